@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What bindgen reads: the public headers, our helpers, and the request numbers of the shim. */
+#include <linux/anon_inodes.h>
+#include <linux/capability.h>
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/uio.h>
+#include <linux/bvec.h>
+#include <linux/scatterlist.h>
+
+#include <kfabric.h>
+#include <kfi_errno.h>
+#include <kfi_prov.h>
+#include <kfi_eq.h>
+#include <kfi_domain.h>
+#include <kfi_endpoint.h>
+#include <kfi_cm.h>
+#include <kfi_rma.h>
+#include <kfi_tagged.h>
+#include <kfi_atomic.h>
+#include <kfi_trigger.h>
+#include <uapi/kfi_shim.h>
+
+#include "helpers.h"
+
+/* bindgen does not evaluate macros that contain sizeof; it does evaluate constants. */
+static const u32 KFI_SHIM_IOC_SIZE_MASK = IOCSIZE_MASK;
+static const u32 KFI_SHIM_IOC_VERSION = KFI_SHIM_VERSION;
+static const u32 KFI_SHIM_IOC_CLOSE = KFI_SHIM_CLOSE;
+static const u32 KFI_SHIM_IOC_GETINFO = KFI_SHIM_GETINFO;
+static const u32 KFI_SHIM_IOC_READ_INFO = KFI_SHIM_READ_INFO;
+static const u32 KFI_SHIM_IOC_CONTROL = KFI_SHIM_CONTROL;
+static const u32 KFI_SHIM_IOC_WAIT_FD = KFI_SHIM_WAIT_FD;
+static const u32 KFI_SHIM_IOC_FABRIC = KFI_SHIM_FABRIC;
+static const u32 KFI_SHIM_IOC_DOMAIN = KFI_SHIM_DOMAIN;
+static const u32 KFI_SHIM_IOC_CNTR_OPEN = KFI_SHIM_CNTR_OPEN;
+static const u32 KFI_SHIM_IOC_CNTR_READ = KFI_SHIM_CNTR_READ;
+static const u32 KFI_SHIM_IOC_CNTR_READERR = KFI_SHIM_CNTR_READERR;
+static const u32 KFI_SHIM_IOC_CNTR_ADD = KFI_SHIM_CNTR_ADD;
+static const u32 KFI_SHIM_IOC_CNTR_ADDERR = KFI_SHIM_CNTR_ADDERR;
+static const u32 KFI_SHIM_IOC_CNTR_SET = KFI_SHIM_CNTR_SET;
+static const u32 KFI_SHIM_IOC_CNTR_SETERR = KFI_SHIM_CNTR_SETERR;
+static const u32 KFI_SHIM_IOC_CNTR_WAIT = KFI_SHIM_CNTR_WAIT;

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    object::{
+        object,
+        Closable,
+        Object, //
+    },
+    Domain,
+    Fabric, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    fid::Context,
+    wait_obj::WaitObj,
+    wait_queue::{
+        WaitEntry,
+        Woken, //
+    }, //
+};
+
+/// An open object of any class that is handed over as something it may not be.
+#[derive(Clone, Copy)]
+pub(crate) struct AsWaitSet<'a>(&'a bindings::kfid);
+
+/// What a counter is opened with.
+#[derive(Clone, Copy)]
+pub(crate) struct CounterAttr<'a> {
+    /// What is counted (`enum kfi_cntr_events`).
+    pub(crate) events: u32,
+    /// The wait object (`enum kfi_wait_obj`).
+    pub(crate) wait_obj: u32,
+    /// The wait set.
+    pub(crate) wait_set: Option<AsWaitSet<'a>>,
+    /// Flags.
+    pub(crate) flags: u64,
+}
+
+object! {
+    /// An open counter.
+    Counter(kfid_cntr)
+}
+
+impl Counter {
+    /// Opens a counter; without attributes it has the defaults.
+    ///
+    /// May sleep.
+    pub(crate) fn open(
+        domain: &Domain,
+        attr: Option<CounterAttr<'_>>,
+        context: Context,
+    ) -> Result<Self> {
+        let mut attr = attr.map(|attr| bindings::kfi_cntr_attr {
+            events: attr.events,
+            wait_obj: attr.wait_obj,
+            wait_set: attr.wait_set.map_or(ptr::null_mut(), |object| {
+                ptr::from_ref(object.0).cast_mut().cast()
+            }),
+            flags: attr.flags,
+        });
+        let mut cntr = ptr::null_mut();
+        // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open.
+        to_result(unsafe {
+            bindings::kfi_cntr_open(
+                domain.as_raw(),
+                attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
+                &mut cntr,
+                context.as_raw(),
+            )
+        })?;
+        let cntr = NonNull::new(cntr).ok_or(EIO)?;
+        // SAFETY: It has just been opened.
+        Ok(Self(unsafe { Object::new(cntr) }))
+    }
+
+    /// Returns the success value; from any context.
+    pub(crate) fn read(&self) -> u64 {
+        // SAFETY: The counter is open.
+        unsafe { bindings::kfi_cntr_read(self.as_raw()) }
+    }
+
+    /// Returns the error value; from any context.
+    pub(crate) fn readerr(&self) -> u64 {
+        // SAFETY: The counter is open.
+        unsafe { bindings::kfi_cntr_readerr(self.as_raw()) }
+    }
+
+    /// Adds to the success value; from any context.
+    pub(crate) fn add(&self, value: u64) -> Result {
+        // SAFETY: The counter is open.
+        to_result(unsafe { bindings::kfi_cntr_add(self.as_raw(), value) })
+    }
+
+    /// Adds to the error value; from any context.
+    pub(crate) fn adderr(&self, value: u64) -> Result {
+        // SAFETY: The counter is open.
+        to_result(unsafe { bindings::kfi_cntr_adderr(self.as_raw(), value) })
+    }
+
+    /// Sets the success value; from any context.
+    pub(crate) fn set(&self, value: u64) -> Result {
+        // SAFETY: The counter is open.
+        to_result(unsafe { bindings::kfi_cntr_set(self.as_raw(), value) })
+    }
+
+    /// Sets the error value; from any context.
+    pub(crate) fn seterr(&self, value: u64) -> Result {
+        // SAFETY: The counter is open.
+        to_result(unsafe { bindings::kfi_cntr_seterr(self.as_raw(), value) })
+    }
+
+    /// Sleeps until the success value is at least `threshold`, at most `timeout` milliseconds, or
+    /// without end if that is negative.
+    pub(crate) fn wait(&self, threshold: u64, timeout: c_int) -> Result {
+        // SAFETY: The counter is open.
+        to_result(unsafe { bindings::kfi_cntr_wait(self.as_raw(), threshold, timeout) })
+    }
+}
+
+/// Somebody who listens to the wait queue of a counter, which stays open meanwhile.
+#[pin_data]
+pub(crate) struct Listener<T: Woken> {
+    // Dropped before the counter.
+    #[pin]
+    entry: WaitEntry<T>,
+    counter: Arc<Counter>,
+}
+
+impl<T: Woken> Listener<T> {
+    /// Begins to listen; fails unless the counter was opened with `KFI_WAIT_QUEUE`.
+    pub(crate) fn new(counter: Arc<Counter>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
+        let queue = counter.0.wait_queue()?;
+        Ok(pin_init!(Self {
+            // SAFETY: The queue stays until the counter is closed, and `counter` is dropped after
+            // the entry.
+            entry <- unsafe { WaitEntry::new(queue, listener) },
+            counter,
+        }))
+    }
+
+    /// Returns the counter.
+    pub(crate) fn counter(&self) -> &Counter {
+        &self.counter
+    }
+}
+
+macro_rules! as_wait_set {
+    ($($name:ty),*) => {$(
+        impl<'a> From<&'a $name> for AsWaitSet<'a> {
+            fn from(object: &'a $name) -> Self {
+                // SAFETY: The object is open while it is borrowed, and its head starts with a
+                // `struct kfid`.
+                Self(unsafe { &*object.as_raw().cast::<bindings::kfid>() })
+            }
+        }
+    )*}
+}
+
+as_wait_set!(Fabric, Domain, Counter);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What open objects of all classes have in common.
+
+use core::ptr::NonNull;
+use kernel::{
+    prelude::*,
+    sync::UniqueArc, //
+};
+
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    wait_obj::WaitObj, //
+};
+
+/// An open object.
+///
+/// # Invariants
+///
+/// `fid` is the start of an object that is open as long as `open` is set, and that is closed by
+/// nobody else.
+pub(crate) struct Object<H> {
+    head: NonNull<H>,
+    open: bool,
+}
+
+// SAFETY: kfabric objects may be used from any thread.
+unsafe impl<H> Send for Object<H> {}
+// SAFETY: kfabric objects serialise themselves.
+unsafe impl<H> Sync for Object<H> {}
+
+impl<H> Object<H> {
+    /// Takes an object that has just been opened.
+    ///
+    /// # Safety
+    ///
+    /// `head` must start with a `struct kfid` and be an open object that nobody else closes.
+    pub(super) unsafe fn new(head: NonNull<H>) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self { head, open: true }
+    }
+
+    /// Returns the object for C.
+    pub(super) fn as_raw(&self) -> *mut H {
+        self.head.as_ptr()
+    }
+
+    fn fid(&self) -> *mut bindings::kfid {
+        self.head.as_ptr().cast()
+    }
+
+    fn close(&mut self) -> Result {
+        // SAFETY: Open by the type invariants, and used by nobody, as it is borrowed exclusively.
+        to_result(unsafe { bindings::kfi_close(self.fid()) })?;
+        // INVARIANT: It is closed.
+        self.open = false;
+        Ok(())
+    }
+
+    /// Returns the default operation flags.
+    pub(super) fn ops_flag(&self) -> Result<u64> {
+        let mut flags = 0u64;
+        // SAFETY: Open by the type invariants; the command takes an `uint64_t *`.
+        to_result(unsafe {
+            bindings::kfi_control(
+                self.fid(),
+                bindings::KFI_GETOPSFLAG.cast_signed(),
+                (&raw mut flags).cast(),
+            )
+        })?;
+        Ok(flags)
+    }
+
+    /// Changes the default operation flags.
+    pub(super) fn set_ops_flag(&self, mut flags: u64) -> Result {
+        // SAFETY: As above.
+        to_result(unsafe {
+            bindings::kfi_control(
+                self.fid(),
+                bindings::KFI_SETOPSFLAG.cast_signed(),
+                (&raw mut flags).cast(),
+            )
+        })
+    }
+
+    /// Returns the type of the wait object.
+    pub(super) fn wait_obj(&self) -> Result<WaitObj> {
+        let mut wait_obj: bindings::kfi_wait_obj = bindings::KFI_WAIT_NONE;
+        // SAFETY: Open by the type invariants; the command takes an `enum kfi_wait_obj *`.
+        to_result(unsafe {
+            bindings::kfi_control(
+                self.fid(),
+                bindings::KFI_GETWAITOBJ.cast_signed(),
+                (&raw mut wait_obj).cast(),
+            )
+        })?;
+        WaitObj::try_from(wait_obj)
+    }
+
+    /// Returns the wait queue.
+    pub(super) fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
+        let mut queue: *mut c_void = core::ptr::null_mut();
+        // SAFETY: Open by the type invariants; the command takes a `void **`.
+        to_result(unsafe {
+            bindings::kfi_control(
+                self.fid(),
+                bindings::KFI_GETWAIT.cast_signed(),
+                (&raw mut queue).cast(),
+            )
+        })?;
+        NonNull::new(queue.cast()).ok_or(EINVAL)
+    }
+}
+
+impl<H> Drop for Object<H> {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        if let Err(error) = self.close() {
+            pr_err!("object left open: close failed: {:?}\n", error);
+        }
+    }
+}
+
+/// An object that can be closed.
+pub(crate) trait Closable {
+    /// The head that C knows.
+    type Head;
+
+    /// Returns the object.
+    fn object(&mut self) -> &mut Object<Self::Head>;
+}
+
+/// Closes an object that has no other users; gives it back when kfabric refuses.
+pub(crate) fn close<T: Closable>(
+    mut object: UniqueArc<T>,
+) -> core::result::Result<(), (UniqueArc<T>, Error)> {
+    match object.object().close() {
+        Ok(()) => Ok(()),
+        Err(error) => Err((object, error)),
+    }
+}
+
+macro_rules! object {
+    ($(#[$attr:meta])* $name:ident($head:ident)) => {
+        $(#[$attr])*
+        pub(crate) struct $name(Object<bindings::$head>);
+
+        impl Closable for $name {
+            type Head = bindings::$head;
+
+            fn object(&mut self) -> &mut Object<bindings::$head> {
+                &mut self.0
+            }
+        }
+
+        impl $name {
+            /// Returns the object for C.
+            pub(crate) fn as_raw(&self) -> *mut bindings::$head {
+                self.0.as_raw()
+            }
+
+            /// Returns the default operation flags (KFI_GETOPSFLAG).
+            pub(crate) fn ops_flag(&self) -> Result<u64> {
+                self.0.ops_flag()
+            }
+
+            /// Changes the default operation flags (KFI_SETOPSFLAG).
+            pub(crate) fn set_ops_flag(&self, flags: u64) -> Result {
+                self.0.set_ops_flag(flags)
+            }
+
+            /// Returns the type of the wait object (KFI_GETWAITOBJ).
+            pub(crate) fn wait_obj(&self) -> Result<WaitObj> {
+                self.0.wait_obj()
+            }
+        }
+    };
+}
+pub(super) use object;

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Files of our own: a character device, and descriptors without a name, both with poll.
+//!
+//! The kernel crate's `MiscDevice` has no `poll`.
+//!
+//! C headers: [`include/linux/fs.h`](srctree/include/linux/fs.h),
+//! [`include/linux/miscdevice.h`](srctree/include/linux/miscdevice.h).
+
+use core::{
+    marker::{
+        PhantomData,
+        PhantomPinned, //
+    },
+    ptr, //
+};
+use kernel::{
+    error::from_result,
+    fs::{
+        File,
+        LocalFile, //
+    },
+    prelude::*,
+    str::CStr,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+    types::Opaque,
+    uaccess::UserPtr, //
+};
+
+use super::{
+    bindings,
+    errno::to_result,
+    wait_queue::WaitQueue, //
+};
+
+/// Whoever polls a file.
+pub(crate) struct Poller<'a> {
+    file: &'a File,
+    table: *mut bindings::poll_table_struct,
+}
+
+impl Poller<'_> {
+    /// Has the poller woken by `queue`, which must belong to the file's data.
+    pub(crate) fn wait(&self, queue: &WaitQueue) {
+        queue.poll_wait(self.file, self.table);
+    }
+}
+
+/// What a file is ready for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ready(u32);
+
+impl Ready {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self(0);
+    /// There is something to read.
+    pub(crate) const READABLE: Self = Self(bindings::POLLIN | bindings::POLLRDNORM);
+    /// There is an error.
+    pub(crate) const ERROR: Self = Self(bindings::POLLERR);
+}
+
+impl core::ops::BitOr for Ready {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// The operations of a file. All run in process context and may sleep.
+pub(crate) trait FileOps: Send + Sync + Sized + 'static {
+    /// Handles an ioctl.
+    fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
+        let _ = (this, command, arg);
+        Err(ENOTTY)
+    }
+
+    /// Fills `buffer` of `len` bytes; `nonblock` as O_NONBLOCK says. Returns the bytes written.
+    fn read(this: ArcBorrow<'_, Self>, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
+        let _ = (this, buffer, len, nonblock);
+        Err(EINVAL)
+    }
+
+    /// Returns what the file is ready for, and has the poller woken when that changes.
+    fn poll(this: ArcBorrow<'_, Self>, poller: &Poller<'_>) -> Ready {
+        let _ = (this, poller);
+        Ready::NONE
+    }
+}
+
+/// The table of file operations of `T`, whose private data is a leaked `Arc<T>`.
+struct Table<T, M>(PhantomData<(T, M)>);
+
+impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
+    const OPS: bindings::file_operations = bindings::file_operations {
+        owner: kernel::module::this_module::<M>().as_ptr(),
+        unlocked_ioctl: Some(Self::ioctl_callback),
+        // All structures have the same layout for 32-bit programs.
+        compat_ioctl: Some(Self::ioctl_callback),
+        read: Some(Self::read_callback),
+        poll: Some(Self::poll_callback),
+        release: Some(Self::release_callback),
+        llseek: Some(bindings::noop_llseek),
+        ..pin_init::zeroed()
+    };
+
+    /// # Safety
+    ///
+    /// `file` must be a file of this table that is not released during `'a`.
+    unsafe fn data<'a>(file: *mut bindings::file) -> ArcBorrow<'a, T> {
+        // SAFETY: The private data of such a file is a leaked `Arc<T>`.
+        unsafe { ArcBorrow::from_raw((*file).private_data.cast::<T>()) }
+    }
+
+    /// # Safety
+    ///
+    /// `file` must be an open file of this table.
+    unsafe extern "C" fn ioctl_callback(
+        file: *mut bindings::file,
+        command: c_uint,
+        arg: c_ulong,
+    ) -> c_long {
+        // SAFETY: By the safety requirements.
+        let this = unsafe { Self::data(file) };
+        match T::ioctl(this, command, UserPtr::from_addr(arg)) {
+            Ok(ret) => ret,
+            Err(error) => error.to_errno() as c_long,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `file` must be an open file of this table.
+    unsafe extern "C" fn read_callback(
+        file: *mut bindings::file,
+        buffer: *mut c_char,
+        len: usize,
+        _offset: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the safety requirements.
+        let this = unsafe { Self::data(file) };
+        // SAFETY: The file is open; nobody changes its position, which it has not.
+        let flags = unsafe { File::from_raw_file(file) }.flags();
+        let nonblock = flags & kernel::fs::file::flags::O_NONBLOCK != 0;
+        match T::read(this, UserPtr::from_ptr(buffer.cast()), len, nonblock) {
+            Ok(read) => isize::try_from(read).unwrap_or(isize::MAX),
+            Err(error) => error.to_errno() as isize,
+        }
+    }
+
+    /// # Safety
+    ///
+    /// `file` must be an open file of this table, `table` null or a poll table.
+    unsafe extern "C" fn poll_callback(
+        file: *mut bindings::file,
+        table: *mut bindings::poll_table_struct,
+    ) -> bindings::__poll_t {
+        // SAFETY: By the safety requirements.
+        let this = unsafe { Self::data(file) };
+        let poller = Poller {
+            // SAFETY: As for `read_callback`.
+            file: unsafe { File::from_raw_file(file) },
+            table,
+        };
+        T::poll(this, &poller).0
+    }
+
+    /// # Safety
+    ///
+    /// `file` must be a file of this table that nobody uses any more.
+    unsafe extern "C" fn release_callback(
+        _inode: *mut bindings::inode,
+        file: *mut bindings::file,
+    ) -> c_int {
+        // SAFETY: The private data is a leaked `Arc<T>`, which is taken back once.
+        drop(unsafe { Arc::from_raw((*file).private_data.cast::<T>()) });
+        0
+    }
+}
+
+/// A character device whose files are made by [`Device::open`].
+pub(crate) trait Device: FileOps {
+    /// The module that it belongs to.
+    type Module: kernel::ModuleMetadata + 'static;
+    /// The name below /dev.
+    const NAME: &'static CStr;
+
+    /// Makes the data of a file that is being opened.
+    fn open() -> Result<Arc<Self>>;
+}
+
+/// The registration of a character device; dropped, it is removed.
+///
+/// # Invariants
+///
+/// `device` is registered.
+#[pin_data(PinnedDrop)]
+pub(crate) struct DeviceRegistration<T: Device> {
+    #[pin]
+    device: Opaque<bindings::miscdevice>,
+    #[pin]
+    _pin: PhantomPinned,
+    _data: PhantomData<T>,
+}
+
+// SAFETY: The device is the kernel's until it is deregistered.
+unsafe impl<T: Device> Send for DeviceRegistration<T> {}
+// SAFETY: As above.
+unsafe impl<T: Device> Sync for DeviceRegistration<T> {}
+
+impl<T: Device> DeviceRegistration<T> {
+    const OPS: bindings::file_operations = bindings::file_operations {
+        open: Some(Self::open_callback),
+        ..Table::<T, T::Module>::OPS
+    };
+
+    /// Registers the device, readable and writable by root.
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            // INVARIANT: Registered, or there is no registration.
+            device <- Opaque::try_ffi_init(|slot: *mut bindings::miscdevice| {
+                let device = bindings::miscdevice {
+                    minor: bindings::MISC_DYNAMIC_MINOR.cast_signed(),
+                    name: T::NAME.as_char_ptr(),
+                    fops: &Self::OPS,
+                    mode: 0o600,
+                    ..pin_init::zeroed()
+                };
+                // SAFETY: `slot` is valid for writes.
+                unsafe { slot.write(device) };
+                // SAFETY: `slot` is initialised, pinned, and stays until it is deregistered.
+                to_result(unsafe { bindings::misc_register(slot) })
+            }),
+            _pin: PhantomPinned,
+            _data: PhantomData,
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `file` must be a file of this device that is being opened.
+    unsafe extern "C" fn open_callback(
+        inode: *mut bindings::inode,
+        file: *mut bindings::file,
+    ) -> c_int {
+        from_result(|| {
+            let data = T::open()?;
+            // SAFETY: By the safety requirements.
+            to_result(unsafe { bindings::nonseekable_open(inode, file) })?;
+            // SAFETY: As above. `release_callback` takes the reference back.
+            unsafe { (*file).private_data = Arc::into_raw(data).cast_mut().cast() };
+            Ok(0)
+        })
+    }
+}
+
+#[pinned_drop]
+impl<T: Device> PinnedDrop for DeviceRegistration<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by the type invariants.
+        unsafe { bindings::misc_deregister(self.device.get()) };
+    }
+}
+
+/// A descriptor that is reserved, but refers to no file yet.
+pub(crate) struct Descriptor(kernel::fs::file::FileDescriptorReservation);
+
+impl Descriptor {
+    /// Reserves a descriptor of the current process that is closed on exec.
+    pub(crate) fn reserve() -> Result<Self> {
+        let flags = kernel::fs::file::flags::O_CLOEXEC;
+        Ok(Self(
+            kernel::fs::file::FileDescriptorReservation::get_unused_fd_flags(flags)?,
+        ))
+    }
+
+    /// Returns its number.
+    pub(crate) fn number(&self) -> u32 {
+        self.0.reserved_fd()
+    }
+
+    /// Makes it refer to `file`; from here on user space may use it.
+    pub(crate) fn install(self, file: AnonymousFile) {
+        self.0.fd_install(file.0);
+    }
+}
+
+/// A file without a name.
+pub(crate) struct AnonymousFile(kernel::sync::aref::ARef<File>);
+
+impl AnonymousFile {
+    /// Creates a file whose operations are those of `T`, for a module `M`.
+    ///
+    /// `name` is what /proc shows.
+    pub(crate) fn new<T: FileOps, M: kernel::ModuleMetadata + 'static>(
+        name: &CStr,
+        data: Arc<T>,
+        nonblock: bool,
+    ) -> Result<Self> {
+        let mut flags = bindings::O_RDWR | bindings::O_CLOEXEC;
+        if nonblock {
+            flags |= bindings::O_NONBLOCK;
+        }
+        let data = Arc::into_raw(data);
+        // SAFETY: The table is static, and its private data is a leaked `Arc<T>`.
+        let file = kernel::error::from_err_ptr(unsafe {
+            bindings::anon_inode_getfile(
+                name.as_char_ptr(),
+                const { &Table::<T, M>::OPS },
+                data.cast_mut().cast(),
+                flags.cast_signed(),
+            )
+        })
+        .inspect_err(|_| {
+            // SAFETY: There is no file that could take the reference back.
+            drop(unsafe { Arc::from_raw(data) });
+        })?;
+        let file = ptr::NonNull::new(file).ok_or(EIO)?;
+        // SAFETY: The file is new and its reference is ours; nobody else has it, so that nobody is
+        // in `fdget_pos`.
+        Ok(Self(unsafe {
+            LocalFile::assume_no_fdget_pos(kernel::sync::aref::ARef::from_raw(file.cast()))
+        }))
+    }
+}

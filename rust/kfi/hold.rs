@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who depends on an object, and when it may be closed.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc,
+        ArcBorrow, //
+    }, //
+};
+
+use super::fid::{
+    Fid,
+    Object, //
+};
+
+/// Counts the dependents of an object and knows whether it is closing.
+///
+/// "No dependents, so close" is one atomic step: the count and the closing bit share a word, so
+/// that a new dependent and a close cannot both win.
+///
+/// # Invariants
+///
+/// The word is either [`Self::CLOSING`] or the number of dependents, and [`Self::CLOSING`] is
+/// final.
+pub(crate) struct Dependents(Atomic<usize>);
+
+impl Dependents {
+    const CLOSING: usize = 1 << (usize::BITS - 1);
+
+    /// No dependents, not closing.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: The number of dependents is 0.
+        Self(Atomic::new(0))
+    }
+
+    /// Adds a dependent, unless the object is closing.
+    pub(crate) fn hold(&self) -> bool {
+        // Relaxed: `cmpxchg` validates the value.
+        let mut old = self.0.load(ordering::Relaxed);
+        // One less than the closing bit is more than memory can hold dependents.
+        while old < Self::CLOSING - 1 {
+            // INVARIANT: `old` was the number of dependents; there is one more.
+            // Acquire: what follows must not move before the object is known to stay.
+            match self.0.cmpxchg(old, old + 1, ordering::Acquire) {
+                Ok(_) => return true,
+                Err(current) => old = current,
+            }
+        }
+        false
+    }
+
+    /// Removes a dependent that [`Self::hold`] added.
+    pub(crate) fn release(&self) {
+        // INVARIANT: The caller was a dependent, so the word is a number above 0.
+        // Release: pairs with the acquire in `close`, which must see all that the dependent did.
+        self.0.fetch_sub(1, ordering::Release);
+    }
+
+    /// Begins to close; fails if there are dependents or it is closing already.
+    pub(crate) fn close(&self) -> bool {
+        // INVARIANT: Nobody depends on the object, and nobody will: `hold` fails from here on.
+        // Full: acquires what dependents released, and no later access moves up.
+        self.0.cmpxchg(0, Self::CLOSING, ordering::Full).is_ok()
+    }
+
+    /// Returns the number of dependents, 0 when closing. For diagnostics.
+    pub(crate) fn count(&self) -> usize {
+        // Relaxed: a snapshot.
+        self.0.load(ordering::Relaxed) & !Self::CLOSING
+    }
+}
+
+/// A dependent's hold on an object, which cannot be closed meanwhile.
+///
+/// # Invariants
+///
+/// `held` says whether this is counted in the dependents of `fid`.
+pub(crate) struct Hold<T: Object> {
+    fid: Arc<Fid<T>>,
+    held: Atomic<bool>,
+}
+
+impl<T: Object> Hold<T> {
+    /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is closing.
+    pub(crate) fn new(fid: ArcBorrow<'_, Fid<T>>) -> Result<Self> {
+        if !fid.dependents().hold() {
+            return Err(EINVAL);
+        }
+        // INVARIANT: It has just been counted.
+        Ok(Self {
+            fid: fid.into(),
+            held: Atomic::new(true),
+        })
+    }
+
+    /// Gives up the hold; the object's memory stays until this is dropped.
+    ///
+    /// To do it again has no effect.
+    pub(crate) fn release(&self) {
+        // INVARIANT: Whoever takes `held` from `true` to `false` removes the count.
+        // Full: the accesses made under the hold come before it ends.
+        if self.held.xchg(false, ordering::Full) {
+            self.fid.dependents().release();
+        }
+    }
+
+    /// Returns the object.
+    pub(crate) fn fid(&self) -> &Arc<Fid<T>> {
+        &self.fid
+    }
+}
+
+impl<T: Object> core::ops::Deref for Hold<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.fid
+    }
+}
+
+impl<T: Object> Drop for Hold<T> {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_hold)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_waits_for_the_last_dependent() {
+        let dependents = Dependents::new();
+        assert!(dependents.hold());
+        assert!(dependents.hold());
+        assert!(!dependents.close());
+        dependents.release();
+        assert!(!dependents.close());
+        assert_eq!(dependents.count(), 1);
+        dependents.release();
+        assert!(dependents.close());
+    }
+
+    #[test]
+    fn nobody_holds_what_is_closing() {
+        let dependents = Dependents::new();
+        assert!(dependents.close());
+        assert!(!dependents.hold());
+        assert!(!dependents.close());
+        assert_eq!(dependents.count(), 0);
+    }
+
+    #[test]
+    fn refused_close_changes_nothing() {
+        let dependents = Dependents::new();
+        assert!(dependents.hold());
+        assert!(!dependents.close());
+        assert!(dependents.hold());
+        assert_eq!(dependents.count(), 2);
+    }
+}

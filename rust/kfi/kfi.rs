@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The skin: all that is unsafe and needed by more than one module.
+//!
+//! Every module of this project compiles these files into its own crate, as modules share no Rust
+//! code: they meet through the C ABI. What a module does with it is safe Rust.
+
+pub(crate) mod bindings;
+pub(crate) mod consumer;
+pub(crate) mod control;
+pub(crate) mod errno;
+pub(crate) mod fid;
+pub(crate) mod file;
+pub(crate) mod flags;
+pub(crate) mod hold;
+pub(crate) mod info;
+pub(crate) mod modules;
+pub(crate) mod provider;
+mod rcu;
+pub(crate) mod timeout;
+pub(crate) mod uaccess;
+pub(crate) mod wait_obj;
+pub(crate) mod wait_queue;
+pub(crate) mod waiters;

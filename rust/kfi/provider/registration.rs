@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Providers and their registration with the core.
+
+use core::marker::{
+    PhantomData,
+    PhantomPinned, //
+};
+use kernel::{
+    error::from_result,
+    prelude::*,
+    str::{
+        as_char_ptr_in_const_context,
+        CStr, //
+    },
+    sync::Arc,
+    types::Opaque, //
+};
+
+use super::{
+    FabricAttr,
+    FabricOps, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    fid::{
+        open_into,
+        Context,
+        Fid, //
+    },
+    info::{
+        Info,
+        InfoRef, //
+    }, //
+};
+
+/// What kfi_getinfo asks.
+pub(crate) struct Query<'a> {
+    /// The version of the API that the caller was written for, or 0.
+    pub(crate) version: u32,
+    /// The node.
+    pub(crate) node: Option<&'a CStr>,
+    /// The service.
+    pub(crate) service: Option<&'a CStr>,
+    /// Flags of kfi_getinfo.
+    pub(crate) flags: u64,
+    /// What the answer must offer.
+    pub(crate) hints: Option<InfoRef<'a>>,
+}
+
+/// A provider (`struct kfi_provider`).
+///
+/// All may sleep and may call the core.
+pub(crate) trait Provider: Send + Sync + Sized + 'static {
+    /// Its name.
+    const NAME: &'static CStr;
+    /// Its version, major in the upper, minor in the lower 16 bits.
+    const VERSION: u32;
+    /// Its fabrics.
+    type Fabric: FabricOps;
+
+    /// Returns all that matches; `ENODATA` if nothing does.
+    fn getinfo(query: &Query<'_>) -> Result<Info>;
+
+    /// Opens a fabric.
+    fn fabric(attr: FabricAttr<'_>, context: Context) -> Result<Arc<Fid<Self::Fabric>>>;
+}
+
+/// The registration of a provider; dropped, it deregisters.
+///
+/// # Invariants
+///
+/// `provider` is registered.
+#[pin_data(PinnedDrop)]
+pub(crate) struct Registration<P: Provider> {
+    #[pin]
+    provider: Opaque<bindings::kfi_provider>,
+    #[pin]
+    _pin: PhantomPinned,
+    _provider: PhantomData<P>,
+}
+
+// SAFETY: The provider is the core's until it is deregistered.
+unsafe impl<P: Provider> Send for Registration<P> {}
+// SAFETY: As above.
+unsafe impl<P: Provider> Sync for Registration<P> {}
+
+impl<P: Provider> Registration<P> {
+    /// Registers the provider; it may be called back before this returns.
+    pub(crate) fn new() -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            // INVARIANT: `kfi_provider_register` succeeds, or there is no registration.
+            provider <- Opaque::try_ffi_init(|slot: *mut bindings::kfi_provider| {
+                let provider = bindings::kfi_provider {
+                    version: P::VERSION,
+                    kfi_version: KFI_VERSION,
+                    name: as_char_ptr_in_const_context(P::NAME),
+                    kgetinfo: Some(Self::kgetinfo_callback),
+                    kfabric: Some(Self::kfabric_callback),
+                    cleanup: Some(Self::cleanup_callback),
+                    ..pin_init::zeroed()
+                };
+                // SAFETY: `slot` is valid for writes.
+                unsafe { slot.write(provider) };
+                // SAFETY: `slot` is initialised, pinned, and stays until it is deregistered.
+                to_result(unsafe { bindings::kfi_provider_register(slot) })
+            }),
+            _pin: PhantomPinned,
+            _provider: PhantomData,
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `node` and `service` must be null or texts, `hints` null or valid, `info` null or valid for
+    /// writes.
+    unsafe extern "C" fn kgetinfo_callback(
+        version: u32,
+        node: *const c_char,
+        service: *const c_char,
+        flags: u64,
+        hints: *mut bindings::kfi_info,
+        info: *mut *mut bindings::kfi_info,
+    ) -> c_int {
+        from_result(|| {
+            if info.is_null() {
+                return Err(EINVAL);
+            }
+            let query = Query {
+                version,
+                // SAFETY: By the safety requirements.
+                node: (!node.is_null()).then(|| unsafe { CStr::from_char_ptr(node) }),
+                // SAFETY: By the safety requirements.
+                service: (!service.is_null()).then(|| unsafe { CStr::from_char_ptr(service) }),
+                flags,
+                // SAFETY: By the safety requirements.
+                hints: unsafe { InfoRef::from_raw(hints) },
+            };
+            let answer = P::getinfo(&query)?;
+            // SAFETY: By the safety requirements.
+            unsafe { info.write(answer.into_raw()) };
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `attr` must be null or valid, `fabric` null or valid for writes.
+    unsafe extern "C" fn kfabric_callback(
+        attr: *mut bindings::kfi_fabric_attr,
+        fabric: *mut *mut bindings::kfid_fabric,
+        context: *mut c_void,
+    ) -> c_int {
+        // SAFETY: By the safety requirements.
+        let attr = unsafe { attr.as_ref() };
+        // SAFETY: By the safety requirements.
+        unsafe {
+            open_into(fabric, || {
+                P::fabric(
+                    FabricAttr::new(attr.ok_or(EINVAL)?),
+                    Context::from_raw(context),
+                )
+            })
+        }
+    }
+
+    /// Nothing to do: a provider goes with its module.
+    ///
+    /// # Safety
+    ///
+    /// None.
+    unsafe extern "C" fn cleanup_callback() {}
+}
+
+#[pinned_drop]
+impl<P: Provider> PinnedDrop for Registration<P> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Registered by the type invariants.
+        let ret = unsafe { bindings::kfi_provider_deregister(self.provider.get()) };
+        if ret != 0 {
+            pr_err!("deregistration failed: {}\n", ret);
+        }
+    }
+}
+
+/// The version of the API that this code implements.
+pub(crate) const KFI_VERSION: u32 =
+    (bindings::KFI_MAJOR_VERSION << 16) | bindings::KFI_MINOR_VERSION;

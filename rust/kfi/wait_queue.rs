@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wait queues that C may see, and entries that listen to one.
+//!
+//! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h).
+
+use core::{
+    marker::PhantomPinned,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+use kernel::{
+    container_of,
+    fs::File,
+    prelude::*,
+    sync::{
+        Arc,
+        LockClassKey, //
+    },
+    task::TASK_NORMAL,
+    types::Opaque, //
+};
+
+use super::bindings;
+
+/// A wait queue head.
+///
+/// # Invariants
+///
+/// `head` is an initialised `wait_queue_head_t`.
+#[pin_data]
+pub(crate) struct WaitQueue {
+    #[pin]
+    head: Opaque<bindings::wait_queue_head>,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+// SAFETY: A wait queue may be used from any thread.
+unsafe impl Send for WaitQueue {}
+// SAFETY: A wait queue is protected by its own lock.
+unsafe impl Sync for WaitQueue {}
+
+impl WaitQueue {
+    /// Creates a wait queue.
+    pub(crate) fn new(name: &'static CStr, key: Pin<&'static LockClassKey>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            // INVARIANT: `__init_waitqueue_head` initialises the head.
+            // SAFETY: `slot` is valid for writes; `name` and `key` are static.
+            head <- Opaque::ffi_init(|slot| unsafe {
+                bindings::__init_waitqueue_head(slot, name.as_char_ptr(), key.as_ptr())
+            }),
+            _pin: PhantomPinned,
+        })
+    }
+
+    /// Returns the wait queue for C.
+    pub(crate) fn as_raw(&self) -> *mut bindings::wait_queue_head {
+        self.head.get()
+    }
+
+    /// Wakes everybody who waits; from any context.
+    pub(crate) fn wake_up_all(&self) {
+        // SAFETY: The head is initialised by the type invariants.
+        unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, 0, ptr::null_mut()) };
+    }
+
+    /// Sleeps until `condition` holds; fails with `ERESTARTSYS` when a signal is pending.
+    ///
+    /// `condition` runs while the task is about to sleep and must not sleep itself.
+    pub(crate) fn wait_interruptible(&self, mut condition: impl FnMut() -> bool) -> Result {
+        kernel::task::might_sleep();
+        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
+        // SAFETY: `entry` is valid memory that stays in place until `finish_wait` below.
+        unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        let ret = loop {
+            // SAFETY: `self` is initialised by the type invariants, `entry` by the call above.
+            let signal = unsafe {
+                bindings::prepare_to_wait_event(
+                    self.head.get(),
+                    entry.get(),
+                    kernel::task::TASK_INTERRUPTIBLE,
+                )
+            };
+            if condition() {
+                break Ok(());
+            }
+            if signal != 0 {
+                break Err(ERESTARTSYS);
+            }
+            // SAFETY: The task state was set by `prepare_to_wait_event`.
+            unsafe { bindings::schedule() };
+        };
+        // SAFETY: As above. Nothing refers to `entry` any more afterwards.
+        unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
+        ret
+    }
+
+    /// Registers a poller of `file`.
+    ///
+    /// The queue must live at least as long as the file; see [`FileOps::poll`].
+    ///
+    /// [`FileOps::poll`]: super::file::FileOps::poll
+    pub(super) fn poll_wait(&self, file: &File, table: *mut bindings::poll_table_struct) {
+        // SAFETY: The file and the queue are valid; the caller's table is valid or null. A file's
+        // pollers are removed before its data, which holds the queue, is dropped.
+        unsafe { bindings::poll_wait(file.as_ptr(), self.head.get(), table) };
+    }
+}
+
+/// What a [`WaitEntry`] calls.
+pub(crate) trait Woken: Send + Sync + 'static {
+    /// The wait queue was woken.
+    ///
+    /// Called with the queue's lock held and interrupts disabled.
+    fn woken(&self);
+}
+
+/// Somebody who listens to a wait queue instead of sleeping on it.
+///
+/// # Invariants
+///
+/// `entry` is in the queue `queue`, whose owner keeps it until this is dropped.
+#[pin_data(PinnedDrop)]
+pub(crate) struct WaitEntry<T: Woken> {
+    #[pin]
+    entry: Opaque<bindings::wait_queue_entry>,
+    queue: NonNull<bindings::wait_queue_head>,
+    listener: Arc<T>,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+// SAFETY: The entry is only touched by functions that take the queue's lock.
+unsafe impl<T: Woken> Send for WaitEntry<T> {}
+// SAFETY: As above.
+unsafe impl<T: Woken> Sync for WaitEntry<T> {}
+
+impl<T: Woken> WaitEntry<T> {
+    /// Begins to listen.
+    ///
+    /// # Safety
+    ///
+    /// `queue` must be an initialised wait queue that stays until the entry is dropped.
+    pub(crate) unsafe fn new(
+        queue: NonNull<bindings::wait_queue_head>,
+        listener: Arc<T>,
+    ) -> impl PinInit<Self> {
+        pin_init!(&this in Self {
+            queue,
+            listener,
+            _pin: PhantomPinned,
+            // Last, since `woken` may be called from here on.
+            // INVARIANT: `add_wait_queue` adds the entry.
+            // SAFETY: `slot` is valid for writes and pinned; the queue is valid by the safety
+            // requirements.
+            entry <- Opaque::ffi_init(|slot| unsafe {
+                let _ = this;
+                bindings::init_waitqueue_func_entry(slot, Some(Self::func_callback));
+                bindings::add_wait_queue(queue.as_ptr(), slot);
+            }),
+        })
+    }
+
+    /// # Safety
+    ///
+    /// `entry` must be the entry of a `WaitEntry` of the same `T` that is in its queue.
+    unsafe extern "C" fn func_callback(
+        entry: *mut bindings::wait_queue_entry,
+        _mode: c_uint,
+        _flags: c_int,
+        _key: *mut c_void,
+    ) -> c_int {
+        let entry: *const Opaque<bindings::wait_queue_entry> = Opaque::cast_from(entry);
+        // SAFETY: By the safety requirements; the queue's lock, which is held, keeps the entry in
+        // the queue.
+        let this = unsafe { &*container_of!(entry, Self, entry) };
+        this.listener.woken();
+        0
+    }
+}
+
+#[pinned_drop]
+impl<T: Woken> PinnedDrop for WaitEntry<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: By the type invariants. No call of `func_callback` outlasts this one, as it
+        // takes the queue's lock.
+        unsafe { bindings::remove_wait_queue(self.queue.as_ptr(), self.entry.get()) };
+    }
+}
