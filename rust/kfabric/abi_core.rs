@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The one core, which the exported functions find without being told.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    kfi::modules::Modules,
+    registry::Registry, //
+};
+
+kernel::sync::global_lock! {
+    // SAFETY: Initialised by `Installed::new` before anything else of the module runs.
+    unsafe(uninit) static CORE: Mutex<Option<Arc<Core>>> = None;
+}
+
+/// What the core consists of.
+#[pin_data]
+pub(crate) struct Core {
+    /// The modules that a provider may belong to.
+    #[pin]
+    pub(crate) modules: Modules,
+    /// The registered providers.
+    #[pin]
+    pub(crate) registry: Registry,
+}
+
+/// Returns the core; `ENODEV` while the module is loaded or unloaded.
+pub(crate) fn installed() -> Result<Arc<Core>> {
+    CORE.lock().clone().ok_or(ENODEV)
+}
+
+/// The core while it can be found; dropped, it cannot any more.
+pub(crate) struct Installed;
+
+impl Installed {
+    /// Creates the core and lets it be found. Called once, by the module's init.
+    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: Called once, as modules are initialised once.
+        unsafe { CORE.init() };
+        let core = Arc::pin_init(
+            try_pin_init!(Core {
+                modules <- Modules::new(module),
+                registry <- Registry::new(),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        *CORE.lock() = Some(core);
+        Ok(Self)
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        let core = CORE.lock().take();
+        // Outside of the lock, as it waits for the notifier.
+        drop(core);
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The core of kfabric: consumers ask it for fabrics, providers register with it.
+//!
+//! Locks, none of which is ever taken under another, and none held while a provider is called:
+//!
+//! - `CORE`: the core while the module is loaded;
+//! - `kfabric::Registry`: the registered providers;
+//! - `kfi::Modules::state`: the modules that a provider may belong to.
+
+mod abi;
+mod abi_core;
+mod abi_fabric;
+mod abi_info;
+mod abi_provider;
+mod export;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "every module uses its part of the skin"
+)]
+#[path = "../kfi/kfi.rs"]
+mod kfi;
+mod registry;
+mod strerror;
+
+use kernel::prelude::*;
+
+module! {
+    type: Kfabric,
+    name: "kfabric",
+    authors: ["kfabric-rs authors"],
+    description: "kfabric core: one API over many fabrics",
+    license: "GPL",
+}
+
+/// The loaded module.
+struct Kfabric {
+    _core: abi_core::Installed,
+}
+
+impl kernel::Module for Kfabric {
+    fn init(module: &'static ThisModule) -> Result<Self> {
+        Ok(Self {
+            _core: abi_core::Installed::new(module)?,
+        })
+    }
+}
