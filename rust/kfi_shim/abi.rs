@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The structures and numbers of the interface, as declared in `include/uapi/kfi_shim.h`.
+
+use crate::kfi::{
+    bindings,
+    uaccess::Plain, //
+};
+
+pub(crate) use bindings::{
+    kfi_shim_close as Close,
+    kfi_shim_cntr as Cntr,
+    kfi_shim_cntr_open as CntrOpen,
+    kfi_shim_cntr_wait as CntrWait,
+    kfi_shim_control as ControlRequest,
+    kfi_shim_domain as OpenDomain,
+    kfi_shim_fabric as OpenFabric,
+    kfi_shim_getinfo as GetInfo,
+    kfi_shim_info as ShimInfo,
+    kfi_shim_read_info as ReadInfo,
+    kfi_shim_version as Version,
+    kfi_shim_wait_event as WaitEvent,
+    kfi_shim_wait_fd as OpenWaitFd,
+    KFI_GETOPSFLAG,
+    KFI_GETWAITOBJ,
+    KFI_SETOPSFLAG,
+    KFI_SHIM_CNTR_NO_ATTR,
+    KFI_SHIM_INTERFACE,
+    KFI_SHIM_IOC_CLOSE,
+    KFI_SHIM_IOC_CNTR_ADD,
+    KFI_SHIM_IOC_CNTR_ADDERR,
+    KFI_SHIM_IOC_CNTR_OPEN,
+    KFI_SHIM_IOC_CNTR_READ,
+    KFI_SHIM_IOC_CNTR_READERR,
+    KFI_SHIM_IOC_CNTR_SET,
+    KFI_SHIM_IOC_CNTR_SETERR,
+    KFI_SHIM_IOC_CNTR_WAIT,
+    KFI_SHIM_IOC_CONTROL,
+    KFI_SHIM_IOC_DOMAIN,
+    KFI_SHIM_IOC_FABRIC,
+    KFI_SHIM_IOC_GETINFO,
+    KFI_SHIM_IOC_READ_INFO,
+    KFI_SHIM_IOC_SIZE_MASK,
+    KFI_SHIM_IOC_VERSION,
+    KFI_SHIM_IOC_WAIT_FD,
+    KFI_SHIM_NAME_MAX,
+    KFI_SHIM_WAIT_NONBLOCK, //
+};
+
+macro_rules! plain {
+    ($($name:ty = $size:literal;)*) => {$(
+        // SAFETY: The structure consists of integers and arrays of integers; their sizes add up to
+        // the one asserted below, so there is no padding.
+        unsafe impl Plain for $name {}
+        kernel::prelude::static_assert!(size_of::<$name>() == $size);
+    )*}
+}
+
+plain! {
+    Close = 8;
+    Cntr = 16;
+    CntrOpen = 48;
+    CntrWait = 24;
+    ControlRequest = 24;
+    GetInfo = 56;
+    OpenDomain = 32;
+    OpenFabric = 24;
+    OpenWaitFd = 16;
+    ReadInfo = 24;
+    ShimInfo = 888;
+    Version = 8;
+    WaitEvent = 16;
+}

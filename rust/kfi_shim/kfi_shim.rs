@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! /dev/kfi: user space drives kfabric providers.
+//!
+//! The shim is a consumer like any other: it uses the public API only.
+//!
+//! There is one lock, `kfi_shim::Session::table`, and nothing of kfabric is called under it.
+
+mod abi;
+mod info;
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "every module uses its part of the skin"
+)]
+#[path = "../kfi/kfi.rs"]
+mod kfi;
+mod object;
+mod request;
+mod session;
+mod wait_fd;
+
+use kernel::prelude::*;
+
+use kfi::file::DeviceRegistration;
+use session::Session;
+
+module! {
+    type: KfiShim,
+    name: "kfi_shim",
+    authors: ["kfabric-rs authors"],
+    description: "kfabric for user space: /dev/kfi",
+    license: "GPL",
+    params: {
+        max_objects: u32 {
+            default: 16384,
+            description: "Objects that a session may hold (default 16384)",
+        },
+    },
+}
+
+/// The loaded module.
+#[pin_data]
+struct KfiShim {
+    #[pin]
+    _device: DeviceRegistration<Session>,
+}
+
+impl kernel::InPlaceModule for KfiShim {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            _device <- DeviceRegistration::new(),
+        })
+    }
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Sessions: an open file of /dev/kfi and the objects that it holds.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
+    str::CStr,
+    sync::{
+        new_mutex,
+        Arc,
+        ArcBorrow,
+        Mutex, //
+    },
+    uaccess::UserPtr, //
+};
+
+use crate::{
+    kfi::file::{
+        Device,
+        FileOps, //
+    },
+    module_parameters,
+    object::{
+        Class,
+        Object, //
+    },
+    request, //
+};
+
+/// What a handle names.
+struct Entry {
+    /// The object; none while it is being closed.
+    object: Option<Object>,
+    /// Requests and descriptors that are using it.
+    users: usize,
+}
+
+struct Table {
+    entries: RBTree<u32, Entry>,
+    /// Entries, those included that are yet to be filled.
+    count: usize,
+    /// The handle given last.
+    last: u32,
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // Whatever was opened later goes first, as it may depend on what was opened earlier; what
+        // refuses is tried again when others are gone.
+        let mut before = usize::MAX;
+        loop {
+            let mut refused = 0;
+            let mut cursor = self.entries.cursor_back_mut();
+            while let Some(mut at) = cursor {
+                let (_, entry) = at.current_mut();
+                if let Some(Err((object, _))) = entry.object.take().map(Object::close) {
+                    entry.object = Some(object);
+                    refused += 1;
+                }
+                cursor = at.move_prev();
+            }
+            if refused == 0 || refused >= before {
+                break;
+            }
+            before = refused;
+        }
+    }
+}
+
+/// An open file of /dev/kfi.
+#[pin_data]
+pub(crate) struct Session {
+    #[pin]
+    table: Mutex<Table>,
+}
+
+/// A handle that is reserved for an object that is being opened.
+pub(crate) struct Slot<'a> {
+    session: &'a Session,
+    reservation: Option<RBTreeNodeReservation<u32, Entry>>,
+    handle: u32,
+}
+
+impl Slot<'_> {
+    /// Returns the handle.
+    pub(crate) fn handle(&self) -> u32 {
+        self.handle
+    }
+
+    /// Makes the handle name `object`.
+    pub(crate) fn fill(mut self, object: Object) {
+        let Some(reservation) = self.reservation.take() else {
+            return;
+        };
+        let entry = Entry {
+            object: Some(object),
+            users: 0,
+        };
+        let node = reservation.into_node(self.handle, entry);
+        let old = self.session.table.lock().entries.insert(node);
+        // There is none, as handles are not used again while they name something.
+        drop(old);
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        if self.reservation.is_some() {
+            let mut table = self.session.table.lock();
+            table.count = table.count.saturating_sub(1);
+        }
+    }
+}
+
+/// An object in use, which cannot be closed meanwhile.
+pub(crate) struct Use<T> {
+    session: Arc<Session>,
+    handle: u32,
+    object: Option<Arc<T>>,
+}
+
+impl<T> Use<T> {
+    /// Returns the object.
+    pub(crate) fn object(&self) -> Result<&Arc<T>> {
+        self.object.as_ref().ok_or(EBADF)
+    }
+}
+
+impl<T> Drop for Use<T> {
+    fn drop(&mut self) {
+        // First, so that whoever finds no users finds no other references either.
+        drop(self.object.take());
+        let mut table = self.session.table.lock();
+        if let Some(entry) = table.entries.get_mut(&self.handle) {
+            entry.users = entry.users.saturating_sub(1);
+        }
+    }
+}
+
+impl Session {
+    /// Reserves a handle; `EMFILE` if the session holds as many objects as it may.
+    pub(crate) fn reserve(&self) -> Result<Slot<'_>> {
+        let reservation = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let limit = usize::try_from(*module_parameters::max_objects.value_ref())?;
+        let mut table = self.table.lock();
+        if table.count >= limit {
+            return Err(EMFILE);
+        }
+        // Handles count up, so that one that was closed names nothing for a long time. After all
+        // numbers were used once, those in use are skipped.
+        let mut handle = table.last;
+        loop {
+            handle = handle.wrapping_add(1);
+            if handle != 0 && table.entries.get(&handle).is_none() {
+                break;
+            }
+        }
+        table.last = handle;
+        table.count += 1;
+        drop(table);
+        Ok(Slot {
+            session: self,
+            reservation: Some(reservation),
+            handle,
+        })
+    }
+
+    /// Returns the object that a handle names; `EBADF` if none, `EBUSY` if it is being closed.
+    pub(crate) fn any(this: ArcBorrow<'_, Self>, handle: u32) -> Result<(Object, UseAny)> {
+        let mut table = this.table.lock();
+        let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
+        let object = entry.object.clone().ok_or(EBUSY)?;
+        entry.users += 1;
+        drop(table);
+        let guard = Use {
+            session: this.into(),
+            handle,
+            object: None,
+        };
+        Ok((object, guard))
+    }
+
+    /// Returns the object of a class that a handle names; `EINVAL` if it is of another class.
+    pub(crate) fn get<T: Class>(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<T>> {
+        let mut table = this.table.lock();
+        let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
+        let object = entry.object.as_ref().ok_or(EBUSY)?;
+        let object = T::from_object(object).ok_or(EINVAL)?.clone();
+        entry.users += 1;
+        drop(table);
+        Ok(Use {
+            session: this.into(),
+            handle,
+            object: Some(object),
+        })
+    }
+
+    /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says.
+    pub(crate) fn close(&self, handle: u32) -> Result<Result> {
+        let object = {
+            let mut table = self.table.lock();
+            let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
+            if entry.users != 0 {
+                return Err(EBUSY);
+            }
+            entry.object.take().ok_or(EBUSY)?
+        };
+        let refused = object.close();
+
+        let mut table = self.table.lock();
+        match refused {
+            Ok(()) => {
+                let node = table.entries.remove_node(&handle);
+                table.count = table.count.saturating_sub(1);
+                drop(table);
+                drop(node);
+                Ok(Ok(()))
+            }
+            Err((object, error)) => {
+                if let Some(entry) = table.entries.get_mut(&handle) {
+                    entry.object = Some(object);
+                }
+                Ok(Err(error))
+            }
+        }
+    }
+}
+
+/// An object of any class in use.
+pub(crate) type UseAny = Use<()>;
+
+impl FileOps for Session {
+    fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
+        request::handle(this, command, arg)
+    }
+}
+
+impl Device for Session {
+    type Module = crate::LocalModule;
+    const NAME: &'static CStr = c"kfi";
+
+    fn open() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                table <- new_mutex!(
+                    Table {
+                        entries: RBTree::new(),
+                        count: 0,
+                        last: 0,
+                    },
+                    "kfi_shim::Session::table"
+                ),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
