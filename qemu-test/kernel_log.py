@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Finds what a kernel reports about itself in its log: warnings, oopses, what
+the sanitizers and lock checkers say, leaks, hangs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import List, Optional, Pattern, Tuple
+
+import ktap
+
+# Before a printk line: level (a raw console), time, and CPU or task if the
+# kernel was configured to say them.
+PREFIX = re.compile(r"(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ?")
+
+# The guest says this first. Tests that the kernel has run before are its own.
+GUEST_UP = "guest: up"
+
+# The guest says this if the leaks that were found are the kernel's own.
+NO_LEAKS = "guest: the leaks up to here, if any, are not the modules"
+
+# And this when it is about to run out of time: what it prints from then on is
+# the state of all tasks, asked for, with back traces.
+OUT_OF_TIME = "guest: out of time, these are the tasks"
+
+LEAKS = re.compile(r"kmemleak: .*suspected memory leaks|\bunreferenced object\b")
+
+REPORTS: Tuple[Pattern[str], ...] = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # Headlines. In capitals, as words: "debugfs" and "x86/bugs" are none.
+        r"\bWARNING\b",
+        r"\bBUG\b",
+        r"\b(?:KASAN|KCSAN|KMSAN|KFENCE|UBSAN)\b",
+        r"\bOops\b",
+        r"\bKernel panic\b",
+        r"cut here",
+        r"\bpanicked at\b|Rust panic",
+        # Faults.
+        r"general protection fault",
+        r"[Uu]nable to handle",
+        r"\b(?:divide error|invalid opcode|double fault|stack segment):",
+        r"stack guard page was hit|stack overflow|stack end detected|stack is corrupted",
+        r"\bsegfault at\b|\btrap (?:invalid opcode|divide error|int3)\b",
+        # Locks and contexts.
+        r"possible (?:circular|recursive|irq lock inversion|unsafe)",
+        r"lock inversion|inconsistent .*lock state|Invalid wait context",
+        r"suspicious RCU usage|[Ii]llegal context switch in RCU",
+        r"held lock freed|bad unlock balance|bad contention|lock held when returning",
+        r"DEBUG_LOCKS_WARN_ON|DEADLOCK",
+        r"INFO: trying to register non-static key|INFO: lockdep is turned off",
+        r"turning off the locking correctness validator",
+        r"Disabling lock debugging",
+        r"scheduling while atomic|called from invalid context|preemption imbalance",
+        r"using (?:smp_processor_id|__this_cpu_\w+)\(\) in preemptible",
+        # Hangs.
+        r"INFO: task .* blocked",
+        r"soft lockup|hard LOCKUP|workqueue lockup|blocked for more than",
+        r"detected (?:expedited )?stalls?\b|kthread starved|timer wakeup didn't happen",
+        # Memory.
+        r"refcount_t:",
+        r"list_(?:add|del)(?:_\w+)? (?:corruption|double add)|list_\w+ corruption",
+        r"\bODEBUG\b(?!: selftest passed)",
+        r"\bdouble[- ]free\b|[Oo]bject already free",
+        r"[Ss]lab .*corrupt|(?:Poison|Redzone|Padding|Object) .*overwritten",
+        r"still has objects|Objects remaining in",
+        r"Bad page (?:state|map)|bad: scheduling|Bad rss-counter",
+        r"[Oo]ut of memory|invoked oom-killer|page allocation failure",
+        LEAKS.pattern,
+        # Devices and the rest.
+        r"unregister_netdevice",
+        r"refcount (?:overflow|underflow)|leaked (?:reference|IRQ|irq)",
+        r"kobject.*(?:does not have a release|tried to init)|sysfs: cannot create duplicate",
+        # What every report carries, whatever its headline.
+        r"Call Trace:",
+        r"Modules linked in:",
+        r"-+\[ end trace",
+    )
+)
+
+# A report begins with one of these, if it begins properly.
+HEADLINE = re.compile(r"^(?:\[ )?(?:WARNING|BUG|UBSAN|INFO): |cut here")
+
+# These go with a headline, they do not start a report if one is near.
+CONTINUED = re.compile(
+    r"Call Trace:|Modules linked in:|end trace|Disabling lock debugging|DEADLOCK|possible unsafe"
+    r"|Kernel panic|Oops|KASAN|double[- ]free|general protection fault"
+)
+
+CLEAN: Tuple[Pattern[str], ...] = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # The kernel repeats what it was told.
+        r"^(?:Kernel command line|Command line|Unknown kernel command line parameters)\b",
+        # What the host's CPU needs and the guest does without.
+        r"^(?:Spectre V\d|RETBleed|SRSO|MDS|TAA|MMIO|ITS|TSA|GDS|VMSCAPE)\w* ?[\w ]*: ?WARNING:",
+        # The kernel's own race at boot, found with the sanitizer on since then.
+        r"^BUG: KCSAN: data-race in calibrate_APIC_clock",
+        r"^Reported by Kernel Concurrency Sanitizer",
+    )
+)
+
+# A report is shown with some lines before it and the lines up to its end, as
+# far as that can be told, but not more than this.
+LINES_BEFORE = 4
+LINES_AFTER = 40
+REPORT_SPAN = 150
+
+
+def strip_prefix(line: str) -> str:
+    """The line as printk got it."""
+    return PREFIX.sub("", line, count=1)
+
+
+def is_report(text: str) -> bool:
+    """Whether a line, without its prefix, is one that no clean log has."""
+    if not any(pattern.search(text) for pattern in REPORTS):
+        return False
+    if ktap.is_result(text):
+        # The name of a test may be any text.
+        return False
+    return not any(pattern.search(text) for pattern in CLEAN)
+
+
+@dataclass
+class Report:
+    """Lines that belong together, by their numbers from 1."""
+
+    # The first that says what it is about.
+    title: str
+    first: int
+    last: int
+    lines: List[int] = field(default_factory=list)
+
+
+class Checker:
+    """Takes the lines of a kernel log; what it found is in reports."""
+
+    def __init__(self) -> None:
+        self.lines: List[str] = []
+        self.reports: List[Report] = []
+        # Number of the line from which on the guest tells what it was doing.
+        self.out_of_time = 0
+
+    def feed(self, line: str) -> Optional[Report]:
+        """Takes one line. Gives a report when the line has given it its title."""
+        self.lines.append(line)
+        text = strip_prefix(line)
+        if NO_LEAKS in text:
+            self.reports = [r for r in self.reports if not LEAKS.search(r.title)]
+        if OUT_OF_TIME in text:
+            self.out_of_time = len(self.lines)
+        if self.out_of_time or not is_report(text):
+            return None
+        number = len(self.lines)
+        last = self.reports[-1] if self.reports else None
+        if last and self._continues(last, number, text):
+            last.last = number
+            last.lines.append(number)
+            if "cut here" not in last.title:
+                return None
+            last.title = text.strip()
+            return last
+        report = Report(text.strip(), number, number, [number])
+        self.reports.append(report)
+        return None if "cut here" in text else report
+
+    def excerpt(self, report: Report) -> List[str]:
+        """The lines of a report with some context, the matching ones marked."""
+        start = max(0, report.first - 1 - LINES_BEFORE)
+        end = min(len(self.lines), max(report.last + 5, report.first + LINES_AFTER // 2))
+        cut = start + LINES_BEFORE + LINES_AFTER
+        marked = set(report.lines)
+        shown = [
+            f"{'>' if number in marked else ' '} {self.lines[number - 1]}"
+            for number in range(start + 1, min(end, cut) + 1)
+        ]
+        if end > cut:
+            shown.append(f"  ... {end - cut} more lines")
+        return shown
+
+    @staticmethod
+    def _continues(last: Report, number: int, text: str) -> bool:
+        if LEAKS.search(text) and LEAKS.search(last.title):
+            # One report: kmemleak names the leaks one after the other.
+            return True
+        if CONTINUED.search(text) and not HEADLINE.search(text):
+            return number - last.first <= REPORT_SPAN
+        return number - last.last <= 3
