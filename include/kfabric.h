@@ -1188,15 +1188,25 @@ enum kfi_type {
 
 /**
  * kfi_tostr() - print a structure, an enumeration value or a set of flags
- * @data: pointer to what is to be printed
+ * @data: pointer to what is to be printed; not changed
  * @datatype: what that is
+ *
+ * A value of an enumeration is printed as its name, or as ``Unknown (7)`` or
+ * ``Provider specific (0x80000007)``. Flags are names in brackets, with what
+ * has no name as a number at the end: ``[ KFI_MSG, KFI_RMA, 0x1 ]``. A
+ * structure is its name and one line for each member, indented by four spaces a
+ * level and ended by a newline. Of a list of struct kfi_info only the first one
+ * is printed. Open objects are printed as the kernel prints pointers, of keys
+ * only the size.
+ *
+ * The text is for people and may change from version to version.
  *
  * kfabric 1.7 declares this function but does not have it.
  *
  * Context: Process context; may sleep.
  *
- * Return: the text, which the caller frees with kfree(), or NULL if there is no
- *   memory.
+ * Return: the text, which the caller frees with kfree(); NULL if there is no
+ *   memory, if @datatype is not known, or if @data is NULL where it is needed.
  */
 char *kfi_tostr(const void *data, enum kfi_type datatype);
 
@@ -1228,20 +1238,30 @@ struct kfi_param {
 
 /**
  * kfi_getparams() - list the parameters
- * @params: receives an array; free it with kfi_freeparams()
- * @count: receives the number of its entries
+ * @params: receives an array, or NULL if there are no parameters; free it with
+ *   kfi_freeparams()
+ * @count: receives the number of parameters
+ *
+ * Behind the last parameter the array has an entry whose name is NULL. The
+ * values are those at the time of the call.
+ *
+ * The core of this version has no parameters, so that the answer is 0 of them.
+ * Module parameters are not among them: the kernel lists those in /sys/module.
  *
  * kfabric 1.7 declares this function but does not have it.
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_ENOMEM.
+ * Return: 0; -KFI_EINVAL if an argument is NULL; -KFI_ENOMEM. After an error
+ *   neither argument was changed.
  */
 int kfi_getparams(struct kfi_param **params, int *count);
 
 /**
  * kfi_freeparams() - free the array that kfi_getparams() returned
  * @params: array, or NULL
+ *
+ * Frees the values in it too: nothing of the array may be used any more.
  *
  * kfabric 1.7 declares this function but does not have it.
  *

@@ -28,6 +28,29 @@
  * open. Other cores need not do that: a provider that is to run with them takes
  * a reference on its own module for each open fabric.
  *
+ * The core knows the modules that were loaded after it, which are all that link
+ * to it. The callbacks kgetinfo and kfabric belong to one such module, and the
+ * functions of the fabrics that kfabric opens belong there too. A provider in a
+ * module that was loaded earlier and looks up kfi_provider_register() at run
+ * time is refused, as nothing could keep it loaded.
+ *
+ * A module whose init fails is freed whoever uses it. So kfi_fabric() does not
+ * open a fabric of a provider before the init of its module has succeeded, not
+ * even for the module itself, while kfi_getinfo() asks it from registration on;
+ * and an init that fails takes back what it has registered, as an exit does. A
+ * provider whose module is being unloaded is treated as not there.
+ *
+ * Several providers may be registered, by one module too. One of each name
+ * answers. A provider that has the name of another one and a newer version
+ * replaces it: consumers find the new one from then on, where they found the
+ * old one, while fabrics of the old one stay open. The old one stays registered
+ * until it is deregistered, and does not come back when the new one leaves.
+ *
+ * The core holds no lock when it calls a provider. A callback may call the
+ * core, with two exceptions: a provider does not deregister itself in its own
+ * callbacks, and a provider that asks kfi_getinfo() in its kgetinfo is asked
+ * again and has to put an end to that.
+ *
  * Inline wrappers call most slots of an ops table without looking, so a
  * provider fills every slot, if need be with a stub of kfi_enosys.h, and sets
  * the size member of each table to the sizeof of its type.
@@ -36,7 +59,7 @@
 /**
  * struct kfi_provider - a provider as the core knows it
  * @version: version of the provider, its own numbering, made with
- *   KFI_VERSION()
+ *   KFI_VERSION(); decides between providers of one name
  * @kfi_version: version of the API the provider was built for, normally
  *   KFI_VERSION(KFI_MAJOR_VERSION, KFI_MINOR_VERSION)
  * @context: for the core's use; a provider leaves it alone
@@ -47,22 +70,29 @@
  *   is the caller's or NULL and is not changed. On success @info receives a
  *   list that the core owns from then on and that it or the consumer frees
  *   with kfi_freeinfo(), so everything in it is allocated with the kmalloc
- *   family, the entries by kfi_allocinfo() or kfi_dupinfo(). Returns 0, or
- *   -KFI_ENODATA with @info NULL if nothing matches. Process context, may
- *   sleep
- * @kfabric: open a fabric; @attr is the caller's and is copied where needed,
- *   @context goes to &kfid.context of the new object. Returns 0 or a negative
- *   error number. Process context, may sleep
- * @cleanup: called once by kfi_provider_deregister() when the core will not
- *   call the provider again, to release what it holds; may be NULL. Process
+ *   family, the entries by kfi_allocinfo() or kfi_dupinfo(). Each entry has
+ *   fabric attributes, or the core drops it; where they have no prov_name, the
+ *   core fills in @name and @version, and where they have no api_version, that
+ *   of the query. Returns 0, or -KFI_ENODATA with @info NULL if nothing
+ *   matches; what it returns hides no answer of another provider. Process
  *   context, may sleep
+ * @kfabric: open a fabric, a new one at each call, whose &kfid.ops the call
+ *   sets; the core puts its own table there until the fabric is closed. @attr
+ *   is the caller's and is copied where needed, @context goes to
+ *   &kfid.context of the new object. Returns 0 or a negative error number.
+ *   Process context, may sleep
+ * @cleanup: called once by kfi_provider_deregister() when the core will not
+ *   call the provider again, to release what it holds; may be NULL. Fabrics may
+ *   still be open then, if it is not the module's exit that deregisters.
+ *   Process context, may sleep
  * @comp: completed when the last reference is dropped; set up by
  *   kfi_provider_register()
  * @ref_cnt: references held by calls of the core in progress, plus one for the
  *   registration; set up by kfi_provider_register()
  *
  * The structure belongs to the provider and must stay in place, unchanged, from
- * registration until deregistration has returned. It is usually static.
+ * registration until deregistration has returned. Then it may be registered
+ * again. It is usually static.
  */
 struct kfi_provider {
 	uint32_t version;
@@ -83,30 +113,35 @@ struct kfi_provider {
  * kfi_provider_register() - make a provider known
  * @provider: provider; the core uses it in place until it is deregistered
  *
- * Calls of the core may reach the provider before this returns.
+ * Calls of the core may reach the provider before this returns. A provider that
+ * is refused is left as it was.
  *
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EINVAL if @provider, its name or one of the callbacks
- *   kgetinfo and kfabric is missing; -KFI_ENOSYS if it was built for a newer
- *   API than the core has; -KFI_EEXIST if a provider of that name is
- *   registered; -KFI_ENOMEM; -KFI_ENODEV while the core is being unloaded.
+ *   kgetinfo and kfabric is missing, or the callbacks are not in one module
+ *   that was loaded after the core; -KFI_ENOSYS if it was built for another
+ *   major version of the API than the core has, or for a newer one;
+ *   -KFI_EEXIST if it is registered or being deregistered, or if there is a
+ *   provider of that name that is not older; -KFI_ENOMEM; -KFI_ENODEV while
+ *   the core is being unloaded.
  */
 int kfi_provider_register(struct kfi_provider *provider);
 
 /**
  * kfi_provider_deregister() - take a provider back
- * @provider: provider that was registered
+ * @provider: provider that was registered, whether it was replaced or not
  *
  * New calls stop reaching the provider, those in progress are waited for, and
  * then &kfi_provider.cleanup runs. Objects that consumers still have open are
  * not touched, and their module must stay: a provider calls this when its
  * module is unloaded, which open fabrics prevent. Not to be called from a
- * callback of the provider.
+ * callback of the provider, for which it would wait.
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL if @provider is NULL or not registered.
+ * Return: 0; -KFI_EINVAL if @provider is NULL or not registered, or is being
+ *   deregistered by somebody else.
  */
 int kfi_provider_deregister(struct kfi_provider *provider);
 

@@ -11,11 +11,12 @@ use kernel::{
 use crate::{
     abi_core::installed,
     abi_provider::{
-        Provider,
+        Candidate,
         ProviderId,
         RawQuery, //
     },
     export::c_export,
+    fabrics::Fabrics,
     kfi::{
         bindings,
         fid::Context,
@@ -24,9 +25,18 @@ use crate::{
             InfoRef, //
         },
         provider::KFI_VERSION, //
-    },
-    strerror, //
+    }, //
 };
+
+/// Takes a text from C, `None` for null.
+///
+/// # Safety
+///
+/// `text` must be null or a text that stays during `'a`.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: By the safety requirements.
+    (!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) })
+}
 
 c_export! {
     /// Implements kfi_version.
@@ -58,10 +68,11 @@ c_export! {
             }
             // SAFETY: `hints` is null or valid by the safety requirements.
             let name = unsafe { InfoRef::from_raw(hints) }.and_then(InfoRef::prov_name);
-            // SAFETY: By the safety requirements; the query is not kept.
+            let name = name.filter(|name| !name.is_empty());
+            // SAFETY: By the safety requirements, during the call.
             let query = unsafe { RawQuery::new(version, node, service, flags, hints) };
-            let core = installed()?;
-            let answer = core.registry.getinfo(&core.modules, name, query);
+            let answer =
+                installed().and_then(|core| core.registry.getinfo(&core.modules, name, &query));
             let (ret, answer) = match answer {
                 Ok(answer) => (Ok(0), Info::into_raw(answer)),
                 Err(error) => (Err(error), core::ptr::null_mut()),
@@ -87,17 +98,17 @@ c_export! {
                 return Err(EINVAL);
             }
             // SAFETY: `attr` is valid, as it is not null.
-            let name = unsafe { (*attr).prov_name };
-            if name.is_null() {
-                return Err(EINVAL);
-            }
+            let (prov_name, name) = unsafe { ((*attr).prov_name, (*attr).name) };
+            // SAFETY: A name in valid attributes is null or a text.
+            let (prov_name, name) = unsafe { (text(prov_name), text(name)) };
+            let prov_name = prov_name.filter(|name| !name.is_empty());
+            let prov_name = prov_name.ok_or(EINVAL)?;
             let core = installed()?;
-            // SAFETY: The name in valid attributes is a text.
-            let provider = core.registry.find(unsafe { CStr::from_char_ptr(name) });
-            let provider = provider.ok_or(ENODEV)?;
+            let (registration, provider) = core.registry.find(prov_name).ok_or(ENODEV)?;
+            let listed = Fabrics::add(&core.fabrics, registration, prov_name, name)?;
+            let pinned = provider.pin(&core.modules).ok_or(ENODEV)?;
             // SAFETY: `attr` is valid.
-            let opened =
-                unsafe { provider.fabric(&core.modules, attr, Context::from_raw(context)) }?;
+            let opened = unsafe { pinned.fabric(attr, Context::from_raw(context), listed) }?;
             // SAFETY: `fabric` is valid for writes, as it is not null.
             unsafe { fabric.write(opened.as_ptr()) };
             Ok(0)
@@ -108,13 +119,14 @@ c_export! {
     ///
     /// # Safety
     ///
-    /// `provider` must be null, or a provider that stays until it is deregistered and whose name is
-    /// null or a text.
+    /// `provider` must be null, or a provider whose name is null or a text. If it gets registered,
+    /// it must stay, unchanged, until it is deregistered.
     unsafe fn kfi_provider_register(provider: *mut bindings::kfi_provider) -> c_int {
         from_result(|| {
             let core = installed()?;
             // SAFETY: By the safety requirements.
-            core.registry.register(unsafe { Provider::prepare(provider) }?)?;
+            let candidate = unsafe { Candidate::new(provider) }?;
+            core.registry.register(&core.modules, candidate)?;
             Ok(0)
         })
     }
@@ -129,14 +141,5 @@ c_export! {
             installed()?.registry.deregister(ProviderId::new(provider))?;
             Ok(0)
         })
-    }
-
-    /// Implements kfi_strerror.
-    ///
-    /// # Safety
-    ///
-    /// None.
-    unsafe fn kfi_strerror(errnum: c_int) -> *const c_char {
-        strerror::strerror(errnum).as_char_ptr()
     }
 }

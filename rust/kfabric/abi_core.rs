@@ -8,6 +8,8 @@ use kernel::{
 };
 
 use crate::{
+    debugfs::Files,
+    fabrics::Fabrics,
     kfi::modules::Modules,
     registry::Registry, //
 };
@@ -26,6 +28,8 @@ pub(crate) struct Core {
     /// The registered providers.
     #[pin]
     pub(crate) registry: Registry,
+    /// The open fabrics.
+    pub(crate) fabrics: Arc<Fabrics>,
 }
 
 /// Returns the core; `ENODEV` while the module is loaded or unloaded.
@@ -34,7 +38,10 @@ pub(crate) fn installed() -> Result<Arc<Core>> {
 }
 
 /// The core while it can be found; dropped, it cannot any more.
-pub(crate) struct Installed;
+pub(crate) struct Installed {
+    /// What debugfs shows of the core.
+    _files: Files,
+}
 
 impl Installed {
     /// Creates the core and lets it be found. Called once, by the module's init.
@@ -45,18 +52,20 @@ impl Installed {
             try_pin_init!(Core {
                 modules <- Modules::new(module),
                 registry <- Registry::new(),
+                fabrics: Fabrics::new()?,
             }? Error),
             GFP_KERNEL,
         )?;
+        let files = Files::new(&core)?;
         *CORE.lock() = Some(core);
-        Ok(Self)
+        Ok(Self { _files: files })
     }
 }
 
 impl Drop for Installed {
     fn drop(&mut self) {
         let core = CORE.lock().take();
-        // Outside of the lock, as it waits for the notifier.
+        // Outside of the lock: the last one to drop it waits for the notifier.
         drop(core);
     }
 }

@@ -46,7 +46,7 @@ unsafe fn copy_bytes<T>(from: *const T, len: usize) -> Result<*mut T> {
 /// # Safety
 ///
 /// `from` must be null or a text.
-unsafe fn copy_text(from: *const c_char) -> Result<*mut c_char> {
+pub(crate) unsafe fn copy_text(from: *const c_char) -> Result<*mut c_char> {
     if from.is_null() {
         return Ok(ptr::null_mut());
     }
@@ -164,7 +164,7 @@ unsafe fn dup(from: &bindings::kfi_info) -> Result<Info> {
 /// # Safety
 ///
 /// `entry` must be valid and owned by the caller, and so must be what it owns, unless it is null.
-unsafe fn free(entry: *mut bindings::kfi_info) {
+pub(crate) unsafe fn free(entry: *mut bindings::kfi_info) {
     // SAFETY: By the safety requirements, here and below; kfree takes null.
     unsafe {
         let info = &*entry;

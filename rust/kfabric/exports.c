@@ -19,3 +19,6 @@ EXPORT_SYMBOL_GPL(kfi_freeinfo);
 EXPORT_SYMBOL_GPL(kfi_provider_register);
 EXPORT_SYMBOL_GPL(kfi_provider_deregister);
 EXPORT_SYMBOL_GPL(kfi_strerror);
+EXPORT_SYMBOL_GPL(kfi_tostr);
+EXPORT_SYMBOL_GPL(kfi_getparams);
+EXPORT_SYMBOL_GPL(kfi_freeparams);

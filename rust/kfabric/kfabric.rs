@@ -6,14 +6,20 @@
 //!
 //! - `CORE`: the core while the module is loaded;
 //! - `kfabric::Registry`: the registered providers;
-//! - `kfi::Modules::state`: the modules that a provider may belong to.
+//! - `kfabric::Fabrics`: the open fabrics;
+//! - `kfi::Modules::known`: the modules that a provider may belong to.
 
 mod abi;
+mod abi_answer;
 mod abi_core;
 mod abi_fabric;
 mod abi_info;
 mod abi_provider;
+mod abi_table;
+mod abi_text;
+mod debugfs;
 mod export;
+mod fabrics;
 #[allow(
     dead_code,
     unused_imports,
@@ -21,8 +27,10 @@ mod export;
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
+mod params;
 mod registry;
 mod strerror;
+mod tostr;
 
 use kernel::prelude::*;
 

@@ -15,10 +15,13 @@ use kernel::{
 
 use crate::{
     abi_provider::{
+        Candidate,
         Provider,
         ProviderId,
         RawQuery, //
     },
+    abi_table::Table,
+    fabrics::Serial,
     kfi::{
         info::Info,
         modules::Modules,
@@ -26,84 +29,177 @@ use crate::{
     }, //
 };
 
-/// The registered providers, in the order of their registration.
+/// What the registry notes about a provider.
+struct Note {
+    /// Identifies the registration.
+    serial: Serial,
+    /// Where its answers come: in the order of registration, but a provider that replaced another
+    /// one has that one's place. So a query that is going on finds exactly one of both.
+    place: Serial,
+    /// Whether a newer provider of the same name was registered since. It is not asked any more,
+    /// and stays so when that one leaves.
+    replaced: bool,
+}
+
+/// A registered provider, for those who want to look.
+pub(crate) struct Listed {
+    /// Identifies the registration.
+    pub(crate) serial: Serial,
+    /// The provider.
+    pub(crate) provider: Provider,
+    /// Whether it does not answer any more.
+    pub(crate) replaced: bool,
+}
+
+/// What the lock protects.
+struct State {
+    /// The providers.
+    table: Table<Note>,
+    /// The serial of the last registration.
+    last: Serial,
+}
+
+impl State {
+    /// Returns the providers that answer, with their notes.
+    fn active(&self) -> impl Iterator<Item = (&Provider, &Note)> {
+        self.table.iter().filter(|(_, note)| !note.replaced)
+    }
+}
+
+/// The providers, of which those of different names answer.
 #[pin_data]
 pub(crate) struct Registry {
     #[pin]
-    providers: Mutex<KVec<Provider>>,
+    state: Mutex<State>,
 }
 
 impl Registry {
     /// No providers.
     pub(crate) fn new() -> impl PinInit<Self> {
+        let state = State {
+            table: Table::new(),
+            last: Serial(0),
+        };
         pin_init!(Self {
-            providers <- new_mutex!(KVec::new(), "kfabric::Registry"),
+            state <- new_mutex!(state, "kfabric::Registry"),
         })
     }
 
-    /// Registers a provider.
+    /// Registers a provider, which replaces an older one of its name.
     ///
-    /// `ENOSYS` if it was written for a later version of the API, `EEXIST` if there is one of its
-    /// name.
-    pub(crate) fn register(&self, provider: Provider) -> Result {
-        if provider.api_version() > KFI_VERSION {
+    /// - `ENOSYS` if it was built for another major version of the API than ours, or a later one.
+    /// - `EINVAL` if its callbacks do not belong to one module that we know.
+    /// - `EEXIST` if it is registered, or one of its name that is not older.
+    pub(crate) fn register(&self, modules: &Modules, candidate: Candidate) -> Result {
+        let api_version = candidate.api_version();
+        if api_version >> 16 != KFI_VERSION >> 16 || api_version > KFI_VERSION {
             return Err(ENOSYS);
         }
-        let mut providers = self.providers.lock();
-        if providers.iter().any(|other| other.name() == provider.name()) {
+        if candidate.module(modules).is_none() {
+            pr_err!(
+                "{}: not in a module that was loaded after kfabric\n",
+                candidate.name()
+            );
+            return Err(EINVAL);
+        }
+
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let older = state
+            .active()
+            .find(|(other, _)| other.name() == candidate.name());
+        if older.is_some_and(|(other, _)| other.version() >= candidate.version()) {
             return Err(EEXIST);
         }
-        providers.push(provider, GFP_KERNEL)?;
+        let older = older.map(|(_, note)| (note.serial, note.place));
+        let serial = Serial(state.last.0 + 1);
+        let note = Note {
+            serial,
+            place: older.map_or(serial, |(_, place)| place),
+            replaced: false,
+        };
+        state.table.insert(candidate, note)?;
+        state.last = serial;
+        if let Some((older, _)) = older {
+            for (_, note) in state.table.iter_mut() {
+                note.replaced |= note.serial == older;
+            }
+        }
         Ok(())
     }
 
     /// Removes a provider and waits until nobody uses it; `EINVAL` if it is not registered.
     pub(crate) fn deregister(&self, id: ProviderId) -> Result {
-        let provider = {
-            let mut providers = self.providers.lock();
-            let at = providers.iter().position(|provider| provider.id() == id);
-            providers.remove(at.ok_or(EINVAL)?).map_err(|_| EINVAL)?
-        };
+        let provider = self.state.lock().table.take(id).ok_or(EINVAL)?;
         // Outside of the lock: it waits for callbacks, which may call the core.
-        provider.retire();
+        let retired = provider.retire();
+        self.state.lock().table.remove(retired);
         Ok(())
     }
 
     /// Finds the provider of a name.
-    pub(crate) fn find(&self, name: &CStr) -> Option<Provider> {
-        let providers = self.providers.lock();
-        let provider = providers.iter().find(|provider| provider.name() == name)?;
-        Some(provider.clone())
+    pub(crate) fn find(&self, name: &CStr) -> Option<(Serial, Provider)> {
+        let state = self.state.lock();
+        let (provider, note) = state
+            .active()
+            .find(|(provider, _)| provider.name() == name)?;
+        Some((note.serial, provider.clone()))
     }
 
-    /// Returns all providers.
-    fn all(&self) -> Result<KVec<Provider>> {
-        let providers = self.providers.lock();
-        let mut all = KVec::with_capacity(providers.len(), GFP_KERNEL)?;
-        for provider in &*providers {
-            all.push(provider.clone(), GFP_KERNEL)?;
-        }
-        Ok(all)
+    /// Finds the next provider after a place, up to a last one; of a name, if there is one.
+    fn next(&self, after: Serial, last: Serial, name: Option<&CStr>) -> Option<(Serial, Provider)> {
+        let state = self.state.lock();
+        let (provider, note) = state
+            .active()
+            .filter(|(_, note)| note.place > after && note.place <= last)
+            .filter(|(provider, _)| name.is_none_or(|name| name == provider.name()))
+            .min_by_key(|(_, note)| note.place)?;
+        Some((note.place, provider.clone()))
+    }
+
+    /// Finds the provider that was registered next after a registration.
+    pub(crate) fn after(&self, serial: Serial) -> Option<Listed> {
+        let state = self.state.lock();
+        let (provider, note) = state
+            .table
+            .iter()
+            .filter(|(_, note)| note.serial > serial)
+            .min_by_key(|(_, note)| note.serial)?;
+        Some(Listed {
+            serial: note.serial,
+            provider: provider.clone(),
+            replaced: note.replaced,
+        })
     }
 
     /// Asks all providers, or the one of a name, and returns their answers in the order of
     /// registration.
     ///
+    /// One after the other, and only the one that is being asked is kept from leaving. Who
+    /// registers meanwhile under a new name is not asked.
+    ///
     /// Who fails hides nobody else's answer. If there is no answer, `ENODATA` if any provider said
-    /// so or there is none, else what the first one said.
+    /// so or there is none, else what the first one said. `ENOSYS` if the caller was written for a
+    /// later version of the API than ours.
     pub(crate) fn getinfo(
         &self,
         modules: &Modules,
         name: Option<&CStr>,
-        query: RawQuery,
+        query: &RawQuery<'_>,
     ) -> Result<Info> {
+        if query.version() > KFI_VERSION {
+            return Err(ENOSYS);
+        }
         let mut answer: Option<Info> = None;
         let mut error = None;
-        for provider in self.all()? {
-            if name.is_some_and(|name| name != provider.name()) {
+        let mut place = Serial(0);
+        let last = self.state.lock().last;
+        while let Some((next, provider)) = self.next(place, last, name) {
+            place = next;
+            let Some(pinned) = provider.pin(modules) else {
                 continue;
-            }
-            match (provider.getinfo(modules, query), &mut answer) {
+            };
+            match (pinned.getinfo(query), &mut answer) {
                 (Ok(Some(info)), Some(answer)) => answer.append(info),
                 (Ok(Some(info)), None) => answer = Some(info),
                 (Ok(None), _) => error = Some(ENODATA),

@@ -19,6 +19,7 @@
 #include <kfi_tagged.h>
 #include <kfi_atomic.h>
 #include <kfi_trigger.h>
+#include <kfi_soft_ext.h>
 #include <uapi/kfi_shim.h>
 
 #include "helpers.h"

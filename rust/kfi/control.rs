@@ -2,10 +2,12 @@
 
 //! Control commands (kfi_control) with typed arguments.
 
+use core::marker::PhantomData;
 use kernel::prelude::*;
 
 use super::{
     bindings,
+    flags::OpFlags,
     wait_obj::WaitObj,
     wait_queue::WaitQueue, //
 };
@@ -13,9 +15,9 @@ use super::{
 /// A control command.
 pub(crate) enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
-    GetOpsFlag(&'a mut u64),
+    GetOpsFlag(OpsFlag<'a>),
     /// Changes the default operation flags (KFI_SETOPSFLAG).
-    SetOpsFlag(u64),
+    SetOpsFlag(OpFlags),
     /// Asks for the wait object itself (KFI_GETWAIT).
     GetWait(WaitObject<'a>),
     /// Asks for the type of the wait object (KFI_GETWAITOBJ).
@@ -24,23 +26,41 @@ pub(crate) enum Control<'a> {
     Other,
 }
 
-/// Where KFI_GETWAIT wants the wait object.
-pub(crate) struct WaitObject<'a>(&'a mut *mut c_void);
+/// Where KFI_GETOPSFLAG wants the flags.
+pub(crate) struct OpsFlag<'a>(*mut u64, PhantomData<&'a mut u64>);
 
-impl WaitObject<'_> {
+impl OpsFlag<'_> {
+    /// Answers with flags.
+    pub(crate) fn set(self, flags: OpFlags) {
+        // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
+        unsafe { self.0.write(flags.as_raw()) };
+    }
+}
+
+/// Where KFI_GETWAIT wants the wait object.
+///
+/// `'a` is invariant: whatever is answered lives as long as the object that was asked.
+pub(crate) struct WaitObject<'a>(*mut *mut c_void, PhantomData<fn(&'a ()) -> &'a ()>);
+
+impl<'a> WaitObject<'a> {
     /// Answers with a wait queue, which the caller may use until the object is closed.
-    pub(crate) fn set(self, queue: &WaitQueue) {
-        *self.0 = queue.as_raw().cast();
+    pub(crate) fn set(self, queue: &'a WaitQueue) {
+        // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
+        unsafe { self.0.write(queue.as_raw().cast()) };
     }
 }
 
 /// Where KFI_GETWAITOBJ wants the type.
-pub(crate) struct WaitObjType<'a>(&'a mut bindings::kfi_wait_obj);
+pub(crate) struct WaitObjType<'a>(
+    *mut bindings::kfi_wait_obj,
+    PhantomData<&'a mut bindings::kfi_wait_obj>,
+);
 
 impl WaitObjType<'_> {
     /// Answers with a type.
     pub(crate) fn set(self, wait_obj: WaitObj) {
-        *self.0 = wait_obj.as_raw();
+        // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
+        unsafe { self.0.write(wait_obj.as_raw()) };
     }
 }
 
@@ -54,26 +74,26 @@ impl<'a> Control<'a> {
         let Ok(command) = u32::try_from(command) else {
             return Ok(Self::Other);
         };
-        Ok(match command {
-            bindings::KFI_GETOPSFLAG => {
-                // SAFETY: The command takes an `uint64_t *`.
-                Self::GetOpsFlag(unsafe { arg.cast::<u64>().as_mut() }.ok_or(EINVAL)?)
+        let arg_of = |wanted| {
+            if command == wanted && arg.is_null() {
+                return Err(EINVAL);
             }
-            bindings::KFI_SETOPSFLAG => {
-                // SAFETY: As above.
-                Self::SetOpsFlag(*unsafe { arg.cast::<u64>().as_ref() }.ok_or(EINVAL)?)
-            }
-            bindings::KFI_GETWAIT => {
-                // SAFETY: The command takes a `void **`.
-                let out = unsafe { arg.cast::<*mut c_void>().as_mut() };
-                Self::GetWait(WaitObject(out.ok_or(EINVAL)?))
-            }
-            bindings::KFI_GETWAITOBJ => {
-                // SAFETY: The command takes an `enum kfi_wait_obj *`.
-                let out = unsafe { arg.cast::<bindings::kfi_wait_obj>().as_mut() };
-                Self::GetWaitObj(WaitObjType(out.ok_or(EINVAL)?))
-            }
-            _ => Self::Other,
-        })
+            Ok(command == wanted)
+        };
+        if arg_of(bindings::KFI_GETOPSFLAG)? {
+            return Ok(Self::GetOpsFlag(OpsFlag(arg.cast(), PhantomData)));
+        }
+        if arg_of(bindings::KFI_SETOPSFLAG)? {
+            // SAFETY: The command takes an `uint64_t *`, which is not null.
+            let flags = unsafe { arg.cast::<u64>().read() };
+            return Ok(Self::SetOpsFlag(OpFlags::from_raw(flags)));
+        }
+        if arg_of(bindings::KFI_GETWAIT)? {
+            return Ok(Self::GetWait(WaitObject(arg.cast(), PhantomData)));
+        }
+        if arg_of(bindings::KFI_GETWAITOBJ)? {
+            return Ok(Self::GetWaitObj(WaitObjType(arg.cast(), PhantomData)));
+        }
+        Ok(Self::Other)
     }
 }

@@ -22,6 +22,7 @@ impl From<KfiErrno> for Error {
     }
 }
 
+/// Declares error numbers.
 macro_rules! declare_errno {
     ($($name:ident = $value:ident, $doc:literal;)*) => {$(
         #[doc = $doc]

@@ -18,12 +18,14 @@
 //! has observed the effect of an operation that is still returning on another CPU (R-CLOSE-3).
 
 use core::{
+    any::TypeId,
     marker::PhantomData,
     ptr, //
 };
 use kernel::{
     error::from_result,
     prelude::*,
+    str::CStr,
     sync::{
         Arc,
         ArcBorrow, //
@@ -71,82 +73,100 @@ impl Context {
 ///
 /// # Safety
 ///
-/// `Head` starts with a `struct kfid` and is valid when all its bytes are those that
-/// [`Self::head`] made; [`Self::ops`] returns what [`Self::head`] was given.
+/// - `Head` starts with a `struct kfid`.
+/// - [`Self::head`] returns a head that is valid with the `fid` and the tables that it was given.
+/// - [`Self::names`] returns `true` for such a head and the same tables only.
 pub(crate) unsafe trait Class: 'static {
     /// The head of the objects, such as `struct kfid_cntr`.
     type Head: 'static;
-    /// The operations of the class, such as `struct kfi_ops_cntr`.
-    type Ops: 'static;
+    /// The tables of functions that a head names, such as `struct kfi_ops_cntr`.
+    type Tables: 'static;
     /// The number of the class, such as `KFI_CLASS_CNTR`.
     const FCLASS: usize;
+    /// Whether the class has operations that run in RCU read-side critical sections, for which
+    /// close waits.
+    const RCU_OPERATIONS: bool;
 
     /// Makes a head.
-    fn head(fid: bindings::kfid, ops: *mut Self::Ops) -> Self::Head;
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head;
 
-    /// Returns the operations that a head names.
+    /// Returns whether a head names these tables.
     ///
     /// # Safety
     ///
     /// `head` must be valid for reads.
-    unsafe fn ops(head: *const Self::Head) -> *const Self::Ops;
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool;
 }
 
 /// What providers' objects of all classes have in common.
-pub(crate) trait Object: OpsTable<Self::Class> + Send + Sync + Sized + 'static {
+pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// The class of the objects.
     type Class: Class;
 
     /// Gives up every hold on other objects.
     ///
     /// Called once, by a successful close and before it returns, since the memory of the object
-    /// may outlive the close. May sleep.
+    /// may outlive the close. Neither this, once the first hold was given up, nor dropping the
+    /// object may sleep: with the last dependent of a fabric gone the module may be unloaded, and
+    /// that waits for tasks that were preempted in its code but not for those that sleep there.
     fn release(&self);
 
     /// Binds `other` to the object.
     ///
     /// May sleep. `ENOSYS` where nothing can be bound.
-    fn bind(this: ArcBorrow<'_, Fid<Self>>, other: AnyFid<'_>, flags: u64) -> Result {
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
         let _ = (this, other, flags);
         Err(ENOSYS)
     }
 
+    /// Returns operations beyond those of the class; `ENOSYS` for unknown names.
+    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+        let _ = (this, name);
+        Err(ENOSYS)
+    }
+
     /// Carries out a control command; `ENOSYS` for those that the class does not have (R-CTL-9).
-    fn control(this: ArcBorrow<'_, Fid<Self>>, command: Control<'_>) -> Result {
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         let _ = (this, command);
         Err(ENOSYS)
     }
 }
 
-/// The table of a class's operations, built from the operations trait of the class.
+/// The tables of functions of a type, built from the operations trait of its class.
 ///
-/// Implemented for every type that implements that trait; never by hand.
-pub(crate) trait OpsTable<C: Class> {
-    /// The table.
-    const OPS: &'static C::Ops;
+/// Implemented for every type that implements that trait.
+///
+/// # Safety
+///
+/// The functions in the tables must expect heads of `Fid<Self>`. No other type has these tables.
+pub(crate) unsafe trait Tables<C: Class> {
+    /// The tables.
+    const TABLES: &'static C::Tables;
 }
 
 /// An object as C sees it.
 ///
 /// # Invariants
 ///
-/// - `head` comes first and was made by [`Class::head`] from the tables of `T`.
-/// - When a pointer to the head was given to C by [`Fid::into_head`], C owns one reference of the
-///   [`Arc`] around the object until it is closed.
+/// - `head` comes first and was made by [`Class::head`] from the tables of `T`; `type_id` is that of
+///   `T`.
+/// - Objects live in an [`Arc`].
+/// - When a pointer to the head was given to C by [`Fid::into_head`], C owns one reference of that
+///   `Arc` until the object is closed.
 #[repr(C)]
 #[pin_data]
 pub(crate) struct Fid<T: Object> {
     head: Opaque<<T::Class as Class>::Head>,
+    type_id: TypeId,
     dependents: Dependents,
     context: Context,
     #[pin]
     object: T,
 }
 
-// SAFETY: The head is written by its initialiser only and lives as long as the object; all other
-// fields are `Send`.
+// SAFETY: The head is C's, who may use it from any thread; all other fields are `Send`.
 unsafe impl<T: Object> Send for Fid<T> {}
-// SAFETY: The head is only read; all other fields are `Sync`.
+// SAFETY: As above; all other fields are `Sync`.
 unsafe impl<T: Object> Sync for Fid<T> {}
 
 impl<T: Object> core::ops::Deref for Fid<T> {
@@ -158,6 +178,7 @@ impl<T: Object> core::ops::Deref for Fid<T> {
 }
 
 impl<T: Object> Fid<T> {
+    /// The functions that all objects have.
     const FID_OPS: bindings::kfi_ops = bindings::kfi_ops {
         size: size_of::<bindings::kfi_ops>(),
         close: Some(Self::close_callback),
@@ -175,15 +196,17 @@ impl<T: Object> Fid<T> {
             fclass: <T::Class as Class>::FCLASS,
             context: context.as_raw(),
             // C declares the tables without `const`, and nobody writes to them.
-            ops: ptr::from_ref(&Self::FID_OPS).cast_mut(),
+            ops: ptr::from_ref(const { &Self::FID_OPS }).cast_mut(),
             ..pin_init::zeroed()
         };
-        let head = <T::Class as Class>::head(fid, ptr::from_ref(T::OPS).cast_mut());
+        let head = <T::Class as Class>::head(fid, T::TABLES);
 
+        // INVARIANT: In an `Arc`.
         Arc::try_pin_init(
             try_pin_init!(Self {
                 // INVARIANT: Made from the tables of `T`.
                 head: Opaque::new(head),
+                type_id: TypeId::of::<T>(),
                 dependents: Dependents::new(),
                 context,
                 object <- object,
@@ -195,7 +218,14 @@ impl<T: Object> Fid<T> {
     /// Hands the object to C, which owns it until close.
     pub(crate) fn into_head(this: Arc<Self>) -> *mut <T::Class as Class>::Head {
         // The head comes first by the type invariants.
-        Arc::into_raw(this).cast::<<T::Class as Class>::Head>().cast_mut()
+        Arc::into_raw(this)
+            .cast::<<T::Class as Class>::Head>()
+            .cast_mut()
+    }
+
+    /// Returns the head. Who reads or writes it has to know that C does not.
+    pub(super) fn head(&self) -> *mut <T::Class as Class>::Head {
+        self.head.get()
     }
 
     /// Finds the object behind a head.
@@ -204,13 +234,19 @@ impl<T: Object> Fid<T> {
     ///
     /// `head` must come from [`Self::into_head`] of the same `T`, and the object must not be freed
     /// during `'a`.
-    pub(crate) unsafe fn borrow<'a>(head: *mut <T::Class as Class>::Head) -> ArcBorrow<'a, Self> {
-        // SAFETY: The head comes first in an object that an `Arc` owns and that stays for `'a`.
-        unsafe { ArcBorrow::from_raw(head.cast_const().cast::<Self>()) }
+    pub(crate) unsafe fn borrow<'a>(head: *mut <T::Class as Class>::Head) -> &'a Self {
+        // SAFETY: The head comes first in an object that stays for `'a`.
+        unsafe { &*head.cast_const().cast::<Self>() }
+    }
+
+    /// Returns a reference that keeps the object's memory.
+    pub(crate) fn arc(&self) -> Arc<Self> {
+        // SAFETY: Objects live in an `Arc` by the type invariants.
+        unsafe { ArcBorrow::from_raw(self) }.into()
     }
 
     /// Returns the dependents.
-    pub(crate) fn dependents(&self) -> &Dependents {
+    pub(super) fn dependents(&self) -> &Dependents {
         &self.dependents
     }
 
@@ -219,10 +255,13 @@ impl<T: Object> Fid<T> {
         self.context
     }
 
+    /// Closes an object, unless it has dependents.
+    ///
     /// # Safety
     ///
-    /// `fid` must be the start of a head from [`Self::into_head`] of the same `T` that is open and
-    /// that nobody uses or closes apart from operations that are about to return.
+    /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`, and no
+    /// other close of it may succeed meanwhile. Operations that are under way must either make the
+    /// object's dependents, or run in RCU read-side critical sections.
     unsafe extern "C" fn close_callback(fid: *mut bindings::kfid) -> c_int {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::borrow(fid.cast()) };
@@ -230,16 +269,20 @@ impl<T: Object> Fid<T> {
             return EBUSY.to_errno();
         }
 
-        // Operations that have taken effect may still be returning (R-CLOSE-3).
-        rcu::synchronize_expedited();
-        this.object.release();
-
+        if <T::Class as Class>::RCU_OPERATIONS {
+            // Operations that have taken effect may still be returning (R-CLOSE-3).
+            rcu::synchronize_expedited();
+        }
+        // Before the holds are given up: from then on nothing may sleep.
         // SAFETY: `into_head` gave this reference to C, and C gives it back by this call. It can
         // not come back twice, as `close` succeeds once.
-        drop(unsafe { Arc::from_raw(fid.cast_const().cast::<Self>()) });
+        let this = unsafe { Arc::from_raw(fid.cast_const().cast::<Self>()) };
+        this.object.release();
         0
     }
 
+    /// Binds an object to another.
+    ///
     /// # Safety
     ///
     /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `bfid`
@@ -259,6 +302,8 @@ impl<T: Object> Fid<T> {
         })
     }
 
+    /// Carries out a control command.
+    ///
     /// # Safety
     ///
     /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `arg` must
@@ -277,19 +322,45 @@ impl<T: Object> Fid<T> {
         })
     }
 
-    /// No object has further operations to open.
+    /// Opens further operations.
     ///
     /// # Safety
     ///
-    /// None.
+    /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `name` must
+    /// be null or a text, `ops` null or valid for writes.
     unsafe extern "C" fn ops_open_callback(
-        _fid: *mut bindings::kfid,
-        _name: *const c_char,
+        fid: *mut bindings::kfid,
+        name: *const c_char,
         _flags: u64,
-        _ops: *mut *mut c_void,
+        ops: *mut *mut c_void,
         _context: *mut c_void,
     ) -> c_int {
-        ENOSYS.to_errno()
+        // SAFETY: By the safety requirements.
+        let this = unsafe { Self::borrow(fid.cast()) };
+        from_result(|| {
+            if name.is_null() || ops.is_null() {
+                return Err(EINVAL);
+            }
+            // SAFETY: `name` is a text, as it is not null.
+            let opened = T::ops_open(this, unsafe { CStr::from_char_ptr(name) })?;
+            // SAFETY: `ops` is valid for writes, as it is not null.
+            unsafe { ops.write(opened.0.cast_mut()) };
+            Ok(0)
+        })
+    }
+}
+
+/// A table of operations beyond those of the class, which lives as long as the module.
+pub(crate) struct ExtraOps(*const c_void);
+
+impl ExtraOps {
+    /// Answers with a table.
+    ///
+    /// # Safety
+    ///
+    /// The table must expect the objects that answer with it.
+    pub(super) unsafe fn new<O>(table: &'static O) -> Self {
+        Self(ptr::from_ref(table).cast())
     }
 }
 
@@ -319,7 +390,7 @@ impl<'a> AnyFid<'a> {
     }
 
     /// Returns the object if it is a `T` of this provider.
-    pub(crate) fn downcast<T: Object>(self) -> Option<ArcBorrow<'a, Fid<T>>> {
+    pub(crate) fn downcast<T: Object>(self) -> Option<&'a Fid<T>> {
         // SAFETY: The object is open by the type invariants.
         let fclass = unsafe { (*self.fid.as_ptr()).fclass };
         if fclass != <T::Class as Class>::FCLASS {
@@ -327,12 +398,66 @@ impl<'a> AnyFid<'a> {
         }
         let head = self.fid.cast::<<T::Class as Class>::Head>().as_ptr();
         // SAFETY: An object of this class has this head.
-        let ops = unsafe { <T::Class as Class>::ops(head) };
-        if !ptr::eq(ops, T::OPS) {
+        if !unsafe { <T::Class as Class>::names(head, T::TABLES) } {
             return None;
         }
-        // SAFETY: Only heads made for `T` name its table, and it is open for `'a`.
+        // SAFETY: Only objects of this module have tables of this module, so it is some `Fid`,
+        // whose `type_id` lies where that of a `Fid<T>` does, as the heads of a class are alike.
+        let type_id = unsafe { ptr::addr_of!((*head.cast::<Fid<T>>()).type_id).read() };
+        if type_id != TypeId::of::<T>() {
+            return None;
+        }
+        // SAFETY: It is a `Fid<T>`, and open for `'a`.
         Some(unsafe { Fid::borrow(head) })
+    }
+
+    /// Returns whether it is the object that begins at an address.
+    pub(crate) fn is(self, fid: &Fid<impl Object>) -> bool {
+        ptr::addr_eq(self.fid.as_ptr(), fid.head())
+    }
+}
+
+/// Several open objects.
+///
+/// # Invariants
+///
+/// The pointers are to open objects for `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct AnyFids<'a>(&'a [ptr::NonNull<bindings::kfid>]);
+
+impl<'a> AnyFids<'a> {
+    /// Takes objects from C; `EINVAL` if there is a null pointer.
+    ///
+    /// # Safety
+    ///
+    /// `fids` must be null or `count` pointers that stay during `'a` and are null or open objects
+    /// for `'a`.
+    pub(super) unsafe fn from_raw(fids: *mut *mut bindings::kfid, count: usize) -> Result<Self> {
+        if count == 0 {
+            return Ok(Self(&[]));
+        }
+        if fids.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the safety requirements.
+        let raw = unsafe { core::slice::from_raw_parts(fids, count) };
+        if raw.iter().any(|fid| fid.is_null()) {
+            return Err(EINVAL);
+        }
+        // INVARIANT: By the safety requirements, none being null.
+        // SAFETY: `NonNull` has the layout of a pointer, and none is null.
+        Ok(Self(unsafe {
+            core::slice::from_raw_parts(fids.cast(), count)
+        }))
+    }
+
+    /// Returns the objects.
+    pub(crate) fn iter(self) -> impl Iterator<Item = AnyFid<'a>> {
+        self.0.iter().map(|&fid| AnyFid {
+            // INVARIANT: By the type invariants.
+            fid,
+            _lifetime: PhantomData,
+        })
     }
 }
 

@@ -15,7 +15,11 @@ use core::{
     ptr, //
 };
 use kernel::{
-    error::from_result,
+    build_error,
+    error::{
+        from_result,
+        VTABLE_DEFAULT_ERROR, //
+    },
     fs::{
         File,
         LocalFile, //
@@ -37,15 +41,20 @@ use super::{
 };
 
 /// Whoever polls a file.
+///
+/// `'a` is invariant: a queue that the poller waits for lives as long as the file's data.
 pub(crate) struct Poller<'a> {
-    file: &'a File,
+    file: *mut bindings::file,
     table: *mut bindings::poll_table_struct,
+    _lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
-impl Poller<'_> {
-    /// Has the poller woken by `queue`, which must belong to the file's data.
-    pub(crate) fn wait(&self, queue: &WaitQueue) {
-        queue.poll_wait(self.file, self.table);
+impl<'a> Poller<'a> {
+    /// Has the poller woken by `queue`.
+    pub(crate) fn wait(&self, queue: &'a WaitQueue) {
+        // SAFETY: The file is open and the table valid or null. The queue lives in the file's data,
+        // which is dropped when the file is released; by then its pollers are gone.
+        unsafe { bindings::poll_wait(self.file, queue.as_raw(), self.table) };
     }
 }
 
@@ -71,42 +80,69 @@ impl core::ops::BitOr for Ready {
 }
 
 /// The operations of a file. All run in process context and may sleep.
+#[vtable]
 pub(crate) trait FileOps: Send + Sync + Sized + 'static {
     /// Handles an ioctl.
     fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
         let _ = (this, command, arg);
-        Err(ENOTTY)
+        build_error!(VTABLE_DEFAULT_ERROR)
     }
 
     /// Fills `buffer` of `len` bytes; `nonblock` as O_NONBLOCK says. Returns the bytes written.
-    fn read(this: ArcBorrow<'_, Self>, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
-        let _ = (this, buffer, len, nonblock);
-        Err(EINVAL)
+    fn read(&self, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
+        let _ = (buffer, len, nonblock);
+        build_error!(VTABLE_DEFAULT_ERROR)
     }
 
     /// Returns what the file is ready for, and has the poller woken when that changes.
-    fn poll(this: ArcBorrow<'_, Self>, poller: &Poller<'_>) -> Ready {
-        let _ = (this, poller);
-        Ready::NONE
+    fn poll<'a>(&'a self, poller: &Poller<'a>) -> Ready {
+        let _ = poller;
+        build_error!(VTABLE_DEFAULT_ERROR)
     }
+}
+
+/// Returns an error as system calls return it.
+fn errno_of(error: Error) -> c_long {
+    // Errnos are small.
+    c_long::try_from(error.to_errno()).unwrap_or(c_long::MIN)
 }
 
 /// The table of file operations of `T`, whose private data is a leaked `Arc<T>`.
 struct Table<T, M>(PhantomData<(T, M)>);
 
 impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
+    /// The table.
     const OPS: bindings::file_operations = bindings::file_operations {
         owner: kernel::module::this_module::<M>().as_ptr(),
-        unlocked_ioctl: Some(Self::ioctl_callback),
+        unlocked_ioctl: if T::HAS_IOCTL {
+            Some(Self::ioctl_callback)
+        } else {
+            None
+        },
         // All structures have the same layout for 32-bit programs.
-        compat_ioctl: Some(Self::ioctl_callback),
-        read: Some(Self::read_callback),
-        poll: Some(Self::poll_callback),
+        #[cfg(CONFIG_COMPAT)]
+        compat_ioctl: if T::HAS_IOCTL {
+            Some(bindings::compat_ptr_ioctl)
+        } else {
+            None
+        },
+        read: if T::HAS_READ {
+            Some(Self::read_callback)
+        } else {
+            None
+        },
+        poll: if T::HAS_POLL {
+            Some(Self::poll_callback)
+        } else {
+            None
+        },
         release: Some(Self::release_callback),
         llseek: Some(bindings::noop_llseek),
         ..pin_init::zeroed()
     };
 
+    /// Returns the data of a file.
+    ///
     /// # Safety
     ///
     /// `file` must be a file of this table that is not released during `'a`.
@@ -115,6 +151,8 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
         unsafe { ArcBorrow::from_raw((*file).private_data.cast::<T>()) }
     }
 
+    /// Handles an ioctl.
+    ///
     /// # Safety
     ///
     /// `file` must be an open file of this table.
@@ -127,10 +165,12 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
         let this = unsafe { Self::data(file) };
         match T::ioctl(this, command, UserPtr::from_addr(arg)) {
             Ok(ret) => ret,
-            Err(error) => error.to_errno() as c_long,
+            Err(error) => errno_of(error),
         }
     }
 
+    /// Reads.
+    ///
     /// # Safety
     ///
     /// `file` must be an open file of this table.
@@ -142,15 +182,17 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
     ) -> isize {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::data(file) };
-        // SAFETY: The file is open; nobody changes its position, which it has not.
-        let flags = unsafe { File::from_raw_file(file) }.flags();
+        // SAFETY: The file is open; the reference is not shared with other threads.
+        let flags = unsafe { LocalFile::from_raw_file(file) }.flags();
         let nonblock = flags & kernel::fs::file::flags::O_NONBLOCK != 0;
-        match T::read(this, UserPtr::from_ptr(buffer.cast()), len, nonblock) {
+        match this.read(UserPtr::from_ptr(buffer.cast()), len, nonblock) {
             Ok(read) => isize::try_from(read).unwrap_or(isize::MAX),
-            Err(error) => error.to_errno() as isize,
+            Err(error) => errno_of(error),
         }
     }
 
+    /// Polls.
+    ///
     /// # Safety
     ///
     /// `file` must be an open file of this table, `table` null or a poll table.
@@ -161,13 +203,17 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::data(file) };
         let poller = Poller {
-            // SAFETY: As for `read_callback`.
-            file: unsafe { File::from_raw_file(file) },
+            file,
             table,
+            _lifetime: PhantomData,
         };
-        T::poll(this, &poller).0
+        // A variable of the right lifetime, that of the data.
+        let data: &T = &this;
+        data.poll(&poller).0
     }
 
+    /// Drops the data of a file.
+    ///
     /// # Safety
     ///
     /// `file` must be a file of this table that nobody uses any more.
@@ -212,6 +258,7 @@ unsafe impl<T: Device> Send for DeviceRegistration<T> {}
 unsafe impl<T: Device> Sync for DeviceRegistration<T> {}
 
 impl<T: Device> DeviceRegistration<T> {
+    /// The table of the device.
     const OPS: bindings::file_operations = bindings::file_operations {
         open: Some(Self::open_callback),
         ..Table::<T, T::Module>::OPS
@@ -225,7 +272,7 @@ impl<T: Device> DeviceRegistration<T> {
                 let device = bindings::miscdevice {
                     minor: bindings::MISC_DYNAMIC_MINOR.cast_signed(),
                     name: T::NAME.as_char_ptr(),
-                    fops: &Self::OPS,
+                    fops: const { &Self::OPS },
                     mode: 0o600,
                     ..pin_init::zeroed()
                 };
@@ -239,6 +286,8 @@ impl<T: Device> DeviceRegistration<T> {
         })
     }
 
+    /// Opens a file.
+    ///
     /// # Safety
     ///
     /// `file` must be a file of this device that is being opened.
@@ -300,7 +349,8 @@ impl AnonymousFile {
         data: Arc<T>,
         nonblock: bool,
     ) -> Result<Self> {
-        let mut flags = bindings::O_RDWR | bindings::O_CLOEXEC;
+        // Read-only: there is nothing to write.
+        let mut flags = bindings::O_RDONLY | bindings::O_CLOEXEC;
         if nonblock {
             flags |= bindings::O_NONBLOCK;
         }

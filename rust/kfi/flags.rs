@@ -2,12 +2,13 @@
 
 //! Flag words of kfabric.
 //!
-//! The same bits mean different things in different words, so every kind of word has a type.
+//! The same bits mean different things in different words, so the kinds of words have types.
 
 use super::bindings;
 
 pub(crate) use bindings::KFI_EP_RDM;
 
+/// Defines kinds of flag words.
 macro_rules! flags {
     ($(
         $(#[$attr:meta])*

@@ -11,6 +11,8 @@
 #include <kfi_eq.h>
 #include <kfi_prov.h>
 
+void kfi_rust_helper_synchronize_rcu_expedited(void);
+void kfi_rust_helper_synchronize_rcu_tasks(void);
 void kfi_rust_helper_set_current_state(unsigned int state);
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module);
 void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,

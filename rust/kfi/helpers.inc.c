@@ -5,9 +5,21 @@
  * Every module compiles its own copy through a helpers.c of its own: an object that is listed in
  * two modules has no unambiguous module name.
  */
+#include <linux/rcupdate.h>
+
 #include <kfi_domain.h>
 
 #include "helpers.h"
+
+void kfi_rust_helper_synchronize_rcu_expedited(void)
+{
+	synchronize_rcu_expedited();
+}
+
+void kfi_rust_helper_synchronize_rcu_tasks(void)
+{
+	synchronize_rcu_tasks();
+}
 
 void kfi_rust_helper_set_current_state(unsigned int state)
 {

@@ -9,8 +9,7 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        Arc,
-        ArcBorrow, //
+        Arc, //
     }, //
 };
 
@@ -31,16 +30,17 @@ use super::fid::{
 pub(crate) struct Dependents(Atomic<usize>);
 
 impl Dependents {
+    /// The object is closing.
     const CLOSING: usize = 1 << (usize::BITS - 1);
 
     /// No dependents, not closing.
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         // INVARIANT: The number of dependents is 0.
         Self(Atomic::new(0))
     }
 
     /// Adds a dependent, unless the object is closing.
-    pub(crate) fn hold(&self) -> bool {
+    pub(super) fn hold(&self) -> bool {
         // Relaxed: `cmpxchg` validates the value.
         let mut old = self.0.load(ordering::Relaxed);
         // One less than the closing bit is more than memory can hold dependents.
@@ -56,14 +56,14 @@ impl Dependents {
     }
 
     /// Removes a dependent that [`Self::hold`] added.
-    pub(crate) fn release(&self) {
+    pub(super) fn release(&self) {
         // INVARIANT: The caller was a dependent, so the word is a number above 0.
         // Release: pairs with the acquire in `close`, which must see all that the dependent did.
         self.0.fetch_sub(1, ordering::Release);
     }
 
     /// Begins to close; fails if there are dependents or it is closing already.
-    pub(crate) fn close(&self) -> bool {
+    pub(super) fn close(&self) -> bool {
         // INVARIANT: Nobody depends on the object, and nobody will: `hold` fails from here on.
         // Full: acquires what dependents released, and no later access moves up.
         self.0.cmpxchg(0, Self::CLOSING, ordering::Full).is_ok()
@@ -88,13 +88,13 @@ pub(crate) struct Hold<T: Object> {
 
 impl<T: Object> Hold<T> {
     /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is closing.
-    pub(crate) fn new(fid: ArcBorrow<'_, Fid<T>>) -> Result<Self> {
+    pub(crate) fn new(fid: &Fid<T>) -> Result<Self> {
         if !fid.dependents().hold() {
             return Err(EINVAL);
         }
         // INVARIANT: It has just been counted.
         Ok(Self {
-            fid: fid.into(),
+            fid: fid.arc(),
             held: Atomic::new(true),
         })
     }

@@ -19,7 +19,10 @@ use kernel::{
     str::CStr, //
 };
 
-use super::bindings;
+use super::{
+    bindings,
+    flags::Caps, //
+};
 
 /// An owned chain of at least one entry.
 ///
@@ -110,6 +113,56 @@ impl Drop for Info {
     }
 }
 
+/// What an answer must offer.
+///
+/// # Invariants
+///
+/// The open objects that the entry names are open during `'a`.
+pub(crate) struct Hints<'a> {
+    info: Info,
+    _objects: PhantomData<&'a ()>,
+}
+
+impl<'a> Hints<'a> {
+    /// Hints that name no objects.
+    pub(crate) fn new(mut info: Info) -> Self {
+        let entry = info.first_mut();
+        // SAFETY: The entry owns its attributes and is borrowed exclusively.
+        unsafe {
+            if let Some(attr) = entry.entry.fabric_attr.as_mut() {
+                attr.fabric = ptr::null_mut();
+            }
+            if let Some(attr) = entry.entry.domain_attr.as_mut() {
+                attr.domain = ptr::null_mut();
+            }
+        }
+        // INVARIANT: No objects are named.
+        Self {
+            info,
+            _objects: PhantomData,
+        }
+    }
+
+    /// Names an open fabric.
+    pub(crate) fn fabric(mut self, fabric: &'a super::consumer::Fabric) -> Result<Self> {
+        // INVARIANT: The fabric is open during `'a`.
+        self.info.first_mut().fabric_attr()?.0.fabric = fabric.as_raw();
+        Ok(self)
+    }
+
+    /// Names an open domain.
+    pub(crate) fn domain(mut self, domain: &'a super::consumer::Domain) -> Result<Self> {
+        // INVARIANT: The domain is open during `'a`.
+        self.info.first_mut().domain_attr()?.0.domain = domain.as_raw();
+        Ok(self)
+    }
+
+    /// Returns the entry.
+    pub(crate) fn first(&self) -> InfoRef<'_> {
+        self.info.first()
+    }
+}
+
 /// One entry of a chain.
 ///
 /// # Invariants
@@ -121,6 +174,8 @@ pub(crate) struct InfoRef<'a> {
     _lifetime: PhantomData<&'a bindings::kfi_info>,
 }
 
+/// Returns a text, `None` for null.
+///
 /// # Safety
 ///
 /// `text` must be null or a text that stays during `'a`.
@@ -129,6 +184,8 @@ unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
     (!text.is_null()).then(|| unsafe { CStr::from_char_ptr(text) })
 }
 
+/// Returns bytes, `None` for null.
+///
 /// # Safety
 ///
 /// `bytes` must be null or `len` bytes that stay during `'a`.
@@ -279,6 +336,7 @@ unsafe fn replace_text(slot: &mut *mut c_char, new: &CStr) -> Result {
     Ok(())
 }
 
+/// Defines a type that sets numbers in attributes.
 macro_rules! numbers {
     ($(#[$attr:meta])* $name:ident($raw:ident) { $($field:ident: $ty:ty,)* }) => {
         $(#[$attr])*
@@ -365,12 +423,6 @@ impl DomainAttrMut<'_> {
         self.0.auth_key_size = key.len();
         Ok(self)
     }
-
-    /// Names an open domain.
-    pub(crate) fn domain(self, domain: &super::consumer::Domain) -> Self {
-        self.0.domain = domain.as_raw();
-        self
-    }
 }
 
 numbers! {
@@ -395,14 +447,9 @@ impl FabricAttrMut<'_> {
         unsafe { replace_text(&mut self.0.prov_name, name) }?;
         Ok(self)
     }
-
-    /// Names an open fabric.
-    pub(crate) fn fabric(self, fabric: &super::consumer::Fabric) -> Self {
-        self.0.fabric = fabric.as_raw();
-        self
-    }
 }
 
+/// Defines functions that return attributes for writing.
 macro_rules! attributes {
     ($($(#[$attr:meta])* $name:ident: $ty:ty = $wrap:expr;)*) => {$(
         $(#[$attr])*
@@ -415,8 +462,8 @@ macro_rules! attributes {
 
 impl InfoMut<'_> {
     /// Sets the capabilities.
-    pub(crate) fn caps(&mut self, caps: u64) -> &mut Self {
-        self.entry.caps = caps;
+    pub(crate) fn caps(&mut self, caps: Caps) -> &mut Self {
+        self.entry.caps = caps.as_raw();
         self
     }
 

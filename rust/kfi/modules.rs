@@ -4,7 +4,8 @@
 //!
 //! The ABI of kfabric has no owner field, and the kernel does not let modules look up an address.
 //! But whoever uses an exported symbol of this module is loaded after it, so a notifier sees them
-//! all come and go.
+//! all come and go. Modules that were there before stay unknown: they can have found the symbol
+//! at run time only (`symbol_get()`), and nothing of theirs can be pinned.
 //!
 //! C header: [`include/linux/module.h`](srctree/include/linux/module.h).
 
@@ -16,6 +17,10 @@ use kernel::{
     container_of,
     prelude::*,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         new_mutex,
         Mutex, //
     },
@@ -29,15 +34,32 @@ use super::{
 
 /// A module that cannot be unloaded meanwhile.
 ///
+/// A module whose init fails is freed nevertheless, whoever pins it: a pin on a module that is not
+/// live yet must be shorter than something that its init waits for before it fails.
+///
 /// # Invariants
 ///
-/// The pointer is to a module of which this owns one reference.
+/// The pointer is to a module that stays, and of which this owns one reference.
 pub(crate) struct ModulePin(NonNull<bindings::module>);
 
 // SAFETY: References to modules may be dropped by any thread.
 unsafe impl Send for ModulePin {}
-// SAFETY: There is nothing to do with a shared pin.
+// SAFETY: What is shared of a pin is only read, atomically.
 unsafe impl Sync for ModulePin {}
+
+impl ModulePin {
+    /// Returns whether the module's init has succeeded.
+    ///
+    /// If it has, the module stays at least as long as the pin.
+    pub(crate) fn is_live(&self) -> bool {
+        // SAFETY: The module stays by the type invariants.
+        let state = unsafe { &raw mut (*self.0.as_ptr()).state };
+        // Relaxed: nothing that the module has written is read because of it.
+        // SAFETY: As above. The kernel writes the state in one piece.
+        let state = unsafe { Atomic::from_ptr(state) }.load(ordering::Relaxed);
+        state == bindings::module_state_MODULE_STATE_LIVE
+    }
+}
 
 impl Drop for ModulePin {
     fn drop(&mut self) {
@@ -46,28 +68,43 @@ impl Drop for ModulePin {
     }
 }
 
-struct State {
-    /// The modules that have come and not gone.
-    modules: KVec<NonNull<bindings::module>>,
-    /// A module is missing in `modules` for lack of memory.
-    incomplete: bool,
-}
+/// Identifies a module, whether it is there any more or not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ModuleId(usize);
 
-// SAFETY: The pointers are used under the lock only.
-unsafe impl Send for State {}
+/// The modules that are known.
+///
+/// # Invariants
+///
+/// They have been announced as coming and not yet as going.
+struct Known(KVec<NonNull<bindings::module>>);
+
+// SAFETY: The pointers are to modules, which belong to no thread.
+unsafe impl Send for Known {}
+
+impl Known {
+    /// Finds the module that a function belongs to.
+    fn find(&self, function: *const ()) -> Option<NonNull<bindings::module>> {
+        self.0
+            .iter()
+            .copied()
+            // SAFETY: By the type invariants the module has not gone, and it cannot while this is
+            // borrowed, as its going is announced and changes this before.
+            .find(|module| unsafe { bindings::within_module(function.addr(), module.as_ptr()) })
+    }
+}
 
 /// The modules that were loaded after this one, and this one.
 ///
 /// # Invariants
 ///
-/// - `notifier` is registered.
-/// - The modules in `state` have been announced as coming and not yet as going.
+/// `notifier` is registered.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Modules {
     #[pin]
     notifier: Opaque<bindings::notifier_block>,
     #[pin]
-    state: Mutex<State>,
+    known: Mutex<Known>,
     #[pin]
     _pin: PhantomPinned,
 }
@@ -81,13 +118,13 @@ impl Modules {
     /// Begins to watch modules.
     pub(crate) fn new(this_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            state <- {
+            known <- {
                 let mut modules = KVec::new();
                 // INVARIANT: This module goes when its users, of which this is one, are gone.
                 if let Some(module) = NonNull::new(this_module.as_ptr()) {
                     modules.push(module, GFP_KERNEL)?;
                 }
-                new_mutex!(State { modules, incomplete: false }, "kfi::Modules::state")
+                new_mutex!(Known(modules), "kfi::Modules::known")
             },
             _pin: PhantomPinned,
             // Last, since it may be called from here on.
@@ -105,32 +142,28 @@ impl Modules {
         })
     }
 
-    /// Pins the module that `function` belongs to.
+    /// Returns which module `function` belongs to, `None` if that is unknown.
     ///
-    /// `None` if it belongs to the kernel itself, which does not go. Fails with `ENOENT` if the
-    /// module is about to go, with `ENOMEM` if it is unknown for lack of memory. May sleep.
-    pub(crate) fn pin(&self, function: *const ()) -> Result<Option<ModulePin>> {
-        let state = self.state.lock();
-        for &module in &state.modules {
-            // SAFETY: By the type invariants the module has not gone, and it cannot while the lock
-            // is held, as its going is announced under the lock.
-            let inside = unsafe { bindings::within_module(function.addr(), module.as_ptr()) };
-            if !inside {
-                continue;
-            }
-            // SAFETY: As above.
-            if !unsafe { bindings::try_module_get(module.as_ptr()) } {
-                return Err(ENOENT);
-            }
-            // INVARIANT: `try_module_get` took the reference.
-            return Ok(Some(ModulePin(module)));
-        }
-        if state.incomplete {
-            return Err(ENOMEM);
-        }
-        Ok(None)
+    /// May sleep.
+    pub(crate) fn find(&self, function: *const ()) -> Option<ModuleId> {
+        let module = self.known.lock().find(function)?;
+        Some(ModuleId(module.addr().get()))
     }
 
+    /// Pins the module that `function` belongs to.
+    ///
+    /// `None` if the module is about to go or unknown. May sleep.
+    pub(crate) fn pin(&self, function: *const ()) -> Option<ModulePin> {
+        let known = self.known.lock();
+        let module = known.find(function)?;
+        // SAFETY: The module cannot go while the lock is held, see `Known::find`.
+        let pinned = unsafe { bindings::try_module_get(module.as_ptr()) };
+        // INVARIANT: `try_module_get` took the reference.
+        pinned.then(|| ModulePin(module))
+    }
+
+    /// Keeps the known modules up to date.
+    ///
     /// # Safety
     ///
     /// `notifier` must be the notifier of a registered `Modules`, `data` a module.
@@ -145,21 +178,25 @@ impl Modules {
         let Some(module) = NonNull::new(data.cast::<bindings::module>()) else {
             return bindings::NOTIFY_DONE.cast_signed();
         };
-        let mut state = this.state.lock();
-        match u32::try_from(action) {
+        let mut known = this.known.lock();
+        let answer = match u32::try_from(action) {
+            // INVARIANT: It is coming.
             Ok(bindings::module_state_MODULE_STATE_COMING) => {
-                // INVARIANT: It is coming.
-                if state.modules.push(module, GFP_KERNEL).is_err() {
-                    state.incomplete = true;
+                match known.0.push(module, GFP_KERNEL) {
+                    Ok(()) => bindings::NOTIFY_OK,
+                    // As notifier_from_errno() makes it. The module is not loaded, and its going
+                    // is not announced to us.
+                    Err(_) => bindings::NOTIFY_STOP_MASK | (bindings::NOTIFY_OK + bindings::ENOMEM),
                 }
             }
             // INVARIANT: What goes is removed.
             Ok(bindings::module_state_MODULE_STATE_GOING) => {
-                state.modules.retain(|other| *other != module);
+                known.0.retain(|other| *other != module);
+                bindings::NOTIFY_OK
             }
-            _ => (),
-        }
-        bindings::NOTIFY_OK.cast_signed()
+            _ => bindings::NOTIFY_DONE,
+        };
+        answer.cast_signed()
     }
 }
 

@@ -8,26 +8,54 @@
 //!
 //! [`Object`]: super::fid::Object
 
+mod completion_queue;
 mod counter;
 mod domain;
 mod enosys;
+mod event_queue;
 mod fabric;
+mod poll_set;
 mod registration;
+mod wait;
+mod wait_set;
 
+pub(crate) use completion_queue::{
+    completion_queue_test_ops,
+    Completion,
+    CompletionBuffer,
+    CompletionError,
+    CompletionFormat,
+    CompletionQueueAttr,
+    CompletionQueueClass,
+    CompletionQueueOps, //
+};
 pub(crate) use counter::{
     CounterAttr,
     CounterClass,
-    CounterOps,
-    CounterWait, //
+    CounterEvents,
+    CounterOps, //
 };
 pub(crate) use domain::{
     DomainClass,
     DomainOps, //
 };
+pub(crate) use event_queue::{
+    event_queue_test_ops,
+    Event,
+    EventError,
+    EventQueueAttr,
+    EventQueueClass,
+    EventQueueOps, //
+};
 pub(crate) use fabric::{
     FabricAttr,
     FabricClass,
     FabricOps, //
+};
+pub(crate) use poll_set::{
+    Contexts,
+    PollSetClass,
+    PollSetOps, //
 };
 pub(crate) use registration::{
     Provider,
@@ -35,3 +63,35 @@ pub(crate) use registration::{
     Registration,
     KFI_VERSION, //
 };
+pub(crate) use wait::WaitAttr;
+pub(crate) use wait_set::{
+    WaitSetAttr,
+    WaitSetClass,
+    WaitSetOps, //
+};
+
+use kernel::{
+    prelude::*,
+    str::CStr, //
+};
+
+/// Copies a text, cut so that it ends.
+///
+/// # Safety
+///
+/// `to` must be null or valid for writes of `len` bytes.
+unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
+    let Some(room) = len.checked_sub(1) else {
+        return;
+    };
+    if to.is_null() {
+        return;
+    }
+    let bytes = text.to_bytes();
+    let bytes = bytes.get(..room).unwrap_or(bytes);
+    // SAFETY: `to` is valid for writes of more bytes than these.
+    unsafe {
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
+        to.add(bytes.len()).write(0);
+    }
+}

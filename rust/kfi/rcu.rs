@@ -4,10 +4,18 @@
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h).
 
+use super::bindings;
+
 /// Waits until all RCU read-side critical sections that have begun are over; may sleep.
 ///
 /// Expedited, as a consumer that shuts down closes objects by the thousand and waits for each.
-pub(crate) fn synchronize_expedited() {
+pub(super) fn synchronize_expedited() {
     // SAFETY: May be called from any context that may sleep.
-    unsafe { super::bindings::synchronize_rcu_expedited() };
+    unsafe { bindings::synchronize_rcu_expedited() };
+}
+
+/// Waits until no task is preempted in code that it had entered before; may sleep.
+pub(super) fn synchronize_tasks() {
+    // SAFETY: As above.
+    unsafe { bindings::synchronize_rcu_tasks() };
 }

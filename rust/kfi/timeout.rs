@@ -46,6 +46,9 @@ impl Timeout {
 pub(crate) struct Deadline(Option<i64>);
 
 impl Deadline {
+    /// No end.
+    pub(crate) const NEVER: Self = Self(None);
+
     /// Returns the nanoseconds, `None` for no end.
     pub(super) fn as_nanos(self) -> Option<i64> {
         self.0

@@ -13,7 +13,6 @@ use core::{
 };
 use kernel::{
     container_of,
-    fs::File,
     prelude::*,
     sync::{
         Arc,
@@ -23,7 +22,14 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::bindings;
+use super::{
+    bindings,
+    timeout::Deadline,
+    waiters::{
+        self,
+        Wakeup, //
+    }, //
+};
 
 /// A wait queue head.
 ///
@@ -67,14 +73,22 @@ impl WaitQueue {
         unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, 0, ptr::null_mut()) };
     }
 
-    /// Sleeps until `condition` holds; fails with `ERESTARTSYS` when a signal is pending.
+    /// Sleeps until `condition` holds, `deadline` passes or a signal is pending.
     ///
     /// `condition` runs while the task is about to sleep and must not sleep itself.
-    pub(crate) fn wait_interruptible(&self, mut condition: impl FnMut() -> bool) -> Result {
+    pub(crate) fn wait_until(
+        &self,
+        deadline: Deadline,
+        mut condition: impl FnMut() -> bool,
+    ) -> Wakeup {
         kernel::task::might_sleep();
+        if condition() {
+            return Wakeup::NotNeeded;
+        }
         let entry = Opaque::<bindings::wait_queue_entry>::uninit();
         // SAFETY: `entry` is valid memory that stays in place until `finish_wait` below.
         unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        let mut expired = false;
         let ret = loop {
             // SAFETY: `self` is initialised by the type invariants, `entry` by the call above.
             let signal = unsafe {
@@ -85,28 +99,19 @@ impl WaitQueue {
                 )
             };
             if condition() {
-                break Ok(());
+                break Wakeup::Woken;
             }
             if signal != 0 {
-                break Err(ERESTARTSYS);
+                break Wakeup::Interrupted;
             }
-            // SAFETY: The task state was set by `prepare_to_wait_event`.
-            unsafe { bindings::schedule() };
+            if expired {
+                break Wakeup::Expired;
+            }
+            expired = !waiters::schedule_until(deadline);
         };
         // SAFETY: As above. Nothing refers to `entry` any more afterwards.
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
         ret
-    }
-
-    /// Registers a poller of `file`.
-    ///
-    /// The queue must live at least as long as the file; see [`FileOps::poll`].
-    ///
-    /// [`FileOps::poll`]: super::file::FileOps::poll
-    pub(super) fn poll_wait(&self, file: &File, table: *mut bindings::poll_table_struct) {
-        // SAFETY: The file and the queue are valid; the caller's table is valid or null. A file's
-        // pollers are removed before its data, which holds the queue, is dropped.
-        unsafe { bindings::poll_wait(file.as_ptr(), self.head.get(), table) };
     }
 }
 
@@ -148,7 +153,7 @@ impl<T: Woken> WaitEntry<T> {
         queue: NonNull<bindings::wait_queue_head>,
         listener: Arc<T>,
     ) -> impl PinInit<Self> {
-        pin_init!(&this in Self {
+        pin_init!(Self {
             queue,
             listener,
             _pin: PhantomPinned,
@@ -157,13 +162,14 @@ impl<T: Woken> WaitEntry<T> {
             // SAFETY: `slot` is valid for writes and pinned; the queue is valid by the safety
             // requirements.
             entry <- Opaque::ffi_init(|slot| unsafe {
-                let _ = this;
                 bindings::init_waitqueue_func_entry(slot, Some(Self::func_callback));
                 bindings::add_wait_queue(queue.as_ptr(), slot);
             }),
         })
     }
 
+    /// Passes a wake-up on.
+    ///
     /// # Safety
     ///
     /// `entry` must be the entry of a `WaitEntry` of the same `T` that is in its queue.

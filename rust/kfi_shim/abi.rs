@@ -2,9 +2,14 @@
 
 //! The structures and numbers of the interface, as declared in `include/uapi/kfi_shim.h`.
 
+use kernel::transmute::{
+    AsBytes,
+    FromBytes, //
+};
+
 use crate::kfi::{
     bindings,
-    uaccess::Plain, //
+    uaccess::Versioned, //
 };
 
 pub(crate) use bindings::{
@@ -47,16 +52,24 @@ pub(crate) use bindings::{
     KFI_SHIM_WAIT_NONBLOCK, //
 };
 
-macro_rules! plain {
+/// Lets structures travel; the number is the size in bytes of the first version, which stays.
+macro_rules! versioned {
     ($($name:ty = $size:literal;)*) => {$(
-        // SAFETY: The structure consists of integers and arrays of integers; their sizes add up to
-        // the one asserted below, so there is no padding.
-        unsafe impl Plain for $name {}
-        kernel::prelude::static_assert!(size_of::<$name>() == $size);
+        // SAFETY: The structure consists of integers and arrays of integers.
+        unsafe impl FromBytes for $name {}
+        // SAFETY: As above, and the compiler has laid it out without padding: it has as many bytes
+        // as its members, which `include/uapi/kfi_shim.h` sees to.
+        unsafe impl AsBytes for $name {}
+
+        impl Versioned for $name {
+            const FIRST_SIZE: usize = $size;
+        }
+
+        kernel::prelude::static_assert!(size_of::<$name>() >= $size);
     )*}
 }
 
-plain! {
+versioned! {
     Close = 8;
     Cntr = 16;
     CntrOpen = 48;

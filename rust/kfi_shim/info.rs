@@ -11,9 +11,12 @@ use kernel::{
 
 use crate::{
     abi::ShimInfo,
-    kfi::info::{
-        Info,
-        InfoRef, //
+    kfi::{
+        flags::Caps,
+        info::{
+            Info,
+            InfoRef, //
+        }, //
     }, //
 };
 
@@ -27,6 +30,7 @@ fn bytes(array: &[u8], len: u32) -> Result<&[u8]> {
     array.get(..usize::try_from(len)?).ok_or(EINVAL)
 }
 
+/// Returns a number of user space as a size.
 fn size(value: u64) -> Result<usize> {
     Ok(usize::try_from(value)?)
 }
@@ -44,7 +48,7 @@ pub(crate) fn hints(from: &ShimInfo) -> Result<Info> {
     }
     let mut info = Info::new()?;
     let mut to = info.first_mut();
-    to.caps(from.caps)
+    to.caps(Caps::from_raw(from.caps))
         .mode(from.mode)
         .addr_format(from.addr_format)
         .src_addr(bytes(&from.src_addr, from.src_addrlen)?)?

@@ -4,7 +4,10 @@
 //!
 //! The shim is a consumer like any other: it uses the public API only.
 //!
-//! There is one lock, `kfi_shim::Session::table`, and nothing of kfabric is called under it.
+//! Locks, none of which is taken under another of this module:
+//!
+//! - `kfi_shim::Session::table`, under which nothing of kfabric is called;
+//! - that of the wait queue `kfi_shim::WaitFd`, taken under that of the counter's wait queue.
 
 mod abi;
 mod info;

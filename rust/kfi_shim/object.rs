@@ -43,6 +43,7 @@ pub(crate) trait Class: Sized {
     fn from_object(object: &Object) -> Option<&Arc<Self>>;
 }
 
+/// Puts classes among objects of any class.
 macro_rules! classes {
     ($($class:ident),*) => {$(
         impl Class for $class {
@@ -62,6 +63,7 @@ macro_rules! classes {
 
 classes!(Info, Fabric, Domain, Counter);
 
+/// Closes an object of a class; gives it back when kfabric refuses.
 fn close<T: Closable + Class + Unpin>(object: Arc<T>) -> core::result::Result<(), (Object, Error)> {
     // Nobody else has it, or the last one closes it when it is dropped.
     let Some(object) = Arc::into_unique_or_drop(object) else {

@@ -31,21 +31,29 @@ use crate::{
         },
         fid::Context,
         file::Descriptor,
+        flags::OpFlags,
         info::{
+            Hints,
             Info,
             InfoRef, //
         },
         uaccess::{
             self,
-            Plain, //
+            Versioned, //
         }, //
     },
     object::{
         Class,
         Object, //
     },
-    session::Session,
-    wait_fd::WaitFd, //
+    session::{
+        Session,
+        Use, //
+    },
+    wait_fd::{
+        Refused,
+        WaitFd, //
+    }, //
 };
 
 /// Where a request's structure lies in user space.
@@ -56,11 +64,13 @@ struct Argument {
 }
 
 impl Argument {
-    fn read<T: Plain>(self) -> Result<T> {
-        uaccess::read(self.ptr, self.size, size_of::<T>())
+    /// Reads the structure.
+    fn read<T: Versioned>(self) -> Result<T> {
+        uaccess::read(self.ptr, self.size)
     }
 
-    fn write<T: Plain>(self, value: &T) -> Result {
+    /// Writes the structure.
+    fn write<T: Versioned>(self, value: &T) -> Result {
         uaccess::write(self.ptr, self.size, value)
     }
 }
@@ -126,8 +136,9 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
     Ok(0)
 }
 
+/// Says what answers.
 fn version(_session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
-    if argument.size < size_of::<abi::Version>() {
+    if argument.size < abi::Version::FIRST_SIZE {
         return Err(EINVAL);
     }
     argument.write(&abi::Version {
@@ -136,6 +147,7 @@ fn version(_session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     })
 }
 
+/// Closes an object.
 fn close(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::Close = argument.read()?;
     request.result = result(session.close(request.handle)?);
@@ -159,37 +171,33 @@ fn text<'a>(ptr: u64, buffer: &'a mut [u8; TEXT_MAX + 1]) -> Result<Option<&'a C
 /// The longest text, the terminating 0 included.
 const TEXT_MAX: usize = abi::KFI_SHIM_NAME_MAX as usize;
 
+/// The largest size of a structure beside the request's own; more than any version will have.
+const BUFFER_MAX: usize = 1 << 16;
+
 /// Reads hints of user space, `None` for null.
-fn hints(session: ArcBorrow<'_, Session>, ptr: u64, size: u32) -> Result<Option<Info>> {
+fn raw_hints(ptr: u64, size: u32) -> Result<Option<KBox<abi::ShimInfo>>> {
     if ptr == 0 {
         return Ok(None);
     }
     let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
     let size = usize::try_from(size)?;
-    // More than any version will have: not worth reading.
-    if size > HINTS_MAX {
+    if size > BUFFER_MAX {
         return Err(E2BIG);
     }
-    let raw = KBox::new(
-        uaccess::read::<abi::ShimInfo>(ptr, size, size_of::<abi::ShimInfo>())?,
-        GFP_KERNEL,
-    )?;
-    let mut hints = info::hints(&raw)?;
-    // A handle names an object that is open now; whether the provider knows it is its business.
-    if raw.fabric_attr.fabric != 0 {
-        let fabric = Session::get::<Fabric>(session, raw.fabric_attr.fabric)?;
-        hints.first_mut().fabric_attr()?.fabric(fabric.object()?);
-    }
-    if raw.domain_attr.domain != 0 {
-        let domain = Session::get::<Domain>(session, raw.domain_attr.domain)?;
-        hints.first_mut().domain_attr()?.domain(domain.object()?);
-    }
-    Ok(Some(hints))
+    let mut raw = KBox::init(pin_init::init_zeroed::<abi::ShimInfo>(), GFP_KERNEL)?;
+    uaccess::read_into(ptr, size, &mut *raw)?;
+    Ok(Some(raw))
 }
 
-/// The largest size of hints that is looked at.
-const HINTS_MAX: usize = 1 << 16;
+/// Returns the object of a class that a handle names, `None` for 0.
+fn optional<T: Class>(session: ArcBorrow<'_, Session>, handle: u32) -> Result<Option<Use<Arc<T>>>> {
+    match handle {
+        0 => Ok(None),
+        handle => Ok(Some(Session::get(session, handle)?)),
+    }
+}
 
+/// Asks what there is.
 fn getinfo(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::GetInfo = argument.read()?;
     if request.reserved != 0 {
@@ -198,7 +206,26 @@ fn getinfo(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let (mut node, mut service) = ([0; TEXT_MAX + 1], [0; TEXT_MAX + 1]);
     let node = text(request.node, &mut node)?;
     let service = text(request.service, &mut service)?;
-    let hints = hints(session, request.hints, request.hints_size)?;
+    let raw = raw_hints(request.hints, request.hints_size)?;
+    // The objects that the hints name stay open until the answer is there.
+    let (mut fabric, mut domain) = (None, None);
+    if let Some(raw) = &raw {
+        fabric = optional::<Fabric>(session, raw.fabric_attr.fabric)?;
+        domain = optional::<Domain>(session, raw.domain_attr.domain)?;
+    }
+    let hints = match &raw {
+        Some(raw) => {
+            let mut hints = Hints::new(info::hints(raw)?);
+            if let Some(fabric) = &fabric {
+                hints = hints.fabric(fabric)?;
+            }
+            if let Some(domain) = &domain {
+                hints = hints.domain(domain)?;
+            }
+            Some(hints)
+        }
+        None => None,
+    };
     let slot = session.reserve()?;
 
     let answer = consumer::getinfo(
@@ -232,14 +259,18 @@ fn entry(info: &Info, index: u32) -> Result<InfoRef<'_>> {
     info.iter().nth(usize::try_from(index)?).ok_or(EINVAL)
 }
 
+/// Copies an entry of an answer.
 fn read_info(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let request: abi::ReadInfo = argument.read()?;
     let size = usize::try_from(request.buffer_size)?;
-    if request.reserved != 0 || size < size_of::<abi::ShimInfo>() {
+    if request.reserved != 0 || size < abi::ShimInfo::FIRST_SIZE {
         return Err(EINVAL);
     }
+    if size > BUFFER_MAX {
+        return Err(E2BIG);
+    }
     let info = Session::get::<Info>(session, request.info)?;
-    let value = info::by_value(entry(info.object()?, request.index)?)?;
+    let value = info::by_value(entry(&info, request.index)?)?;
     let buffer = UserPtr::from_addr(usize::try_from(request.buffer)?);
     uaccess::write(buffer, size, &*value)
 }
@@ -267,10 +298,11 @@ fn context(number: u64) -> Result<Context> {
     Ok(Context::from_number(usize::try_from(number)?))
 }
 
+/// Opens a fabric.
 fn fabric(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::OpenFabric = argument.read()?;
     let info = Session::get::<Info>(session, request.info)?;
-    let entry = entry(info.object()?, request.index)?;
+    let entry = entry(&info, request.index)?;
     let context = context(request.context)?;
     opened(
         session,
@@ -283,6 +315,7 @@ fn fabric(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     )
 }
 
+/// Opens a domain.
 fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::OpenDomain = argument.read()?;
     if request.reserved != 0 {
@@ -290,12 +323,11 @@ fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     }
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
     let info = Session::get::<Info>(session, request.info)?;
-    let entry = entry(info.object()?, request.index)?;
+    let entry = entry(&info, request.index)?;
     let context = context(request.context)?;
-    let fabric = fabric.object()?;
     opened(
         session,
-        || Domain::open(fabric, entry, context),
+        || Domain::open(&fabric, entry, context),
         |result, handle| {
             request.result = result;
             request.domain = handle;
@@ -304,13 +336,13 @@ fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     )
 }
 
+/// Opens a counter.
 fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CntrOpen = argument.read()?;
     if request.reserved != 0 || request.flags & !abi::KFI_SHIM_CNTR_NO_ATTR != 0 {
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let domain = domain.object()?;
     let context = context(request.context)?;
     let wait_set = match request.wait_set {
         0 => None,
@@ -322,7 +354,7 @@ fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
             wait_obj: request.wait_obj,
             wait_set: match &wait_set {
                 None => None,
-                Some((object, _)) => Some(object.as_wait_set().ok_or(EINVAL)?),
+                Some(object) => Some(object.as_wait_set().ok_or(EINVAL)?),
             },
             flags: request.attr_flags,
         })
@@ -331,7 +363,7 @@ fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     };
     opened(
         session,
-        || Counter::open(domain, attr, context),
+        || Counter::open(&domain, attr, context),
         |result, handle| {
             request.result = result;
             request.cntr = handle;
@@ -340,6 +372,7 @@ fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     )
 }
 
+/// Reads or changes a counter.
 fn cntr(
     session: ArcBorrow<'_, Session>,
     argument: Argument,
@@ -347,38 +380,42 @@ fn cntr(
 ) -> Result {
     let mut request: abi::Cntr = argument.read()?;
     let cntr = Session::get::<Counter>(session, request.cntr)?;
-    request.result = result(operation(cntr.object()?, &mut request.value));
+    request.result = result(operation(&cntr, &mut request.value));
     argument.write(&request)
 }
 
+/// Waits for a counter.
 fn cntr_wait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CntrWait = argument.read()?;
     if request.reserved != 0 {
         return Err(EINVAL);
     }
     let cntr = Session::get::<Counter>(session, request.cntr)?;
-    request.result = result(cntr.object()?.wait(request.threshold, request.timeout));
+    request.result = result(cntr.wait(request.threshold, request.timeout));
     argument.write(&request)
 }
 
+/// Carries out a control command.
 fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::ControlRequest = argument.read()?;
     if request.reserved != 0 {
         return Err(EINVAL);
     }
-    let (object, _use) = Session::any(session, request.handle)?;
+    let object = Session::any(session, request.handle)?;
 
     macro_rules! carry_out {
         ($object:expr) => {
             match request.command {
-                abi::KFI_GETOPSFLAG => $object.ops_flag(),
-                abi::KFI_SETOPSFLAG => $object.set_ops_flag(request.value).map(|()| request.value),
+                abi::KFI_GETOPSFLAG => $object.ops_flag().map(OpFlags::as_raw),
+                abi::KFI_SETOPSFLAG => $object
+                    .set_ops_flag(OpFlags::from_raw(request.value))
+                    .map(|()| request.value),
                 abi::KFI_GETWAITOBJ => $object.wait_obj().map(|wait_obj| wait_obj.as_raw().into()),
                 _ => return Err(EINVAL),
             }
         };
     }
-    let ret = match object {
+    let ret = match &*object {
         Object::Info(_) => return Err(EINVAL),
         Object::Fabric(fabric) => carry_out!(fabric),
         Object::Domain(domain) => carry_out!(domain),
@@ -394,6 +431,7 @@ fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     argument.write(&request)
 }
 
+/// Makes a descriptor for a counter.
 fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::OpenWaitFd = argument.read()?;
     if request.flags & !abi::KFI_SHIM_WAIT_NONBLOCK != 0 {
@@ -402,7 +440,7 @@ fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let nonblock = request.flags & abi::KFI_SHIM_WAIT_NONBLOCK != 0;
     let cntr = Session::get::<Counter>(session, request.handle)?;
     let descriptor = Descriptor::reserve()?;
-    match WaitFd::new_file(cntr, nonblock) {
+    match WaitFd::new_file(cntr, nonblock)? {
         Ok(file) => {
             request.result = 0;
             request.fd = i32::try_from(descriptor.number())?;
@@ -410,7 +448,7 @@ fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
             descriptor.install(file);
             Ok(())
         }
-        Err(error) => {
+        Err(Refused(error)) => {
             request.result = error.to_errno();
             request.fd = -1;
             argument.write(&request)

@@ -41,7 +41,9 @@ struct Entry {
     users: usize,
 }
 
+/// The handles of a session.
 struct Table {
+    /// What the handles name.
     entries: RBTree<u32, Entry>,
     /// Entries, those included that are yet to be filled.
     count: usize,
@@ -118,28 +120,33 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// An object in use, which cannot be closed meanwhile.
-pub(crate) struct Use<T> {
+/// Marks what a handle names as being in use, so that it cannot be closed.
+struct Mark {
     session: Arc<Session>,
     handle: u32,
-    object: Option<Arc<T>>,
 }
 
-impl<T> Use<T> {
-    /// Returns the object.
-    pub(crate) fn object(&self) -> Result<&Arc<T>> {
-        self.object.as_ref().ok_or(EBADF)
-    }
-}
-
-impl<T> Drop for Use<T> {
+impl Drop for Mark {
     fn drop(&mut self) {
-        // First, so that whoever finds no users finds no other references either.
-        drop(self.object.take());
         let mut table = self.session.table.lock();
         if let Some(entry) = table.entries.get_mut(&self.handle) {
             entry.users = entry.users.saturating_sub(1);
         }
+    }
+}
+
+/// An object in use, which cannot be closed meanwhile.
+pub(crate) struct Use<T> {
+    // Dropped first: who finds no marks finds no references either.
+    object: T,
+    _mark: Mark,
+}
+
+impl<T> core::ops::Deref for Use<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.object
     }
 }
 
@@ -152,15 +159,9 @@ impl Session {
         if table.count >= limit {
             return Err(EMFILE);
         }
-        // Handles count up, so that one that was closed names nothing for a long time. After all
-        // numbers were used once, those in use are skipped.
-        let mut handle = table.last;
-        loop {
-            handle = handle.wrapping_add(1);
-            if handle != 0 && table.entries.get(&handle).is_none() {
-                break;
-            }
-        }
+        // Handles count up and are never used again, so that one that was closed names nothing, and
+        // that what has the larger one was opened later.
+        let handle = table.last.checked_add(1).ok_or(EMFILE)?;
         table.last = handle;
         table.count += 1;
         drop(table);
@@ -171,34 +172,35 @@ impl Session {
         })
     }
 
-    /// Returns the object that a handle names; `EBADF` if none, `EBUSY` if it is being closed.
-    pub(crate) fn any(this: ArcBorrow<'_, Self>, handle: u32) -> Result<(Object, UseAny)> {
+    /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EBUSY` if it
+    /// is being closed, `EINVAL` if `find` finds nothing.
+    fn find<T>(
+        this: ArcBorrow<'_, Self>,
+        handle: u32,
+        find: impl FnOnce(&Object) -> Option<T>,
+    ) -> Result<Use<T>> {
         let mut table = this.table.lock();
         let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
-        let object = entry.object.clone().ok_or(EBUSY)?;
-        entry.users += 1;
-        drop(table);
-        let guard = Use {
-            session: this.into(),
-            handle,
-            object: None,
-        };
-        Ok((object, guard))
-    }
-
-    /// Returns the object of a class that a handle names; `EINVAL` if it is of another class.
-    pub(crate) fn get<T: Class>(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<T>> {
-        let mut table = this.table.lock();
-        let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
-        let object = entry.object.as_ref().ok_or(EBUSY)?;
-        let object = T::from_object(object).ok_or(EINVAL)?.clone();
+        let object = find(entry.object.as_ref().ok_or(EBUSY)?).ok_or(EINVAL)?;
         entry.users += 1;
         drop(table);
         Ok(Use {
-            session: this.into(),
-            handle,
-            object: Some(object),
+            object,
+            _mark: Mark {
+                session: this.into(),
+                handle,
+            },
         })
+    }
+
+    /// Returns the object of any class that a handle names.
+    pub(crate) fn any(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<Object>> {
+        Self::find(this, handle, |object| Some(object.clone()))
+    }
+
+    /// Returns the object of a class that a handle names; `EINVAL` if it is of another class.
+    pub(crate) fn get<T: Class>(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<Arc<T>>> {
+        Self::find(this, handle, |object| T::from_object(object).cloned())
     }
 
     /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says.
@@ -232,9 +234,7 @@ impl Session {
     }
 }
 
-/// An object of any class in use.
-pub(crate) type UseAny = Use<()>;
-
+#[vtable]
 impl FileOps for Session {
     fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
         request::handle(this, command, arg)

@@ -12,8 +12,7 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        Arc,
-        ArcBorrow, //
+        Arc, //
     },
     uaccess::UserPtr, //
 };
@@ -31,11 +30,13 @@ use crate::{
             Poller,
             Ready, //
         },
+        timeout::Deadline,
         uaccess,
         wait_queue::{
             WaitQueue,
             Woken, //
-        }, //
+        },
+        waiters::Wakeup, //
     },
     session::Use, //
 };
@@ -50,6 +51,7 @@ struct Changes {
 }
 
 impl Changes {
+    /// Returns how often the counter has changed.
     fn generation(&self) -> u64 {
         // Acquire: what is read of the counter afterwards is at least as new.
         self.generation.load(ordering::Acquire)
@@ -75,12 +77,18 @@ pub(crate) struct WaitFd {
     seen: Atomic<u64>,
     /// The error value read last.
     seen_error: Atomic<u64>,
-    _counter: Use<Counter>,
+    _counter: Use<Arc<Counter>>,
 }
 
+/// What KFI_GETWAIT refuses.
+pub(crate) struct Refused(pub(crate) Error);
+
 impl WaitFd {
-    /// Creates a file for the counter; fails with what KFI_GETWAIT says.
-    pub(crate) fn new_file(counter: Use<Counter>, nonblock: bool) -> Result<AnonymousFile> {
+    /// Creates a file for the counter.
+    pub(crate) fn new_file(
+        counter: Use<Arc<Counter>>,
+        nonblock: bool,
+    ) -> Result<core::result::Result<AnonymousFile, Refused>> {
         let changes = Arc::pin_init(
             pin_init!(Changes {
                 generation: Atomic::new(0),
@@ -88,60 +96,75 @@ impl WaitFd {
             }),
             GFP_KERNEL,
         )?;
-        let listener = Listener::new(counter.object()?.clone(), changes.clone())?;
-        let error = counter.object()?.readerr();
+        let listener = match Listener::new(counter.clone(), changes.clone()) {
+            Ok(listener) => listener,
+            Err(error) => return Ok(Err(Refused(error))),
+        };
         let this = Arc::pin_init(
             pin_init!(Self {
                 listener <- listener,
                 changes,
                 seen: Atomic::new(0),
-                seen_error: Atomic::new(error),
+                // A change that this misses is heard of.
+                seen_error: Atomic::new(counter.readerr()),
                 _counter: counter,
             }),
             GFP_KERNEL,
         )?;
-        AnonymousFile::new::<_, crate::LocalModule>(c"[kfi-wait]", this, nonblock)
+        let file = AnonymousFile::new::<_, crate::LocalModule>(c"[kfi-wait]", this, nonblock)?;
+        Ok(Ok(file))
     }
 
+    /// Returns whether the error value is not the one read last.
+    fn error_differs(&self) -> bool {
+        // Relaxed: only compared.
+        self.listener.counter().readerr() != self.seen_error.load(ordering::Relaxed)
+    }
+
+    /// Returns whether there is something to read.
     fn has_changed(&self) -> bool {
         // Relaxed: only compared; who reads the counter does so in `read`.
-        self.changes.generation() != self.seen.load(ordering::Relaxed)
+        self.changes.generation() != self.seen.load(ordering::Relaxed) || self.error_differs()
     }
 }
 
+#[vtable]
 impl FileOps for WaitFd {
-    fn read(this: ArcBorrow<'_, Self>, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
-        if len < size_of::<WaitEvent>() {
+    fn read(&self, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
+        let size = size_of::<WaitEvent>();
+        if len < size {
             return Err(EINVAL);
         }
-        if !this.has_changed() {
+        if !self.has_changed() {
             if nonblock {
                 return Err(EAGAIN);
             }
-            this.changes.queue.wait_interruptible(|| this.has_changed())?;
+            let queue = &self.changes.queue;
+            if queue.wait_until(Deadline::NEVER, || self.has_changed()) == Wakeup::Interrupted {
+                return Err(ERESTARTSYS);
+            }
         }
         // Before the values: a change that they miss has a later number.
-        let generation = this.changes.generation();
+        let generation = self.changes.generation();
         let event = WaitEvent {
-            value: this.listener.counter().read(),
-            error_value: this.listener.counter().readerr(),
+            value: self.listener.counter().read(),
+            error_value: self.listener.counter().readerr(),
         };
-        uaccess::write(buffer, size_of::<WaitEvent>(), &event)?;
-        // Relaxed: two threads that read at once may leave the older number, which makes the
+        uaccess::write(buffer, size, &event)?;
+        // Relaxed: two threads that read at once may leave the older ones, which makes the
         // descriptor readable once more, never less.
-        this.seen_error.store(event.error_value, ordering::Relaxed);
-        this.seen.store(generation, ordering::Relaxed);
-        Ok(size_of::<WaitEvent>())
+        self.seen_error.store(event.error_value, ordering::Relaxed);
+        self.seen.store(generation, ordering::Relaxed);
+        Ok(size)
     }
 
-    fn poll(this: ArcBorrow<'_, Self>, poller: &Poller<'_>) -> Ready {
-        poller.wait(&this.changes.queue);
+    fn poll<'a>(&'a self, poller: &Poller<'a>) -> Ready {
+        poller.wait(&self.changes.queue);
         let mut ready = Ready::NONE;
-        if this.has_changed() {
+        if self.has_changed() {
             ready = ready | Ready::READABLE;
         }
-        // Relaxed: as above.
-        if this.listener.counter().readerr() != this.seen_error.load(ordering::Relaxed) {
+        if self.error_differs() {
             ready = ready | Ready::ERROR;
         }
         ready

@@ -4,26 +4,36 @@
 //!
 //! A counter has a success value and an error value. Beside them stands the *attention threshold*:
 //! the smallest success value at which anything at all is due. To add is one atomic addition, one
-//! load and one comparison as long as the value stays below it, however many threads wait.
+//! load and one comparison as long as the value stays below it, however many threads wait. While
+//! somebody has to see every change - a wait set, a poll set, the owner of the wait queue - it is 0.
 //!
 //! # Why no wake-up is lost
 //!
-//! A thread that adds and a thread that begins to wait do the following:
+//! A thread that adds and a thread that joins do the following. To join is to begin to wait, to ask
+//! for the wait queue, to become a member of a poll set, or to say by trywait that one is about to
+//! block.
 //!
 //! ```text
-//! add:   success.fetch_add(Full)            wait:  attention.store(threshold)
+//! add:   success.fetch_add(Full)            join:  attention.store(threshold)
 //!        attention.load()                          smp_mb()
 //!                                                  success.load()
 //! ```
 //!
 //! This is the store-buffering pattern. Both sides have a full barrier between their write and
 //! their read, so that at least one sees what the other wrote: either the adder sees the new
-//! attention threshold and looks for who is due, under the lock, or the waiter sees the new value
-//! and does not sleep. Waiters join and leave under the lock only, and there the attention
-//! threshold is always recomputed, so it never lags behind.
+//! attention threshold and looks for who is due, under the lock, or whoever joins sees the new
+//! value. Everybody joins and leaves under the lock, and there the attention threshold is always
+//! recomputed, so it never lags behind.
 //!
 //! The error value changes under the lock only. A waiter compares the error *generation*, the
 //! number of changes, under the same lock when it joins; a later change finds it in the list.
+//!
+//! # Events
+//!
+//! A poll set tells of a counter when the provider has changed it, but not when the application has
+//! (R-POLL-6). The provider's changes are counted in `events`, always and after the change. When
+//! the application changes a watched counter, `events_marked` catches up: what happened before does
+//! not count as news any more.
 
 #![deny(unsafe_code)]
 
@@ -36,9 +46,7 @@ use kernel::{
             Atomic, //
         },
         barrier::smp_mb,
-        new_spinlock_irq,
-        ArcBorrow,
-        SpinLockIrq, //
+        Arc, //
     }, //
 };
 
@@ -51,32 +59,33 @@ use crate::{
             Fid,
             Object, //
         },
+        flags::OpFlags,
         hold::Hold,
         provider::{
             CounterAttr,
             CounterClass,
-            CounterOps,
-            CounterWait, //
+            CounterEvents,
+            CounterOps, //
         },
         timeout::Timeout,
         wait_obj::WaitObj,
         wait_queue::WaitQueue,
         waiters::{
-            self,
             Due,
-            Waiters,
+            Locked,
+            WaitGuard,
+            WaitLock,
             Wakeup, //
         }, //
-    }, //
+    },
+    queue::WaitWith,
+    wait_set::WaitSet, //
 };
 
 /// Nothing is due at any value.
 ///
 /// A success value that is this large may be taken for due, which finds nothing.
 const NEVER: u64 = u64::MAX;
-
-/// What counts: successful completions (`KFI_CNTR_EVENTS_COMP`).
-const EVENTS_COMPLETIONS: u32 = 0;
 
 /// The values, on a cache line of their own.
 #[repr(align(64))]
@@ -87,32 +96,53 @@ struct Values {
     attention: Atomic<u64>,
 }
 
+/// What the lock protects.
 struct State {
-    /// The threads in kfi_cntr_wait.
-    waiters: Waiters,
     /// How often the error value has changed.
     error_generation: u64,
-    /// Somebody has asked for the wait queue, which must see every change from then on.
+    /// How often either value has changed while somebody had to see it.
+    changes: u64,
+    /// The changes that trywait has told of; none before it was called first.
+    changes_tried: Option<u64>,
+    /// Somebody has asked for the wait queue.
     queue_shared: bool,
+    /// Memberships in poll sets.
+    polls: usize,
+}
+
+/// Who changes a counter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The application, by kfi_cntr_add and its like.
+    Application,
+    /// The provider, when an operation has completed.
+    Provider,
 }
 
 /// A counter.
 #[pin_data]
 pub(crate) struct Counter {
     values: Values,
+    /// How often the provider has changed the counter.
+    events: Atomic<u64>,
+    /// The events before the last change by the application that had to be seen.
+    events_marked: Atomic<u64>,
     wait_obj: WaitObj,
+    set: Option<Hold<WaitSet>>,
     op_flags: Atomic<u64>,
     #[pin]
-    state: SpinLockIrq<State>,
+    state: WaitLock<State>,
     #[pin]
     queue: WaitQueue,
     domain: Hold<Domain>,
 }
 
-/// Who has to be woken after a change, outside of the lock.
+/// Who has to be woken after a change. Dropped, after the lock was released, it wakes them.
 struct Wakeups<'a> {
+    /// Threads in kfi_cntr_wait; they wake by being dropped.
     _due: Due,
     queue: Option<&'a WaitQueue>,
+    set: Option<&'a WaitSet>,
 }
 
 impl Drop for Wakeups<'_> {
@@ -120,64 +150,85 @@ impl Drop for Wakeups<'_> {
         if let Some(queue) = self.queue {
             queue.wake_up_all();
         }
+        if let Some(set) = self.set {
+            set.signal_counter();
+        }
     }
 }
 
 impl Counter {
-    /// Checks the attributes of a new counter and returns its wait object (R-CNTR-8 to 14).
-    pub(crate) fn check_attr(attr: &CounterAttr<'_>) -> Result<WaitObj> {
-        if attr.events != EVENTS_COMPLETIONS {
-            return Err(ENOSYS);
-        }
+    /// Creates a counter with both values 0 (R-CNTR-5), if the attributes allow (R-CNTR-8 to 14).
+    pub(crate) fn new(domain: Hold<Domain>, attr: &CounterAttr<'_>) -> Result<impl PinInit<Self>> {
+        let CounterEvents::Completions = attr.events;
         if attr.flags != 0 {
             return Err(EINVAL);
         }
-        match attr.wait {
-            CounterWait::None => Ok(WaitObj::None),
-            CounterWait::Unspec => Ok(WaitObj::Unspec),
-            CounterWait::Queue => Ok(WaitObj::Queue),
-            // There are no wait sets yet, so this is none.
-            CounterWait::Set(_) => Err(EINVAL),
-        }
-    }
-
-    /// Creates a counter with both values 0 (R-CNTR-5).
-    pub(crate) fn new(domain: Hold<Domain>, wait_obj: WaitObj) -> impl PinInit<Self> {
-        pin_init!(Self {
+        let WaitWith { wait_obj, set } = WaitWith::new(attr.wait, domain.fabric())?;
+        // A wait set sees every change, from the first one on.
+        let attention = if set.is_some() { 0 } else { NEVER };
+        Ok(pin_init!(Self {
             values: Values {
                 success: Atomic::new(0),
                 error: Atomic::new(0),
-                attention: Atomic::new(NEVER),
+                attention: Atomic::new(attention),
             },
+            events: Atomic::new(0),
+            events_marked: Atomic::new(0),
             wait_obj,
+            set,
             op_flags: Atomic::new(0),
-            state <- new_spinlock_irq!(
+            state <- WaitLock::new(
                 State {
-                    waiters: Waiters::new(),
                     error_generation: 0,
+                    changes: 0,
+                    changes_tried: None,
                     queue_shared: false,
+                    polls: 0,
                 },
-                "kfi_soft::Counter::state"
+                c"kfi_soft::Counter::state",
+                static_lock_class!(),
             ),
             queue <- WaitQueue::new(c"kfi_soft::Counter::queue", static_lock_class!()),
             domain,
-        })
+        }))
     }
 
+    /// Returns the domain.
+    pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
+        self.domain.fid()
+    }
+
+    /// Returns the success value.
     fn success(&self) -> u64 {
         // Acquire: who sees a value sees what came before it was counted.
         self.values.success.load(ordering::Acquire)
     }
 
+    /// Returns whether somebody has to see every change.
+    fn is_watched(&self, state: &State) -> bool {
+        self.set.is_some()
+            || state.queue_shared
+            || state.polls != 0
+            || state.changes_tried.is_some()
+    }
+
     /// Publishes the attention threshold; under the lock, after every change of the state.
-    fn publish(&self, state: &State) {
-        let attention = if state.queue_shared {
+    fn publish(&self, state: &Locked<'_, State>) {
+        let attention = if self.is_watched(state) {
             0
         } else {
-            state.waiters.first().unwrap_or(NEVER)
+            state.first_threshold().unwrap_or(NEVER)
         };
         // Relaxed: see the proof at the top; who joins adds a full barrier.
         self.values.attention.store(attention, ordering::Relaxed);
+    }
+
+    /// Publishes the attention threshold for somebody who joins; what they read of the counter
+    /// afterwards they read after that.
+    fn join(&self, state: &Locked<'_, State>) {
+        self.publish(state);
+        // See the proof at the top.
+        smp_mb(ordering::Full);
     }
 
     /// Returns whether anything is due at `value`, right after an atomic change with full ordering.
@@ -186,27 +237,57 @@ impl Counter {
         value >= self.values.attention.load(ordering::Relaxed)
     }
 
+    /// Notes a change; under the lock.
+    fn note(&self, state: &mut State, origin: Origin) {
+        state.changes = state.changes.wrapping_add(1);
+        if origin == Origin::Application {
+            // Relaxed, both: a poll that sees one without the other tells of the counter once too
+            // often, which it may (R-POLL-8).
+            let events = self.events.load(ordering::Relaxed);
+            self.events_marked.store(events, ordering::Relaxed);
+        }
+    }
+
+    /// Says who has to be woken after a change.
+    fn wakeups(&self, state: &WaitGuard<'_, State>, due: Due) -> Wakeups<'_> {
+        Wakeups {
+            _due: due,
+            queue: state.queue_shared.then_some(&self.queue),
+            set: self.set.as_deref(),
+        }
+    }
+
     /// Wakes who is due now that the success value was, or is, `value`.
     #[cold]
-    fn attend(&self, value: u64) {
+    fn attend(&self, value: u64, origin: Origin) {
         let wakeups = {
             let mut state = self.state.lock();
-            let due = state.waiters.detach_due(value);
-            self.publish(&state);
+            let due = state.detach_due(value);
+            if self.is_watched(&state) {
+                self.note(&mut state, origin);
+            }
+            self.publish(&state.lend());
             self.wakeups(&state, due)
         };
         drop(wakeups);
     }
 
-    fn wakeups(&self, state: &State, due: Due) -> Wakeups<'_> {
-        Wakeups {
-            _due: due,
-            queue: state.queue_shared.then_some(&self.queue),
+    /// Adds to the success value.
+    fn add_from(&self, value: u64, origin: Origin) {
+        // Full: see the proof at the top. Addition wraps (R-CNTR-20).
+        let old = self.values.success.fetch_add(value, ordering::Full);
+        if origin == Origin::Provider {
+            // Release: after the change.
+            self.events.fetch_add(1, ordering::Release);
+        }
+        let new = old.wrapping_add(value);
+        if self.is_due(new) {
+            self.attend(new, origin);
         }
     }
 
     /// Changes the error value; `change` returns the new one.
-    fn change_error(&self, change: impl FnOnce(u64) -> u64) {
+    fn change_error(&self, origin: Origin, change: impl FnOnce(u64) -> u64) {
         let wakeups = {
             let mut state = self.state.lock();
             // Relaxed: written under the lock only.
@@ -217,12 +298,82 @@ impl Counter {
             }
             // Release: who sees the value sees what came before it.
             self.values.error.store(new, ordering::Release);
+            if origin == Origin::Provider {
+                // Release: after the change.
+                self.events.fetch_add(1, ordering::Release);
+            }
             state.error_generation = state.error_generation.wrapping_add(1);
-            let due = state.waiters.detach_all();
-            self.publish(&state);
+            self.note(&mut state, origin);
+            let due = state.detach_all();
+            self.publish(&state.lend());
             self.wakeups(&state, due)
         };
         drop(wakeups);
+    }
+
+    /// Counts an operation that has succeeded. From any context.
+    #[expect(dead_code, reason = "there are no operations yet")]
+    pub(crate) fn complete(&self) {
+        self.add_from(1, Origin::Provider);
+    }
+
+    /// Counts an operation that has failed. From any context.
+    #[expect(dead_code, reason = "there are no operations yet")]
+    pub(crate) fn fail(&self) {
+        self.change_error(Origin::Provider, |old| old.wrapping_add(1));
+    }
+
+    /// Becomes a member of a poll set.
+    pub(crate) fn watch(&self) {
+        let mut state = self.state.lock();
+        state.polls += 1;
+        self.join(&state.lend());
+    }
+
+    /// Leaves a poll set.
+    pub(crate) fn unwatch(&self) {
+        let mut state = self.state.lock();
+        state.polls = state.polls.saturating_sub(1);
+        self.publish(&state.lend());
+    }
+
+    /// Returns the number of events if there is news for a poll set that has told of `told`.
+    pub(crate) fn events_since(&self, told: u64) -> Option<u64> {
+        // Acquire: who sees an event sees the change.
+        let events = self.events.load(ordering::Acquire);
+        // Relaxed: see `note`.
+        let marked = self.events_marked.load(ordering::Relaxed);
+        // Events are counted in 64 bits, so that a larger number is a later one.
+        (events > told.max(marked)).then_some(events)
+    }
+
+    /// `EAGAIN` if the counter has changed since this was called last (R-TRYWAIT-7).
+    ///
+    /// Does not sleep.
+    pub(crate) fn trywait(&self) -> Result {
+        if let Some(set) = &self.set {
+            return set.trywait();
+        }
+        let mut state = self.state.lock();
+        let changes = state.changes;
+        let changed = match state.changes_tried.replace(changes) {
+            Some(told) => told != changes,
+            None => {
+                // From now on changes are counted; what was before shows in the values, unless it
+                // was undone.
+                self.join(&state.lend());
+                self.success() != 0 || self.readerr() != 0
+            }
+        };
+        if changed {
+            return Err(EAGAIN);
+        }
+        Ok(())
+    }
+
+    /// Returns the type of the wait object.
+    pub(crate) fn wait_obj(&self) -> WaitObj {
+        self.wait_obj
     }
 }
 
@@ -230,43 +381,42 @@ impl Object for Counter {
     type Class = CounterClass;
 
     fn release(&self) {
+        if let Some(set) = &self.set {
+            set.release();
+        }
         self.domain.release();
     }
 
-    fn control(this: ArcBorrow<'_, Fid<Self>>, command: Control<'_>) -> Result {
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
-            Control::GetOpsFlag(flags) => {
+            Control::GetOpsFlag(out) => {
                 // Relaxed: a number that nothing depends on.
-                *flags = this.op_flags.load(ordering::Relaxed);
-                Ok(())
+                out.set(OpFlags::from_raw(this.op_flags.load(ordering::Relaxed)));
             }
             Control::SetOpsFlag(flags) => {
                 // Relaxed: as above.
-                this.op_flags.store(flags, ordering::Relaxed);
-                Ok(())
+                this.op_flags.store(flags.as_raw(), ordering::Relaxed);
             }
-            Control::GetWait(out) => match this.wait_obj {
-                WaitObj::Queue => {
+            Control::GetWait(out) => match (this.wait_obj, &this.set) {
+                (WaitObj::Queue, _) => {
                     let mut state = this.state.lock();
                     state.queue_shared = true;
-                    this.publish(&state);
+                    this.join(&state.lend());
                     drop(state);
                     out.set(&this.queue);
-                    Ok(())
                 }
-                WaitObj::Unspec => Err(ENOSYS),
-                WaitObj::None | WaitObj::Set => Err(EINVAL),
+                (WaitObj::Set, Some(set)) => out.set(set.queue()),
+                (WaitObj::Unspec, _) => return Err(ENOSYS),
+                _ => return Err(EINVAL),
             },
-            Control::GetWaitObj(out) => {
-                out.set(match this.wait_obj {
-                    // What it is in truth.
-                    WaitObj::Unspec => WaitObj::Queue,
-                    wait_obj => wait_obj,
-                });
-                Ok(())
-            }
-            Control::Other => Err(ENOSYS),
+            Control::GetWaitObj(out) => out.set(match this.wait_obj {
+                // What it can be taken for.
+                WaitObj::Unspec => WaitObj::Queue,
+                wait_obj => wait_obj,
+            }),
+            Control::Other => return Err(ENOSYS),
         }
+        Ok(())
     }
 }
 
@@ -282,36 +432,31 @@ impl CounterOps for Counter {
 
     fn add(&self, value: u64) -> Result {
         if value != 0 {
-            // Full: see the proof at the top. Addition wraps (R-CNTR-20).
-            let old = self.values.success.fetch_add(value, ordering::Full);
-            let new = old.wrapping_add(value);
-            if self.is_due(new) {
-                self.attend(new);
-            }
+            self.add_from(value, Origin::Application);
         }
         Ok(())
     }
 
     fn set(&self, value: u64) -> Result {
-        // Full: as for `add`.
+        // Full: as for `add_from`.
         let old = self.values.success.xchg(value, ordering::Full);
         if old != value && self.is_due(value) {
-            self.attend(value);
+            self.attend(value, Origin::Application);
         }
         Ok(())
     }
 
     fn adderr(&self, value: u64) -> Result {
-        self.change_error(|old| old.wrapping_add(value));
+        self.change_error(Origin::Application, |old| old.wrapping_add(value));
         Ok(())
     }
 
     fn seterr(&self, value: u64) -> Result {
-        self.change_error(|_| value);
+        self.change_error(Origin::Application, |_| value);
         Ok(())
     }
 
-    fn wait(this: ArcBorrow<'_, Fid<Self>>, threshold: u64, timeout: Timeout) -> Result {
+    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result {
         kernel::task::might_sleep();
         if matches!(this.wait_obj, WaitObj::None | WaitObj::Set) {
             return Err(EINVAL);
@@ -328,31 +473,28 @@ impl CounterOps for Counter {
         let _hold = Hold::new(this)?;
         let deadline = timeout.deadline();
         let mut entered = None;
-        let mut error_changed = false;
         loop {
-            let wakeup = waiters::sleep(
-                &this.state,
-                |state| &mut state.waiters,
+            let mut met = false;
+            let mut error_changed = false;
+            let wakeup = this.state.sleep(
                 threshold,
                 deadline,
                 |state| {
-                    this.publish(state);
-                    // See the proof at the top.
-                    smp_mb(ordering::Full);
+                    this.join(&state);
+                    met = this.success() >= threshold;
                     let generation = *entered.get_or_insert(state.error_generation);
                     error_changed = state.error_generation != generation;
-                    !error_changed && this.success() < threshold
+                    !met && !error_changed
                 },
-                |state| this.publish(state),
+                |state| this.publish(&state),
             );
-            if this.success() >= threshold {
+            if met || this.success() >= threshold {
                 return Ok(());
             }
             match wakeup {
-                // Either of the two was the reason, or the value has gone down again, and the next
-                // round finds out (R-CNTR-37).
-                Wakeup::NotNeeded | Wakeup::Woken if !error_changed => (),
-                Wakeup::NotNeeded | Wakeup::Woken => return Err(EAVAIL.into()),
+                Wakeup::NotNeeded if error_changed => return Err(EAVAIL.into()),
+                // An error, or a value that has gone down again (R-CNTR-37): the next round tells.
+                Wakeup::NotNeeded | Wakeup::Woken => (),
                 Wakeup::Expired => return Err(ETIMEDOUT),
                 Wakeup::Interrupted => return Err(EINTR),
             }

@@ -6,13 +6,11 @@
 
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    }, //
+    sync::Arc, //
 };
 
 use crate::{
+    completion_queue::CompletionQueue,
     counter::Counter,
     fabric::Fabric,
     kfi::{
@@ -23,11 +21,13 @@ use crate::{
         },
         hold::Hold,
         provider::{
+            CompletionQueueAttr,
             CounterAttr,
             DomainClass,
             DomainOps, //
         }, //
-    }, //
+    },
+    poll_set::PollSet, //
 };
 
 /// An open domain.
@@ -39,6 +39,11 @@ impl Domain {
     /// A domain of a fabric.
     pub(crate) fn new(fabric: Hold<Fabric>) -> Self {
         Self { fabric }
+    }
+
+    /// Returns the fabric.
+    pub(crate) fn fabric(&self) -> &Arc<Fid<Fabric>> {
+        self.fabric.fid()
     }
 }
 
@@ -52,13 +57,29 @@ impl Object for Domain {
 
 impl DomainOps for Domain {
     type Counter = Counter;
+    type CompletionQueue = CompletionQueue;
+    type PollSet = PollSet;
 
     fn cntr_open(
-        this: ArcBorrow<'_, Fid<Self>>,
+        this: &Fid<Self>,
         attr: CounterAttr<'_>,
         context: Context,
     ) -> Result<Arc<Fid<Counter>>> {
-        let wait_obj = Counter::check_attr(&attr)?;
-        Fid::new(Counter::new(Hold::new(this)?, wait_obj), context)
+        Fid::new(Counter::new(Hold::new(this)?, &attr)?, context)
+    }
+
+    fn cq_open(
+        this: &Fid<Self>,
+        attr: CompletionQueueAttr<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<CompletionQueue>>> {
+        Fid::new(CompletionQueue::new(Hold::new(this)?, &attr)?, context)
+    }
+
+    fn poll_open(this: &Fid<Self>, flags: u64) -> Result<Arc<Fid<PollSet>>> {
+        if flags != 0 {
+            return Err(EINVAL);
+        }
+        Fid::new(PollSet::new(Hold::new(this)?), Context::NONE)
     }
 }

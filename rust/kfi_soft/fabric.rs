@@ -6,17 +6,19 @@
 
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    }, //
+    sync::Arc, //
 };
 
 use crate::{
+    completion_queue::CompletionQueue,
+    counter::Counter,
     domain::Domain,
+    event_queue::EventQueue,
     info::Nic,
     kfi::{
         fid::{
+            AnyFid,
+            AnyFids,
             Context,
             Fid,
             Object, //
@@ -24,11 +26,16 @@ use crate::{
         hold::Hold,
         info::InfoRef,
         provider::{
+            EventQueueAttr,
             FabricClass,
-            FabricOps, //
-        }, //
+            FabricOps,
+            WaitSetAttr, //
+        },
+        wait_obj::WaitObj, //
     },
-    module_parameters, //
+    module_parameters,
+    queue::Queue,
+    wait_set::WaitSet, //
 };
 
 /// An open fabric.
@@ -49,14 +56,106 @@ impl Object for Fabric {
 
 impl FabricOps for Fabric {
     type Domain = Domain;
+    type EventQueue = EventQueue;
+    type WaitSet = WaitSet;
 
-    fn domain(
-        this: ArcBorrow<'_, Fid<Self>>,
-        info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Domain>>> {
+    fn domain(this: &Fid<Self>, info: InfoRef<'_>, context: Context) -> Result<Arc<Fid<Domain>>> {
         let name = info.domain_name().ok_or(EINVAL)?;
         Nic::find(name, *module_parameters::nics.value_ref()).ok_or(ENODEV)?;
         Fid::new(Domain::new(Hold::new(this)?), context)
+    }
+
+    fn eq_open(
+        this: &Fid<Self>,
+        attr: EventQueueAttr<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<EventQueue>>> {
+        Fid::new(EventQueue::new(Hold::new(this)?, &attr)?, context)
+    }
+
+    fn wait_open(this: &Fid<Self>, attr: WaitSetAttr) -> Result<Arc<Fid<WaitSet>>> {
+        let wait_obj = WaitSet::check_attr(&attr)?;
+        Fid::new(WaitSet::new(Hold::new(this)?, wait_obj), Context::NONE)
+    }
+
+    fn trywait(_this: &Fid<Self>, fids: AnyFids<'_>) -> Result {
+        // All are checked before any is told of (R-TRYWAIT-3 to 5).
+        let mut common = None;
+        for fid in fids.iter() {
+            let wait_obj = Waitable::new(fid)?.wait_obj()?;
+            if *common.get_or_insert(wait_obj) != wait_obj {
+                return Err(EINVAL);
+            }
+        }
+        // Each is asked, so that what has changed in the others is not asked for again.
+        let mut ret = Ok(());
+        for fid in fids.iter() {
+            if let Err(error) = Waitable::new(fid)?.trywait() {
+                ret = Err(error);
+            }
+        }
+        ret
+    }
+}
+
+/// An object that has a wait object.
+enum Waitable<'a> {
+    /// A counter.
+    Counter(&'a Fid<Counter>),
+    /// A completion queue.
+    CompletionQueue(&'a Fid<CompletionQueue>),
+    /// An event queue.
+    EventQueue(&'a Fid<EventQueue>),
+    /// A wait set.
+    WaitSet(&'a Fid<WaitSet>),
+}
+
+impl<'a> Waitable<'a> {
+    /// Finds out what an object is; `EINVAL` if it has no wait object.
+    fn new(fid: AnyFid<'a>) -> Result<Self> {
+        if let Some(counter) = fid.downcast() {
+            return Ok(Self::Counter(counter));
+        }
+        if let Some(queue) = fid.downcast() {
+            return Ok(Self::CompletionQueue(queue));
+        }
+        if let Some(queue) = fid.downcast() {
+            return Ok(Self::EventQueue(queue));
+        }
+        Ok(Self::WaitSet(fid.downcast().ok_or(EINVAL)?))
+    }
+
+    /// Returns the type of the wait object; `EINVAL` if there is none.
+    fn wait_obj(&self) -> Result<WaitObj> {
+        let wait_obj = match self {
+            Self::Counter(counter) => counter.wait_obj(),
+            Self::CompletionQueue(queue) => queue.queue().wait_obj(),
+            Self::EventQueue(queue) => queue.queue().wait_obj(),
+            Self::WaitSet(_) => WaitObj::Queue,
+        };
+        match wait_obj {
+            WaitObj::None => Err(EINVAL),
+            // What it can be taken for.
+            WaitObj::Unspec => Ok(WaitObj::Queue),
+            wait_obj => Ok(wait_obj),
+        }
+    }
+
+    /// `EAGAIN` if there is something to read.
+    fn trywait(&self) -> Result {
+        fn queue<T: Send>(queue: &Queue<T>) -> Result {
+            match queue.set() {
+                Some(set) => set.trywait(),
+                None if queue.is_ready() => Err(EAGAIN),
+                None => Ok(()),
+            }
+        }
+
+        match self {
+            Self::Counter(counter) => counter.trywait(),
+            Self::CompletionQueue(cq) => queue(cq.queue()),
+            Self::EventQueue(eq) => queue(eq.queue()),
+            Self::WaitSet(set) => set.trywait(),
+        }
     }
 }

@@ -4,12 +4,19 @@
 //!
 //! Lock order, outer before inner:
 //!
-//! 1. `kfi_soft::Counter::state`, of which a thread never holds two.
+//! 1. `kfi_soft::PollSet::change`;
+//! 2. `kfi_soft::PollSet::members`;
+//! 3. `kfi_soft::Counter::state` or `kfi_soft::Queue::entries`;
+//! 4. the locks of the wait queues `kfi_soft::Counter::queue`, `kfi_soft::Queue::wait_queue` and
+//!    `kfi_soft::WaitSet::queue`, under which the wake functions of whoever waits run.
 //!
-//! Nothing is called, woken or dropped with a lock held that it could want.
+//! A thread never holds two of a kind, and wakes with none of 1 to 3 held. Nothing is called or
+//! dropped with a lock held that it could want.
 
+mod completion_queue;
 mod counter;
 mod domain;
+mod event_queue;
 mod fabric;
 mod info;
 #[allow(
@@ -19,7 +26,11 @@ mod info;
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
+mod poll_set;
 mod provider;
+mod queue;
+mod ring;
+mod wait_set;
 
 use kernel::prelude::*;
 
@@ -51,8 +62,12 @@ impl kernel::InPlaceModule for KfiSoft {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _: {
-                info::check_nics(*module_parameters::nics.value_ref())?;
+                let nics = *module_parameters::nics.value_ref();
+                info::check_nics(nics).inspect_err(|_| {
+                    pr_err!("nics={}: must be from 1 to {}\n", nics, info::MAX_NICS);
+                })?;
             },
+            // Last: consumers may come from here on.
             _registration <- Registration::new(),
         }? Error)
     }

@@ -2,9 +2,12 @@
 
 //! Counters.
 
-use core::ptr::{
-    self,
-    NonNull, //
+use core::{
+    marker::PhantomData,
+    ptr::{
+        self,
+        NonNull, //
+    }, //
 };
 use kernel::{
     prelude::*,
@@ -24,6 +27,7 @@ use crate::kfi::{
     bindings,
     errno::to_result,
     fid::Context,
+    flags::OpFlags,
     wait_obj::WaitObj,
     wait_queue::{
         WaitEntry,
@@ -31,9 +35,9 @@ use crate::kfi::{
     }, //
 };
 
-/// An open object of any class that is handed over as something it may not be.
+/// An open object of any class that is handed over as a wait set, whether it is one or not.
 #[derive(Clone, Copy)]
-pub(crate) struct AsWaitSet<'a>(&'a bindings::kfid);
+pub(crate) struct AsWaitSet<'a>(NonNull<bindings::kfid>, PhantomData<&'a bindings::kfid>);
 
 /// What a counter is opened with.
 #[derive(Clone, Copy)]
@@ -65,9 +69,9 @@ impl Counter {
         let mut attr = attr.map(|attr| bindings::kfi_cntr_attr {
             events: attr.events,
             wait_obj: attr.wait_obj,
-            wait_set: attr.wait_set.map_or(ptr::null_mut(), |object| {
-                ptr::from_ref(object.0).cast_mut().cast()
-            }),
+            wait_set: attr
+                .wait_set
+                .map_or(ptr::null_mut(), |object| object.0.as_ptr().cast()),
             flags: attr.flags,
         });
         let mut cntr = ptr::null_mut();
@@ -139,7 +143,7 @@ pub(crate) struct Listener<T: Woken> {
 }
 
 impl<T: Woken> Listener<T> {
-    /// Begins to listen; fails unless the counter was opened with `KFI_WAIT_QUEUE`.
+    /// Begins to listen; fails as KFI_GETWAIT does.
     pub(crate) fn new(counter: Arc<Counter>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
         let queue = counter.0.wait_queue()?;
         Ok(pin_init!(Self {
@@ -156,13 +160,12 @@ impl<T: Woken> Listener<T> {
     }
 }
 
+/// Lets objects be handed over as wait sets.
 macro_rules! as_wait_set {
     ($($name:ty),*) => {$(
         impl<'a> From<&'a $name> for AsWaitSet<'a> {
             fn from(object: &'a $name) -> Self {
-                // SAFETY: The object is open while it is borrowed, and its head starts with a
-                // `struct kfid`.
-                Self(unsafe { &*object.as_raw().cast::<bindings::kfid>() })
+                Self(object.fid(), PhantomData)
             }
         }
     )*}

@@ -20,6 +20,7 @@ use crate::kfi::{
     bindings,
     errno::to_result,
     fid::Context,
+    flags::OpFlags,
     info::InfoRef,
     wait_obj::WaitObj, //
 };

@@ -20,7 +20,9 @@ use crate::kfi::{
     bindings,
     errno::to_result,
     fid::Context,
+    flags::OpFlags,
     info::{
+        Hints,
         Info,
         InfoRef, //
     },
@@ -35,10 +37,10 @@ pub(crate) fn getinfo(
     node: Option<&CStr>,
     service: Option<&CStr>,
     flags: u64,
-    hints: Option<&Info>,
+    hints: Option<&Hints<'_>>,
 ) -> Result<Info> {
     let mut info = ptr::null_mut();
-    // SAFETY: All pointers are null or valid for the call.
+    // SAFETY: All pointers are null or valid for the call, and so are the objects that the hints name.
     to_result(unsafe {
         bindings::kfi_getinfo(
             version,

@@ -11,6 +11,7 @@ use kernel::{
 use crate::kfi::{
     bindings,
     errno::to_result,
+    flags::OpFlags,
     wait_obj::WaitObj, //
 };
 
@@ -46,38 +47,41 @@ impl<H> Object<H> {
         self.head.as_ptr()
     }
 
-    fn fid(&self) -> *mut bindings::kfid {
-        self.head.as_ptr().cast()
+    /// Returns what the head starts with.
+    pub(super) fn fid(&self) -> NonNull<bindings::kfid> {
+        self.head.cast()
     }
 
+    /// Closes the object.
     fn close(&mut self) -> Result {
         // SAFETY: Open by the type invariants, and used by nobody, as it is borrowed exclusively.
-        to_result(unsafe { bindings::kfi_close(self.fid()) })?;
+        to_result(unsafe { bindings::kfi_close(self.fid().as_ptr()) })?;
         // INVARIANT: It is closed.
         self.open = false;
         Ok(())
     }
 
     /// Returns the default operation flags.
-    pub(super) fn ops_flag(&self) -> Result<u64> {
+    pub(super) fn ops_flag(&self) -> Result<OpFlags> {
         let mut flags = 0u64;
         // SAFETY: Open by the type invariants; the command takes an `uint64_t *`.
         to_result(unsafe {
             bindings::kfi_control(
-                self.fid(),
+                self.fid().as_ptr(),
                 bindings::KFI_GETOPSFLAG.cast_signed(),
                 (&raw mut flags).cast(),
             )
         })?;
-        Ok(flags)
+        Ok(OpFlags::from_raw(flags))
     }
 
     /// Changes the default operation flags.
-    pub(super) fn set_ops_flag(&self, mut flags: u64) -> Result {
+    pub(super) fn set_ops_flag(&self, flags: OpFlags) -> Result {
+        let mut flags = flags.as_raw();
         // SAFETY: As above.
         to_result(unsafe {
             bindings::kfi_control(
-                self.fid(),
+                self.fid().as_ptr(),
                 bindings::KFI_SETOPSFLAG.cast_signed(),
                 (&raw mut flags).cast(),
             )
@@ -90,7 +94,7 @@ impl<H> Object<H> {
         // SAFETY: Open by the type invariants; the command takes an `enum kfi_wait_obj *`.
         to_result(unsafe {
             bindings::kfi_control(
-                self.fid(),
+                self.fid().as_ptr(),
                 bindings::KFI_GETWAITOBJ.cast_signed(),
                 (&raw mut wait_obj).cast(),
             )
@@ -104,7 +108,7 @@ impl<H> Object<H> {
         // SAFETY: Open by the type invariants; the command takes a `void **`.
         to_result(unsafe {
             bindings::kfi_control(
-                self.fid(),
+                self.fid().as_ptr(),
                 bindings::KFI_GETWAIT.cast_signed(),
                 (&raw mut queue).cast(),
             )
@@ -143,6 +147,7 @@ pub(crate) fn close<T: Closable>(
     }
 }
 
+/// Defines an object of a class.
 macro_rules! object {
     ($(#[$attr:meta])* $name:ident($head:ident)) => {
         $(#[$attr])*
@@ -162,13 +167,18 @@ macro_rules! object {
                 self.0.as_raw()
             }
 
+            /// Returns what the head starts with.
+            pub(super) fn fid(&self) -> NonNull<bindings::kfid> {
+                self.0.fid()
+            }
+
             /// Returns the default operation flags (KFI_GETOPSFLAG).
-            pub(crate) fn ops_flag(&self) -> Result<u64> {
+            pub(crate) fn ops_flag(&self) -> Result<OpFlags> {
                 self.0.ops_flag()
             }
 
             /// Changes the default operation flags (KFI_SETOPSFLAG).
-            pub(crate) fn set_ops_flag(&self, flags: u64) -> Result {
+            pub(crate) fn set_ops_flag(&self, flags: OpFlags) -> Result {
                 self.0.set_ops_flag(flags)
             }
 

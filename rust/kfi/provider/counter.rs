@@ -5,48 +5,50 @@
 use kernel::{
     error::from_result,
     prelude::*,
-    sync::{
-        rcu,
-        ArcBorrow, //
-    }, //
+    sync::rcu, //
 };
 
+use super::WaitAttr;
 use crate::kfi::{
     bindings,
     fid::{
-        AnyFid,
         Class,
         Fid,
         Object,
-        OpsTable, //
+        Tables, //
     },
-    timeout::Timeout,
-    wait_obj::WaitObj, //
+    timeout::Timeout, //
 };
 
 /// The class of counters.
 pub(crate) struct CounterClass;
 
-// SAFETY: `struct kfid_cntr` starts with its `fid`; `head` stores `ops`, which `ops` returns.
+// SAFETY: `struct kfid_cntr` starts with its `fid`; `head` stores where the table is,
+// and `names` compares that.
 unsafe impl Class for CounterClass {
     type Head = bindings::kfid_cntr;
-    type Ops = bindings::kfi_ops_cntr;
+    type Tables = bindings::kfi_ops_cntr;
     const FCLASS: usize = bindings::KFI_CLASS_CNTR as usize;
+    const RCU_OPERATIONS: bool = true;
 
-    fn head(fid: bindings::kfid, ops: *mut Self::Ops) -> Self::Head {
-        bindings::kfid_cntr { fid, ops }
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_cntr {
+            fid,
+            // C declares the table without `const`, and nobody writes to it.
+            ops: core::ptr::from_ref(tables).cast_mut(),
+        }
     }
 
-    unsafe fn ops(head: *const Self::Head) -> *const Self::Ops {
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
-        unsafe { (*head).ops }
+        core::ptr::eq(unsafe { (*head).ops }, tables)
     }
 }
 
 /// The operations of a counter (`struct kfi_ops_cntr`).
 ///
-/// All but [`Self::wait`] may be called from any context, also from hard interrupts, and run in an
-/// RCU read-side critical section: they must not sleep.
+/// All but [`Self::wait`] may be called from any context, also from hard interrupts, and must not
+/// sleep. Updates run in RCU read-side critical sections.
 pub(crate) trait CounterOps: Object<Class = CounterClass> {
     /// Returns the success value.
     fn read(&self) -> u64;
@@ -67,28 +69,34 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     fn seterr(&self, value: u64) -> Result;
 
     /// Sleeps until the success value is at least `threshold`.
-    fn wait(this: ArcBorrow<'_, Fid<Self>>, threshold: u64, timeout: Timeout) -> Result;
+    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result;
 }
 
-/// How threads want to wait for a counter.
-#[derive(Clone, Copy)]
-pub(crate) enum CounterWait<'a> {
-    /// Not at all.
-    None,
-    /// Through kfabric.
-    Unspec,
-    /// Through a wait set, which is yet to be checked.
-    Set(Option<AnyFid<'a>>),
-    /// Through a wait queue.
-    Queue,
+/// What a counter counts (`enum kfi_cntr_events`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CounterEvents {
+    /// Successful completions.
+    Completions,
+}
+
+impl TryFrom<bindings::kfi_cntr_events> for CounterEvents {
+    type Error = Error;
+
+    /// Takes a number from C; `ENOSYS` for one that is not known (R-CNTR-8).
+    fn try_from(raw: bindings::kfi_cntr_events) -> Result<Self> {
+        match raw {
+            bindings::KFI_CNTR_EVENTS_COMP => Ok(Self::Completions),
+            _ => Err(ENOSYS),
+        }
+    }
 }
 
 /// What a counter is opened with (`struct kfi_cntr_attr`).
 pub(crate) struct CounterAttr<'a> {
-    /// What is counted (`enum kfi_cntr_events`), yet to be checked.
-    pub(crate) events: u32,
+    /// What is counted.
+    pub(crate) events: CounterEvents,
     /// How threads want to wait.
-    pub(crate) wait: CounterWait<'a>,
+    pub(crate) wait: WaitAttr<'a>,
     /// Flags, yet to be checked.
     pub(crate) flags: u64,
 }
@@ -104,28 +112,23 @@ impl CounterAttr<'_> {
         // SAFETY: By the safety requirements.
         let Some(attr) = (unsafe { attr.as_ref() }) else {
             return Ok(Self {
-                events: bindings::KFI_CNTR_EVENTS_COMP,
-                wait: CounterWait::Unspec,
+                events: CounterEvents::Completions,
+                wait: WaitAttr::Unspec,
                 flags: 0,
             });
         };
-        let wait = match WaitObj::try_from(attr.wait_obj)? {
-            WaitObj::None => CounterWait::None,
-            WaitObj::Unspec => CounterWait::Unspec,
-            // SAFETY: By the safety requirements. The head of a wait set starts with its `kfid`.
-            WaitObj::Set => CounterWait::Set(unsafe { AnyFid::from_raw(attr.wait_set.cast()) }),
-            WaitObj::Queue => CounterWait::Queue,
-        };
         Ok(Self {
-            events: attr.events,
-            wait,
+            events: CounterEvents::try_from(attr.events)?,
+            // SAFETY: By the safety requirements.
+            wait: unsafe { WaitAttr::from_raw(attr.wait_obj, attr.wait_set) }?,
             flags: attr.flags,
         })
     }
 }
 
-impl<T: CounterOps> OpsTable<CounterClass> for T {
-    const OPS: &'static bindings::kfi_ops_cntr = &bindings::kfi_ops_cntr {
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: CounterOps> Tables<CounterClass> for T {
+    const TABLES: &'static bindings::kfi_ops_cntr = &bindings::kfi_ops_cntr {
         size: size_of::<bindings::kfi_ops_cntr>(),
         read: Some(read_callback::<T>),
         readerr: Some(readerr_callback::<T>),
@@ -137,6 +140,8 @@ impl<T: CounterOps> OpsTable<CounterClass> for T {
     };
 }
 
+/// Returns the success value.
+///
 /// # Safety
 ///
 /// `cntr` must be an open counter of `T`.
@@ -145,6 +150,8 @@ unsafe extern "C" fn read_callback<T: CounterOps>(cntr: *mut bindings::kfid_cntr
     unsafe { Fid::<T>::borrow(cntr) }.read()
 }
 
+/// Returns the error value.
+///
 /// # Safety
 ///
 /// `cntr` must be an open counter of `T`.
@@ -153,8 +160,11 @@ unsafe extern "C" fn readerr_callback<T: CounterOps>(cntr: *mut bindings::kfid_c
     unsafe { Fid::<T>::borrow(cntr) }.readerr()
 }
 
+/// Defines the functions that change a counter.
 macro_rules! update_callback {
     ($($name:ident => $op:ident;)*) => {$(
+        /// Changes the counter.
+        ///
         /// # Safety
         ///
         /// `cntr` must be a counter of `T` that is open when the call begins. It may be closed as
@@ -182,6 +192,8 @@ update_callback! {
     seterr_callback => seterr;
 }
 
+/// Waits for the success value.
+///
 /// # Safety
 ///
 /// `cntr` must be an open counter of `T`.

@@ -4,21 +4,20 @@
 
 use kernel::{
     prelude::*,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    }, //
+    sync::Arc, //
 };
 
 use super::{
     enosys::{
-        enosys3,
         enosys4,
         enosys5,
         enosys9, //
     },
+    CompletionQueueAttr,
+    CompletionQueueOps,
     CounterAttr,
-    CounterOps, //
+    CounterOps,
+    PollSetOps, //
 };
 use crate::kfi::{
     bindings,
@@ -28,43 +27,43 @@ use crate::kfi::{
         Context,
         Fid,
         Object,
-        OpsTable, //
+        Tables, //
     }, //
 };
 
 /// The class of domains.
 pub(crate) struct DomainClass;
 
-// SAFETY: `struct kfid_domain` starts with its `fid`; `head` stores `ops`, which `ops` returns.
+// SAFETY: `struct kfid_domain` starts with its `fid`; `head` stores where the table is,
+// and `names` compares that.
 unsafe impl Class for DomainClass {
     type Head = bindings::kfid_domain;
-    type Ops = bindings::kfi_ops_domain;
+    type Tables = DomainTables;
     const FCLASS: usize = bindings::KFI_CLASS_DOMAIN as usize;
+    const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, ops: *mut Self::Ops) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
         bindings::kfid_domain {
             fid,
-            ops,
-            // C declares the table without `const`, and nobody writes to it.
-            mr: core::ptr::from_ref(&MR_OPS).cast_mut(),
+            // C declares the tables without `const`, and nobody writes to them.
+            ops: core::ptr::from_ref(&tables.domain).cast_mut(),
+            mr: core::ptr::from_ref(&tables.mr).cast_mut(),
         }
     }
 
-    unsafe fn ops(head: *const Self::Head) -> *const Self::Ops {
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
-        unsafe { (*head).ops }
+        core::ptr::eq(unsafe { (*head).ops }, &tables.domain)
     }
 }
 
-/// Memory registration, which no domain has yet.
-static MR_OPS: bindings::kfi_ops_mr = bindings::kfi_ops_mr {
-    size: size_of::<bindings::kfi_ops_mr>(),
-    reg: Some(enosys9),
-    regv: Some(enosys9),
-    regbv: Some(enosys9),
-    regattr: Some(enosys4),
-    regsgl: Some(enosys9),
-};
+/// The tables that a domain names.
+pub(crate) struct DomainTables {
+    /// The domain's own operations.
+    domain: bindings::kfi_ops_domain,
+    /// Memory registration.
+    mr: bindings::kfi_ops_mr,
+}
 
 /// The operations of a domain (`struct kfi_ops_domain`).
 ///
@@ -72,30 +71,57 @@ static MR_OPS: bindings::kfi_ops_mr = bindings::kfi_ops_mr {
 pub(crate) trait DomainOps: Object<Class = DomainClass> {
     /// The counters of the domain.
     type Counter: CounterOps;
+    /// The completion queues of the domain.
+    type CompletionQueue: CompletionQueueOps;
+    /// The poll sets of the domain.
+    type PollSet: PollSetOps;
 
     /// Opens a counter.
     fn cntr_open(
-        this: ArcBorrow<'_, Fid<Self>>,
+        this: &Fid<Self>,
         attr: CounterAttr<'_>,
         context: Context,
     ) -> Result<Arc<Fid<Self::Counter>>>;
+
+    /// Opens a completion queue.
+    fn cq_open(
+        this: &Fid<Self>,
+        attr: CompletionQueueAttr<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::CompletionQueue>>>;
+
+    /// Opens a poll set.
+    fn poll_open(this: &Fid<Self>, flags: u64) -> Result<Arc<Fid<Self::PollSet>>>;
 }
 
-impl<T: DomainOps> OpsTable<DomainClass> for T {
-    const OPS: &'static bindings::kfi_ops_domain = &bindings::kfi_ops_domain {
-        size: size_of::<bindings::kfi_ops_domain>(),
-        av_open: Some(enosys4),
-        cq_open: Some(enosys5),
-        endpoint: Some(enosys4),
-        scalable_ep: Some(enosys4),
-        cntr_open: Some(cntr_open_callback::<T>),
-        poll_open: Some(enosys3),
-        stx_ctx: Some(enosys4),
-        srx_ctx: Some(enosys4),
-        query_atomic: Some(enosys5),
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: DomainOps> Tables<DomainClass> for T {
+    const TABLES: &'static DomainTables = &DomainTables {
+        domain: bindings::kfi_ops_domain {
+            size: size_of::<bindings::kfi_ops_domain>(),
+            av_open: Some(enosys4),
+            cq_open: Some(cq_open_callback::<T>),
+            endpoint: Some(enosys4),
+            scalable_ep: Some(enosys4),
+            cntr_open: Some(cntr_open_callback::<T>),
+            poll_open: Some(poll_open_callback::<T>),
+            stx_ctx: Some(enosys4),
+            srx_ctx: Some(enosys4),
+            query_atomic: Some(enosys5),
+        },
+        mr: bindings::kfi_ops_mr {
+            size: size_of::<bindings::kfi_ops_mr>(),
+            reg: Some(enosys9),
+            regv: Some(enosys9),
+            regbv: Some(enosys9),
+            regattr: Some(enosys4),
+            regsgl: Some(enosys9),
+        },
     };
 }
 
+/// Opens a counter.
+///
 /// # Safety
 ///
 /// `domain` must be an open domain of `T`. `attr` must be null or valid, and its wait set an open
@@ -118,4 +144,49 @@ unsafe extern "C" fn cntr_open_callback<T: DomainOps>(
             )
         })
     }
+}
+
+/// Opens a completion queue.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`. `attr` must be null or valid, and its wait set an open
+/// object if it asks for one. `cq` must be null or valid for writes.
+unsafe extern "C" fn cq_open_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    attr: *mut bindings::kfi_cq_attr,
+    cq: *mut *mut bindings::kfid_cq,
+    comp_handler: bindings::kfi_comp_handler,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(cq, || {
+            T::cq_open(
+                this,
+                CompletionQueueAttr::from_raw(attr, comp_handler)?,
+                Context::from_raw(context),
+            )
+        })
+    }
+}
+
+/// Opens a poll set.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `attr` null or valid, `pollset` null or valid for writes.
+unsafe extern "C" fn poll_open_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    attr: *mut bindings::kfi_poll_attr,
+    pollset: *mut *mut bindings::kfid_poll,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    let flags = unsafe { attr.as_ref() }.map_or(0, |attr| attr.flags);
+    // SAFETY: By the safety requirements.
+    unsafe { open_into(pollset, || T::poll_open(this, flags)) }
 }

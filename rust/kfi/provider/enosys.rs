@@ -6,23 +6,18 @@
 
 use kernel::prelude::*;
 
+/// Defines functions of any number and any types of arguments.
 macro_rules! stubs {
-    ($($name:ident($($arg:ident: $ty:ident),*);)*) => {$(
+    ($($name:ident($($ty:ident),*);)*) => {$(
         /// Answers `ENOSYS`.
-        ///
-        /// # Safety
-        ///
-        /// None.
-        pub(super) unsafe extern "C" fn $name<$($ty),*>($($arg: $ty),*) -> c_int {
-            let _ = ($($arg),*);
+        pub(super) extern "C" fn $name<$($ty),*>($(_: $ty),*) -> c_int {
             ENOSYS.to_errno()
         }
     )*}
 }
 
 stubs! {
-    enosys3(a: A, b: B, c: C);
-    enosys4(a: A, b: B, c: C, d: D);
-    enosys5(a: A, b: B, c: C, d: D, e: E);
-    enosys9(a: A, b: B, c: C, d: D, e: E, f: F, g: G, h: H, i: I);
+    enosys4(A, B, C, D);
+    enosys5(A, B, C, D, E);
+    enosys9(A, B, C, D, E, F, G, H, I);
 }

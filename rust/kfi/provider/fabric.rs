@@ -3,31 +3,30 @@
 //! Fabrics.
 
 use kernel::{
+    error::from_result,
     prelude::*,
     str::CStr,
-    sync::{
-        Arc,
-        ArcBorrow, //
-    }, //
+    sync::Arc, //
 };
 
 use super::{
-    enosys::{
-        enosys3,
-        enosys4,
-        enosys5, //
-    },
-    DomainOps, //
+    enosys::enosys4,
+    DomainOps,
+    EventQueueAttr,
+    EventQueueOps,
+    WaitSetAttr,
+    WaitSetOps, //
 };
 use crate::kfi::{
     bindings,
     fid::{
         open_into,
+        AnyFids,
         Class,
         Context,
         Fid,
         Object,
-        OpsTable, //
+        Tables, //
     },
     info::InfoRef, //
 };
@@ -35,23 +34,26 @@ use crate::kfi::{
 /// The class of fabrics.
 pub(crate) struct FabricClass;
 
-// SAFETY: `struct kfid_fabric` starts with its `fid`; `head` stores `ops`, which `ops` returns.
+// SAFETY: `struct kfid_fabric` starts with its `fid`; `head` stores where the table is,
+// and `names` compares that.
 unsafe impl Class for FabricClass {
     type Head = bindings::kfid_fabric;
-    type Ops = bindings::kfi_ops_fabric;
+    type Tables = bindings::kfi_ops_fabric;
     const FCLASS: usize = bindings::KFI_CLASS_FABRIC as usize;
+    const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, ops: *mut Self::Ops) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
         bindings::kfid_fabric {
             fid,
-            ops,
+            // C declares the table without `const`, and nobody writes to it.
+            ops: core::ptr::from_ref(tables).cast_mut(),
             api_version: 0,
         }
     }
 
-    unsafe fn ops(head: *const Self::Head) -> *const Self::Ops {
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
-        unsafe { (*head).ops }
+        core::ptr::eq(unsafe { (*head).ops }, tables)
     }
 }
 
@@ -61,13 +63,32 @@ unsafe impl Class for FabricClass {
 pub(crate) trait FabricOps: Object<Class = FabricClass> {
     /// The domains of the fabric.
     type Domain: DomainOps;
+    /// The event queues of the fabric.
+    type EventQueue: EventQueueOps;
+    /// The wait sets of the fabric.
+    type WaitSet: WaitSetOps;
 
     /// Opens a domain as `info` describes it.
     fn domain(
-        this: ArcBorrow<'_, Fid<Self>>,
+        this: &Fid<Self>,
         info: InfoRef<'_>,
         context: Context,
     ) -> Result<Arc<Fid<Self::Domain>>>;
+
+    /// Opens an event queue.
+    fn eq_open(
+        this: &Fid<Self>,
+        attr: EventQueueAttr<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::EventQueue>>>;
+
+    /// Opens a wait set.
+    fn wait_open(this: &Fid<Self>, attr: WaitSetAttr) -> Result<Arc<Fid<Self::WaitSet>>>;
+
+    /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `fids`.
+    ///
+    /// Must not sleep: a caller may have set its state already (R-TRYWAIT-9).
+    fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result;
 }
 
 /// What a fabric is opened with (`struct kfi_fabric_attr`).
@@ -88,17 +109,20 @@ impl<'a> FabricAttr<'a> {
     }
 }
 
-impl<T: FabricOps> OpsTable<FabricClass> for T {
-    const OPS: &'static bindings::kfi_ops_fabric = &bindings::kfi_ops_fabric {
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: FabricOps> Tables<FabricClass> for T {
+    const TABLES: &'static bindings::kfi_ops_fabric = &bindings::kfi_ops_fabric {
         size: size_of::<bindings::kfi_ops_fabric>(),
         domain: Some(domain_callback::<T>),
         passive_ep: Some(enosys4),
-        eq_open: Some(enosys5),
-        wait_open: Some(enosys3),
-        trywait: Some(enosys3),
+        eq_open: Some(eq_open_callback::<T>),
+        wait_open: Some(wait_open_callback::<T>),
+        trywait: Some(trywait_callback::<T>),
     };
 }
 
+/// Opens a domain.
+///
 /// # Safety
 ///
 /// `fabric` must be an open fabric of `T`. `info` must be null or valid. `domain` must be null or
@@ -119,4 +143,68 @@ unsafe extern "C" fn domain_callback<T: FabricOps>(
             T::domain(this, info.ok_or(EINVAL)?, Context::from_raw(context))
         })
     }
+}
+
+/// Opens an event queue.
+///
+/// # Safety
+///
+/// `fabric` must be an open fabric of `T`. `attr` must be null or valid, and its wait set an open
+/// object if it asks for one. `eq` must be null or valid for writes.
+unsafe extern "C" fn eq_open_callback<T: FabricOps>(
+    fabric: *mut bindings::kfid_fabric,
+    attr: *mut bindings::kfi_eq_attr,
+    eq: *mut *mut bindings::kfid_eq,
+    event_handler: bindings::kfi_event_handler,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(fabric) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(eq, || {
+            T::eq_open(
+                this,
+                EventQueueAttr::from_raw(attr, event_handler)?,
+                Context::from_raw(context),
+            )
+        })
+    }
+}
+
+/// Opens a wait set.
+///
+/// # Safety
+///
+/// `fabric` must be an open fabric of `T`, `attr` null or valid, `waitset` null or valid for writes.
+unsafe extern "C" fn wait_open_callback<T: FabricOps>(
+    fabric: *mut bindings::kfid_fabric,
+    attr: *mut bindings::kfi_wait_attr,
+    waitset: *mut *mut bindings::kfid_wait,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(fabric) };
+    // SAFETY: By the safety requirements.
+    unsafe { open_into(waitset, || T::wait_open(this, WaitSetAttr::from_raw(attr)?)) }
+}
+
+/// Says whether it is safe to block.
+///
+/// # Safety
+///
+/// `fabric` must be an open fabric of `T`, `fids` null or `count` pointers that are null or open
+/// objects.
+unsafe extern "C" fn trywait_callback<T: FabricOps>(
+    fabric: *mut bindings::kfid_fabric,
+    fids: *mut *mut bindings::kfid,
+    count: c_int,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(fabric) };
+    from_result(|| {
+        let count = usize::try_from(count).map_err(|_| EINVAL)?;
+        // SAFETY: By the safety requirements.
+        T::trywait(this, unsafe { AnyFids::from_raw(fids, count) }?)?;
+        Ok(0)
+    })
 }

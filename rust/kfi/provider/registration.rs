@@ -9,10 +9,7 @@ use core::marker::{
 use kernel::{
     error::from_result,
     prelude::*,
-    str::{
-        as_char_ptr_in_const_context,
-        CStr, //
-    },
+    str::CStr,
     sync::Arc,
     types::Opaque, //
 };
@@ -32,7 +29,8 @@ use crate::kfi::{
     info::{
         Info,
         InfoRef, //
-    }, //
+    },
+    rcu, //
 };
 
 /// What kfi_getinfo asks.
@@ -88,6 +86,8 @@ unsafe impl<P: Provider> Sync for Registration<P> {}
 
 impl<P: Provider> Registration<P> {
     /// Registers the provider; it may be called back before this returns.
+    ///
+    /// In a module's init, nothing that can fail may follow: consumers may have opened a fabric.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             // INVARIANT: `kfi_provider_register` succeeds, or there is no registration.
@@ -95,7 +95,7 @@ impl<P: Provider> Registration<P> {
                 let provider = bindings::kfi_provider {
                     version: P::VERSION,
                     kfi_version: KFI_VERSION,
-                    name: as_char_ptr_in_const_context(P::NAME),
+                    name: P::NAME.as_char_ptr(),
                     kgetinfo: Some(Self::kgetinfo_callback),
                     kfabric: Some(Self::kfabric_callback),
                     cleanup: Some(Self::cleanup_callback),
@@ -111,6 +111,8 @@ impl<P: Provider> Registration<P> {
         })
     }
 
+    /// Answers kfi_getinfo.
+    ///
     /// # Safety
     ///
     /// `node` and `service` must be null or texts, `hints` null or valid, `info` null or valid for
@@ -144,6 +146,8 @@ impl<P: Provider> Registration<P> {
         })
     }
 
+    /// Opens a fabric.
+    ///
     /// # Safety
     ///
     /// `attr` must be null or valid, `fabric` null or valid for writes.
@@ -157,20 +161,17 @@ impl<P: Provider> Registration<P> {
         // SAFETY: By the safety requirements.
         unsafe {
             open_into(fabric, || {
-                P::fabric(
-                    FabricAttr::new(attr.ok_or(EINVAL)?),
-                    Context::from_raw(context),
-                )
+                let attr = attr.ok_or(EINVAL)?;
+                let opened = P::fabric(FabricAttr::new(attr), Context::from_raw(context))?;
+                // C does not know the head yet.
+                (*opened.head()).api_version = attr.api_version;
+                Ok(opened)
             })
         }
     }
 
     /// Nothing to do: a provider goes with its module.
-    ///
-    /// # Safety
-    ///
-    /// None.
-    unsafe extern "C" fn cleanup_callback() {}
+    extern "C" fn cleanup_callback() {}
 }
 
 #[pinned_drop]
@@ -181,6 +182,9 @@ impl<P: Provider> PinnedDrop for Registration<P> {
         if ret != 0 {
             pr_err!("deregistration failed: {}\n", ret);
         }
+        // Nobody calls the provider any more, but whoever did may have been preempted on the way
+        // out, with nothing left to do but return. The code must not vanish under them.
+        rcu::synchronize_tasks();
     }
 }
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the software provider offers beyond kfabric, through kfi_open_ops().
+ */
+#ifndef _KFI_SOFT_EXT_H_
+#define _KFI_SOFT_EXT_H_
+
+#include <kfi_eq.h>
+
+/**
+ * define KFI_SOFT_CQ_OPS_1 - name for kfi_open_ops() on a completion queue, which then gives a
+ *	&struct kfi_soft_cq_ops
+ */
+#define KFI_SOFT_CQ_OPS_1 "kfi_soft_cq_ops_v1"
+
+/**
+ * struct kfi_soft_cq_ops - puts completions into a queue without an operation, for tests
+ * @size: size of the structure in bytes
+ * @write: adds a completion if &kfi_cq_err_entry.err is 0, else an error; ``err_data`` is ignored.
+ *	Callable from any context. 0, -KFI_EINVAL for a NULL entry or a negative
+ *	&kfi_cq_err_entry.err, -KFI_ENOSPC if the queue is full.
+ */
+struct kfi_soft_cq_ops {
+	size_t size;
+	int (*write)(struct kfid *cq, const struct kfi_cq_err_entry *entry);
+};
+
+/**
+ * define KFI_SOFT_EQ_OPS_1 - name for kfi_open_ops() on an event queue, which then gives a
+ *	&struct kfi_soft_eq_ops
+ */
+#define KFI_SOFT_EQ_OPS_1 "kfi_soft_eq_ops_v1"
+
+/**
+ * struct kfi_soft_eq_ops - puts errors into an event queue, for tests
+ * @size: size of the structure in bytes
+ * @write_error: adds an error; ``err_data`` is ignored. Callable from any context. 0, -KFI_EINVAL
+ *	for a NULL entry or an &kfi_eq_err_entry.err that is not positive, -KFI_EAGAIN if the queue
+ *	is full. Events are added with kfi_eq_write().
+ */
+struct kfi_soft_eq_ops {
+	size_t size;
+	int (*write_error)(struct kfid *eq, const struct kfi_eq_err_entry *entry);
+};
+
+#endif /* _KFI_SOFT_EXT_H_ */

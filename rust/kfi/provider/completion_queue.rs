@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues.
+
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
+use kernel::{error::from_result, prelude::*};
+
+use super::WaitAttr;
+use crate::kfi::{
+    bindings,
+    fid::{
+        Class,
+        Context,
+        ExtraOps,
+        Fid,
+        Object,
+        Tables, //
+    },
+    timeout::Timeout, //
+};
+
+/// The class of completion queues.
+pub(crate) struct CompletionQueueClass;
+
+// SAFETY: `struct kfid_cq` starts with its `fid`; `head` stores where the table is,
+// and `names` compares that.
+unsafe impl Class for CompletionQueueClass {
+    type Head = bindings::kfid_cq;
+    type Tables = bindings::kfi_ops_cq;
+    const FCLASS: usize = bindings::KFI_CLASS_CQ as usize;
+    const RCU_OPERATIONS: bool = true;
+
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_cq {
+            fid,
+            // C declares the table without `const`, and nobody writes to it.
+            ops: core::ptr::from_ref(tables).cast_mut(),
+            comp_handler: None,
+        }
+    }
+
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
+        // SAFETY: By the safety requirements.
+        core::ptr::eq(unsafe { (*head).ops }, tables)
+    }
+}
+
+/// How much of a completion is told (`enum kfi_cq_format`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompletionFormat {
+    /// The operation's context.
+    Context,
+    /// As well its flags and length.
+    Msg,
+    /// As well the buffer and the data.
+    Data,
+    /// As well the tag.
+    Tagged,
+}
+
+impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
+    type Error = Error;
+
+    /// Takes a format from C; unspecified means the shortest.
+    fn try_from(raw: bindings::kfi_cq_format) -> Result<Self> {
+        match raw {
+            bindings::KFI_CQ_FORMAT_UNSPEC | bindings::KFI_CQ_FORMAT_CONTEXT => Ok(Self::Context),
+            bindings::KFI_CQ_FORMAT_MSG => Ok(Self::Msg),
+            bindings::KFI_CQ_FORMAT_DATA => Ok(Self::Data),
+            bindings::KFI_CQ_FORMAT_TAGGED => Ok(Self::Tagged),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+/// An operation that has succeeded.
+#[derive(Clone, Copy)]
+pub(crate) struct Completion {
+    /// The context of the operation.
+    pub(crate) op_context: Context,
+    /// What was done.
+    pub(crate) flags: u64,
+    /// Bytes transferred.
+    pub(crate) len: usize,
+    /// Where received data lies; a number that is not looked into.
+    pub(crate) buf: Context,
+    /// Data that came along.
+    pub(crate) data: u64,
+    /// Tag of a message.
+    pub(crate) tag: u64,
+    /// Who sent it.
+    pub(crate) src_addr: u64,
+}
+
+/// An operation that has failed.
+#[derive(Clone, Copy)]
+pub(crate) struct CompletionError {
+    /// The operation.
+    pub(crate) completion: Completion,
+    /// Bytes that did not fit.
+    pub(crate) olen: usize,
+    /// A positive errno.
+    pub(crate) err: c_int,
+    /// An errno of the provider.
+    pub(crate) prov_errno: c_int,
+}
+
+/// Where kfi_cq_read wants completions.
+pub(crate) struct CompletionBuffer<'a> {
+    entries: *mut c_void,
+    src_addr: *mut bindings::kfi_addr_t,
+    capacity: usize,
+    len: usize,
+    format: CompletionFormat,
+    _lifetime: PhantomData<&'a mut c_void>,
+}
+
+impl CompletionBuffer<'_> {
+    /// Returns whether there is no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len == self.capacity
+    }
+
+    /// Returns the number of completions in it.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// # Safety
+    ///
+    /// There must be room for one more entry, and `T` must be the entry of the format.
+    unsafe fn write<T>(&mut self, entry: T) {
+        // SAFETY: By the safety requirements and by `read_into`.
+        unsafe { self.entries.cast::<T>().add(self.len).write(entry) };
+    }
+
+    /// Adds a completion; `false` if there is no room.
+    pub(crate) fn push(&mut self, completion: &Completion) -> bool {
+        if self.is_full() {
+            return false;
+        }
+        let Completion {
+            op_context,
+            flags,
+            len,
+            buf,
+            data,
+            tag,
+            src_addr,
+        } = *completion;
+        let op_context = op_context.as_raw();
+        let buf = buf.as_raw();
+        // SAFETY: There is room, and each entry is that of its format.
+        unsafe {
+            match self.format {
+                CompletionFormat::Context => self.write(bindings::kfi_cq_entry { op_context }),
+                CompletionFormat::Msg => self.write(bindings::kfi_cq_msg_entry {
+                    op_context,
+                    flags,
+                    len,
+                }),
+                CompletionFormat::Data => self.write(bindings::kfi_cq_data_entry {
+                    op_context,
+                    flags,
+                    len,
+                    buf,
+                    data,
+                }),
+                CompletionFormat::Tagged => self.write(bindings::kfi_cq_tagged_entry {
+                    op_context,
+                    flags,
+                    len,
+                    buf,
+                    data,
+                    tag,
+                }),
+            }
+        }
+        if !self.src_addr.is_null() {
+            // SAFETY: `read_into` was given room for as many addresses as completions.
+            unsafe { self.src_addr.add(self.len).write(src_addr) };
+        }
+        self.len += 1;
+        true
+    }
+}
+
+/// The operations of a completion queue (`struct kfi_ops_cq`).
+///
+/// Reading does not sleep and may be done from any context.
+pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
+    /// Returns the format of the entries.
+    fn format(&self) -> CompletionFormat;
+
+    /// Takes completions out, at least one; `EAGAIN` if there is none, `EAVAIL` if an error comes
+    /// first.
+    fn read(&self, buffer: &mut CompletionBuffer<'_>) -> Result;
+
+    /// Takes the first error out; `EAGAIN` if none comes first.
+    fn readerr(&self) -> Result<CompletionError>;
+
+    /// As [`Self::read`], but sleeps while there is nothing.
+    fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result;
+
+    /// Ends the sleep of whoever is in [`Self::sread`].
+    fn signal(&self) -> Result;
+
+    /// Returns a text for an errno of the provider.
+    fn strerror(prov_errno: c_int) -> &'static CStr;
+
+    /// Adds a completion, or an error if `err` is not 0; `ENOSPC` if the queue is full.
+    fn write(&self, entry: &CompletionError) -> Result;
+}
+
+/// What a completion queue is opened with (`struct kfi_cq_attr`).
+pub(crate) struct CompletionQueueAttr<'a> {
+    /// Entries, 0 for the default.
+    pub(crate) size: usize,
+    /// Flags, yet to be checked.
+    pub(crate) flags: u64,
+    /// The format of the entries.
+    pub(crate) format: CompletionFormat,
+    /// How threads want to wait.
+    pub(crate) wait: WaitAttr<'a>,
+    /// Whether there is a handler.
+    pub(crate) has_handler: bool,
+}
+
+impl CompletionQueueAttr<'_> {
+    /// Reads attributes from C; null means the defaults.
+    ///
+    /// # Safety
+    ///
+    /// `attr` must be null or valid, and its wait set null or an open object if it asks for one.
+    pub(super) unsafe fn from_raw(
+        attr: *const bindings::kfi_cq_attr,
+        handler: bindings::kfi_comp_handler,
+    ) -> Result<Self> {
+        let default = bindings::kfi_cq_attr {
+            wait_obj: bindings::KFI_WAIT_UNSPEC,
+            ..pin_init::zeroed()
+        };
+        // SAFETY: By the safety requirements.
+        let attr = unsafe { attr.as_ref() }.unwrap_or(&default);
+        // The condition is a hint for the wait object, but must be one that exists.
+        if attr.wait_cond > bindings::KFI_CQ_COND_THRESHOLD {
+            return Err(EINVAL);
+        }
+        Ok(Self {
+            size: attr.size,
+            flags: attr.flags,
+            format: CompletionFormat::try_from(attr.format)?,
+            // SAFETY: By the safety requirements.
+            wait: unsafe { WaitAttr::from_raw(attr.wait_obj, attr.wait_set) }?,
+            has_handler: handler.is_some(),
+        })
+    }
+}
+
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: CompletionQueueOps> Tables<CompletionQueueClass> for T {
+    const TABLES: &'static bindings::kfi_ops_cq = &bindings::kfi_ops_cq {
+        size: size_of::<bindings::kfi_ops_cq>(),
+        read: Some(read_callback::<T>),
+        readfrom: Some(readfrom_callback::<T>),
+        readerr: Some(readerr_callback::<T>),
+        sread: Some(sread_callback::<T>),
+        sreadfrom: Some(sreadfrom_callback::<T>),
+        signal: Some(signal_callback::<T>),
+        strerror: Some(strerror_callback::<T>),
+    };
+}
+
+/// Runs `read` with a buffer and returns how many completions it took.
+///
+/// # Safety
+///
+/// `buf` must be null or valid for writes of `count` entries of `format`, `src_addr` null or valid
+/// for writes of `count` addresses.
+unsafe fn read_into(
+    format: CompletionFormat,
+    buf: *mut c_void,
+    count: usize,
+    src_addr: *mut bindings::kfi_addr_t,
+    read: impl FnOnce(&mut CompletionBuffer<'_>) -> Result,
+) -> isize {
+    from_result(|| {
+        if buf.is_null() || count == 0 {
+            return Err(EINVAL);
+        }
+        let mut buffer = CompletionBuffer {
+            entries: buf,
+            src_addr,
+            capacity: count,
+            len: 0,
+            format,
+            _lifetime: PhantomData,
+        };
+        read(&mut buffer)?;
+        isize::try_from(buffer.len).map_err(|_| EOVERFLOW)
+    })
+}
+
+/// Takes completions out.
+///
+/// # Safety
+///
+/// `cq` must be an open queue of `T`, and `buf` as for [`read_into`].
+unsafe extern "C" fn read_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    unsafe { readfrom_callback::<T>(cq, buf, count, ptr::null_mut()) }
+}
+
+/// Takes completions out, with their senders.
+///
+/// # Safety
+///
+/// `cq` must be an open queue of `T`, `buf` and `src_addr` as for [`read_into`].
+unsafe extern "C" fn readfrom_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+    src_addr: *mut bindings::kfi_addr_t,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(cq) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        read_into(this.format(), buf, count, src_addr, |buffer| {
+            this.read(buffer)
+        })
+    }
+}
+
+/// Takes an error out.
+///
+/// # Safety
+///
+/// `cq` must be an open queue of `T`, `buf` null or valid for writes.
+unsafe extern "C" fn readerr_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid_cq,
+    buf: *mut bindings::kfi_cq_err_entry,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(cq) };
+    from_result(|| {
+        if buf.is_null() || flags != 0 {
+            return Err(EINVAL);
+        }
+        let error = this.readerr()?;
+        let entry = bindings::kfi_cq_err_entry {
+            op_context: error.completion.op_context.as_raw(),
+            flags: error.completion.flags,
+            len: error.completion.len,
+            buf: error.completion.buf.as_raw(),
+            data: error.completion.data,
+            tag: error.completion.tag,
+            olen: error.olen,
+            err: error.err,
+            prov_errno: error.prov_errno,
+            err_data: ptr::null_mut(),
+            err_data_size: 0,
+        };
+        // SAFETY: `buf` is not null, so that it is valid for writes.
+        unsafe { buf.write(entry) };
+        Ok(1)
+    })
+}
+
+/// Waits for completions.
+///
+/// # Safety
+///
+/// As for [`read_callback`].
+unsafe extern "C" fn sread_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+    cond: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    unsafe { sreadfrom_callback::<T>(cq, buf, count, ptr::null_mut(), cond, timeout) }
+}
+
+/// Waits for completions, with their senders.
+///
+/// # Safety
+///
+/// As for [`readfrom_callback`].
+unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid_cq,
+    buf: *mut c_void,
+    count: usize,
+    src_addr: *mut bindings::kfi_addr_t,
+    _cond: *const c_void,
+    timeout: c_int,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(cq) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        read_into(this.format(), buf, count, src_addr, |buffer| {
+            T::sread(this, buffer, Timeout::from_raw(timeout))
+        })
+    }
+}
+
+/// Ends a wait.
+///
+/// # Safety
+///
+/// `cq` must be an open queue of `T`.
+unsafe extern "C" fn signal_callback<T: CompletionQueueOps>(cq: *mut bindings::kfid_cq) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(cq) };
+    from_result(|| {
+        this.signal()?;
+        Ok(0)
+    })
+}
+
+/// Returns a text.
+///
+/// # Safety
+///
+/// `buf` must be null or valid for writes of `len` bytes.
+unsafe extern "C" fn strerror_callback<T: CompletionQueueOps>(
+    _cq: *mut bindings::kfid_cq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    let text = T::strerror(prov_errno);
+    // SAFETY: By the safety requirements.
+    unsafe { super::copy_text(text, buf, len) };
+    text.as_char_ptr()
+}
+
+/// Adds a completion or an error.
+///
+/// # Safety
+///
+/// `cq` must be the start of an open queue of `T`, `entry` null or valid.
+unsafe extern "C" fn write_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid,
+    entry: *const bindings::kfi_cq_err_entry,
+) -> c_int {
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(cq.cast()) };
+    // SAFETY: By the safety requirements.
+    let entry = unsafe { entry.as_ref() };
+    from_result(|| {
+        let entry = entry.ok_or(EINVAL)?;
+        if entry.err < 0 {
+            return Err(EINVAL);
+        }
+        this.write(&CompletionError {
+            completion: Completion {
+                op_context: Context::from_raw(entry.op_context),
+                flags: entry.flags,
+                len: entry.len,
+                buf: Context::from_raw(entry.buf),
+                data: entry.data,
+                tag: entry.tag,
+                src_addr: ADDR_NOTAVAIL,
+            },
+            olen: entry.olen,
+            err: entry.err,
+            prov_errno: entry.prov_errno,
+        })?;
+        Ok(0)
+    })
+}
+
+/// Nobody knows who sent it (`KFI_ADDR_NOTAVAIL`).
+pub(crate) const ADDR_NOTAVAIL: u64 = u64::MAX;
+
+/// Returns the table that lets tests write to a queue of `T`, if that is what `name` asks for.
+pub(crate) fn completion_queue_test_ops<T: CompletionQueueOps>(
+    _cq: &Fid<T>,
+    name: &CStr,
+) -> Result<ExtraOps> {
+    struct Table<T>(core::marker::PhantomData<T>);
+    impl<T: CompletionQueueOps> Table<T> {
+        const OPS: bindings::kfi_soft_cq_ops = bindings::kfi_soft_cq_ops {
+            size: size_of::<bindings::kfi_soft_cq_ops>(),
+            write: Some(write_callback::<T>),
+        };
+    }
+
+    if name.to_bytes_with_nul() != bindings::KFI_SOFT_CQ_OPS_1 {
+        return Err(ENOSYS);
+    }
+    // SAFETY: It expects queues of `T`.
+    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Event queues.
+
+use core::ptr;
+use kernel::{error::from_result, prelude::*};
+
+use super::WaitAttr;
+use crate::kfi::{
+    bindings,
+    fid::{
+        Class,
+        Context,
+        ExtraOps,
+        Fid,
+        Object,
+        Tables, //
+    },
+    timeout::Timeout, //
+};
+
+/// The class of event queues.
+pub(crate) struct EventQueueClass;
+
+// SAFETY: `struct kfid_eq` starts with its `fid`; `head` stores where the table is,
+// and `names` compares that.
+unsafe impl Class for EventQueueClass {
+    type Head = bindings::kfid_eq;
+    type Tables = bindings::kfi_ops_eq;
+    const FCLASS: usize = bindings::KFI_CLASS_EQ as usize;
+    const RCU_OPERATIONS: bool = true;
+
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_eq {
+            fid,
+            // C declares the table without `const`, and nobody writes to it.
+            ops: core::ptr::from_ref(tables).cast_mut(),
+            event_handler: None,
+        }
+    }
+
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
+        // SAFETY: By the safety requirements.
+        core::ptr::eq(unsafe { (*head).ops }, tables)
+    }
+}
+
+/// Bytes of the largest event.
+pub(crate) const EVENT_MAX: usize = 128;
+
+/// An event: its type and its entry, whatever that is.
+#[derive(Clone, Copy)]
+pub(crate) struct Event {
+    /// The type of the event.
+    pub(crate) event: u32,
+    /// The entry.
+    pub(crate) data: [u8; EVENT_MAX],
+    /// Bytes of the entry.
+    pub(crate) len: usize,
+}
+
+/// Something that has failed.
+#[derive(Clone, Copy)]
+pub(crate) struct EventError {
+    /// The object concerned; a pointer that is not looked into.
+    pub(crate) fid: Context,
+    /// The context of the operation or object.
+    pub(crate) context: Context,
+    /// Data of the event.
+    pub(crate) data: u64,
+    /// A positive errno.
+    pub(crate) err: c_int,
+    /// An errno of the provider.
+    pub(crate) prov_errno: c_int,
+}
+
+/// The operations of an event queue (`struct kfi_ops_eq`).
+///
+/// All but [`Self::sread`] may be called from any context.
+pub(crate) trait EventQueueOps: Object<Class = EventQueueClass> {
+    /// Takes the first event of up to `len` bytes out, or copies it if `peek`; `EAGAIN` if there is
+    /// none, `EAVAIL` if an error comes first, `ETOOSMALL` if it is larger.
+    fn read(&self, len: usize, peek: bool) -> Result<Event>;
+
+    /// Takes the first error out; `EAGAIN` if none comes first.
+    fn readerr(&self) -> Result<EventError>;
+
+    /// Adds an event; `EAGAIN` if the queue is full.
+    fn write(&self, event: &Event) -> Result;
+
+    /// Adds an error; `EAGAIN` if the queue is full.
+    fn write_error(&self, error: &EventError) -> Result;
+
+    /// As [`Self::read`], but sleeps while there is nothing.
+    fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event>;
+
+    /// Returns a text for an errno of the provider.
+    fn strerror(prov_errno: c_int) -> &'static CStr;
+}
+
+/// What an event queue is opened with (`struct kfi_eq_attr`).
+pub(crate) struct EventQueueAttr<'a> {
+    /// Entries, 0 for the default.
+    pub(crate) size: usize,
+    /// Flags, yet to be checked.
+    pub(crate) flags: u64,
+    /// How threads want to wait.
+    pub(crate) wait: WaitAttr<'a>,
+    /// Whether there is a handler.
+    pub(crate) has_handler: bool,
+}
+
+impl EventQueueAttr<'_> {
+    /// Reads attributes from C; null means the defaults.
+    ///
+    /// # Safety
+    ///
+    /// `attr` must be null or valid, and its wait set null or an open object if it asks for one.
+    pub(super) unsafe fn from_raw(
+        attr: *const bindings::kfi_eq_attr,
+        handler: bindings::kfi_event_handler,
+    ) -> Result<Self> {
+        let default = bindings::kfi_eq_attr {
+            wait_obj: bindings::KFI_WAIT_UNSPEC,
+            ..pin_init::zeroed()
+        };
+        // SAFETY: By the safety requirements.
+        let attr = unsafe { attr.as_ref() }.unwrap_or(&default);
+        Ok(Self {
+            size: attr.size,
+            flags: attr.flags,
+            // SAFETY: By the safety requirements.
+            wait: unsafe { WaitAttr::from_raw(attr.wait_obj, attr.wait_set) }?,
+            has_handler: handler.is_some(),
+        })
+    }
+}
+
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: EventQueueOps> Tables<EventQueueClass> for T {
+    const TABLES: &'static bindings::kfi_ops_eq = &bindings::kfi_ops_eq {
+        size: size_of::<bindings::kfi_ops_eq>(),
+        read: Some(read_callback::<T>),
+        readerr: Some(readerr_callback::<T>),
+        write: Some(write_callback::<T>),
+        sread: Some(sread_callback::<T>),
+        strerror: Some(strerror_callback::<T>),
+    };
+}
+
+/// The only flag of reading.
+const PEEK: u64 = bindings::KFI_PEEK as u64;
+
+/// Stores what `read` returns and returns its length.
+///
+/// # Safety
+///
+/// `event` must be null or valid for writes, `buf` null or valid for writes of `len` bytes.
+unsafe fn read_into(
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    flags: u64,
+    read: impl FnOnce(bool) -> Result<Event>,
+) -> isize {
+    from_result(|| {
+        if event.is_null() || (buf.is_null() && len != 0) || flags & !PEEK != 0 {
+            return Err(EINVAL);
+        }
+        let entry = read(flags & PEEK != 0)?;
+        let data = entry.data.get(..entry.len.min(len)).unwrap_or(&[]);
+        // SAFETY: Both are valid for writes, as they are not null, and `data` is no more than `len`
+        // bytes; nothing is written to a null `buf`, as `len` is 0 then.
+        unsafe {
+            event.write(entry.event);
+            ptr::copy_nonoverlapping(data.as_ptr(), buf.cast(), data.len());
+        }
+        isize::try_from(data.len()).map_err(|_| EOVERFLOW)
+    })
+}
+
+/// Takes an event out.
+///
+/// # Safety
+///
+/// `eq` must be an open queue of `T`, `event` and `buf` as for [`read_into`].
+unsafe extern "C" fn read_callback<T: EventQueueOps>(
+    eq: *mut bindings::kfid_eq,
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(eq) };
+    // SAFETY: By the safety requirements.
+    unsafe { read_into(event, buf, len, flags, |peek| this.read(len, peek)) }
+}
+
+/// Waits for an event.
+///
+/// # Safety
+///
+/// As for [`read_callback`].
+unsafe extern "C" fn sread_callback<T: EventQueueOps>(
+    eq: *mut bindings::kfid_eq,
+    event: *mut u32,
+    buf: *mut c_void,
+    len: usize,
+    timeout: c_int,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(eq) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        read_into(event, buf, len, flags, |peek| {
+            T::sread(this, len, peek, Timeout::from_raw(timeout))
+        })
+    }
+}
+
+/// Takes an error out.
+///
+/// # Safety
+///
+/// `eq` must be an open queue of `T`, `buf` null or valid for writes.
+unsafe extern "C" fn readerr_callback<T: EventQueueOps>(
+    eq: *mut bindings::kfid_eq,
+    buf: *mut bindings::kfi_eq_err_entry,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(eq) };
+    from_result(|| {
+        if buf.is_null() || flags != 0 {
+            return Err(EINVAL);
+        }
+        let error = this.readerr()?;
+        let entry = bindings::kfi_eq_err_entry {
+            fid: error.fid.as_raw().cast(),
+            context: error.context.as_raw(),
+            data: error.data,
+            err: error.err,
+            prov_errno: error.prov_errno,
+            err_data: ptr::null_mut(),
+            err_data_size: 0,
+        };
+        // SAFETY: `buf` is not null, so that it is valid for writes.
+        unsafe { buf.write(entry) };
+        // As libfabric does: the bytes of the entry, as for other events.
+        isize::try_from(size_of::<bindings::kfi_eq_err_entry>()).map_err(|_| EOVERFLOW)
+    })
+}
+
+/// Adds an event.
+///
+/// # Safety
+///
+/// `eq` must be an open queue of `T`, `buf` null or valid for reads of `len` bytes.
+unsafe extern "C" fn write_callback<T: EventQueueOps>(
+    eq: *mut bindings::kfid_eq,
+    event: u32,
+    buf: *const c_void,
+    len: usize,
+    flags: u64,
+) -> isize {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(eq) };
+    from_result(|| {
+        if flags != 0 || len > EVENT_MAX || (buf.is_null() && len != 0) {
+            return Err(EINVAL);
+        }
+        let mut entry = Event {
+            event,
+            data: [0; EVENT_MAX],
+            len,
+        };
+        // SAFETY: `buf` is valid for reads of `len` bytes, as it is not null or `len` is 0, and
+        // there is room for `EVENT_MAX`.
+        unsafe { ptr::copy_nonoverlapping(buf.cast(), entry.data.as_mut_ptr(), len) };
+        this.write(&entry)?;
+        isize::try_from(len).map_err(|_| EOVERFLOW)
+    })
+}
+
+/// Returns a text.
+///
+/// # Safety
+///
+/// `buf` must be null or valid for writes of `len` bytes.
+unsafe extern "C" fn strerror_callback<T: EventQueueOps>(
+    _eq: *mut bindings::kfid_eq,
+    prov_errno: c_int,
+    _err_data: *const c_void,
+    buf: *mut c_char,
+    len: usize,
+) -> *const c_char {
+    let text = T::strerror(prov_errno);
+    // SAFETY: By the safety requirements.
+    unsafe { super::copy_text(text, buf, len) };
+    text.as_char_ptr()
+}
+
+/// Adds an error.
+///
+/// # Safety
+///
+/// `eq` must be the start of an open queue of `T`, `entry` null or valid.
+unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
+    eq: *mut bindings::kfid,
+    entry: *const bindings::kfi_eq_err_entry,
+) -> c_int {
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(eq.cast()) };
+    // SAFETY: By the safety requirements.
+    let entry = unsafe { entry.as_ref() };
+    from_result(|| {
+        let entry = entry.ok_or(EINVAL)?;
+        if entry.err <= 0 {
+            return Err(EINVAL);
+        }
+        this.write_error(&EventError {
+            fid: Context::from_raw(entry.fid.cast()),
+            context: Context::from_raw(entry.context),
+            data: entry.data,
+            err: entry.err,
+            prov_errno: entry.prov_errno,
+        })?;
+        Ok(0)
+    })
+}
+
+/// Returns the table that lets tests write errors to a queue of `T`, if that is what `name` asks
+/// for.
+pub(crate) fn event_queue_test_ops<T: EventQueueOps>(
+    _eq: &Fid<T>,
+    name: &CStr,
+) -> Result<ExtraOps> {
+    struct Table<T>(core::marker::PhantomData<T>);
+    impl<T: EventQueueOps> Table<T> {
+        const OPS: bindings::kfi_soft_eq_ops = bindings::kfi_soft_eq_ops {
+            size: size_of::<bindings::kfi_soft_eq_ops>(),
+            write_error: Some(write_error_callback::<T>),
+        };
+    }
+
+    if name.to_bytes_with_nul() != bindings::KFI_SOFT_EQ_OPS_1 {
+        return Err(ENOSYS);
+    }
+    // SAFETY: It expects queues of `T`.
+    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wait sets.
+
+use kernel::{error::from_result, prelude::*};
+
+use crate::kfi::{
+    bindings,
+    fid::{
+        Class,
+        Fid,
+        Object,
+        Tables, //
+    },
+    timeout::Timeout,
+    wait_obj::WaitObj, //
+};
+
+/// The class of wait sets.
+pub(crate) struct WaitSetClass;
+
+// SAFETY: `struct kfid_wait` starts with its `kfid`; `head` stores where the table is,
+// and `names` compares that.
+unsafe impl Class for WaitSetClass {
+    type Head = bindings::kfid_wait;
+    type Tables = bindings::kfi_ops_wait;
+    const FCLASS: usize = bindings::KFI_CLASS_WAIT as usize;
+    const RCU_OPERATIONS: bool = false;
+
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_wait {
+            kfid: fid,
+            // C declares the table without `const`, and nobody writes to it.
+            ops: core::ptr::from_ref(tables).cast_mut(),
+        }
+    }
+
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
+        // SAFETY: By the safety requirements.
+        core::ptr::eq(unsafe { (*head).ops }, tables)
+    }
+}
+
+/// The operations of a wait set (`struct kfi_ops_wait`).
+pub(crate) trait WaitSetOps: Object<Class = WaitSetClass> {
+    /// Sleeps until a member is signalled.
+    fn wait(this: &Fid<Self>, timeout: Timeout) -> Result;
+}
+
+/// What a wait set is opened with (`struct kfi_wait_attr`).
+pub(crate) struct WaitSetAttr {
+    /// The wait object.
+    pub(crate) wait_obj: WaitObj,
+    /// Flags, yet to be checked.
+    pub(crate) flags: u64,
+}
+
+impl WaitSetAttr {
+    /// Reads attributes from C; `EINVAL` for null (R-WAIT-4) and for unknown wait objects.
+    ///
+    /// # Safety
+    ///
+    /// `attr` must be null or valid.
+    pub(super) unsafe fn from_raw(attr: *const bindings::kfi_wait_attr) -> Result<Self> {
+        // SAFETY: By the safety requirements.
+        let attr = unsafe { attr.as_ref() }.ok_or(EINVAL)?;
+        Ok(Self {
+            wait_obj: WaitObj::try_from(attr.wait_obj)?,
+            flags: attr.flags,
+        })
+    }
+}
+
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: WaitSetOps> Tables<WaitSetClass> for T {
+    const TABLES: &'static bindings::kfi_ops_wait = &bindings::kfi_ops_wait {
+        size: size_of::<bindings::kfi_ops_wait>(),
+        wait: Some(wait_callback::<T>),
+    };
+}
+
+/// Waits for a member.
+///
+/// # Safety
+///
+/// `waitset` must be an open wait set of `T`.
+unsafe extern "C" fn wait_callback<T: WaitSetOps>(
+    waitset: *mut bindings::kfid_wait,
+    timeout: c_int,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(waitset) };
+    from_result(|| {
+        T::wait(this, Timeout::from_raw(timeout))?;
+        Ok(0)
+    })
+}

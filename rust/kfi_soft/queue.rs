@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What completion queues and event queues have in common: entries, and threads that wait for them.
+//!
+//! # Why no wake-up is lost
+//!
+//! Whether there are entries is kept in `ready` as well, which changes with the entries, under the
+//! lock. Who adds an entry sets it before waking; who waits is in the wait queue, or has taken its
+//! snapshot of the wait set, before looking at it.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use crate::{
+    fabric::Fabric,
+    kfi::{
+        control::Control,
+        fid::Fid,
+        hold::Hold,
+        provider::WaitAttr,
+        timeout::{
+            Deadline,
+            Timeout, //
+        },
+        wait_obj::WaitObj,
+        wait_queue::WaitQueue,
+        waiters::Wakeup, //
+    },
+    ring::Ring,
+    wait_set::WaitSet, //
+};
+
+/// The wait object of a new object.
+pub(crate) struct WaitWith {
+    /// Its type.
+    pub(crate) wait_obj: WaitObj,
+    /// The wait set, for that type.
+    pub(crate) set: Option<Hold<WaitSet>>,
+}
+
+impl WaitWith {
+    /// Checks what was asked for; a wait set must be one, of the same fabric (R-CNTR-13).
+    pub(crate) fn new(attr: WaitAttr<'_>, fabric: &Arc<Fid<Fabric>>) -> Result<Self> {
+        let (wait_obj, set) = match attr {
+            WaitAttr::None => (WaitObj::None, None),
+            WaitAttr::Unspec => (WaitObj::Unspec, None),
+            WaitAttr::Queue => (WaitObj::Queue, None),
+            WaitAttr::Set(set) => {
+                let set = set.ok_or(EINVAL)?.downcast::<WaitSet>().ok_or(EINVAL)?;
+                if !Arc::ptr_eq(set.fabric(), fabric) {
+                    return Err(EINVAL);
+                }
+                (WaitObj::Set, Some(Hold::new(set)?))
+            }
+        };
+        Ok(Self { wait_obj, set })
+    }
+}
+
+/// A queue of entries that threads wait for.
+#[pin_data]
+pub(crate) struct Queue<T> {
+    #[pin]
+    entries: SpinLockIrq<Ring<T>>,
+    /// Whether there are entries.
+    ready: Atomic<bool>,
+    /// How often somebody has asked the threads that wait to give up.
+    signals: Atomic<u64>,
+    #[pin]
+    wait_queue: WaitQueue,
+    wait_obj: WaitObj,
+    set: Option<Hold<WaitSet>>,
+}
+
+impl<T: Send> Queue<T> {
+    /// Creates a queue for `capacity` entries.
+    pub(crate) fn new(capacity: usize, wait: WaitWith) -> Result<impl PinInit<Self>> {
+        let ring = Ring::new(capacity)?;
+        Ok(pin_init!(Self {
+            entries <- new_spinlock_irq!(ring, "kfi_soft::Queue::entries"),
+            ready: Atomic::new(false),
+            signals: Atomic::new(0),
+            wait_queue <- WaitQueue::new(c"kfi_soft::Queue::wait_queue", static_lock_class!()),
+            wait_obj: wait.wait_obj,
+            set: wait.set,
+        }))
+    }
+
+    /// Returns whether there are entries.
+    pub(crate) fn is_ready(&self) -> bool {
+        // Acquire: who sees it sees what was done before the entry was added.
+        self.ready.load(ordering::Acquire)
+    }
+
+    /// Returns the type of the wait object.
+    pub(crate) fn wait_obj(&self) -> WaitObj {
+        self.wait_obj
+    }
+
+    /// Returns the wait set.
+    pub(crate) fn set(&self) -> Option<&Hold<WaitSet>> {
+        self.set.as_ref()
+    }
+
+    /// Brings `ready` in line with the entries; under their lock.
+    fn update(&self, entries: &Ring<T>) {
+        let ready = !entries.is_empty();
+        // Full: what was done before comes before it, and a waker reads who waits after it.
+        let before = self.ready.xchg(ready, ordering::Full);
+        if let Some(set) = &self.set {
+            match (before, ready) {
+                (false, true) => set.member_ready(),
+                (true, false) => set.member_idle(),
+                _ => (),
+            }
+        }
+    }
+
+    /// Adds an entry; gives it back if there is no room.
+    pub(crate) fn push(&self, entry: T) -> core::result::Result<(), T> {
+        {
+            let mut entries = self.entries.lock();
+            entries.push(entry)?;
+            self.update(&entries);
+        }
+        self.wake();
+        Ok(())
+    }
+
+    /// Takes entries out.
+    pub(crate) fn take<R>(&self, take: impl FnOnce(&mut Ring<T>) -> R) -> R {
+        let mut entries = self.entries.lock();
+        let ret = take(&mut entries);
+        self.update(&entries);
+        ret
+    }
+
+    /// Wakes whoever waits.
+    fn wake(&self) {
+        match &self.set {
+            Some(set) => set.signal_queue(),
+            None => self.wait_queue.wake_up_all(),
+        }
+    }
+
+    /// Asks whoever waits to give up.
+    pub(crate) fn signal(&self) {
+        // Full: before the wake-up.
+        self.signals.fetch_add(1, ordering::Full);
+        self.wake();
+    }
+
+    /// Runs `read` until it returns something else than `EAGAIN`.
+    ///
+    /// `EAGAIN` when somebody asked to give up, `ETIMEDOUT`, `EINTR`.
+    pub(crate) fn read_blocking<R>(
+        &self,
+        timeout: Timeout,
+        mut read: impl FnMut() -> Result<R>,
+    ) -> Result<R> {
+        if matches!(self.wait_obj, WaitObj::None | WaitObj::Set) {
+            return Err(EINVAL);
+        }
+        let deadline: Deadline = timeout.deadline();
+        // Relaxed: only compared.
+        let signals = self.signals.load(ordering::Relaxed);
+        loop {
+            match read() {
+                Err(error) if error == EAGAIN => (),
+                ret => return ret,
+            }
+            if timeout == Timeout::Millis(0) {
+                return Err(ETIMEDOUT);
+            }
+            let signalled = || self.signals.load(ordering::Acquire) != signals;
+            let wakeup = self
+                .wait_queue
+                .wait_until(deadline, || self.is_ready() || signalled());
+            if !self.is_ready() {
+                match wakeup {
+                    Wakeup::NotNeeded | Wakeup::Woken if signalled() => return Err(EAGAIN),
+                    // Somebody else was faster.
+                    Wakeup::NotNeeded | Wakeup::Woken => (),
+                    Wakeup::Expired => return Err(ETIMEDOUT),
+                    Wakeup::Interrupted => return Err(EINTR),
+                }
+            }
+        }
+    }
+
+    /// Answers control commands about the wait object.
+    pub(crate) fn control<'a>(&'a self, command: Control<'a>) -> Result {
+        match command {
+            Control::GetWait(out) => match (self.wait_obj, &self.set) {
+                (WaitObj::Queue, _) => out.set(&self.wait_queue),
+                (WaitObj::Set, Some(set)) => out.set(set.queue()),
+                (WaitObj::Unspec, _) => return Err(ENOSYS),
+                _ => return Err(EINVAL),
+            },
+            Control::GetWaitObj(out) => out.set(match self.wait_obj {
+                // What it is in truth.
+                WaitObj::Unspec => WaitObj::Queue,
+                wait_obj => wait_obj,
+            }),
+            _ => return Err(ENOSYS),
+        }
+        Ok(())
+    }
+
+    /// Leaves the wait set; the queue is being closed.
+    pub(crate) fn release(&self) {
+        if let Some(set) = &self.set {
+            let entries = self.entries.lock();
+            // Relaxed: it changes under the lock only.
+            if self.ready.load(ordering::Relaxed) {
+                self.ready.store(false, ordering::Relaxed);
+                set.member_idle();
+            }
+            drop(entries);
+            set.release();
+        }
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A first-in, first-out queue of fixed capacity.
+
+#![deny(unsafe_code)]
+
+use kernel::prelude::*;
+
+/// A queue that never grows.
+///
+/// # Invariants
+///
+/// `len` entries, beginning at `head` and wrapping at the end, are present, the others are not.
+pub(crate) struct Ring<T> {
+    entries: KVec<Option<T>>,
+    head: usize,
+    len: usize,
+}
+
+impl<T> Ring<T> {
+    /// Creates a queue for `capacity` entries, at least one.
+    pub(crate) fn new(capacity: usize) -> Result<Self> {
+        let capacity = capacity.max(1);
+        let mut entries = KVec::with_capacity(capacity, GFP_KERNEL)?;
+        for _ in 0..capacity {
+            entries.push(None, GFP_KERNEL)?;
+        }
+        // INVARIANT: No entries.
+        Ok(Self {
+            entries,
+            head: 0,
+            len: 0,
+        })
+    }
+
+    /// Returns whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Takes a position that may be behind the end, by less than the capacity, back into it.
+    fn wrap(&self, at: usize) -> usize {
+        at.checked_sub(self.entries.len()).unwrap_or(at)
+    }
+
+    /// Adds an entry; gives it back if there is no room.
+    pub(crate) fn push(&mut self, entry: T) -> core::result::Result<(), T> {
+        if self.len == self.entries.len() {
+            return Err(entry);
+        }
+        let at = self.wrap(self.head.wrapping_add(self.len));
+        match self.entries.get_mut(at) {
+            // INVARIANT: The entry behind the last is present.
+            Some(slot) => *slot = Some(entry),
+            None => return Err(entry),
+        }
+        self.len = self.len.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Returns the first entry.
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.entries.get(self.head)?.as_ref()
+    }
+
+    /// Takes the first entry out.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let entry = self.entries.get_mut(self.head)?.take()?;
+        // INVARIANT: The first entry is gone.
+        self.head = self.wrap(self.head.wrapping_add(1));
+        self.len = self.len.wrapping_sub(1);
+        Some(entry)
+    }
+}
+
+#[kunit_tests(kfi_soft_ring)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_in_first_out_across_the_end() -> Result {
+        let mut ring = Ring::new(3)?;
+        for round in 0..7 {
+            assert!(ring.is_empty());
+            for i in 0..3 {
+                assert!(ring.push(round * 10 + i).is_ok());
+            }
+            assert_eq!(ring.push(99), Err(99));
+            assert_eq!(ring.first(), Some(&(round * 10)));
+            // One out, one in, so that the start moves.
+            assert_eq!(ring.pop(), Some(round * 10));
+            assert!(ring.push(round * 10 + 3).is_ok());
+            for i in 1..4 {
+                assert_eq!(ring.pop(), Some(round * 10 + i));
+            }
+            assert_eq!(ring.pop(), None);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn no_capacity_means_one() -> Result {
+        let mut ring = Ring::new(0)?;
+        assert!(ring.push(1).is_ok());
+        assert_eq!(ring.push(2), Err(2));
+        Ok(())
+    }
+}

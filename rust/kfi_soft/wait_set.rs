@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wait sets: one place to wait for counters, completion queues and event queues.
+//!
+//! Members join when they are opened and leave when they are closed. The set knows how many of its
+//! queues have entries, and how often its counters have changed: that is all it needs to say
+//! whether it is ready, however many members it has.
+//!
+//! # Why no wake-up is lost
+//!
+//! Whatever happens to a member is counted in `events` before the wait queue is woken. A thread
+//! notes `events` first, then looks whether the set is ready, and sleeps until `events` has moved
+//! on. What happened before the note is seen by the look; what happened after it ends the sleep,
+//! for every thread, even if another one has meanwhile read what there was (R-WAIT-8).
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
+
+use crate::{
+    fabric::Fabric,
+    kfi::{
+        control::Control,
+        fid::{
+            Fid,
+            Object, //
+        },
+        flags::OpFlags,
+        hold::Hold,
+        provider::{
+            WaitSetAttr,
+            WaitSetClass,
+            WaitSetOps, //
+        },
+        timeout::Timeout,
+        wait_obj::WaitObj,
+        wait_queue::WaitQueue,
+        waiters::Wakeup, //
+    }, //
+};
+
+/// A wait set.
+#[pin_data]
+pub(crate) struct WaitSet {
+    /// How often a counter of the set has changed.
+    counter_changes: Atomic<u64>,
+    /// The changes of counters that kfi_wait has told of.
+    counter_changes_seen: Atomic<u64>,
+    /// Queues of the set that have entries.
+    ready_queues: Atomic<usize>,
+    /// How often anything has happened.
+    events: Atomic<u64>,
+    op_flags: Atomic<u64>,
+    wait_obj: WaitObj,
+    #[pin]
+    queue: WaitQueue,
+    fabric: Hold<Fabric>,
+}
+
+impl WaitSet {
+    /// Checks the attributes of a new wait set and returns its wait object (R-WAIT-2, R-WAIT-4).
+    pub(crate) fn check_attr(attr: &WaitSetAttr) -> Result<WaitObj> {
+        if attr.flags != 0 {
+            return Err(EINVAL);
+        }
+        match attr.wait_obj {
+            WaitObj::Unspec | WaitObj::Queue => Ok(attr.wait_obj),
+            WaitObj::None | WaitObj::Set => Err(EINVAL),
+        }
+    }
+
+    /// Creates a wait set without members.
+    pub(crate) fn new(fabric: Hold<Fabric>, wait_obj: WaitObj) -> impl PinInit<Self> {
+        pin_init!(Self {
+            counter_changes: Atomic::new(0),
+            counter_changes_seen: Atomic::new(0),
+            ready_queues: Atomic::new(0),
+            events: Atomic::new(0),
+            op_flags: Atomic::new(0),
+            wait_obj,
+            queue <- WaitQueue::new(c"kfi_soft::WaitSet::queue", static_lock_class!()),
+            fabric,
+        })
+    }
+
+    /// Returns the fabric.
+    pub(crate) fn fabric(&self) -> &Arc<Fid<Fabric>> {
+        self.fabric.fid()
+    }
+
+    /// Returns the wait queue.
+    pub(crate) fn queue(&self) -> &WaitQueue {
+        &self.queue
+    }
+
+    /// A queue of the set has got its first entry.
+    pub(crate) fn member_ready(&self) {
+        // Relaxed: `signal_queue` follows.
+        self.ready_queues.add(1, ordering::Relaxed);
+    }
+
+    /// A queue of the set has lost its last entry.
+    pub(crate) fn member_idle(&self) {
+        // Relaxed: nobody waits for that.
+        self.ready_queues.fetch_sub(1, ordering::Relaxed);
+    }
+
+    /// A queue of the set has got an entry.
+    pub(crate) fn signal_queue(&self) {
+        // Full: after the entry, before the wake-up.
+        self.events.fetch_add(1, ordering::Full);
+        self.queue.wake_up_all();
+    }
+
+    /// A counter of the set has changed.
+    pub(crate) fn signal_counter(&self) {
+        // Relaxed: ordered by the next one.
+        self.counter_changes.add(1, ordering::Relaxed);
+        self.signal_queue();
+    }
+
+    /// Notes that the counters were told of as they are now; returns whether that was news.
+    fn see_counters(&self) -> bool {
+        // Relaxed: the caller has an older value of `events`, read with acquire.
+        let changes = self.counter_changes.load(ordering::Relaxed);
+        let mut seen = self.counter_changes_seen.load(ordering::Relaxed);
+        // Changes are counted in 64 bits, so that a larger number is a later one.
+        while seen < changes {
+            // Relaxed: nothing but the number itself is passed on.
+            match self
+                .counter_changes_seen
+                .cmpxchg(seen, changes, ordering::Relaxed)
+            {
+                Ok(_) => return true,
+                Err(current) => seen = current,
+            }
+        }
+        false
+    }
+
+    /// Returns whether there is something to tell of, and notes that it was told.
+    fn take_ready(&self) -> bool {
+        let changed = self.see_counters();
+        // Acquire: who sees an entry counted finds it.
+        changed || self.ready_queues.load(ordering::Acquire) != 0
+    }
+
+    /// `EAGAIN` if there is something to tell of (R-TRYWAIT-6, R-TRYWAIT-7).
+    pub(crate) fn trywait(&self) -> Result {
+        if self.take_ready() {
+            return Err(EAGAIN);
+        }
+        Ok(())
+    }
+}
+
+impl Object for WaitSet {
+    type Class = WaitSetClass;
+
+    fn release(&self) {
+        self.fabric.release();
+    }
+
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        match command {
+            Control::GetOpsFlag(out) => {
+                // Relaxed: a number that nothing depends on.
+                out.set(OpFlags::from_raw(this.op_flags.load(ordering::Relaxed)));
+            }
+            Control::SetOpsFlag(flags) => {
+                // Relaxed: as above.
+                this.op_flags.store(flags.as_raw(), ordering::Relaxed);
+            }
+            Control::GetWait(out) => match this.wait_obj {
+                WaitObj::Queue => out.set(&this.queue),
+                _ => return Err(ENOSYS),
+            },
+            // What it is in truth, also if nothing was specified (R-CTL-8).
+            Control::GetWaitObj(out) => out.set(WaitObj::Queue),
+            Control::Other => return Err(ENOSYS),
+        }
+        Ok(())
+    }
+}
+
+impl WaitSetOps for WaitSet {
+    fn wait(this: &Fid<Self>, timeout: Timeout) -> Result {
+        kernel::task::might_sleep();
+        // A set with a thread in here cannot be closed (R-CLOSE-6).
+        let _hold = Hold::new(this)?;
+        let deadline = timeout.deadline();
+        // Acquire: before the look at the members, see the top.
+        let events = this.events.load(ordering::Acquire);
+        if this.take_ready() {
+            return Ok(());
+        }
+        if timeout == Timeout::Millis(0) {
+            return Err(ETIMEDOUT);
+        }
+        let wakeup = this.queue.wait_until(deadline, || {
+            // Acquire: as above.
+            this.events.load(ordering::Acquire) != events
+        });
+        match wakeup {
+            Wakeup::NotNeeded | Wakeup::Woken => {
+                this.see_counters();
+                Ok(())
+            }
+            Wakeup::Expired => Err(ETIMEDOUT),
+            Wakeup::Interrupted => Err(EINTR),
+        }
+    }
+}
