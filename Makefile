@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# make              builds the modules for the running kernel, or for KDIR=...
+# make demo         shows kfabric at work inside QEMU
+# make test         runs the test suite inside QEMU
+# make help         says the rest
+
+MAKEFLAGS += --no-print-directory
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := modules
+
+top := $(CURDIR)
+cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kfabric
+
+.PHONY: help
+help:
+	@echo 'For your own kernel:'
+	@echo '  make [KDIR=...]     build the modules for a kernel >= 7.3 with CONFIG_RUST=y; KDIR is'
+	@echo '                      its build folder (default: that of the running kernel).'
+	@echo '                      The modules and Module.symvers come to build/modules, or MO=...'
+	@echo '  make modules_install  install them for that kernel'
+	@echo
+	@echo 'In a virtual machine, with tools and kernels installed and built as needed:'
+	@echo '  make demo           see kfabric at work'
+	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
+	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
+	@echo '  make check          formatting, lints, ABI, documentation, style'
+	@echo '  make shell          a shell in the machine'
+	@echo '      VEHICLE=uml     user-mode Linux instead of QEMU'
+	@echo '      KIND=debug      that kernel instead of the fast one'
+	@echo
+	@echo '  make setup          install the tools only (scripts/setup --help)'
+	@echo '  make clean          remove build/; kernels and tools stay in the cache'
+
+# --- modules for a kernel -----------------------------------------------------
+
+KDIR ?= /lib/modules/$(shell uname -r)/build
+MO ?= build/modules
+
+# Kernels of scripts/kernel say what they were built with.
+-include $(KDIR)/kfabric.mk
+
+kernel_config = $(KDIR)/include/config/auto.conf
+kernel_release = $(shell cat $(KDIR)/include/config/kernel.release 2>/dev/null)
+
+# A kernel that clang built needs modules that clang built.
+ifeq ($(LLVM),)
+ifeq ($(shell grep -s '^CONFIG_CC_IS_CLANG=y' $(kernel_config)),CONFIG_CC_IS_CLANG=y)
+LLVM := 1
+endif
+endif
+
+kbuild_vars := ARCH LLVM CC RUSTC HOSTRUSTC RUSTDOC RUSTFMT CLIPPY_DRIVER BINDGEN \
+	KRUSTFLAGS KCFLAGS CLIPPY
+kbuild_args = $(foreach var,$(kbuild_vars),$(if $($(var)),$(var)='$($(var))'))
+kbuild = $(MAKE) -C $(KDIR) M=$(top) MO=$(abspath $(MO)) $(kbuild_args)
+
+.PHONY: modules
+modules: check-kernel
+	+@$(kbuild) modules
+	@echo 'kfabric: modules and Module.symvers for Linux $(kernel_release) are in $(MO)'
+
+.PHONY: modules_install
+modules_install: modules
+	+@$(kbuild) modules_install
+
+.PHONY: check-kernel
+check-kernel:
+	@scripts/check-kernel '$(KDIR)' '$(or $(RUSTC),rustc)' '$(or $(BINDGEN),bindgen)'
+
+# --- in a virtual machine -----------------------------------------------------
+
+VEHICLE ?= qemu
+KIND ?= $(if $(filter uml,$(VEHICLE)),uml,fast)
+ARGS ?=
+# Many times what a run takes, for slow and busy machines.
+TIMEOUT ?= $(if $(filter debug,$(KIND)),1800,600)
+
+out := build/$(KIND)
+programs := kfi kfi-demo kfi-suite
+# What scripts/setup found.
+tool = $(or $(shell sed -n 's/^$(1) := //p' $(cache)/toolchain.mk 2>/dev/null),$(2))
+
+.PHONY: setup
+setup:
+	@scripts/setup
+
+# Everything that runs in the machine: tools, kernel, modules, programs, image.
+# The kernel and the tools are known once they are there, hence the recursion.
+.PHONY: machine
+machine:
+	@scripts/setup --quiet
+	@scripts/kernel $(KIND) >/dev/null
+	+@$(MAKE) KDIR="$$(scripts/kernel --print $(KIND))" MO=$(out)/modules image
+
+.PHONY: image
+image: quiet-modules guest
+	@mkdir -p $(out)/image/modules $(out)/image/programs
+	@cp -u $(MO)/*.ko $(out)/consumer/*.ko $(out)/image/modules
+	@cp -u $(addprefix build/guest/x86_64-unknown-linux-gnu/release/,$(programs)) \
+		$(out)/image/programs
+	@qemu-test/image --output $(out)/image.gz --modules $(out)/image/modules \
+		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox)
+
+# The consumer is built as anybody would build theirs: see its Makefile.
+.PHONY: quiet-modules
+quiet-modules: check-kernel
+	@mkdir -p $(out)
+	@echo 'kfabric: building the modules for Linux $(kernel_release) ($(KIND))'
+	+@{ $(kbuild) modules && \
+	$(MAKE) -C qemu-test/consumer modules KDIR=$(KDIR) KFABRIC=$(top)/$(MO) \
+		OUT=$(top)/$(out)/consumer $(kbuild_args); } >$(out)/build.log 2>&1 || \
+		{ cat $(out)/build.log; false; }
+
+.PHONY: guest
+guest:
+	@echo 'kfabric: building the programs'
+	@cd qemu-test/guest && BINDGEN=$(call tool,BINDGEN,bindgen) CARGO_TARGET_DIR=$(top)/build/guest \
+		$(call tool,CARGO,cargo) build --release --locked --quiet
+
+run = $(call tool,PYTHON,python3) qemu-test/run --kernel "$$(scripts/kernel --print $(KIND))" \
+	--image $(out)/image.gz --vehicle $(VEHICLE) --timeout $(TIMEOUT) \
+	--qemu $(call tool,QEMU,qemu-system-x86_64)
+
+.PHONY: demo
+demo: machine
+	@$(run) --log $(out)/demo.log --transcript -- kfi-demo
+
+.PHONY: test
+test: machine
+	@$(run) --log $(out)/test.log -- kfi-suite $(ARGS)
+
+.PHONY: test-debug
+test-debug:
+	+@$(MAKE) test KIND=debug ARGS='--scale 0.1 $(ARGS)'
+
+.PHONY: shell
+shell: machine
+	@$(run) --log $(out)/shell.log --shell
+
+# --- checks -------------------------------------------------------------------
+
+crates := rust/kfabric/kfabric.rs rust/kfi_soft/kfi_soft.rs rust/kfi_shim/kfi_shim.rs
+c_files = $(shell git ls-files '*.c' '*.h')
+
+.PHONY: check
+check:
+	@scripts/setup --quiet
+	@scripts/kernel fast >/dev/null
+	+@$(MAKE) KDIR="$$(scripts/kernel --print fast)" MO=build/check run-checks
+
+.PHONY: run-checks
+run-checks: check-kernel
+	@echo 'check: style'
+	@scripts/check-style
+	@echo 'check: formatting'
+	@$(RUSTFMT) --check --config-path $(KFI_KERNEL_SOURCE)/.rustfmt.toml $(crates)
+	@cd qemu-test/guest && $(call tool,CARGO,cargo) fmt --check
+	@echo 'check: C style'
+	@scripts/check-c $(KFI_KERNEL_SOURCE)
+	@echo 'check: lints, ABI assertions'
+	@mkdir -p build
+	+@$(call quietly,$(kbuild) CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
+	@echo 'check: documentation'
+	+@$(call quietly,$(kbuild) KFI_RUSTDOC=1 KCFLAGS=-Werror modules)
+	@echo 'check: programs'
+	@cd qemu-test/guest && export BINDGEN=$(call tool,BINDGEN,bindgen) \
+		CARGO_TARGET_DIR=$(top)/build/guest-check && \
+		$(call tool,CARGO,cargo) clippy --quiet --locked --all-targets -- -Dwarnings && \
+		$(call tool,CARGO,cargo) test --quiet --locked
+	@echo 'check: test tools'
+	@cd qemu-test && $(call tool,PYTHON,python3) -m unittest --quiet
+	@echo 'check: all passed'
+
+quietly = { $(1); } >build/check.log 2>&1 || { cat build/check.log; false; }
+
+.PHONY: clean
+clean:
+	rm -rf build
