@@ -53,7 +53,9 @@ endif
 
 kbuild_vars := ARCH LLVM CC RUSTC HOSTRUSTC RUSTDOC RUSTFMT CLIPPY_DRIVER BINDGEN \
 	KRUSTFLAGS KCFLAGS CLIPPY
-kbuild_args = $(foreach var,$(kbuild_vars),$(if $($(var)),$(var)='$($(var))'))
+# Not what make itself takes for a compiler.
+kbuild_args = $(foreach var,$(kbuild_vars),$(if \
+	$(filter default undefined,$(origin $(var))),,$(var)='$($(var))'))
 kbuild = $(MAKE) -C $(KDIR) M=$(top) MO=$(abspath $(MO)) $(kbuild_args)
 
 .PHONY: modules
@@ -74,6 +76,9 @@ check-kernel:
 VEHICLE ?= qemu
 KIND ?= $(if $(filter uml,$(VEHICLE)),uml,fast)
 ARGS ?=
+# Parameters of modules: MODULE.NAME=VALUE. The tests go to the limit of objects, which takes
+# minutes where every allocation is watched.
+APPEND ?= $(if $(filter debug,$(KIND)),kfi_shim.max_objects=2048)
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug,$(KIND)),1800,600)
 
@@ -106,7 +111,7 @@ image: quiet-modules guest
 # The consumer is built as anybody would build theirs: see its Makefile.
 .PHONY: quiet-modules
 quiet-modules: check-kernel
-	@mkdir -p $(out)
+	@mkdir -p $(out)/consumer
 	@echo 'kfabric: building the modules for Linux $(kernel_release) ($(KIND))'
 	+@{ $(kbuild) modules && \
 	$(MAKE) -C qemu-test/consumer modules KDIR=$(KDIR) KFABRIC=$(top)/$(MO) \
@@ -121,7 +126,7 @@ guest:
 
 run = $(call tool,PYTHON,python3) qemu-test/run --kernel "$$(scripts/kernel --print $(KIND))" \
 	--image $(out)/image.gz --vehicle $(VEHICLE) --timeout $(TIMEOUT) \
-	--qemu $(call tool,QEMU,qemu-system-x86_64)
+	--qemu $(call tool,QEMU,qemu-system-x86_64) --append '$(APPEND)'
 
 .PHONY: demo
 demo: machine

@@ -22,10 +22,11 @@
  * * EFAULT: a pointer cannot be read or written;
  * * EINVAL: the structure is shorter than its first version, a reserved member is not 0, a flag is
  *   unknown, a handle names an object of another class, a text is too long;
- * * E2BIG: the structure is longer than this kernel knows and the rest is not all 0;
+ * * E2BIG: the structure is longer than this kernel knows and the rest is not all 0, or a buffer is
+ *   larger than 64 KiB;
  * * EBADF: a handle names nothing;
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
- * * EMFILE: the session holds as many objects as it may;
+ * * EMFILE: the session holds as many objects as it may, or has used up its handles;
  * * ENOMEM: no memory.
  *
  * Otherwise the system call returns 0 and the member @result says what kfabric answered: 0, or a
@@ -34,7 +35,7 @@
  *
  * Structures grow at their end only.  The size travels in the request number: a shorter structure
  * of an older program is completed with zeros, a longer one of a newer program is accepted when
- * the unknown rest is 0.
+ * the unknown rest is 0, and comes back with a rest of 0.
  *
  * Blocking requests sleep interruptibly; a signal ends them with @result -EINTR.
  *
@@ -290,8 +291,8 @@ struct kfi_shim_getinfo {
  * @info: in: handle from %KFI_SHIM_GETINFO
  * @index: in: which entry, from 0; EINVAL if there are not as many
  * @buffer: in: address of a &struct kfi_shim_info
- * @buffer_size: in: bytes at @buffer; no more than that many are written, and EINVAL if it is less
- *	than the size of &struct kfi_shim_info in interface 1
+ * @buffer_size: in: bytes at @buffer, all of which are written, those with 0 that this kernel does
+ *	not know; EINVAL if it is less than the size of &struct kfi_shim_info in interface 1
  * @reserved: must be 0
  */
 struct kfi_shim_read_info {
@@ -427,6 +428,8 @@ struct kfi_shim_control {
  * the counter has changed since the descriptor was made or last read, and has an error condition
  * (EPOLLERR) when its error value differs from the one last read.  read(2) returns a
  * &struct kfi_shim_wait_event, sleeps while there is no change, and so ends the readable state.
+ * It fails with EINVAL if there is less room, with EAGAIN if it must not sleep, and is interrupted
+ * by signals.
  *
  * While the descriptor is open, %KFI_SHIM_CLOSE of the counter fails with EBUSY, and the objects
  * of the session live on even when its own file is closed.

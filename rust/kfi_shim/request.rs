@@ -69,6 +69,14 @@ impl Argument {
         uaccess::read(self.ptr, self.size)
     }
 
+    /// Reads the structure of a request that cannot be undone; `EFAULT` unless it can be written,
+    /// too.
+    fn read_for_update<T: Versioned>(self) -> Result<T> {
+        let value = self.read()?;
+        self.write(&value)?;
+        Ok(value)
+    }
+
     /// Writes the structure.
     fn write<T: Versioned>(self, value: &T) -> Result {
         uaccess::write(self.ptr, self.size, value)
@@ -149,7 +157,7 @@ fn version(_session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
 
 /// Closes an object.
 fn close(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
-    let mut request: abi::Close = argument.read()?;
+    let mut request: abi::Close = argument.read_for_update()?;
     request.result = result(session.close(request.handle)?);
     argument.write(&request)
 }
@@ -378,7 +386,7 @@ fn cntr(
     argument: Argument,
     operation: impl FnOnce(&Counter, &mut u64) -> Result,
 ) -> Result {
-    let mut request: abi::Cntr = argument.read()?;
+    let mut request: abi::Cntr = argument.read_for_update()?;
     let cntr = Session::get::<Counter>(session, request.cntr)?;
     request.result = result(operation(&cntr, &mut request.value));
     argument.write(&request)
@@ -397,7 +405,7 @@ fn cntr_wait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
 
 /// Carries out a control command.
 fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
-    let mut request: abi::ControlRequest = argument.read()?;
+    let mut request: abi::ControlRequest = argument.read_for_update()?;
     if request.reserved != 0 {
         return Err(EINVAL);
     }

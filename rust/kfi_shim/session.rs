@@ -12,9 +12,11 @@ use kernel::{
     },
     str::CStr,
     sync::{
+        new_condvar,
         new_mutex,
         Arc,
         ArcBorrow,
+        CondVar,
         Mutex, //
     },
     uaccess::UserPtr, //
@@ -80,6 +82,9 @@ impl Drop for Table {
 pub(crate) struct Session {
     #[pin]
     table: Mutex<Table>,
+    /// Notified when an object that was being closed is closed, or is not.
+    #[pin]
+    settled: CondVar,
 }
 
 /// A handle that is reserved for an object that is being opened.
@@ -172,17 +177,23 @@ impl Session {
         })
     }
 
-    /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EBUSY` if it
-    /// is being closed, `EINVAL` if `find` finds nothing.
+    /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EINVAL` if
+    /// `find` finds nothing. While the object is being closed, it waits for the outcome.
     fn find<T>(
         this: ArcBorrow<'_, Self>,
         handle: u32,
         find: impl FnOnce(&Object) -> Option<T>,
     ) -> Result<Use<T>> {
         let mut table = this.table.lock();
-        let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
-        let object = find(entry.object.as_ref().ok_or(EBUSY)?).ok_or(EINVAL)?;
-        entry.users += 1;
+        let object = loop {
+            let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
+            if let Some(object) = &entry.object {
+                let object = find(object).ok_or(EINVAL)?;
+                entry.users += 1;
+                break object;
+            }
+            this.settled.wait(&mut table);
+        };
         drop(table);
         Ok(Use {
             object,
@@ -211,6 +222,7 @@ impl Session {
             if entry.users != 0 {
                 return Err(EBUSY);
             }
+            // None if another thread is closing it.
             entry.object.take().ok_or(EBUSY)?
         };
         let refused = object.close();
@@ -220,6 +232,7 @@ impl Session {
             Ok(()) => {
                 let node = table.entries.remove_node(&handle);
                 table.count = table.count.saturating_sub(1);
+                self.settled.notify_all();
                 drop(table);
                 drop(node);
                 Ok(Ok(()))
@@ -228,6 +241,7 @@ impl Session {
                 if let Some(entry) = table.entries.get_mut(&handle) {
                     entry.object = Some(object);
                 }
+                self.settled.notify_all();
                 Ok(Err(error))
             }
         }
@@ -256,6 +270,7 @@ impl Device for Session {
                     },
                     "kfi_shim::Session::table"
                 ),
+                settled <- new_condvar!("kfi_shim::Session::settled"),
             }),
             GFP_KERNEL,
         )
