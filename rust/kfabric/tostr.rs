@@ -233,7 +233,7 @@ mod tests {
         let mut info = Info::new()?;
         let mut entry = info.first_mut();
         entry
-            .caps(6)
+            .caps(Caps::from_raw(6))
             .mode(1 << 59)
             .addr_format(bindings::KFI_ADDR_CXI)
             .src_addr(&0x1234_5678_u64.to_ne_bytes())?;
