@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a test of a kernel needs of the operating system and the standard
+//! library does not have: forks, signals to one thread, mappings that end where
+//! they should, and a look at whether a thread sleeps.
+//!
+//! [`sys`] has all unsafe code of this crate.
+
+pub mod memory;
+pub mod process;
+pub mod signal;
+pub mod sys;
+pub mod thread;

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! System calls that need unsafe code, behind safe functions.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+use rustix::process::{Pid, Signal};
+
+/// What [`fork`] returns.
+pub(crate) enum Fork {
+    Parent(Pid),
+    Child,
+}
+
+/// Forks, if this process has one thread only.
+///
+/// Another thread might hold a lock, of the allocator for example, that nobody
+/// would ever release in the child.
+pub(crate) fn fork() -> io::Result<Fork> {
+    if crate::thread::count()? != 1 {
+        return Err(io::Error::other("a process with threads may not fork"));
+    }
+    // SAFETY: There is one thread, so all of the process goes on in the child,
+    // as `count()` has just seen, and no other thread can start one meanwhile.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(
+            Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?,
+        )),
+    }
+}
+
+/// Ends the process, without running what is registered to run at exit: in a
+/// child that belongs to its parent.
+pub fn exit_now(status: i32) -> ! {
+    // SAFETY: `_exit` has no preconditions.
+    unsafe { libc::_exit(status) }
+}
+
+/// How often a handler installed by [`count_signals`] has run.
+static SIGNALS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn count_signal(_: libc::c_int) {
+    SIGNALS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Has a signal counted; `restart` is `SA_RESTART`.
+pub(crate) fn count_signals(signal: Signal, restart: bool) -> io::Result<()> {
+    // SAFETY: All zeros is a valid sigaction: SIG_DFL with an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = count_signal as extern "C" fn(libc::c_int) as usize;
+    action.sa_flags = if restart { libc::SA_RESTART } else { 0 };
+    // SAFETY: `action` is valid, and the handler does nothing but add to an
+    // atomic, which it may at any time.
+    match unsafe { libc::sigaction(signal.as_raw(), &raw const action, ptr::null_mut()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+pub(crate) fn signals_counted() -> usize {
+    SIGNALS.load(Ordering::Relaxed)
+}
+
+/// Sends a signal to one thread of this process.
+pub(crate) fn signal_thread(tid: Pid, signal: Signal) -> io::Result<()> {
+    let pid = rustix::process::getpid();
+    let (pid, tid) = (pid.as_raw_nonzero().get(), tid.as_raw_nonzero().get());
+    // SAFETY: tgkill takes three numbers and touches no memory.
+    match unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// What select(2) says about one descriptor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Selected {
+    /// In the set of readable ones.
+    pub read: bool,
+    /// In the set of exceptional ones.
+    pub except: bool,
+}
+
+/// select(2) with one descriptor and a timeout in milliseconds.
+pub fn select(fd: BorrowedFd<'_>, timeout: u32) -> io::Result<Selected> {
+    let number = fd.as_raw_fd();
+    if !(0..libc::FD_SETSIZE as i32).contains(&number) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: All zeros is an empty set.
+    let (mut read, mut except): (libc::fd_set, libc::fd_set) = unsafe { std::mem::zeroed() };
+    // SAFETY: The descriptor fits in a set, as seen above.
+    unsafe {
+        libc::FD_SET(number, &raw mut read);
+        libc::FD_SET(number, &raw mut except);
+    }
+    let mut time = libc::timeval {
+        tv_sec: i64::from(timeout / 1000),
+        tv_usec: i64::from(timeout % 1000) * 1000,
+    };
+    let null = ptr::null_mut();
+    // SAFETY: Sets and time are valid, and live until the call returns.
+    let count = unsafe {
+        libc::select(
+            number + 1,
+            &raw mut read,
+            null,
+            &raw mut except,
+            &raw mut time,
+        )
+    };
+    if count < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: The descriptor fits in a set, as seen above.
+    unsafe {
+        Ok(Selected {
+            read: libc::FD_ISSET(number, &raw const read),
+            except: libc::FD_ISSET(number, &raw const except),
+        })
+    }
+}
+
+/// Whole pages, and behind them one that cannot be accessed.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    start: NonNull<c_void>,
+    size: usize,
+    guard: usize,
+}
+
+// SAFETY: The mapping belongs to nobody else, like a `Box`.
+unsafe impl Send for Pages {}
+
+impl Pages {
+    pub(crate) fn new(size: usize) -> Result<Self, Errno> {
+        let page = rustix::param::page_size();
+        let size = size.div_ceil(page).max(1) * page;
+        let total = size + page;
+        let rw = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: A new mapping wherever there is room disturbs nobody.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), total, rw, MapFlags::PRIVATE) }?;
+        let pages = Self {
+            start: NonNull::new(start).ok_or(Errno::FAULT)?,
+            size,
+            guard: page,
+        };
+        // SAFETY: The last page is part of the mapping just made, and nothing
+        // refers to it.
+        unsafe { rustix::mm::mprotect(start.byte_add(size), page, MprotectFlags::empty()) }?;
+        Ok(pages)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `size` bytes are mapped and can be read, also when they are
+        // read-only; they only change through `&mut self`, or by the kernel
+        // in a system call that was given the address.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.size) }
+    }
+
+    /// The bytes as they can be given to a system call.
+    pub(crate) fn address(&self) -> *mut c_void {
+        self.start.as_ptr()
+    }
+
+    /// Writes, whatever the protection was, and leaves the pages writable.
+    pub(crate) fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), Errno> {
+        self.protect(MprotectFlags::READ | MprotectFlags::WRITE)?;
+        let room = self.size.checked_sub(offset).ok_or(Errno::INVAL)?;
+        if bytes.len() > room {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY: The target is in the mapping, which is writable now, and
+        // `&mut self` says that nobody else looks at it.
+        unsafe {
+            let target = self.start.as_ptr().byte_add(offset).cast::<u8>();
+            ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn set_read_only(&mut self) -> Result<(), Errno> {
+        self.protect(MprotectFlags::READ)
+    }
+
+    fn protect(&mut self, flags: MprotectFlags) -> Result<(), Errno> {
+        // SAFETY: The mapping is ours, `&mut self` says that no slice of it is
+        // in use.
+        unsafe { rustix::mm::mprotect(self.start.as_ptr(), self.size, flags) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: The mapping is ours and nothing refers to it any more. If
+        // unmapping fails there is nothing to be done.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.size + self.guard) };
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Client library of `/dev/kfi`, the character device of kfabric.
+//!
+//! kfabric is the kernel twin of libfabric; the device lets user space drive
+//! any of its providers. An open device is a [`Session`]. It is asked what
+//! there is with [`Session::getinfo`], and from the answer come, one from the
+//! other, a [`Fabric`], a [`Domain`] and a [`Counter`]:
+//!
+//! ```no_run
+//! use kfi::{CntrAttr, Query, Session, WaitObj};
+//!
+//! # fn main() -> kfi::Result<()> {
+//! let session = Session::open()?;
+//! let info = session.getinfo(&Query::new())?;
+//! let domain = info.fabric(0)?.domain(&info, 0)?;
+//! let counter = domain.counter(&CntrAttr::new().wait_obj(WaitObj::QUEUE))?;
+//!
+//! counter.add(3)?;
+//! counter.wait(3, None)?;
+//! assert_eq!(counter.read()?, 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Objects close themselves when they are dropped, dependents first: an object
+//! keeps what it was opened on alive. `close` does it at once and tells the
+//! result.
+//!
+//! [`Error`] keeps apart what the system call said and what kfabric said, as
+//! the interface does. [`uapi`] has the interface itself, for those who test it.
+
+mod attr;
+mod errno;
+mod flags;
+mod info;
+mod object;
+mod session;
+mod sys;
+mod wait_fd;
+
+pub use attr::{CntrAttr, WaitObj};
+pub use errno::{os_name, Error, KfiErrno, Result};
+pub use flags::{
+    AddrFormat, AvType, Caps, EpType, GetinfoFlags, Mode, MrMode, OpFlags, Order, Progress,
+    Protocol, ResourceMgmt, Tclass, Threading,
+};
+pub use info::{ApiVersion, DomainAttr, EpAttr, FabricAttr, InfoEntry, RxAttr, TxAttr};
+pub use object::{Counter, Domain, Fabric, Handle, InfoList};
+pub use session::{Query, Session, Version, DEVICE};
+pub use wait_fd::{WaitEvent, WaitFd};
+
+/// The ioctl interface as the C headers define it.
+pub mod uapi {
+    pub use crate::sys::bindings::*;
+    pub use crate::sys::{request, Request};
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The kernel's own word on a test: its log and its taint.
+//!
+//! Whoever runs the guest reads the whole log with more knowledge of what
+//! kernels say; here it is only about which test it was.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{Mode, OFlags};
+
+/// Bits of /proc/sys/kernel/tainted that a test may not set: bad page, oops,
+/// warning, soft lockup.
+const TAINTS: [(u32, &str); 4] = [(5, "B"), (7, "D"), (9, "W"), (14, "L")];
+
+/// What starts the report of a problem.
+const REPORTS: [&str; 9] = [
+    "BUG:",
+    "BUG ",
+    "WARNING:",
+    "INFO: task",
+    "KASAN:",
+    "Oops",
+    "cut here",
+    "possible circular locking",
+    "suspicious RCU usage",
+];
+
+/// So many lines of a report are shown.
+const LINES: usize = 25;
+
+/// Watches the kernel from one test to the next.
+#[derive(Debug)]
+pub struct KernelLog {
+    file: Option<fs::File>,
+    taint: u64,
+}
+
+impl KernelLog {
+    /// Starts with what comes next.
+    pub fn open() -> Self {
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::open("/dev/kmsg", flags, Mode::empty())
+            .and_then(|fd: OwnedFd| {
+                rustix::fs::seek(&fd, rustix::fs::SeekFrom::End(0))?;
+                Ok(fs::File::from(fd))
+            })
+            .ok();
+        Self {
+            file,
+            taint: read_taint(),
+        }
+    }
+
+    /// Whether the log can be read.
+    pub fn is_open(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Writes a line, so that a reader of the log knows which test it was.
+    pub fn write(&mut self, text: &str) {
+        use std::io::Write;
+        if let Some(file) = &mut self.file {
+            let _ = file.write_all(format!("kfi-suite: {text}\n").as_bytes());
+        }
+    }
+
+    /// The lines since the last call.
+    pub fn read(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let Some(file) = &mut self.file else {
+            return lines;
+        };
+        // One read is one record.
+        let mut record = [0; 8192];
+        loop {
+            match file.read(&mut record) {
+                Ok(0) => return lines,
+                Ok(length) => lines.extend(message(&record[..length])),
+                // EPIPE: records were overwritten before they were read.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+                Err(_) => return lines,
+            }
+        }
+    }
+
+    /// What the kernel has complained about since the last call; nothing is
+    /// good.
+    pub fn complaints(&mut self) -> Vec<String> {
+        let lines = self.read();
+        let mut complaints = complaints_in(&lines);
+
+        let taint = read_taint();
+        let new = taint & !self.taint;
+        self.taint = taint;
+        for (bit, letter) in TAINTS {
+            if new & (1 << bit) != 0 {
+                complaints.push(format!("the kernel is tainted: {letter}"));
+            }
+        }
+        complaints
+    }
+}
+
+fn complaints_in(lines: &[String]) -> Vec<String> {
+    let is_report = |line: &String| {
+        !line.starts_with("kfi-suite:") && REPORTS.iter().any(|report| line.contains(report))
+    };
+    match lines.iter().position(is_report) {
+        Some(first) => lines[first..].iter().take(LINES).cloned().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The text of a record `6,1234,5678,-;text`, without lines that follow.
+fn message(record: &[u8]) -> Option<String> {
+    let record = String::from_utf8_lossy(record);
+    let (_, text) = record.split_once(';')?;
+    text.lines().next().map(str::to_owned)
+}
+
+fn read_taint() -> u64 {
+    fs::read_to_string("/proc/sys/kernel/tainted")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_taken_apart() {
+        assert_eq!(
+            message(b"4,900,123456,-;kfi_soft: a; b\n SUBSYSTEM=x\n").as_deref(),
+            Some("kfi_soft: a; b")
+        );
+        assert_eq!(message(b"nothing"), None);
+    }
+
+    #[test]
+    fn reports_are_found() {
+        let lines = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert!(complaints_in(&lines(&["usb 1-1: new", "kfi_soft: loaded"])).is_empty());
+        assert!(complaints_in(&lines(&["kfi-suite: BUG: is a test's name"])).is_empty());
+        let log = lines(&["a", "WARNING: CPU: 1 PID: 2 at x", "b"]);
+        assert_eq!(complaints_in(&log), log[1..]);
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Conformance suite of kfabric over `/dev/kfi`.
+//!
+//! A test is a function with a name `area/case-NN-what`, where NN is the number
+//! of the case in the project's list of cases, and the requirements that it
+//! shows. Tests of one area are in one file under `tests/`, with a table of
+//! them at the top ([`tests!`]). [`harness`] runs each in a child process of its
+//! own, so that a crash, a hang or a killed process is a failed test and
+//! nothing worse; [`report`] prints KTAP or something for people.
+//!
+//! No test asserts that something takes less than some time. What must not
+//! happen before its time is asserted strictly; what takes too long runs into
+//! the time limit of the test.
+
+// Results are handed on to be judged.
+#![allow(clippy::needless_pass_by_value)]
+
+pub mod check;
+pub mod env;
+pub mod filter;
+pub mod harness;
+pub mod kernel_log;
+pub mod raw;
+pub mod report;
+pub mod rig;
+pub mod tests;

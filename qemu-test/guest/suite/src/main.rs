@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Runs the conformance suite: see `--help`.
+
+// The documentation of the arguments is the text of --help.
+#![allow(clippy::doc_markdown)]
+
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use kfi_suite::env::Settings;
+use kfi_suite::filter::{selects, Filter};
+use kfi_suite::harness::{self, Options, Test};
+use kfi_suite::kernel_log::KernelLog;
+use kfi_suite::report::{Form, Report};
+use kfi_suite::tests;
+
+/// Conformance suite of kfabric over /dev/kfi
+///
+/// Each test runs in a process of its own and with a session of its own. What
+/// the kernel complains about while a test runs, the test has failed for.
+///
+/// FILTER is a text to be found in a test's name or, with * or ?, a pattern for
+/// the whole name. The results are printed as KTAP, each with the requirements
+/// that it shows.
+///
+/// Exit status: 0 if nothing has failed, 1 if something has, 2 if no test could
+/// be run.
+#[derive(Debug, Parser)]
+#[command(name = "kfi-suite", version)]
+struct Arguments {
+    /// Run only tests that fit one of these
+    #[arg(value_name = "FILTER")]
+    wanted: Vec<Filter>,
+
+    /// The same as an option
+    #[arg(short, long, value_name = "FILTER")]
+    filter: Vec<Filter>,
+
+    /// Do not run tests that fit
+    #[arg(short = 'x', long, value_name = "FILTER")]
+    exclude: Vec<Filter>,
+
+    /// Print the names of the tests, with requirements, and run none
+    #[arg(short, long)]
+    list: bool,
+
+    /// Run the whole list so often, each time with the next seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
+
+    /// Seed of random numbers; else one that is printed
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+
+    /// How much stress tests do, as a factor: 0.1 for a slow kernel
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    scale: f64,
+
+    /// Seconds after which a test has failed
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    time_limit: u64,
+
+    /// Stop after the first failure
+    #[arg(long)]
+    fail_fast: bool,
+
+    /// Provider to test; else the first one that kfi_getinfo names
+    #[arg(short, long, value_name = "NAME")]
+    provider: Option<String>,
+
+    /// Where the modules are, for the tests that load them
+    #[arg(long, value_name = "FOLDER", default_value = "/modules")]
+    modules: PathBuf,
+
+    /// Print for people
+    #[arg(long)]
+    human: bool,
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(factor) if factor > 0.0 && factor <= 1000.0 => Ok(factor),
+        _ => Err("a number above 0, at most 1000".to_owned()),
+    }
+}
+
+/// A seed that is different next time, and short enough to be typed.
+fn new_seed() -> u64 {
+    let time = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap_or_default();
+    (time.as_nanos() ^ u128::from(std::process::id()) << 16) as u64 % 1_000_000
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match run(&arguments) {
+        Ok(status) => status,
+        Err(error) => {
+            eprintln!("kfi-suite: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let wanted = [&arguments.wanted[..], &arguments.filter].concat();
+    let tests: Vec<Test> = tests::all()
+        .into_iter()
+        .filter(|test| selects(&wanted, &arguments.exclude, &test.full_name()))
+        .collect();
+    if tests.is_empty() {
+        return Err(io::Error::other("no test has such a name"));
+    }
+    if arguments.list {
+        for test in &tests {
+            println!("{:<48} {}", test.full_name(), test.requirements);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+
+    let seed = arguments.seed.unwrap_or_else(new_seed);
+    let mut log = KernelLog::open();
+    let form = if arguments.human {
+        Form::Human
+    } else {
+        Form::Ktap
+    };
+    let count = tests.len() * arguments.repeat as usize;
+    let mut report = Report::new(form, io::stdout().lock(), count)?;
+    report.remark(&format!("seed {seed}, scale {}", arguments.scale))?;
+    if !log.is_open() {
+        report.remark("the kernel's log cannot be read here")?;
+    }
+
+    let mut options = Options {
+        settings: Settings {
+            seed,
+            scale: arguments.scale,
+            provider: arguments.provider.clone(),
+            modules: arguments.modules.clone(),
+        },
+        time_limit: Duration::from_secs(arguments.time_limit),
+        fail_fast: arguments.fail_fast,
+    };
+    let mut complete = true;
+    for _ in 0..arguments.repeat {
+        complete = complete && harness::run(&tests, &options, &mut report, &mut log)?;
+        options.settings.seed = options.settings.seed.wrapping_add(1);
+    }
+    report.finish()?;
+    Ok(ExitCode::from(u8::from(
+        !complete || report.totals.failed > 0,
+    )))
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that no client library would make.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+
+use kfi::{uapi, Session};
+use kfi_host::memory::Guarded;
+use rustix::io::Errno;
+use zerocopy::IntoBytes;
+
+/// Addresses at which no process has memory: page 0, the gap and the kernel's
+/// half of the address space.
+pub const BAD_ADDRESSES: [u64; 10] = [
+    0,
+    1,
+    8,
+    0xff8,
+    0x0000_8000_0000_0000,
+    0xdead_0000_0000_0000,
+    0xffff_8880_0000_1000,
+    0xffff_ffff_8100_0000,
+    u64::MAX - 7,
+    u64::MAX,
+];
+
+/// Offset and length of the address in `struct kfi_shim_read_info` to which the
+/// kernel writes.
+const BUFFER: std::ops::Range<usize> = {
+    let start = std::mem::offset_of!(uapi::kfi_shim_read_info, buffer);
+    start..start + 8
+};
+
+/// The largest structure that a request number can tell the size of.
+pub const MAX_SIZE: usize = 0x3fff;
+
+/// A request number with these parts.
+pub fn number(direction: u32, kind: u32, nr: u32, size: usize) -> u32 {
+    assert!(size <= MAX_SIZE);
+    (direction & 3) << 30 | (size as u32) << 16 | (kind & 0xff) << 8 | nr & 0xff
+}
+
+/// The same request with another size.
+pub fn resized(request: u32, size: usize) -> u32 {
+    assert!(size <= MAX_SIZE);
+    request & !(0x3fff << 16) | (size as u32) << 16
+}
+
+/// The size that a request number tells.
+pub fn size_of_request(request: u32) -> usize {
+    (request >> 16 & 0x3fff) as usize
+}
+
+/// In place of an address to which the kernel writes: memory for one entry of
+/// an answer, and none behind it.
+pub const SCRATCH: u64 = 0x5c7a_7c48_0000_0000;
+
+/// Makes a request with some bytes for argument, and takes what the kernel
+/// writes there.
+///
+/// Panics if the kernel could write elsewhere: if there is an address in the
+/// argument of `READ_INFO` that is neither bad nor [`SCRATCH`].
+pub fn bytes(session: &Session, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
+    // The kernel believes the size in the number, whatever the slice has. Some
+    // requests that are not ours have no size in theirs.
+    let size = argument.len().max(size_of_request(request)).max(64);
+    // As words, to be as aligned as anything.
+    let mut words = vec![0_u64; size.div_ceil(8)];
+    let copy = words.as_mut_bytes();
+    copy[..argument.len()].copy_from_slice(argument);
+
+    let mut scratch = Guarded::new(&[0; size_of::<uapi::kfi_shim_info>()])?;
+    if is_read_info(request) {
+        let buffer = &mut copy[BUFFER];
+        match u64::from_ne_bytes(buffer.try_into().expect("8 bytes")) {
+            SCRATCH => buffer.copy_from_slice(&(scratch.address() as u64).to_ne_bytes()),
+            address => assert!(BAD_ADDRESSES.contains(&address), "{address:#x}"),
+        }
+    }
+    // SAFETY: Behind the argument is as much memory as the number says. Only
+    // `READ_INFO` has an address in its argument that the kernel writes to, and
+    // that is where there is no memory, or `scratch`, behind which there is none.
+    let result = unsafe { session.raw_ioctl(request, words.as_mut_ptr().cast::<c_void>()) };
+
+    let copy = words.as_mut_bytes();
+    if is_read_info(request) && argument.len() >= BUFFER.end {
+        copy[BUFFER].copy_from_slice(&argument[BUFFER]);
+    }
+    argument.copy_from_slice(&copy[..argument.len()]);
+    result
+}
+
+fn is_read_info(request: u32) -> bool {
+    // Whatever the direction and the size.
+    request & 0xffff == uapi::KFI_REQUEST_READ_INFO & 0xffff
+}
+
+/// Makes a request with one of the bad addresses for argument.
+pub fn bad_address(session: &Session, request: u32, address: u64) -> Result<(), Errno> {
+    assert!(BAD_ADDRESSES.contains(&address));
+    // SAFETY: There is no memory at this address.
+    unsafe { session.raw_ioctl(request, std::ptr::without_provenance_mut(address as usize)) }
+}
+
+/// Makes a request with an argument that lies at the end of mapped memory.
+///
+/// Not for `READ_INFO`.
+pub fn guarded(session: &Session, request: u32, argument: &mut Guarded) -> Result<(), Errno> {
+    assert!(!is_read_info(request));
+    // SAFETY: The kernel writes to the memory of `argument`, which is borrowed
+    // for that, or beyond, where there is none. Other than `READ_INFO` no
+    // request writes elsewhere.
+    unsafe { session.raw_ioctl(request, argument.address()) }
+}
+
+/// `READ_INFO` into memory that ends at the end of mapped memory, with any
+/// `buffer_size`.
+pub fn read_info(
+    session: &Session,
+    info: u32,
+    index: u32,
+    buffer: &mut Guarded,
+    buffer_size: u32,
+) -> Result<(), Errno> {
+    let mut argument = uapi::kfi_shim_read_info {
+        info,
+        index,
+        buffer: buffer.address() as u64,
+        buffer_size,
+        reserved: 0,
+    };
+    let argument = std::ptr::from_mut(&mut argument).cast();
+    // SAFETY: The argument has the size that the number says. The kernel writes
+    // from the start of `buffer`, which is borrowed for that, and finds no
+    // memory behind its end.
+    unsafe { session.raw_ioctl(uapi::KFI_REQUEST_READ_INFO, argument) }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The tests.
+
+use crate::harness::Test;
+
+pub mod close;
+pub mod cntr;
+pub mod control;
+pub mod hostile;
+pub mod module;
+pub mod session;
+pub mod wait;
+pub mod wait_fd;
+
+/// All of them, in the order in which they run: what others build on first,
+/// what takes modules away last.
+pub fn all() -> Vec<Test> {
+    [
+        session::TESTS,
+        cntr::TESTS,
+        wait::TESTS,
+        control::TESTS,
+        wait_fd::TESTS,
+        close::TESTS,
+        hostile::TESTS,
+        module::TESTS,
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod unit {
+    use super::{all, Test};
+
+    #[test]
+    fn names_are_unique_and_plain() {
+        let mut names: Vec<_> = all().iter().map(Test::full_name).collect();
+        let count = names.len();
+        for name in &names {
+            let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-/_".contains(c);
+            assert!(name.chars().all(plain), "{name}");
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn requirements_have_their_form() {
+        for test in all() {
+            for word in test.requirements.split(' ') {
+                assert!(word.starts_with("R-") || word == "kfi_shim.h", "{word}");
+            }
+        }
+    }
+}

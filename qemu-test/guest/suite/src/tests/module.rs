@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Loading and unloading. These tests take the modules away and bring them
+//! back: they end with all loaded, whatever happens in between.
+
+use std::fs::{self, File};
+use std::path::Path;
+
+use kfi::{CntrAttr, Error, KfiErrno, Session, DEVICE};
+use rustix::io::Errno;
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::kernel_log::KernelLog;
+use crate::rig::{expect_fabric, query, until, Rig};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "module";
+    "wrong-order" ["R-CLOSE-5"] wrong_order;
+    "load-twice" ["R-CLOSE-5"] load_twice;
+    "core-in-use" ["R-CLOSE-5"] core_in_use;
+    "provider-in-use" ["R-CLOSE-5"] provider_in_use;
+    "provider-gone" ["R-CLOSE-5"] provider_gone;
+    "device-in-use" ["R-CLOSE-5 kfi_shim.h"] device_in_use;
+    "device-node" ["kfi_shim.h"] device_node;
+    "load-and-unload" ["R-CLOSE-5"] load_and_unload;
+    "consumer" ["R-CLOSE-9"] consumer;
+}
+
+const CORE: &str = "kfabric";
+const PROVIDER: &str = "kfi_soft";
+const DEVICE_MODULE: &str = "kfi_shim";
+const CONSUMER: &str = "kfi_consumer";
+
+/// In the order in which they load.
+const ALL: [&str; 3] = [CORE, PROVIDER, DEVICE_MODULE];
+
+/// The modules, loaded when it begins and when it ends.
+struct Modules<'a> {
+    env: &'a Env,
+}
+
+impl<'a> Modules<'a> {
+    /// Skips the test if this is not the place for it.
+    fn new(env: &'a Env) -> Result<Self, Stop> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Stop::Skip("not root".to_owned()));
+        }
+        for name in ALL {
+            if !path(env, name).exists() {
+                return Err(Stop::Skip(format!("no {}", path(env, name).display())));
+            }
+            if !is_loaded(name)? {
+                return Err(Stop::Skip(format!("{name} is not loaded")));
+            }
+        }
+        Ok(Self { env })
+    }
+
+    fn load(&self, name: &str) -> Result<(), Errno> {
+        let file = File::open(path(self.env, name))
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        // As parameters those that it was given on the kernel's command line.
+        rustix::system::finit_module(file, &parameters(name), 0)
+    }
+
+    fn unload_all() -> Outcome {
+        for name in ALL.into_iter().rev() {
+            if is_loaded(name)? {
+                unload(name).map_err(|errno| could_not("unload", name, errno))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn load_all(&self) -> Outcome {
+        for name in ALL {
+            if !is_loaded(name)? {
+                self.load(name)
+                    .map_err(|errno| could_not("load", name, errno))?;
+            }
+        }
+        until(|| Ok(Path::new(DEVICE).exists()))
+    }
+}
+
+impl Drop for Modules<'_> {
+    fn drop(&mut self) {
+        if let Err(stop) = self.load_all() {
+            self.env.note(format!("modules are missing now: {stop:?}"));
+        }
+    }
+}
+
+fn could_not(what: &str, name: &str, errno: Errno) -> Stop {
+    Stop::fail(format!("could not {what} {name}: {}", Error::Os(errno)))
+}
+
+fn path(env: &Env, name: &str) -> std::path::PathBuf {
+    env.settings.modules.join(format!("{name}.ko"))
+}
+
+fn parameters(name: &str) -> std::ffi::CString {
+    let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let prefix = format!("{name}.");
+    let words: Vec<_> = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(&prefix))
+        .collect();
+    std::ffi::CString::new(words.join(" ")).unwrap_or_default()
+}
+
+fn unload(name: &str) -> Result<(), Errno> {
+    let name = std::ffi::CString::new(name).map_err(|_| Errno::INVAL)?;
+    rustix::system::delete_module(&name, rustix::fs::OFlags::NONBLOCK.bits() as i32)
+}
+
+fn is_loaded(name: &str) -> Result<bool, Stop> {
+    Ok(fs::read_to_string("/proc/modules")?
+        .lines()
+        .any(|line| line.split(' ').next() == Some(name)))
+}
+
+/// Unloading is refused, and the module is still there.
+fn is_kept(name: &str) -> Outcome {
+    for _ in 0..3 {
+        let result = unload(name);
+        check!(
+            matches!(result, Err(Errno::BUSY | Errno::AGAIN)),
+            "unloading {name} while in use: {result:?}"
+        );
+    }
+    check!(is_loaded(name)?, "{name} is gone");
+    Ok(())
+}
+
+fn wrong_order(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    Modules::unload_all()?;
+    for name in [PROVIDER, DEVICE_MODULE] {
+        let result = modules.load(name);
+        check_eq!(result, Err(Errno::NOENT), "loading {name} alone");
+        check!(!is_loaded(name)?, "{name} is there all the same");
+    }
+    check!(!Path::new(DEVICE).exists(), "{DEVICE} without a module");
+    // The device without a provider: there is nothing, and it says so.
+    for name in [CORE, DEVICE_MODULE] {
+        modules
+            .load(name)
+            .map_err(|errno| could_not("load", name, errno))?;
+    }
+    until(|| Ok(Path::new(DEVICE).exists()))?;
+    let session = Session::open()?;
+    expect_fabric(session.getinfo(&query(env)), KfiErrno::ENODATA)?;
+    modules.load_all()?;
+    // The same session sees the provider that has come.
+    session.getinfo(&query(env))?;
+    Ok(())
+}
+
+fn load_twice(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    for name in ALL {
+        let result = modules.load(name);
+        check_eq!(result, Err(Errno::EXIST), "loading {name} again");
+    }
+    Rig::new(env)?.close()
+}
+
+fn core_in_use(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    is_kept(CORE)?;
+    unload(DEVICE_MODULE).map_err(|errno| could_not("unload", DEVICE_MODULE, errno))?;
+    is_kept(CORE)?;
+    unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
+    unload(CORE).map_err(|errno| could_not("unload", CORE, errno))?;
+    modules.load_all()
+}
+
+fn provider_in_use(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let session = Session::open()?;
+    let info = session.getinfo(&query(env))?;
+    let fabric = info.fabric(0)?;
+    is_kept(PROVIDER)?;
+    let domain = fabric.domain(&info, 0)?;
+    let counter = domain.counter(&CntrAttr::new())?;
+    is_kept(PROVIDER)?;
+    counter.add(1)?;
+    check_eq!(counter.read()?, 1);
+    // Only the fabric keeps it, and that until the last.
+    counter.close().map_err(|(_, error)| error)?;
+    domain.close().map_err(|(_, error)| error)?;
+    is_kept(PROVIDER)?;
+    fabric.close().map_err(|(_, error)| error)?;
+    unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
+    modules.load_all()
+}
+
+fn provider_gone(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let session = Session::open()?;
+    let info = session.getinfo(&query(env))?;
+    // An answer does not keep the provider.
+    unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
+    let result = info.fabric(0);
+    check!(
+        matches!(result, Err(Error::Fabric(_))),
+        "opening a fabric of a provider that is gone: {result:?}"
+    );
+    expect_fabric(session.getinfo(&query(env)), KfiErrno::ENODATA)?;
+    modules.load_all()?;
+    // Back again, the old answer is as good as a new one.
+    Rig::in_session(env, session.clone())?.close()?;
+    let fabric = info.fabric(0)?;
+    fabric.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+fn device_in_use(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let session = Session::open()?;
+    is_kept(DEVICE_MODULE)?;
+    drop(session);
+
+    // A wait descriptor is the module's as well, also without a session.
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    counter.set(3)?;
+    let fd = counter.wait_fd()?.into_fd();
+    crate::rig::unshare(counter)?.into_handle();
+    rig.domain.into_handle();
+    rig.fabric.into_handle();
+    drop((rig.info, rig.session));
+    is_kept(DEVICE_MODULE)?;
+    is_kept(PROVIDER)?;
+    drop(fd);
+    unload(DEVICE_MODULE).map_err(|errno| could_not("unload", DEVICE_MODULE, errno))?;
+    unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
+    modules.load_all()?;
+    Rig::new(env)?.close()
+}
+
+fn device_node(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let node = Path::new(DEVICE);
+    for _ in 0..3 {
+        check!(node.exists(), "no {DEVICE}");
+        unload(DEVICE_MODULE).map_err(|errno| could_not("unload", DEVICE_MODULE, errno))?;
+        // The node is removed by a kernel thread.
+        until(|| Ok(!node.exists()))?;
+        modules.load_all()?;
+        Session::open()?.version()?;
+    }
+    Ok(())
+}
+
+fn load_and_unload(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let rounds = env.scaled(20, 3);
+    for round in 0..rounds {
+        Modules::unload_all()?;
+        check!(!is_loaded(CORE)?, "{CORE} is still there in round {round}");
+        modules.load_all()?;
+        if round % 4 == 0 {
+            let rig = Rig::new(env)?;
+            rig.counter()?.add(1)?;
+            rig.close()?;
+        }
+    }
+    env.note(format!("{rounds} rounds"));
+    Ok(())
+}
+
+/// The consumer in C runs its tests when it is loaded and prints them to the
+/// kernel's log.
+fn consumer(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    if !path(env, CONSUMER).exists() {
+        return Err(Stop::Skip(format!("no {}", path(env, CONSUMER).display())));
+    }
+    let mut log = KernelLog::open();
+    let loaded = modules.load(CONSUMER);
+    let lines = log.read();
+    // A module of tests may refuse to stay.
+    if is_loaded(CONSUMER)? {
+        unload(CONSUMER).map_err(|errno| could_not("unload", CONSUMER, errno))?;
+    }
+    if let Err(errno) = loaded {
+        return Err(could_not("load", CONSUMER, errno));
+    }
+    if !log.is_open() {
+        return Ok(());
+    }
+    let count = |start: &str| {
+        let text = |line: &String| {
+            line.trim_start()
+                .trim_start_matches("kfi_consumer: ")
+                .to_owned()
+        };
+        lines
+            .iter()
+            .map(text)
+            .filter(|l| l.starts_with(start))
+            .count()
+    };
+    let (good, bad) = (count("ok "), count("not ok "));
+    env.note(format!("{good} results are ok and {bad} are not"));
+    check!(
+        good > 0 && bad == 0 && count("Bail out!") == 0,
+        "see the kernel's log"
+    );
+    Ok(())
+}

@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wait descriptors: a counter's wait object for poll(2) and its kin.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use kfi::{KfiErrno, WaitEvent, WaitFd};
+use kfi_host::process::{self, Status};
+use kfi_host::sys::{select, Selected};
+use kfi_host::{signal, thread};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+use rustix::process::Signal;
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::rig::{expect_busy, expect_fabric, expect_os, in_threads, pin, unshare, Rig, Waiter};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "waitfd";
+    "poll" ["R-CTL-10 R-CNTR-16"] poll_;
+    "poll-woken" ["R-CTL-10 R-CNTR-16"] poll_woken;
+    "select" ["R-CTL-10"] select_;
+    "epoll" ["R-CTL-10"] epoll_;
+    "epoll-edge" ["R-CTL-10"] epoll_edge;
+    "every-change" ["R-CTL-10 R-CNTR-16"] every_change;
+    "error-condition" ["R-CTL-10"] error_condition;
+    "read-consumes" ["R-CTL-10"] read_consumes;
+    "read-nonblocking" ["R-CTL-10 kfi_shim.h"] read_nonblocking;
+    "read-sleeps" ["R-CTL-10 kfi_shim.h"] read_sleeps;
+    "read-interrupted" ["R-CTL-10 R-CNTR-38"] read_interrupted;
+    "several-on-one-counter" ["R-CTL-10"] several;
+    "beside-waiters" ["R-CNTR-15 R-CNTR-16"] beside_waiters;
+    "dup-is-the-same" ["kfi_shim.h"] dup;
+    "fork-is-the-same" ["kfi_shim.h"] fork;
+    "passed-to-another-process" ["kfi_shim.h"] passed;
+    "closed-on-exec" ["kfi_shim.h"] closed_on_exec;
+    "counter-is-busy" ["kfi_shim.h"] counter_is_busy;
+    "session-closed-first" ["kfi_shim.h"] session_closed_first;
+    "nothing-lost" ["R-CNTR-16"] nothing_lost;
+}
+
+const NONE: PollFlags = PollFlags::empty();
+
+/// What poll(2) says now, and after at most some time.
+fn polled_for(fd: &impl AsFd, time: Duration) -> Result<PollFlags, Stop> {
+    let mut fds = [PollFd::new(fd, PollFlags::IN | PollFlags::PRI)];
+    process::poll_until(&mut fds, std::time::Instant::now() + time)?;
+    Ok(fds[0].revents())
+}
+
+/// What poll(2) says now.
+fn polled(fd: &impl AsFd) -> Result<PollFlags, Stop> {
+    polled_for(fd, Duration::ZERO)
+}
+
+fn event(value: u64, error_value: u64) -> WaitEvent {
+    WaitEvent { value, error_value }
+}
+
+fn poll_(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    counter.add(3)?;
+    counter.add_err(1)?;
+    // What was before the descriptor is no change.
+    let fd = counter.wait_fd()?;
+    check_eq!(polled(&fd)?, NONE, "before a change");
+    counter.add(1)?;
+    check_eq!(polled(&fd)?, PollFlags::IN, "after add");
+    // The level stays until it is read.
+    check_eq!(polled(&fd)?, PollFlags::IN, "looking a second time");
+    check_eq!(counter.read()?, 4);
+    check_eq!(polled(&fd)?, PollFlags::IN, "after reading the counter");
+    check_eq!(fd.read()?, event(4, 1));
+    check_eq!(polled(&fd)?, NONE, "after read(2)");
+    Ok(())
+}
+
+fn poll_woken(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    // Nothing changes: the whole time, and not less.
+    let start = std::time::Instant::now();
+    check_eq!(polled_for(&fd, Duration::from_millis(20))?, NONE);
+    check!(start.elapsed() >= Duration::from_millis(20));
+
+    let me = rustix::process::getpid();
+    let (tx, rx) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let poller = scope.spawn(|| {
+            tx.send(thread::id())?;
+            let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+            rustix::event::poll(&mut fds, None)?;
+            Ok::<_, Stop>(fds[0].revents())
+        });
+        let tid = rx.recv()?;
+        check!(thread::until_asleep(me, tid)?, "poll does not sleep");
+        counter.add(1)?;
+        let revents = poller.join().map_err(|_| Stop::fail("panicked"))??;
+        check_eq!(revents, PollFlags::IN);
+        Ok(())
+    })
+}
+
+fn select_(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let nothing = Selected {
+        read: false,
+        except: false,
+    };
+    check_eq!(select(fd.as_fd(), 0)?, nothing, "before a change");
+    counter.set(9)?;
+    check!(
+        select(fd.as_fd(), 1_000_000)?.read,
+        "not readable after set"
+    );
+    check_eq!(fd.read()?, event(9, 0));
+    check_eq!(select(fd.as_fd(), 5)?, nothing, "after read(2)");
+    counter.add_err(1)?;
+    // EPOLLERR counts as readable in select(2).
+    check!(
+        select(fd.as_fd(), 1_000_000)?.read,
+        "not readable after adderr"
+    );
+    Ok(())
+}
+
+/// What epoll(7) says now.
+fn epolled(set: &OwnedFd, timeout: i64) -> Result<Option<EventFlags>, Stop> {
+    let mut events = [MaybeUninit::uninit(); 4];
+    let timeout = Timespec {
+        tv_sec: timeout / 1000,
+        tv_nsec: timeout % 1000 * 1_000_000,
+    };
+    let (events, _) = epoll::wait(set, &mut events, Some(&timeout))?;
+    Ok(events.first().map(|event| event.flags))
+}
+
+fn epoll_(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let set = epoll::create(CreateFlags::CLOEXEC)?;
+    epoll::add(&set, &fd, EventData::new_u64(1), EventFlags::IN)?;
+    check_eq!(epolled(&set, 0)?, None, "before a change");
+    counter.add(1)?;
+    for _ in 0..2 {
+        check_eq!(epolled(&set, 1_000_000)?, Some(EventFlags::IN));
+    }
+    check_eq!(fd.read()?, event(1, 0));
+    check_eq!(epolled(&set, 5)?, None, "after read(2)");
+    // EPOLLERR comes without being asked for.
+    counter.add_err(1)?;
+    let flags = epolled(&set, 1_000_000)?;
+    check_eq!(flags, Some(EventFlags::IN | EventFlags::ERR));
+    epoll::delete(&set, &fd)?;
+    check_eq!(epolled(&set, 0)?, None, "not a member any more");
+
+    // A descriptor that is closed leaves by itself.
+    epoll::add(&set, &fd, EventData::new_u64(1), EventFlags::IN)?;
+    drop(fd);
+    counter.add(1)?;
+    check_eq!(epolled(&set, 5)?, None, "after close");
+    Ok(())
+}
+
+fn epoll_edge(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let set = epoll::create(CreateFlags::CLOEXEC)?;
+    let flags = EventFlags::IN | EventFlags::ET;
+    epoll::add(&set, &fd, EventData::new_u64(1), flags)?;
+    for value in 1..=3 {
+        counter.add(1)?;
+        let flags = epolled(&set, 1_000_000)?;
+        check_eq!(flags, Some(EventFlags::IN), "change {value}");
+        check_eq!(epolled(&set, 5)?, None, "the same change again");
+    }
+    Ok(())
+}
+
+type Change = fn(&kfi::Counter) -> kfi::Result<()>;
+
+fn every_change(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    counter.set(10)?;
+    let fd = counter.wait_fd()?;
+    let changes: [(&str, Change); 8] = [
+        ("add", |c| c.add(1)),
+        ("set up", |c| c.set(100)),
+        ("set down", |c| c.set(0)),
+        ("wrap", |c| c.add(u64::MAX)),
+        ("adderr", |c| c.add_err(2)),
+        ("seterr up", |c| c.set_err(10)),
+        ("seterr down", |c| c.set_err(1)),
+        ("there and back", |c| {
+            c.add(1).and_then(|()| c.add(u64::MAX))
+        }),
+    ];
+    for (name, change) in changes {
+        check_eq!(polled(&fd)?, NONE, "before {name}");
+        change(&counter)?;
+        let ready = polled_for(&fd, Duration::from_secs(1000))?;
+        check!(ready.contains(PollFlags::IN), "no change seen: {name}");
+        check_eq!(
+            fd.read()?,
+            event(counter.read()?, counter.read_err()?),
+            "after {name}"
+        );
+    }
+    Ok(())
+}
+
+fn error_condition(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    counter.set_err(5)?;
+    let fd = counter.wait_fd()?;
+    let both = PollFlags::IN | PollFlags::ERR;
+    check_eq!(polled(&fd)?, NONE, "an error before the descriptor");
+    counter.add(1)?;
+    check_eq!(polled(&fd)?, PollFlags::IN, "a success");
+    counter.add_err(1)?;
+    check_eq!(polled(&fd)?, both, "an error");
+    check_eq!(fd.read()?, event(1, 6));
+    check_eq!(polled(&fd)?, NONE, "after read(2)");
+
+    // It is the value that counts: where it was before, there is no error
+    // condition, but a change there was.
+    counter.add_err(1)?;
+    check_eq!(polled(&fd)?, both, "another error");
+    counter.set_err(6)?;
+    check_eq!(polled(&fd)?, PollFlags::IN, "the error value set back");
+    check_eq!(fd.read()?, event(1, 6));
+    counter.set_err(0)?;
+    check_eq!(polled(&fd)?, both, "the error value lowered");
+    Ok(())
+}
+
+fn read_consumes(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd_nonblock()?;
+    // Several changes are one event, with the values as they are now.
+    for _ in 0..10 {
+        counter.add(2)?;
+    }
+    check_eq!(fd.read()?, event(20, 0));
+    expect_os(fd.read(), Errno::AGAIN)?;
+    counter.add(1)?;
+    check_eq!(fd.read()?, event(21, 0));
+    expect_os(fd.read(), Errno::AGAIN)?;
+    // The event is whole or not at all.
+    counter.add(1)?;
+    for length in [1, 8, 15] {
+        let mut short = vec![0xaa; length];
+        let result = rustix::io::read(&fd, &mut short);
+        check!(
+            result == Err(Errno::INVAL),
+            "read of {length} bytes: {result:?}"
+        );
+    }
+    check_eq!(fd.read()?, event(22, 0), "after reads that were too short");
+    // A larger buffer is filled as far as there is something.
+    counter.add(1)?;
+    let mut long = [0xaa; 40];
+    check_eq!(rustix::io::read(&fd, &mut long)?, 16);
+    check_eq!(long[16..], [0xaa; 24], "behind the event");
+    check_eq!(long[..8], 23_u64.to_ne_bytes());
+    Ok(())
+}
+
+fn read_nonblocking(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd_nonblock()?;
+    expect_os(fd.read(), Errno::AGAIN)?;
+    counter.add(0)?;
+    counter.add_err(3)?;
+    check_eq!(fd.read()?, event(0, 3));
+    expect_os(fd.read(), Errno::AGAIN)
+}
+
+/// Runs read(2) in a thread and, when that sleeps, something else.
+fn read_asleep(
+    fd: &WaitFd,
+    wake: impl FnOnce(rustix::process::Pid) -> Outcome,
+) -> Result<kfi::Result<WaitEvent>, Stop> {
+    let me = rustix::process::getpid();
+    let (tx, rx) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || {
+            let _ = tx.send(thread::id());
+            fd.read()
+        });
+        let tid = rx.recv()?;
+        check!(thread::until_asleep(me, tid)?, "read(2) does not sleep");
+        wake(tid)?;
+        reader.join().map_err(|_| Stop::fail("the reader panicked"))
+    })
+}
+
+fn read_sleeps(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let read = read_asleep(&fd, |_| Ok(counter.add(4)?))?;
+    check_eq!(read, Ok(event(4, 0)));
+    let read = read_asleep(&fd, |_| Ok(counter.add_err(1)?))?;
+    check_eq!(read, Ok(event(4, 1)));
+    Ok(())
+}
+
+fn read_interrupted(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    signal::count(Signal::USR1, false)?;
+    let read = read_asleep(&fd, |tid| {
+        signal::send_to_thread(tid, Signal::USR1)?;
+        Ok(())
+    })?;
+    expect_os(read, Errno::INTR)?;
+    // Nothing is lost by that.
+    check_eq!(polled(&fd)?, NONE);
+    counter.add(1)?;
+    check_eq!(fd.read()?, event(1, 0));
+    Ok(())
+}
+
+fn several(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let one = counter.wait_fd()?;
+    counter.add(1)?;
+    let two = counter.wait_fd()?;
+    check_eq!(polled(&one)?, PollFlags::IN);
+    check_eq!(polled(&two)?, NONE, "made after the change");
+    counter.add(1)?;
+    check_eq!(polled(&two)?, PollFlags::IN);
+    check_eq!(one.read()?, event(2, 0));
+    check_eq!(polled(&one)?, NONE);
+    check_eq!(polled(&two)?, PollFlags::IN, "after reading the other");
+    check_eq!(two.read()?, event(2, 0));
+    // And another counter is none of theirs.
+    rig.counter()?.add(1)?;
+    check_eq!(polled(&one)?, NONE);
+    Ok(())
+}
+
+fn beside_waiters(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let waiter = Waiter::asleep(&counter, 5, -1)?;
+    let read = read_asleep(&fd, |_| Ok(counter.add(2)?))?;
+    check_eq!(read, Ok(event(2, 0)));
+    check!(waiter.sleeps()?, "2 is enough for 5");
+    counter.add(3)?;
+    waiter.join()?.expect_ok()?;
+    check_eq!(polled(&fd)?, PollFlags::IN);
+    // With a descriptor open a wait times out as ever.
+    expect_fabric(counter.wait_ms(6, 3), KfiErrno::ETIMEDOUT)
+}
+
+fn dup(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let one = counter.wait_fd()?;
+    let two = one.try_clone()?;
+    counter.add(1)?;
+    check_eq!(polled(&one)?, PollFlags::IN);
+    check_eq!(polled(&two)?, PollFlags::IN);
+    check_eq!(two.read()?, event(1, 0));
+    check_eq!(polled(&one)?, NONE, "after reading the copy");
+    drop(one);
+    counter.add(1)?;
+    check_eq!(two.read()?, event(2, 0), "after closing the first");
+
+    let session = rig.session.clone();
+    expect_busy(session.close_handle(counter.handle()))?;
+    drop(two);
+    session.close_handle(counter.handle())?;
+    Ok(())
+}
+
+fn fork(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let mut child = process::fork(|| match fd.read() {
+        Ok(read) => i32::from(read != event(6, 0)),
+        Err(_) => 2,
+    })?;
+    check!(
+        thread::until_asleep(child.pid(), child.pid())?,
+        "the child's read(2) does not sleep"
+    );
+    counter.add(6)?;
+    check_eq!(child.wait()?, Status::Exited(0), "read(2) in the child");
+    check_eq!(polled(&fd)?, NONE, "the child has read");
+    Ok(())
+}
+
+fn passed(env: &Env) -> Outcome {
+    // A process that has nothing but the descriptor it is sent.
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut receiver = process::fork(move || {
+        let receive = || -> Result<bool, Stop> {
+            let fd = receive_fd(&theirs)?;
+            Ok(WaitFd::from(fd).read()? == event(3, 1))
+        };
+        i32::from(!receive().unwrap_or(false))
+    })?;
+
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    counter.set_err(1)?;
+    let fd = counter.wait_fd()?;
+    send_fd(&ours, &fd)?;
+    drop(fd);
+    // On its way or there, the descriptor is open.
+    expect_busy(rig.session.close_handle(counter.handle()))?;
+    check!(
+        thread::until_asleep(receiver.pid(), receiver.pid())?,
+        "the receiver does not sleep"
+    );
+    counter.add(3)?;
+    check_eq!(receiver.wait()?, Status::Exited(0), "the receiver");
+    unshare(counter)?.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+fn send_fd(socket: &UnixStream, fd: &WaitFd) -> Outcome {
+    let fds = [fd.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    check!(control.push(SendAncillaryMessage::ScmRights(&fds)));
+    let data = [IoSlice::new(b"x")];
+    rustix::net::sendmsg(socket, &data, &mut control, SendFlags::empty())?;
+    Ok(())
+}
+
+fn receive_fd(socket: &UnixStream) -> Result<OwnedFd, Stop> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let mut data = [IoSliceMut::new(&mut byte)];
+    rustix::net::recvmsg(socket, &mut data, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let fd = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    fd.ok_or_else(|| Stop::fail("no descriptor came"))
+}
+
+fn closed_on_exec(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let fd = rig.counter()?.wait_fd()?;
+    let flags = rustix::io::fcntl_getfd(&fd)?;
+    check_eq!(flags, rustix::io::FdFlags::CLOEXEC);
+    check!(fd.as_fd().as_raw_fd() > 2, "a standard descriptor");
+    Ok(())
+}
+
+fn counter_is_busy(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let handle = counter.handle();
+    let (one, two) = (counter.wait_fd()?, counter.wait_fd()?);
+    expect_busy(rig.session.close_handle(handle))?;
+    drop(one);
+    expect_busy(rig.session.close_handle(handle))?;
+    // A close that is refused has no effect.
+    counter.add(1)?;
+    check_eq!(polled(&two)?, PollFlags::IN);
+    expect_busy(rig.session.close_handle(rig.domain.handle()))?;
+    drop(two);
+    unshare(counter)?.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
+fn session_closed_first(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    counter.set(4)?;
+    let fd = counter.wait_fd()?.into_fd();
+    let blocking = WaitFd::from(fd);
+    let nonblocking = WaitFd::from(counter.wait_fd_nonblock()?.into_fd());
+    counter.add(1)?;
+
+    // From here on the handles are nobody's, and the last of the session goes.
+    unshare(counter)?.into_handle();
+    let Rig {
+        domain,
+        fabric,
+        info,
+        session,
+    } = rig;
+    domain.into_handle();
+    fabric.into_handle();
+    info.into_handle();
+    drop(session);
+
+    // The counter lives.
+    check_eq!(polled(&blocking)?, PollFlags::IN);
+    check_eq!(blocking.read()?, event(5, 0));
+    check_eq!(nonblocking.read()?, event(5, 0));
+    expect_os(nonblocking.read(), Errno::AGAIN)?;
+    // Nobody can change it any more: a reader sleeps, and can be interrupted.
+    signal::count(Signal::USR1, false)?;
+    let read = read_asleep(&blocking, |tid| {
+        signal::send_to_thread(tid, Signal::USR1)?;
+        Ok(())
+    })?;
+    expect_os(read, Errno::INTR)?;
+    drop(blocking);
+    expect_os(nonblocking.read(), Errno::AGAIN)?;
+    drop(nonblocking);
+    // What was open is free again.
+    let again = Rig::new(env)?;
+    again.counter()?.add(1)?;
+    again.close()
+}
+
+/// A reader that polls and reads sees the last value, whenever it comes.
+fn nothing_lost(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let back = rig.counter()?;
+    let fd = counter.wait_fd()?;
+    let rounds = env.scaled(5_000, 300);
+
+    let reads = in_threads([0_usize, 1], |thread| {
+        pin(thread)?;
+        let mut reads = 0_u64;
+        if thread == 0 {
+            for round in 1..=rounds {
+                // Some in a row, then wait until the reader has seen the last.
+                for _ in 0..=round % 4 {
+                    counter.add(1)?;
+                }
+                let value = counter.read()?;
+                back.wait_ms(value, -1)?;
+            }
+            counter.add_err(1)?;
+            return Ok(0);
+        }
+        loop {
+            let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+            rustix::event::poll(&mut fds, None)?;
+            let event = fd.read()?;
+            reads += 1;
+            back.set(event.value)?;
+            if event.error_value > 0 {
+                return Ok(reads);
+            }
+        }
+    })?;
+    env.note(format!("{rounds} rounds, {} reads", reads[1]));
+    Ok(())
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kfi`, the command line of kfabric: see `--help`.
+
+// The documentation of the arguments is the text of --help.
+#![allow(clippy::doc_markdown)]
+
+mod cntr;
+mod errno;
+mod info;
+mod output;
+mod version;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::output::Problem;
+
+/// Look at kfabric, and try it by hand
+///
+/// kfabric is the kernel twin of libfabric. This command reaches it through
+/// /dev/kfi, which is there when kfi_shim.ko is loaded; a provider, such as
+/// kfi_soft.ko, makes it useful.
+#[derive(Debug, Parser)]
+#[command(name = "kfi", version, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Info(info::Arguments),
+    Cntr(cntr::Arguments),
+    Errno(errno::Arguments),
+    Version(version::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match &Arguments::parse().command {
+        Command::Info(arguments) => info::run(arguments),
+        Command::Cntr(arguments) => cntr::run(arguments),
+        Command::Errno(arguments) => errno::run(arguments),
+        Command::Version(arguments) => version::run(arguments),
+    };
+    match result {
+        Ok(status) => status,
+        // `kfi info | head` is no mistake.
+        Err(Problem::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            eprintln!("kfi: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
