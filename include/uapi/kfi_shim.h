@@ -400,7 +400,7 @@ struct kfi_shim_cntr_wait {
 
 /**
  * struct kfi_shim_control - kfi_control() with a number for argument: %KFI_SHIM_CONTROL
- * @handle: in: handle of a fabric, domain or counter
+ * @handle: in: handle of any object but an answer of kfi_getinfo()
  * @command: in: KFI_GETOPSFLAG, KFI_SETOPSFLAG or KFI_GETWAITOBJ; EINVAL for any other
  * @value: in for KFI_SETOPSFLAG, else out
  * @result: out: what kfi_control() returned
@@ -419,19 +419,25 @@ struct kfi_shim_control {
 
 /**
  * struct kfi_shim_wait_fd - a descriptor for an object's wait object: %KFI_SHIM_WAIT_FD
- * @handle: in: handle of a counter opened with KFI_WAIT_QUEUE
+ * @handle: in: handle of a counter, completion queue, event queue or wait set, which gives its wait
+ *	queue to KFI_GETWAIT
  * @flags: in: 0 or %KFI_SHIM_WAIT_NONBLOCK
  * @result: out: what kfi_control() returned to KFI_GETWAIT
  * @fd: out: the descriptor, closed on exec
  *
  * The descriptor serves poll(2), select(2), epoll(7) and read(2).  It is readable (EPOLLIN) when
- * the counter has changed since the descriptor was made or last read, and has an error condition
- * (EPOLLERR) when its error value differs from the one last read.  read(2) returns a
- * &struct kfi_shim_wait_event, sleeps while there is no change, and so ends the readable state.
+ * the wait queue was woken since the descriptor was made, last read, or last armed by a
+ * %KFI_SHIM_TRYWAIT with result 0 that named the object.  The descriptor of a counter has an error
+ * condition (EPOLLERR), and is readable, when the counter's error value differs from the one last
+ * read.  read(2) returns a &struct kfi_shim_wait_event, sleeps while the descriptor is not readable,
+ * and so ends the readable state.
+ *
+ * To wait for objects without missing an event: %KFI_SHIM_TRYWAIT; if the result is 0, poll the
+ * descriptors; then read all events of the objects, and begin again.
  * It fails with EINVAL if there is less room, with EAGAIN if it must not sleep, and is interrupted
  * by signals.
  *
- * While the descriptor is open, %KFI_SHIM_CLOSE of the counter fails with EBUSY, and the objects
+ * While the descriptor is open, %KFI_SHIM_CLOSE of the object fails with EBUSY, and the objects
  * of the session live on even when its own file is closed.
  */
 struct kfi_shim_wait_fd {
@@ -443,8 +449,9 @@ struct kfi_shim_wait_fd {
 
 /**
  * struct kfi_shim_wait_event - what read(2) of a wait descriptor returns
- * @value: success value of the counter
- * @error_value: error value of the counter
+ * @value: success value of a counter; for other objects how often the wait queue was woken since
+ *	the descriptor was made
+ * @error_value: error value of a counter; 0 for other objects
  */
 struct kfi_shim_wait_event {
 	__u64 value;
@@ -462,6 +469,280 @@ struct kfi_shim_wait_event {
 struct kfi_shim_close {
 	__u32 handle;
 	__s32 result;
+};
+
+/** define KFI_SHIM_NO_ATTR - the open call gets NULL for its attributes */
+#define KFI_SHIM_NO_ATTR	(1U << 0)
+
+/**
+ * struct kfi_shim_wait_open - opens a wait set: %KFI_SHIM_WAIT_OPEN
+ * @fabric: in: handle of a fabric
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @attr_flags: in: flags of &struct kfi_wait_attr
+ * @wait_obj: in: &enum kfi_wait_obj
+ * @reserved: must be 0
+ * @result: out: what kfi_wait_open() returned
+ * @wait_set: out: handle of the wait set
+ */
+struct kfi_shim_wait_open {
+	__u32 fabric;
+	__u32 flags;
+	__u64 attr_flags;
+	__u32 wait_obj;
+	__u32 reserved;
+	__s32 result;
+	__u32 wait_set;
+};
+
+/**
+ * struct kfi_shim_wait - waits for a wait set: %KFI_SHIM_WAIT
+ * @wait_set: in: handle of a wait set
+ * @timeout: in: milliseconds; negative to wait without end, 0 to check only
+ * @result: out: what kfi_wait() returned
+ * @reserved: must be 0
+ */
+struct kfi_shim_wait {
+	__u32 wait_set;
+	__s32 timeout;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_poll_open - opens a poll set: %KFI_SHIM_POLL_OPEN
+ * @domain: in: handle of a domain
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @attr_flags: in: flags of &struct kfi_poll_attr
+ * @result: out: what kfi_poll_open() returned
+ * @poll_set: out: handle of the poll set
+ */
+struct kfi_shim_poll_open {
+	__u32 domain;
+	__u32 flags;
+	__u64 attr_flags;
+	__s32 result;
+	__u32 poll_set;
+};
+
+/**
+ * struct kfi_shim_poll_member - adds or removes a member: %KFI_SHIM_POLL_ADD, %KFI_SHIM_POLL_DEL
+ * @poll_set: in: handle of a poll set
+ * @member: in: handle of an object of any class but an answer of kfi_getinfo()
+ * @flags: in: flags of kfi_poll_add() or kfi_poll_del()
+ * @result: out: what the call returned
+ * @reserved: must be 0
+ *
+ * A member that the session closes, or that is left when the session ends, is refused by kfabric or
+ * removed first, respectively.
+ */
+struct kfi_shim_poll_member {
+	__u32 poll_set;
+	__u32 member;
+	__u64 flags;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_poll - asks a poll set for events: %KFI_SHIM_POLL
+ * @poll_set: in: handle of a poll set
+ * @count: in: how many contexts there is room for, handed to kfi_poll() as it is; E2BIG above 4096
+ * @contexts: in: address of @count contexts of 64 bits, or 0 for NULL
+ * @result: out: what kfi_poll() returned: if positive, as many contexts were written
+ * @reserved: must be 0
+ */
+struct kfi_shim_poll {
+	__u32 poll_set;
+	__s32 count;
+	__u64 contexts;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_trywait - asks whether it is safe to block: %KFI_SHIM_TRYWAIT
+ * @fabric: in: handle of a fabric
+ * @count: in: number of handles; E2BIG above 4096
+ * @handles: in: address of @count handles of 32 bits, or 0 for NULL
+ * @result: out: what kfi_trywait() returned; if 0, the wait descriptors of the objects are armed
+ * @reserved: must be 0
+ */
+struct kfi_shim_trywait {
+	__u32 fabric;
+	__u32 count;
+	__u64 handles;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_cq_open - opens a completion queue: %KFI_SHIM_CQ_OPEN
+ * @domain: in: handle of a domain
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @size: in: entries, 0 for the default
+ * @attr_flags: in: flags of &struct kfi_cq_attr
+ * @context: in: context of the queue, any number
+ * @format: in: &enum kfi_cq_format
+ * @wait_obj: in: &enum kfi_wait_obj
+ * @wait_cond: in: &enum kfi_cq_wait_cond
+ * @wait_set: in: handle of an object that is handed over as wait set, whatever its class; 0 for
+ *	NULL
+ * @result: out: what kfi_cq_open() returned
+ * @cq: out: handle of the queue
+ */
+struct kfi_shim_cq_open {
+	__u32 domain;
+	__u32 flags;
+	__u64 size;
+	__u64 attr_flags;
+	__u64 context;
+	__u32 format;
+	__u32 wait_obj;
+	__u32 wait_cond;
+	__u32 wait_set;
+	__s32 result;
+	__u32 cq;
+};
+
+/**
+ * struct kfi_shim_cq_entry - a completion, in the longest format
+ * @op_context: context of the operation
+ * @flags: what was done; 0 if the format does not tell
+ * @len: bytes transferred; 0 if the format does not tell
+ * @buf: address of received data; 0 if the format does not tell
+ * @data: data that came along; 0 if the format does not tell
+ * @tag: tag; 0 if the format does not tell
+ * @src_addr: who sent it, KFI_ADDR_NOTAVAIL if that is not known
+ */
+struct kfi_shim_cq_entry {
+	__u64 op_context;
+	__u64 flags;
+	__u64 len;
+	__u64 buf;
+	__u64 data;
+	__u64 tag;
+	__u64 src_addr;
+};
+
+/** define KFI_SHIM_CQ_READ_MAX - most completions of one %KFI_SHIM_CQ_READ */
+#define KFI_SHIM_CQ_READ_MAX	64
+
+/**
+ * struct kfi_shim_cq_read - takes completions out: %KFI_SHIM_CQ_READ, %KFI_SHIM_CQ_SREAD
+ * @cq: in: handle of a completion queue
+ * @count: in: room at @entries; E2BIG above %KFI_SHIM_CQ_READ_MAX
+ * @entries: in: address of @count &struct kfi_shim_cq_entry
+ * @timeout: in for %KFI_SHIM_CQ_SREAD: milliseconds; negative to wait without end
+ * @result: out: what kfi_cq_readfrom() or kfi_cq_sreadfrom() returned: if positive, as many entries
+ *	were written
+ */
+struct kfi_shim_cq_read {
+	__u32 cq;
+	__u32 count;
+	__u64 entries;
+	__s32 timeout;
+	__s32 result;
+};
+
+/**
+ * struct kfi_shim_cq_error - takes an error out, or adds a completion or an error:
+ *	%KFI_SHIM_CQ_READERR, %KFI_SHIM_CQ_WRITE
+ * @cq: in: handle of a completion queue
+ * @result: out: what kfi_cq_readerr() returned, or the provider's function to add, which only the
+ *	software provider has (include/kfi_soft_ext.h)
+ * @entry: the operation; &kfi_shim_cq_entry.src_addr is ignored
+ * @olen: bytes that did not fit
+ * @err: errno, positive; 0 to add a completion
+ * @prov_errno: errno of the provider
+ */
+struct kfi_shim_cq_error {
+	__u32 cq;
+	__s32 result;
+	struct kfi_shim_cq_entry entry;
+	__u64 olen;
+	__s32 err;
+	__s32 prov_errno;
+};
+
+/**
+ * struct kfi_shim_cq_signal - ends waits: %KFI_SHIM_CQ_SIGNAL
+ * @cq: in: handle of a completion queue
+ * @result: out: what kfi_cq_signal() returned
+ */
+struct kfi_shim_cq_signal {
+	__u32 cq;
+	__s32 result;
+};
+
+/** define KFI_SHIM_EVENT_MAX - bytes of the longest event */
+#define KFI_SHIM_EVENT_MAX	128
+
+/**
+ * struct kfi_shim_eq_open - opens an event queue: %KFI_SHIM_EQ_OPEN
+ * @fabric: in: handle of a fabric
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @size: in: entries, 0 for the default
+ * @attr_flags: in: flags of &struct kfi_eq_attr
+ * @context: in: context of the queue, any number
+ * @wait_obj: in: &enum kfi_wait_obj
+ * @wait_set: in: handle of an object that is handed over as wait set, whatever its class; 0 for
+ *	NULL
+ * @result: out: what kfi_eq_open() returned
+ * @eq: out: handle of the queue
+ */
+struct kfi_shim_eq_open {
+	__u32 fabric;
+	__u32 flags;
+	__u64 size;
+	__u64 attr_flags;
+	__u64 context;
+	__u32 wait_obj;
+	__u32 wait_set;
+	__s32 result;
+	__u32 eq;
+};
+
+/**
+ * struct kfi_shim_eq_event - takes an event out or adds one: %KFI_SHIM_EQ_READ, %KFI_SHIM_EQ_SREAD,
+ *	%KFI_SHIM_EQ_WRITE
+ * @eq: in: handle of an event queue
+ * @event: type of the event
+ * @flags: in: flags of the call
+ * @len: in: bytes of room in @data, or bytes to add; E2BIG above %KFI_SHIM_EVENT_MAX
+ * @timeout: in for %KFI_SHIM_EQ_SREAD: milliseconds; negative to wait without end
+ * @result: out: what the call returned: if not negative, bytes read or written
+ * @reserved: must be 0
+ * @data: the entry of the event, as it was written
+ */
+struct kfi_shim_eq_event {
+	__u32 eq;
+	__u32 event;
+	__u64 flags;
+	__u32 len;
+	__s32 timeout;
+	__s32 result;
+	__u32 reserved;
+	__u8 data[KFI_SHIM_EVENT_MAX];
+};
+
+/**
+ * struct kfi_shim_eq_error - takes an error out or adds one: %KFI_SHIM_EQ_READERR,
+ *	%KFI_SHIM_EQ_WRITE_ERROR
+ * @eq: in: handle of an event queue
+ * @result: out: what kfi_eq_readerr() returned, or the provider's function to add, which only the
+ *	software provider has (include/kfi_soft_ext.h)
+ * @context: context of the operation or object
+ * @data: data of the event
+ * @err: errno, positive
+ * @prov_errno: errno of the provider
+ */
+struct kfi_shim_eq_error {
+	__u32 eq;
+	__s32 result;
+	__u64 context;
+	__u64 data;
+	__s32 err;
+	__s32 prov_errno;
 };
 
 /** define KFI_SHIM_IOC_MAGIC - type of the requests of /dev/kfi */
@@ -483,5 +764,24 @@ struct kfi_shim_close {
 #define KFI_SHIM_CNTR_SET	_IOWR(KFI_SHIM_IOC_MAGIC, 0x25, struct kfi_shim_cntr)
 #define KFI_SHIM_CNTR_SETERR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x26, struct kfi_shim_cntr)
 #define KFI_SHIM_CNTR_WAIT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x27, struct kfi_shim_cntr_wait)
+#define KFI_SHIM_WAIT_OPEN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x30, struct kfi_shim_wait_open)
+#define KFI_SHIM_WAIT		_IOWR(KFI_SHIM_IOC_MAGIC, 0x31, struct kfi_shim_wait)
+#define KFI_SHIM_TRYWAIT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x32, struct kfi_shim_trywait)
+#define KFI_SHIM_POLL_OPEN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x33, struct kfi_shim_poll_open)
+#define KFI_SHIM_POLL_ADD	_IOWR(KFI_SHIM_IOC_MAGIC, 0x34, struct kfi_shim_poll_member)
+#define KFI_SHIM_POLL_DEL	_IOWR(KFI_SHIM_IOC_MAGIC, 0x35, struct kfi_shim_poll_member)
+#define KFI_SHIM_POLL		_IOWR(KFI_SHIM_IOC_MAGIC, 0x36, struct kfi_shim_poll)
+#define KFI_SHIM_CQ_OPEN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x40, struct kfi_shim_cq_open)
+#define KFI_SHIM_CQ_READ	_IOWR(KFI_SHIM_IOC_MAGIC, 0x41, struct kfi_shim_cq_read)
+#define KFI_SHIM_CQ_SREAD	_IOWR(KFI_SHIM_IOC_MAGIC, 0x42, struct kfi_shim_cq_read)
+#define KFI_SHIM_CQ_READERR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x43, struct kfi_shim_cq_error)
+#define KFI_SHIM_CQ_WRITE	_IOWR(KFI_SHIM_IOC_MAGIC, 0x44, struct kfi_shim_cq_error)
+#define KFI_SHIM_CQ_SIGNAL	_IOWR(KFI_SHIM_IOC_MAGIC, 0x45, struct kfi_shim_cq_signal)
+#define KFI_SHIM_EQ_OPEN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x50, struct kfi_shim_eq_open)
+#define KFI_SHIM_EQ_READ	_IOWR(KFI_SHIM_IOC_MAGIC, 0x51, struct kfi_shim_eq_event)
+#define KFI_SHIM_EQ_SREAD	_IOWR(KFI_SHIM_IOC_MAGIC, 0x52, struct kfi_shim_eq_event)
+#define KFI_SHIM_EQ_WRITE	_IOWR(KFI_SHIM_IOC_MAGIC, 0x53, struct kfi_shim_eq_event)
+#define KFI_SHIM_EQ_READERR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x54, struct kfi_shim_eq_error)
+#define KFI_SHIM_EQ_WRITE_ERROR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x55, struct kfi_shim_eq_error)
 
 #endif /* _UAPI_KFI_SHIM_H */

@@ -5,26 +5,41 @@
 //! Objects close when they are dropped. Who wants to know whether that succeeds closes explicitly:
 //! an object with dependents refuses and is given back. Dependents must therefore go first.
 
+mod completion_queue;
 mod counter;
 mod domain;
+mod event_queue;
 mod fabric;
 mod object;
+mod poll_set;
+mod wait_set;
 
+pub(crate) use completion_queue::{
+    CompletionQueue,
+    CompletionQueueAttr, //
+};
 pub(crate) use counter::{
-    AsWaitSet,
     Counter,
-    CounterAttr,
-    Listener, //
+    CounterAttr, //
 };
 pub(crate) use domain::Domain;
+pub(crate) use event_queue::{
+    EventQueue,
+    EventQueueAttr, //
+};
 pub(crate) use fabric::{
     getinfo,
     Fabric, //
 };
 pub(crate) use object::{
     close,
-    Closable, //
+    AnyObject,
+    Closable,
+    HasWaitQueue,
+    Listener, //
 };
+pub(crate) use poll_set::PollSet;
+pub(crate) use wait_set::WaitSet;
 
 use kernel::prelude::*;
 

@@ -42,6 +42,7 @@ use super::{
 
 /// What a consumer wants to find again in events: a number or a pointer, never looked into.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(crate) struct Context(*mut c_void);
 
 // SAFETY: The pointer is a token, it is never dereferenced.
@@ -61,6 +62,11 @@ impl Context {
     /// A number for a context.
     pub(crate) fn from_number(number: usize) -> Self {
         Self(ptr::without_provenance_mut(number))
+    }
+
+    /// Returns the context as a number.
+    pub(crate) fn as_number(self) -> usize {
+        self.0.addr()
     }
 
     /// Returns the context for C.

@@ -32,6 +32,38 @@ int kfi_rust_helper_kfi_cntr_set(struct kfid_cntr *cntr, u64 value);
 int kfi_rust_helper_kfi_cntr_seterr(struct kfid_cntr *cntr, u64 value);
 int kfi_rust_helper_kfi_cntr_wait(struct kfid_cntr *cntr, u64 threshold, int timeout);
 
+int kfi_rust_helper_kfi_wait_open(struct kfid_fabric *fabric, struct kfi_wait_attr *attr,
+				  struct kfid_wait **waitset);
+int kfi_rust_helper_kfi_wait(struct kfid_wait *waitset, int timeout);
+int kfi_rust_helper_kfi_trywait(struct kfid_fabric *fabric, struct kfid **fids, int count);
+int kfi_rust_helper_kfi_poll_open(struct kfid_domain *domain, struct kfi_poll_attr *attr,
+				  struct kfid_poll **pollset);
+int kfi_rust_helper_kfi_poll(struct kfid_poll *pollset, void **context, int count);
+int kfi_rust_helper_kfi_poll_add(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags);
+int kfi_rust_helper_kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags);
+int kfi_rust_helper_kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *attr,
+				struct kfid_cq **cq, kfi_comp_handler comp_handler, void *context);
+ssize_t kfi_rust_helper_kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t count,
+					kfi_addr_t *src_addr);
+ssize_t kfi_rust_helper_kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t count,
+					 kfi_addr_t *src_addr, const void *cond, int timeout);
+ssize_t kfi_rust_helper_kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf,
+				       u64 flags);
+int kfi_rust_helper_kfi_cq_signal(struct kfid_cq *cq);
+int kfi_rust_helper_kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *attr,
+				struct kfid_eq **eq, kfi_event_handler event_handler,
+				void *context);
+ssize_t kfi_rust_helper_kfi_eq_read(struct kfid_eq *eq, uint32_t *event, void *buf, size_t len,
+				    u64 flags);
+ssize_t kfi_rust_helper_kfi_eq_sread(struct kfid_eq *eq, uint32_t *event, void *buf, size_t len,
+				     int timeout, u64 flags);
+ssize_t kfi_rust_helper_kfi_eq_write(struct kfid_eq *eq, uint32_t event, const void *buf,
+				     size_t len, u64 flags);
+ssize_t kfi_rust_helper_kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry *buf,
+				       u64 flags);
+int kfi_rust_helper_kfi_open_ops(struct kfid *fid, const char *name, u64 flags, void **ops,
+				 void *context);
+
 void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider);
 void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider);
 

@@ -94,6 +94,107 @@ int kfi_rust_helper_kfi_cntr_wait(struct kfid_cntr *cntr, u64 threshold, int tim
 	return kfi_cntr_wait(cntr, threshold, timeout);
 }
 
+int kfi_rust_helper_kfi_wait_open(struct kfid_fabric *fabric, struct kfi_wait_attr *attr,
+				  struct kfid_wait **waitset)
+{
+	return kfi_wait_open(fabric, attr, waitset);
+}
+
+int kfi_rust_helper_kfi_wait(struct kfid_wait *waitset, int timeout)
+{
+	return kfi_wait(waitset, timeout);
+}
+
+int kfi_rust_helper_kfi_trywait(struct kfid_fabric *fabric, struct kfid **fids, int count)
+{
+	return kfi_trywait(fabric, fids, count);
+}
+
+int kfi_rust_helper_kfi_poll_open(struct kfid_domain *domain, struct kfi_poll_attr *attr,
+				  struct kfid_poll **pollset)
+{
+	return kfi_poll_open(domain, attr, pollset);
+}
+
+int kfi_rust_helper_kfi_poll(struct kfid_poll *pollset, void **context, int count)
+{
+	return kfi_poll(pollset, context, count);
+}
+
+int kfi_rust_helper_kfi_poll_add(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags)
+{
+	return kfi_poll_add(pollset, event_kfid, flags);
+}
+
+int kfi_rust_helper_kfi_poll_del(struct kfid_poll *pollset, struct kfid *event_kfid, u64 flags)
+{
+	return kfi_poll_del(pollset, event_kfid, flags);
+}
+
+int kfi_rust_helper_kfi_cq_open(struct kfid_domain *domain, struct kfi_cq_attr *attr,
+				struct kfid_cq **cq, kfi_comp_handler comp_handler, void *context)
+{
+	return kfi_cq_open(domain, attr, cq, comp_handler, context);
+}
+
+ssize_t kfi_rust_helper_kfi_cq_readfrom(struct kfid_cq *cq, void *buf, size_t count,
+					kfi_addr_t *src_addr)
+{
+	return kfi_cq_readfrom(cq, buf, count, src_addr);
+}
+
+ssize_t kfi_rust_helper_kfi_cq_sreadfrom(struct kfid_cq *cq, void *buf, size_t count,
+					 kfi_addr_t *src_addr, const void *cond, int timeout)
+{
+	return kfi_cq_sreadfrom(cq, buf, count, src_addr, cond, timeout);
+}
+
+ssize_t kfi_rust_helper_kfi_cq_readerr(struct kfid_cq *cq, struct kfi_cq_err_entry *buf, u64 flags)
+{
+	return kfi_cq_readerr(cq, buf, flags);
+}
+
+int kfi_rust_helper_kfi_cq_signal(struct kfid_cq *cq)
+{
+	return kfi_cq_signal(cq);
+}
+
+int kfi_rust_helper_kfi_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *attr,
+				struct kfid_eq **eq, kfi_event_handler event_handler,
+				void *context)
+{
+	return kfi_eq_open(fabric, attr, eq, event_handler, context);
+}
+
+ssize_t kfi_rust_helper_kfi_eq_read(struct kfid_eq *eq, uint32_t *event, void *buf, size_t len,
+				    u64 flags)
+{
+	return kfi_eq_read(eq, event, buf, len, flags);
+}
+
+ssize_t kfi_rust_helper_kfi_eq_sread(struct kfid_eq *eq, uint32_t *event, void *buf, size_t len,
+				     int timeout, u64 flags)
+{
+	return kfi_eq_sread(eq, event, buf, len, timeout, flags);
+}
+
+ssize_t kfi_rust_helper_kfi_eq_write(struct kfid_eq *eq, uint32_t event, const void *buf,
+				     size_t len, u64 flags)
+{
+	return kfi_eq_write(eq, event, buf, len, flags);
+}
+
+ssize_t kfi_rust_helper_kfi_eq_readerr(struct kfid_eq *eq, struct kfi_eq_err_entry *buf, u64 flags)
+{
+	return kfi_eq_readerr(eq, buf, flags);
+}
+
+int kfi_rust_helper_kfi_open_ops(struct kfid *fid, const char *name, u64 flags, void **ops,
+				 void *context)
+{
+	return kfi_open_ops(fid, name, flags, ops, context);
+}
+
 void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider)
 {
 	kfi_ref_provider(provider);

@@ -101,10 +101,13 @@ impl Known {
 /// `notifier` is registered.
 #[pin_data(PinnedDrop)]
 pub(crate) struct Modules {
+    /// Tells about modules that come and go.
     #[pin]
     notifier: Opaque<bindings::notifier_block>,
+    /// The modules, behind the lock.
     #[pin]
     known: Mutex<Known>,
+    /// The notifier is in a list of the kernel.
     #[pin]
     _pin: PhantomPinned,
 }

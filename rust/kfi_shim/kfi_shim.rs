@@ -4,10 +4,12 @@
 //!
 //! The shim is a consumer like any other: it uses the public API only.
 //!
-//! Locks, none of which is taken under another of this module:
+//! Lock order, outer before inner:
 //!
-//! - `kfi_shim::Session::table`, under which nothing of kfabric is called;
-//! - that of the wait queue `kfi_shim::WaitFd`, taken under that of the counter's wait queue.
+//! 1. `kfi_shim::Session::membership`, under which members of poll sets are added and removed;
+//! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called.
+//!
+//! That of the wait queue `kfi_shim::WaitFd` is taken under that of an object's wait queue.
 
 mod abi;
 mod info;

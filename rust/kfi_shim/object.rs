@@ -12,11 +12,15 @@ use kernel::{
 use crate::kfi::{
     consumer::{
         self,
-        AsWaitSet,
+        AnyObject,
         Closable,
+        CompletionQueue,
         Counter,
         Domain,
-        Fabric, //
+        EventQueue,
+        Fabric,
+        PollSet,
+        WaitSet, //
     },
     info::Info, //
 };
@@ -32,6 +36,14 @@ pub(crate) enum Object {
     Domain(Arc<Domain>),
     /// A counter.
     Counter(Arc<Counter>),
+    /// A completion queue.
+    CompletionQueue(Arc<CompletionQueue>),
+    /// An event queue.
+    EventQueue(Arc<EventQueue>),
+    /// A wait set.
+    WaitSet(Arc<WaitSet>),
+    /// A poll set.
+    PollSet(Arc<PollSet>),
 }
 
 /// A class of objects.
@@ -61,7 +73,16 @@ macro_rules! classes {
     )*}
 }
 
-classes!(Info, Fabric, Domain, Counter);
+classes!(
+    Info,
+    Fabric,
+    Domain,
+    Counter,
+    CompletionQueue,
+    EventQueue,
+    WaitSet,
+    PollSet
+);
 
 /// Closes an object of a class; gives it back when kfabric refuses.
 fn close<T: Closable + Class + Unpin>(object: Arc<T>) -> core::result::Result<(), (Object, Error)> {
@@ -84,16 +105,24 @@ impl Object {
             Self::Fabric(fabric) => close(fabric),
             Self::Domain(domain) => close(domain),
             Self::Counter(counter) => close(counter),
+            Self::CompletionQueue(queue) => close(queue),
+            Self::EventQueue(queue) => close(queue),
+            Self::WaitSet(set) => close(set),
+            Self::PollSet(set) => close(set),
         }
     }
 
-    /// Returns the object as what it is handed over for, whether it is one or not.
-    pub(crate) fn as_wait_set(&self) -> Option<AsWaitSet<'_>> {
+    /// Returns the object as kfabric knows it; none for an answer of kfi_getinfo.
+    pub(crate) fn any(&self) -> Option<AnyObject<'_>> {
         match self {
             Self::Info(_) => None,
-            Self::Fabric(fabric) => Some((&**fabric).into()),
-            Self::Domain(domain) => Some((&**domain).into()),
-            Self::Counter(counter) => Some((&**counter).into()),
+            Self::Fabric(fabric) => Some(fabric.any()),
+            Self::Domain(domain) => Some(domain.any()),
+            Self::Counter(counter) => Some(counter.any()),
+            Self::CompletionQueue(queue) => Some(queue.any()),
+            Self::EventQueue(queue) => Some(queue.any()),
+            Self::WaitSet(set) => Some(set.any()),
+            Self::PollSet(set) => Some(set.any()),
         }
     }
 }

@@ -24,13 +24,23 @@ use crate::{
     kfi::{
         consumer::{
             self,
+            AnyObject,
+            CompletionQueue,
+            CompletionQueueAttr,
             Counter,
             CounterAttr,
             Domain,
-            Fabric, //
+            EventQueue,
+            EventQueueAttr,
+            Fabric,
+            PollSet,
+            WaitSet, //
         },
         fid::Context,
-        file::Descriptor,
+        file::{
+            AnonymousFile,
+            Descriptor, //
+        },
         flags::OpFlags,
         info::{
             Hints,
@@ -52,7 +62,8 @@ use crate::{
     },
     wait_fd::{
         Refused,
-        WaitFd, //
+        WaitFd,
+        Waitable, //
     }, //
 };
 
@@ -140,6 +151,25 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
             cntr(session, argument, |cntr, value| cntr.seterr(*value))
         };
         KFI_SHIM_IOC_CNTR_WAIT => cntr_wait;
+        KFI_SHIM_IOC_WAIT_OPEN => wait_open;
+        KFI_SHIM_IOC_WAIT => wait;
+        KFI_SHIM_IOC_TRYWAIT => trywait;
+        KFI_SHIM_IOC_POLL_OPEN => poll_open;
+        KFI_SHIM_IOC_POLL_ADD => poll_add;
+        KFI_SHIM_IOC_POLL_DEL => poll_del;
+        KFI_SHIM_IOC_POLL => poll;
+        KFI_SHIM_IOC_CQ_OPEN => cq_open;
+        KFI_SHIM_IOC_CQ_READ => |session, argument| cq_read(session, argument, false);
+        KFI_SHIM_IOC_CQ_SREAD => |session, argument| cq_read(session, argument, true);
+        KFI_SHIM_IOC_CQ_READERR => cq_readerr;
+        KFI_SHIM_IOC_CQ_WRITE => cq_write;
+        KFI_SHIM_IOC_CQ_SIGNAL => cq_signal;
+        KFI_SHIM_IOC_EQ_OPEN => eq_open;
+        KFI_SHIM_IOC_EQ_READ => |session, argument| eq_read(session, argument, false);
+        KFI_SHIM_IOC_EQ_SREAD => |session, argument| eq_read(session, argument, true);
+        KFI_SHIM_IOC_EQ_WRITE => eq_write;
+        KFI_SHIM_IOC_EQ_READERR => eq_readerr;
+        KFI_SHIM_IOC_EQ_WRITE_ERROR => eq_write_error;
     }
     Ok(0)
 }
@@ -362,7 +392,7 @@ fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
             wait_obj: request.wait_obj,
             wait_set: match &wait_set {
                 None => None,
-                Some(object) => Some(object.as_wait_set().ok_or(EINVAL)?),
+                Some(object) => Some(object.any().ok_or(EINVAL)?),
             },
             flags: request.attr_flags,
         })
@@ -428,6 +458,10 @@ fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
         Object::Fabric(fabric) => carry_out!(fabric),
         Object::Domain(domain) => carry_out!(domain),
         Object::Counter(counter) => carry_out!(counter),
+        Object::CompletionQueue(queue) => carry_out!(queue),
+        Object::EventQueue(queue) => carry_out!(queue),
+        Object::WaitSet(set) => carry_out!(set),
+        Object::PollSet(set) => carry_out!(set),
     };
     match ret {
         Ok(value) => {
@@ -439,16 +473,24 @@ fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     argument.write(&request)
 }
 
-/// Makes a descriptor for a counter.
+/// Makes a descriptor for an object.
 fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::OpenWaitFd = argument.read()?;
     if request.flags & !abi::KFI_SHIM_WAIT_NONBLOCK != 0 {
         return Err(EINVAL);
     }
     let nonblock = request.flags & abi::KFI_SHIM_WAIT_NONBLOCK != 0;
-    let cntr = Session::get::<Counter>(session, request.handle)?;
     let descriptor = Descriptor::reserve()?;
-    match WaitFd::new_file(cntr, nonblock)? {
+    let file = match &*Session::any(session, request.handle)? {
+        Object::Counter(_) => file_for::<Counter>(session, request.handle, nonblock),
+        Object::CompletionQueue(_) => {
+            file_for::<CompletionQueue>(session, request.handle, nonblock)
+        }
+        Object::EventQueue(_) => file_for::<EventQueue>(session, request.handle, nonblock),
+        Object::WaitSet(_) => file_for::<WaitSet>(session, request.handle, nonblock),
+        _ => return Err(EINVAL),
+    };
+    match file? {
         Ok(file) => {
             request.result = 0;
             request.fd = i32::try_from(descriptor.number())?;
@@ -462,4 +504,397 @@ fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
             argument.write(&request)
         }
     }
+}
+
+/// Makes a file for the object of a class.
+fn file_for<O: Class + Waitable>(
+    session: ArcBorrow<'_, Session>,
+    handle: u32,
+    nonblock: bool,
+) -> Result<core::result::Result<AnonymousFile, Refused>> {
+    WaitFd::<O>::new_file(Session::get(session, handle)?, nonblock)
+}
+
+/// Returns whether attributes are wanted; `EINVAL` for unknown flags.
+fn has_attr(flags: u32) -> Result<bool> {
+    if flags & !abi::KFI_SHIM_NO_ATTR != 0 {
+        return Err(EINVAL);
+    }
+    Ok(flags & abi::KFI_SHIM_NO_ATTR == 0)
+}
+
+/// Returns the object that is handed over as a wait set, whatever its class; `None` for 0.
+fn wait_set(session: ArcBorrow<'_, Session>, handle: u32) -> Result<Option<Use<Object>>> {
+    match handle {
+        0 => Ok(None),
+        handle => Ok(Some(Session::any(session, handle)?)),
+    }
+}
+
+/// Returns the object as kfabric knows it.
+fn any(object: &Option<Use<Object>>) -> Result<Option<AnyObject<'_>>> {
+    match object {
+        None => Ok(None),
+        Some(object) => Ok(Some(object.any().ok_or(EINVAL)?)),
+    }
+}
+
+/// What kfabric returned that returns a number, for a member `result`.
+fn number(ret: Result<usize>) -> i32 {
+    ret.map_or_else(Error::to_errno, |number| {
+        i32::try_from(number).unwrap_or(i32::MAX)
+    })
+}
+
+/// Opens a wait set.
+fn wait_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::WaitOpen = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let attr = has_attr(request.flags)?.then_some((request.wait_obj, request.attr_flags));
+    let fabric = Session::get::<Fabric>(session, request.fabric)?;
+    opened(
+        session,
+        || WaitSet::open(&fabric, attr),
+        |result, handle| {
+            request.result = result;
+            request.wait_set = handle;
+            argument.write(&request)
+        },
+    )
+}
+
+/// Waits for a wait set.
+fn wait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::Wait = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let set = Session::get::<WaitSet>(session, request.wait_set)?;
+    request.result = result(set.wait(request.timeout));
+    argument.write(&request)
+}
+
+/// The most elements of an array in user space.
+const ARRAY_MAX: usize = 4096;
+
+/// Asks whether it is safe to block.
+fn trywait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::TryWait = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let count = usize::try_from(request.count)?;
+    if count > ARRAY_MAX {
+        return Err(E2BIG);
+    }
+    let fabric = Session::get::<Fabric>(session, request.fabric)?;
+    if request.handles == 0 {
+        request.result = result(fabric.trywait_null(request.count));
+        return argument.write(&request);
+    }
+    let ptr = UserPtr::from_addr(usize::try_from(request.handles)?);
+    let mut reader = UserSlice::new(ptr, count * size_of::<u32>()).reader();
+    let mut handles = KVec::with_capacity(count, GFP_KERNEL)?;
+    let mut objects = KVec::with_capacity(count, GFP_KERNEL)?;
+    for _ in 0..count {
+        let handle = reader.read::<u32>()?;
+        handles.push(handle, GFP_KERNEL)?;
+        objects.push(Session::any(session, handle)?, GFP_KERNEL)?;
+    }
+    let mut fids = KVec::with_capacity(count, GFP_KERNEL)?;
+    for object in &objects {
+        fids.push(object.any().ok_or(EINVAL)?, GFP_KERNEL)?;
+    }
+    request.result = result(session.arm(&handles, || fabric.trywait(&fids))?);
+    argument.write(&request)
+}
+
+/// Opens a poll set.
+fn poll_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::PollOpen = argument.read()?;
+    let flags = has_attr(request.flags)?.then_some(request.attr_flags);
+    let domain = Session::get::<Domain>(session, request.domain)?;
+    opened(
+        session,
+        || PollSet::open(&domain, flags),
+        |result, handle| {
+            request.result = result;
+            request.poll_set = handle;
+            argument.write(&request)
+        },
+    )
+}
+
+/// Adds a member to a poll set.
+fn poll_add(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::PollMember = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let set = Session::get::<PollSet>(session, request.poll_set)?;
+    let object = Session::any(session, request.member)?;
+    let member = object.any().ok_or(EINVAL)?;
+    let added = session.add_member(request.poll_set, request.member, || {
+        set.add(member, request.flags)
+    })?;
+    request.result = result(added);
+    argument.write(&request)
+}
+
+/// Removes a member from a poll set.
+fn poll_del(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::PollMember = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let set = Session::get::<PollSet>(session, request.poll_set)?;
+    let object = Session::any(session, request.member)?;
+    let member = object.any().ok_or(EINVAL)?;
+    let removed = session.remove_member(request.poll_set, request.member, || {
+        set.del(member, request.flags)
+    });
+    request.result = result(removed);
+    argument.write(&request)
+}
+
+/// Asks a poll set for events.
+fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::Poll = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let room = usize::try_from(request.count).unwrap_or(0);
+    if room > ARRAY_MAX {
+        return Err(E2BIG);
+    }
+    let set = Session::get::<PollSet>(session, request.poll_set)?;
+    if request.contexts == 0 {
+        request.result = number(set.poll(None, request.count));
+        return argument.write(&request);
+    }
+    let ptr = UserPtr::from_addr(usize::try_from(request.contexts)?);
+    let mut writer = UserSlice::new(ptr, room * size_of::<u64>()).writer();
+    let mut contexts = KVec::with_capacity(room, GFP_KERNEL)?;
+    for _ in 0..room {
+        contexts.push(Context::NONE, GFP_KERNEL)?;
+    }
+    let polled = set.poll(Some(&mut contexts), request.count);
+    for context in contexts.iter().take(polled.unwrap_or(0)) {
+        writer.write(&(context.as_number() as u64))?;
+    }
+    request.result = number(polled);
+    argument.write(&request)
+}
+
+/// Opens a completion queue.
+fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::CqOpen = argument.read()?;
+    let domain = Session::get::<Domain>(session, request.domain)?;
+    let context = context(request.context)?;
+    let set = wait_set(session, request.wait_set)?;
+    let attr = if has_attr(request.flags)? {
+        Some(CompletionQueueAttr {
+            size: usize::try_from(request.size)?,
+            flags: request.attr_flags,
+            format: request.format,
+            wait_obj: request.wait_obj,
+            wait_cond: request.wait_cond,
+            wait_set: any(&set)?,
+        })
+    } else {
+        None
+    };
+    opened(
+        session,
+        || CompletionQueue::open(&domain, attr, context),
+        |result, handle| {
+            request.result = result;
+            request.cq = handle;
+            argument.write(&request)
+        },
+    )
+}
+
+/// Takes completions out.
+fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep: bool) -> Result {
+    let mut request: abi::CqRead = argument.read_for_update()?;
+    let count = usize::try_from(request.count)?;
+    if request.count > abi::KFI_SHIM_CQ_READ_MAX {
+        return Err(E2BIG);
+    }
+    let cq = Session::get::<CompletionQueue>(session, request.cq)?;
+    let ptr = UserPtr::from_addr(usize::try_from(request.entries)?);
+    let mut writer = UserSlice::new(ptr, count * size_of::<abi::CqEntry>()).writer();
+    let completions = cq.read(count, sleep.then_some(request.timeout));
+    request.result = match completions {
+        Ok(completions) => {
+            for (entry, src_addr) in &completions {
+                writer.write(&abi::CqEntry {
+                    op_context: entry.op_context.addr() as u64,
+                    flags: entry.flags,
+                    len: entry.len as u64,
+                    buf: entry.buf.addr() as u64,
+                    data: entry.data,
+                    tag: entry.tag,
+                    src_addr: *src_addr,
+                })?;
+            }
+            number(Ok(completions.len()))
+        }
+        Err(error) => error.to_errno(),
+    };
+    argument.write(&request)
+}
+
+/// Takes an error out.
+fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::CqError = argument.read_for_update()?;
+    let cq = Session::get::<CompletionQueue>(session, request.cq)?;
+    match cq.readerr() {
+        Ok(error) => {
+            request.result = 1;
+            request.entry = abi::CqEntry {
+                op_context: error.op_context.addr() as u64,
+                flags: error.flags,
+                len: error.len as u64,
+                buf: error.buf.addr() as u64,
+                data: error.data,
+                tag: error.tag,
+                src_addr: 0,
+            };
+            request.olen = error.olen as u64;
+            request.err = error.err;
+            request.prov_errno = error.prov_errno;
+        }
+        Err(error) => request.result = error.to_errno(),
+    }
+    argument.write(&request)
+}
+
+/// Adds a completion or an error, as the software provider lets tests do.
+fn cq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::CqError = argument.read_for_update()?;
+    let cq = Session::get::<CompletionQueue>(session, request.cq)?;
+    let entry = abi::CqErrEntry {
+        op_context: context(request.entry.op_context)?.as_raw(),
+        flags: request.entry.flags,
+        len: usize::try_from(request.entry.len)?,
+        buf: context(request.entry.buf)?.as_raw(),
+        data: request.entry.data,
+        tag: request.entry.tag,
+        olen: usize::try_from(request.olen)?,
+        err: request.err,
+        prov_errno: request.prov_errno,
+        ..pin_init::zeroed()
+    };
+    request.result = result(cq.write(&entry));
+    argument.write(&request)
+}
+
+/// Ends waits for a completion queue.
+fn cq_signal(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::CqSignal = argument.read_for_update()?;
+    let cq = Session::get::<CompletionQueue>(session, request.cq)?;
+    request.result = result(cq.signal());
+    argument.write(&request)
+}
+
+/// Opens an event queue.
+fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::EqOpen = argument.read()?;
+    let fabric = Session::get::<Fabric>(session, request.fabric)?;
+    let context = context(request.context)?;
+    let set = wait_set(session, request.wait_set)?;
+    let attr = if has_attr(request.flags)? {
+        Some(EventQueueAttr {
+            size: usize::try_from(request.size)?,
+            flags: request.attr_flags,
+            wait_obj: request.wait_obj,
+            wait_set: any(&set)?,
+        })
+    } else {
+        None
+    };
+    opened(
+        session,
+        || EventQueue::open(&fabric, attr, context),
+        |result, handle| {
+            request.result = result;
+            request.eq = handle;
+            argument.write(&request)
+        },
+    )
+}
+
+/// Reads a request about an event and checks it.
+fn eq_request(argument: Argument) -> Result<abi::EqEvent> {
+    let request: abi::EqEvent = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    if request.len > abi::KFI_SHIM_EVENT_MAX {
+        return Err(E2BIG);
+    }
+    Ok(request)
+}
+
+/// Takes an event out.
+fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep: bool) -> Result {
+    let mut request = eq_request(argument)?;
+    let eq = Session::get::<EventQueue>(session, request.eq)?;
+    let len = usize::try_from(request.len)?;
+    request.data.fill(0);
+    let data = request.data.get_mut(..len).ok_or(E2BIG)?;
+    match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
+        Ok((event, len)) => {
+            request.event = event;
+            request.result = number(Ok(len));
+        }
+        Err(error) => request.result = error.to_errno(),
+    }
+    argument.write(&request)
+}
+
+/// Adds an event.
+fn eq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request = eq_request(argument)?;
+    let eq = Session::get::<EventQueue>(session, request.eq)?;
+    let data = request.data.get(..usize::try_from(request.len)?);
+    let data = data.ok_or(E2BIG)?;
+    request.result = number(eq.write(request.event, data, request.flags));
+    argument.write(&request)
+}
+
+/// Takes an error out of an event queue.
+fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::EqError = argument.read_for_update()?;
+    let eq = Session::get::<EventQueue>(session, request.eq)?;
+    match eq.readerr() {
+        Ok((error, len)) => {
+            request.result = number(Ok(len));
+            request.context = error.context.addr() as u64;
+            request.data = error.data;
+            request.err = error.err;
+            request.prov_errno = error.prov_errno;
+        }
+        Err(error) => request.result = error.to_errno(),
+    }
+    argument.write(&request)
+}
+
+/// Adds an error to an event queue, as the software provider lets tests do.
+fn eq_write_error(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::EqError = argument.read_for_update()?;
+    let eq = Session::get::<EventQueue>(session, request.eq)?;
+    let entry = abi::EqErrEntry {
+        context: context(request.context)?.as_raw(),
+        data: request.data,
+        err: request.err,
+        prov_errno: request.prov_errno,
+        ..pin_init::zeroed()
+    };
+    request.result = result(eq.write_error(&entry));
+    argument.write(&request)
 }

@@ -32,7 +32,8 @@ use crate::{
         Class,
         Object, //
     },
-    request, //
+    request,
+    wait_fd::Wakeups, //
 };
 
 /// What a handle names.
@@ -41,6 +42,8 @@ struct Entry {
     object: Option<Object>,
     /// Requests and descriptors that are using it.
     users: usize,
+    /// The handles of its members, if it is a poll set.
+    members: KVec<u32>,
 }
 
 /// The handles of a session.
@@ -51,10 +54,41 @@ struct Table {
     count: usize,
     /// The handle given last.
     last: u32,
+    /// The wait descriptors, each with the handle of its object.
+    descriptors: KVec<(u32, Arc<Wakeups>)>,
+}
+
+impl Table {
+    /// Removes the members of all poll sets, which cannot be closed with members.
+    fn dissolve_poll_sets(&mut self) {
+        let mut from = 0;
+        loop {
+            let Some(cursor) = self.entries.cursor_lower_bound(&from) else {
+                return;
+            };
+            let (&handle, entry) = cursor.current();
+            if let Some(Object::PollSet(set)) = &entry.object {
+                for member in &entry.members {
+                    let member = self.entries.get(member);
+                    if let Some(object) = member.and_then(|entry| entry.object.as_ref()) {
+                        if let Some(member) = object.any() {
+                            // Refused if it is no member any more.
+                            let _ = set.del(member, 0);
+                        }
+                    }
+                }
+            }
+            let Some(next) = handle.checked_add(1) else {
+                return;
+            };
+            from = next;
+        }
+    }
 }
 
 impl Drop for Table {
     fn drop(&mut self) {
+        self.dissolve_poll_sets();
         // Whatever was opened later goes first, as it may depend on what was opened earlier; what
         // refuses is tried again when others are gone.
         let mut before = usize::MAX;
@@ -82,6 +116,9 @@ impl Drop for Table {
 pub(crate) struct Session {
     #[pin]
     table: Mutex<Table>,
+    /// Held while the members of a poll set change.
+    #[pin]
+    membership: Mutex<()>,
     /// Notified when an object that was being closed is closed, or is not.
     #[pin]
     settled: CondVar,
@@ -108,6 +145,7 @@ impl Slot<'_> {
         let entry = Entry {
             object: Some(object),
             users: 0,
+            members: KVec::new(),
         };
         let node = reservation.into_node(self.handle, entry);
         let old = self.session.table.lock().entries.insert(node);
@@ -144,7 +182,19 @@ impl Drop for Mark {
 pub(crate) struct Use<T> {
     // Dropped first: who finds no marks finds no references either.
     object: T,
-    _mark: Mark,
+    mark: Mark,
+}
+
+impl<T> Use<T> {
+    /// Returns the session.
+    pub(crate) fn session(&self) -> &Session {
+        &self.mark.session
+    }
+
+    /// Returns the handle.
+    pub(crate) fn handle(&self) -> u32 {
+        self.mark.handle
+    }
 }
 
 impl<T> core::ops::Deref for Use<T> {
@@ -197,7 +247,7 @@ impl Session {
         drop(table);
         Ok(Use {
             object,
-            _mark: Mark {
+            mark: Mark {
                 session: this.into(),
                 handle,
             },
@@ -212,6 +262,96 @@ impl Session {
     /// Returns the object of a class that a handle names; `EINVAL` if it is of another class.
     pub(crate) fn get<T: Class>(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<Arc<T>>> {
         Self::find(this, handle, |object| T::from_object(object).cloned())
+    }
+
+    /// Makes an object a member of a poll set and notes that, as the end of the session has to
+    /// remove it.
+    pub(crate) fn add_member(
+        &self,
+        set: u32,
+        member: u32,
+        add: impl FnOnce() -> Result,
+    ) -> Result<Result> {
+        // What is noted is what is the case, if nobody else changes it meanwhile.
+        let _membership = self.membership.lock();
+        let mut noted = false;
+        {
+            let mut table = self.table.lock();
+            let entry = table.entries.get_mut(&set).ok_or(EBADF)?;
+            if !entry.members.contains(&member) {
+                entry.members.push(member, GFP_KERNEL)?;
+                noted = true;
+            }
+        }
+        let ret = add();
+        if ret.is_err() && noted {
+            self.forget_member(set, member);
+        }
+        Ok(ret)
+    }
+
+    /// Removes a member from a poll set and forgets it.
+    pub(crate) fn remove_member(
+        &self,
+        set: u32,
+        member: u32,
+        remove: impl FnOnce() -> Result,
+    ) -> Result {
+        let _membership = self.membership.lock();
+        let ret = remove();
+        if ret.is_ok() {
+            self.forget_member(set, member);
+        }
+        ret
+    }
+
+    /// Forgets a member of a poll set; with `membership` held.
+    fn forget_member(&self, set: u32, member: u32) {
+        let mut table = self.table.lock();
+        if let Some(entry) = table.entries.get_mut(&set) {
+            entry.members.retain(|other| *other != member);
+        }
+    }
+
+    /// Notes a wait descriptor for an object.
+    pub(crate) fn note_descriptor(&self, handle: u32, wakeups: Arc<Wakeups>) -> Result {
+        let mut table = self.table.lock();
+        table.descriptors.push((handle, wakeups), GFP_KERNEL)?;
+        Ok(())
+    }
+
+    /// Notes that a wait descriptor is gone.
+    pub(crate) fn forget_descriptor(&self, wakeups: &Arc<Wakeups>) {
+        let mut table = self.table.lock();
+        let at = table
+            .descriptors
+            .iter()
+            .position(|(_, other)| Arc::ptr_eq(other, wakeups));
+        let removed = at.map(|at| table.descriptors.remove(at));
+        drop(table);
+        drop(removed);
+    }
+
+    /// Arms the wait descriptors of objects if `trywait` finds that it is safe to block.
+    pub(crate) fn arm(&self, handles: &[u32], trywait: impl FnOnce() -> Result) -> Result<Result> {
+        let mut snapshot = KVec::new();
+        {
+            let table = self.table.lock();
+            for (handle, wakeups) in &table.descriptors {
+                if handles.contains(handle) {
+                    let generation = wakeups.generation();
+                    snapshot.push((wakeups.clone(), generation), GFP_KERNEL)?;
+                }
+            }
+        }
+        // What happens from the snapshot on makes the descriptors readable.
+        let ret = trywait();
+        if ret.is_ok() {
+            for (wakeups, generation) in &snapshot {
+                wakeups.see(*generation);
+            }
+        }
+        Ok(ret)
     }
 
     /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says.
@@ -267,9 +407,11 @@ impl Device for Session {
                         entries: RBTree::new(),
                         count: 0,
                         last: 0,
+                        descriptors: KVec::new(),
                     },
                     "kfi_shim::Session::table"
                 ),
+                membership <- new_mutex!((), "kfi_shim::Session::membership"),
                 settled <- new_condvar!("kfi_shim::Session::settled"),
             }),
             GFP_KERNEL,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Descriptors for wait objects: what poll, select, epoll and read do with a counter.
+//! Descriptors for wait objects: what poll, select, epoll and read do with an object.
 
 #![deny(unsafe_code)]
 
@@ -21,8 +21,12 @@ use crate::{
     abi::WaitEvent,
     kfi::{
         consumer::{
+            CompletionQueue,
             Counter,
-            Listener, //
+            EventQueue,
+            HasWaitQueue,
+            Listener,
+            WaitSet, //
         },
         file::{
             AnonymousFile,
@@ -41,24 +45,39 @@ use crate::{
     session::Use, //
 };
 
-/// Counts the changes of a counter and passes them on.
+/// Counts how often the wait queue of an object was woken, and passes that on.
 #[pin_data]
-struct Changes {
-    /// How often the counter's wait queue was woken.
+pub(crate) struct Wakeups {
+    /// How often the wait queue was woken.
     generation: Atomic<u64>,
+    /// The generation that user space has been told of.
+    seen: Atomic<u64>,
     #[pin]
     queue: WaitQueue,
 }
 
-impl Changes {
-    /// Returns how often the counter has changed.
-    fn generation(&self) -> u64 {
-        // Acquire: what is read of the counter afterwards is at least as new.
+impl Wakeups {
+    /// Returns how often the wait queue was woken.
+    pub(crate) fn generation(&self) -> u64 {
+        // Acquire: what is read of the object afterwards is at least as new.
         self.generation.load(ordering::Acquire)
+    }
+
+    /// Notes that user space has been told of a generation.
+    pub(crate) fn see(&self, generation: u64) {
+        // Relaxed: only compared. Two threads at once may leave the older number, which makes the
+        // descriptor readable once more, never less.
+        self.seen.store(generation, ordering::Relaxed);
+    }
+
+    /// Returns whether there is news.
+    fn is_new(&self) -> bool {
+        // Relaxed: only compared.
+        self.generation() != self.seen.load(ordering::Relaxed)
     }
 }
 
-impl Woken for Changes {
+impl Woken for Wakeups {
     fn woken(&self) {
         // Full: the change comes before its number, and that before the wake-up.
         self.generation.fetch_add(1, ordering::Full);
@@ -66,48 +85,109 @@ impl Woken for Changes {
     }
 }
 
+/// An object that can have a wait descriptor.
+pub(crate) trait Waitable: HasWaitQueue {
+    /// Returns what read(2) tells, when the wait queue was woken `generation` times.
+    fn event(&self, generation: u64) -> WaitEvent {
+        WaitEvent {
+            value: generation,
+            error_value: 0,
+        }
+    }
+
+    /// Returns the error value; 0 for objects that have none.
+    fn error_value(&self) -> u64 {
+        0
+    }
+}
+
+impl Waitable for Counter {
+    fn event(&self, _generation: u64) -> WaitEvent {
+        WaitEvent {
+            value: self.read(),
+            error_value: self.readerr(),
+        }
+    }
+
+    fn error_value(&self) -> u64 {
+        self.readerr()
+    }
+}
+
+impl Waitable for CompletionQueue {}
+impl Waitable for EventQueue {}
+impl Waitable for WaitSet {}
+
 /// The data of a wait descriptor.
 #[pin_data]
-pub(crate) struct WaitFd {
-    // Dropped first: nobody listens any more when the counter is let go.
+pub(crate) struct WaitFd<O: Waitable> {
+    // Dropped first: nobody listens any more when the object is let go.
     #[pin]
-    listener: Listener<Changes>,
-    changes: Arc<Changes>,
-    /// The generation read last.
-    seen: Atomic<u64>,
+    listener: Listener<O, Wakeups>,
+    wakeups: Noted<O>,
     /// The error value read last.
     seen_error: Atomic<u64>,
-    _counter: Use<Arc<Counter>>,
+}
+
+/// Wake-ups that the session knows of, as long as this is not dropped.
+struct Noted<O> {
+    wakeups: Arc<Wakeups>,
+    object: Use<Arc<O>>,
+}
+
+impl<O> Noted<O> {
+    /// Lets the session of `object` know of its wake-ups.
+    fn new(object: Use<Arc<O>>, wakeups: Arc<Wakeups>) -> Result<Self> {
+        object
+            .session()
+            .note_descriptor(object.handle(), wakeups.clone())?;
+        Ok(Self { wakeups, object })
+    }
+}
+
+impl<O> core::ops::Deref for Noted<O> {
+    type Target = Wakeups;
+
+    fn deref(&self) -> &Wakeups {
+        &self.wakeups
+    }
+}
+
+impl<O> Drop for Noted<O> {
+    fn drop(&mut self) {
+        self.object.session().forget_descriptor(&self.wakeups);
+    }
 }
 
 /// What KFI_GETWAIT refuses.
 pub(crate) struct Refused(pub(crate) Error);
 
-impl WaitFd {
-    /// Creates a file for the counter.
+impl<O: Waitable> WaitFd<O> {
+    /// Creates a file for an object.
     pub(crate) fn new_file(
-        counter: Use<Arc<Counter>>,
+        object: Use<Arc<O>>,
         nonblock: bool,
     ) -> Result<core::result::Result<AnonymousFile, Refused>> {
-        let changes = Arc::pin_init(
-            pin_init!(Changes {
+        let wakeups = Arc::pin_init(
+            pin_init!(Wakeups {
                 generation: Atomic::new(0),
+                seen: Atomic::new(0),
                 queue <- WaitQueue::new(c"kfi_shim::WaitFd", static_lock_class!()),
             }),
             GFP_KERNEL,
         )?;
-        let listener = match Listener::new(counter.clone(), changes.clone()) {
+        let listener = match Listener::new(object.clone(), wakeups.clone()) {
             Ok(listener) => listener,
             Err(error) => return Ok(Err(Refused(error))),
         };
+        let error = object.clone();
+        let wakeups = Noted::new(object, wakeups)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 listener <- listener,
-                changes,
-                seen: Atomic::new(0),
+                wakeups,
                 // A change that this misses is heard of.
-                seen_error: Atomic::new(counter.readerr()),
-                _counter: counter,
+                seen_error: Atomic::new(error.error_value()),
             }),
             GFP_KERNEL,
         )?;
@@ -118,50 +198,45 @@ impl WaitFd {
     /// Returns whether the error value is not the one read last.
     fn error_differs(&self) -> bool {
         // Relaxed: only compared.
-        self.listener.counter().readerr() != self.seen_error.load(ordering::Relaxed)
+        self.listener.object().error_value() != self.seen_error.load(ordering::Relaxed)
     }
 
     /// Returns whether there is something to read.
-    fn has_changed(&self) -> bool {
-        // Relaxed: only compared; who reads the counter does so in `read`.
-        self.changes.generation() != self.seen.load(ordering::Relaxed) || self.error_differs()
+    fn is_ready(&self) -> bool {
+        self.wakeups.is_new() || self.error_differs()
     }
 }
 
 #[vtable]
-impl FileOps for WaitFd {
+impl<O: Waitable> FileOps for WaitFd<O> {
     fn read(&self, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
         let size = size_of::<WaitEvent>();
         if len < size {
             return Err(EINVAL);
         }
-        if !self.has_changed() {
+        if !self.is_ready() {
             if nonblock {
                 return Err(EAGAIN);
             }
-            let queue = &self.changes.queue;
-            if queue.wait_until(Deadline::NEVER, || self.has_changed()) == Wakeup::Interrupted {
+            let queue = &self.wakeups.queue;
+            if queue.wait_until(Deadline::NEVER, || self.is_ready()) == Wakeup::Interrupted {
                 return Err(ERESTARTSYS);
             }
         }
         // Before the values: a change that they miss has a later number.
-        let generation = self.changes.generation();
-        let event = WaitEvent {
-            value: self.listener.counter().read(),
-            error_value: self.listener.counter().readerr(),
-        };
+        let generation = self.wakeups.generation();
+        let event = self.listener.object().event(generation);
         uaccess::write(buffer, size, &event)?;
-        // Relaxed: two threads that read at once may leave the older ones, which makes the
-        // descriptor readable once more, never less.
+        // Relaxed: as for `Wakeups::see`.
         self.seen_error.store(event.error_value, ordering::Relaxed);
-        self.seen.store(generation, ordering::Relaxed);
+        self.wakeups.see(generation);
         Ok(size)
     }
 
     fn poll<'a>(&'a self, poller: &Poller<'a>) -> Ready {
-        poller.wait(&self.changes.queue);
+        poller.wait(&self.wakeups.queue);
         let mut ready = Ready::NONE;
-        if self.has_changed() {
+        if self.is_ready() {
             ready = ready | Ready::READABLE;
         }
         if self.error_differs() {

@@ -2,42 +2,29 @@
 
 //! Counters.
 
-use core::{
-    marker::PhantomData,
-    ptr::{
-        self,
-        NonNull, //
-    }, //
+use core::ptr::{
+    self,
+    NonNull, //
 };
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 
 use super::{
     object::{
         object,
+        AnyObject,
         Closable,
+        HasWaitQueue,
         Object, //
     },
-    Domain,
-    Fabric, //
+    Domain, //
 };
 use crate::kfi::{
     bindings,
     errno::to_result,
     fid::Context,
     flags::OpFlags,
-    wait_obj::WaitObj,
-    wait_queue::{
-        WaitEntry,
-        Woken, //
-    }, //
+    wait_obj::WaitObj, //
 };
-
-/// An open object of any class that is handed over as a wait set, whether it is one or not.
-#[derive(Clone, Copy)]
-pub(crate) struct AsWaitSet<'a>(NonNull<bindings::kfid>, PhantomData<&'a bindings::kfid>);
 
 /// What a counter is opened with.
 #[derive(Clone, Copy)]
@@ -47,7 +34,7 @@ pub(crate) struct CounterAttr<'a> {
     /// The wait object (`enum kfi_wait_obj`).
     pub(crate) wait_obj: u32,
     /// The wait set.
-    pub(crate) wait_set: Option<AsWaitSet<'a>>,
+    pub(crate) wait_set: Option<AnyObject<'a>>,
     /// Flags.
     pub(crate) flags: u64,
 }
@@ -71,7 +58,7 @@ impl Counter {
             wait_obj: attr.wait_obj,
             wait_set: attr
                 .wait_set
-                .map_or(ptr::null_mut(), |object| object.0.as_ptr().cast()),
+                .map_or(ptr::null_mut(), |object| object.as_raw().cast()),
             flags: attr.flags,
         });
         let mut cntr = ptr::null_mut();
@@ -132,43 +119,3 @@ impl Counter {
         to_result(unsafe { bindings::kfi_cntr_wait(self.as_raw(), threshold, timeout) })
     }
 }
-
-/// Somebody who listens to the wait queue of a counter, which stays open meanwhile.
-#[pin_data]
-pub(crate) struct Listener<T: Woken> {
-    // Dropped before the counter.
-    #[pin]
-    entry: WaitEntry<T>,
-    counter: Arc<Counter>,
-}
-
-impl<T: Woken> Listener<T> {
-    /// Begins to listen; fails as KFI_GETWAIT does.
-    pub(crate) fn new(counter: Arc<Counter>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
-        let queue = counter.0.wait_queue()?;
-        Ok(pin_init!(Self {
-            // SAFETY: The queue stays until the counter is closed, and `counter` is dropped after
-            // the entry.
-            entry <- unsafe { WaitEntry::new(queue, listener) },
-            counter,
-        }))
-    }
-
-    /// Returns the counter.
-    pub(crate) fn counter(&self) -> &Counter {
-        &self.counter
-    }
-}
-
-/// Lets objects be handed over as wait sets.
-macro_rules! as_wait_set {
-    ($($name:ty),*) => {$(
-        impl<'a> From<&'a $name> for AsWaitSet<'a> {
-            fn from(object: &'a $name) -> Self {
-                Self(object.fid(), PhantomData)
-            }
-        }
-    )*}
-}
-
-as_wait_set!(Fabric, Domain, Counter);

@@ -11,7 +11,9 @@ use kernel::prelude::*;
 use super::{
     object::{
         object,
+        AnyObject,
         Closable,
+        HasWaitQueue,
         Object, //
     },
     Fabric, //

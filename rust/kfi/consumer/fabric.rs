@@ -13,7 +13,9 @@ use kernel::{
 
 use super::object::{
     object,
+    AnyObject,
     Closable,
+    HasWaitQueue,
     Object, //
 };
 use crate::kfi::{

@@ -2,17 +2,28 @@
 
 //! What open objects of all classes have in common.
 
-use core::ptr::NonNull;
+use core::{
+    marker::PhantomData,
+    ptr::NonNull, //
+};
 use kernel::{
     prelude::*,
-    sync::UniqueArc, //
+    str::CStr,
+    sync::{
+        Arc,
+        UniqueArc, //
+    }, //
 };
 
 use crate::kfi::{
     bindings,
     errno::to_result,
     flags::OpFlags,
-    wait_obj::WaitObj, //
+    wait_obj::WaitObj,
+    wait_queue::{
+        WaitEntry,
+        Woken, //
+    }, //
 };
 
 /// An open object.
@@ -137,6 +148,81 @@ pub(crate) trait Closable {
     fn object(&mut self) -> &mut Object<Self::Head>;
 }
 
+/// An open object of any class.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct AnyObject<'a>(NonNull<bindings::kfid>, PhantomData<&'a bindings::kfid>);
+
+impl AnyObject<'_> {
+    /// Takes the start of a head.
+    ///
+    /// # Safety
+    ///
+    /// The object must be open as long as this is used.
+    pub(super) unsafe fn new(fid: NonNull<bindings::kfid>) -> Self {
+        Self(fid, PhantomData)
+    }
+
+    /// Returns the object for C.
+    pub(super) fn as_raw(self) -> *mut bindings::kfid {
+        self.0.as_ptr()
+    }
+
+    /// Opens operations beyond those of the class.
+    ///
+    /// # Safety
+    ///
+    /// `T` must be what the provider calls `name`.
+    pub(super) unsafe fn open_ops<T>(self, name: &CStr) -> Result<&'static T> {
+        let mut ops = core::ptr::null_mut();
+        // SAFETY: The object is open; `ops` is valid for writes.
+        to_result(unsafe {
+            bindings::kfi_open_ops(
+                self.as_raw(),
+                name.as_char_ptr(),
+                0,
+                &mut ops,
+                core::ptr::null_mut(),
+            )
+        })?;
+        // SAFETY: It is a table of the provider's module, which stays while an object is open.
+        unsafe { ops.cast::<T>().as_ref() }.ok_or(EIO)
+    }
+}
+
+/// An object that may have a wait queue.
+pub(crate) trait HasWaitQueue: Send + Sync + 'static {
+    /// Returns the wait queue, which stays until the object is closed.
+    fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>>;
+}
+
+/// Somebody who listens to the wait queue of an object, which stays open meanwhile.
+#[pin_data]
+pub(crate) struct Listener<O: HasWaitQueue, T: Woken> {
+    // Dropped before the object.
+    #[pin]
+    entry: WaitEntry<T>,
+    object: Arc<O>,
+}
+
+impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
+    /// Begins to listen; fails as KFI_GETWAIT does.
+    pub(crate) fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
+        let queue = object.wait_queue()?;
+        Ok(pin_init!(Self {
+            // SAFETY: The queue stays until the object is closed, and `object` is dropped after the
+            // entry.
+            entry <- unsafe { WaitEntry::new(queue, listener) },
+            object,
+        }))
+    }
+
+    /// Returns the object.
+    pub(crate) fn object(&self) -> &O {
+        &self.object
+    }
+}
+
 /// Closes an object that has no other users; gives it back when kfabric refuses.
 pub(crate) fn close<T: Closable>(
     mut object: UniqueArc<T>,
@@ -161,15 +247,22 @@ macro_rules! object {
             }
         }
 
+        impl HasWaitQueue for $name {
+            fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
+                self.0.wait_queue()
+            }
+        }
+
         impl $name {
             /// Returns the object for C.
             pub(crate) fn as_raw(&self) -> *mut bindings::$head {
                 self.0.as_raw()
             }
 
-            /// Returns what the head starts with.
-            pub(super) fn fid(&self) -> NonNull<bindings::kfid> {
-                self.0.fid()
+            /// Returns the object as one of any class.
+            pub(crate) fn any(&self) -> AnyObject<'_> {
+                // SAFETY: It is open while it is borrowed.
+                unsafe { AnyObject::new(self.0.fid()) }
             }
 
             /// Returns the default operation flags (KFI_GETOPSFLAG).

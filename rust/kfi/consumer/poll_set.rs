@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Poll sets.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use kernel::prelude::*;
+
+use super::{
+    object::{
+        object,
+        AnyObject,
+        Closable,
+        HasWaitQueue,
+        Object, //
+    },
+    Domain, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    fid::Context,
+    flags::OpFlags,
+    wait_obj::WaitObj, //
+};
+
+object! {
+    /// An open poll set.
+    PollSet(kfid_poll)
+}
+
+impl PollSet {
+    /// Opens a poll set with flags, or without attributes. May sleep.
+    pub(crate) fn open(domain: &Domain, flags: Option<u64>) -> Result<Self> {
+        let mut attr = flags.map(|flags| bindings::kfi_poll_attr { flags });
+        let mut set = ptr::null_mut();
+        // SAFETY: `domain` is open, `attr` null or valid.
+        to_result(unsafe {
+            bindings::kfi_poll_open(
+                domain.as_raw(),
+                attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
+                &mut set,
+            )
+        })?;
+        let set = NonNull::new(set).ok_or(EIO)?;
+        // SAFETY: It has just been opened.
+        Ok(Self(unsafe { Object::new(set) }))
+    }
+
+    /// Adds a member, which cannot be closed meanwhile. May sleep.
+    pub(crate) fn add(&self, member: AnyObject<'_>, flags: u64) -> Result {
+        // SAFETY: Both are open.
+        to_result(unsafe { bindings::kfi_poll_add(self.as_raw(), member.as_raw(), flags) })
+    }
+
+    /// Removes a member. May sleep.
+    pub(crate) fn del(&self, member: AnyObject<'_>, flags: u64) -> Result {
+        // SAFETY: Both are open.
+        to_result(unsafe { bindings::kfi_poll_del(self.as_raw(), member.as_raw(), flags) })
+    }
+
+    /// Stores the contexts of members with events and returns how many there are.
+    ///
+    /// `count` is passed on as it is; there must be room for as many unless `contexts` is `None`.
+    pub(crate) fn poll(&self, contexts: Option<&mut [Context]>, count: c_int) -> Result<usize> {
+        let room = match &contexts {
+            Some(contexts) => contexts.len(),
+            None => 0,
+        };
+        let raw = contexts.map_or(ptr::null_mut(), |contexts| contexts.as_mut_ptr());
+        if !raw.is_null() && usize::try_from(count).is_ok_and(|count| count > room) {
+            return Err(EINVAL);
+        }
+        // SAFETY: The set is open; there is room for `count` contexts, each of which is a pointer.
+        let ret = unsafe { bindings::kfi_poll(self.as_raw(), raw.cast(), count) };
+        usize::try_from(ret).map_err(|_| Error::from_errno(ret))
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wait sets, and trywait.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use kernel::prelude::*;
+
+use super::{
+    object::{
+        object,
+        AnyObject,
+        Closable,
+        HasWaitQueue,
+        Object, //
+    },
+    Fabric, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    flags::OpFlags,
+    wait_obj::WaitObj, //
+};
+
+object! {
+    /// An open wait set.
+    WaitSet(kfid_wait)
+}
+
+impl WaitSet {
+    /// Opens a wait set with a wait object and flags, or without attributes. May sleep.
+    pub(crate) fn open(fabric: &Fabric, attr: Option<(u32, u64)>) -> Result<Self> {
+        let mut attr = attr.map(|(wait_obj, flags)| bindings::kfi_wait_attr { wait_obj, flags });
+        let mut set = ptr::null_mut();
+        // SAFETY: `fabric` is open, `attr` null or valid.
+        to_result(unsafe {
+            bindings::kfi_wait_open(
+                fabric.as_raw(),
+                attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
+                &mut set,
+            )
+        })?;
+        let set = NonNull::new(set).ok_or(EIO)?;
+        // SAFETY: It has just been opened.
+        Ok(Self(unsafe { Object::new(set) }))
+    }
+
+    /// Sleeps until a member is signalled, at most `timeout` milliseconds, or without end if that
+    /// is negative.
+    pub(crate) fn wait(&self, timeout: c_int) -> Result {
+        // SAFETY: The set is open.
+        to_result(unsafe { bindings::kfi_wait(self.as_raw(), timeout) })
+    }
+}
+
+impl Fabric {
+    /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `objects`.
+    pub(crate) fn trywait(&self, objects: &[AnyObject<'_>]) -> Result {
+        let count = c_int::try_from(objects.len())?;
+        // SAFETY: The fabric and the objects are open; an `AnyObject` is a pointer to one, and
+        // nobody writes to the array.
+        to_result(unsafe {
+            bindings::kfi_trywait(self.as_raw(), objects.as_ptr().cast_mut().cast(), count)
+        })
+    }
+
+    /// As [`Self::trywait`], with a null pointer for the array.
+    pub(crate) fn trywait_null(&self, count: u32) -> Result {
+        let count = c_int::try_from(count)?;
+        // SAFETY: The fabric is open.
+        to_result(unsafe { bindings::kfi_trywait(self.as_raw(), ptr::null_mut(), count) })
+    }
+}
