@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests about what there is.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    }, //
+};
+
+use super::Argument;
+use crate::{
+    abi,
+    info,
+    kfi::{
+        consumer::{
+            self,
+            Domain,
+            Fabric, //
+        },
+        info::{
+            Hints,
+            Info,
+            InfoRef, //
+        },
+        uaccess::{
+            self,
+            Versioned, //
+        }, //
+    },
+    object::{
+        Class,
+        Object, //
+    },
+    session::{
+        Session,
+        Use, //
+    }, //
+};
+
+/// Reads a text of user space, `None` for null; `EINVAL` if it is too long.
+fn text<'a>(ptr: u64, buffer: &'a mut [u8; TEXT_MAX + 1]) -> Result<Option<&'a CStr>> {
+    if ptr == 0 {
+        return Ok(None);
+    }
+    let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
+    let reader = UserSlice::new(ptr, buffer.len()).reader();
+    let text = reader.strcpy_into_buf(buffer)?;
+    if text.to_bytes_with_nul().len() > TEXT_MAX {
+        return Err(EINVAL);
+    }
+    Ok(Some(text))
+}
+
+/// The longest text, the terminating 0 included.
+const TEXT_MAX: usize = abi::KFI_SHIM_NAME_MAX as usize;
+
+/// The largest size of a structure beside the request's own; more than any version will have.
+const BUFFER_MAX: usize = 1 << 16;
+
+/// Reads hints of user space, `None` for null.
+fn raw_hints(ptr: u64, size: u32) -> Result<Option<KBox<abi::ShimInfo>>> {
+    if ptr == 0 {
+        return Ok(None);
+    }
+    let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
+    let size = usize::try_from(size)?;
+    if size > BUFFER_MAX {
+        return Err(E2BIG);
+    }
+    let mut raw = KBox::init(pin_init::init_zeroed::<abi::ShimInfo>(), GFP_KERNEL)?;
+    uaccess::read_into(ptr, size, &mut *raw)?;
+    Ok(Some(raw))
+}
+
+/// Returns the object of a class that a handle names, `None` for 0.
+fn optional<T: Class>(session: ArcBorrow<'_, Session>, handle: u32) -> Result<Option<Use<Arc<T>>>> {
+    match handle {
+        0 => Ok(None),
+        handle => Ok(Some(Session::get(session, handle)?)),
+    }
+}
+
+/// Asks what there is.
+pub(super) fn getinfo(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::GetInfo = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let (mut node, mut service) = ([0; TEXT_MAX + 1], [0; TEXT_MAX + 1]);
+    let node = text(request.node, &mut node)?;
+    let service = text(request.service, &mut service)?;
+    let raw = raw_hints(request.hints, request.hints_size)?;
+    // The objects that the hints name stay open until the answer is there.
+    let (mut fabric, mut domain) = (None, None);
+    if let Some(raw) = &raw {
+        fabric = optional::<Fabric>(session, raw.fabric_attr.fabric)?;
+        domain = optional::<Domain>(session, raw.domain_attr.domain)?;
+    }
+    let hints = match &raw {
+        Some(raw) => {
+            let mut hints = Hints::new(info::hints(raw)?);
+            if let Some(fabric) = &fabric {
+                hints = hints.fabric(fabric)?;
+            }
+            if let Some(domain) = &domain {
+                hints = hints.domain(domain)?;
+            }
+            Some(hints)
+        }
+        None => None,
+    };
+    let slot = session.reserve()?;
+
+    let answer = consumer::getinfo(
+        request.version,
+        node,
+        service,
+        request.flags,
+        hints.as_ref(),
+    );
+    request.info = 0;
+    request.count = 0;
+    match answer {
+        Ok(answer) => {
+            request.result = 0;
+            request.info = slot.handle();
+            request.count = u32::try_from(answer.iter().count())?;
+            let answer = Arc::new(answer, GFP_KERNEL)?;
+            argument.write(&request)?;
+            slot.fill(Object::Info(answer));
+            Ok(())
+        }
+        Err(error) => {
+            request.result = error.to_errno();
+            argument.write(&request)
+        }
+    }
+}
+
+/// Returns an entry of an answer; `EINVAL` if there is none.
+pub(super) fn entry(info: &Info, index: u32) -> Result<InfoRef<'_>> {
+    info.iter().nth(usize::try_from(index)?).ok_or(EINVAL)
+}
+
+/// Copies an entry of an answer.
+pub(super) fn read_info(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let request: abi::ReadInfo = argument.read()?;
+    let size = usize::try_from(request.buffer_size)?;
+    if request.reserved != 0 || size < abi::ShimInfo::FIRST_SIZE {
+        return Err(EINVAL);
+    }
+    if size > BUFFER_MAX {
+        return Err(E2BIG);
+    }
+    let info = Session::get::<Info>(session, request.info)?;
+    let value = info::by_value(entry(&info, request.index)?)?;
+    let buffer = UserPtr::from_addr(usize::try_from(request.buffer)?);
+    uaccess::write(buffer, size, &*value)
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests about waiting: wait sets, trywait, wait descriptors.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::ArcBorrow,
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    }, //
+};
+
+use super::{
+    has_attr,
+    opened,
+    result,
+    Argument, //
+    ARRAY_MAX,
+};
+use crate::{
+    abi,
+    kfi::{
+        consumer::{
+            CompletionQueue,
+            Counter,
+            EventQueue,
+            Fabric,
+            WaitSet, //
+        },
+        file::{
+            AnonymousFile,
+            Descriptor, //
+        }, //
+    },
+    object::{
+        Class,
+        Object, //
+    },
+    session::Session,
+    wait_fd::{
+        Refused,
+        WaitFd,
+        Waitable, //
+    }, //
+};
+
+/// Makes a descriptor for an object.
+pub(super) fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::OpenWaitFd = argument.read()?;
+    if request.flags & !abi::KFI_SHIM_WAIT_NONBLOCK != 0 {
+        return Err(EINVAL);
+    }
+    let nonblock = request.flags & abi::KFI_SHIM_WAIT_NONBLOCK != 0;
+    let descriptor = Descriptor::reserve()?;
+    let file = match &*Session::any(session, request.handle)? {
+        Object::Counter(_) => file_for::<Counter>(session, request.handle, nonblock),
+        Object::CompletionQueue(_) => {
+            file_for::<CompletionQueue>(session, request.handle, nonblock)
+        }
+        Object::EventQueue(_) => file_for::<EventQueue>(session, request.handle, nonblock),
+        Object::WaitSet(_) => file_for::<WaitSet>(session, request.handle, nonblock),
+        _ => return Err(EINVAL),
+    };
+    match file? {
+        Ok(file) => {
+            request.result = 0;
+            request.fd = i32::try_from(descriptor.number())?;
+            argument.write(&request)?;
+            descriptor.install(file);
+            Ok(())
+        }
+        Err(Refused(error)) => {
+            request.result = error.to_errno();
+            request.fd = -1;
+            argument.write(&request)
+        }
+    }
+}
+
+/// Makes a file for the object of a class.
+fn file_for<O: Class + Waitable>(
+    session: ArcBorrow<'_, Session>,
+    handle: u32,
+    nonblock: bool,
+) -> Result<core::result::Result<AnonymousFile, Refused>> {
+    WaitFd::<O>::new_file(Session::get(session, handle)?, nonblock)
+}
+
+/// Opens a wait set.
+pub(super) fn wait_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::WaitOpen = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let attr = has_attr(request.flags)?.then_some((request.wait_obj, request.attr_flags));
+    let fabric = Session::get::<Fabric>(session, request.fabric)?;
+    opened(
+        session,
+        || WaitSet::open(&fabric, attr),
+        |result, handle| {
+            request.result = result;
+            request.wait_set = handle;
+            argument.write(&request)
+        },
+    )
+}
+
+/// Waits for a wait set.
+pub(super) fn wait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::Wait = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let set = Session::get::<WaitSet>(session, request.wait_set)?;
+    request.result = result(set.wait(request.timeout));
+    argument.write(&request)
+}
+
+/// Asks whether it is safe to block.
+pub(super) fn trywait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::TryWait = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let count = usize::try_from(request.count)?;
+    if count > ARRAY_MAX {
+        return Err(E2BIG);
+    }
+    let fabric = Session::get::<Fabric>(session, request.fabric)?;
+    if request.handles == 0 {
+        request.result = result(fabric.trywait_null(request.count));
+        return argument.write(&request);
+    }
+    let ptr = UserPtr::from_addr(usize::try_from(request.handles)?);
+    let mut reader = UserSlice::new(ptr, count * size_of::<u32>()).reader();
+    let mut handles = KVec::with_capacity(count, GFP_KERNEL)?;
+    let mut objects = KVec::with_capacity(count, GFP_KERNEL)?;
+    for _ in 0..count {
+        let handle = reader.read::<u32>()?;
+        handles.push(handle, GFP_KERNEL)?;
+        objects.push(Session::any(session, handle)?, GFP_KERNEL)?;
+    }
+    let mut fids = KVec::with_capacity(count, GFP_KERNEL)?;
+    for object in &objects {
+        fids.push(object.any().ok_or(EINVAL)?, GFP_KERNEL)?;
+    }
+    request.result = result(session.arm(&handles, || fabric.trywait(&fids))?);
+    argument.write(&request)
+}
