@@ -138,7 +138,7 @@ test: machine
 
 .PHONY: test-debug
 test-debug:
-	+@$(MAKE) test KIND=debug ARGS='--scale 0.1 $(ARGS)'
+	+@$(MAKE) test KIND=debug ARGS='--scale 0.1 --time-limit 600 $(ARGS)'
 
 .PHONY: shell
 shell: machine

@@ -817,14 +817,18 @@ struct kfid {
  * With neither @node nor @service and with KFI_SOURCE there is an answer for
  * each local device.
  *
- * If the hints name a provider, only that one is asked. A provider that fails
- * does not hide the answers of others.
+ * If the hints name a provider, only that one is asked; an empty name is as
+ * none. Providers are asked in the order of their registration, where one that
+ * replaced another has its place. A provider that fails does not hide the
+ * answers of others. Each entry has fabric attributes with a prov_name.
  *
  * Context: Process context; may sleep.
  *
  * Return: 0 and a list to be freed with kfi_freeinfo(); -KFI_ENODATA if nothing
- *   matches; -KFI_EINVAL if @info is NULL; -KFI_ENOMEM; or what the only
- *   provider that was asked returned.
+ *   matches, or no provider of the wanted name is there; -KFI_ENOSYS if
+ *   @version is newer than that of the core; -KFI_EINVAL if @info is NULL;
+ *   -KFI_ENOMEM; or, if no provider said -KFI_ENODATA, what the first one that
+ *   was asked returned. After an error what @info points to is NULL.
  */
 int kfi_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, struct kfi_info *hints, struct kfi_info **info);
@@ -914,12 +918,15 @@ struct kfid_fabric {
  * @context: becomes &kfid.context of the fabric
  *
  * A fabric may be opened several times; each open gives an object of its own.
+ * While it is open the module of its provider cannot be unloaded.
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for a missing argument or provider name; -KFI_ENODEV
- *   if no provider of that name is registered or it does not have the fabric;
- *   -KFI_ENOMEM.
+ * Return: 0; -KFI_EINVAL for a missing argument, or a provider name that is
+ *   missing or empty; -KFI_ENODEV if no provider of that name is registered, if
+ *   its module is being loaded or unloaded, or if it does not have the fabric;
+ *   -KFI_ENOMEM; or what the provider returned. After an error @fabric is
+ *   unchanged.
  */
 int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric,
 	       void *context);

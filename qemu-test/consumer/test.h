@@ -50,6 +50,10 @@ extern const struct test_case cntr_tests[];
 extern const struct test_case wait_tests[];
 extern const struct test_case control_tests[];
 extern const struct test_case close_tests[];
+extern const struct test_case queue_tests[];
+extern const struct test_case wait_set_tests[];
+extern const struct test_case poll_set_tests[];
+extern const struct test_case trywait_tests[];
 
 bool expect_value(struct test *t, long long got, long long want,
 		  const char *what, const char *file, int line);
@@ -105,6 +109,51 @@ bool add_from_threads(struct test *t, struct kfid_cntr *cntr,
 		      unsigned int threads, u64 times);
 int add_from_hardirq(struct test *t, struct kfid_cntr *cntr, u64 value,
 		     unsigned int delay_ms);
+
+/**
+ * struct job - a thread that makes one call
+ * @run: the call
+ * @arg: argument of @run
+ * @result: what the call returned
+ * @task: the thread
+ * @entered: it is about to make the call
+ * @done: it is back
+ */
+struct job {
+	long (*run)(void *arg);
+	void *arg;
+	long result;
+	struct task_struct *task;
+	struct completion entered;
+	struct completion done;
+};
+
+/* For job_start(): no particular CPU. */
+#define ANY_CPU UINT_MAX
+
+bool job_start(struct test *t, struct job *job, long (*run)(void *arg),
+	       void *arg, unsigned int cpu);
+void job_settle(struct job *job);
+bool job_is_waiting(struct job *job);
+long job_finish(struct job *job);
+unsigned int other_cpu(unsigned int cpu);
+
+long run_in_hardirq(struct test *t, long (*run)(void *arg), void *arg);
+
+struct kfid_cntr *open_cntr_in(struct test *t, struct kfid_wait *set);
+struct kfid_wait *open_set(struct test *t, enum kfi_wait_obj wait_obj);
+struct kfid_cq *open_cq(struct test *t, enum kfi_wait_obj wait_obj,
+			struct kfid_wait *set, size_t size, void *context);
+struct kfid_eq *open_eq(struct test *t, enum kfi_wait_obj wait_obj,
+			struct kfid_wait *set, size_t size);
+int put_completion(struct kfid_cq *cq, unsigned long number);
+int put_error(struct kfid_cq *cq, unsigned long number);
+int put_event(struct kfid_eq *eq, u32 event);
+long get_completion(struct kfid_cq *cq);
+
+/* A fabric and a domain that are not those of the test. */
+bool open_others(struct test *t, struct test *others);
+void close_others(struct test *t, struct test *others);
 
 /* Name of the provider under test. */
 extern char *provider;

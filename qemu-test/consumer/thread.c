@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Those who wait for counters and change them: threads and a timer.
+ * Those who wait and those whom they wait for: threads, a timer and other
+ * interrupts.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/irq_work.h>
 #include <linux/kthread.h>
 #include <linux/preempt.h>
 #include <linux/sched/task.h>
@@ -164,4 +166,95 @@ int add_from_hardirq(struct test *t, struct kfid_cntr *cntr, u64 value,
 	destroy_hrtimer_on_stack(&shot.timer);
 	expect_true(t, shot.in_hardirq || IS_ENABLED(CONFIG_PREEMPT_RT));
 	return shot.result;
+}
+
+static int job_thread(void *arg)
+{
+	struct job *job = arg;
+
+	complete(&job->entered);
+	job->result = job->run(job->arg);
+	kthread_complete_and_exit(&job->done, 0);
+}
+
+/* Starts a thread that makes a call. Every job that was started is finished. */
+bool job_start(struct test *t, struct job *job, long (*run)(void *arg),
+	       void *arg, unsigned int cpu)
+{
+	*job = (struct job) { .run = run, .arg = arg };
+	init_completion(&job->entered);
+	init_completion(&job->done);
+	job->task = kthread_create(job_thread, job, "kfi_job");
+	if (!expect(t, PTR_ERR_OR_ZERO(job->task), 0))
+		return false;
+	get_task_struct(job->task);
+	if (cpu != ANY_CPU)
+		kthread_bind(job->task, cpu);
+	wake_up_process(job->task);
+	wait_for_completion(&job->entered);
+	return true;
+}
+
+/* Returns when the thread sleeps or is back. */
+void job_settle(struct job *job)
+{
+	unsigned int ms;
+
+	for (ms = 0; ms < SOON; ms++) {
+		if (!task_is_running(job->task) || completion_done(&job->done))
+			break;
+		usleep_range(1000, 2000);
+	}
+}
+
+/* Whether the thread has not come back, some time after it could have. */
+bool job_is_waiting(struct job *job)
+{
+	job_settle(job);
+	msleep(20);
+	return !completion_done(&job->done);
+}
+
+/* Waits for the thread and returns what its call returned. */
+long job_finish(struct job *job)
+{
+	wait_for_completion(&job->done);
+	put_task_struct(job->task);
+	return job->result;
+}
+
+unsigned int other_cpu(unsigned int cpu)
+{
+	return cpumask_next_wrap(cpu, cpu_online_mask);
+}
+
+struct irq_call {
+	struct irq_work work;
+	long (*run)(void *arg);
+	void *arg;
+	long result;
+	bool in_hardirq;
+};
+
+static void irq_call_runs(struct irq_work *work)
+{
+	struct irq_call *call = container_of(work, struct irq_call, work);
+
+	call->in_hardirq = in_hardirq();
+	call->result = call->run(call->arg);
+}
+
+/*
+ * Makes a call in an interrupt, one of those that take spinlocks: PREEMPT_RT
+ * makes a thread of it.
+ */
+long run_in_hardirq(struct test *t, long (*run)(void *arg), void *arg)
+{
+	struct irq_call call = { .run = run, .arg = arg };
+
+	init_irq_work(&call.work, irq_call_runs);
+	irq_work_queue(&call.work);
+	irq_work_sync(&call.work);
+	expect_true(t, call.in_hardirq || IS_ENABLED(CONFIG_PREEMPT_RT));
+	return call.result;
 }

@@ -244,11 +244,17 @@ impl Drop for Provider {
 ///
 /// During `'a`, `node` and `service` are null or texts and `hints` is null or valid.
 pub(crate) struct RawQuery<'a> {
+    /// The version of the API that the caller was written for, or 0.
     version: u32,
+    /// The node.
     node: *const c_char,
+    /// The service.
     service: *const c_char,
+    /// Flags of kfi_getinfo.
     flags: u64,
+    /// What the answer must offer.
     hints: *mut bindings::kfi_info,
+    /// How long the pointers are valid.
     _lifetime: PhantomData<&'a ()>,
 }
 
@@ -297,7 +303,9 @@ fn outcome(ret: c_int) -> Result {
 /// The pin goes before the reference, for which deregistration waits: so a module whose init
 /// fails is still there when the pin is dropped, if the init deregisters what it has registered.
 pub(crate) struct Pinned<'a> {
+    /// The provider.
     provider: &'a Provider,
+    /// Keeps its module.
     pin: ModulePin,
 }
 

@@ -21,7 +21,9 @@ use crate::{
 
 /// The files; dropped, they are gone and nobody reads them any more.
 pub(crate) struct Files {
+    /// The registered providers.
     _providers: Pin<KBox<File<Arc<Core>>>>,
+    /// The open fabrics.
     _fabrics: Pin<KBox<File<Arc<Core>>>>,
 }
 

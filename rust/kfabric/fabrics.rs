@@ -35,6 +35,7 @@ struct Fabric {
 /// The open fabrics, in the order of their opening.
 #[pin_data]
 pub(crate) struct Fabrics {
+    /// The fabrics.
     #[pin]
     list: Mutex<KVec<Arc<Fabric>>>,
 }
@@ -92,7 +93,9 @@ impl fmt::Display for Fabrics {
 
 /// A fabric's place in the list; dropped, it is off the list.
 pub(crate) struct Listed {
+    /// The list.
     fabrics: Arc<Fabrics>,
+    /// What is in the list.
     fabric: Arc<Fabric>,
 }
 

@@ -7,7 +7,8 @@
 //! - `CORE`: the core while the module is loaded;
 //! - `kfabric::Registry`: the registered providers;
 //! - `kfabric::Fabrics`: the open fabrics;
-//! - `kfi::Modules::known`: the modules that a provider may belong to.
+//! - `kfi::Modules::known`: the modules that a provider may belong to. The module notifier takes it
+//!   too, under the lock of its chain, so the notifier comes and goes with none of them held.
 
 mod abi;
 mod abi_answer;

@@ -69,6 +69,7 @@ impl State {
 /// The providers, of which those of different names answer.
 #[pin_data]
 pub(crate) struct Registry {
+    /// The providers, behind the lock.
     #[pin]
     state: Mutex<State>,
 }

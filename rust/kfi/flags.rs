@@ -78,6 +78,14 @@ flags! {
         REMOTE_COMM = KFI_REMOTE_COMM,
     }
 
+    /// Flags of the attributes of queues.
+    QueueFlags {
+        /// The consumer writes to the queue.
+        WRITE = KFI_WRITE,
+        /// The vector says on which CPU the handler runs.
+        AFFINITY = KFI_AFFINITY,
+    }
+
     /// Flags of an operation.
     OpFlags {
         /// Gives a completion.

@@ -75,6 +75,13 @@ use kernel::{
     str::CStr, //
 };
 
+use super::bindings;
+
+/// The only flag of reading queues: what is read stays.
+// bindgen chooses the type of a constant by its value.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
+const PEEK: u64 = bindings::KFI_PEEK as u64;
+
 /// Copies a text, cut so that it ends.
 ///
 /// # Safety

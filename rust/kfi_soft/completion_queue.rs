@@ -20,6 +20,7 @@ use crate::{
             Fid,
             Object, //
         },
+        flags::QueueFlags,
         hold::Hold,
         provider::{
             completion_queue_test_ops,
@@ -44,6 +45,9 @@ const DEFAULT_SIZE: usize = 256;
 /// The largest size.
 const MAX_SIZE: usize = 1 << 16;
 
+/// The flags that are known: on which CPU the handler runs, of which there is none yet.
+const FLAGS: QueueFlags = QueueFlags::AFFINITY;
+
 /// A completion queue. Errors lie among the completions, in order.
 #[pin_data]
 pub(crate) struct CompletionQueue {
@@ -59,7 +63,7 @@ impl CompletionQueue {
         domain: Hold<Domain>,
         attr: &CompletionQueueAttr<'_>,
     ) -> Result<impl PinInit<Self>> {
-        if attr.flags != 0 || attr.size > MAX_SIZE {
+        if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
             return Err(EINVAL);
         }
         // Nothing calls handlers yet.
@@ -113,6 +117,10 @@ impl CompletionQueueOps for CompletionQueue {
         self.format
     }
 
+    fn size(&self) -> usize {
+        self.queue.capacity()
+    }
+
     fn read(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
         self.queue.take(|entries| {
             while let Some(entry) = entries.first() {
@@ -134,9 +142,15 @@ impl CompletionQueueOps for CompletionQueue {
         })
     }
 
-    fn readerr(&self) -> Result<CompletionError> {
+    fn readerr(&self, peek: bool) -> Result<CompletionError> {
         self.queue.take(|entries| match entries.first() {
-            Some(entry) if entry.err != 0 => entries.pop().ok_or(EAGAIN),
+            Some(entry) if entry.err != 0 => {
+                let error = *entry;
+                if !peek {
+                    entries.pop();
+                }
+                Ok(error)
+            }
             _ => Err(EAGAIN),
         })
     }

@@ -359,10 +359,10 @@ impl Counter {
         let changed = match state.changes_tried.replace(changes) {
             Some(told) => told != changes,
             None => {
-                // From now on changes are counted; what was before shows in the values, unless it
-                // was undone.
+                // From now on every change is counted. What was before was counted if somebody had
+                // to see it, else it shows in the values, unless it was undone.
                 self.join(&state.lend());
-                self.success() != 0 || self.readerr() != 0
+                changes != 0 || self.success() != 0 || self.readerr() != 0
             }
         };
         if changed {

@@ -6,7 +6,8 @@
 
 use kernel::{
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::Arc, //
 };
 
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
             Fid,
             Object, //
         },
+        flags::QueueFlags,
         hold::Hold,
         provider::{
             event_queue_test_ops,
@@ -45,8 +47,9 @@ const DEFAULT_SIZE: usize = 64;
 /// The largest size.
 const MAX_SIZE: usize = 1 << 14;
 
-/// The only flag: the queue may be written to (`KFI_WRITE`). It may be anyhow.
-const FLAGS: u64 = 1 << 9;
+/// The flags that are known: that the queue may be written to, as it may anyhow, and on which CPU the
+/// handler runs, of which there is none yet.
+const FLAGS: QueueFlags = QueueFlags::WRITE.union(QueueFlags::AFFINITY);
 
 /// What lies in a queue.
 pub(crate) enum Entry {
@@ -70,7 +73,7 @@ impl EventQueue {
         fabric: Hold<Fabric>,
         attr: &EventQueueAttr<'_>,
     ) -> Result<impl PinInit<Self>> {
-        if attr.flags & !FLAGS != 0 || attr.size > MAX_SIZE {
+        if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
             return Err(EINVAL);
         }
         // Nothing calls handlers yet.
@@ -87,6 +90,11 @@ impl EventQueue {
             queue <- queue,
             fabric,
         }))
+    }
+
+    /// Returns the fabric.
+    pub(crate) fn fabric(&self) -> &Arc<Fid<Fabric>> {
+        self.fabric.fid()
     }
 
     /// Returns the entries.
@@ -113,6 +121,10 @@ impl Object for EventQueue {
 }
 
 impl EventQueueOps for EventQueue {
+    fn size(&self) -> usize {
+        self.queue.capacity()
+    }
+
     fn read(&self, len: usize, peek: bool) -> Result<Event> {
         self.queue.take(|entries| match entries.first() {
             None => Err(EAGAIN),
@@ -128,11 +140,13 @@ impl EventQueueOps for EventQueue {
         })
     }
 
-    fn readerr(&self) -> Result<EventError> {
+    fn readerr(&self, peek: bool) -> Result<EventError> {
         self.queue.take(|entries| match entries.first() {
             Some(Entry::Error(error)) => {
                 let error = *error;
-                entries.pop();
+                if !peek {
+                    entries.pop();
+                }
                 Ok(error)
             }
             _ => Err(EAGAIN),

@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+use core::ptr;
 use kernel::{
     prelude::*,
     sync::Arc, //
@@ -78,11 +79,15 @@ impl FabricOps for Fabric {
         Fid::new(WaitSet::new(Hold::new(this)?, wait_obj), Context::NONE)
     }
 
-    fn trywait(_this: &Fid<Self>, fids: AnyFids<'_>) -> Result {
+    fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result {
         // All are checked before any is told of (R-TRYWAIT-3 to 5).
         let mut common = None;
         for fid in fids.iter() {
-            let wait_obj = Waitable::new(fid)?.wait_obj()?;
+            let waitable = Waitable::new(fid)?;
+            if !ptr::eq(&**waitable.fabric(), this) {
+                return Err(EINVAL);
+            }
+            let wait_obj = waitable.wait_obj()?;
             if *common.get_or_insert(wait_obj) != wait_obj {
                 return Err(EINVAL);
             }
@@ -123,6 +128,16 @@ impl<'a> Waitable<'a> {
             return Ok(Self::EventQueue(queue));
         }
         Ok(Self::WaitSet(fid.downcast().ok_or(EINVAL)?))
+    }
+
+    /// Returns the fabric of the object.
+    fn fabric(&self) -> &Arc<Fid<Fabric>> {
+        match self {
+            Self::Counter(counter) => counter.domain().fabric(),
+            Self::CompletionQueue(queue) => queue.domain().fabric(),
+            Self::EventQueue(queue) => queue.fabric(),
+            Self::WaitSet(set) => set.fabric(),
+        }
     }
 
     /// Returns the type of the wait object; `EINVAL` if there is none.

@@ -75,6 +75,8 @@ impl WaitWith {
 pub(crate) struct Queue<T> {
     #[pin]
     entries: SpinLockIrq<Ring<T>>,
+    /// How many entries there is room for.
+    capacity: usize,
     /// Whether there are entries.
     ready: Atomic<bool>,
     /// How often somebody has asked the threads that wait to give up.
@@ -89,7 +91,9 @@ impl<T: Send> Queue<T> {
     /// Creates a queue for `capacity` entries.
     pub(crate) fn new(capacity: usize, wait: WaitWith) -> Result<impl PinInit<Self>> {
         let ring = Ring::new(capacity)?;
+        let capacity = ring.capacity();
         Ok(pin_init!(Self {
+            capacity,
             entries <- new_spinlock_irq!(ring, "kfi_soft::Queue::entries"),
             ready: Atomic::new(false),
             signals: Atomic::new(0),
@@ -103,6 +107,11 @@ impl<T: Send> Queue<T> {
     pub(crate) fn is_ready(&self) -> bool {
         // Acquire: who sees it sees what was done before the entry was added.
         self.ready.load(ordering::Acquire)
+    }
+
+    /// Returns how many entries there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
     }
 
     /// Returns the type of the wait object.

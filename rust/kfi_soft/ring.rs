@@ -33,6 +33,11 @@ impl<T> Ring<T> {
         })
     }
 
+    /// Returns how many entries there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns whether there is nothing in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0

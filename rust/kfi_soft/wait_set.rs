@@ -55,7 +55,9 @@ pub(crate) struct WaitSet {
     /// How often a counter of the set has changed.
     counter_changes: Atomic<u64>,
     /// The changes of counters that kfi_wait has told of.
-    counter_changes_seen: Atomic<u64>,
+    counter_changes_told: Atomic<u64>,
+    /// The changes of counters that trywait has told of.
+    counter_changes_tried: Atomic<u64>,
     /// Queues of the set that have entries.
     ready_queues: Atomic<usize>,
     /// How often anything has happened.
@@ -83,7 +85,8 @@ impl WaitSet {
     pub(crate) fn new(fabric: Hold<Fabric>, wait_obj: WaitObj) -> impl PinInit<Self> {
         pin_init!(Self {
             counter_changes: Atomic::new(0),
-            counter_changes_seen: Atomic::new(0),
+            counter_changes_told: Atomic::new(0),
+            counter_changes_tried: Atomic::new(0),
             ready_queues: Atomic::new(0),
             events: Atomic::new(0),
             op_flags: Atomic::new(0),
@@ -124,40 +127,45 @@ impl WaitSet {
 
     /// A counter of the set has changed.
     pub(crate) fn signal_counter(&self) {
-        // Relaxed: ordered by the next one.
-        self.counter_changes.add(1, ordering::Relaxed);
+        // Release: who sees the number sees the change.
+        self.counter_changes.fetch_add(1, ordering::Release);
         self.signal_queue();
     }
 
-    /// Notes that the counters were told of as they are now; returns whether that was news.
-    fn see_counters(&self) -> bool {
-        // Relaxed: the caller has an older value of `events`, read with acquire.
-        let changes = self.counter_changes.load(ordering::Relaxed);
-        let mut seen = self.counter_changes_seen.load(ordering::Relaxed);
+    /// Notes in `told` that the counters were told of as they are now; returns whether that was
+    /// news.
+    fn tell_counters(&self, told: &Atomic<u64>) -> bool {
+        // Acquire: who is told sees the changes.
+        let changes = self.counter_changes.load(ordering::Acquire);
+        let mut before = told.load(ordering::Relaxed);
         // Changes are counted in 64 bits, so that a larger number is a later one.
-        while seen < changes {
+        while before < changes {
             // Relaxed: nothing but the number itself is passed on.
-            match self
-                .counter_changes_seen
-                .cmpxchg(seen, changes, ordering::Relaxed)
-            {
+            match told.cmpxchg(before, changes, ordering::Relaxed) {
                 Ok(_) => return true,
-                Err(current) => seen = current,
+                Err(current) => before = current,
             }
         }
         false
     }
 
-    /// Returns whether there is something to tell of, and notes that it was told.
-    fn take_ready(&self) -> bool {
-        let changed = self.see_counters();
+    /// Returns whether a queue of the set has entries.
+    fn has_ready_queues(&self) -> bool {
         // Acquire: who sees an entry counted finds it.
-        changed || self.ready_queues.load(ordering::Acquire) != 0
+        self.ready_queues.load(ordering::Acquire) != 0
     }
 
-    /// `EAGAIN` if there is something to tell of (R-TRYWAIT-6, R-TRYWAIT-7).
+    /// `EAGAIN` if there is something that neither this nor kfi_wait has told of (R-TRYWAIT-6,
+    /// R-TRYWAIT-7).
     pub(crate) fn trywait(&self) -> Result {
-        if self.take_ready() {
+        // Relaxed: only compared.
+        let told = self.counter_changes_told.load(ordering::Relaxed);
+        let tried = self.counter_changes_tried.load(ordering::Relaxed);
+        let news = self.tell_counters(&self.counter_changes_tried);
+        // What kfi_wait has told of since is no news, unless more has happened.
+        // Relaxed: only compared.
+        let now = self.counter_changes_tried.load(ordering::Relaxed);
+        if (news && now > told.max(tried)) || self.has_ready_queues() {
             return Err(EAGAIN);
         }
         Ok(())
@@ -201,7 +209,7 @@ impl WaitSetOps for WaitSet {
         let deadline = timeout.deadline();
         // Acquire: before the look at the members, see the top.
         let events = this.events.load(ordering::Acquire);
-        if this.take_ready() {
+        if this.tell_counters(&this.counter_changes_told) || this.has_ready_queues() {
             return Ok(());
         }
         if timeout == Timeout::Millis(0) {
@@ -213,7 +221,7 @@ impl WaitSetOps for WaitSet {
         });
         match wakeup {
             Wakeup::NotNeeded | Wakeup::Woken => {
-                this.see_counters();
+                this.tell_counters(&this.counter_changes_told);
                 Ok(())
             }
             Wakeup::Expired => Err(ETIMEDOUT),

@@ -6,7 +6,11 @@ use core::{
     marker::PhantomData,
     ptr, //
 };
-use kernel::{error::from_result, prelude::*};
+use kernel::{
+    error::from_result,
+    prelude::*,
+    sync::rcu, //
+};
 
 use super::WaitAttr;
 use crate::kfi::{
@@ -59,6 +63,18 @@ pub(crate) enum CompletionFormat {
     Data,
     /// As well the tag.
     Tagged,
+}
+
+impl CompletionFormat {
+    /// Returns the number that C knows.
+    pub(super) fn as_raw(self) -> bindings::kfi_cq_format {
+        match self {
+            Self::Context => bindings::KFI_CQ_FORMAT_CONTEXT,
+            Self::Msg => bindings::KFI_CQ_FORMAT_MSG,
+            Self::Data => bindings::KFI_CQ_FORMAT_DATA,
+            Self::Tagged => bindings::KFI_CQ_FORMAT_TAGGED,
+        }
+    }
 }
 
 impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
@@ -195,12 +211,15 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     /// Returns the format of the entries.
     fn format(&self) -> CompletionFormat;
 
+    /// Returns the number of entries that there is room for.
+    fn size(&self) -> usize;
+
     /// Takes completions out, at least one; `EAGAIN` if there is none, `EAVAIL` if an error comes
     /// first.
     fn read(&self, buffer: &mut CompletionBuffer<'_>) -> Result;
 
-    /// Takes the first error out; `EAGAIN` if none comes first.
-    fn readerr(&self) -> Result<CompletionError>;
+    /// Takes the first error out, or copies it if `peek`; `EAGAIN` if none comes first.
+    fn readerr(&self, peek: bool) -> Result<CompletionError>;
 
     /// As [`Self::read`], but sleeps while there is nothing.
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result;
@@ -329,6 +348,8 @@ unsafe extern "C" fn readfrom_callback<T: CompletionQueueOps>(
     count: usize,
     src_addr: *mut bindings::kfi_addr_t,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(cq) };
     // SAFETY: By the safety requirements.
@@ -349,13 +370,15 @@ unsafe extern "C" fn readerr_callback<T: CompletionQueueOps>(
     buf: *mut bindings::kfi_cq_err_entry,
     flags: u64,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(cq) };
     from_result(|| {
-        if buf.is_null() || flags != 0 {
+        if buf.is_null() || flags & !super::PEEK != 0 {
             return Err(EINVAL);
         }
-        let error = this.readerr()?;
+        let error = this.readerr(flags & super::PEEK != 0)?;
         let entry = bindings::kfi_cq_err_entry {
             op_context: error.completion.op_context.as_raw(),
             flags: error.completion.flags,
@@ -420,6 +443,8 @@ unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
 ///
 /// `cq` must be an open queue of `T`.
 unsafe extern "C" fn signal_callback<T: CompletionQueueOps>(cq: *mut bindings::kfid_cq) -> c_int {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(cq) };
     from_result(|| {
@@ -455,6 +480,8 @@ unsafe extern "C" fn write_callback<T: CompletionQueueOps>(
     cq: *mut bindings::kfid,
     entry: *const bindings::kfi_cq_err_entry,
 ) -> c_int {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
     let this = unsafe { Fid::<T>::borrow(cq.cast()) };
     // SAFETY: By the safety requirements.

@@ -164,11 +164,13 @@ unsafe extern "C" fn cq_open_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         open_into(cq, || {
-            T::cq_open(
-                this,
-                CompletionQueueAttr::from_raw(attr, comp_handler)?,
-                Context::from_raw(context),
-            )
+            let wanted = CompletionQueueAttr::from_raw(attr, comp_handler)?;
+            let opened = T::cq_open(this, wanted, Context::from_raw(context))?;
+            if let Some(attr) = attr.as_mut() {
+                attr.size = opened.size();
+                attr.format = opened.format().as_raw();
+            }
+            Ok(opened)
         })
     }
 }

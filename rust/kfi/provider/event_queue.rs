@@ -3,7 +3,11 @@
 //! Event queues.
 
 use core::ptr;
-use kernel::{error::from_result, prelude::*};
+use kernel::{
+    error::from_result,
+    prelude::*,
+    sync::rcu, //
+};
 
 use super::WaitAttr;
 use crate::kfi::{
@@ -78,12 +82,15 @@ pub(crate) struct EventError {
 ///
 /// All but [`Self::sread`] may be called from any context.
 pub(crate) trait EventQueueOps: Object<Class = EventQueueClass> {
+    /// Returns the number of entries that there is room for.
+    fn size(&self) -> usize;
+
     /// Takes the first event of up to `len` bytes out, or copies it if `peek`; `EAGAIN` if there is
     /// none, `EAVAIL` if an error comes first, `ETOOSMALL` if it is larger.
     fn read(&self, len: usize, peek: bool) -> Result<Event>;
 
-    /// Takes the first error out; `EAGAIN` if none comes first.
-    fn readerr(&self) -> Result<EventError>;
+    /// Takes the first error out, or copies it if `peek`; `EAGAIN` if none comes first.
+    fn readerr(&self, peek: bool) -> Result<EventError>;
 
     /// Adds an event; `EAGAIN` if the queue is full.
     fn write(&self, event: &Event) -> Result;
@@ -148,9 +155,6 @@ unsafe impl<T: EventQueueOps> Tables<EventQueueClass> for T {
     };
 }
 
-/// The only flag of reading.
-const PEEK: u64 = bindings::KFI_PEEK as u64;
-
 /// Stores what `read` returns and returns its length.
 ///
 /// # Safety
@@ -164,10 +168,10 @@ unsafe fn read_into(
     read: impl FnOnce(bool) -> Result<Event>,
 ) -> isize {
     from_result(|| {
-        if event.is_null() || (buf.is_null() && len != 0) || flags & !PEEK != 0 {
+        if event.is_null() || (buf.is_null() && len != 0) || flags & !super::PEEK != 0 {
             return Err(EINVAL);
         }
-        let entry = read(flags & PEEK != 0)?;
+        let entry = read(flags & super::PEEK != 0)?;
         let data = entry.data.get(..entry.len.min(len)).unwrap_or(&[]);
         // SAFETY: Both are valid for writes, as they are not null, and `data` is no more than `len`
         // bytes; nothing is written to a null `buf`, as `len` is 0 then.
@@ -191,6 +195,8 @@ unsafe extern "C" fn read_callback<T: EventQueueOps>(
     len: usize,
     flags: u64,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(eq) };
     // SAFETY: By the safety requirements.
@@ -230,13 +236,15 @@ unsafe extern "C" fn readerr_callback<T: EventQueueOps>(
     buf: *mut bindings::kfi_eq_err_entry,
     flags: u64,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(eq) };
     from_result(|| {
-        if buf.is_null() || flags != 0 {
+        if buf.is_null() || flags & !super::PEEK != 0 {
             return Err(EINVAL);
         }
-        let error = this.readerr()?;
+        let error = this.readerr(flags & super::PEEK != 0)?;
         let entry = bindings::kfi_eq_err_entry {
             fid: error.fid.as_raw().cast(),
             context: error.context.as_raw(),
@@ -265,6 +273,8 @@ unsafe extern "C" fn write_callback<T: EventQueueOps>(
     len: usize,
     flags: u64,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(eq) };
     from_result(|| {
@@ -311,6 +321,8 @@ unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
     eq: *mut bindings::kfid,
     entry: *const bindings::kfi_eq_err_entry,
 ) -> c_int {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
     let this = unsafe { Fid::<T>::borrow(eq.cast()) };
     // SAFETY: By the safety requirements.

@@ -163,11 +163,12 @@ unsafe extern "C" fn eq_open_callback<T: FabricOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         open_into(eq, || {
-            T::eq_open(
-                this,
-                EventQueueAttr::from_raw(attr, event_handler)?,
-                Context::from_raw(context),
-            )
+            let wanted = EventQueueAttr::from_raw(attr, event_handler)?;
+            let opened = T::eq_open(this, wanted, Context::from_raw(context))?;
+            if let Some(attr) = attr.as_mut() {
+                attr.size = opened.size();
+            }
+            Ok(opened)
         })
     }
 }
