@@ -15,6 +15,7 @@ use crate::{
         ProviderId,
         RawQuery, //
     },
+    abi_trace as trace,
     export::c_export,
     fabrics::Fabrics,
     kfi::{
@@ -104,11 +105,16 @@ c_export! {
             let prov_name = prov_name.filter(|name| !name.is_empty());
             let prov_name = prov_name.ok_or(EINVAL)?;
             let core = installed()?;
-            let (registration, provider) = core.registry.find(prov_name).ok_or(ENODEV)?;
-            let listed = Fabrics::add(&core.fabrics, registration, prov_name, name)?;
-            let pinned = provider.pin(&core.modules).ok_or(ENODEV)?;
-            // SAFETY: `attr` is valid.
-            let opened = unsafe { pinned.fabric(attr, Context::from_raw(context), listed) }?;
+            let open = || {
+                let (registration, provider) = core.registry.find(prov_name).ok_or(ENODEV)?;
+                let listed = Fabrics::add(&core.fabrics, registration, prov_name, name)?;
+                let pinned = provider.pin(&core.modules).ok_or(ENODEV)?;
+                // SAFETY: `attr` is valid.
+                unsafe { pinned.fabric(attr, Context::from_raw(context), listed) }
+            };
+            let opened = open();
+            trace::fabric_open(prov_name, trace::result(opened.as_ref().map(|_| ()).map_err(|e| *e)));
+            let opened = opened?;
             // SAFETY: `fabric` is valid for writes, as it is not null.
             unsafe { fabric.write(opened.as_ptr()) };
             Ok(0)
@@ -126,7 +132,11 @@ c_export! {
             let core = installed()?;
             // SAFETY: By the safety requirements.
             let candidate = unsafe { Candidate::new(provider) }?;
-            core.registry.register(&core.modules, candidate)?;
+            let ret = core.registry.register(&core.modules, candidate);
+            // SAFETY: There was a name for the candidate, and it stays during the call.
+            let name = unsafe { CStr::from_char_ptr((*provider).name) };
+            trace::provider_register(name, trace::result(ret));
+            ret?;
             Ok(0)
         })
     }
@@ -139,6 +149,9 @@ c_export! {
     unsafe fn kfi_provider_deregister(provider: *mut bindings::kfi_provider) -> c_int {
         from_result(|| {
             installed()?.registry.deregister(ProviderId::new(provider))?;
+            // SAFETY: It was registered, so it is a provider with a name, and the caller's again.
+            let name = unsafe { CStr::from_char_ptr((*provider).name) };
+            trace::provider_deregister(name, 0);
             Ok(0)
         })
     }

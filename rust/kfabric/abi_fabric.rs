@@ -13,6 +13,7 @@ use core::ptr::{
 use kernel::prelude::*;
 
 use crate::{
+    abi_trace as trace,
     fabrics::Listed,
     kfi::{
         bindings,
@@ -34,7 +35,7 @@ pub(crate) struct Watch {
     /// Keeps the module.
     _pin: ModulePin,
     /// Lists the fabric.
-    _listed: Listed,
+    listed: Listed,
 }
 
 impl Watch {
@@ -45,7 +46,7 @@ impl Watch {
                 ops: pin_init::zeroed(),
                 original: ptr::null(),
                 _pin: pin,
-                _listed: listed,
+                listed: listed,
             },
             GFP_KERNEL,
         )?)
@@ -107,6 +108,8 @@ impl Watch {
         };
         // SAFETY: The fabric is open, and its module is pinned.
         let ret = unsafe { close(fid) };
+        // SAFETY: The watch stays until it is dropped below.
+        trace::fabric_close(unsafe { &(*this).listed }.provider(), ret);
         if ret == 0 {
             // SAFETY: `attach` leaked it, and the fabric, which alone referred to it, is gone.
             drop(unsafe { KBox::from_raw(this) });

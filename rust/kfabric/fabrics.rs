@@ -99,6 +99,13 @@ pub(crate) struct Listed {
     fabric: Arc<Fabric>,
 }
 
+impl Listed {
+    /// Returns the name of the fabric's provider.
+    pub(crate) fn provider(&self) -> &CStr {
+        &self.fabric.provider
+    }
+}
+
 impl Drop for Listed {
     fn drop(&mut self) {
         let mut list = self.fabrics.list.lock();

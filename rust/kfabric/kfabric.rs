@@ -18,6 +18,7 @@ mod abi_info;
 mod abi_provider;
 mod abi_table;
 mod abi_text;
+mod abi_trace;
 mod debugfs;
 mod export;
 mod fabrics;

@@ -21,6 +21,7 @@ use crate::{
         RawQuery, //
     },
     abi_table::Table,
+    abi_trace as trace,
     fabrics::Serial,
     kfi::{
         info::Info,
@@ -200,7 +201,16 @@ impl Registry {
             let Some(pinned) = provider.pin(modules) else {
                 continue;
             };
-            match (pinned.getinfo(query), &mut answer) {
+            let answered = pinned.getinfo(query);
+            trace::provider_getinfo(
+                provider.name(),
+                match &answered {
+                    Ok(Some(info)) => c_int::try_from(info.iter().count()).unwrap_or(c_int::MAX),
+                    Ok(None) => 0,
+                    Err(error) => error.to_errno(),
+                },
+            );
+            match (answered, &mut answer) {
                 (Ok(Some(info)), Some(answer)) => answer.append(info),
                 (Ok(Some(info)), None) => answer = Some(info),
                 (Ok(None), _) => error = Some(ENODATA),

@@ -23,6 +23,7 @@
 #include <uapi/kfi_shim.h>
 
 #include "helpers.h"
+#include "../kfabric/trace.h"
 
 /* bindgen does not evaluate macros that contain sizeof; it does evaluate constants. */
 static const u32 KFI_SHIM_IOC_SIZE_MASK = IOCSIZE_MASK;
