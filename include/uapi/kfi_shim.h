@@ -547,8 +547,8 @@ struct kfi_shim_poll_member {
  * struct kfi_shim_poll - asks a poll set for events: %KFI_SHIM_POLL
  * @poll_set: in: handle of a poll set
  * @count: in: how many contexts there is room for, handed to kfi_poll() as it is; E2BIG above 4096
- * @contexts: in: address of @count contexts of 64 bits, or 0 for NULL
- * @result: out: what kfi_poll() returned: if positive, as many contexts were written
+ * @contexts: in: address of @count contexts of 64 bits, or 0 for NULL; all are written
+ * @result: out: what kfi_poll() returned: if positive, as many contexts; the rest is 0
  * @reserved: must be 0
  */
 struct kfi_shim_poll {
@@ -631,10 +631,10 @@ struct kfi_shim_cq_entry {
  * struct kfi_shim_cq_read - takes completions out: %KFI_SHIM_CQ_READ, %KFI_SHIM_CQ_SREAD
  * @cq: in: handle of a completion queue
  * @count: in: room at @entries; E2BIG above %KFI_SHIM_CQ_READ_MAX
- * @entries: in: address of @count &struct kfi_shim_cq_entry
+ * @entries: in: address of @count &struct kfi_shim_cq_entry, all of which are written
  * @timeout: in for %KFI_SHIM_CQ_SREAD: milliseconds; negative to wait without end
- * @result: out: what kfi_cq_readfrom() or kfi_cq_sreadfrom() returned: if positive, as many entries
- *	were written
+ * @result: out: what kfi_cq_readfrom() or kfi_cq_sreadfrom() returned: if positive, as many
+ *	entries; the rest is 0
  */
 struct kfi_shim_cq_read {
 	__u32 cq;

@@ -20,7 +20,10 @@ use kernel::{
         Arc,
         ArcBorrow, //
     },
-    uaccess::UserPtr, //
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    }, //
 };
 
 use crate::{
@@ -68,6 +71,17 @@ impl Argument {
     fn write<T: Versioned>(self, value: &T) -> Result {
         uaccess::write(self.ptr, self.size, value)
     }
+}
+
+/// Fills memory of user space with zeros; `EFAULT` if it cannot be written.
+fn clear(ptr: UserPtr, size: usize) -> Result {
+    let zeros = [0; 64];
+    let mut writer = UserSlice::new(ptr, size).writer();
+    while !writer.is_empty() {
+        let part = writer.len().min(zeros.len());
+        writer.write_slice(zeros.get(..part).ok_or(EINVAL)?)?;
+    }
+    Ok(())
 }
 
 /// The number of a request without its size.

@@ -43,7 +43,7 @@ struct Entry {
     /// Requests and descriptors that are using it.
     users: usize,
     /// The handles of its members, if it is a poll set.
-    members: KVec<u32>,
+    members: KVVec<u32>,
 }
 
 /// The handles of a session.
@@ -145,7 +145,7 @@ impl Slot<'_> {
         let entry = Entry {
             object: Some(object),
             users: 0,
-            members: KVec::new(),
+            members: KVVec::new(),
         };
         let node = reservation.into_node(self.handle, entry);
         let old = self.session.table.lock().entries.insert(node);

@@ -176,18 +176,20 @@ impl<O: Waitable> WaitFd<O> {
             }),
             GFP_KERNEL,
         )?;
-        let listener = match Listener::new(object.clone(), wakeups.clone()) {
+        // Dropped last, if anything fails: who finds no marks finds no references either.
+        let wakeups = Noted::new(object, wakeups)?;
+        let object: &Arc<O> = &wakeups.object;
+        let listener = match Listener::new(object.clone(), wakeups.wakeups.clone()) {
             Ok(listener) => listener,
             Err(error) => return Ok(Err(Refused(error))),
         };
-        let error = object.clone();
-        let wakeups = Noted::new(object, wakeups)?;
+        let object = object.clone();
         let this = Arc::pin_init(
             pin_init!(Self {
                 listener <- listener,
                 wakeups,
                 // A change that this misses is heard of.
-                seen_error: Atomic::new(error.error_value()),
+                seen_error: Atomic::new(object.error_value()),
             }),
             GFP_KERNEL,
         )?;

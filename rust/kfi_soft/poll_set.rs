@@ -103,7 +103,7 @@ struct Entry {
 }
 
 struct Members {
-    entries: KVec<Entry>,
+    entries: KVVec<Entry>,
     /// Where the next poll begins, so that everybody gets their turn (R-POLL-7).
     next: usize,
 }
@@ -126,7 +126,7 @@ impl PollSet {
             change <- new_mutex!((), "kfi_soft::PollSet::change"),
             members <- new_spinlock_irq!(
                 Members {
-                    entries: KVec::new(),
+                    entries: KVVec::new(),
                     next: 0,
                 },
                 "kfi_soft::PollSet::members"
@@ -177,7 +177,7 @@ impl PollSetOps for PollSet {
             return Ok(());
         }
         // Nobody else changes the members, so that this is room enough for all and one more.
-        let mut entries = KVec::with_capacity(count.wrapping_add(1), GFP_KERNEL)?;
+        let mut entries = KVVec::with_capacity(count.wrapping_add(1), GFP_KERNEL)?;
         let entry = Entry {
             member: Member::new(fid, this.domain.fid())?,
             _set: Hold::new(this)?,

@@ -15,7 +15,8 @@ use std::process::Command;
 const INCLUDE: &str = "../../../include";
 
 /// What of the headers is wanted: the interface, and numbers.
-const ITEMS: &str = "kfi_shim_.*|KFI_.*|kfi_(wait_obj|cntr_events|ep_type|av_type|progress\
+const ITEMS: &str =
+    "kfi_shim_.*|KFI_.*|kfi_(wait_obj|cntr_events|cq_format|ep_type|av_type|progress\
                      |threading|resource_mgmt)";
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -86,7 +86,6 @@ impl CompletionQueue {
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
     ) -> Result<Self> {
-        let format = attr.map_or(0, |attr| attr.format);
         let mut attr = attr.map(|attr| bindings::kfi_cq_attr {
             size: attr.size,
             flags: attr.flags,
@@ -113,7 +112,8 @@ impl CompletionQueue {
         Ok(Self {
             // SAFETY: It has just been opened.
             queue: Queue(unsafe { Object::new(cq) }),
-            format,
+            // What the provider has chosen.
+            format: attr.map_or(0, |attr| attr.format),
         })
     }
 

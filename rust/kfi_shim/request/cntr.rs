@@ -75,7 +75,7 @@ pub(super) fn cntr(
 
 /// Waits for a counter.
 pub(super) fn cntr_wait(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
-    let mut request: abi::CntrWait = argument.read()?;
+    let mut request: abi::CntrWait = argument.read_for_update()?;
     if request.reserved != 0 {
         return Err(EINVAL);
     }

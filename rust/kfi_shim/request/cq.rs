@@ -15,6 +15,7 @@ use kernel::{
 
 use super::{
     any,
+    clear,
     context,
     has_attr,
     number,
@@ -71,7 +72,10 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     }
     let cq = Session::get::<CompletionQueue>(session, request.cq)?;
     let ptr = UserPtr::from_addr(usize::try_from(request.entries)?);
-    let mut writer = UserSlice::new(ptr, count * size_of::<abi::CqEntry>()).writer();
+    // Before anything is taken out that could not be delivered.
+    let size = count * size_of::<abi::CqEntry>();
+    clear(ptr, size)?;
+    let mut writer = UserSlice::new(ptr, size).writer();
     let completions = cq.read(count, sleep.then_some(request.timeout));
     request.result = match completions {
         Ok(completions) => {

@@ -14,6 +14,7 @@ use kernel::{
 };
 
 use super::{
+    clear,
     has_attr,
     number,
     opened,
@@ -97,7 +98,10 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
         return argument.write(&request);
     }
     let ptr = UserPtr::from_addr(usize::try_from(request.contexts)?);
-    let mut writer = UserSlice::new(ptr, room * size_of::<u64>()).writer();
+    // Before anything is taken that could not be delivered.
+    let size = room * size_of::<u64>();
+    clear(ptr, size)?;
+    let mut writer = UserSlice::new(ptr, size).writer();
     let mut contexts = KVec::with_capacity(room, GFP_KERNEL)?;
     for _ in 0..room {
         contexts.push(Context::NONE, GFP_KERNEL)?;

@@ -43,10 +43,14 @@ impl KfiErrno {
     pub const EINVAL: Self = Self(uapi::KFI_EINVAL as i32);
     /// Nothing matches.
     pub const ENODATA: Self = Self(uapi::KFI_ENODATA as i32);
+    /// There is no room.
+    pub const ENOSPC: Self = Self(uapi::KFI_ENOSPC as i32);
     /// The provider does not do that.
     pub const ENOSYS: Self = Self(uapi::KFI_ENOSYS as i32);
     /// The time is over.
     pub const ETIMEDOUT: Self = Self(uapi::KFI_ETIMEDOUT as i32);
+    /// There is not enough room for an answer.
+    pub const ETOOSMALL: Self = Self(uapi::KFI_ETOOSMALL as i32);
 
     /// From a number of either sign.
     pub fn new(number: i32) -> Self {
@@ -59,6 +63,11 @@ impl KfiErrno {
             0 => Ok(()),
             number => Err(Error::Fabric(Self::new(number))),
         }
+    }
+
+    /// From a result of kfabric that is a number if it is not negative.
+    pub(crate) fn check_number(result: i32) -> Result<usize> {
+        usize::try_from(result).map_err(|_| Error::Fabric(Self::new(result)))
     }
 
     /// By name, with or without prefix, in any case.

@@ -23,6 +23,9 @@
 //! # }
 //! ```
 //!
+//! A [`WaitSet`] and an [`EventQueue`] come from a fabric, a [`CompletionQueue`]
+//! and a [`PollSet`] from a domain.
+//!
 //! Objects close themselves when they are dropped, dependents first: an object
 //! keeps what it was opened on alive. `close` does it at once and tells the
 //! result.
@@ -31,24 +34,32 @@
 //! the interface does. [`uapi`] has the interface itself, for those who test it.
 
 mod attr;
+mod completion_queue;
 mod errno;
+mod event_queue;
 mod flags;
 mod info;
 mod object;
+mod poll_set;
 mod session;
 mod sys;
 mod wait_fd;
+mod wait_set;
 
 pub use attr::{CntrAttr, WaitObj};
+pub use completion_queue::{Completion, CompletionError, CompletionQueue, CqAttr, CqFormat};
 pub use errno::{os_name, Error, KfiErrno, Result};
+pub use event_queue::{EqAttr, Event, EventError, EventQueue};
 pub use flags::{
     AddrFormat, AvType, Caps, EpType, GetinfoFlags, Mode, MrMode, OpFlags, Order, Progress,
     Protocol, ResourceMgmt, Tclass, Threading,
 };
 pub use info::{ApiVersion, DomainAttr, EpAttr, FabricAttr, InfoEntry, RxAttr, TxAttr};
 pub use object::{Counter, Domain, Fabric, Handle, InfoList};
+pub use poll_set::{PollMember, PollSet};
 pub use session::{Query, Session, Version, DEVICE};
 pub use wait_fd::{WaitEvent, WaitFd};
+pub use wait_set::{WaitSet, WaitSetAttr};
 
 /// The ioctl interface as the C headers define it.
 pub mod uapi {

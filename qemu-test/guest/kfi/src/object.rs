@@ -26,14 +26,14 @@ pub type Handle = u32;
 /// order in which the variables go.
 #[derive(Debug)]
 pub(crate) struct Object {
-    session: Session,
-    handle: Handle,
+    pub(crate) session: Session,
+    pub(crate) handle: Handle,
     gone: AtomicBool,
     _parent: Option<Arc<Object>>,
 }
 
 impl Object {
-    fn new(session: Session, handle: Handle, parent: Option<&Arc<Self>>) -> Arc<Self> {
+    pub(crate) fn new(session: Session, handle: Handle, parent: Option<&Arc<Self>>) -> Arc<Self> {
         Arc::new(Self {
             session,
             handle,
@@ -43,21 +43,46 @@ impl Object {
     }
 
     /// Closes now, whoever else keeps this object.
-    fn close(&self) -> Result<()> {
+    pub(crate) fn close(&self) -> Result<()> {
         self.session.close_handle(self.handle)?;
         self.forget();
         Ok(())
     }
 
     /// From here on somebody else closes it.
-    fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody else closes it, or has closed it.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    /// What waiting threads sleep on.
+    pub(crate) fn wait_obj(&self) -> Result<WaitObj> {
+        let value = self.session.control(self.handle, uapi::KFI_GETWAITOBJ, 0)?;
+        Ok(WaitObj(value as u32))
+    }
+
+    /// Makes a descriptor.
+    pub(crate) fn wait_fd(self: &Arc<Self>, flags: u32) -> Result<WaitFd> {
+        let mut argument = uapi::kfi_shim_wait_fd {
+            handle: self.handle,
+            flags,
+            result: 0,
+            fd: 0,
+        };
+        let fd = sys::wait_fd(&self.session, &mut argument)?;
+        KfiErrno::check(argument.result)?;
+        let fd = fd.ok_or(Errno::BADF)?;
+        Ok(WaitFd::new(fd, self.clone()))
     }
 }
 
 impl Drop for Object {
     fn drop(&mut self) {
-        if !self.gone.load(Ordering::Relaxed) {
+        if !self.is_gone() {
             // If that fails the object ends with its session.
             let _ = self.session.close_handle(self.handle);
         }
@@ -95,6 +120,32 @@ macro_rules! object {
         }
     };
 }
+
+pub(crate) use object;
+
+/// What all objects can do that threads wait for.
+macro_rules! waitable {
+    ($Type:ident) => {
+        impl $Type {
+            /// What waiting threads sleep on: `KFI_GETWAITOBJ`.
+            pub fn wait_obj(&self) -> Result<$crate::WaitObj> {
+                self.object.wait_obj()
+            }
+
+            /// Makes a descriptor that is readable when something has happened.
+            pub fn wait_fd(&self) -> Result<$crate::WaitFd> {
+                self.object.wait_fd(0)
+            }
+
+            /// As [`Self::wait_fd`], and reading it never sleeps.
+            pub fn wait_fd_nonblock(&self) -> Result<$crate::WaitFd> {
+                self.object.wait_fd($crate::uapi::KFI_SHIM_WAIT_NONBLOCK)
+            }
+        }
+    };
+}
+
+pub(crate) use waitable;
 
 /// An answer of `kfi_getinfo`.
 #[derive(Debug)]
@@ -146,7 +197,7 @@ impl InfoList {
 /// A fabric.
 #[derive(Debug)]
 pub struct Fabric {
-    object: Arc<Object>,
+    pub(crate) object: Arc<Object>,
 }
 
 object!(Fabric);
@@ -174,10 +225,10 @@ impl Fabric {
     }
 }
 
-/// A domain: what opens counters.
+/// A domain: what opens counters, completion queues and poll sets.
 #[derive(Debug)]
 pub struct Domain {
-    object: Arc<Object>,
+    pub(crate) object: Arc<Object>,
 }
 
 object!(Domain);
@@ -210,10 +261,11 @@ impl Domain {
 /// A counter: a success value and an error value, 64 bits each.
 #[derive(Debug)]
 pub struct Counter {
-    object: Arc<Object>,
+    pub(crate) object: Arc<Object>,
 }
 
 object!(Counter);
+waitable!(Counter);
 
 impl Counter {
     /// The success value.
@@ -292,41 +344,10 @@ impl Counter {
             .control(self.handle(), uapi::KFI_SETOPSFLAG, flags)
             .map(drop)
     }
-
-    /// What waiting threads sleep on: `KFI_GETWAITOBJ`.
-    pub fn wait_obj(&self) -> Result<WaitObj> {
-        let value = self
-            .session()
-            .control(self.handle(), uapi::KFI_GETWAITOBJ, 0)?;
-        Ok(WaitObj(value as u32))
-    }
-
-    /// Makes a descriptor that is readable when the counter has changed.
-    pub fn wait_fd(&self) -> Result<WaitFd> {
-        self.new_wait_fd(0)
-    }
-
-    /// As [`Self::wait_fd`], and reading it never sleeps.
-    pub fn wait_fd_nonblock(&self) -> Result<WaitFd> {
-        self.new_wait_fd(uapi::KFI_SHIM_WAIT_NONBLOCK)
-    }
-
-    fn new_wait_fd(&self, flags: u32) -> Result<WaitFd> {
-        let mut argument = uapi::kfi_shim_wait_fd {
-            handle: self.handle(),
-            flags,
-            result: 0,
-            fd: 0,
-        };
-        let fd = sys::wait_fd(self.session(), &mut argument)?;
-        KfiErrno::check(argument.result)?;
-        let fd = fd.ok_or(Errno::BADF)?;
-        Ok(WaitFd::new(fd, self.object.clone()))
-    }
 }
 
 /// A timeout as kfabric takes it: never shorter than asked for.
-fn millis(timeout: Option<Duration>) -> i32 {
+pub(crate) fn millis(timeout: Option<Duration>) -> i32 {
     timeout.map_or(-1, |timeout| {
         let nanos = timeout.as_nanos();
         i32::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i32::MAX)

@@ -103,8 +103,8 @@ impl Session {
         Ok(argument.value)
     }
 
-    /// Makes a request as it stands; `READ_INFO` is refused with `EINVAL`,
-    /// since it would write to an address that nobody has checked.
+    /// Makes a request as it stands; those that write to an address in
+    /// their argument, that nobody has checked, are refused with `EINVAL`.
     pub fn ioctl<T>(&self, request: Request<T>, argument: &mut T) -> Result<(), Errno>
     where
         T: FromBytes + IntoBytes,

@@ -56,33 +56,58 @@ impl<T> Request<T> {
 /// The requests of the interface.
 #[allow(missing_docs)]
 pub mod request {
-    use super::bindings::{
-        kfi_shim_close, kfi_shim_cntr, kfi_shim_cntr_open, kfi_shim_cntr_wait, kfi_shim_control,
-        kfi_shim_domain, kfi_shim_fabric, kfi_shim_getinfo, kfi_shim_read_info, kfi_shim_version,
-        kfi_shim_wait_fd, KFI_REQUEST_CLOSE, KFI_REQUEST_CNTR_ADD, KFI_REQUEST_CNTR_ADDERR,
-        KFI_REQUEST_CNTR_OPEN, KFI_REQUEST_CNTR_READ, KFI_REQUEST_CNTR_READERR,
-        KFI_REQUEST_CNTR_SET, KFI_REQUEST_CNTR_SETERR, KFI_REQUEST_CNTR_WAIT, KFI_REQUEST_CONTROL,
-        KFI_REQUEST_DOMAIN, KFI_REQUEST_FABRIC, KFI_REQUEST_GETINFO, KFI_REQUEST_READ_INFO,
-        KFI_REQUEST_VERSION, KFI_REQUEST_WAIT_FD,
-    };
+    use super::bindings as uapi;
     use super::Request;
 
-    pub const VERSION: Request<kfi_shim_version> = Request::new(KFI_REQUEST_VERSION);
-    pub const CLOSE: Request<kfi_shim_close> = Request::new(KFI_REQUEST_CLOSE);
-    pub const GETINFO: Request<kfi_shim_getinfo> = Request::new(KFI_REQUEST_GETINFO);
-    pub const READ_INFO: Request<kfi_shim_read_info> = Request::new(KFI_REQUEST_READ_INFO);
-    pub const CONTROL: Request<kfi_shim_control> = Request::new(KFI_REQUEST_CONTROL);
-    pub const WAIT_FD: Request<kfi_shim_wait_fd> = Request::new(KFI_REQUEST_WAIT_FD);
-    pub const FABRIC: Request<kfi_shim_fabric> = Request::new(KFI_REQUEST_FABRIC);
-    pub const DOMAIN: Request<kfi_shim_domain> = Request::new(KFI_REQUEST_DOMAIN);
-    pub const CNTR_OPEN: Request<kfi_shim_cntr_open> = Request::new(KFI_REQUEST_CNTR_OPEN);
-    pub const CNTR_READ: Request<kfi_shim_cntr> = Request::new(KFI_REQUEST_CNTR_READ);
-    pub const CNTR_READERR: Request<kfi_shim_cntr> = Request::new(KFI_REQUEST_CNTR_READERR);
-    pub const CNTR_ADD: Request<kfi_shim_cntr> = Request::new(KFI_REQUEST_CNTR_ADD);
-    pub const CNTR_ADDERR: Request<kfi_shim_cntr> = Request::new(KFI_REQUEST_CNTR_ADDERR);
-    pub const CNTR_SET: Request<kfi_shim_cntr> = Request::new(KFI_REQUEST_CNTR_SET);
-    pub const CNTR_SETERR: Request<kfi_shim_cntr> = Request::new(KFI_REQUEST_CNTR_SETERR);
-    pub const CNTR_WAIT: Request<kfi_shim_cntr_wait> = Request::new(KFI_REQUEST_CNTR_WAIT);
+    pub const VERSION: Request<uapi::kfi_shim_version> = Request::new(uapi::KFI_REQUEST_VERSION);
+    pub const CLOSE: Request<uapi::kfi_shim_close> = Request::new(uapi::KFI_REQUEST_CLOSE);
+    pub const GETINFO: Request<uapi::kfi_shim_getinfo> = Request::new(uapi::KFI_REQUEST_GETINFO);
+    pub const READ_INFO: Request<uapi::kfi_shim_read_info> =
+        Request::new(uapi::KFI_REQUEST_READ_INFO);
+    pub const CONTROL: Request<uapi::kfi_shim_control> = Request::new(uapi::KFI_REQUEST_CONTROL);
+    pub const WAIT_FD: Request<uapi::kfi_shim_wait_fd> = Request::new(uapi::KFI_REQUEST_WAIT_FD);
+    pub const FABRIC: Request<uapi::kfi_shim_fabric> = Request::new(uapi::KFI_REQUEST_FABRIC);
+    pub const DOMAIN: Request<uapi::kfi_shim_domain> = Request::new(uapi::KFI_REQUEST_DOMAIN);
+    pub const CNTR_OPEN: Request<uapi::kfi_shim_cntr_open> =
+        Request::new(uapi::KFI_REQUEST_CNTR_OPEN);
+    pub const CNTR_READ: Request<uapi::kfi_shim_cntr> = Request::new(uapi::KFI_REQUEST_CNTR_READ);
+    pub const CNTR_READERR: Request<uapi::kfi_shim_cntr> =
+        Request::new(uapi::KFI_REQUEST_CNTR_READERR);
+    pub const CNTR_ADD: Request<uapi::kfi_shim_cntr> = Request::new(uapi::KFI_REQUEST_CNTR_ADD);
+    pub const CNTR_ADDERR: Request<uapi::kfi_shim_cntr> =
+        Request::new(uapi::KFI_REQUEST_CNTR_ADDERR);
+    pub const CNTR_SET: Request<uapi::kfi_shim_cntr> = Request::new(uapi::KFI_REQUEST_CNTR_SET);
+    pub const CNTR_SETERR: Request<uapi::kfi_shim_cntr> =
+        Request::new(uapi::KFI_REQUEST_CNTR_SETERR);
+    pub const CNTR_WAIT: Request<uapi::kfi_shim_cntr_wait> =
+        Request::new(uapi::KFI_REQUEST_CNTR_WAIT);
+    pub const WAIT_OPEN: Request<uapi::kfi_shim_wait_open> =
+        Request::new(uapi::KFI_REQUEST_WAIT_OPEN);
+    pub const WAIT: Request<uapi::kfi_shim_wait> = Request::new(uapi::KFI_REQUEST_WAIT);
+    pub const TRYWAIT: Request<uapi::kfi_shim_trywait> = Request::new(uapi::KFI_REQUEST_TRYWAIT);
+    pub const POLL_OPEN: Request<uapi::kfi_shim_poll_open> =
+        Request::new(uapi::KFI_REQUEST_POLL_OPEN);
+    pub const POLL_ADD: Request<uapi::kfi_shim_poll_member> =
+        Request::new(uapi::KFI_REQUEST_POLL_ADD);
+    pub const POLL_DEL: Request<uapi::kfi_shim_poll_member> =
+        Request::new(uapi::KFI_REQUEST_POLL_DEL);
+    pub const POLL: Request<uapi::kfi_shim_poll> = Request::new(uapi::KFI_REQUEST_POLL);
+    pub const CQ_OPEN: Request<uapi::kfi_shim_cq_open> = Request::new(uapi::KFI_REQUEST_CQ_OPEN);
+    pub const CQ_READ: Request<uapi::kfi_shim_cq_read> = Request::new(uapi::KFI_REQUEST_CQ_READ);
+    pub const CQ_SREAD: Request<uapi::kfi_shim_cq_read> = Request::new(uapi::KFI_REQUEST_CQ_SREAD);
+    pub const CQ_READERR: Request<uapi::kfi_shim_cq_error> =
+        Request::new(uapi::KFI_REQUEST_CQ_READERR);
+    pub const CQ_WRITE: Request<uapi::kfi_shim_cq_error> = Request::new(uapi::KFI_REQUEST_CQ_WRITE);
+    pub const CQ_SIGNAL: Request<uapi::kfi_shim_cq_signal> =
+        Request::new(uapi::KFI_REQUEST_CQ_SIGNAL);
+    pub const EQ_OPEN: Request<uapi::kfi_shim_eq_open> = Request::new(uapi::KFI_REQUEST_EQ_OPEN);
+    pub const EQ_READ: Request<uapi::kfi_shim_eq_event> = Request::new(uapi::KFI_REQUEST_EQ_READ);
+    pub const EQ_SREAD: Request<uapi::kfi_shim_eq_event> = Request::new(uapi::KFI_REQUEST_EQ_SREAD);
+    pub const EQ_WRITE: Request<uapi::kfi_shim_eq_event> = Request::new(uapi::KFI_REQUEST_EQ_WRITE);
+    pub const EQ_READERR: Request<uapi::kfi_shim_eq_error> =
+        Request::new(uapi::KFI_REQUEST_EQ_READERR);
+    pub const EQ_WRITE_ERROR: Request<uapi::kfi_shim_eq_error> =
+        Request::new(uapi::KFI_REQUEST_EQ_WRITE_ERROR);
 }
 
 /// An ioctl as it is: any number, any address.
@@ -131,17 +156,28 @@ where
 {
     // SAFETY: The kernel reads and writes as many bytes as the number says,
     // and `Request::new` has seen that this is the size of `T`. `T` can hold
-    // any bytes. Only `READ_INFO` has an address to write to in its argument
-    // and it does not come through here but through `read_info()`.
+    // any bytes. Requests with an address to write to in their argument do not
+    // come through here, see `writes_elsewhere()`.
     unsafe { raw(fd, request.number, std::ptr::from_mut(argument).cast()) }
 }
 
-/// Makes a request other than [`request::READ_INFO`].
+/// Whether the kernel writes to an address in the argument.
+const fn writes_elsewhere(number: u32) -> bool {
+    matches!(
+        number,
+        uapi::KFI_REQUEST_READ_INFO
+            | uapi::KFI_REQUEST_POLL
+            | uapi::KFI_REQUEST_CQ_READ
+            | uapi::KFI_REQUEST_CQ_SREAD
+    )
+}
+
+/// Makes a request that does not write elsewhere.
 pub(crate) fn ioctl<T>(fd: impl AsFd, request: Request<T>, argument: &mut T) -> Result<(), Errno>
 where
     T: FromBytes + IntoBytes,
 {
-    if request.number == uapi::KFI_REQUEST_READ_INFO {
+    if writes_elsewhere(request.number) {
         return Err(Errno::INVAL);
     }
     call(fd, request, argument)
@@ -175,6 +211,61 @@ pub(crate) fn read_info(
     // `Request::new` has seen, and writes at most `buffer_size` bytes to
     // `entry`, which is borrowed for that and can hold any bytes.
     unsafe { raw(fd, uapi::KFI_REQUEST_READ_INFO, argument) }
+}
+
+/// [`request::POLL`]: for a number of contexts there is room for, or any number
+/// if the contexts are NULL. Returns what kfabric returned.
+pub(crate) fn poll(
+    fd: impl AsFd,
+    poll_set: u32,
+    count: i32,
+    contexts: Option<&mut [u64]>,
+) -> Result<i32, Errno> {
+    let address = match contexts {
+        None => 0,
+        Some(contexts) if usize::try_from(count).unwrap_or(0) <= contexts.len() => {
+            contexts.as_mut_ptr() as u64
+        }
+        Some(_) => return Err(Errno::INVAL),
+    };
+    let mut argument = uapi::kfi_shim_poll {
+        poll_set,
+        count,
+        contexts: address,
+        result: 0,
+        reserved: 0,
+    };
+    // SAFETY: The argument has the size that the number says, and the kernel
+    // writes at most `count` numbers to `contexts`, which are borrowed for that,
+    // or finds address 0, where there is no memory.
+    unsafe { raw(fd, uapi::KFI_REQUEST_POLL, (&raw mut argument).cast()) }?;
+    Ok(argument.result)
+}
+
+/// [`request::CQ_READ`], or with a timeout [`request::CQ_SREAD`]. Returns what
+/// kfabric returned.
+pub(crate) fn cq_read(
+    fd: impl AsFd,
+    cq: u32,
+    entries: &mut [uapi::kfi_shim_cq_entry],
+    timeout: Option<i32>,
+) -> Result<i32, Errno> {
+    let mut argument = uapi::kfi_shim_cq_read {
+        cq,
+        count: u32::try_from(entries.len()).map_err(|_| Errno::TOOBIG)?,
+        entries: entries.as_mut_ptr() as u64,
+        timeout: timeout.unwrap_or(0),
+        result: 0,
+    };
+    let number = match timeout {
+        None => uapi::KFI_REQUEST_CQ_READ,
+        Some(_) => uapi::KFI_REQUEST_CQ_SREAD,
+    };
+    // SAFETY: The argument has the size that the number says, and the kernel
+    // writes at most `count` entries, which are borrowed for that and can hold
+    // any bytes.
+    unsafe { raw(fd, number, (&raw mut argument).cast()) }?;
+    Ok(argument.result)
 }
 
 /// Takes the descriptor that a request has made.

@@ -13,34 +13,36 @@ use crate::object::Object;
 use crate::uapi;
 use crate::Result;
 
-/// Readable when its counter has changed since it was made or last read.
+/// Readable when something has happened to its object since it was made, last
+/// read, or last armed by [`Fabric::trywait`](crate::Fabric::trywait).
 #[derive(Debug)]
 pub struct WaitFd {
-    // Before the object: a counter with an open descriptor cannot be closed.
+    // Before the object, that cannot be closed with an open descriptor.
     fd: OwnedFd,
     /// Known only if the descriptor was made here.
-    counter: Option<Arc<Object>>,
+    object: Option<Arc<Object>>,
 }
 
 /// What reading the descriptor returns.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct WaitEvent {
-    /// Success value of the counter.
+    /// Success value of a counter; for other objects how often their wait queue
+    /// was woken since the descriptor was made.
     pub value: u64,
-    /// Error value of the counter.
+    /// Error value of a counter.
     pub error_value: u64,
 }
 
 impl WaitFd {
-    pub(crate) fn new(fd: OwnedFd, counter: Arc<Object>) -> Self {
+    pub(crate) fn new(fd: OwnedFd, object: Arc<Object>) -> Self {
         Self {
             fd,
-            counter: Some(counter),
+            object: Some(object),
         }
     }
 
-    /// Reads the values, and so ends the readable state. Sleeps while there is
-    /// no change, or fails with `EAGAIN` if the descriptor is nonblocking.
+    /// Reads the values, and so ends the readable state. Sleeps while
+    /// there is nothing new, or fails with `EAGAIN` if the descriptor is nonblocking.
     pub fn read(&self) -> Result<WaitEvent> {
         let mut event = uapi::kfi_shim_wait_event::new_zeroed();
         let length = rustix::io::read(&self.fd, event.as_mut_bytes())?;
@@ -57,11 +59,11 @@ impl WaitFd {
     pub fn try_clone(&self) -> Result<Self> {
         Ok(Self {
             fd: rustix::io::fcntl_dupfd_cloexec(&self.fd, 0)?,
-            counter: self.counter.clone(),
+            object: self.object.clone(),
         })
     }
 
-    /// The descriptor alone. The counter may then be dropped, and closes with
+    /// The descriptor alone. The object may then be dropped, and closes with
     /// its session.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
@@ -71,7 +73,7 @@ impl WaitFd {
 /// A descriptor that came from elsewhere, such as another process.
 impl From<OwnedFd> for WaitFd {
     fn from(fd: OwnedFd) -> Self {
-        Self { fd, counter: None }
+        Self { fd, object: None }
     }
 }
 

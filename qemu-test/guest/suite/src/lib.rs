@@ -24,4 +24,5 @@ pub mod kernel_log;
 pub mod raw;
 pub mod report;
 pub mod rig;
+pub mod sleeper;
 pub mod tests;

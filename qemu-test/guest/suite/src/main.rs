@@ -61,7 +61,7 @@ struct Arguments {
     scale: f64,
 
     /// Seconds after which a test has failed
-    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
 
     /// Stop after the first failure

@@ -26,10 +26,12 @@ pub const BAD_ADDRESSES: [u64; 10] = [
     u64::MAX,
 ];
 
-/// Offset and length of the address in `struct kfi_shim_read_info` to which the
-/// kernel writes.
-const BUFFER: std::ops::Range<usize> = {
+/// Offset and length of the address in an argument to which the kernel writes:
+/// the same in all requests that have one.
+pub const BUFFER: std::ops::Range<usize> = {
     let start = std::mem::offset_of!(uapi::kfi_shim_read_info, buffer);
+    assert!(start == std::mem::offset_of!(uapi::kfi_shim_poll, contexts));
+    assert!(start == std::mem::offset_of!(uapi::kfi_shim_cq_read, entries));
     start..start + 8
 };
 
@@ -54,14 +56,14 @@ pub fn size_of_request(request: u32) -> usize {
 }
 
 /// In place of an address to which the kernel writes: memory for one entry of
-/// an answer, and none behind it.
+/// an answer, one context or one completion, and none behind it.
 pub const SCRATCH: u64 = 0x5c7a_7c48_0000_0000;
 
 /// Makes a request with some bytes for argument, and takes what the kernel
 /// writes there.
 ///
 /// Panics if the kernel could write elsewhere: if there is an address in the
-/// argument of `READ_INFO` that is neither bad nor [`SCRATCH`].
+/// argument of a request that writes there, neither bad nor [`SCRATCH`].
 pub fn bytes(session: &Session, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
     // The kernel believes the size in the number, whatever the slice has. Some
     // requests that are not ours have no size in theirs.
@@ -71,30 +73,42 @@ pub fn bytes(session: &Session, request: u32, argument: &mut [u8]) -> Result<(),
     let copy = words.as_mut_bytes();
     copy[..argument.len()].copy_from_slice(argument);
 
-    let mut scratch = Guarded::new(&[0; size_of::<uapi::kfi_shim_info>()])?;
-    if is_read_info(request) {
+    let mut scratch = None;
+    if let Some(size) = written_elsewhere(request) {
+        let scratch = scratch.insert(Guarded::new(&vec![0; size])?);
         let buffer = &mut copy[BUFFER];
         match u64::from_ne_bytes(buffer.try_into().expect("8 bytes")) {
             SCRATCH => buffer.copy_from_slice(&(scratch.address() as u64).to_ne_bytes()),
             address => assert!(BAD_ADDRESSES.contains(&address), "{address:#x}"),
         }
     }
-    // SAFETY: Behind the argument is as much memory as the number says. Only
-    // `READ_INFO` has an address in its argument that the kernel writes to, and
-    // that is where there is no memory, or `scratch`, behind which there is none.
+    // SAFETY: Behind the argument is as much memory as the number says. If there
+    // is an address in it that the kernel writes to, that is where there is no
+    // memory, or `scratch`, behind which there is none.
     let result = unsafe { session.raw_ioctl(request, words.as_mut_ptr().cast::<c_void>()) };
 
     let copy = words.as_mut_bytes();
-    if is_read_info(request) && argument.len() >= BUFFER.end {
+    if written_elsewhere(request).is_some() && argument.len() >= BUFFER.end {
         copy[BUFFER].copy_from_slice(&argument[BUFFER]);
     }
     argument.copy_from_slice(&copy[..argument.len()]);
     result
 }
 
-fn is_read_info(request: u32) -> bool {
+/// For requests with an address in their argument that the kernel writes to, the
+/// least that is written there.
+pub fn written_elsewhere(request: u32) -> Option<usize> {
     // Whatever the direction and the size.
-    request & 0xffff == uapi::KFI_REQUEST_READ_INFO & 0xffff
+    let is = |other: u32| request & 0xffff == other & 0xffff;
+    if is(uapi::KFI_REQUEST_READ_INFO) {
+        Some(size_of::<uapi::kfi_shim_info>())
+    } else if is(uapi::KFI_REQUEST_POLL) {
+        Some(size_of::<u64>())
+    } else if is(uapi::KFI_REQUEST_CQ_READ) || is(uapi::KFI_REQUEST_CQ_SREAD) {
+        Some(size_of::<uapi::kfi_shim_cq_entry>())
+    } else {
+        None
+    }
 }
 
 /// Makes a request with one of the bad addresses for argument.
@@ -106,12 +120,11 @@ pub fn bad_address(session: &Session, request: u32, address: u64) -> Result<(), 
 
 /// Makes a request with an argument that lies at the end of mapped memory.
 ///
-/// Not for `READ_INFO`.
+/// Not for requests that write elsewhere.
 pub fn guarded(session: &Session, request: u32, argument: &mut Guarded) -> Result<(), Errno> {
-    assert!(!is_read_info(request));
+    assert!(written_elsewhere(request).is_none());
     // SAFETY: The kernel writes to the memory of `argument`, which is borrowed
-    // for that, or beyond, where there is none. Other than `READ_INFO` no
-    // request writes elsewhere.
+    // for that, or beyond, where there is none, and nowhere else.
     unsafe { session.raw_ioctl(request, argument.address()) }
 }
 

@@ -9,9 +9,13 @@ pub mod cntr;
 pub mod control;
 pub mod hostile;
 pub mod module;
+pub mod poll_set;
+pub mod queue;
 pub mod session;
+pub mod trywait;
 pub mod wait;
 pub mod wait_fd;
+pub mod wait_set;
 
 /// All of them, in the order in which they run: what others build on first,
 /// what takes modules away last.
@@ -22,6 +26,10 @@ pub fn all() -> Vec<Test> {
         wait::TESTS,
         control::TESTS,
         wait_fd::TESTS,
+        queue::TESTS,
+        wait_set::TESTS,
+        poll_set::TESTS,
+        trywait::TESTS,
         close::TESTS,
         hostile::TESTS,
         module::TESTS,

@@ -9,7 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 use kfi::uapi::{self, request};
-use kfi::{CntrAttr, Counter, Error, Handle, Session};
+use kfi::{
+    CntrAttr, CompletionError, CompletionQueue, Counter, CqAttr, EqAttr, Error, EventQueue, Handle,
+    KfiErrno, PollSet, Session, WaitObj, WaitSet, WaitSetAttr,
+};
 use kfi_host::memory::Guarded;
 use kfi_host::thread;
 use rand::rngs::SmallRng;
@@ -20,7 +23,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::raw::{self, BAD_ADDRESSES, MAX_SIZE};
-use crate::rig::{expect_os, in_threads, is_busy, pin, Rig};
+use crate::rig::{expect_fabric, expect_os, in_threads, is_busy, pin, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -36,29 +39,40 @@ tests! {
     "bad-argument-addresses" ["kfi_shim.h"] bad_argument_addresses;
     "read-only-argument-opens-nothing" ["kfi_shim.h"] read_only_opens_nothing;
     "read-only-argument-changes-nothing" ["kfi_shim.h"] read_only_changes_nothing;
+    "read-only-argument-takes-nothing" ["kfi_shim.h"] read_only_takes_nothing;
     "getinfo-texts" ["kfi_shim.h"] getinfo_texts;
     "getinfo-hints" ["kfi_shim.h"] getinfo_hints;
     "getinfo-hints-sizes" ["kfi_shim.h"] getinfo_hints_sizes;
     "read-info-buffers" ["kfi_shim.h"] read_info_buffers;
     "other-system-calls" ["kfi_shim.h"] other_system_calls;
     "close-beside-use" ["kfi_shim.h R-CLOSE-2"] close_beside_use;
-    "as-many-counters-as-it-takes" ["kfi_shim.h"] counter_limit;
-    "as-many-answers-as-it-takes" ["kfi_shim.h"] answer_limit;
+    "as-many-objects-as-it-takes" ["kfi_shim.h"] object_limit;
     "fuzz" ["kfi_shim.h"] fuzz;
     "fuzz-two-threads" ["kfi_shim.h"] fuzz_two_threads;
 }
 
-/// A rig with a counter, to make good requests with.
+/// A rig with an object of each class, to make good requests with.
 struct Scene {
+    poll_set: PollSet,
     counter: Arc<Counter>,
+    cq: CompletionQueue,
+    eq: EventQueue,
+    wait_set: WaitSet,
     rig: Rig,
 }
 
 impl Scene {
     fn new(env: &Env) -> Result<Self, Stop> {
         let rig = Rig::new(env)?;
+        let queue = WaitObj::QUEUE;
         Ok(Self {
+            poll_set: rig.domain.poll_set()?,
             counter: rig.counter()?,
+            cq: rig
+                .domain
+                .completion_queue(&CqAttr::new().wait_obj(queue))?,
+            eq: rig.fabric.event_queue(&EqAttr::new().wait_obj(queue))?,
+            wait_set: rig.fabric.wait_set(&WaitSetAttr::new().wait_obj(queue))?,
             rig,
         })
     }
@@ -74,14 +88,26 @@ impl Scene {
             Class::Fabric => self.rig.fabric.handle(),
             Class::Domain => self.rig.domain.handle(),
             Class::Counter => self.counter.handle(),
+            Class::WaitSet => self.wait_set.handle(),
+            Class::PollSet => self.poll_set.handle(),
+            Class::CompletionQueue => self.cq.handle(),
+            Class::EventQueue => self.eq.handle(),
         }
     }
 
-    /// The counter has not been changed, and nothing else is open.
+    /// Nothing has been changed, and nothing else is open.
     fn end_untouched(self) -> Outcome {
         check_eq!((self.counter.read()?, self.counter.read_err()?), (0, 0));
         check_eq!(self.counter.ops_flags()?, 0);
+        // `POLL_ADD` and `POLL_DEL` may have made it a member.
+        let _ = self.poll_set.del_handle(self.counter.handle(), 0);
+        self.poll_set.close().map_err(|(_, error)| error)?;
         drop(self.counter);
+        expect_fabric(self.cq.read(1), KfiErrno::EAGAIN)?;
+        self.cq.close().map_err(|(_, error)| error)?;
+        expect_fabric(self.eq.read(128), KfiErrno::EAGAIN)?;
+        self.eq.close().map_err(|(_, error)| error)?;
+        self.wait_set.close().map_err(|(_, error)| error)?;
         self.rig.close()
     }
 }
@@ -92,9 +118,25 @@ enum Class {
     Fabric,
     Domain,
     Counter,
+    WaitSet,
+    PollSet,
+    CompletionQueue,
+    EventQueue,
 }
 
-const CLASSES: [Class; 4] = [Class::Info, Class::Fabric, Class::Domain, Class::Counter];
+const CLASSES: [Class; 8] = [
+    Class::Info,
+    Class::Fabric,
+    Class::Domain,
+    Class::Counter,
+    Class::WaitSet,
+    Class::PollSet,
+    Class::CompletionQueue,
+    Class::EventQueue,
+];
+
+/// All that are objects of kfabric.
+const OBJECTS: &[Class] = CLASSES.split_at(1).1;
 
 /// A handle in an argument.
 struct HandleAt {
@@ -207,8 +249,9 @@ macro_rules! counter_form {
     };
 }
 
-/// Every request. None of them changes the counter as it is made here.
-static FORMS: [Form; 16] = [
+/// Every request. None of them changes the objects as it is made here, other than
+/// to make the counter a member of the poll set.
+static FORMS: [Form; 35] = [
     Form {
         name: "VERSION",
         number: request::VERSION.number(),
@@ -277,7 +320,7 @@ static FORMS: [Form; 16] = [
         handles: const {
             &[handle_at(
                 offset_of!(uapi::kfi_shim_control, handle),
-                &[Class::Fabric, Class::Domain, Class::Counter],
+                OBJECTS,
             )]
         },
         reserved: Some(offset_of!(uapi::kfi_shim_control, reserved)),
@@ -295,7 +338,12 @@ static FORMS: [Form; 16] = [
         handles: const {
             &[handle_at(
                 offset_of!(uapi::kfi_shim_wait_fd, handle),
-                &[Class::Counter],
+                &[
+                    Class::Counter,
+                    Class::WaitSet,
+                    Class::CompletionQueue,
+                    Class::EventQueue,
+                ],
             )]
         },
         reserved: None,
@@ -357,7 +405,7 @@ static FORMS: [Form; 16] = [
                     offset: offset_of!(uapi::kfi_shim_cntr_open, wait_set),
                     // Whatever its class, as long as it is an object of
                     // kfabric; the wait object here is KFI_WAIT_NONE.
-                    classes: &[Class::Fabric, Class::Domain, Class::Counter],
+                    classes: OBJECTS,
                     optional: true,
                 },
             ]
@@ -388,6 +436,379 @@ static FORMS: [Form; 16] = [
         },
         reserved: Some(offset_of!(uapi::kfi_shim_cntr_wait, reserved)),
         result: Some(offset_of!(uapi::kfi_shim_cntr_wait, result)),
+    },
+    Form {
+        name: "WAIT_OPEN",
+        number: request::WAIT_OPEN.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_wait_open {
+                fabric: scene.rig.fabric.handle(),
+                wait_obj: uapi::KFI_WAIT_QUEUE,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_wait_open, fabric),
+                &[Class::Fabric],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_wait_open, reserved)),
+        result: Some(offset_of!(uapi::kfi_shim_wait_open, result)),
+    },
+    Form {
+        name: "WAIT",
+        number: request::WAIT.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_wait {
+                wait_set: scene.wait_set.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_wait, wait_set),
+                &[Class::WaitSet],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_wait, reserved)),
+        result: None,
+    },
+    Form {
+        name: "TRYWAIT",
+        number: request::TRYWAIT.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_trywait {
+                fabric: scene.rig.fabric.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_trywait, fabric),
+                &[Class::Fabric],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_trywait, reserved)),
+        result: Some(offset_of!(uapi::kfi_shim_trywait, result)),
+    },
+    Form {
+        name: "POLL_OPEN",
+        number: request::POLL_OPEN.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_poll_open {
+                domain: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_poll_open, domain),
+                &[Class::Domain],
+            )]
+        },
+        reserved: None,
+        result: Some(offset_of!(uapi::kfi_shim_poll_open, result)),
+    },
+    Form {
+        name: "POLL_ADD",
+        number: request::POLL_ADD.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_poll_member {
+                poll_set: scene.poll_set.handle(),
+                member: scene.counter.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(
+                    offset_of!(uapi::kfi_shim_poll_member, poll_set),
+                    &[Class::PollSet],
+                ),
+                handle_at(offset_of!(uapi::kfi_shim_poll_member, member), OBJECTS),
+            ]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_poll_member, reserved)),
+        result: Some(offset_of!(uapi::kfi_shim_poll_member, result)),
+    },
+    Form {
+        name: "POLL_DEL",
+        number: request::POLL_DEL.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_poll_member {
+                poll_set: scene.poll_set.handle(),
+                member: scene.counter.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(
+                    offset_of!(uapi::kfi_shim_poll_member, poll_set),
+                    &[Class::PollSet],
+                ),
+                handle_at(offset_of!(uapi::kfi_shim_poll_member, member), OBJECTS),
+            ]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_poll_member, reserved)),
+        result: None,
+    },
+    Form {
+        name: "POLL",
+        number: request::POLL.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_poll {
+                poll_set: scene.poll_set.handle(),
+                count: 1,
+                contexts: raw::SCRATCH,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_poll, poll_set),
+                &[Class::PollSet],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_poll, reserved)),
+        result: Some(offset_of!(uapi::kfi_shim_poll, result)),
+    },
+    Form {
+        name: "CQ_OPEN",
+        number: request::CQ_OPEN.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cq_open {
+                domain: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(offset_of!(uapi::kfi_shim_cq_open, domain), &[Class::Domain]),
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_cq_open, wait_set),
+                    classes: OBJECTS,
+                    optional: true,
+                },
+            ]
+        },
+        reserved: None,
+        result: Some(offset_of!(uapi::kfi_shim_cq_open, result)),
+    },
+    Form {
+        name: "CQ_READ",
+        number: request::CQ_READ.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cq_read {
+                cq: scene.cq.handle(),
+                count: 1,
+                entries: raw::SCRATCH,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_cq_read, cq),
+                &[Class::CompletionQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "CQ_SREAD",
+        number: request::CQ_SREAD.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cq_read {
+                cq: scene.cq.handle(),
+                count: 1,
+                entries: raw::SCRATCH,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_cq_read, cq),
+                &[Class::CompletionQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "CQ_READERR",
+        number: request::CQ_READERR.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cq_error {
+                cq: scene.cq.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_cq_error, cq),
+                &[Class::CompletionQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "CQ_WRITE",
+        number: request::CQ_WRITE.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cq_error {
+                cq: scene.cq.handle(),
+                // Which kfabric refuses.
+                err: -1,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_cq_error, cq),
+                &[Class::CompletionQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "CQ_SIGNAL",
+        number: request::CQ_SIGNAL.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cq_signal {
+                cq: scene.cq.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_cq_signal, cq),
+                &[Class::CompletionQueue],
+            )]
+        },
+        reserved: None,
+        result: Some(offset_of!(uapi::kfi_shim_cq_signal, result)),
+    },
+    Form {
+        name: "EQ_OPEN",
+        number: request::EQ_OPEN.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_eq_open {
+                fabric: scene.rig.fabric.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(offset_of!(uapi::kfi_shim_eq_open, fabric), &[Class::Fabric]),
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_eq_open, wait_set),
+                    classes: OBJECTS,
+                    optional: true,
+                },
+            ]
+        },
+        reserved: None,
+        result: Some(offset_of!(uapi::kfi_shim_eq_open, result)),
+    },
+    Form {
+        name: "EQ_READ",
+        number: request::EQ_READ.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_eq_event {
+                eq: scene.eq.handle(),
+                len: 128,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_eq_event, eq),
+                &[Class::EventQueue],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_eq_event, reserved)),
+        result: None,
+    },
+    Form {
+        name: "EQ_SREAD",
+        number: request::EQ_SREAD.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_eq_event {
+                eq: scene.eq.handle(),
+                len: 128,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_eq_event, eq),
+                &[Class::EventQueue],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_eq_event, reserved)),
+        result: None,
+    },
+    Form {
+        name: "EQ_WRITE",
+        number: request::EQ_WRITE.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_eq_event {
+                eq: scene.eq.handle(),
+                // Which kfabric refuses.
+                flags: u64::MAX,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_eq_event, eq),
+                &[Class::EventQueue],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_eq_event, reserved)),
+        result: None,
+    },
+    Form {
+        name: "EQ_READERR",
+        number: request::EQ_READERR.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_eq_error {
+                eq: scene.eq.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_eq_error, eq),
+                &[Class::EventQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "EQ_WRITE_ERROR",
+        number: request::EQ_WRITE_ERROR.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_eq_error {
+                eq: scene.eq.handle(),
+                // Which kfabric refuses.
+                err: -1,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_eq_error, eq),
+                &[Class::EventQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
     },
 ];
 
@@ -510,6 +931,26 @@ fn unknown_flags(env: &Env) -> Outcome {
             offset_of!(uapi::kfi_shim_wait_fd, flags),
             uapi::KFI_SHIM_WAIT_NONBLOCK,
         ),
+        (
+            form("WAIT_OPEN"),
+            offset_of!(uapi::kfi_shim_wait_open, flags),
+            uapi::KFI_SHIM_NO_ATTR,
+        ),
+        (
+            form("POLL_OPEN"),
+            offset_of!(uapi::kfi_shim_poll_open, flags),
+            uapi::KFI_SHIM_NO_ATTR,
+        ),
+        (
+            form("CQ_OPEN"),
+            offset_of!(uapi::kfi_shim_cq_open, flags),
+            uapi::KFI_SHIM_NO_ATTR,
+        ),
+        (
+            form("EQ_OPEN"),
+            offset_of!(uapi::kfi_shim_eq_open, flags),
+            uapi::KFI_SHIM_NO_ATTR,
+        ),
     ] {
         for bit in (0..32)
             .map(|bit| 1_u32 << bit)
@@ -601,7 +1042,7 @@ fn bad_argument_addresses(env: &Env) -> Outcome {
             let result = raw::bad_address(session, form.number, address);
             check_eq!(result, Err(Errno::FAULT), "{} at {address:#x}", form.name);
         }
-        if form.name == "READ_INFO" {
+        if raw::written_elsewhere(form.number).is_some() {
             continue;
         }
         // Memory that ends too early.
@@ -639,7 +1080,17 @@ fn read_only_opens_nothing(env: &Env) -> Outcome {
     let descriptors = || Ok::<_, Stop>(std::fs::read_dir("/proc/self/fd")?.count());
     let before = descriptors()?;
     for _ in 0..50 {
-        for name in ["GETINFO", "FABRIC", "DOMAIN", "CNTR_OPEN", "WAIT_FD"] {
+        for name in [
+            "GETINFO",
+            "FABRIC",
+            "DOMAIN",
+            "CNTR_OPEN",
+            "WAIT_FD",
+            "WAIT_OPEN",
+            "POLL_OPEN",
+            "CQ_OPEN",
+            "EQ_OPEN",
+        ] {
             let form = form(name);
             read_only(&scene, form, &(form.make)(&scene)?)?;
         }
@@ -663,6 +1114,72 @@ fn read_only_changes_nothing(env: &Env) -> Outcome {
     let mut argument = uapi::kfi_shim_close::new_zeroed();
     argument.handle = scene.counter.handle();
     read_only(&scene, form, argument.as_bytes())?;
+    scene.end_untouched()
+}
+
+fn read_only_takes_nothing(env: &Env) -> Outcome {
+    let scene = Scene::new(env)?;
+    let (cq, eq) = (&scene.cq, &scene.eq);
+    // Nothing is added.
+    let mut argument = (form("CQ_WRITE").make)(&scene)?;
+    for err in [0, 5] {
+        write_u32(&mut argument, offset_of!(uapi::kfi_shim_cq_error, err), err);
+        read_only(&scene, form("CQ_WRITE"), &argument)?;
+    }
+    let mut argument = (form("EQ_WRITE").make)(&scene)?;
+    write_u64(&mut argument, offset_of!(uapi::kfi_shim_eq_event, flags), 0);
+    read_only(&scene, form("EQ_WRITE"), &argument)?;
+    let mut argument = (form("EQ_WRITE_ERROR").make)(&scene)?;
+    write_u32(&mut argument, offset_of!(uapi::kfi_shim_eq_error, err), 5);
+    read_only(&scene, form("EQ_WRITE_ERROR"), &argument)?;
+    expect_fabric(cq.read(1), KfiErrno::EAGAIN)?;
+    expect_fabric(eq.read(1), KfiErrno::EAGAIN)?;
+    let add = (form("POLL_ADD").make)(&scene)?;
+    read_only(&scene, form("POLL_ADD"), &add)?;
+    let counter = scene.counter.handle();
+    let result = scene.poll_set.del_handle(counter, 0);
+    expect_fabric(result, KfiErrno::EINVAL)?;
+
+    // Nothing is taken out.
+    let error = CompletionError {
+        err: 5,
+        ..CompletionError::default()
+    };
+    cq.write_err(&error)?;
+    read_only(
+        &scene,
+        form("CQ_READERR"),
+        &(form("CQ_READERR").make)(&scene)?,
+    )?;
+    check_eq!(cq.read_err()?.err, 5);
+    eq.write(1, b"1")?;
+    for name in ["EQ_READ", "EQ_SREAD"] {
+        read_only(&scene, form(name), &(form(name).make)(&scene)?)?;
+    }
+    check_eq!(eq.read(8)?.data, b"1");
+    scene.poll_set.add_handle(counter, 0)?;
+    read_only(&scene, form("POLL_DEL"), &(form("POLL_DEL").make)(&scene)?)?;
+    scene.poll_set.del_handle(counter, 0)?;
+
+    // Nor is a change told of.
+    let attr = CntrAttr::new()
+        .wait_obj(WaitObj::SET)
+        .wait_set(scene.wait_set.handle());
+    let member = scene.rig.domain.counter(&attr)?;
+    member.add(1)?;
+    read_only(&scene, form("WAIT"), &(form("WAIT").make)(&scene)?)?;
+    let trywait = form("TRYWAIT");
+    let mut argument = (trywait.make)(&scene)?;
+    let handles = [scene.wait_set.handle()];
+    write_u32(&mut argument, offset_of!(uapi::kfi_shim_trywait, count), 1);
+    write_u64(
+        &mut argument,
+        offset_of!(uapi::kfi_shim_trywait, handles),
+        handles.as_ptr() as u64,
+    );
+    read_only(&scene, trywait, &argument)?;
+    scene.wait_set.wait_ms(0)?;
+    drop(member);
     scene.end_untouched()
 }
 
@@ -926,7 +1443,7 @@ fn other_system_calls(env: &Env) -> Outcome {
 
 fn close_beside_use(env: &Env) -> Outcome {
     let scene = Scene::new(env)?;
-    let rounds = env.scaled(2_000, 200);
+    let rounds = env.scaled(2_000, 50);
     let handle = AtomicU32::new(scene.counter.handle());
     let open = AtomicBool::new(true);
     let uses = AtomicU64::new(0);
@@ -973,8 +1490,9 @@ fn close_beside_use(env: &Env) -> Outcome {
                     check_eq!(argument.result, 0);
                     uses.fetch_add(1, Ordering::Relaxed);
                 }
-                // Closed, or just being closed.
-                Err(Errno::BADF | Errno::BUSY) => {}
+                // It is closed; never is it said to be in use, which is for
+                // those who close.
+                Err(Errno::BADF) => {}
                 Err(errno) => return Err(Stop::fail(Error::Os(errno))),
             }
         }
@@ -986,70 +1504,81 @@ fn close_beside_use(env: &Env) -> Outcome {
         uses.into_inner()
     ));
     drop(scene.counter);
+    drop((scene.poll_set, scene.cq, scene.eq, scene.wait_set));
     scene.rig.close()
 }
 
 /// A session must refuse before it holds that many objects.
 const TOO_MANY: usize = 200_000;
 
-/// Opens until it is refused, and sees that there is room again when some are
-/// closed.
-fn limit(
-    env: &Env,
-    what: &str,
-    open: impl Fn() -> kfi::Result<Handle>,
-    session: &Session,
-) -> Outcome {
-    let mut handles = Vec::new();
+/// Counters until it is refused, for they are the cheapest. Then there is no room
+/// for anything else either, until one is closed.
+fn object_limit(env: &Env) -> Outcome {
+    let scene = Scene::new(env)?;
+    let session = scene.session();
+    let domain = &scene.rig.domain;
+    let mut counters = Vec::new();
     loop {
-        match open() {
-            Ok(handle) => handles.push(handle),
+        match domain.counter(&CntrAttr::new()) {
+            Ok(counter) => counters.push(counter.into_handle()),
             Err(Error::Os(Errno::MFILE)) => break,
             Err(error) => {
+                let count = counters.len();
                 return Err(Stop::fail(format!(
-                    "{error} with {} {what} open, should be EMFILE",
-                    handles.len()
+                    "{error} with {count} counters open, should be EMFILE"
                 )));
             }
         }
-        check!(handles.len() < TOO_MANY, "{TOO_MANY} {what} in one session");
+        check!(counters.len() < TOO_MANY, "{TOO_MANY} in one session");
     }
-    env.note(format!("{} {what} in one session", handles.len()));
-    for _ in 0..3 {
-        expect_os(open(), Errno::MFILE)?;
+    let count = counters.len();
+    env.note(format!("{count} counters in one session"));
+    // The module says how many it allows, and there is one of each class.
+    let parameter = "/sys/module/kfi_shim/parameters/max_objects";
+    if let Ok(text) = std::fs::read_to_string(parameter) {
+        check_eq!(count + CLASSES.len(), text.trim().parse::<usize>()?);
     }
-    // One out, one in.
-    for _ in 0..3 {
-        let handle = handles.pop().ok_or_else(|| Stop::fail("none at all"))?;
-        session.close_handle(handle)?;
-        handles.push(open()?);
-        expect_os(open(), Errno::MFILE)?;
-    }
-    for handle in handles.drain(..).rev() {
-        session.close_handle(handle)?;
-    }
-    session.close_handle(open()?)?;
-    Ok(())
-}
 
-fn counter_limit(env: &Env) -> Outcome {
-    let scene = Scene::new(env)?;
-    let domain = &scene.rig.domain;
-    let open = || domain.counter(&CntrAttr::new()).map(Counter::into_handle);
-    limit(env, "counters", open, scene.session())?;
-    scene.end_untouched()
-}
-
-fn answer_limit(env: &Env) -> Outcome {
-    let scene = Scene::new(env)?;
-    let session = scene.session();
-    // Without looking at the answers: they are many.
-    let open = || {
-        let mut argument = uapi::kfi_shim_getinfo::new_zeroed();
-        session.ioctl(request::GETINFO, &mut argument)?;
-        Ok(argument.info)
+    let open = |name: &str| -> Result<Result<Handle, Errno>, Stop> {
+        let form = form(name);
+        let mut argument = (form.make)(&scene)?;
+        Ok(
+            raw::bytes(session, form.number, &mut argument).map(|()| match name {
+                "GETINFO" => read_u32(&argument, offset_of!(uapi::kfi_shim_getinfo, info)),
+                "FABRIC" => read_u32(&argument, offset_of!(uapi::kfi_shim_fabric, fabric)),
+                "DOMAIN" => read_u32(&argument, offset_of!(uapi::kfi_shim_domain, domain)),
+                "WAIT_OPEN" => read_u32(&argument, offset_of!(uapi::kfi_shim_wait_open, wait_set)),
+                "POLL_OPEN" => read_u32(&argument, offset_of!(uapi::kfi_shim_poll_open, poll_set)),
+                "CQ_OPEN" => read_u32(&argument, offset_of!(uapi::kfi_shim_cq_open, cq)),
+                "EQ_OPEN" => read_u32(&argument, offset_of!(uapi::kfi_shim_eq_open, eq)),
+                _ => read_u32(&argument, offset_of!(uapi::kfi_shim_cntr_open, cntr)),
+            }),
+        )
     };
-    limit(env, "answers", open, session)?;
+    for name in [
+        "GETINFO",
+        "FABRIC",
+        "DOMAIN",
+        "CNTR_OPEN",
+        "WAIT_OPEN",
+        "POLL_OPEN",
+        "CQ_OPEN",
+        "EQ_OPEN",
+    ] {
+        check_eq!(open(name)?, Err(Errno::MFILE), "{name} with no room");
+        // One out, one in.
+        let last = counters.pop().ok_or_else(|| Stop::fail("none at all"))?;
+        session.close_handle(last)?;
+        let handle = open(name)?.map_err(Error::Os)?;
+        check_eq!(open(name)?, Err(Errno::MFILE), "{name} with no room again");
+        session.close_handle(handle)?;
+        counters.push(domain.counter(&CntrAttr::new())?.into_handle());
+    }
+    // What is no object needs no room.
+    scene.counter.wait_fd()?;
+    for handle in counters {
+        session.close_handle(handle)?;
+    }
     scene.end_untouched()
 }
 
@@ -1097,19 +1626,36 @@ fn fuzz_session(scene: &Scene, rng: &mut SmallRng, count: u64) -> Result<u64, St
 /// Takes out what would write to our own memory, or wait for ever.
 fn tame(number: u32, argument: &mut Vec<u8>, rng: &mut SmallRng) {
     let same = |other: u32| number & 0xffff == other & 0xffff;
-    if same(request::READ_INFO.number()) {
-        let offset = offset_of!(uapi::kfi_shim_read_info, buffer);
+    if raw::written_elsewhere(number).is_some() {
         let address = match rng.random_range(0..=BAD_ADDRESSES.len()) {
             0 => raw::SCRATCH,
             index => BAD_ADDRESSES[index - 1],
         };
-        argument.resize(argument.len().max(offset + 8), 0);
-        write_u64(argument, offset, address);
+        argument.resize(argument.len().max(raw::BUFFER.end), 0);
+        write_u64(argument, raw::BUFFER.start, address);
     }
-    if same(request::CNTR_WAIT.number()) {
-        let offset = offset_of!(uapi::kfi_shim_cntr_wait, timeout);
-        argument.resize(argument.len().max(offset + 4), 0);
-        write_u32(argument, offset, rng.random_range(0..2));
+    for (waiting, offset) in [
+        (
+            request::CNTR_WAIT.number(),
+            offset_of!(uapi::kfi_shim_cntr_wait, timeout),
+        ),
+        (
+            request::WAIT.number(),
+            offset_of!(uapi::kfi_shim_wait, timeout),
+        ),
+        (
+            request::CQ_SREAD.number(),
+            offset_of!(uapi::kfi_shim_cq_read, timeout),
+        ),
+        (
+            request::EQ_SREAD.number(),
+            offset_of!(uapi::kfi_shim_eq_event, timeout),
+        ),
+    ] {
+        if same(waiting) {
+            argument.resize(argument.len().max(offset + 4), 0);
+            write_u32(argument, offset, u32::from(rng.random_ratio(1, 8)));
+        }
     }
 }
 

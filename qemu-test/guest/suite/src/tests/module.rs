@@ -26,12 +26,14 @@ tests! {
     "device-node" ["kfi_shim.h"] device_node;
     "load-and-unload" ["R-CLOSE-5"] load_and_unload;
     "consumer" ["R-CLOSE-9"] consumer;
+    "mock-providers" ["R-CLOSE-5"] mock_providers;
 }
 
 const CORE: &str = "kfabric";
 const PROVIDER: &str = "kfi_soft";
 const DEVICE_MODULE: &str = "kfi_shim";
 const CONSUMER: &str = "kfi_consumer";
+const MOCK: &str = "kfi_mock";
 
 /// In the order in which they load.
 const ALL: [&str; 3] = [CORE, PROVIDER, DEVICE_MODULE];
@@ -273,22 +275,34 @@ fn load_and_unload(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// The consumer in C runs its tests when it is loaded and prints them to the
-/// kernel's log.
+/// A consumer in C.
 fn consumer(env: &Env) -> Outcome {
+    run_in_kernel(env, CONSUMER)
+}
+
+/// Mock providers, registered and used in every way there is.
+fn mock_providers(env: &Env) -> Outcome {
+    // Tests of failing allocations want them to fail that may sleep, too.
+    let _ = fs::write("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
+    run_in_kernel(env, MOCK)
+}
+
+/// Loads a module that runs its tests when it is loaded and prints them to the
+/// kernel's log.
+fn run_in_kernel(env: &Env, module: &str) -> Outcome {
     let modules = Modules::new(env)?;
-    if !path(env, CONSUMER).exists() {
-        return Err(Stop::Skip(format!("no {}", path(env, CONSUMER).display())));
+    if !path(env, module).exists() {
+        return Err(Stop::Skip(format!("no {}", path(env, module).display())));
     }
     let mut log = KernelLog::open();
-    let loaded = modules.load(CONSUMER);
+    let loaded = modules.load(module);
     let lines = log.read();
     // A module of tests may refuse to stay.
-    if is_loaded(CONSUMER)? {
-        unload(CONSUMER).map_err(|errno| could_not("unload", CONSUMER, errno))?;
+    if is_loaded(module)? {
+        unload(module).map_err(|errno| could_not("unload", module, errno))?;
     }
     if let Err(errno) = loaded {
-        return Err(could_not("load", CONSUMER, errno));
+        return Err(could_not("load", module, errno));
     }
     if !log.is_open() {
         return Ok(());
@@ -296,7 +310,7 @@ fn consumer(env: &Env) -> Outcome {
     let count = |start: &str| {
         let text = |line: &String| {
             line.trim_start()
-                .trim_start_matches("kfi_consumer: ")
+                .trim_start_matches(&format!("{module}: "))
                 .to_owned()
         };
         lines

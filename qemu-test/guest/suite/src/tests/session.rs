@@ -15,7 +15,7 @@ use crate::{check, check_eq, tests};
 tests! {
     "session";
     "version" ["kfi_shim.h"] version;
-    "getinfo" ["R-CNTR-20 kfi_shim.h"] getinfo;
+    "getinfo" ["kfi_shim.h"] getinfo;
     "getinfo-hints" ["kfi_shim.h"] getinfo_hints;
     "getinfo-nothing-matches" ["kfi_shim.h"] getinfo_nothing_matches;
     "sessions-are-separate" ["kfi_shim.h"] separate;
