@@ -173,7 +173,12 @@ fn counts(env: &Env) -> Outcome {
         contexts.dedup();
         check_eq!(contexts.len(), found, "different ones of {room:?}");
         check!(contexts.iter().all(|&context| context < 10), "{contexts:?}");
-        check!(room[found..].iter().all(|&context| context == 0xaa));
+        check!(room[found..count as usize]
+            .iter()
+            .all(|&context| context == 0));
+        check!(room[count as usize..]
+            .iter()
+            .all(|&context| context == 0xaa));
     }
     check_eq!(set.poll(4096)?.len(), 10);
     Ok(())
