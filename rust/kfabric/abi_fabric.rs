@@ -46,7 +46,7 @@ impl Watch {
                 ops: pin_init::zeroed(),
                 original: ptr::null(),
                 _pin: pin,
-                listed: listed,
+                listed,
             },
             GFP_KERNEL,
         )?)
