@@ -229,16 +229,17 @@ impl<T: Send> Queue<T> {
         Ok(())
     }
 
-    /// Leaves the wait set; the queue is being closed.
+    /// Gives up the entries and leaves the wait set; the queue is being closed.
     pub(crate) fn release(&self) {
+        let entries = {
+            let mut entries = self.entries.lock();
+            let old = core::mem::replace(&mut *entries, Ring::none());
+            self.update(&entries);
+            old
+        };
+        // Here, since it may sleep, and later nothing may.
+        drop(entries);
         if let Some(set) = &self.set {
-            let entries = self.entries.lock();
-            // Relaxed: it changes under the lock only.
-            if self.ready.load(ordering::Relaxed) {
-                self.ready.store(false, ordering::Relaxed);
-                set.member_idle();
-            }
-            drop(entries);
             set.release();
         }
     }

@@ -12,7 +12,7 @@ use kernel::prelude::*;
 ///
 /// `len` entries, beginning at `head` and wrapping at the end, are present, the others are not.
 pub(crate) struct Ring<T> {
-    entries: KVec<Option<T>>,
+    entries: KVVec<Option<T>>,
     head: usize,
     len: usize,
 }
@@ -21,7 +21,7 @@ impl<T> Ring<T> {
     /// Creates a queue for `capacity` entries, at least one.
     pub(crate) fn new(capacity: usize) -> Result<Self> {
         let capacity = capacity.max(1);
-        let mut entries = KVec::with_capacity(capacity, GFP_KERNEL)?;
+        let mut entries = KVVec::with_capacity(capacity, GFP_KERNEL)?;
         for _ in 0..capacity {
             entries.push(None, GFP_KERNEL)?;
         }
@@ -31,6 +31,16 @@ impl<T> Ring<T> {
             head: 0,
             len: 0,
         })
+    }
+
+    /// Has room for nothing, and no memory.
+    pub(crate) const fn none() -> Self {
+        // INVARIANT: No entries.
+        Self {
+            entries: KVVec::new(),
+            head: 0,
+            len: 0,
+        }
     }
 
     /// Returns how many entries there is room for.
@@ -101,6 +111,15 @@ mod tests {
             assert_eq!(ring.pop(), None);
         }
         Ok(())
+    }
+
+    #[test]
+    fn none_takes_nothing() {
+        let mut ring = Ring::none();
+        assert!(ring.is_empty());
+        assert_eq!(ring.push(1), Err(1));
+        assert_eq!(ring.first(), None);
+        assert_eq!(ring.pop(), None);
     }
 
     #[test]
