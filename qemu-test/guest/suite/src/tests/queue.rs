@@ -203,6 +203,10 @@ fn cq_attributes(env: &Env) -> Outcome {
         let attr = CqAttr::new().wait_cond(wait_cond);
         expect_fabric(open(attr), KfiErrno::EINVAL)?;
     }
+    // The largest ones, which are more than a page allocator likes to give.
+    for size in [1 << 15, 1 << 16] {
+        rig.domain.completion_queue(&CqAttr::new().size(size))?;
+    }
     for size in [1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
         let result = open(CqAttr::new().size(size));
         check!(
