@@ -52,11 +52,6 @@ macro_rules! flags {
             pub(crate) const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
-
-            /// Returns the flags that are not in `other`.
-            pub(crate) const fn difference(self, other: Self) -> Self {
-                Self(self.0 & !other.0)
-            }
         }
 
         impl core::ops::BitOr for $name {

@@ -140,6 +140,13 @@ impl Object for PollSet {
     type Class = PollSetClass;
 
     fn release(&self) {
+        // There are no members any more, but there may be memory for some; to free it may sleep,
+        // and later nothing may.
+        let entries = {
+            let mut members = self.members.lock();
+            core::mem::replace(&mut members.entries, KVVec::new())
+        };
+        drop(entries);
         self.domain.release();
     }
 }
