@@ -4,6 +4,7 @@
 #define _KFI_RUST_HELPERS_H
 
 #include <linux/module.h>
+#include <linux/scatterlist.h>
 #include <linux/sched.h>
 #include <linux/wait.h>
 
@@ -17,6 +18,14 @@ void kfi_rust_helper_set_current_state(unsigned int state);
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module);
 void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func);
+
+struct page *kfi_rust_helper_sg_page(struct scatterlist *entry);
+void *kfi_rust_helper_page_address(struct page *page);
+void kfi_rust_helper_copy(void *to, const void *from, size_t len);
+void kfi_rust_helper_copy_to_pages(struct page *page, size_t offset, const void *from, size_t len);
+void kfi_rust_helper_copy_from_pages(void *to, struct page *page, size_t offset, size_t len);
+void kfi_rust_helper_copy_pages(struct page *to, size_t to_offset, struct page *from,
+				size_t from_offset, size_t len);
 
 int kfi_rust_helper_kfi_close(struct kfid *fid);
 int kfi_rust_helper_kfi_control(struct kfid *fid, int command, void *arg);

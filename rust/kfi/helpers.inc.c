@@ -5,6 +5,7 @@
  * Every module compiles its own copy through a helpers.c of its own: an object that is listed in
  * two modules has no unambiguous module name.
  */
+#include <linux/highmem.h>
 #include <linux/rcupdate.h>
 
 #include <kfi_domain.h>
@@ -35,6 +36,78 @@ void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func)
 {
 	init_waitqueue_func_entry(entry, func);
+}
+
+struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)
+{
+	return sg_page(entry);
+}
+
+void *kfi_rust_helper_page_address(struct page *page)
+{
+	return page_address(page);
+}
+
+void kfi_rust_helper_copy(void *to, const void *from, size_t len)
+{
+	/* The ranges may overlap. */
+	memmove(to, from, len);
+}
+
+/*
+ * Pages that follow each other in a bio_vec or scatterlist need not be mapped,
+ * and if they are, not one after the other.
+ */
+void kfi_rust_helper_copy_to_pages(struct page *page, size_t offset, const void *from, size_t len)
+{
+	page += offset >> PAGE_SHIFT;
+	offset = offset_in_page(offset);
+	while (len) {
+		size_t step = min_t(size_t, len, PAGE_SIZE - offset);
+		char *to = kmap_local_page(page);
+
+		memmove(to + offset, from, step);
+		kunmap_local(to);
+		from += step;
+		len -= step;
+		offset = 0;
+		page++;
+	}
+}
+
+void kfi_rust_helper_copy_from_pages(void *to, struct page *page, size_t offset, size_t len)
+{
+	page += offset >> PAGE_SHIFT;
+	offset = offset_in_page(offset);
+	while (len) {
+		size_t step = min_t(size_t, len, PAGE_SIZE - offset);
+		char *from = kmap_local_page(page);
+
+		memmove(to, from + offset, step);
+		kunmap_local(from);
+		to += step;
+		len -= step;
+		offset = 0;
+		page++;
+	}
+}
+
+void kfi_rust_helper_copy_pages(struct page *to, size_t to_offset, struct page *from,
+				size_t from_offset, size_t len)
+{
+	to += to_offset >> PAGE_SHIFT;
+	to_offset = offset_in_page(to_offset);
+	while (len) {
+		size_t step = min_t(size_t, len, PAGE_SIZE - to_offset);
+		char *target = kmap_local_page(to);
+
+		kfi_rust_helper_copy_from_pages(target + to_offset, from, from_offset, step);
+		kunmap_local(target);
+		from_offset += step;
+		len -= step;
+		to_offset = 0;
+		to++;
+	}
 }
 
 int kfi_rust_helper_kfi_close(struct kfid *fid)

@@ -5,6 +5,7 @@
 //! Every module of this project compiles these files into its own crate, as modules share no Rust
 //! code: they meet through the C ABI. What a module does with it is safe Rust.
 
+pub(crate) mod addr;
 pub(crate) mod bindings;
 pub(crate) mod consumer;
 pub(crate) mod control;
@@ -14,6 +15,7 @@ pub(crate) mod file;
 pub(crate) mod flags;
 pub(crate) mod hold;
 pub(crate) mod info;
+pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod provider;
 mod rcu;

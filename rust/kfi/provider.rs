@@ -14,6 +14,7 @@ mod domain;
 mod enosys;
 mod event_queue;
 mod fabric;
+mod operation;
 mod poll_set;
 mod registration;
 mod wait;
@@ -51,6 +52,14 @@ pub(crate) use fabric::{
     FabricAttr,
     FabricClass,
     FabricOps, //
+};
+pub(crate) use operation::{
+    datatype_size,
+    AtomicForm,
+    Atomics,
+    Kind,
+    Operation,
+    Trigger, //
 };
 pub(crate) use poll_set::{
     Contexts,

@@ -1,0 +1,706 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory of consumers that operations transfer from and to.
+//!
+//! A consumer describes memory by one range, or an array of ranges, of kernel virtual addresses
+//! (kmalloc or vmalloc), by pages, or by a scatterlist. [`Buffers`] is that description as it comes
+//! from C: it refers to the caller's arrays, which are the caller's again when the call returns.
+//! [`Memory`] is our copy of it, which lasts as long as the operation or the memory region.
+//!
+//! The bytes themselves are the consumer's all the time. They are copied with the CPU, by functions
+//! of C: who changes a buffer while it is being transferred gets what a NIC would give them.
+
+use core::{
+    marker::PhantomData,
+    ptr::{
+        self,
+        NonNull, //
+    },
+    slice, //
+};
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
+
+use super::bindings;
+
+/// What a range begins at.
+#[derive(Clone, Copy)]
+enum Base {
+    /// A kernel virtual address.
+    Virtual(*mut u8),
+    /// A place behind the start of a page, maybe in a later page that follows it.
+    Page(*mut bindings::page, usize),
+}
+
+/// A range of memory.
+#[derive(Clone, Copy)]
+struct Range {
+    base: Base,
+    len: usize,
+}
+
+/// Memory as a caller describes it.
+///
+/// # Invariants
+///
+/// - Arrays are valid and unchanged during `'a`.
+/// - The memory they name stays valid, for reads and, if it is the target of data, for writes, until
+///   the operation that it was given for completes or the region is closed.
+#[derive(Clone, Copy)]
+pub(crate) struct Buffers<'a> {
+    list: List,
+    _lifetime: PhantomData<&'a ()>,
+}
+
+/// The forms of descriptions.
+#[derive(Clone, Copy)]
+enum List {
+    /// One range.
+    One(*mut u8, usize),
+    /// Ranges of virtual addresses.
+    Kvec(*const bindings::kvec, usize),
+    /// Ranges of pages.
+    Bvec(*const bindings::bio_vec, usize),
+    /// A scatterlist.
+    Sgl(*mut bindings::scatterlist, usize),
+    /// Ranges of elements of a size.
+    Ioc(*const bindings::kfi_ioc, usize, usize),
+}
+
+impl<'a> Buffers<'a> {
+    /// No memory.
+    pub(crate) const NONE: Self = Self {
+        // INVARIANT: There is nothing to be valid.
+        list: List::One(ptr::null_mut(), 0),
+        _lifetime: PhantomData,
+    };
+
+    /// One range.
+    ///
+    /// # Safety
+    ///
+    /// `buf` must be null or name memory as the type invariants say.
+    pub(super) unsafe fn one(buf: *const c_void, len: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: List::One(buf.cast_mut().cast(), len),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Ranges of virtual addresses.
+    ///
+    /// # Safety
+    ///
+    /// `iov` must be null or `count` entries as the type invariants say.
+    pub(super) unsafe fn kvec(iov: *const bindings::kvec, count: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: List::Kvec(iov, count),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Ranges of pages.
+    ///
+    /// # Safety
+    ///
+    /// `biov` must be null or `count` entries as the type invariants say.
+    pub(super) unsafe fn bvec(biov: *const bindings::bio_vec, count: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: List::Bvec(biov, count),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// The first `count` entries of a scatterlist.
+    ///
+    /// # Safety
+    ///
+    /// `sgl` must be null or a scatterlist as the type invariants say.
+    pub(super) unsafe fn sgl(sgl: *const bindings::scatterlist, count: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: List::Sgl(sgl.cast_mut(), count),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Ranges of elements of `size` bytes.
+    ///
+    /// # Safety
+    ///
+    /// `iov` must be null or `count` entries as the type invariants say.
+    pub(super) unsafe fn ioc(iov: *const bindings::kfi_ioc, count: usize, size: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: List::Ioc(iov, count, size),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Returns the number of ranges.
+    pub(crate) fn count(self) -> usize {
+        match self.list {
+            List::One(..) => 1,
+            List::Kvec(_, count)
+            | List::Bvec(_, count)
+            | List::Sgl(_, count)
+            | List::Ioc(_, count, _) => count,
+        }
+    }
+
+    /// Hands every range to `each`; `EINVAL` for a null pointer to what is not empty, or a
+    /// scatterlist that is shorter than told.
+    fn each(self, mut each: impl FnMut(Range) -> Result) -> Result {
+        /// Takes an array; an empty one may be null.
+        ///
+        /// # Safety
+        ///
+        /// `entries` must be null or valid for `count` entries during `'b`.
+        unsafe fn array<'b, T>(entries: *const T, count: usize) -> Result<&'b [T]> {
+            if count == 0 {
+                return Ok(&[]);
+            }
+            if entries.is_null() || isize::try_from(count.saturating_mul(size_of::<T>())).is_err() {
+                return Err(EINVAL);
+            }
+            // SAFETY: By the safety requirements; it is neither null nor impossibly long.
+            Ok(unsafe { slice::from_raw_parts(entries, count) })
+        }
+
+        let mut virtual_range = |base: *mut c_void, len: usize| {
+            if base.is_null() && len != 0 {
+                return Err(EINVAL);
+            }
+            each(Range {
+                base: Base::Virtual(base.cast()),
+                len,
+            })
+        };
+        match self.list {
+            List::One(base, len) => virtual_range(base.cast(), len),
+            List::Kvec(iov, count) => {
+                // SAFETY: By the type invariants.
+                for entry in unsafe { array(iov, count) }? {
+                    virtual_range(entry.iov_base, entry.iov_len)?;
+                }
+                Ok(())
+            }
+            List::Ioc(iov, count, size) => {
+                // SAFETY: By the type invariants.
+                for entry in unsafe { array(iov, count) }? {
+                    let len = entry.count.checked_mul(size).ok_or(EINVAL)?;
+                    virtual_range(entry.addr, len)?;
+                }
+                Ok(())
+            }
+            List::Bvec(biov, count) => {
+                // SAFETY: By the type invariants.
+                for entry in unsafe { array(biov, count) }? {
+                    let len = usize::try_from(entry.bv_len)?;
+                    if entry.bv_page.is_null() && len != 0 {
+                        return Err(EINVAL);
+                    }
+                    each(Range {
+                        base: Base::Page(entry.bv_page, usize::try_from(entry.bv_offset)?),
+                        len,
+                    })?;
+                }
+                Ok(())
+            }
+            List::Sgl(sgl, count) => {
+                let mut entry = sgl;
+                for _ in 0..count {
+                    if entry.is_null() {
+                        return Err(EINVAL);
+                    }
+                    // SAFETY: The entry belongs to a scatterlist by the type invariants.
+                    let (page, offset, len) = unsafe {
+                        (
+                            bindings::sg_page(entry),
+                            (*entry).offset,
+                            usize::try_from((*entry).length)?,
+                        )
+                    };
+                    if page.is_null() && len != 0 {
+                        return Err(EINVAL);
+                    }
+                    each(Range {
+                        base: Base::Page(page, usize::try_from(offset)?),
+                        len,
+                    })?;
+                    // SAFETY: As above.
+                    entry = unsafe { bindings::sg_next(entry) };
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks the description and returns the number of bytes; `EINVAL` if it is none.
+    pub(crate) fn len(self) -> Result<usize> {
+        let mut sum: usize = 0;
+        self.each(|range| {
+            sum = sum.checked_add(range.len).ok_or(EINVAL)?;
+            Ok(())
+        })?;
+        // No kernel has more memory than that; offsets are computed in `isize`.
+        isize::try_from(sum).map_err(|_| EINVAL)?;
+        Ok(sum)
+    }
+
+    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more.
+    pub(crate) fn capture(self, flags: Flags) -> Result<Memory> {
+        let len = self.len()?;
+        if let List::One(base, len) = self.list {
+            // INVARIANT: One range of that length.
+            return Ok(Memory {
+                ranges: Ranges::One(Range {
+                    base: Base::Virtual(base),
+                    len,
+                }),
+                len,
+            });
+        }
+        if self.count() <= 1 {
+            let mut one = Range {
+                base: Base::Virtual(ptr::null_mut()),
+                len: 0,
+            };
+            self.each(|range| {
+                one = range;
+                Ok(())
+            })?;
+            // INVARIANT: One range of that length.
+            return Ok(Memory {
+                ranges: Ranges::One(one),
+                len,
+            });
+        }
+        let mut ranges = KVec::with_capacity(self.count(), flags)?;
+        self.each(|range| {
+            ranges.push_within_capacity(range).map_err(|_| EINVAL)?;
+            Ok(())
+        })?;
+        // INVARIANT: The ranges have this length together.
+        Ok(Memory {
+            ranges: Ranges::Many(ranges),
+            len,
+        })
+    }
+
+    /// Copies the bytes themselves, so that the memory is not needed any more.
+    pub(crate) fn copy(self, flags: Flags) -> Result<Memory> {
+        let len = self.len()?;
+        let source = self.capture(flags)?;
+        let mut bytes = KVec::with_capacity(len, flags)?;
+        for _ in 0..len {
+            bytes.push_within_capacity(0u8).map_err(|_| EINVAL)?;
+        }
+        // INVARIANT: As many bytes.
+        let copy = Memory {
+            ranges: Ranges::Owned(bytes),
+            len,
+        };
+        transfer(&mut copy.cursor(0), &mut source.cursor(0), len);
+        Ok(copy)
+    }
+}
+
+/// The ranges of a memory.
+enum Ranges {
+    /// One.
+    One(Range),
+    /// Several, one after the other.
+    Many(KVec<Range>),
+    /// Bytes of our own.
+    Owned(KVec<u8>),
+}
+
+/// Memory that an operation or a region uses.
+///
+/// # Invariants
+///
+/// - The ranges are `len` bytes together.
+/// - Ranges of others stay valid as those of [`Buffers`] do.
+pub(crate) struct Memory {
+    ranges: Ranges,
+    len: usize,
+}
+
+// SAFETY: The pointers are to memory that consumers let us use from any thread.
+unsafe impl Send for Memory {}
+// SAFETY: As above; what is shared are descriptions, which do not change.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// No memory.
+    pub(crate) const NONE: Self = Self {
+        // INVARIANT: No bytes.
+        ranges: Ranges::One(Range {
+            base: Base::Virtual(ptr::null_mut()),
+            len: 0,
+        }),
+        len: 0,
+    };
+
+    /// Returns the number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the address of the first byte, to be told and not to be used; 0 if it has none.
+    pub(crate) fn address(&self) -> usize {
+        let first = match &self.ranges {
+            Ranges::One(range) => Some(range),
+            Ranges::Many(ranges) => ranges.first(),
+            Ranges::Owned(_) => None,
+        };
+        match first.map(|range| range.base) {
+            Some(Base::Virtual(base)) => base.addr(),
+            // SAFETY: The page is valid by the type invariants.
+            Some(Base::Page(page, offset)) => unsafe { bindings::page_address(page) }
+                .addr()
+                .wrapping_add(offset),
+            None => 0,
+        }
+    }
+
+    /// Returns a place in the memory, from which it is read or written.
+    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_> {
+        let mut cursor = Cursor {
+            memory: self,
+            at: 0,
+            offset: 0,
+            left: self.len,
+        };
+        cursor.skip(offset);
+        cursor
+    }
+
+    /// Returns a range by number.
+    fn range(&self, at: usize) -> Option<Range> {
+        match &self.ranges {
+            Ranges::One(range) => (at == 0).then_some(*range),
+            Ranges::Many(ranges) => ranges.get(at).copied(),
+            Ranges::Owned(bytes) => (at == 0).then_some(Range {
+                base: Base::Virtual(bytes.as_ptr().cast_mut()),
+                len: bytes.len(),
+            }),
+        }
+    }
+}
+
+/// A place in a memory.
+///
+/// # Invariants
+///
+/// `left` bytes follow the place, which is `offset` bytes behind the start of range `at`.
+#[derive(Clone)]
+pub(crate) struct Cursor<'a> {
+    memory: &'a Memory,
+    at: usize,
+    offset: usize,
+    left: usize,
+}
+
+impl Cursor<'_> {
+    /// Returns how many bytes follow.
+    pub(crate) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Returns the bytes that follow in one piece.
+    fn piece(&mut self) -> Option<Range> {
+        loop {
+            let range = self.memory.range(self.at)?;
+            // INVARIANT: The place behind a range is the start of the next one.
+            match range.len.checked_sub(self.offset) {
+                Some(len) if len != 0 => {
+                    return Some(Range {
+                        base: match range.base {
+                            Base::Virtual(base) => Base::Virtual(base.wrapping_add(self.offset)),
+                            Base::Page(page, offset) => {
+                                Base::Page(page, offset.wrapping_add(self.offset))
+                            }
+                        },
+                        len,
+                    })
+                }
+                _ => {
+                    self.at = self.at.wrapping_add(1);
+                    self.offset = 0;
+                }
+            }
+        }
+    }
+
+    /// Moves on inside of a piece.
+    fn advance(&mut self, len: usize) {
+        // INVARIANT: `len` bytes further on, as many less follow.
+        self.offset = self.offset.wrapping_add(len);
+        self.left = self.left.saturating_sub(len);
+    }
+
+    /// Moves on, at most to the end.
+    pub(crate) fn skip(&mut self, mut len: usize) {
+        while len != 0 {
+            let Some(piece) = self.piece() else {
+                return;
+            };
+            let step = piece.len.min(len);
+            self.advance(step);
+            len = len.wrapping_sub(step);
+        }
+    }
+
+    /// Reads bytes to `to`; returns how many there were.
+    pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
+        let len = to.len();
+        // SAFETY: `to` is valid for writes of its length.
+        unsafe { self.raw(to.as_mut_ptr(), len, true) }
+    }
+
+    /// Writes bytes from `from`; returns for how many there was room.
+    pub(crate) fn write(&mut self, from: &[u8]) -> usize {
+        // SAFETY: `from` is valid for reads of its length, and is only read.
+        unsafe { self.raw(from.as_ptr().cast_mut(), from.len(), false) }
+    }
+
+    /// Copies between the place and `other`; returns how many bytes.
+    ///
+    /// # Safety
+    ///
+    /// `other` must be valid for writes of `len` bytes if `to_other`, else for reads.
+    unsafe fn raw(&mut self, other: *mut u8, len: usize, to_other: bool) -> usize {
+        let mut done: usize = 0;
+        while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
+            let Some(piece) = self.piece() else {
+                break;
+            };
+            let step = piece.len.min(left);
+            let there = Base::Virtual(other.wrapping_add(done));
+            let (to, from) = if to_other {
+                (there, piece.base)
+            } else {
+                (piece.base, there)
+            };
+            // SAFETY: `step` bytes are valid at both, by the safety requirements and by the type
+            // invariants of `Memory`.
+            unsafe { copy(to, from, step) };
+            self.advance(step);
+            done = done.wrapping_add(step);
+        }
+        done
+    }
+}
+
+/// Copies at most `len` bytes from one place to another and moves both on; returns how many there
+/// were. The memory may overlap, then what arrives is undefined but nothing else is touched.
+pub(crate) fn transfer(to: &mut Cursor<'_>, from: &mut Cursor<'_>, len: usize) -> usize {
+    let mut done: usize = 0;
+    while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
+        let (Some(target), Some(source)) = (to.piece(), from.piece()) else {
+            break;
+        };
+        let step = target.len.min(source.len).min(left);
+        // SAFETY: `step` bytes are valid at both by the type invariants of `Memory`.
+        unsafe { copy(target.base, source.base, step) };
+        to.advance(step);
+        from.advance(step);
+        done = done.wrapping_add(step);
+    }
+    done
+}
+
+/// Copies bytes.
+///
+/// # Safety
+///
+/// `to` must be valid for writes and `from` for reads of `len` bytes.
+unsafe fn copy(to: Base, from: Base, len: usize) {
+    match (to, from) {
+        (Base::Virtual(to), Base::Virtual(from)) => {
+            // SAFETY: By the safety requirements.
+            unsafe { bindings::copy(to.cast(), from.cast_const().cast(), len) };
+        }
+        (Base::Page(page, offset), Base::Virtual(from)) => {
+            // SAFETY: By the safety requirements.
+            unsafe { bindings::copy_to_pages(page, offset, from.cast_const().cast(), len) };
+        }
+        (Base::Virtual(to), Base::Page(page, offset)) => {
+            // SAFETY: By the safety requirements.
+            unsafe { bindings::copy_from_pages(to.cast(), page, offset, len) };
+        }
+        (Base::Page(to, to_offset), Base::Page(from, from_offset)) => {
+            // SAFETY: By the safety requirements.
+            unsafe { bindings::copy_pages(to, to_offset, from, from_offset, len) };
+        }
+    }
+}
+
+/// A range of a peer's memory.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RemoteRange {
+    /// Where it begins in the region.
+    pub(crate) addr: u64,
+    /// Bytes.
+    pub(crate) len: usize,
+    /// The key of the region, or the tag of a receive.
+    pub(crate) key: u64,
+}
+
+/// Ranges of a peer's memory as a caller describes them.
+///
+/// # Invariants
+///
+/// Arrays are valid and unchanged during `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct RemoteRanges<'a> {
+    list: RemoteList,
+    _lifetime: PhantomData<&'a ()>,
+}
+
+/// The forms of descriptions.
+#[derive(Clone, Copy)]
+enum RemoteList {
+    /// One range.
+    One(RemoteRange),
+    /// Ranges of bytes.
+    Rma(*const bindings::kfi_rma_iov, usize),
+    /// Ranges of elements of a size.
+    Ioc(*const bindings::kfi_rma_ioc, usize, usize),
+}
+
+impl RemoteRanges<'_> {
+    /// No range.
+    pub(crate) const NONE: Self = Self {
+        // INVARIANT: No array.
+        list: RemoteList::Rma(ptr::null(), 0),
+        _lifetime: PhantomData,
+    };
+
+    /// One range.
+    pub(crate) fn one(addr: u64, len: usize, key: u64) -> Self {
+        // INVARIANT: No array.
+        Self {
+            list: RemoteList::One(RemoteRange { addr, len, key }),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Ranges of bytes.
+    ///
+    /// # Safety
+    ///
+    /// `iov` must be null or `count` entries as the type invariants say.
+    pub(super) unsafe fn rma(iov: *const bindings::kfi_rma_iov, count: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: RemoteList::Rma(iov, count),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Ranges of elements of `size` bytes.
+    ///
+    /// # Safety
+    ///
+    /// `iov` must be null or `count` entries as the type invariants say.
+    pub(super) unsafe fn ioc(iov: *const bindings::kfi_rma_ioc, count: usize, size: usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            list: RemoteList::Ioc(iov, count, size),
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Returns the number of ranges.
+    pub(crate) fn count(self) -> usize {
+        match self.list {
+            RemoteList::One(_) => 1,
+            RemoteList::Rma(_, count) | RemoteList::Ioc(_, count, _) => count,
+        }
+    }
+
+    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more,
+    /// `EINVAL` if it is none.
+    pub(crate) fn capture(self, flags: Flags) -> Result<RemoteMemory> {
+        if let RemoteList::One(range) = self.list {
+            return Ok(RemoteMemory::One(range));
+        }
+        let count = self.count();
+        if count == 0 {
+            return Ok(RemoteMemory::One(RemoteRange::default()));
+        }
+        let mut many = KVec::new();
+        let mut one = RemoteRange::default();
+        if count > 1 {
+            many.reserve(count, flags)?;
+        }
+        for at in 0..count {
+            one = match self.list {
+                RemoteList::Rma(iov, _) => {
+                    let iov = NonNull::new(iov.cast_mut()).ok_or(EINVAL)?;
+                    // SAFETY: `at` is less than the number of entries, by the type invariants.
+                    let entry = unsafe { iov.add(at).read() };
+                    RemoteRange {
+                        addr: entry.addr,
+                        len: entry.len,
+                        key: entry.key,
+                    }
+                }
+                RemoteList::Ioc(iov, _, size) => {
+                    let iov = NonNull::new(iov.cast_mut()).ok_or(EINVAL)?;
+                    // SAFETY: As above.
+                    let entry = unsafe { iov.add(at).read() };
+                    RemoteRange {
+                        addr: entry.addr,
+                        len: entry.count.checked_mul(size).ok_or(EINVAL)?,
+                        key: entry.key,
+                    }
+                }
+                RemoteList::One(range) => range,
+            };
+            if count > 1 {
+                many.push_within_capacity(one).map_err(|_| EINVAL)?;
+            }
+        }
+        if count > 1 {
+            Ok(RemoteMemory::Many(many))
+        } else {
+            Ok(RemoteMemory::One(one))
+        }
+    }
+}
+
+/// Ranges of a peer's memory.
+pub(crate) enum RemoteMemory {
+    /// One.
+    One(RemoteRange),
+    /// Several, one after the other.
+    Many(KVec<RemoteRange>),
+}
+
+impl RemoteMemory {
+    /// Returns the ranges.
+    pub(crate) fn ranges(&self) -> &[RemoteRange] {
+        match self {
+            Self::One(range) => slice::from_ref(range),
+            Self::Many(ranges) => ranges,
+        }
+    }
+
+    /// Returns the number of bytes; `EINVAL` if it is none.
+    pub(crate) fn len(&self) -> Result<usize> {
+        let mut sum: usize = 0;
+        for range in self.ranges() {
+            sum = sum.checked_add(range.len).ok_or(EINVAL)?;
+        }
+        Ok(sum)
+    }
+}

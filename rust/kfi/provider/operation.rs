@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data transfers, as they are posted.
+//!
+//! kfabric has some fifty functions that post something: five families in up to thirteen forms. They
+//! all come down to one type, [`Operation`], so that a provider implements one function.
+
+use kernel::prelude::*;
+
+use crate::kfi::{
+    addr::FabricAddr,
+    bindings,
+    fid::{
+        AnyFid,
+        Context, //
+    },
+    flags::OpFlags,
+    memory::{
+        Buffers,
+        RemoteRanges, //
+    }, //
+};
+
+/// A data transfer that is being posted.
+pub(crate) struct Operation<'a> {
+    /// What is transferred how.
+    pub(crate) kind: Kind<'a>,
+    /// The memory of the caller: source of what is sent and written, operands of atomics, target of
+    /// what is received and read.
+    pub(crate) local: Buffers<'a>,
+    /// The peer; for receives the one that is accepted from.
+    pub(crate) addr: FabricAddr,
+    /// Remote completion data, if there is any.
+    pub(crate) data: Option<u64>,
+    /// The flags of the call if it has any, else the default flags of the endpoint.
+    pub(crate) flags: OpFlags,
+    /// What the completion tells.
+    pub(crate) context: Context,
+    /// What it waits for, if it has `KFI_TRIGGER`.
+    pub(crate) trigger: Option<Trigger<'a>>,
+}
+
+/// What is transferred how.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind<'a> {
+    /// Sends a message.
+    Send,
+    /// Receives messages.
+    Receive,
+    /// Sends a tagged message.
+    TaggedSend {
+        /// The tag.
+        tag: u64,
+    },
+    /// Receives a tagged message.
+    TaggedReceive {
+        /// The tag.
+        tag: u64,
+        /// Bits of the tag that need not match.
+        ignore: u64,
+    },
+    /// Reads a peer's memory.
+    Read {
+        /// Where.
+        remote: RemoteRanges<'a>,
+    },
+    /// Writes a peer's memory.
+    Write {
+        /// Where.
+        remote: RemoteRanges<'a>,
+    },
+    /// Changes elements of a peer's memory.
+    Atomic(Atomics<'a>),
+}
+
+/// What an atomic operation does.
+#[derive(Clone, Copy)]
+pub(crate) struct Atomics<'a> {
+    /// Where.
+    pub(crate) remote: RemoteRanges<'a>,
+    /// The type of the elements (`enum kfi_datatype`).
+    pub(crate) datatype: bindings::kfi_datatype,
+    /// The operation (`enum kfi_op`).
+    pub(crate) op: bindings::kfi_op,
+    /// Which of the three forms it is.
+    pub(crate) form: AtomicForm<'a>,
+}
+
+/// The forms of atomic operations.
+#[derive(Clone, Copy)]
+pub(crate) enum AtomicForm<'a> {
+    /// Changes elements.
+    Plain,
+    /// Changes elements and fetches what they were.
+    Fetch {
+        /// Where that goes.
+        result: Buffers<'a>,
+    },
+    /// Changes elements under a condition and fetches what they were.
+    Compare {
+        /// What they are compared with.
+        compare: Buffers<'a>,
+        /// Where what they were goes.
+        result: Buffers<'a>,
+    },
+}
+
+impl Kind<'_> {
+    /// Returns whether the operation is one of a receive context.
+    pub(crate) fn is_receive(&self) -> bool {
+        matches!(self, Self::Receive | Self::TaggedReceive { .. })
+    }
+}
+
+/// What a triggered operation waits for (`struct kfi_triggered_context`).
+pub(crate) struct Trigger<'a> {
+    /// The counter, whatever it is.
+    pub(crate) counter: AnyFid<'a>,
+    /// The success value at which the operation begins.
+    pub(crate) threshold: u64,
+}
+
+impl Trigger<'_> {
+    /// Reads the condition from the context of an operation; `EINVAL` if there is none.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be null or a `struct kfi_triggered_context`, and the counter in it null or an
+    /// open object.
+    pub(super) unsafe fn from_context(context: *mut c_void) -> Result<Self> {
+        let context = context.cast::<bindings::kfi_triggered_context>();
+        // SAFETY: By the safety requirements.
+        let context = unsafe { context.as_ref() }.ok_or(EINVAL)?;
+        if context.event_type != bindings::KFI_TRIGGER_THRESHOLD {
+            return Err(EINVAL);
+        }
+        // SAFETY: The type of the event says that this member is valid.
+        let threshold = unsafe { context.trigger.threshold };
+        // SAFETY: By the safety requirements.
+        let counter = unsafe { AnyFid::from_raw(threshold.cntr.cast()) };
+        Ok(Self {
+            counter: counter.ok_or(EINVAL)?,
+            threshold: threshold.threshold as u64,
+        })
+    }
+}
+
+/// The size of an element of a type; `None` if there is no such type, or if it takes floating point
+/// to compute with it, which the kernel has not.
+pub(crate) fn datatype_size(datatype: bindings::kfi_datatype) -> Option<usize> {
+    match datatype {
+        bindings::KFI_INT8 | bindings::KFI_UINT8 => Some(1),
+        bindings::KFI_INT16 | bindings::KFI_UINT16 => Some(2),
+        bindings::KFI_INT32 | bindings::KFI_UINT32 => Some(4),
+        bindings::KFI_INT64 | bindings::KFI_UINT64 => Some(8),
+        _ => None,
+    }
+}
