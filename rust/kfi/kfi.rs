@@ -24,3 +24,4 @@ pub(crate) mod uaccess;
 pub(crate) mod wait_obj;
 pub(crate) mod wait_queue;
 pub(crate) mod waiters;
+pub(crate) mod work_queue;
