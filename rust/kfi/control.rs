@@ -3,10 +3,17 @@
 //! Control commands (kfi_control) with typed arguments.
 
 use core::marker::PhantomData;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
     bindings,
+    fid::{
+        Fid,
+        Object, //
+    },
     flags::OpFlags,
     wait_obj::WaitObj,
     wait_queue::WaitQueue, //
@@ -22,6 +29,10 @@ pub(crate) enum Control<'a> {
     GetWait(WaitObject<'a>),
     /// Asks for the type of the wait object (KFI_GETWAITOBJ).
     GetWaitObj(WaitObjType<'a>),
+    /// Makes an endpoint, context or region active (KFI_ENABLE).
+    Enable,
+    /// Opens an alias of an endpoint (KFI_ALIAS).
+    Alias(AliasRequest<'a>),
     /// A command that has no meaning here.
     Other,
 }
@@ -64,6 +75,28 @@ impl WaitObjType<'_> {
     }
 }
 
+/// An alias that is wanted, and where KFI_ALIAS wants it.
+pub(crate) struct AliasRequest<'a> {
+    fid: *mut *mut bindings::kfid,
+    flags: OpFlags,
+    _lifetime: PhantomData<&'a mut *mut bindings::kfid>,
+}
+
+impl AliasRequest<'_> {
+    /// Returns the default flags of the alias, with the direction that they are for.
+    pub(crate) fn flags(&self) -> OpFlags {
+        self.flags
+    }
+
+    /// Answers with an alias, which is the caller's from then on.
+    pub(crate) fn answer<T: Object>(self, alias: Arc<Fid<T>>) {
+        // Every head starts with a `struct kfid`.
+        let fid = Fid::into_head(alias).cast();
+        // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
+        unsafe { self.fid.write(fid) };
+    }
+}
+
 impl<'a> Control<'a> {
     /// Reads a command from C. Commands that want an argument refuse null with `EINVAL`.
     ///
@@ -93,6 +126,22 @@ impl<'a> Control<'a> {
         }
         if arg_of(bindings::KFI_GETWAITOBJ)? {
             return Ok(Self::GetWaitObj(WaitObjType(arg.cast(), PhantomData)));
+        }
+        if command == bindings::KFI_ENABLE {
+            return Ok(Self::Enable);
+        }
+        if arg_of(bindings::KFI_ALIAS)? {
+            // SAFETY: The command takes a `struct kfi_alias *`, which is not null.
+            let alias = unsafe { arg.cast::<bindings::kfi_alias>().read() };
+            let bindings::kfi_alias { fid, flags } = alias;
+            if fid.is_null() {
+                return Err(EINVAL);
+            }
+            return Ok(Self::Alias(AliasRequest {
+                fid,
+                flags: OpFlags::from_raw(flags),
+                _lifetime: PhantomData,
+            }));
         }
         Ok(Self::Other)
     }

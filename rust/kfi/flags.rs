@@ -43,6 +43,11 @@ macro_rules! flags {
                 self.0 & other.0 == other.0
             }
 
+            /// Returns whether any flag of `other` is set.
+            pub(crate) const fn intersects(self, other: Self) -> bool {
+                self.0 & other.0 != 0
+            }
+
             /// Returns whether no flag is set.
             pub(crate) const fn is_empty(self) -> bool {
                 self.0 == 0
@@ -51,6 +56,11 @@ macro_rules! flags {
             /// Returns the flags of both.
             pub(crate) const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
+            }
+
+            /// Returns the flags that are not in `other`.
+            pub(crate) const fn without(self, other: Self) -> Self {
+                Self(self.0 & !other.0)
             }
         }
 
@@ -85,5 +95,87 @@ flags! {
     OpFlags {
         /// Gives a completion.
         COMPLETION = KFI_COMPLETION,
+        /// The buffer is free again when the call returns.
+        INJECT = KFI_INJECT,
+        /// Begins when a counter reaches a threshold.
+        TRIGGER = KFI_TRIGGER,
+        /// Another operation follows at once.
+        MORE = KFI_MORE,
+        /// Begins after all earlier operations.
+        FENCE = KFI_FENCE,
+        /// Carries data for the peer's completion.
+        REMOTE_CQ_DATA = KFI_REMOTE_CQ_DATA,
+        /// Is complete when the buffer may be used again.
+        INJECT_COMPLETE = KFI_INJECT_COMPLETE,
+        /// Is complete when the data has arrived at the peer.
+        TRANSMIT_COMPLETE = KFI_TRANSMIT_COMPLETE,
+        /// Is complete when the data is in the peer's memory.
+        DELIVERY_COMPLETE = KFI_DELIVERY_COMPLETE,
+        /// Is complete when the data is in durable memory.
+        COMMIT_COMPLETE = KFI_COMMIT_COMPLETE,
+        /// The buffer receives messages until it is full.
+        MULTI_RECV = KFI_MULTI_RECV,
+        /// As [`Self::MULTI_RECV`], for tagged messages.
+        TAGGED_MULTI_RECV = KFI_TAGGED_MULTI_RECV,
+        /// Looks for a message and does not receive it.
+        PEEK = KFI_PEEK,
+        /// Sets the message aside, or receives one that was.
+        CLAIM = KFI_CLAIM,
+        /// Drops the message.
+        DISCARD = KFI_DISCARD,
+        /// Of tagged messages.
+        TAGGED = KFI_TAGGED,
+        /// An alias for what is transmitted.
+        TRANSMIT = KFI_TRANSMIT,
+        /// An alias for what is received.
+        RECV = KFI_RECV,
+    }
+
+    /// Flags of binding something to an endpoint, context or region.
+    BindFlags {
+        /// Counts sent messages.
+        SEND = KFI_SEND,
+        /// Of received messages.
+        RECV = KFI_RECV,
+        /// Counts reads.
+        READ = KFI_READ,
+        /// Counts writes.
+        WRITE = KFI_WRITE,
+        /// Counts reads by peers.
+        REMOTE_READ = KFI_REMOTE_READ,
+        /// Counts writes by peers.
+        REMOTE_WRITE = KFI_REMOTE_WRITE,
+        /// Of all that is transmitted; the same bit as [`Self::SEND`].
+        TRANSMIT = KFI_TRANSMIT,
+        /// Only operations with [`OpFlags::COMPLETION`] give a completion.
+        SELECTIVE_COMPLETION = KFI_SELECTIVE_COMPLETION,
+    }
+
+    /// What a completion tells about the operation.
+    CompletionFlags {
+        /// A message.
+        MSG = KFI_MSG,
+        /// A tagged message.
+        TAGGED = KFI_TAGGED,
+        /// Remote memory access.
+        RMA = KFI_RMA,
+        /// An atomic operation.
+        ATOMIC = KFI_ATOMIC,
+        /// Was sent.
+        SEND = KFI_SEND,
+        /// Was received.
+        RECV = KFI_RECV,
+        /// Read.
+        READ = KFI_READ,
+        /// Wrote.
+        WRITE = KFI_WRITE,
+        /// A peer has read.
+        REMOTE_READ = KFI_REMOTE_READ,
+        /// A peer has written.
+        REMOTE_WRITE = KFI_REMOTE_WRITE,
+        /// Data came along.
+        REMOTE_CQ_DATA = KFI_REMOTE_CQ_DATA,
+        /// The buffer is given back.
+        MULTI_RECV = KFI_MULTI_RECV,
     }
 }

@@ -129,6 +129,27 @@ impl<'a> Buffers<'a> {
         }
     }
 
+    /// Ranges of the type that C says; `EINVAL` if there is no such type.
+    ///
+    /// # Safety
+    ///
+    /// `list` must be null or what `iov_type` says, with `count` entries as the type invariants say.
+    pub(super) unsafe fn of_type(
+        iov_type: bindings::kfi_iov_type,
+        list: *const c_void,
+        count: usize,
+    ) -> Result<Self> {
+        // SAFETY: By the safety requirements.
+        unsafe {
+            match iov_type {
+                bindings::KFI_KVEC => Ok(Self::kvec(list.cast(), count)),
+                bindings::KFI_BVEC => Ok(Self::bvec(list.cast(), count)),
+                bindings::KFI_SGL => Ok(Self::sgl(list.cast(), count)),
+                _ => Err(EINVAL),
+            }
+        }
+    }
+
     /// Ranges of elements of `size` bytes.
     ///
     /// # Safety

@@ -11,6 +11,7 @@
 mod completion_queue;
 mod counter;
 mod domain;
+mod endpoint;
 mod enosys;
 mod event_queue;
 mod fabric;
@@ -40,6 +41,20 @@ pub(crate) use domain::{
     DomainClass,
     DomainOps, //
 };
+pub(crate) use endpoint::{
+    kfi_rx_attr,
+    kfi_tx_attr,
+    EndpointClass,
+    EndpointOps,
+    NoContext,
+    PlainClass,
+    ReceiveClass,
+    ScalableClass,
+    SharedReceiveClass,
+    SharedTransmitClass,
+    SharedTransmitOps,
+    TransmitClass, //
+};
 pub(crate) use event_queue::{
     event_queue_test_ops,
     Event,
@@ -55,6 +70,9 @@ pub(crate) use fabric::{
 };
 pub(crate) use operation::{
     datatype_size,
+    kfi_datatype,
+    kfi_op,
+    AtomicCall,
     AtomicForm,
     Atomics,
     Kind,

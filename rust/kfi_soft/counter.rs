@@ -414,7 +414,7 @@ impl Object for Counter {
                 WaitObj::Unspec => WaitObj::Queue,
                 wait_obj => wait_obj,
             }),
-            Control::Other => return Err(ENOSYS),
+            _ => return Err(ENOSYS),
         }
         Ok(())
     }

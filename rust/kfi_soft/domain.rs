@@ -12,6 +12,12 @@ use kernel::{
 use crate::{
     completion_queue::CompletionQueue,
     counter::Counter,
+    endpoint::{
+        Endpoint,
+        ScalableEndpoint,
+        SharedReceiveContext,
+        SharedTransmitContext, //
+    },
     fabric::Fabric,
     kfi::{
         fid::{
@@ -20,7 +26,12 @@ use crate::{
             Object, //
         },
         hold::Hold,
+        info::InfoRef,
         provider::{
+            kfi_datatype,
+            kfi_op,
+            kfi_rx_attr,
+            kfi_tx_attr,
             CompletionQueueAttr,
             CounterAttr,
             DomainClass,
@@ -59,6 +70,10 @@ impl DomainOps for Domain {
     type Counter = Counter;
     type CompletionQueue = CompletionQueue;
     type PollSet = PollSet;
+    type Endpoint = Endpoint;
+    type ScalableEndpoint = ScalableEndpoint;
+    type SharedTransmitContext = SharedTransmitContext;
+    type SharedReceiveContext = SharedReceiveContext;
 
     fn cntr_open(
         this: &Fid<Self>,
@@ -81,5 +96,46 @@ impl DomainOps for Domain {
             return Err(EINVAL);
         }
         Fid::new(PollSet::new(Hold::new(this)?), Context::NONE)
+    }
+
+    fn endpoint(
+        _this: &Fid<Self>,
+        _info: InfoRef<'_>,
+        _context: Context,
+    ) -> Result<Arc<Fid<Endpoint>>> {
+        Err(ENOSYS)
+    }
+
+    fn scalable_ep(
+        _this: &Fid<Self>,
+        _info: InfoRef<'_>,
+        _context: Context,
+    ) -> Result<Arc<Fid<ScalableEndpoint>>> {
+        Err(ENOSYS)
+    }
+
+    fn stx_ctx(
+        _this: &Fid<Self>,
+        _attr: Option<&kfi_tx_attr>,
+        _context: Context,
+    ) -> Result<Arc<Fid<SharedTransmitContext>>> {
+        Err(ENOSYS)
+    }
+
+    fn srx_ctx(
+        _this: &Fid<Self>,
+        _attr: Option<&kfi_rx_attr>,
+        _context: Context,
+    ) -> Result<Arc<Fid<SharedReceiveContext>>> {
+        Err(ENOSYS)
+    }
+
+    fn query_atomic(
+        &self,
+        _datatype: kfi_datatype,
+        _op: kfi_op,
+        _flags: u64,
+    ) -> Result<(usize, usize)> {
+        Err(EOPNOTSUPP)
     }
 }

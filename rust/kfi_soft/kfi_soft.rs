@@ -16,6 +16,7 @@
 mod completion_queue;
 mod counter;
 mod domain;
+mod endpoint;
 mod event_queue;
 mod fabric;
 mod info;

@@ -195,7 +195,7 @@ impl Object for WaitSet {
             },
             // What it is in truth, also if nothing was specified (R-CTL-8).
             Control::GetWaitObj(out) => out.set(WaitObj::Queue),
-            Control::Other => return Err(ENOSYS),
+            _ => return Err(ENOSYS),
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 //! Domains.
 
 use kernel::{
+    error::from_result,
     prelude::*,
     sync::Arc, //
 };
@@ -10,14 +11,22 @@ use kernel::{
 use super::{
     enosys::{
         enosys4,
-        enosys5,
         enosys9, //
     },
+    kfi_datatype,
+    kfi_op,
+    kfi_rx_attr,
+    kfi_tx_attr,
     CompletionQueueAttr,
     CompletionQueueOps,
     CounterAttr,
     CounterOps,
-    PollSetOps, //
+    EndpointOps,
+    PlainClass,
+    PollSetOps,
+    ScalableClass,
+    SharedReceiveClass,
+    SharedTransmitOps, //
 };
 use crate::kfi::{
     bindings,
@@ -28,7 +37,8 @@ use crate::kfi::{
         Fid,
         Object,
         Tables, //
-    }, //
+    },
+    info::InfoRef, //
 };
 
 /// The class of domains.
@@ -75,6 +85,14 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
     type CompletionQueue: CompletionQueueOps;
     /// The poll sets of the domain.
     type PollSet: PollSetOps;
+    /// The endpoints of the domain.
+    type Endpoint: EndpointOps<Class = PlainClass>;
+    /// The scalable endpoints of the domain.
+    type ScalableEndpoint: EndpointOps<Class = ScalableClass>;
+    /// The transmit contexts that endpoints of the domain share.
+    type SharedTransmitContext: SharedTransmitOps;
+    /// The receive contexts that endpoints of the domain share.
+    type SharedReceiveContext: EndpointOps<Class = SharedReceiveClass>;
 
     /// Opens a counter.
     fn cntr_open(
@@ -92,6 +110,43 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
 
     /// Opens a poll set.
     fn poll_open(this: &Fid<Self>, flags: u64) -> Result<Arc<Fid<Self::PollSet>>>;
+
+    /// Opens an endpoint as `info` describes it.
+    fn endpoint(
+        this: &Fid<Self>,
+        info: InfoRef<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::Endpoint>>>;
+
+    /// Opens a scalable endpoint as `info` describes it.
+    fn scalable_ep(
+        this: &Fid<Self>,
+        info: InfoRef<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::ScalableEndpoint>>>;
+
+    /// Opens a transmit context that endpoints share.
+    fn stx_ctx(
+        this: &Fid<Self>,
+        attr: Option<&kfi_tx_attr>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::SharedTransmitContext>>>;
+
+    /// Opens a receive context that endpoints share.
+    fn srx_ctx(
+        this: &Fid<Self>,
+        attr: Option<&kfi_rx_attr>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::SharedReceiveContext>>>;
+
+    /// Returns the most elements of an atomic operation and the size of one in bytes; `EOPNOTSUPP`
+    /// if there is no such operation.
+    fn query_atomic(
+        &self,
+        datatype: kfi_datatype,
+        op: kfi_op,
+        flags: u64,
+    ) -> Result<(usize, usize)>;
 }
 
 // SAFETY: The functions expect heads of `Fid<T>`.
@@ -101,13 +156,13 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
             size: size_of::<bindings::kfi_ops_domain>(),
             av_open: Some(enosys4),
             cq_open: Some(cq_open_callback::<T>),
-            endpoint: Some(enosys4),
-            scalable_ep: Some(enosys4),
+            endpoint: Some(endpoint_callback::<T>),
+            scalable_ep: Some(scalable_ep_callback::<T>),
             cntr_open: Some(cntr_open_callback::<T>),
             poll_open: Some(poll_open_callback::<T>),
-            stx_ctx: Some(enosys4),
-            srx_ctx: Some(enosys4),
-            query_atomic: Some(enosys5),
+            stx_ctx: Some(stx_ctx_callback::<T>),
+            srx_ctx: Some(srx_ctx_callback::<T>),
+            query_atomic: Some(query_atomic_callback::<T>),
         },
         mr: bindings::kfi_ops_mr {
             size: size_of::<bindings::kfi_ops_mr>(),
@@ -191,4 +246,113 @@ unsafe extern "C" fn poll_open_callback<T: DomainOps>(
     let flags = unsafe { attr.as_ref() }.map_or(0, |attr| attr.flags);
     // SAFETY: By the safety requirements.
     unsafe { open_into(pollset, || T::poll_open(this, flags)) }
+}
+
+/// Opens an endpoint.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `info` null or valid, `ep` null or valid for writes.
+unsafe extern "C" fn endpoint_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    info: *mut bindings::kfi_info,
+    ep: *mut *mut bindings::kfid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    let info = unsafe { InfoRef::from_raw(info) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(ep, || {
+            T::endpoint(this, info.ok_or(EINVAL)?, Context::from_raw(context))
+        })
+    }
+}
+
+/// Opens a scalable endpoint.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `info` null or valid, `sep` null or valid for writes.
+unsafe extern "C" fn scalable_ep_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    info: *mut bindings::kfi_info,
+    sep: *mut *mut bindings::kfid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    let info = unsafe { InfoRef::from_raw(info) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(sep, || {
+            T::scalable_ep(this, info.ok_or(EINVAL)?, Context::from_raw(context))
+        })
+    }
+}
+
+/// Opens a transmit context that endpoints share.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `attr` null or valid, `stx` null or valid for writes.
+unsafe extern "C" fn stx_ctx_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    attr: *mut kfi_tx_attr,
+    stx: *mut *mut bindings::kfid_stx,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    let attr = unsafe { attr.as_ref() };
+    // SAFETY: By the safety requirements.
+    unsafe { open_into(stx, || T::stx_ctx(this, attr, Context::from_raw(context))) }
+}
+
+/// Opens a receive context that endpoints share.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `attr` null or valid, `rx_ep` null or valid for writes.
+unsafe extern "C" fn srx_ctx_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    attr: *mut kfi_rx_attr,
+    rx_ep: *mut *mut bindings::kfid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    let attr = unsafe { attr.as_ref() };
+    // SAFETY: By the safety requirements.
+    unsafe { open_into(rx_ep, || T::srx_ctx(this, attr, Context::from_raw(context))) }
+}
+
+/// Says whether and how there is an atomic operation.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `attr` null or valid for writes.
+unsafe extern "C" fn query_atomic_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    datatype: kfi_datatype,
+    op: kfi_op,
+    attr: *mut bindings::kfi_atomic_attr,
+    flags: u64,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    from_result(|| {
+        if attr.is_null() {
+            return Err(EINVAL);
+        }
+        let (count, size) = this.query_atomic(datatype, op, flags)?;
+        // SAFETY: `attr` is valid for writes, as it is not null.
+        unsafe { attr.write(bindings::kfi_atomic_attr { count, size }) };
+        Ok(0)
+    })
 }

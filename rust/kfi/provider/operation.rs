@@ -21,23 +21,66 @@ use crate::kfi::{
     }, //
 };
 
+pub(crate) use bindings::{
+    kfi_datatype,
+    kfi_op, //
+};
+
 /// A data transfer that is being posted.
 pub(crate) struct Operation<'a> {
     /// What is transferred how.
     pub(crate) kind: Kind<'a>,
     /// The memory of the caller: source of what is sent and written, operands of atomics, target of
-    /// what is received and read.
+    /// what is received and read. Nothing for `KFI_ATOMIC_READ`, which has no operands.
     pub(crate) local: Buffers<'a>,
     /// The peer; for receives the one that is accepted from.
     pub(crate) addr: FabricAddr,
-    /// Remote completion data, if there is any.
+    /// Remote completion data: there is some if and only if the flags have `KFI_REMOTE_CQ_DATA`.
     pub(crate) data: Option<u64>,
     /// The flags of the call if it has any, else the default flags of the endpoint.
     pub(crate) flags: OpFlags,
+    /// Whether an inject call has posted it, which never gives a success completion, whatever the
+    /// flags and bindings say.
+    pub(crate) inject: bool,
     /// What the completion tells.
     pub(crate) context: Context,
     /// What it waits for, if it has `KFI_TRIGGER`.
     pub(crate) trigger: Option<Trigger<'a>>,
+}
+
+impl<'a> Operation<'a> {
+    /// An operation whose flags are not known yet.
+    pub(super) fn new(
+        kind: Kind<'a>,
+        local: Buffers<'a>,
+        addr: bindings::kfi_addr_t,
+        context: *mut c_void,
+    ) -> Self {
+        Self {
+            kind,
+            local,
+            addr: FabricAddr::from_raw(addr),
+            data: None,
+            flags: OpFlags::NONE,
+            inject: false,
+            context: Context::from_raw(context),
+            trigger: None,
+        }
+    }
+
+    /// Adds remote completion data.
+    pub(super) fn with_data(mut self, data: u64) -> Self {
+        self.data = Some(data);
+        self.flags = self.flags | OpFlags::REMOTE_CQ_DATA;
+        self
+    }
+
+    /// Sets the flags of a call, one of which says whether `data` is meant.
+    pub(super) fn with_flags(mut self, flags: u64, data: u64) -> Self {
+        self.flags = OpFlags::from_raw(flags);
+        self.data = self.flags.contains(OpFlags::REMOTE_CQ_DATA).then_some(data);
+        self
+    }
 }
 
 /// What is transferred how.
@@ -103,6 +146,28 @@ pub(crate) enum AtomicForm<'a> {
         /// Where what they were goes.
         result: Buffers<'a>,
     },
+}
+
+impl AtomicForm<'_> {
+    /// Returns which of the three forms it is.
+    pub(crate) fn call(&self) -> AtomicCall {
+        match self {
+            Self::Plain => AtomicCall::Plain,
+            Self::Fetch { .. } => AtomicCall::Fetch,
+            Self::Compare { .. } => AtomicCall::Compare,
+        }
+    }
+}
+
+/// Which of the three forms an atomic operation has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtomicCall {
+    /// Changes elements (kfi_atomic).
+    Plain,
+    /// Changes elements and fetches what they were (kfi_fetch_atomic).
+    Fetch,
+    /// Changes elements under a condition and fetches what they were (kfi_compare_atomic).
+    Compare,
 }
 
 impl Kind<'_> {

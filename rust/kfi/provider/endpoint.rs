@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Endpoints, scalable endpoints and their contexts.
+//!
+//! They all have the same head and tables, and so one trait, [`EndpointOps`]. Each file below this
+//! one has the functions of one table, which turn their arguments into an [`Operation`].
+
+mod atomic;
+mod cm;
+mod message;
+mod rma;
+mod tagged;
+
+use core::ptr;
+use kernel::{
+    error::from_result,
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    }, //
+};
+
+use super::{
+    enosys::{
+        enosys2_size,
+        enosys5, //
+    },
+    AtomicCall,
+    Operation,
+    Trigger, //
+};
+use crate::kfi::{
+    bindings,
+    errno::ETOOSMALL,
+    fid::{
+        open_into,
+        Class,
+        Context,
+        Fid,
+        Object,
+        Tables, //
+    },
+    flags::OpFlags, //
+};
+
+pub(crate) use bindings::{
+    kfi_rx_attr,
+    kfi_tx_attr, //
+};
+
+/// The class of endpoints and contexts, by number.
+pub(crate) struct EndpointClass<const FCLASS: u32>;
+
+/// The class of endpoints.
+pub(crate) type PlainClass = EndpointClass<{ bindings::KFI_CLASS_EP }>;
+/// The class of scalable endpoints.
+pub(crate) type ScalableClass = EndpointClass<{ bindings::KFI_CLASS_SEP }>;
+/// The class of transmit contexts.
+pub(crate) type TransmitClass = EndpointClass<{ bindings::KFI_CLASS_TX_CTX }>;
+/// The class of receive contexts.
+pub(crate) type ReceiveClass = EndpointClass<{ bindings::KFI_CLASS_RX_CTX }>;
+/// The class of receive contexts that endpoints share.
+pub(crate) type SharedReceiveClass = EndpointClass<{ bindings::KFI_CLASS_SRX_CTX }>;
+
+// SAFETY: `struct kfid_ep` starts with its `fid`; `head` stores where the tables are, and `names`
+// compares the first of them.
+unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
+    type Head = bindings::kfid_ep;
+    type Tables = EndpointTables;
+    const FCLASS: usize = NUMBER as usize;
+    const RCU_OPERATIONS: bool = true;
+
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_ep {
+            fid,
+            // C declares the tables without `const`, and nobody writes to them.
+            ops: ptr::from_ref(&tables.endpoint).cast_mut(),
+            cm: ptr::from_ref(&tables.cm).cast_mut(),
+            msg: ptr::from_ref(&tables.message).cast_mut(),
+            rma: ptr::from_ref(&tables.rma).cast_mut(),
+            tagged: ptr::from_ref(&tables.tagged).cast_mut(),
+            atomic: ptr::from_ref(&tables.atomic).cast_mut(),
+        }
+    }
+
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
+        // SAFETY: By the safety requirements.
+        ptr::eq(unsafe { (*head).ops }, &tables.endpoint)
+    }
+}
+
+/// The classes of endpoints and contexts, whatever their number.
+pub(crate) trait AnyEndpointClass:
+    Class<Head = bindings::kfid_ep, Tables = EndpointTables>
+{
+}
+
+impl<const NUMBER: u32> AnyEndpointClass for EndpointClass<NUMBER> {}
+
+/// The tables that an endpoint names.
+pub(crate) struct EndpointTables {
+    /// What all kinds have.
+    endpoint: bindings::kfi_ops_ep,
+    /// Names and connections.
+    cm: bindings::kfi_ops_cm,
+    /// Messages.
+    message: bindings::kfi_ops_msg,
+    /// Remote memory access.
+    rma: bindings::kfi_ops_rma,
+    /// Tagged messages.
+    tagged: bindings::kfi_ops_tagged,
+    /// Atomic operations.
+    atomic: bindings::kfi_ops_atomic,
+}
+
+/// The operations of an endpoint, scalable endpoint or context (`struct kfi_ops_ep` and the tables
+/// of the families of operations).
+///
+/// All but [`Self::default_flags`], [`Self::post`], [`Self::cancel`] and [`Self::atomic_limit`] may
+/// sleep. Enabling and aliases come through [`Object::control`].
+pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
+    /// The transmit contexts of a scalable endpoint; [`NoContext`] for all others.
+    type TransmitContext: EndpointOps;
+    /// The receive contexts of a scalable endpoint; [`NoContext`] for all others.
+    type ReceiveContext: EndpointOps;
+
+    /// Returns the default flags of the operations of one direction. From any context.
+    fn default_flags(&self, receive: bool) -> OpFlags;
+
+    /// Posts an operation.
+    ///
+    /// From any context; must not sleep. Runs in an RCU read-side critical section.
+    fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result;
+
+    /// Cancels an operation; `ENOENT` if there is none with that context.
+    ///
+    /// From any context; must not sleep. Runs in an RCU read-side critical section.
+    fn cancel(&self, context: Context) -> Result;
+
+    /// Returns the room in bytes below which a buffer for several messages is given back.
+    fn min_multi_recv(&self) -> Result<usize> {
+        Err(ENOPROTOOPT)
+    }
+
+    /// Changes the room below which a buffer for several messages is given back.
+    fn set_min_multi_recv(&self, size: usize) -> Result {
+        let _ = size;
+        Err(ENOPROTOOPT)
+    }
+
+    /// Returns the address.
+    fn name(&self) -> Result<[u8; 8]> {
+        Err(ENOSYS)
+    }
+
+    /// Changes the address.
+    fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {
+        let _ = (this, name);
+        Err(ENOSYS)
+    }
+
+    /// Opens a transmit context.
+    fn tx_context(
+        this: &Fid<Self>,
+        index: usize,
+        attr: Option<&kfi_tx_attr>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::TransmitContext>>> {
+        let _ = (this, index, attr, context);
+        Err(ENOSYS)
+    }
+
+    /// Opens a receive context.
+    fn rx_context(
+        this: &Fid<Self>,
+        index: usize,
+        attr: Option<&kfi_rx_attr>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::ReceiveContext>>> {
+        let _ = (this, index, attr, context);
+        Err(ENOSYS)
+    }
+
+    /// Returns the most elements of an atomic operation; `EOPNOTSUPP` if there is no such
+    /// operation. From any context.
+    fn atomic_limit(
+        &self,
+        call: AtomicCall,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+    ) -> Result<usize> {
+        let _ = (call, datatype, op);
+        Err(EOPNOTSUPP)
+    }
+}
+
+/// The context of what has no contexts. There is none.
+pub(crate) enum NoContext {}
+
+impl Object for NoContext {
+    type Class = PlainClass;
+
+    fn release(&self) {
+        match *self {}
+    }
+}
+
+impl EndpointOps for NoContext {
+    type TransmitContext = Self;
+    type ReceiveContext = Self;
+
+    fn default_flags(&self, _receive: bool) -> OpFlags {
+        match *self {}
+    }
+
+    fn post(this: &Fid<Self>, _operation: Operation<'_>) -> Result {
+        match **this {}
+    }
+
+    fn cancel(&self, _context: Context) -> Result {
+        match *self {}
+    }
+}
+
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: EndpointOps, const NUMBER: u32> Tables<EndpointClass<NUMBER>> for T {
+    const TABLES: &'static EndpointTables = &EndpointTables {
+        endpoint: bindings::kfi_ops_ep {
+            size: size_of::<bindings::kfi_ops_ep>(),
+            cancel: Some(cancel_callback::<T>),
+            getopt: Some(getopt_callback::<T>),
+            setopt: Some(setopt_callback::<T>),
+            tx_ctx: Some(tx_ctx_callback::<T>),
+            rx_ctx: Some(rx_ctx_callback::<T>),
+        },
+        cm: cm::table::<T>(),
+        message: message::table::<T>(),
+        rma: rma::table::<T>(),
+        tagged: tagged::table::<T>(),
+        atomic: atomic::table::<T>(),
+    };
+}
+
+/// The class of transmit contexts that endpoints share.
+pub(crate) struct SharedTransmitClass;
+
+// SAFETY: `struct kfid_stx` starts with its `fid`; `head` stores where the table is, and `names`
+// compares that.
+unsafe impl Class for SharedTransmitClass {
+    type Head = bindings::kfid_stx;
+    type Tables = bindings::kfi_ops_ep;
+    const FCLASS: usize = bindings::KFI_CLASS_STX_CTX as usize;
+    const RCU_OPERATIONS: bool = false;
+
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_stx {
+            fid,
+            // C declares the table without `const`, and nobody writes to it.
+            ops: ptr::from_ref(tables).cast_mut(),
+        }
+    }
+
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
+        // SAFETY: By the safety requirements.
+        ptr::eq(unsafe { (*head).ops }, tables)
+    }
+}
+
+/// The operations of a shared transmit context, which has none: it is bound to endpoints.
+pub(crate) trait SharedTransmitOps: Object<Class = SharedTransmitClass> {}
+
+// SAFETY: The functions look at nothing.
+unsafe impl<T: SharedTransmitOps> Tables<SharedTransmitClass> for T {
+    const TABLES: &'static bindings::kfi_ops_ep = &bindings::kfi_ops_ep {
+        size: size_of::<bindings::kfi_ops_ep>(),
+        cancel: Some(enosys2_size),
+        getopt: Some(enosys5),
+        setopt: Some(enosys5),
+        tx_ctx: Some(enosys5),
+        rx_ctx: Some(enosys5),
+    };
+}
+
+/// How an operation is posted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// By a call that has no flags.
+    Plain,
+    /// By an inject call, which has neither flags nor a context.
+    Inject,
+    /// By a call that has flags.
+    Message,
+}
+
+impl Form {
+    /// Returns the flags that an operation has in the end.
+    ///
+    /// `call` are the flags of the call or, if it has none, what its form implies.
+    fn flags(self, call: OpFlags, default: OpFlags) -> Result<OpFlags> {
+        let flags = match self {
+            // Only calls that have the data can send it.
+            Self::Plain => default.without(OpFlags::REMOTE_CQ_DATA) | call,
+            Self::Inject => {
+                // Nothing says what it would wait for (R-TRIG-6).
+                if default.contains(OpFlags::TRIGGER) {
+                    return Err(ENOSYS);
+                }
+                default.without(OpFlags::REMOTE_CQ_DATA | OpFlags::COMPLETION)
+                    | call
+                    | OpFlags::INJECT
+            }
+            // On a triggerable endpoint everything is deferred (R-TRIG-4).
+            Self::Message if default.contains(OpFlags::TRIGGER) => call | OpFlags::TRIGGER,
+            Self::Message => call,
+        };
+        if flags.contains(OpFlags::INJECT | OpFlags::TRIGGER) {
+            return Err(EINVAL);
+        }
+        Ok(flags)
+    }
+}
+
+/// Posts what `operation` returns.
+///
+/// # Safety
+///
+/// `ep` must be an endpoint of `T` that is open when the call begins; it may be closed as soon as
+/// the operation is seen to have completed. If the operation is triggered, its context must be null
+/// or a `struct kfi_triggered_context` with a counter that is null or open.
+unsafe fn post<'a, T: EndpointOps>(
+    ep: *mut bindings::kfid_ep,
+    form: Form,
+    operation: impl FnOnce() -> Result<Operation<'a>>,
+) -> isize {
+    // Close waits for this section, so that the endpoint stays until the call has ended.
+    let _guard = rcu::read_lock();
+    // SAFETY: By the safety requirements; see above for the end.
+    let this = unsafe { Fid::<T>::borrow(ep) };
+    from_result(|| {
+        let mut operation = operation()?;
+        let default = this.default_flags(operation.kind.is_receive());
+        operation.flags = form.flags(operation.flags, default)?;
+        operation.inject = form == Form::Inject;
+        if operation.flags.contains(OpFlags::TRIGGER) {
+            // SAFETY: By the safety requirements.
+            let trigger = unsafe { Trigger::from_context(operation.context.as_raw()) }?;
+            operation.trigger = Some(trigger);
+        }
+        T::post(this, operation)?;
+        Ok(0)
+    })
+}
+
+/// Defines functions of tables that post an operation: name, arguments, [`Form`] and how it is made
+/// of the arguments.
+macro_rules! post_callbacks {
+    ($(
+        $(#[$attr:meta])*
+        $name:ident($($arg:ident: $ty:ty),* $(,)?) => $form:ident, $operation:expr;
+    )*) => {$(
+        $(#[$attr])*
+        ///
+        /// # Safety
+        ///
+        /// As for [`post`]. Pointers must be null or, for as many bytes or entries as stands beside
+        /// them, as [`Buffers`] says; those to messages null or valid.
+        ///
+        /// [`post`]: crate::kfi::provider::endpoint::post
+        /// [`Buffers`]: crate::kfi::memory::Buffers
+        unsafe extern "C" fn $name<T: EndpointOps>(
+            ep: *mut bindings::kfid_ep,
+            $($arg: $ty,)*
+        ) -> isize {
+            // SAFETY: By the safety requirements.
+            unsafe { post::<T>(ep, Form::$form, || $operation) }
+        }
+    )*}
+}
+use post_callbacks;
+
+/// Cancels an operation.
+///
+/// # Safety
+///
+/// `fid` must be the start of an endpoint of `T` that is open when the call begins. It may be closed
+/// as soon as the operation is seen to have completed.
+unsafe extern "C" fn cancel_callback<T: EndpointOps>(
+    fid: *mut bindings::kfid,
+    context: *mut c_void,
+) -> isize {
+    // Close waits for this section, so that the endpoint stays until the call has ended.
+    let _guard = rcu::read_lock();
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+    from_result(|| {
+        this.cancel(Context::from_raw(context))?;
+        Ok(0)
+    })
+}
+
+/// An option of endpoints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EndpointOption {
+    /// The room below which a buffer for several messages is given back.
+    MinMultiRecv,
+    /// The most data that connecting can carry.
+    CmDataSize,
+}
+
+impl EndpointOption {
+    /// Takes an option from C; `ENOPROTOOPT` for one that is not known.
+    fn from_raw(level: c_int, name: c_int) -> Result<Self> {
+        match (u32::try_from(level), u32::try_from(name)) {
+            (Ok(bindings::KFI_OPT_ENDPOINT), Ok(bindings::KFI_OPT_MIN_MULTI_RECV)) => {
+                Ok(Self::MinMultiRecv)
+            }
+            (Ok(bindings::KFI_OPT_ENDPOINT), Ok(bindings::KFI_OPT_CM_DATA_SIZE)) => {
+                Ok(Self::CmDataSize)
+            }
+            _ => Err(ENOPROTOOPT),
+        }
+    }
+}
+
+/// Reads an option.
+///
+/// # Safety
+///
+/// `fid` must be the start of an open endpoint of `T`, `optlen` null or valid, and `optval` null or
+/// valid for writes of that many bytes.
+unsafe extern "C" fn getopt_callback<T: EndpointOps>(
+    fid: *mut bindings::kfid,
+    level: c_int,
+    name: c_int,
+    optval: *mut c_void,
+    optlen: *mut usize,
+) -> c_int {
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+    from_result(|| {
+        let value = match EndpointOption::from_raw(level, name)? {
+            EndpointOption::MinMultiRecv => this.min_multi_recv()?,
+            EndpointOption::CmDataSize => 0,
+        };
+        // SAFETY: By the safety requirements.
+        unsafe { answer(&value.to_ne_bytes(), optval, optlen) }?;
+        Ok(0)
+    })
+}
+
+/// Changes an option.
+///
+/// # Safety
+///
+/// `fid` must be the start of an open endpoint of `T`, `optval` null or valid for reads of `optlen`
+/// bytes.
+unsafe extern "C" fn setopt_callback<T: EndpointOps>(
+    fid: *mut bindings::kfid,
+    level: c_int,
+    name: c_int,
+    optval: *const c_void,
+    optlen: usize,
+) -> c_int {
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+    from_result(|| {
+        if EndpointOption::from_raw(level, name)? == EndpointOption::CmDataSize {
+            // It can only be read.
+            return Err(ENOPROTOOPT);
+        }
+        if optval.is_null() || optlen != size_of::<usize>() {
+            return Err(EINVAL);
+        }
+        // SAFETY: `optval` is valid for reads of that many bytes.
+        this.set_min_multi_recv(unsafe { optval.cast::<usize>().read_unaligned() })?;
+        Ok(0)
+    })
+}
+
+/// Copies a value to a caller, cut if there is no room, and tells its length; `ETOOSMALL` if it was
+/// cut.
+///
+/// # Safety
+///
+/// `len` must be null or valid, and `to` null or valid for writes of that many bytes.
+unsafe fn answer(value: &[u8], to: *mut c_void, len: *mut usize) -> Result {
+    if len.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: `len` is valid, as it is not null.
+    let room = unsafe { len.read() }.min(value.len());
+    if to.is_null() && room != 0 {
+        return Err(EINVAL);
+    }
+    // SAFETY: As above.
+    unsafe { len.write(value.len()) };
+    if room != 0 {
+        // SAFETY: There are `room` bytes at both, and nobody else has `value`.
+        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), room) };
+    }
+    if room < value.len() {
+        return Err(ETOOSMALL.into());
+    }
+    Ok(())
+}
+
+/// Opens a transmit context.
+///
+/// # Safety
+///
+/// `sep` must be an open endpoint of `T`, `attr` null or valid, `tx_ep` null or valid for writes.
+unsafe extern "C" fn tx_ctx_callback<T: EndpointOps>(
+    sep: *mut bindings::kfid_ep,
+    index: c_int,
+    attr: *mut kfi_tx_attr,
+    tx_ep: *mut *mut bindings::kfid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(sep) };
+    // SAFETY: By the safety requirements.
+    let attr = unsafe { attr.as_ref() };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(tx_ep, || {
+            let index = usize::try_from(index).map_err(|_| EINVAL)?;
+            T::tx_context(this, index, attr, Context::from_raw(context))
+        })
+    }
+}
+
+/// Opens a receive context.
+///
+/// # Safety
+///
+/// `sep` must be an open endpoint of `T`, `attr` null or valid, `rx_ep` null or valid for writes.
+unsafe extern "C" fn rx_ctx_callback<T: EndpointOps>(
+    sep: *mut bindings::kfid_ep,
+    index: c_int,
+    attr: *mut kfi_rx_attr,
+    rx_ep: *mut *mut bindings::kfid_ep,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(sep) };
+    // SAFETY: By the safety requirements.
+    let attr = unsafe { attr.as_ref() };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(rx_ep, || {
+            let index = usize::try_from(index).map_err(|_| EINVAL)?;
+            T::rx_context(this, index, attr, Context::from_raw(context))
+        })
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_endpoint)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_a_call_replace_the_default_flags() -> Result {
+        let default = OpFlags::COMPLETION | OpFlags::REMOTE_CQ_DATA;
+        let data = OpFlags::REMOTE_CQ_DATA;
+
+        assert!(Form::Message.flags(OpFlags::FENCE, default)? == OpFlags::FENCE);
+        assert!(Form::Plain.flags(OpFlags::NONE, default)? == OpFlags::COMPLETION);
+        assert!(Form::Plain.flags(data, OpFlags::NONE)? == data);
+        assert!(Form::Inject.flags(OpFlags::NONE, default)? == OpFlags::INJECT);
+        assert!(Form::Inject.flags(data, default)? == data | OpFlags::INJECT);
+        Ok(())
+    }
+
+    #[test]
+    fn triggerable_endpoints_defer_everything() -> Result {
+        let trigger = OpFlags::TRIGGER;
+
+        assert!(Form::Plain.flags(OpFlags::NONE, trigger)? == trigger);
+        assert!(Form::Message.flags(OpFlags::MORE, trigger)? == trigger | OpFlags::MORE);
+        assert!(Form::Message.flags(trigger, OpFlags::NONE)? == trigger);
+        assert!(Form::Inject.flags(OpFlags::NONE, trigger) == Err(ENOSYS));
+        for (call, default) in [
+            (trigger | OpFlags::INJECT, OpFlags::NONE),
+            (OpFlags::INJECT, trigger),
+        ] {
+            assert!(Form::Message.flags(call, default) == Err(EINVAL));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn short_answers_tell_the_length() {
+        let value = [1, 2, 3, 4];
+        for room in 0..8 {
+            let mut to = [0u8; 8];
+            let mut len = room;
+            // SAFETY: There is more room than told.
+            let result = unsafe { answer(&value, to.as_mut_ptr().cast(), &mut len) };
+
+            assert_eq!(len, value.len());
+            assert_eq!(result.is_ok(), room >= value.len());
+            let written = room.min(value.len());
+            assert!(to.iter().take(written).eq(value.iter().take(written)));
+            assert!(to.iter().skip(written).all(|&byte| byte == 0));
+        }
+    }
+
+    #[test]
+    fn unknown_options_are_refused() -> Result {
+        assert!(EndpointOption::from_raw(0, 0)? == EndpointOption::MinMultiRecv);
+        assert!(EndpointOption::from_raw(0, 1)? == EndpointOption::CmDataSize);
+        for (level, name) in [(0, 2), (0, -1), (1, 0), (-1, 0)] {
+            assert!(EndpointOption::from_raw(level, name) == Err(ENOPROTOOPT));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Atomic operations (`struct kfi_ops_atomic`).
+
+use core::ptr;
+use kernel::{
+    error::from_result,
+    prelude::*,
+    sync::rcu, //
+};
+
+use super::{
+    post,
+    post_callbacks,
+    EndpointOps,
+    Form, //
+};
+use crate::kfi::{
+    bindings,
+    fid::Fid,
+    memory::{
+        Buffers,
+        RemoteRanges, //
+    },
+    provider::{
+        datatype_size,
+        AtomicCall,
+        AtomicForm,
+        Atomics,
+        Kind,
+        Operation, //
+    }, //
+};
+
+/// Returns the table.
+pub(super) const fn table<T: EndpointOps>() -> bindings::kfi_ops_atomic {
+    bindings::kfi_ops_atomic {
+        size: size_of::<bindings::kfi_ops_atomic>(),
+        write: Some(write_callback::<T>),
+        writev: Some(writev_callback::<T>),
+        writemsg: Some(writemsg_callback::<T>),
+        inject: Some(inject_callback::<T>),
+        readwrite: Some(readwrite_callback::<T>),
+        readwritev: Some(readwritev_callback::<T>),
+        readwritemsg: Some(readwritemsg_callback::<T>),
+        compwrite: Some(compwrite_callback::<T>),
+        compwritev: Some(compwritev_callback::<T>),
+        compwritemsg: Some(compwritemsg_callback::<T>),
+        writevalid: Some(writevalid_callback::<T>),
+        readwritevalid: Some(readwritevalid_callback::<T>),
+        compwritevalid: Some(compwritevalid_callback::<T>),
+    }
+}
+
+/// The size of an element of a type; `EOPNOTSUPP` if nothing can be computed with it.
+fn size_of_element(datatype: bindings::kfi_datatype) -> Result<usize> {
+    datatype_size(datatype).ok_or(EOPNOTSUPP)
+}
+
+/// One range of elements.
+///
+/// # Safety
+///
+/// `buf` must be null or `count` elements as [`Buffers`] says.
+unsafe fn elements<'a>(
+    buf: *const c_void,
+    count: usize,
+    datatype: bindings::kfi_datatype,
+) -> Result<Buffers<'a>> {
+    let len = count
+        .checked_mul(size_of_element(datatype)?)
+        .ok_or(EINVAL)?;
+    // SAFETY: By the safety requirements.
+    Ok(unsafe { Buffers::one(buf, len) })
+}
+
+/// Ranges of elements.
+///
+/// # Safety
+///
+/// `iov` must be null or `count` entries as [`Buffers`] says.
+pub(in crate::kfi::provider) unsafe fn ranges<'a>(
+    iov: *const bindings::kfi_ioc,
+    count: usize,
+    datatype: bindings::kfi_datatype,
+) -> Result<Buffers<'a>> {
+    // SAFETY: By the safety requirements.
+    Ok(unsafe { Buffers::ioc(iov, count, size_of_element(datatype)?) })
+}
+
+/// What is done to which elements, in calls that name one range.
+struct Target {
+    peer: bindings::kfi_addr_t,
+    addr: u64,
+    key: u64,
+    datatype: bindings::kfi_datatype,
+    op: bindings::kfi_op,
+}
+
+impl Target {
+    /// An operation on as many elements as there are operands or, if it has none, results.
+    fn operation<'a>(
+        self,
+        operands: Buffers<'a>,
+        form: AtomicForm<'a>,
+        context: *mut c_void,
+    ) -> Result<Operation<'a>> {
+        let (local, len) = match form {
+            AtomicForm::Fetch { result } if self.op == bindings::KFI_ATOMIC_READ => {
+                (Buffers::NONE, result.len()?)
+            }
+            _ => (operands, operands.len()?),
+        };
+        let kind = Kind::Atomic(Atomics {
+            remote: RemoteRanges::one(self.addr, len, self.key),
+            datatype: self.datatype,
+            op: self.op,
+            form,
+        });
+        Ok(Operation::new(kind, local, self.peer, context))
+    }
+}
+
+impl<'a> Operation<'a> {
+    /// Reads an atomic operation from C; `form` makes its form of the type of the elements.
+    ///
+    /// # Safety
+    ///
+    /// `msg` must be null or valid during `'a`, and what it points to as [`Buffers`] and
+    /// [`RemoteRanges`] say.
+    pub(in crate::kfi::provider) unsafe fn from_atomic(
+        msg: *const bindings::kfi_msg_atomic,
+        flags: u64,
+        form: impl FnOnce(bindings::kfi_datatype) -> Result<AtomicForm<'a>>,
+    ) -> Result<Self> {
+        // SAFETY: By the safety requirements.
+        let msg = unsafe { msg.as_ref() }.ok_or(EINVAL)?;
+        let size = size_of_element(msg.datatype)?;
+        let form = form(msg.datatype)?;
+        let local = if msg.op == bindings::KFI_ATOMIC_READ {
+            // There are no operands.
+            Buffers::NONE
+        } else {
+            // SAFETY: By the safety requirements.
+            unsafe { Buffers::ioc(msg.msg_iov, msg.iov_count, size) }
+        };
+        let kind = Kind::Atomic(Atomics {
+            // SAFETY: By the safety requirements.
+            remote: unsafe { RemoteRanges::ioc(msg.rma_iov, msg.rma_iov_count, size) },
+            datatype: msg.datatype,
+            op: msg.op,
+            form,
+        });
+        Ok(Self::new(kind, local, msg.addr, msg.context).with_flags(flags, msg.data))
+    }
+}
+
+post_callbacks! {
+    /// Changes elements.
+    write_callback(
+        buf: *const c_void,
+        count: usize,
+        _desc: *mut c_void,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+        context: *mut c_void,
+    ) => Plain, {
+        let target = Target { peer, addr, key, datatype, op };
+        target.operation(elements(buf, count, datatype)?, AtomicForm::Plain, context)
+    };
+
+    /// Changes elements, operands in ranges.
+    writev_callback(
+        iov: *const bindings::kfi_ioc,
+        _desc: *mut *mut c_void,
+        count: usize,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+        context: *mut c_void,
+    ) => Plain, {
+        let target = Target { peer, addr, key, datatype, op };
+        target.operation(ranges(iov, count, datatype)?, AtomicForm::Plain, context)
+    };
+
+    /// Changes elements, with flags.
+    writemsg_callback(
+        msg: *const bindings::kfi_msg_atomic,
+        flags: u64,
+    ) => Message, Operation::from_atomic(msg, flags, |_| Ok(AtomicForm::Plain));
+
+    /// Changes elements, operands in a buffer that is free at once.
+    inject_callback(
+        buf: *const c_void,
+        count: usize,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+    ) => Inject, {
+        let target = Target { peer, addr, key, datatype, op };
+        let operands = elements(buf, count, datatype)?;
+        target.operation(operands, AtomicForm::Plain, ptr::null_mut())
+    };
+
+    /// Changes and fetches elements.
+    readwrite_callback(
+        buf: *const c_void,
+        count: usize,
+        _desc: *mut c_void,
+        result: *mut c_void,
+        _result_desc: *mut c_void,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+        context: *mut c_void,
+    ) => Plain, {
+        let target = Target { peer, addr, key, datatype, op };
+        let form = AtomicForm::Fetch { result: elements(result, count, datatype)? };
+        target.operation(elements(buf, count, datatype)?, form, context)
+    };
+
+    /// Changes and fetches elements, in ranges.
+    readwritev_callback(
+        iov: *const bindings::kfi_ioc,
+        _desc: *mut *mut c_void,
+        count: usize,
+        resultv: *mut bindings::kfi_ioc,
+        _result_desc: *mut *mut c_void,
+        result_count: usize,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+        context: *mut c_void,
+    ) => Plain, {
+        let target = Target { peer, addr, key, datatype, op };
+        let form = AtomicForm::Fetch { result: ranges(resultv, result_count, datatype)? };
+        target.operation(ranges(iov, count, datatype)?, form, context)
+    };
+
+    /// Changes and fetches elements, with flags.
+    readwritemsg_callback(
+        msg: *const bindings::kfi_msg_atomic,
+        resultv: *mut bindings::kfi_ioc,
+        _result_desc: *mut *mut c_void,
+        result_count: usize,
+        flags: u64,
+    ) => Message, Operation::from_atomic(msg, flags, |datatype| {
+        Ok(AtomicForm::Fetch { result: ranges(resultv, result_count, datatype)? })
+    });
+
+    /// Changes elements under a condition and fetches them.
+    compwrite_callback(
+        buf: *const c_void,
+        count: usize,
+        _desc: *mut c_void,
+        compare: *const c_void,
+        _compare_desc: *mut c_void,
+        result: *mut c_void,
+        _result_desc: *mut c_void,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+        context: *mut c_void,
+    ) => Plain, {
+        let target = Target { peer, addr, key, datatype, op };
+        let form = AtomicForm::Compare {
+            compare: elements(compare, count, datatype)?,
+            result: elements(result, count, datatype)?,
+        };
+        target.operation(elements(buf, count, datatype)?, form, context)
+    };
+
+    /// Changes elements under a condition and fetches them, in ranges.
+    compwritev_callback(
+        iov: *const bindings::kfi_ioc,
+        _desc: *mut *mut c_void,
+        count: usize,
+        comparev: *const bindings::kfi_ioc,
+        _compare_desc: *mut *mut c_void,
+        compare_count: usize,
+        resultv: *mut bindings::kfi_ioc,
+        _result_desc: *mut *mut c_void,
+        result_count: usize,
+        peer: bindings::kfi_addr_t,
+        addr: u64,
+        key: u64,
+        datatype: bindings::kfi_datatype,
+        op: bindings::kfi_op,
+        context: *mut c_void,
+    ) => Plain, {
+        let target = Target { peer, addr, key, datatype, op };
+        let form = AtomicForm::Compare {
+            compare: ranges(comparev, compare_count, datatype)?,
+            result: ranges(resultv, result_count, datatype)?,
+        };
+        target.operation(ranges(iov, count, datatype)?, form, context)
+    };
+
+    /// Changes elements under a condition and fetches them, with flags.
+    compwritemsg_callback(
+        msg: *const bindings::kfi_msg_atomic,
+        comparev: *const bindings::kfi_ioc,
+        _compare_desc: *mut *mut c_void,
+        compare_count: usize,
+        resultv: *mut bindings::kfi_ioc,
+        _result_desc: *mut *mut c_void,
+        result_count: usize,
+        flags: u64,
+    ) => Message, Operation::from_atomic(msg, flags, |datatype| {
+        Ok(AtomicForm::Compare {
+            compare: ranges(comparev, compare_count, datatype)?,
+            result: ranges(resultv, result_count, datatype)?,
+        })
+    });
+}
+
+/// Defines functions that tell how many elements an operation may have.
+macro_rules! valid_callbacks {
+    ($($name:ident => $call:ident;)*) => {$(
+        /// Tells the most elements of an operation.
+        ///
+        /// # Safety
+        ///
+        /// `ep` must be an open endpoint of `T`, `count` null or valid for writes.
+        unsafe extern "C" fn $name<T: EndpointOps>(
+            ep: *mut bindings::kfid_ep,
+            datatype: bindings::kfi_datatype,
+            op: bindings::kfi_op,
+            count: *mut usize,
+        ) -> c_int {
+            // Close waits for this section, so that the endpoint stays until the call has ended.
+            let _guard = rcu::read_lock();
+            // SAFETY: By the safety requirements.
+            let this = unsafe { Fid::<T>::borrow(ep) };
+            from_result(|| {
+                let limit = this.atomic_limit(AtomicCall::$call, datatype, op)?;
+                if count.is_null() {
+                    return Err(EINVAL);
+                }
+                // SAFETY: `count` is valid for writes, as it is not null.
+                unsafe { count.write(limit) };
+                Ok(0)
+            })
+        }
+    )*}
+}
+
+valid_callbacks! {
+    writevalid_callback => Plain;
+    readwritevalid_callback => Fetch;
+    compwritevalid_callback => Compare;
+}
