@@ -11,15 +11,26 @@ use kernel::{
 use super::{
     bindings,
     fid::{
+        AnyFid,
+        Class,
         Fid,
         Object, //
     },
     flags::OpFlags,
+    provider::{
+        DeferredWork,
+        DomainClass,
+        WorkId, //
+    },
     wait_obj::WaitObj,
     wait_queue::WaitQueue, //
 };
 
 /// A control command.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a command lives on the stack, and only there"
+)]
 pub(crate) enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
@@ -33,6 +44,13 @@ pub(crate) enum Control<'a> {
     Enable,
     /// Opens an alias of an endpoint (KFI_ALIAS).
     Alias(AliasRequest<'a>),
+    /// Queues deferred work on a domain (KFI_QUEUE_WORK).
+    QueueWork(DeferredWork<'a>),
+    /// Takes deferred work back (KFI_CANCEL_WORK).
+    CancelWork(WorkId),
+    /// Takes all deferred work of a domain back, or that which waits for one counter
+    /// (KFI_FLUSH_WORK); whatever object it is.
+    FlushWork(Option<AnyFid<'a>>),
     /// A command that has no meaning here.
     Other,
 }
@@ -98,12 +116,14 @@ impl AliasRequest<'_> {
 }
 
 impl<'a> Control<'a> {
-    /// Reads a command from C. Commands that want an argument refuse null with `EINVAL`.
+    /// Reads a command to an object of class `fclass` from C. Commands that want an argument refuse
+    /// null with `EINVAL`.
     ///
     /// # Safety
     ///
-    /// `arg` must be null or point, for `'a` and exclusively, to what `command` takes.
-    pub(super) unsafe fn from_raw(command: c_int, arg: *mut c_void) -> Result<Self> {
+    /// `arg` must be null or point, for `'a` and exclusively, to what `command` takes if objects of
+    /// that class have it. That of KFI_CANCEL_WORK may be any pointer.
+    pub(super) unsafe fn from_raw(fclass: usize, command: c_int, arg: *mut c_void) -> Result<Self> {
         let Ok(command) = u32::try_from(command) else {
             return Ok(Self::Other);
         };
@@ -142,6 +162,22 @@ impl<'a> Control<'a> {
                 flags: OpFlags::from_raw(flags),
                 _lifetime: PhantomData,
             }));
+        }
+        if fclass == DomainClass::FCLASS {
+            if arg_of(bindings::KFI_QUEUE_WORK)? {
+                // SAFETY: The command takes a `struct kfi_deferred_work *`.
+                return Ok(Self::QueueWork(unsafe {
+                    DeferredWork::from_raw(arg.cast())
+                }?));
+            }
+            if arg_of(bindings::KFI_CANCEL_WORK)? {
+                return Ok(Self::CancelWork(WorkId::from_raw(arg.cast())));
+            }
+            if command == bindings::KFI_FLUSH_WORK {
+                // SAFETY: The command takes null or a `struct kfid_cntr *`, which starts with a
+                // `struct kfid`.
+                return Ok(Self::FlushWork(unsafe { AnyFid::from_raw(arg.cast()) }));
+            }
         }
         Ok(Self::Other)
     }

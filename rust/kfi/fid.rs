@@ -313,7 +313,7 @@ impl<T: Object> Fid<T> {
     /// # Safety
     ///
     /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `arg` must
-    /// be null or point to what `command` says.
+    /// be as [`Control::from_raw`] says.
     unsafe extern "C" fn control_callback(
         fid: *mut bindings::kfid,
         command: c_int,
@@ -323,7 +323,8 @@ impl<T: Object> Fid<T> {
         let this = unsafe { Self::borrow(fid.cast()) };
         from_result(|| {
             // SAFETY: By the safety requirements.
-            T::control(this, unsafe { Control::from_raw(command, arg) }?)?;
+            let command = unsafe { Control::from_raw(<T::Class as Class>::FCLASS, command, arg) }?;
+            T::control(this, command)?;
             Ok(0)
         })
     }

@@ -10,6 +10,7 @@
 
 mod completion_queue;
 mod counter;
+mod deferred_work;
 mod domain;
 mod endpoint;
 mod enosys;
@@ -36,6 +37,11 @@ pub(crate) use counter::{
     CounterClass,
     CounterEvents,
     CounterOps, //
+};
+pub(crate) use deferred_work::{
+    DeferredOp,
+    DeferredWork,
+    WorkId, //
 };
 pub(crate) use domain::{
     DomainClass,

@@ -44,6 +44,7 @@ use crate::kfi::{
     flags::OpFlags, //
 };
 
+pub(super) use atomic::element_ranges;
 pub(crate) use bindings::{
     kfi_rx_attr,
     kfi_tx_attr, //

@@ -79,7 +79,7 @@ unsafe fn elements<'a>(
 /// # Safety
 ///
 /// `iov` must be null or `count` entries as [`Buffers`] says.
-pub(in crate::kfi::provider) unsafe fn ranges<'a>(
+pub(in crate::kfi::provider) unsafe fn element_ranges<'a>(
     iov: *const bindings::kfi_ioc,
     count: usize,
     datatype: bindings::kfi_datatype,
@@ -185,7 +185,7 @@ post_callbacks! {
         context: *mut c_void,
     ) => Plain, {
         let target = Target { peer, addr, key, datatype, op };
-        target.operation(ranges(iov, count, datatype)?, AtomicForm::Plain, context)
+        target.operation(element_ranges(iov, count, datatype)?, AtomicForm::Plain, context)
     };
 
     /// Changes elements, with flags.
@@ -244,8 +244,8 @@ post_callbacks! {
         context: *mut c_void,
     ) => Plain, {
         let target = Target { peer, addr, key, datatype, op };
-        let form = AtomicForm::Fetch { result: ranges(resultv, result_count, datatype)? };
-        target.operation(ranges(iov, count, datatype)?, form, context)
+        let form = AtomicForm::Fetch { result: element_ranges(resultv, result_count, datatype)? };
+        target.operation(element_ranges(iov, count, datatype)?, form, context)
     };
 
     /// Changes and fetches elements, with flags.
@@ -256,7 +256,7 @@ post_callbacks! {
         result_count: usize,
         flags: u64,
     ) => Message, Operation::from_atomic(msg, flags, |datatype| {
-        Ok(AtomicForm::Fetch { result: ranges(resultv, result_count, datatype)? })
+        Ok(AtomicForm::Fetch { result: element_ranges(resultv, result_count, datatype)? })
     });
 
     /// Changes elements under a condition and fetches them.
@@ -303,10 +303,10 @@ post_callbacks! {
     ) => Plain, {
         let target = Target { peer, addr, key, datatype, op };
         let form = AtomicForm::Compare {
-            compare: ranges(comparev, compare_count, datatype)?,
-            result: ranges(resultv, result_count, datatype)?,
+            compare: element_ranges(comparev, compare_count, datatype)?,
+            result: element_ranges(resultv, result_count, datatype)?,
         };
-        target.operation(ranges(iov, count, datatype)?, form, context)
+        target.operation(element_ranges(iov, count, datatype)?, form, context)
     };
 
     /// Changes elements under a condition and fetches them, with flags.
@@ -321,8 +321,8 @@ post_callbacks! {
         flags: u64,
     ) => Message, Operation::from_atomic(msg, flags, |datatype| {
         Ok(AtomicForm::Compare {
-            compare: ranges(comparev, compare_count, datatype)?,
-            result: ranges(resultv, result_count, datatype)?,
+            compare: element_ranges(comparev, compare_count, datatype)?,
+            result: element_ranges(resultv, result_count, datatype)?,
         })
     });
 }
