@@ -17,9 +17,13 @@ use super::{
         Object, //
     },
     flags::OpFlags,
+    memory::Buffers,
     provider::{
+        answer,
+        memory,
         DeferredWork,
         DomainClass,
+        MemoryRegionClass,
         WorkId, //
     },
     wait_obj::WaitObj,
@@ -27,10 +31,6 @@ use super::{
 };
 
 /// A control command.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a command lives on the stack, and only there"
-)]
 pub(crate) enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
@@ -51,6 +51,15 @@ pub(crate) enum Control<'a> {
     /// Takes all deferred work of a domain back, or that which waits for one counter
     /// (KFI_FLUSH_WORK); whatever object it is.
     FlushWork(Option<AnyFid<'a>>),
+    /// Asks for the raw key of a memory region (KFI_GET_RAW_MR).
+    GetRawMr(RawKey<'a>),
+    /// Tells that pages of a memory region have changed (KFI_REFRESH).
+    Refresh {
+        /// Flags, yet to be checked.
+        flags: u64,
+        /// The ranges that have changed.
+        memory: Buffers<'a>,
+    },
     /// A command that has no meaning here.
     Other,
 }
@@ -112,6 +121,30 @@ impl AliasRequest<'_> {
         let fid = Fid::into_head(alias).cast();
         // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
         unsafe { self.fid.write(fid) };
+    }
+}
+
+/// Where KFI_GET_RAW_MR wants the raw key.
+pub(crate) struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
+
+impl RawKey<'_> {
+    /// Returns the flags, yet to be checked.
+    pub(crate) fn flags(&self) -> u64 {
+        self.0.flags
+    }
+
+    /// Answers with the address of the first byte and the key; `ETOOSMALL` if there is no room.
+    pub(crate) fn answer(self, base_addr: u64, key: &[u8]) -> Result {
+        if self.0.base_addr.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: `Control::from_raw` was given pointers that are null or valid for writes, the key
+        // for as many bytes as its size says.
+        unsafe {
+            answer(key, self.0.raw_key.cast(), self.0.key_size)?;
+            self.0.base_addr.write(base_addr);
+        }
+        Ok(())
     }
 }
 
@@ -177,6 +210,21 @@ impl<'a> Control<'a> {
                 // SAFETY: The command takes null or a `struct kfid_cntr *`, which starts with a
                 // `struct kfid`.
                 return Ok(Self::FlushWork(unsafe { AnyFid::from_raw(arg.cast()) }));
+            }
+        }
+        if fclass == MemoryRegionClass::FCLASS {
+            if arg_of(bindings::KFI_GET_RAW_MR)? {
+                // SAFETY: The command takes a `struct kfi_mr_raw_attr *`, which is not null.
+                return Ok(Self::GetRawMr(RawKey(unsafe { &*arg.cast() })));
+            }
+            if arg_of(bindings::KFI_REFRESH)? {
+                // SAFETY: The command takes a `struct kfi_mr_modify *`, which is not null.
+                let modify = unsafe { &*arg.cast::<bindings::kfi_mr_modify>() };
+                return Ok(Self::Refresh {
+                    flags: modify.flags,
+                    // SAFETY: The ranges are valid with the argument.
+                    memory: unsafe { memory(&modify.attr) }?,
+                });
             }
         }
         Ok(Self::Other)

@@ -185,7 +185,7 @@ impl<T: Object> core::ops::Deref for Fid<T> {
 
 impl<T: Object> Fid<T> {
     /// The functions that all objects have.
-    const FID_OPS: bindings::kfi_ops = bindings::kfi_ops {
+    pub(super) const FID_OPS: bindings::kfi_ops = bindings::kfi_ops {
         size: size_of::<bindings::kfi_ops>(),
         close: Some(Self::close_callback),
         bind: Some(Self::bind_callback),

@@ -151,6 +151,28 @@ flags! {
         SELECTIVE_COMPLETION = KFI_SELECTIVE_COMPLETION,
     }
 
+    /// What is allowed on a memory region.
+    AccessFlags {
+        /// To send from it.
+        SEND = KFI_SEND,
+        /// To receive to it.
+        RECV = KFI_RECV,
+        /// To read to it.
+        READ = KFI_READ,
+        /// To write from it.
+        WRITE = KFI_WRITE,
+        /// Peers may read it.
+        REMOTE_READ = KFI_REMOTE_READ,
+        /// Peers may write it.
+        REMOTE_WRITE = KFI_REMOTE_WRITE,
+    }
+
+    /// Flags of registering a memory region.
+    RegionFlags {
+        /// What a peer has done gives a completion.
+        RMA_EVENT = KFI_RMA_EVENT,
+    }
+
     /// What a completion tells about the operation.
     CompletionFlags {
         /// A message.

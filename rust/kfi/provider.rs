@@ -16,6 +16,7 @@ mod endpoint;
 mod enosys;
 mod event_queue;
 mod fabric;
+mod memory_region;
 mod operation;
 mod poll_set;
 mod registration;
@@ -74,6 +75,13 @@ pub(crate) use fabric::{
     FabricClass,
     FabricOps, //
 };
+pub(super) use memory_region::memory;
+pub(crate) use memory_region::{
+    MemoryRegionAttr,
+    MemoryRegionClass,
+    MemoryRegionOps,
+    KEY_NOTAVAIL, //
+};
 pub(crate) use operation::{
     datatype_size,
     kfi_datatype,
@@ -108,7 +116,10 @@ use kernel::{
     str::CStr, //
 };
 
-use super::bindings;
+use super::{
+    bindings,
+    errno::ETOOSMALL, //
+};
 
 /// The only flag of reading queues: what is read stays.
 // bindgen chooses the type of a constant by its value.
@@ -133,5 +144,55 @@ unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
     unsafe {
         core::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
         to.add(bytes.len()).write(0);
+    }
+}
+
+/// Copies a value to a caller, cut if there is no room, and tells its length; `ETOOSMALL` if it was
+/// cut.
+///
+/// # Safety
+///
+/// `len` must be null or valid, and `to` null or valid for writes of that many bytes.
+pub(super) unsafe fn answer(value: &[u8], to: *mut c_void, len: *mut usize) -> Result {
+    if len.is_null() {
+        return Err(EINVAL);
+    }
+    // SAFETY: `len` is valid, as it is not null.
+    let room = unsafe { len.read() }.min(value.len());
+    if to.is_null() && room != 0 {
+        return Err(EINVAL);
+    }
+    // SAFETY: As above.
+    unsafe { len.write(value.len()) };
+    if room != 0 {
+        // SAFETY: There are `room` bytes at both, and nobody else has `value`.
+        unsafe { core::ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), room) };
+    }
+    if room < value.len() {
+        return Err(ETOOSMALL.into());
+    }
+    Ok(())
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_answer)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_answers_tell_the_length() {
+        let value = [1, 2, 3, 4];
+        for room in 0..8 {
+            let mut to = [0u8; 8];
+            let mut len = room;
+            // SAFETY: There is more room than told.
+            let result = unsafe { answer(&value, to.as_mut_ptr().cast(), &mut len) };
+
+            assert_eq!(len, value.len());
+            assert_eq!(result.is_ok(), room >= value.len());
+            let written = room.min(value.len());
+            assert!(to.iter().take(written).eq(value.iter().take(written)));
+            assert!(to.iter().skip(written).all(|&byte| byte == 0));
+        }
     }
 }

@@ -35,9 +35,11 @@ use crate::{
             CompletionQueueAttr,
             CounterAttr,
             DomainClass,
-            DomainOps, //
+            DomainOps,
+            MemoryRegionAttr, //
         }, //
     },
+    memory_region::MemoryRegion,
     poll_set::PollSet, //
 };
 
@@ -74,6 +76,7 @@ impl DomainOps for Domain {
     type ScalableEndpoint = ScalableEndpoint;
     type SharedTransmitContext = SharedTransmitContext;
     type SharedReceiveContext = SharedReceiveContext;
+    type MemoryRegion = MemoryRegion;
 
     fn cntr_open(
         this: &Fid<Self>,
@@ -127,6 +130,10 @@ impl DomainOps for Domain {
         _attr: Option<&kfi_rx_attr>,
         _context: Context,
     ) -> Result<Arc<Fid<SharedReceiveContext>>> {
+        Err(ENOSYS)
+    }
+
+    fn mr_reg(_this: &Fid<Self>, _attr: MemoryRegionAttr<'_>) -> Result<Arc<Fid<MemoryRegion>>> {
         Err(ENOSYS)
     }
 

@@ -27,6 +27,7 @@ mod info;
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
+mod memory_region;
 mod poll_set;
 mod provider;
 mod queue;

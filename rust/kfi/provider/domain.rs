@@ -9,19 +9,19 @@ use kernel::{
 };
 
 use super::{
-    enosys::{
-        enosys4,
-        enosys9, //
-    },
+    enosys::enosys4,
     kfi_datatype,
     kfi_op,
     kfi_rx_attr,
     kfi_tx_attr,
+    memory_region,
     CompletionQueueAttr,
     CompletionQueueOps,
     CounterAttr,
     CounterOps,
     EndpointOps,
+    MemoryRegionAttr,
+    MemoryRegionOps,
     PlainClass,
     PollSetOps,
     ScalableClass,
@@ -93,6 +93,8 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
     type SharedTransmitContext: SharedTransmitOps;
     /// The receive contexts that endpoints of the domain share.
     type SharedReceiveContext: EndpointOps<Class = SharedReceiveClass>;
+    /// The memory regions of the domain.
+    type MemoryRegion: MemoryRegionOps;
 
     /// Opens a counter.
     fn cntr_open(
@@ -139,6 +141,10 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
         context: Context,
     ) -> Result<Arc<Fid<Self::SharedReceiveContext>>>;
 
+    /// Registers memory.
+    fn mr_reg(this: &Fid<Self>, attr: MemoryRegionAttr<'_>)
+        -> Result<Arc<Fid<Self::MemoryRegion>>>;
+
     /// Returns the most elements of an atomic operation and the size of one in bytes; `EOPNOTSUPP`
     /// if there is no such operation.
     fn query_atomic(
@@ -164,14 +170,7 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
             srx_ctx: Some(srx_ctx_callback::<T>),
             query_atomic: Some(query_atomic_callback::<T>),
         },
-        mr: bindings::kfi_ops_mr {
-            size: size_of::<bindings::kfi_ops_mr>(),
-            reg: Some(enosys9),
-            regv: Some(enosys9),
-            regbv: Some(enosys9),
-            regattr: Some(enosys4),
-            regsgl: Some(enosys9),
-        },
+        mr: memory_region::table::<T>(),
     };
 }
 

@@ -22,6 +22,7 @@ use kernel::{
 };
 
 use super::{
+    answer,
     enosys::{
         enosys2_size,
         enosys5, //
@@ -32,7 +33,6 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    errno::ETOOSMALL,
     fid::{
         open_into,
         Class,
@@ -479,33 +479,6 @@ unsafe extern "C" fn setopt_callback<T: EndpointOps>(
     })
 }
 
-/// Copies a value to a caller, cut if there is no room, and tells its length; `ETOOSMALL` if it was
-/// cut.
-///
-/// # Safety
-///
-/// `len` must be null or valid, and `to` null or valid for writes of that many bytes.
-unsafe fn answer(value: &[u8], to: *mut c_void, len: *mut usize) -> Result {
-    if len.is_null() {
-        return Err(EINVAL);
-    }
-    // SAFETY: `len` is valid, as it is not null.
-    let room = unsafe { len.read() }.min(value.len());
-    if to.is_null() && room != 0 {
-        return Err(EINVAL);
-    }
-    // SAFETY: As above.
-    unsafe { len.write(value.len()) };
-    if room != 0 {
-        // SAFETY: There are `room` bytes at both, and nobody else has `value`.
-        unsafe { ptr::copy_nonoverlapping(value.as_ptr(), to.cast(), room) };
-    }
-    if room < value.len() {
-        return Err(ETOOSMALL.into());
-    }
-    Ok(())
-}
-
 /// Opens a transmit context.
 ///
 /// # Safety
@@ -589,23 +562,6 @@ mod tests {
             assert!(Form::Message.flags(call, default) == Err(EINVAL));
         }
         Ok(())
-    }
-
-    #[test]
-    fn short_answers_tell_the_length() {
-        let value = [1, 2, 3, 4];
-        for room in 0..8 {
-            let mut to = [0u8; 8];
-            let mut len = room;
-            // SAFETY: There is more room than told.
-            let result = unsafe { answer(&value, to.as_mut_ptr().cast(), &mut len) };
-
-            assert_eq!(len, value.len());
-            assert_eq!(result.is_ok(), room >= value.len());
-            let written = room.min(value.len());
-            assert!(to.iter().take(written).eq(value.iter().take(written)));
-            assert!(to.iter().skip(written).all(|&byte| byte == 0));
-        }
     }
 
     #[test]

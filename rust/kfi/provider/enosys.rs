@@ -25,6 +25,5 @@ stubs! {
     enosys3(A, B, C) -> c_int;
     enosys4(A, B, C, D) -> c_int;
     enosys5(A, B, C, D, E) -> c_int;
-    enosys9(A, B, C, D, E, F, G, H, I) -> c_int;
     enosys2_size(A, B) -> isize;
 }

@@ -7,19 +7,19 @@ use kernel::{
     prelude::*, //
 };
 
-use super::{
-    answer,
-    EndpointOps, //
-};
+use super::EndpointOps;
 use crate::kfi::{
     bindings,
     fid::Fid,
-    provider::enosys::{
-        enosys1,
-        enosys2,
-        enosys3,
-        enosys4,
-        enosys5, //
+    provider::{
+        answer,
+        enosys::{
+            enosys1,
+            enosys2,
+            enosys3,
+            enosys4,
+            enosys5, //
+        }, //
     }, //
 };
 

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory regions.
+
+use core::{
+    ptr,
+    slice, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
+
+use super::DomainOps;
+use crate::kfi::{
+    bindings,
+    fid::{
+        open_into,
+        Class,
+        Context,
+        Fid,
+        Object,
+        Tables, //
+    },
+    flags::{
+        AccessFlags,
+        RegionFlags, //
+    },
+    memory::Buffers, //
+};
+
+/// There is no key, or none that fits (`KFI_KEY_NOTAVAIL`).
+pub(crate) const KEY_NOTAVAIL: u64 = u64::MAX;
+
+/// The class of memory regions.
+pub(crate) struct MemoryRegionClass;
+
+// SAFETY: `struct kfid_mr` starts with its `fid`; `head` stores where the table is, and `names`
+// compares that.
+unsafe impl Class for MemoryRegionClass {
+    type Head = bindings::kfid_mr;
+    // Regions have no other operations than all objects.
+    type Tables = bindings::kfi_ops;
+    const FCLASS: usize = bindings::KFI_CLASS_MR as usize;
+    const RCU_OPERATIONS: bool = false;
+
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+        bindings::kfid_mr {
+            fid: bindings::kfid {
+                // C declares the table without `const`, and nobody writes to it.
+                ops: ptr::from_ref(tables).cast_mut(),
+                ..fid
+            },
+            mem_desc: ptr::null_mut(),
+            key: KEY_NOTAVAIL,
+            iova: 0,
+        }
+    }
+
+    unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
+        // SAFETY: By the safety requirements.
+        ptr::eq(unsafe { (*head).fid.ops }, tables)
+    }
+}
+
+/// The operations of a memory region, which are those of all objects: it is bound to endpoints and
+/// counters, and enabled and looked at through [`Object::control`].
+pub(crate) trait MemoryRegionOps: Object<Class = MemoryRegionClass> {}
+
+// SAFETY: The functions expect heads of `Fid<T>`.
+unsafe impl<T: MemoryRegionOps> Tables<MemoryRegionClass> for T {
+    const TABLES: &'static bindings::kfi_ops = &Fid::<T>::FID_OPS;
+}
+
+impl<T: MemoryRegionOps> Fid<T> {
+    /// Sets the key that peers use, which is [`KEY_NOTAVAIL`] till then. C may read it meanwhile.
+    pub(crate) fn set_key(&self, key: u64) {
+        // SAFETY: The head is valid. From now on it is only read, at once and by C, and written
+        // like this.
+        let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).key) };
+        // Relaxed: whoever is told the key, is told by other means.
+        field.store(key, ordering::Relaxed);
+    }
+
+    /// Sets the local descriptor, which is null till then. C may read it meanwhile.
+    pub(crate) fn set_descriptor(&self, descriptor: Context) {
+        // SAFETY: As above; a pointer has the layout of `usize`.
+        let field: &Atomic<usize> =
+            unsafe { Atomic::from_ptr((&raw mut (*self.head()).mem_desc).cast()) };
+        // Relaxed: as above.
+        field.store(descriptor.as_number(), ordering::Relaxed);
+    }
+
+    /// Sets the address of the first byte as the NIC sees it, which is 0 till then. C may read it
+    /// meanwhile.
+    pub(crate) fn set_iova(&self, iova: u64) {
+        // SAFETY: As above.
+        let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).iova) };
+        // Relaxed: as above.
+        field.store(iova, ordering::Relaxed);
+    }
+
+    /// Returns the key that peers use.
+    pub(crate) fn key(&self) -> u64 {
+        // SAFETY: As above.
+        let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).key) };
+        // Relaxed: as above.
+        field.load(ordering::Relaxed)
+    }
+}
+
+/// What a memory region is registered with (`struct kfi_mr_attr`).
+pub(crate) struct MemoryRegionAttr<'a> {
+    /// The memory. It stays until the region is closed, its description only during the call.
+    pub(crate) memory: Buffers<'a>,
+    /// What is allowed, yet to be checked.
+    pub(crate) access: AccessFlags,
+    /// Reserved, yet to be checked.
+    pub(crate) offset: u64,
+    /// The key that is wanted.
+    pub(crate) requested_key: u64,
+    /// Flags, yet to be checked.
+    pub(crate) flags: RegionFlags,
+    /// A key for authorisation; none for that of the domain.
+    pub(crate) auth_key: Option<&'a [u8]>,
+    /// The context of the region.
+    pub(crate) context: Context,
+}
+
+impl MemoryRegionAttr<'_> {
+    /// Reads attributes from C; `EINVAL` for null.
+    ///
+    /// # Safety
+    ///
+    /// `attr` must be null or valid, and what it points to as [`Buffers`] says. Its key for
+    /// authorisation must be null or valid.
+    unsafe fn from_raw(attr: *const bindings::kfi_mr_attr, flags: u64) -> Result<Self> {
+        // SAFETY: By the safety requirements.
+        let attr = unsafe { attr.as_ref() }.ok_or(EINVAL)?;
+        // SAFETY: By the safety requirements.
+        let memory = unsafe { memory(attr) }?;
+        let auth_key = match attr.auth_key_size {
+            0 => None,
+            _ if attr.auth_key.is_null() => return Err(EINVAL),
+            // The longest slice that there is.
+            size if isize::try_from(size).is_err() => return Err(EINVAL),
+            // SAFETY: It is valid for that many bytes, as it is not null.
+            size => Some(unsafe { slice::from_raw_parts(attr.auth_key, size) }),
+        };
+        Ok(Self {
+            memory,
+            access: AccessFlags::from_raw(attr.access),
+            offset: attr.offset,
+            requested_key: attr.requested_key,
+            flags: RegionFlags::from_raw(flags),
+            auth_key,
+            context: Context::from_raw(attr.context),
+        })
+    }
+}
+
+/// Reads the memory of attributes from C.
+///
+/// # Safety
+///
+/// What `attr` points to must be as [`Buffers`] says.
+pub(in crate::kfi) unsafe fn memory<'a>(attr: &bindings::kfi_mr_attr) -> Result<Buffers<'a>> {
+    // SAFETY: All members are pointers, of which the type says what they point to.
+    unsafe {
+        Buffers::of_type(
+            attr.type_,
+            attr.__bindgen_anon_1.mr_iov.cast(),
+            attr.iov_count,
+        )
+    }
+}
+
+/// Returns the table of a domain.
+pub(super) const fn table<T: DomainOps>() -> bindings::kfi_ops_mr {
+    bindings::kfi_ops_mr {
+        size: size_of::<bindings::kfi_ops_mr>(),
+        reg: Some(reg_callback::<T>),
+        regv: Some(regv_callback::<T>),
+        regbv: Some(regbv_callback::<T>),
+        regattr: Some(regattr_callback::<T>),
+        regsgl: Some(regsgl_callback::<T>),
+    }
+}
+
+/// Defines functions that register memory: name, the two arguments that describe it, and what
+/// [`Buffers`] makes of them.
+macro_rules! reg_callbacks {
+    ($(
+        $(#[$attr:meta])*
+        $name:ident($list:ident: $ty:ty, $count:ident) => $buffers:ident;
+    )*) => {$(
+        $(#[$attr])*
+        ///
+        /// # Safety
+        ///
+        /// `fid` must be the start of an open domain of `T`. The memory must be null or as
+        /// [`Buffers`] says, `mr` null or valid for writes.
+        unsafe extern "C" fn $name<T: DomainOps>(
+            fid: *mut bindings::kfid,
+            $list: $ty,
+            $count: usize,
+            access: u64,
+            offset: u64,
+            requested_key: u64,
+            flags: u64,
+            mr: *mut *mut bindings::kfid_mr,
+            context: *mut c_void,
+        ) -> c_int {
+            // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+            let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+            let attr = MemoryRegionAttr {
+                // SAFETY: By the safety requirements.
+                memory: unsafe { Buffers::$buffers($list, $count) },
+                access: AccessFlags::from_raw(access),
+                offset,
+                requested_key,
+                flags: RegionFlags::from_raw(flags),
+                auth_key: None,
+                context: Context::from_raw(context),
+            };
+            // SAFETY: By the safety requirements.
+            unsafe { open_into(mr, || register(this, attr)) }
+        }
+    )*}
+}
+
+reg_callbacks! {
+    /// Registers one range.
+    reg_callback(buf: *const c_void, len) => one;
+    /// Registers virtual ranges.
+    regv_callback(iov: *const bindings::kvec, count) => kvec;
+    /// Registers pages.
+    regbv_callback(biov: *const bindings::bio_vec, count) => bvec;
+    /// Registers a scatterlist.
+    regsgl_callback(sgl: *const bindings::scatterlist, count) => sgl;
+}
+
+/// Registers memory that attributes describe.
+///
+/// # Safety
+///
+/// `fid` must be the start of an open domain of `T`, `attr` as [`MemoryRegionAttr::from_raw`] says,
+/// `mr` null or valid for writes.
+unsafe extern "C" fn regattr_callback<T: DomainOps>(
+    fid: *mut bindings::kfid,
+    attr: *const bindings::kfi_mr_attr,
+    flags: u64,
+    mr: *mut *mut bindings::kfid_mr,
+) -> c_int {
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(mr, || {
+            register(this, MemoryRegionAttr::from_raw(attr, flags)?)
+        })
+    }
+}
+
+/// Registers memory; `EINVAL` for a description that is none.
+fn register<T: DomainOps>(
+    domain: &Fid<T>,
+    attr: MemoryRegionAttr<'_>,
+) -> Result<Arc<Fid<T::MemoryRegion>>> {
+    attr.memory.len()?;
+    T::mr_reg(domain, attr)
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_memory_region)]
+mod tests {
+    use super::*;
+
+    /// A region.
+    struct Region;
+
+    impl Object for Region {
+        type Class = MemoryRegionClass;
+
+        fn release(&self) {}
+    }
+
+    impl MemoryRegionOps for Region {}
+
+    /// A region of another type.
+    struct Other;
+
+    impl Object for Other {
+        type Class = MemoryRegionClass;
+
+        fn release(&self) {}
+    }
+
+    impl MemoryRegionOps for Other {}
+
+    #[test]
+    fn c_reads_the_key() -> Result {
+        let region = Fid::<Region>::new(Region, Context::NONE)?;
+        let head = region.head();
+        // SAFETY: The head is valid, and nobody else writes to it.
+        let read = || unsafe { ((*head).key, (*head).mem_desc.addr(), (*head).iova) };
+
+        assert_eq!(read(), (KEY_NOTAVAIL, 0, 0));
+        region.set_key(7);
+        region.set_descriptor(Context::from_number(8));
+        region.set_iova(9);
+        assert_eq!(read(), (7, 8, 9));
+        assert_eq!(region.key(), 7);
+        Ok(())
+    }
+
+    #[test]
+    fn regions_are_known_by_their_type() -> Result {
+        let region = Fid::<Region>::new(Region, Context::NONE)?;
+        // SAFETY: The object is open as long as `region`.
+        let any = unsafe { crate::kfi::fid::AnyFid::from_raw(region.head().cast()) };
+        let any = any.ok_or(EINVAL)?;
+
+        assert!(any.downcast::<Region>().is_some());
+        assert!(any.downcast::<Other>().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn attributes_are_read() -> Result {
+        let key = [1u8, 2];
+        let mut attr: bindings::kfi_mr_attr = pin_init::zeroed();
+        // SAFETY: No memory, null or valid.
+        let read = |attr: &bindings::kfi_mr_attr| unsafe {
+            MemoryRegionAttr::from_raw(attr, RegionFlags::RMA_EVENT.as_raw())
+        };
+
+        assert!(read(&attr).err() == Some(EINVAL));
+        attr.type_ = bindings::KFI_SGL;
+        attr.access = AccessFlags::REMOTE_READ.as_raw();
+        attr.requested_key = 3;
+        let wanted = read(&attr)?;
+        assert!(wanted.access == AccessFlags::REMOTE_READ);
+        assert!(wanted.flags == RegionFlags::RMA_EVENT);
+        assert!(wanted.auth_key.is_none());
+        assert_eq!(wanted.requested_key, 3);
+        assert_eq!(wanted.memory.len()?, 0);
+        attr.auth_key_size = key.len();
+        assert!(read(&attr).err() == Some(EINVAL));
+        attr.auth_key = key.as_ptr().cast_mut();
+        assert!(read(&attr)?.auth_key == Some(&key[..]));
+        Ok(())
+    }
+}
