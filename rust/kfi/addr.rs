@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses in address vectors (`kfi_addr_t`).
+//! Addresses as an address vector gives them out (`kfi_addr_t`), and their formats.
 
-/// An address: an entry of an address vector, with the number of a receive context in the top bits
-/// where the vector has them.
-#[derive(Clone, Copy, PartialEq, Eq)]
+use super::bindings;
+
+/// The address of a peer: an entry of an address vector, and on top the index of a receive context.
+///
+/// It means nothing outside of its vector.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(transparent)]
 pub(crate) struct FabricAddr(u64);
 
 impl FabricAddr {
     /// No address, or any source (`KFI_ADDR_UNSPEC`).
+    // bindgen makes a signed number of the macro, so the value is spelled out.
     pub(crate) const UNSPEC: Self = Self(u64::MAX);
-    /// An address that is not known (`KFI_ADDR_NOTAVAIL`).
+
+    /// Not known (`KFI_ADDR_NOTAVAIL`).
     pub(crate) const NOTAVAIL: Self = Self(u64::MAX);
 
     /// Takes an address from C.
@@ -23,3 +29,15 @@ impl FabricAddr {
         self.0
     }
 }
+
+/// No address format (`KFI_FORMAT_UNSPEC`).
+pub(crate) const FORMAT_UNSPEC: u32 = bindings::KFI_FORMAT_UNSPEC;
+/// Any `struct sockaddr` (`KFI_SOCKADDR`).
+pub(crate) const SOCKADDR: u32 = bindings::KFI_SOCKADDR;
+/// `struct sockaddr_in` (`KFI_SOCKADDR_IN`).
+pub(crate) const SOCKADDR_IN: u32 = bindings::KFI_SOCKADDR_IN;
+/// 8 bytes of bit fields (`KFI_ADDR_CXI`).
+pub(crate) const ADDR_CXI: u32 = bindings::KFI_ADDR_CXI;
+
+/// The address family of `struct sockaddr_in` (`AF_INET`).
+pub(crate) const AF_INET: u16 = 2;

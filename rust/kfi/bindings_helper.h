@@ -20,6 +20,7 @@
 #include <kfi_atomic.h>
 #include <kfi_trigger.h>
 #include <kfi_soft_ext.h>
+#include <kfi_cxi_ext.h>
 #include <uapi/kfi_shim.h>
 
 #include "helpers.h"

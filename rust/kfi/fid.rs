@@ -75,6 +75,17 @@ impl Context {
     }
 }
 
+/// Where an object is, to compare with where others are; never dereferenced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FidAddress(usize);
+
+impl FidAddress {
+    /// Takes a pointer from C; `None` for null.
+    pub(super) fn from_raw<T>(pointer: *const T) -> Option<Self> {
+        (!pointer.is_null()).then(|| Self(pointer.addr()))
+    }
+}
+
 /// A class of objects, such as the counters.
 ///
 /// # Safety
@@ -234,6 +245,11 @@ impl<T: Object> Fid<T> {
         self.head.get()
     }
 
+    /// Returns the object as an event names it.
+    pub(crate) fn as_context(&self) -> Context {
+        Context(self.head.get().cast())
+    }
+
     /// Finds the object behind a head.
     ///
     /// # Safety
@@ -249,6 +265,11 @@ impl<T: Object> Fid<T> {
     pub(crate) fn arc(&self) -> Arc<Self> {
         // SAFETY: Objects live in an `Arc` by the type invariants.
         unsafe { ArcBorrow::from_raw(self) }.into()
+    }
+
+    /// Returns where C finds the object.
+    pub(crate) fn address(&self) -> FidAddress {
+        FidAddress(self.head().addr())
     }
 
     /// Returns the dependents.

@@ -4,9 +4,18 @@
 //!
 //! The same bits mean different things in different words, so the kinds of words have types.
 
+use kernel::prelude::*;
+
 use super::bindings;
 
-pub(crate) use bindings::KFI_EP_RDM;
+pub(crate) use bindings::{
+    KFI_EP_RDM,
+    KFI_PROTO_CXI, //
+};
+
+/// Set in values that only one provider defines (`KFI_PROV_SPECIFIC`).
+// bindgen makes a negative number of it.
+pub(crate) const PROV_SPECIFIC: u32 = 1 << 31;
 
 /// Defines kinds of flag words.
 macro_rules! flags {
@@ -53,6 +62,11 @@ macro_rules! flags {
                 self.0 == 0
             }
 
+            /// Returns the flags that both have.
+            pub(crate) const fn intersection(self, other: Self) -> Self {
+                Self(self.0 & other.0)
+            }
+
             /// Returns the flags of both.
             pub(crate) const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
@@ -77,10 +91,48 @@ macro_rules! flags {
 flags! {
     /// Capabilities.
     Caps {
+        /// Untagged messages.
+        MSG = KFI_MSG,
+        /// Remote memory access.
+        RMA = KFI_RMA,
+        /// Tagged messages.
+        TAGGED = KFI_TAGGED,
+        /// Remote atomic operations.
+        ATOMIC = KFI_ATOMIC,
+        /// RMA to tagged receives.
+        TAGGED_RMA = KFI_TAGGED_RMA,
+        /// Starts reads.
+        READ = KFI_READ,
+        /// Starts writes.
+        WRITE = KFI_WRITE,
+        /// Receives messages.
+        RECV = KFI_RECV,
+        /// Sends messages.
+        SEND = KFI_SEND,
+        /// Is read by peers.
+        REMOTE_READ = KFI_REMOTE_READ,
+        /// Is written by peers.
+        REMOTE_WRITE = KFI_REMOTE_WRITE,
+        /// One buffer takes many messages.
+        MULTI_RECV = KFI_MULTI_RECV,
+        /// One buffer takes many tagged messages.
+        TAGGED_MULTI_RECV = KFI_TAGGED_MULTI_RECV,
+        /// Operations that wait for a counter.
+        TRIGGER = KFI_TRIGGER,
+        /// Operations that wait for all earlier ones.
+        FENCE = KFI_FENCE,
+        /// Events on the target of RMA.
+        RMA_EVENT = KFI_RMA_EVENT,
+        /// Completions tell the source.
+        SOURCE = KFI_SOURCE,
         /// Reaches endpoints of the same node.
         LOCAL_COMM = KFI_LOCAL_COMM,
         /// Reaches endpoints of other nodes.
         REMOTE_COMM = KFI_REMOTE_COMM,
+        /// Addresses that say which receive context is meant.
+        NAMED_RX_CTX = KFI_NAMED_RX_CTX,
+        /// Receives from one source.
+        DIRECTED_RECV = KFI_DIRECTED_RECV,
     }
 
     /// Flags of the attributes of queues.
@@ -199,5 +251,74 @@ flags! {
         REMOTE_CQ_DATA = KFI_REMOTE_CQ_DATA,
         /// The buffer is given back.
         MULTI_RECV = KFI_MULTI_RECV,
+    }
+
+    /// Flags of kfi_getinfo.
+    InfoFlags {
+        /// Node and service are the local address.
+        SOURCE = KFI_SOURCE,
+        /// The node is numeric.
+        NUMERICHOST = KFI_NUMERICHOST,
+        /// Who is there, rather than what they offer.
+        PROV_ATTR_ONLY = KFI_PROV_ATTR_ONLY,
+    }
+
+    /// Orders between operations, or between completions.
+    Order {
+        /// A send is after an earlier send.
+        SEND_AFTER_SEND = KFI_ORDER_SAS,
+    }
+
+    /// What the consumer has to do, or is willing to do, for memory registration.
+    MrMode {
+        /// Register local buffers.
+        LOCAL = KFI_MR_LOCAL,
+        /// Handle keys of more than 64 bits.
+        RAW = KFI_MR_RAW,
+        /// Name remote memory by its address.
+        VIRT_ADDR = KFI_MR_VIRT_ADDR,
+        /// Take the keys that the provider chooses.
+        PROV_KEY = KFI_MR_PROV_KEY,
+        /// Say in advance which regions have events.
+        RMA_EVENT = KFI_MR_RMA_EVENT,
+        /// Bind regions to endpoints.
+        ENDPOINT = KFI_MR_ENDPOINT,
+    }
+
+    /// Flags of the attributes of address vectors.
+    AddressVectorFlags {
+        /// Insertions are reported by events.
+        EVENT = KFI_EVENT,
+        /// A named vector is only read.
+        READ = KFI_READ,
+        /// All nodes are alike.
+        SYMMETRIC = KFI_SYMMETRIC,
+    }
+
+    /// Flags of an insertion into an address vector.
+    InsertFlags {
+        /// More insertions follow.
+        MORE = KFI_MORE,
+        /// Errors are told address by address.
+        SYNC_ERR = KFI_SYNC_ERR,
+    }
+
+    /// Flags of binding an event queue to a domain.
+    DomainBindFlags {
+        /// Registrations of memory are reported by events.
+        REG_MR = KFI_REG_MR,
+    }
+}
+
+impl MrMode {
+    /// Takes the mode of a domain's attributes.
+    pub(crate) const fn from_attr(mode: c_int) -> Self {
+        Self(mode.cast_unsigned() as u64)
+    }
+
+    /// Returns the mode for a domain's attributes.
+    pub(crate) const fn as_attr(self) -> c_int {
+        // All modes are among the lowest bits.
+        self.0 as c_int
     }
 }

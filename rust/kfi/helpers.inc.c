@@ -7,6 +7,7 @@
  */
 #include <linux/highmem.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/mm.h>
 
 #include <kfi_domain.h>
 
@@ -25,6 +26,16 @@ void kfi_rust_helper_synchronize_rcu_tasks(void)
 void kfi_rust_helper_set_current_state(unsigned int state)
 {
 	set_current_state(state);
+}
+
+unsigned int kfi_rust_helper_memalloc_nofs_save(void)
+{
+	return memalloc_nofs_save();
+}
+
+void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags)
+{
+	memalloc_nofs_restore(flags);
 }
 
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module)

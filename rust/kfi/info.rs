@@ -21,7 +21,16 @@ use kernel::{
 
 use super::{
     bindings,
-    flags::Caps, //
+    fid::{
+        Fid,
+        FidAddress,
+        Object, //
+    },
+    flags::Caps,
+    provider::{
+        DomainClass,
+        FabricClass, //
+    }, //
 };
 
 /// An owned chain of at least one entry.
@@ -225,6 +234,21 @@ impl<'a> InfoRef<'a> {
         unsafe { Self::from_raw(self.get().next) }
     }
 
+    /// Returns whether there is a connection request or passive endpoint.
+    pub(crate) fn has_handle(self) -> bool {
+        !self.get().handle.is_null()
+    }
+
+    /// Returns where the open fabric is that the entry names; there may be none any more.
+    pub(crate) fn fabric(self) -> Option<FidAddress> {
+        FidAddress::from_raw(self.fabric_attr()?.fabric)
+    }
+
+    /// Returns where the open domain is that the entry names; there may be none any more.
+    pub(crate) fn domain(self) -> Option<FidAddress> {
+        FidAddress::from_raw(self.domain_attr()?.domain)
+    }
+
     /// Returns the attributes of transmit contexts.
     pub(crate) fn tx_attr(self) -> Option<&'a bindings::kfi_tx_attr> {
         // SAFETY: By the type invariants.
@@ -409,6 +433,12 @@ numbers! {
 }
 
 impl DomainAttrMut<'_> {
+    /// Names an open domain.
+    pub(crate) fn domain(self, domain: &Fid<impl Object<Class = DomainClass>>) -> Self {
+        self.0.domain = domain.head();
+        self
+    }
+
     /// Sets the name.
     pub(crate) fn name(self, name: &CStr) -> Result<Self> {
         // SAFETY: The entry owns its names.
@@ -434,6 +464,12 @@ numbers! {
 }
 
 impl FabricAttrMut<'_> {
+    /// Names an open fabric.
+    pub(crate) fn fabric(self, fabric: &Fid<impl Object<Class = FabricClass>>) -> Self {
+        self.0.fabric = fabric.head();
+        self
+    }
+
     /// Sets the name.
     pub(crate) fn name(self, name: &CStr) -> Result<Self> {
         // SAFETY: The entry owns its names.

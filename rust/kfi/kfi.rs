@@ -6,6 +6,7 @@
 //! code: they meet through the C ABI. What a module does with it is safe Rust.
 
 pub(crate) mod addr;
+pub(crate) mod attr;
 pub(crate) mod bindings;
 pub(crate) mod consumer;
 pub(crate) mod control;
@@ -17,6 +18,7 @@ pub(crate) mod hold;
 pub(crate) mod info;
 pub(crate) mod memory;
 pub(crate) mod modules;
+pub(crate) mod no_fs;
 pub(crate) mod provider;
 mod rcu;
 pub(crate) mod timeout;

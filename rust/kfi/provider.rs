@@ -8,6 +8,7 @@
 //!
 //! [`Object`]: super::fid::Object
 
+mod address_vector;
 mod completion_queue;
 mod counter;
 mod deferred_work;
@@ -23,6 +24,14 @@ mod registration;
 mod wait;
 mod wait_set;
 
+pub(crate) use address_vector::{
+    AddressVectorAttr,
+    AddressVectorClass,
+    AddressVectorOps,
+    Addresses,
+    FabricAddrs,
+    Insertion, //
+};
 pub(crate) use completion_queue::{
     completion_queue_test_ops,
     Completion,
@@ -66,6 +75,7 @@ pub(crate) use event_queue::{
     event_queue_test_ops,
     Event,
     EventError,
+    EventKind,
     EventQueueAttr,
     EventQueueClass,
     EventQueueOps, //

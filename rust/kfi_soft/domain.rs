@@ -4,12 +4,17 @@
 
 #![deny(unsafe_code)]
 
+use core::ptr;
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 
 use crate::{
+    address_vector::AddressVector,
     completion_queue::CompletionQueue,
     counter::Counter,
     endpoint::{
@@ -18,12 +23,26 @@ use crate::{
         SharedReceiveContext,
         SharedTransmitContext, //
     },
+    event_queue::EventQueue,
     fabric::Fabric,
+    info,
     kfi::{
+        addr,
+        attr::{
+            self,
+            AvType,
+            ResourceMgmt, //
+        },
         fid::{
+            AnyFid,
             Context,
             Fid,
             Object, //
+        },
+        flags::{
+            Caps,
+            DomainBindFlags,
+            MrMode, //
         },
         hold::Hold,
         info::InfoRef,
@@ -32,6 +51,7 @@ use crate::{
             kfi_op,
             kfi_rx_attr,
             kfi_tx_attr,
+            AddressVectorAttr,
             CompletionQueueAttr,
             CounterAttr,
             DomainClass,
@@ -39,24 +59,167 @@ use crate::{
             MemoryRegionAttr, //
         }, //
     },
+    limits,
     memory_region::MemoryRegion,
+    nic::Nic,
+    open_objects,
+    place::AddressFormat,
     poll_set::PollSet, //
 };
+
+/// What a domain was opened as.
+pub(crate) struct Attributes {
+    /// The NIC.
+    nic: Nic,
+    /// The format of all addresses.
+    address_format: AddressFormat,
+    /// What its endpoints may do.
+    caps: Caps,
+    /// What the consumer does for memory registration.
+    mr_mode: MrMode,
+    /// Bytes of a memory key.
+    mr_key_size: usize,
+    /// Who keeps queues from overrunning.
+    resource_mgmt: ResourceMgmt,
+    /// The kind of address vectors for which none is chosen.
+    av_type: AvType,
+    /// The key of endpoints and regions that have none of their own; empty if there is none.
+    auth_key: KVec<u8>,
+    /// The traffic class of endpoints that have none of their own.
+    tclass: u32,
+}
+
+impl Attributes {
+    /// Reads what kfi_getinfo has answered; `EINVAL` if it was not this provider, `ENODEV` if there
+    /// is no such NIC.
+    pub(crate) fn new(info: InfoRef<'_>) -> Result<Self> {
+        let attr = info.domain_attr().ok_or(EINVAL)?;
+        let name = info.domain_name().ok_or(EINVAL)?;
+        if info
+            .prov_name()
+            .is_some_and(|name| name != info::provider_name())
+        {
+            return Err(EINVAL);
+        }
+        let nic = Nic::find(name.to_bytes()).ok_or(ENODEV)?;
+        let address_format = match info.get().addr_format {
+            addr::FORMAT_UNSPEC => AddressFormat::Native,
+            raw => AddressFormat::from_raw(raw).ok_or(EINVAL)?,
+        };
+        let caps = info::answered_caps(Caps::from_raw(info.get().caps)).ok_or(EINVAL)?;
+        let mr_mode = MrMode::from_attr(attr.mr_mode);
+        if !info::MR_MODES.contains(mr_mode)
+            || !attr::is_threading(attr.threading)
+            || !attr::is_progress(attr.control_progress)
+            || !attr::is_progress(attr.data_progress)
+            || !attr::is_traffic_class(attr.tclass)
+            || attr.mr_key_size > limits::MR_KEY_SIZE
+            || attr.cq_data_size > limits::CQ_DATA_SIZE
+            || attr.auth_key_size > limits::MAX_AUTH_KEY_SIZE
+        {
+            return Err(EINVAL);
+        }
+        let mut auth_key = KVec::new();
+        if attr.auth_key_size != 0 {
+            auth_key.extend_from_slice(info.domain_auth_key().ok_or(EINVAL)?, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            nic,
+            address_format,
+            caps,
+            mr_mode,
+            mr_key_size: info::or(attr.mr_key_size, limits::MR_KEY_SIZE),
+            resource_mgmt: ResourceMgmt::from_raw(attr.resource_mgmt)?
+                .unwrap_or(ResourceMgmt::Enabled),
+            av_type: AvType::from_raw(attr.av_type)?.unwrap_or(AvType::Table),
+            auth_key,
+            tclass: info::traffic_class(attr.tclass),
+        })
+    }
+}
+
+/// An event queue, and what of the domain is told by it.
+struct Events {
+    queue: Hold<EventQueue>,
+    flags: DomainBindFlags,
+}
 
 /// An open domain.
 pub(crate) struct Domain {
     fabric: Hold<Fabric>,
+    attributes: Attributes,
+    events: SetOnce<Events>,
 }
 
 impl Domain {
     /// A domain of a fabric.
-    pub(crate) fn new(fabric: Hold<Fabric>) -> Self {
-        Self { fabric }
+    pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> Self {
+        Self {
+            fabric,
+            attributes,
+            events: SetOnce::new(),
+        }
     }
 
     /// Returns the fabric.
     pub(crate) fn fabric(&self) -> &Arc<Fid<Fabric>> {
         self.fabric.fid()
+    }
+
+    /// Returns the NIC.
+    pub(crate) fn nic(&self) -> Nic {
+        self.attributes.nic
+    }
+
+    /// Returns the format of all addresses.
+    pub(crate) fn address_format(&self) -> AddressFormat {
+        self.attributes.address_format
+    }
+
+    /// Returns what endpoints of the domain may do.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn caps(&self) -> Caps {
+        self.attributes.caps
+    }
+
+    /// Returns what the consumer does for memory registration.
+    pub(crate) fn mr_mode(&self) -> MrMode {
+        self.attributes.mr_mode
+    }
+
+    /// Returns the bytes of a memory key.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn mr_key_size(&self) -> usize {
+        self.attributes.mr_key_size
+    }
+
+    /// Returns who keeps queues from overrunning.
+    pub(crate) fn resource_mgmt(&self) -> ResourceMgmt {
+        self.attributes.resource_mgmt
+    }
+
+    /// Returns the kind of address vectors for which none is chosen.
+    pub(crate) fn av_type(&self) -> AvType {
+        self.attributes.av_type
+    }
+
+    /// Returns the key of endpoints and regions that have none of their own; empty if there is none.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn auth_key(&self) -> &[u8] {
+        &self.attributes.auth_key
+    }
+
+    /// Returns the traffic class of endpoints that have none of their own.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn tclass(&self) -> u32 {
+        self.attributes.tclass
+    }
+
+    /// Returns the event queue, and with which flags it was bound.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn event_queue(&self) -> Option<(&Arc<Fid<EventQueue>>, DomainBindFlags)> {
+        let events = self.events.as_ref()?;
+        Some((events.queue.fid(), events.flags))
     }
 }
 
@@ -64,11 +227,33 @@ impl Object for Domain {
     type Class = DomainClass;
 
     fn release(&self) {
+        // First, as it may sleep.
+        open_objects::remove_domain(self);
+        if let Some(events) = self.events.as_ref() {
+            events.queue.release();
+        }
         self.fabric.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        let flags = DomainBindFlags::from_raw(flags);
+        if !DomainBindFlags::REG_MR.contains(flags) {
+            return Err(EINVAL);
+        }
+        let queue = other.downcast::<EventQueue>().ok_or(EINVAL)?;
+        if !ptr::eq(&**queue.fabric(), &**this.fabric()) {
+            return Err(EINVAL);
+        }
+        let queue = Hold::new(queue)?;
+        if !this.events.populate(Events { queue, flags }) {
+            return Err(EINVAL);
+        }
+        Ok(())
     }
 }
 
 impl DomainOps for Domain {
+    type AddressVector = AddressVector;
     type Counter = Counter;
     type CompletionQueue = CompletionQueue;
     type PollSet = PollSet;
@@ -77,6 +262,14 @@ impl DomainOps for Domain {
     type SharedTransmitContext = SharedTransmitContext;
     type SharedReceiveContext = SharedReceiveContext;
     type MemoryRegion = MemoryRegion;
+
+    fn av_open(
+        this: &Fid<Self>,
+        attr: AddressVectorAttr,
+        context: Context,
+    ) -> Result<Arc<Fid<AddressVector>>> {
+        Fid::new(AddressVector::new(Hold::new(this)?, &attr)?, context)
+    }
 
     fn cntr_open(
         this: &Fid<Self>,

@@ -13,9 +13,11 @@ use kernel::{
 use crate::{
     completion_queue::CompletionQueue,
     counter::Counter,
-    domain::Domain,
+    domain::{
+        Attributes,
+        Domain, //
+    },
     event_queue::EventQueue,
-    info::Nic,
     kfi::{
         fid::{
             AnyFid,
@@ -34,7 +36,7 @@ use crate::{
         },
         wait_obj::WaitObj, //
     },
-    module_parameters,
+    open_objects,
     queue::Queue,
     wait_set::WaitSet, //
 };
@@ -52,7 +54,9 @@ impl Fabric {
 impl Object for Fabric {
     type Class = FabricClass;
 
-    fn release(&self) {}
+    fn release(&self) {
+        open_objects::remove_fabric(self);
+    }
 }
 
 impl FabricOps for Fabric {
@@ -61,9 +65,10 @@ impl FabricOps for Fabric {
     type WaitSet = WaitSet;
 
     fn domain(this: &Fid<Self>, info: InfoRef<'_>, context: Context) -> Result<Arc<Fid<Domain>>> {
-        let name = info.domain_name().ok_or(EINVAL)?;
-        Nic::find(name, *module_parameters::nics.value_ref()).ok_or(ENODEV)?;
-        Fid::new(Domain::new(Hold::new(this)?), context)
+        let attributes = Attributes::new(info)?;
+        let domain = Fid::new(Domain::new(Hold::new(this)?, attributes), context)?;
+        open_objects::add_domain(&domain)?;
+        Ok(domain)
     }
 
     fn eq_open(

@@ -1,21 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the provider offers: one entry for each virtual NIC.
+//! What the provider offers: one entry for each virtual NIC that fits the question.
 
 #![deny(unsafe_code)]
 
 use kernel::{
     prelude::*,
-    str::{
-        CStr,
-        CString, //
-    }, //
+    str::CStr,
+    sync::Arc, //
 };
 
 use crate::{
+    domain::Domain,
+    fabric::Fabric,
     kfi::{
+        addr,
+        attr::{
+            self,
+            AvType,
+            ResourceMgmt, //
+        },
+        errno::EBADFLAGS,
+        fid::Fid,
         flags::{
             Caps,
+            InfoFlags,
+            MrMode,
+            OpFlags,
+            Order,
             KFI_EP_RDM, //
         },
         info::{
@@ -28,77 +40,182 @@ use crate::{
             KFI_VERSION, //
         }, //
     },
+    limits,
+    nic::Nic,
+    open_objects,
+    personality,
+    place::{
+        self,
+        AddressFormat,
+        Node,
+        Place, //
+    },
     provider::Soft, //
 };
 
-/// The one fabric.
-pub(crate) const FABRIC_NAME: &CStr = c"soft";
+/// Kinds of transfers.
+const MESSAGES: Caps = Caps::MSG.union(Caps::TAGGED);
+/// Kinds of transfers that have a target.
+const REMOTE: Caps = Caps::RMA.union(Caps::ATOMIC).union(Caps::TAGGED_RMA);
+/// Directions of messages.
+const MESSAGE_DIRECTIONS: Caps = Caps::SEND.union(Caps::RECV);
+/// Directions of all else.
+const REMOTE_DIRECTIONS: Caps = Caps::READ
+    .union(Caps::WRITE)
+    .union(Caps::REMOTE_READ)
+    .union(Caps::REMOTE_WRITE);
+/// Who is reached: a NIC reaches the others of the fabric, which is inside of one node.
+const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
 
-/// What the names of NICs begin with; their number follows.
-const NIC_NAME: &str = "soft";
+/// All that is offered.
+const CAPS: Caps = MESSAGES
+    .union(REMOTE)
+    .union(MESSAGE_DIRECTIONS)
+    .union(REMOTE_DIRECTIONS)
+    .union(COMM)
+    .union(Caps::MULTI_RECV)
+    .union(Caps::TAGGED_MULTI_RECV)
+    .union(Caps::TRIGGER)
+    .union(Caps::FENCE)
+    .union(Caps::RMA_EVENT)
+    .union(Caps::SOURCE)
+    .union(Caps::NAMED_RX_CTX)
+    .union(Caps::DIRECTED_RECV);
 
-/// No machine has more.
-pub(crate) const MAX_NICS: u32 = 64;
+/// What of it concerns transmit contexts.
+const TX_CAPS: Caps = MESSAGES
+    .union(REMOTE)
+    .union(Caps::SEND)
+    .union(Caps::READ)
+    .union(Caps::WRITE)
+    .union(Caps::TRIGGER)
+    .union(Caps::FENCE)
+    .union(Caps::NAMED_RX_CTX);
 
-/// Counters that a domain may have; they are limited by memory only.
-const COUNTERS: usize = 1 << 20;
+/// What of it concerns receive contexts.
+const RX_CAPS: Caps = MESSAGES
+    .union(REMOTE)
+    .union(Caps::RECV)
+    .union(Caps::REMOTE_READ)
+    .union(Caps::REMOTE_WRITE)
+    .union(Caps::MULTI_RECV)
+    .union(Caps::TAGGED_MULTI_RECV)
+    .union(Caps::TRIGGER)
+    .union(Caps::RMA_EVENT)
+    .union(Caps::SOURCE)
+    .union(Caps::DIRECTED_RECV);
 
-/// Completion queues that a domain may have; they are limited by memory only.
-const QUEUES: usize = 1 << 16;
+/// What consumers may be willing to do for memory registration.
+pub(crate) const MR_MODES: MrMode = MR_CHOICES
+    .union(MrMode::LOCAL)
+    .union(MrMode::RAW)
+    .union(MrMode::RMA_EVENT);
 
-/// What is offered: a NIC reaches the others of the node.
-const CAPS: Caps = Caps::LOCAL_COMM;
+/// What of it is done if they are: nothing of it is demanded.
+const MR_CHOICES: MrMode = MrMode::ENDPOINT
+    .union(MrMode::PROV_KEY)
+    .union(MrMode::VIRT_ADDR);
 
-/// A virtual NIC, by number.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Nic(u32);
+/// The version of the wire protocol.
+const PROTOCOL_VERSION: u32 = 1;
 
-impl Nic {
-    /// Returns its name.
-    fn name(self) -> Result<CString> {
-        CString::try_from_fmt(fmt!("{}{}", NIC_NAME, self.0))
-    }
+/// The flags that are known.
+const FLAGS: InfoFlags = InfoFlags::SOURCE
+    .union(InfoFlags::NUMERICHOST)
+    .union(InfoFlags::PROV_ATTR_ONLY);
 
-    /// Finds a NIC by its name, of `count`.
-    pub(crate) fn find(name: &CStr, count: u32) -> Option<Self> {
-        let digits = name.to_bytes().strip_prefix(NIC_NAME.as_bytes())?;
-        // No sign, no leading zeros: a NIC has one name.
-        if digits.len() > 1 && digits.first() == Some(&b'0') {
-            return None;
-        }
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        let number: u32 = core::str::from_utf8(digits).ok()?.parse().ok()?;
-        (number < count).then_some(Self(number))
+/// Returns the name of the provider.
+pub(crate) fn provider_name() -> &'static CStr {
+    Soft::name()
+}
+
+/// Returns what was asked for, or the default if nothing was.
+pub(crate) fn or(asked: usize, default: usize) -> usize {
+    if asked == 0 {
+        default
+    } else {
+        asked
     }
 }
 
-/// `EINVAL` unless a machine may have as many NICs.
-pub(crate) fn check_nics(count: u32) -> Result {
-    if (1..=MAX_NICS).contains(&count) {
-        Ok(())
+/// Returns the traffic class that was asked for, or the default if none was.
+pub(crate) fn traffic_class(asked: u32) -> u32 {
+    if asked == 0 {
+        attr::TC_BEST_EFFORT
     } else {
-        Err(EINVAL)
+        asked
     }
+}
+
+/// Adds the directions that go without saying: all, if none was named.
+fn with_directions(asked: Caps) -> Caps {
+    let mut caps = asked;
+    if asked.intersects(MESSAGES) && !asked.intersects(MESSAGE_DIRECTIONS) {
+        caps = caps | MESSAGE_DIRECTIONS;
+    }
+    if asked.intersects(REMOTE) && !asked.intersects(REMOTE_DIRECTIONS) {
+        caps = caps | REMOTE_DIRECTIONS;
+    }
+    caps
+}
+
+/// Returns the capabilities with which those that are asked for are answered; `None` if one is not
+/// offered.
+pub(crate) fn answered_caps(asked: Caps) -> Option<Caps> {
+    if !CAPS.contains(asked) {
+        return None;
+    }
+    if asked.is_empty() {
+        return Some(CAPS);
+    }
+    let caps = with_directions(asked);
+    Some(if caps.intersects(COMM) {
+        caps
+    } else {
+        caps | COMM
+    })
+}
+
+/// Returns the capabilities of a kind of context, of which those in `kind` can be; `None` if more is
+/// asked for than the endpoint has.
+pub(crate) fn context_caps(asked: u64, endpoint: Caps, kind: Caps) -> Option<Caps> {
+    let asked = Caps::from_raw(asked);
+    if !endpoint.contains(asked) {
+        return None;
+    }
+    let asked = if asked.is_empty() {
+        endpoint
+    } else {
+        with_directions(asked)
+    };
+    Some(asked.intersection(endpoint).intersection(kind))
+}
+
+/// As [`context_caps`], for transmit contexts.
+pub(crate) fn tx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
+    context_caps(asked, endpoint, TX_CAPS)
+}
+
+/// As [`context_caps`], for receive contexts.
+pub(crate) fn rx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
+    context_caps(asked, endpoint, RX_CAPS)
 }
 
 /// Answers kfi_getinfo.
-pub(crate) fn answer(query: &Query<'_>, nics: u32) -> Result<Info> {
-    // There are no ports yet.
-    if query.service.is_some() {
-        return Err(ENODATA);
+pub(crate) fn answer(query: &Query<'_>) -> Result<Info> {
+    let flags = InfoFlags::from_raw(query.flags);
+    if !FLAGS.contains(flags) {
+        return Err(EBADFLAGS.into());
     }
+    if flags.contains(InfoFlags::PROV_ATTR_ONLY) {
+        return introduce(query);
+    }
+    let question = Question::new(query, flags)?.ok_or(ENODATA)?;
     let mut answer: Option<Info> = None;
-    for nic in (0..nics).map(Nic) {
-        let name = nic.name()?;
-        if query.node.is_some_and(|node| node != &*name) {
+    for nic in Nic::all() {
+        let Some(info) = question.answer(nic)? else {
             continue;
-        }
-        if query.hints.is_some_and(|hints| !matches(hints, &name)) {
-            continue;
-        }
-        let info = describe(&name, query.version)?;
+        };
         match &mut answer {
             Some(answer) => answer.append(info),
             None => answer = Some(info),
@@ -107,107 +224,405 @@ pub(crate) fn answer(query: &Query<'_>, nics: u32) -> Result<Info> {
     answer.ok_or(ENODATA)
 }
 
-/// Returns whether the NIC of a name offers what `hints` want.
-///
-/// Whatever is not offered must not be wanted: 0 in the hints.
-fn matches(hints: InfoRef<'_>, name: &CStr) -> bool {
-    let named = |wanted: Option<&CStr>, offered: &CStr| {
-        wanted.is_none_or(|wanted| wanted.is_empty() || wanted == offered)
-    };
-    let has = |wanted: u64| CAPS.contains(Caps::from_raw(wanted));
-
-    has(hints.get().caps)
-        && hints.get().addr_format == 0
-        && hints.src_addr().is_none()
-        && hints.dest_addr().is_none()
-        && named(hints.prov_name(), Soft::NAME)
-        && named(hints.fabric_name(), FABRIC_NAME)
-        && named(hints.domain_name(), name)
-        && hints.ep_attr().is_none_or(|attr| {
-            (attr.type_ == 0 || attr.type_ == KFI_EP_RDM)
-                && attr.protocol == 0
-                && attr.auth_key_size == 0
-                && all_zero(&[
-                    attr.max_msg_size,
-                    attr.msg_prefix_size,
-                    attr.max_order_raw_size,
-                    attr.max_order_war_size,
-                    attr.max_order_waw_size,
-                    attr.tx_ctx_cnt,
-                    attr.rx_ctx_cnt,
-                ])
-        })
-        && hints.domain_attr().is_none_or(|attr| {
-            has(attr.caps)
-                // Open objects are looked for among those of the node, of which none is kept.
-                && attr.domain.is_null()
-                && attr.mr_mode == 0
-                && attr.tclass == 0
-                && attr.auth_key_size == 0
-                && attr.cntr_cnt <= COUNTERS
-                && attr.cq_cnt <= QUEUES
-                && all_zero(&[
-                    attr.mr_key_size,
-                    attr.cq_data_size,
-                    attr.ep_cnt,
-                    attr.tx_ctx_cnt,
-                    attr.rx_ctx_cnt,
-                    attr.max_ep_tx_ctx,
-                    attr.max_ep_rx_ctx,
-                    attr.max_ep_stx_ctx,
-                    attr.max_ep_srx_ctx,
-                    attr.mr_iov_limit,
-                    attr.max_err_data,
-                    attr.mr_cnt,
-                ])
-        })
-        && hints.tx_attr().is_none_or(|attr| {
-            has(attr.caps)
-                && attr.op_flags == 0
-                && attr.msg_order == 0
-                && attr.comp_order == 0
-                && attr.tclass == 0
-                && all_zero(&[
-                    attr.inject_size,
-                    attr.size,
-                    attr.iov_limit,
-                    attr.rma_iov_limit,
-                ])
-        })
-        && hints.rx_attr().is_none_or(|attr| {
-            has(attr.caps)
-                && attr.op_flags == 0
-                && attr.msg_order == 0
-                && attr.comp_order == 0
-                && all_zero(&[attr.total_buffered_recv, attr.size, attr.iov_limit])
-        })
-        && hints.fabric_attr().is_none_or(|attr| attr.fabric.is_null())
-}
-
-/// Returns whether nothing is wanted.
-fn all_zero(wanted: &[usize]) -> bool {
-    wanted.iter().all(|wanted| *wanted == 0)
-}
-
-/// Describes the NIC of a name to somebody who was written for `version` of the API.
-fn describe(name: &CStr, version: u32) -> Result<Info> {
+/// Tells who the provider is, whatever it offers.
+fn introduce(query: &Query<'_>) -> Result<Info> {
+    if !query
+        .hints
+        .is_none_or(|hints| is_named(hints.prov_name(), provider_name()))
+    {
+        return Err(ENODATA);
+    }
     let mut info = Info::new()?;
-    let mut entry = info.first_mut();
-    entry.caps(CAPS);
-    entry.ep_attr()?.type_(KFI_EP_RDM);
-    entry
-        .domain_attr()?
-        .name(name)?
-        .caps(CAPS.as_raw())
-        .cntr_cnt(COUNTERS)
-        .cq_cnt(QUEUES);
-    entry
+    info.first_mut()
         .fabric_attr()?
-        .name(FABRIC_NAME)?
-        .prov_name(Soft::NAME)?
+        .prov_name(provider_name())?
         .prov_version(Soft::VERSION)
-        .api_version(if version == 0 { KFI_VERSION } else { version });
+        .api_version(api_version(query));
     Ok(info)
+}
+
+/// Returns the version of the API that the answer is for.
+fn api_version(query: &Query<'_>) -> u32 {
+    match query.version {
+        0 => KFI_VERSION,
+        version => version,
+    }
+}
+
+/// Returns whether a name is the wanted one, if one is wanted.
+fn is_named(wanted: Option<&CStr>, name: &CStr) -> bool {
+    wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name)
+}
+
+/// A question that can be answered, as far as that does not depend on the NIC.
+struct Question<'a> {
+    query: &'a Query<'a>,
+    /// The format of addresses.
+    format: AddressFormat,
+    /// The number of the local NIC, if it has to be a certain one.
+    source_nic: Option<u32>,
+    /// The local port, if it has to be a certain one.
+    source_port: Option<u16>,
+    /// The peer.
+    peer: Option<Peer>,
+    /// The open fabric.
+    fabric: Option<Arc<Fid<Fabric>>>,
+    /// The open domain.
+    domain: Option<Arc<Fid<Domain>>>,
+    /// The capabilities.
+    caps: Caps,
+    /// Those of transmit contexts.
+    tx_caps: Caps,
+    /// Those of receive contexts.
+    rx_caps: Caps,
+    /// What the consumer does for memory registration.
+    mr_mode: MrMode,
+    /// Who keeps queues from overrunning.
+    resource_mgmt: ResourceMgmt,
+    /// The kind of address vectors.
+    av_type: AvType,
+}
+
+/// A peer that was asked for.
+enum Peer {
+    /// A certain one.
+    Place(Place),
+    /// A port of the local NIC, as getaddrinfo() makes the loopback address of a missing node.
+    Loopback(Option<u16>),
+}
+
+impl<'a> Question<'a> {
+    /// Reads a question; `None` if no NIC fits.
+    fn new(query: &'a Query<'a>, flags: InfoFlags) -> Result<Option<Self>> {
+        Ok(Self::read(query, flags).filter(Self::limits_fit))
+    }
+
+    /// Reads all but what limits are put to.
+    fn read(query: &'a Query<'a>, flags: InfoFlags) -> Option<Self> {
+        let hints = query.hints;
+        let node = match query.node {
+            Some(text) => Some(Node::from_text(text.to_bytes())?),
+            None => None,
+        };
+        if flags.contains(InfoFlags::NUMERICHOST) && node.is_some_and(|node| !node.is_numeric) {
+            return None;
+        }
+        let port = match query.service {
+            Some(text) => Some(place::port(text.to_bytes())?),
+            None => None,
+        };
+
+        // Objects that are not open, or not ours, do not match: they are looked for by their
+        // addresses, and nothing is read from those.
+        let domain = match hints.and_then(InfoRef::domain) {
+            Some(wanted) => Some(open_objects::domain(|domain| domain.address() == wanted)?),
+            None => None,
+        };
+        let fabric = match (hints.and_then(InfoRef::fabric), &domain) {
+            (Some(wanted), _) => Some(open_objects::fabric(|fabric| fabric.address() == wanted)?),
+            (None, Some(domain)) => Some(domain.fabric().clone()),
+            (None, None) => None,
+        };
+        if let (Some(domain), Some(fabric)) = (&domain, &fabric) {
+            if !Arc::ptr_eq(domain.fabric(), fabric) {
+                return None;
+            }
+        }
+
+        let asked_format = hints.map_or(addr::FORMAT_UNSPEC, |hints| hints.get().addr_format);
+        let format = match (asked_format, node, &domain) {
+            (addr::FORMAT_UNSPEC, Some(node), _) => node.format,
+            (addr::FORMAT_UNSPEC, None, Some(domain)) => domain.address_format(),
+            (addr::FORMAT_UNSPEC, None, None) => AddressFormat::Native,
+            (raw, _, _) => AddressFormat::from_raw(raw)?,
+        };
+        if domain
+            .as_ref()
+            .is_some_and(|domain| domain.address_format() != format)
+        {
+            return None;
+        }
+        let node = match node {
+            // An IPv4 address asks for the format.
+            Some(node) if node.format == AddressFormat::Inet && format != node.format => {
+                return None
+            }
+            Some(node) => Some(Node { format, ..node }),
+            None => None,
+        };
+        let port = port.filter(|port| *port != 0 || format == AddressFormat::Native);
+
+        // Node and service come before the address in the hints that they are given for.
+        let is_source = flags.contains(InfoFlags::SOURCE);
+        let named = match node {
+            Some(node) => Some(node.at(port)?),
+            None => None,
+        };
+        let (source_nic, source_port) = match (is_source, named) {
+            (true, Some(place)) => (Some(place.nic), place.port),
+            (true, None) => (None, port),
+            (false, _) => match hints.and_then(InfoRef::src_addr) {
+                Some(bytes) => {
+                    let place = Place::decode(format, bytes)?;
+                    (Some(place.nic), place.port)
+                }
+                None => (None, None),
+            },
+        };
+        let peer = match (is_source, named, port) {
+            (false, Some(place), _) => Some(Peer::Place(place)),
+            (false, None, Some(port)) => Some(Peer::Loopback(Some(port))),
+            (true, _, _) | (false, None, None) => match hints.and_then(InfoRef::dest_addr) {
+                Some(bytes) => Some(Peer::Place(Place::decode(format, bytes)?)),
+                None => None,
+            },
+        };
+        if let Some(Peer::Place(place)) = &peer {
+            // All that can be reached are the NICs of this node.
+            Nic::new(place.nic)?;
+        }
+
+        let asked = |caps: Option<u64>| caps.unwrap_or(0);
+        let caps = answered_caps(Caps::from_raw(asked(hints.map(|hints| hints.get().caps))))?;
+        let tx_attr = hints.and_then(InfoRef::tx_attr);
+        let rx_attr = hints.and_then(InfoRef::rx_attr);
+        let domain_attr = hints.and_then(InfoRef::domain_attr);
+        let tx_caps = tx_caps(asked(tx_attr.map(|attr| attr.caps)), caps)?;
+        let rx_caps = rx_caps(asked(rx_attr.map(|attr| attr.caps)), caps)?;
+        context_caps(asked(domain_attr.map(|attr| attr.caps)), caps, COMM)?;
+
+        let mr_mode = MrMode::from_attr(domain_attr.map_or(0, |attr| attr.mr_mode));
+        if !MR_MODES.contains(mr_mode) {
+            return None;
+        }
+        let mr_mode = match &domain {
+            Some(domain) if mr_mode.is_empty() => domain.mr_mode(),
+            Some(domain) if !mr_mode.contains(domain.mr_mode()) => return None,
+            Some(domain) => domain.mr_mode(),
+            None => mr_mode.intersection(MR_CHOICES),
+        };
+        let resource_mgmt =
+            ResourceMgmt::from_raw(domain_attr.map_or(0, |attr| attr.resource_mgmt)).ok()?;
+        let resource_mgmt = match (resource_mgmt, &domain) {
+            (Some(asked), Some(domain)) if asked != domain.resource_mgmt() => return None,
+            (_, Some(domain)) => domain.resource_mgmt(),
+            (asked, None) => asked.unwrap_or(ResourceMgmt::Enabled),
+        };
+        let av_type = AvType::from_raw(domain_attr.map_or(0, |attr| attr.av_type)).ok()?;
+
+        Some(Self {
+            query,
+            format,
+            source_nic,
+            source_port,
+            peer,
+            fabric,
+            domain,
+            caps,
+            tx_caps,
+            rx_caps,
+            mr_mode,
+            resource_mgmt,
+            av_type: av_type.unwrap_or(AvType::Table),
+        })
+    }
+
+    /// Returns whether all that has a limit keeps to it, and all that has names is named so.
+    ///
+    /// What cannot be asked for is 0 in the hints.
+    fn limits_fit(&self) -> bool {
+        let Some(hints) = self.query.hints else {
+            return true;
+        };
+        // Mode bits say what the caller is ready to do; nothing is demanded.
+        !hints.has_handle()
+            && hints.fabric_attr().is_none_or(|attr| {
+                is_named(hints.prov_name(), provider_name())
+                    && is_named(hints.fabric_name(), personality::current().fabric_name())
+                    && attr.prov_version <= Soft::VERSION
+            })
+            && hints.ep_attr().is_none_or(|attr| {
+                (attr.type_ == 0 || attr.type_ == KFI_EP_RDM)
+                    && (attr.protocol == 0 || attr.protocol == personality::current().protocol())
+                    && attr.protocol_version <= PROTOCOL_VERSION
+                    && attr.max_msg_size <= limits::MAX_MSG_SIZE
+                    && attr.msg_prefix_size == 0
+                    && attr.max_order_raw_size == 0
+                    && attr.max_order_war_size == 0
+                    && attr.max_order_waw_size == 0
+                    && attr.tx_ctx_cnt <= limits::MAX_TX_CONTEXTS
+                    && attr.rx_ctx_cnt <= limits::MAX_RX_CONTEXTS
+                    && is_key(attr.auth_key_size, hints.ep_auth_key())
+            })
+            && hints.domain_attr().is_none_or(|attr| {
+                attr::is_threading(attr.threading)
+                    && attr::is_progress(attr.control_progress)
+                    && attr::is_progress(attr.data_progress)
+                    && attr::is_traffic_class(attr.tclass)
+                    && attr.mr_key_size <= limits::MR_KEY_SIZE
+                    && attr.cq_data_size <= limits::CQ_DATA_SIZE
+                    && attr.cq_cnt <= limits::QUEUES
+                    && attr.ep_cnt <= limits::ENDPOINTS
+                    && attr.tx_ctx_cnt <= limits::DOMAIN_TX_CONTEXTS
+                    && attr.rx_ctx_cnt <= limits::DOMAIN_RX_CONTEXTS
+                    && attr.max_ep_tx_ctx <= limits::MAX_TX_CONTEXTS
+                    && attr.max_ep_rx_ctx <= limits::MAX_RX_CONTEXTS
+                    && attr.max_ep_stx_ctx == 0
+                    && attr.max_ep_srx_ctx == 0
+                    && attr.cntr_cnt <= limits::COUNTERS
+                    && attr.mr_iov_limit <= limits::MR_IOV_LIMIT
+                    && attr.max_err_data <= limits::MAX_ERR_DATA
+                    && attr.mr_cnt <= limits::MEMORY_REGIONS
+                    && is_key(attr.auth_key_size, hints.domain_auth_key())
+            })
+            && hints.tx_attr().is_none_or(|attr| {
+                limits::TX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags))
+                    && limits::MSG_ORDER.contains(Order::from_raw(attr.msg_order))
+                    && limits::COMP_ORDER.contains(Order::from_raw(attr.comp_order))
+                    && attr.inject_size <= limits::INJECT_SIZE
+                    && attr.size <= limits::MAX_TX_SIZE
+                    && attr.iov_limit <= limits::IOV_LIMIT
+                    && attr.rma_iov_limit <= limits::RMA_IOV_LIMIT
+                    && attr::is_traffic_class(attr.tclass)
+            })
+            && hints.rx_attr().is_none_or(|attr| {
+                limits::RX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags))
+                    && limits::MSG_ORDER.contains(Order::from_raw(attr.msg_order))
+                    && limits::COMP_ORDER.contains(Order::from_raw(attr.comp_order))
+                    && attr.total_buffered_recv <= limits::TOTAL_BUFFERED_RECV
+                    && attr.size <= limits::MAX_RX_SIZE
+                    && attr.iov_limit <= limits::IOV_LIMIT
+            })
+    }
+
+    /// Describes a NIC; `None` if it does not fit.
+    fn answer(&self, nic: Nic) -> Result<Option<Info>> {
+        let name = nic.name()?;
+        if self.source_nic.is_some_and(|number| number != nic.number())
+            || self
+                .domain
+                .as_ref()
+                .is_some_and(|domain| domain.nic() != nic)
+            || !is_named(self.query.hints.and_then(InfoRef::domain_name), &name)
+        {
+            return Ok(None);
+        }
+
+        let mut info = Info::new()?;
+        let mut entry = info.first_mut();
+        let source = Place {
+            nic: nic.number(),
+            port: self.source_port,
+        };
+        entry
+            .caps(self.caps)
+            .addr_format(self.format.as_raw())
+            .src_addr(&source.encode(self.format))?;
+        let peer = match &self.peer {
+            Some(Peer::Place(place)) => Some(*place),
+            Some(Peer::Loopback(port)) => Some(Place {
+                nic: nic.number(),
+                port: *port,
+            }),
+            None => None,
+        };
+        if let Some(peer) = peer {
+            entry.dest_addr(&peer.encode(self.format))?;
+        }
+
+        let hints = self.query.hints;
+        let asked = hints.and_then(InfoRef::tx_attr);
+        let attr = entry.tx_attr()?;
+        attr.caps = self.tx_caps.as_raw();
+        attr.op_flags = asked.map_or(0, |asked| asked.op_flags);
+        attr.msg_order = limits::MSG_ORDER.as_raw();
+        attr.comp_order = limits::COMP_ORDER.as_raw();
+        attr.inject_size = limits::INJECT_SIZE;
+        attr.size = or(asked.map_or(0, |asked| asked.size), limits::TX_SIZE);
+        attr.iov_limit = limits::IOV_LIMIT;
+        attr.rma_iov_limit = limits::RMA_IOV_LIMIT;
+        attr.tclass = traffic_class(asked.map_or(0, |asked| asked.tclass));
+
+        let asked = hints.and_then(InfoRef::rx_attr);
+        let attr = entry.rx_attr()?;
+        attr.caps = self.rx_caps.as_raw();
+        attr.op_flags = asked.map_or(0, |asked| asked.op_flags);
+        attr.msg_order = limits::MSG_ORDER.as_raw();
+        attr.comp_order = limits::COMP_ORDER.as_raw();
+        attr.total_buffered_recv = limits::TOTAL_BUFFERED_RECV;
+        attr.size = or(asked.map_or(0, |asked| asked.size), limits::RX_SIZE);
+        attr.iov_limit = limits::IOV_LIMIT;
+
+        let asked = hints.and_then(InfoRef::ep_attr);
+        entry
+            .ep_attr()?
+            .type_(KFI_EP_RDM)
+            .protocol(personality::current().protocol())
+            .protocol_version(PROTOCOL_VERSION)
+            .max_msg_size(limits::MAX_MSG_SIZE)
+            .mem_tag_format(u64::MAX)
+            .tx_ctx_cnt(or(asked.map_or(0, |asked| asked.tx_ctx_cnt), 1))
+            .rx_ctx_cnt(or(asked.map_or(0, |asked| asked.rx_ctx_cnt), 1))
+            .auth_key(hints.and_then(InfoRef::ep_auth_key).unwrap_or(&[]))?;
+
+        let asked = hints.and_then(InfoRef::domain_attr);
+        let key_size = asked.map_or(0, |asked| asked.mr_key_size);
+        let domain = match &self.domain {
+            Some(domain) => Some(domain.clone()),
+            None => open_objects::domain_on(nic, self.fabric.as_ref()),
+        };
+        let mut attr = entry
+            .domain_attr()?
+            .name(&name)?
+            .threading(attr::THREAD_SAFE)
+            .control_progress(attr::PROGRESS_AUTO)
+            .data_progress(attr::PROGRESS_AUTO)
+            .resource_mgmt(self.resource_mgmt.as_raw())
+            .av_type(self.av_type.as_raw())
+            .mr_mode(self.mr_mode.as_attr())
+            .mr_key_size(or(key_size, limits::MR_KEY_SIZE))
+            .cq_data_size(limits::CQ_DATA_SIZE)
+            .cq_cnt(limits::QUEUES)
+            .ep_cnt(limits::ENDPOINTS)
+            .tx_ctx_cnt(limits::DOMAIN_TX_CONTEXTS)
+            .rx_ctx_cnt(limits::DOMAIN_RX_CONTEXTS)
+            .max_ep_tx_ctx(limits::MAX_TX_CONTEXTS)
+            .max_ep_rx_ctx(limits::MAX_RX_CONTEXTS)
+            .cntr_cnt(limits::COUNTERS)
+            .mr_iov_limit(limits::MR_IOV_LIMIT)
+            .caps(self.caps.intersection(COMM).as_raw())
+            .max_err_data(limits::MAX_ERR_DATA)
+            .mr_cnt(limits::MEMORY_REGIONS)
+            .tclass(traffic_class(asked.map_or(0, |asked| asked.tclass)))
+            .auth_key(hints.and_then(InfoRef::domain_auth_key).unwrap_or(&[]))?;
+        if let Some(domain) = &domain {
+            attr = attr.domain(domain);
+        }
+        let _ = attr;
+
+        // The fabric goes with the domain.
+        let fabric = match (&self.fabric, &domain) {
+            (Some(fabric), _) => Some(fabric.clone()),
+            (None, Some(domain)) => Some(domain.fabric().clone()),
+            (None, None) => open_objects::fabric(|_| true),
+        };
+        let mut attr = entry
+            .fabric_attr()?
+            .name(personality::current().fabric_name())?
+            .prov_name(provider_name())?
+            .prov_version(Soft::VERSION)
+            .api_version(api_version(self.query));
+        if let Some(fabric) = &fabric {
+            attr = attr.fabric(fabric);
+        }
+        let _ = attr;
+        Ok(Some(info))
+    }
+}
+
+/// Returns whether an authorization key can be one.
+fn is_key(size: usize, key: Option<&[u8]>) -> bool {
+    size == 0 || (size <= limits::MAX_AUTH_KEY_SIZE && key.is_some())
 }
 
 #[kunit_tests(kfi_soft_info)]
@@ -215,30 +630,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nics_have_one_name() {
-        assert!(Nic::find(c"soft0", 2) == Some(Nic(0)));
-        assert!(Nic::find(c"soft1", 2) == Some(Nic(1)));
-        for name in [
-            c"soft2",
-            c"soft",
-            c"soft00",
-            c"soft01",
-            c"soft+1",
-            c"soft-1",
-            c"Soft0",
-            c"soft0 ",
-            c"soft4294967296",
-            c"",
-        ] {
-            assert!(Nic::find(name, 2).is_none());
+    fn no_capability_means_all() {
+        assert!(answered_caps(Caps::NONE) == Some(CAPS));
+        assert!(answered_caps(CAPS) == Some(CAPS));
+    }
+
+    #[test]
+    fn directions_go_without_saying() {
+        assert!(answered_caps(Caps::MSG) == Some(Caps::MSG | MESSAGE_DIRECTIONS | COMM));
+        assert!(answered_caps(Caps::MSG | Caps::SEND) == Some(Caps::MSG | Caps::SEND | COMM));
+        assert!(answered_caps(Caps::RMA) == Some(Caps::RMA | REMOTE_DIRECTIONS | COMM));
+        let one = Caps::ATOMIC | Caps::WRITE | Caps::LOCAL_COMM;
+        assert!(answered_caps(one) == Some(one));
+    }
+
+    #[test]
+    fn each_offered_capability_is_answered_and_no_other() {
+        for bit in 0..64 {
+            let caps = Caps::from_raw(1 << bit);
+            match answered_caps(caps) {
+                Some(answer) => assert!(CAPS.contains(caps) && answer.contains(caps)),
+                None => assert!(!CAPS.contains(caps)),
+            }
         }
     }
 
     #[test]
-    fn limits_of_nics() {
-        assert!(check_nics(1).is_ok());
-        assert!(check_nics(MAX_NICS).is_ok());
-        assert!(check_nics(0).is_err());
-        assert!(check_nics(MAX_NICS + 1).is_err());
+    fn contexts_have_no_more_than_the_endpoint() {
+        let endpoint = Caps::MSG | Caps::SEND | Caps::RECV;
+        assert!(tx_caps(0, endpoint) == Some(Caps::MSG | Caps::SEND));
+        assert!(rx_caps(0, endpoint) == Some(Caps::MSG | Caps::RECV));
+        assert!(tx_caps(Caps::MSG.as_raw(), endpoint) == Some(Caps::MSG | Caps::SEND));
+        assert!(tx_caps(Caps::RMA.as_raw(), endpoint).is_none());
+        assert!(rx_caps(Caps::TAGGED.as_raw(), endpoint).is_none());
+    }
+
+    #[test]
+    fn sizes_of_keys() {
+        let key = [0; limits::MAX_AUTH_KEY_SIZE];
+        assert!(is_key(0, None));
+        assert!(is_key(limits::MAX_AUTH_KEY_SIZE, Some(&key)));
+        assert!(!is_key(limits::MAX_AUTH_KEY_SIZE + 1, Some(&key)));
+        assert!(!is_key(1, None));
     }
 }

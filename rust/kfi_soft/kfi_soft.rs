@@ -4,6 +4,7 @@
 //!
 //! Lock order, outer before inner:
 //!
+//! 0. `kfi_soft::AddressVector::change`; `OPEN_OBJECTS`, under which no other is taken;
 //! 1. `kfi_soft::PollSet::change`;
 //! 2. `kfi_soft::PollSet::members`;
 //! 3. `kfi_soft::Counter::state` or `kfi_soft::Queue::entries`;
@@ -13,6 +14,9 @@
 //! A thread never holds two of a kind, and wakes with none of 1 to 3 held. Nothing is called or
 //! dropped with a lock held that it could want.
 
+mod address;
+mod address_table;
+mod address_vector;
 mod completion_queue;
 mod counter;
 mod domain;
@@ -27,16 +31,25 @@ mod info;
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
+mod limits;
 mod memory_region;
+mod nic;
+mod open_objects;
+mod personality;
+mod place;
 mod poll_set;
 mod provider;
 mod queue;
 mod ring;
 mod wait_set;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::global_lock, //
+};
 
 use kfi::provider::Registration;
+use open_objects::OpenObjects;
 use provider::Soft;
 
 module! {
@@ -50,7 +63,17 @@ module! {
             default: 2,
             description: "Number of virtual NICs (1 to 64, default 2)",
         },
+        kcxi: bool {
+            default: false,
+            description: "Present the provider as kcxi, its NICs as cxi0 and so on",
+        },
     },
+}
+
+global_lock! {
+    /// The open fabrics and domains.
+    // SAFETY: Initialised in the module's init, before the provider is registered.
+    pub(crate) unsafe(uninit) static OPEN_OBJECTS: Mutex<OpenObjects> = OpenObjects::new();
 }
 
 /// The loaded module.
@@ -65,9 +88,11 @@ impl kernel::InPlaceModule for KfiSoft {
         try_pin_init!(Self {
             _: {
                 let nics = *module_parameters::nics.value_ref();
-                info::check_nics(nics).inspect_err(|_| {
-                    pr_err!("nics={}: must be from 1 to {}\n", nics, info::MAX_NICS);
+                nic::check_count(nics).inspect_err(|_| {
+                    pr_err!("nics={}: must be from 1 to {}\n", nics, limits::MAX_NICS);
                 })?;
+                // SAFETY: Called once, as a module is initialised once.
+                unsafe { OPEN_OBJECTS.init() };
             },
             // Last: consumers may come from here on.
             _registration <- Registration::new(),

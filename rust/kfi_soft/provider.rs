@@ -25,25 +25,32 @@ use crate::{
             Query, //
         }, //
     },
-    module_parameters, //
+    open_objects,
+    personality, //
 };
 
 /// The software provider.
 pub(crate) struct Soft;
 
 impl Provider for Soft {
-    const NAME: &'static CStr = c"kfi_soft";
     const VERSION: u32 = 1 << 16;
     type Fabric = Fabric;
 
+    fn name() -> &'static CStr {
+        personality::current().provider_name()
+    }
+
     fn getinfo(query: &Query<'_>) -> Result<Info> {
-        info::answer(query, *module_parameters::nics.value_ref())
+        info::answer(query)
     }
 
     fn fabric(attr: FabricAttr<'_>, context: Context) -> Result<Arc<Fid<Fabric>>> {
-        if attr.name().is_some_and(|name| name != info::FABRIC_NAME) {
+        let fabric_name = personality::current().fabric_name();
+        if attr.name().is_some_and(|name| name != fabric_name) {
             return Err(ENODEV);
         }
-        Fid::new(Fabric::new(), context)
+        let fabric = Fid::new(Fabric::new(), context)?;
+        open_objects::add_fabric(&fabric)?;
+        Ok(fabric)
     }
 }

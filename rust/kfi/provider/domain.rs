@@ -15,6 +15,8 @@ use super::{
     kfi_rx_attr,
     kfi_tx_attr,
     memory_region,
+    AddressVectorAttr,
+    AddressVectorOps,
     CompletionQueueAttr,
     CompletionQueueOps,
     CounterAttr,
@@ -79,6 +81,8 @@ pub(crate) struct DomainTables {
 ///
 /// All may sleep.
 pub(crate) trait DomainOps: Object<Class = DomainClass> {
+    /// The address vectors of the domain.
+    type AddressVector: AddressVectorOps;
     /// The counters of the domain.
     type Counter: CounterOps;
     /// The completion queues of the domain.
@@ -95,6 +99,13 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
     type SharedReceiveContext: EndpointOps<Class = SharedReceiveClass>;
     /// The memory regions of the domain.
     type MemoryRegion: MemoryRegionOps;
+
+    /// Opens an address vector.
+    fn av_open(
+        this: &Fid<Self>,
+        attr: AddressVectorAttr,
+        context: Context,
+    ) -> Result<Arc<Fid<Self::AddressVector>>>;
 
     /// Opens a counter.
     fn cntr_open(
@@ -160,7 +171,7 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
     const TABLES: &'static DomainTables = &DomainTables {
         domain: bindings::kfi_ops_domain {
             size: size_of::<bindings::kfi_ops_domain>(),
-            av_open: Some(enosys4),
+            av_open: Some(av_open_callback::<T>),
             cq_open: Some(cq_open_callback::<T>),
             endpoint: Some(endpoint_callback::<T>),
             scalable_ep: Some(scalable_ep_callback::<T>),
@@ -172,6 +183,32 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
         },
         mr: memory_region::table::<T>(),
     };
+}
+
+/// Opens an address vector.
+///
+/// # Safety
+///
+/// `domain` must be an open domain of `T`, `attr` null or valid, `av` null or valid for writes.
+unsafe extern "C" fn av_open_callback<T: DomainOps>(
+    domain: *mut bindings::kfid_domain,
+    attr: *mut bindings::kfi_av_attr,
+    av: *mut *mut bindings::kfid_av,
+    context: *mut c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements.
+    let this = unsafe { Fid::<T>::borrow(domain) };
+    // SAFETY: By the safety requirements.
+    unsafe {
+        open_into(av, || {
+            let wanted = AddressVectorAttr::from_raw(attr)?;
+            let opened = T::av_open(this, wanted, Context::from_raw(context))?;
+            if let Some(attr) = attr.as_mut() {
+                attr.type_ = opened.av_type().as_raw();
+            }
+            Ok(opened)
+        })
+    }
 }
 
 /// Opens a counter.

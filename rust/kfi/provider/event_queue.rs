@@ -63,6 +63,44 @@ pub(crate) struct Event {
     pub(crate) len: usize,
 }
 
+/// What a provider tells with an event.
+#[derive(Clone, Copy)]
+pub(crate) enum EventKind {
+    /// A memory region is registered; the data is its key.
+    MrComplete,
+    /// An insertion of addresses has ended; the data is how many were inserted.
+    AvComplete,
+}
+
+impl Event {
+    /// An event about an object that an operation with `context` has ended for.
+    pub(crate) fn new(kind: EventKind, fid: Context, context: Context, data: u64) -> Self {
+        const {
+            assert!(core::mem::offset_of!(bindings::kfi_eq_entry, fid) == 0);
+            assert!(core::mem::offset_of!(bindings::kfi_eq_entry, context) == 8);
+            assert!(core::mem::offset_of!(bindings::kfi_eq_entry, data) == 16);
+            assert!(size_of::<bindings::kfi_eq_entry>() == 24);
+        }
+        let entry = [fid.as_number() as u64, context.as_number() as u64, data];
+        let mut event = Self {
+            event: match kind {
+                EventKind::MrComplete => bindings::KFI_MR_COMPLETE,
+                EventKind::AvComplete => bindings::KFI_AV_COMPLETE,
+            },
+            data: [0; EVENT_MAX],
+            len: size_of::<bindings::kfi_eq_entry>(),
+        };
+        for (to, from) in event
+            .data
+            .iter_mut()
+            .zip(entry.iter().flat_map(|word| word.to_ne_bytes()))
+        {
+            *to = from;
+        }
+        event
+    }
+}
+
 /// Something that has failed.
 #[derive(Clone, Copy)]
 pub(crate) struct EventError {

@@ -51,12 +51,13 @@ pub(crate) struct Query<'a> {
 ///
 /// All may sleep and may call the core.
 pub(crate) trait Provider: Send + Sync + Sized + 'static {
-    /// Its name.
-    const NAME: &'static CStr;
     /// Its version, major in the upper, minor in the lower 16 bits.
     const VERSION: u32;
     /// Its fabrics.
     type Fabric: FabricOps;
+
+    /// Returns its name, always the same.
+    fn name() -> &'static CStr;
 
     /// Returns all that matches; `ENODATA` if nothing does.
     fn getinfo(query: &Query<'_>) -> Result<Info>;
@@ -95,7 +96,7 @@ impl<P: Provider> Registration<P> {
                 let provider = bindings::kfi_provider {
                     version: P::VERSION,
                     kfi_version: KFI_VERSION,
-                    name: P::NAME.as_char_ptr(),
+                    name: P::name().as_char_ptr(),
                     kgetinfo: Some(Self::kgetinfo_callback),
                     kfabric: Some(Self::kfabric_callback),
                     cleanup: Some(Self::cleanup_callback),

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Allocating while memory is being reclaimed.
+//!
+//! C header: [`include/linux/sched/mm.h`](srctree/include/linux/sched/mm.h).
+
+use kernel::{
+    prelude::*,
+    types::NotThreadSafe, //
+};
+
+use super::bindings;
+
+/// While it lives, no allocation of this task enters a file system, whatever its flags.
+///
+/// It has to be dropped in the reverse order of creation, as its users, which keep it in a scope, do.
+pub(crate) struct NoFs {
+    /// What the task could do before.
+    before: c_uint,
+    /// It is about the current task.
+    _not_send: NotThreadSafe,
+}
+
+impl NoFs {
+    /// Begins.
+    pub(crate) fn new() -> Self {
+        Self {
+            // SAFETY: Changes a flag of the current task, which is restored when this is dropped.
+            before: unsafe { bindings::memalloc_nofs_save() },
+            _not_send: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for NoFs {
+    fn drop(&mut self) {
+        // SAFETY: Of the same task, as this cannot be sent.
+        unsafe { bindings::memalloc_nofs_restore(self.before) };
+    }
+}

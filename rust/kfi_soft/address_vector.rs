@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Address vectors: the peers of endpoints, by small numbers.
+//!
+//! Both kinds of vectors give out indices. The same address may be inserted many times; each
+//! insertion has an index of its own, and the first of them is what a message from that address is
+//! said to come from.
+
+#![deny(unsafe_code)]
+
+use core::ptr;
+use kernel::{
+    fmt,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
+    str::CStr,
+    sync::{
+        new_mutex,
+        new_spinlock_irq,
+        Arc,
+        Mutex,
+        SetOnce,
+        SpinLockIrq, //
+    }, //
+};
+
+use crate::{
+    address::Address,
+    address_table::{
+        AddressTable,
+        Free, //
+    },
+    domain::Domain,
+    event_queue::EventQueue,
+    kfi::{
+        addr::FabricAddr,
+        attr::AvType,
+        errno::ENOEQ,
+        fid::{
+            AnyFid,
+            Fid,
+            Object, //
+        },
+        flags::{
+            AddressVectorFlags,
+            InsertFlags, //
+        },
+        hold::Hold,
+        provider::{
+            AddressVectorAttr,
+            AddressVectorClass,
+            AddressVectorOps,
+            Addresses,
+            Event,
+            EventError,
+            EventKind,
+            EventQueueOps,
+            FabricAddrs,
+            Insertion, //
+        }, //
+    },
+    limits,
+    place::{
+        self,
+        AddressFormat,
+        Node,
+        Place,
+        Text, //
+    }, //
+};
+
+/// The flags that are known.
+const FLAGS: AddressVectorFlags = AddressVectorFlags::EVENT
+    .union(AddressVectorFlags::READ)
+    .union(AddressVectorFlags::SYMMETRIC);
+
+/// The flags of insertions that are known.
+const INSERT_FLAGS: InsertFlags = InsertFlags::MORE.union(InsertFlags::SYNC_ERR);
+
+/// An address vector.
+#[pin_data]
+pub(crate) struct AddressVector {
+    /// Taken by whoever inserts or removes, outside of `indices`.
+    #[pin]
+    change: Mutex<Free>,
+    /// The addresses by index.
+    table: AddressTable,
+    /// The indices by address, those of one address in order.
+    #[pin]
+    indices: SpinLockIrq<RBTree<(Address, u32), ()>>,
+    av_type: AvType,
+    format: AddressFormat,
+    /// How many of the highest bits say which receive context is meant.
+    rx_ctx_bits: u32,
+    /// Whether insertions are reported by events.
+    has_events: bool,
+    queue: SetOnce<Hold<EventQueue>>,
+    domain: Hold<Domain>,
+}
+
+impl AddressVector {
+    /// Creates an empty vector.
+    pub(crate) fn new(
+        domain: Hold<Domain>,
+        attr: &AddressVectorAttr,
+    ) -> Result<impl PinInit<Self>> {
+        if !FLAGS.contains(attr.flags) || attr.rx_ctx_bits > limits::MAX_RX_CONTEXT_BITS {
+            return Err(EINVAL);
+        }
+        if attr.is_shared || attr.flags.contains(AddressVectorFlags::READ) {
+            return Err(ENOSYS);
+        }
+        let table = AddressTable::new()?;
+        let av_type = attr.av_type.unwrap_or(domain.av_type());
+        let format = domain.address_format();
+        let rx_ctx_bits = attr.rx_ctx_bits;
+        let has_events = attr.flags.contains(AddressVectorFlags::EVENT);
+        Ok(pin_init!(Self {
+            change <- new_mutex!(Free::new(), "kfi_soft::AddressVector::change"),
+            table,
+            indices <- new_spinlock_irq!(RBTree::new(), "kfi_soft::AddressVector::indices"),
+            av_type,
+            format,
+            rx_ctx_bits,
+            has_events,
+            queue: SetOnce::new(),
+            domain,
+        }))
+    }
+
+    /// Returns the domain.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
+        self.domain.fid()
+    }
+
+    /// Returns how many of the highest bits of an address say which receive context is meant.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn rx_ctx_bits(&self) -> u32 {
+        self.rx_ctx_bits
+    }
+
+    /// Splits an address into index and receive context; `None` if no index is as large.
+    fn split(&self, addr: FabricAddr) -> Option<(u32, usize)> {
+        let raw = addr.as_raw();
+        let shift = u64::BITS.wrapping_sub(self.rx_ctx_bits);
+        // Without bits the shift is as wide as the number, and there is one receive context.
+        let context = raw.checked_shr(shift).unwrap_or(0);
+        let index = raw ^ context.checked_shl(shift).unwrap_or(0);
+        Some((u32::try_from(index).ok()?, usize::try_from(context).ok()?))
+    }
+
+    /// Returns the address of a peer and the index of the receive context that is meant; `None` if
+    /// it is not in the vector. From any context.
+    pub(crate) fn resolve(&self, addr: FabricAddr) -> Option<(Address, usize)> {
+        let (index, context) = self.split(addr)?;
+        Some((self.table.get(index)?, context))
+    }
+
+    /// Returns what an address was inserted as, [`FabricAddr::NOTAVAIL`] if it was not. From any
+    /// context.
+    #[allow(dead_code, reason = "endpoints and regions ask")]
+    pub(crate) fn find(&self, address: Address) -> FabricAddr {
+        let indices = self.indices.lock();
+        match indices.cursor_lower_bound(&(address, 0)) {
+            Some(cursor) if cursor.current().0 .0 == address => {
+                FabricAddr::from_raw(u64::from(cursor.current().0 .1))
+            }
+            _ => FabricAddr::NOTAVAIL,
+        }
+    }
+
+    /// Inserts an address; `EINVAL` for what is none.
+    fn insert_one(&self, free: &mut Free, address: Option<Address>) -> Result<u32> {
+        let address = address.ok_or(EINVAL)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let index = self.table.insert(free, address)?;
+        let node = node.into_node((address, index), ());
+        let old = self.indices.lock().insert(node);
+        // An index is there once.
+        drop(old);
+        Ok(index)
+    }
+
+    /// Removes an address.
+    fn remove_one(&self, free: &mut Free, index: u32) {
+        if let Some(address) = self.table.remove(free, index) {
+            let node = self.indices.lock().remove_node(&(address, index));
+            // Outside of the lock.
+            drop(node);
+        }
+    }
+
+    /// Inserts addresses, tells the caller about each, and `each` too.
+    ///
+    /// Returns how many were inserted. If `each` fails, nothing was, and the error is returned.
+    fn insert_all(
+        &self,
+        list: &List<'_>,
+        insertion: &mut Insertion<'_>,
+        mut each: impl FnMut(usize, Result<u32>) -> Result,
+    ) -> Result<usize> {
+        let mut free = self.change.lock();
+        let mut inserted = 0usize;
+        for at in 0..insertion.count {
+            let index = self.insert_one(&mut free, list.get(at));
+            insertion.set(
+                at,
+                index.map(|index| FabricAddr::from_raw(u64::from(index))),
+            );
+            each(at, index)?;
+            if index.is_ok() {
+                inserted = inserted.wrapping_add(1);
+            }
+        }
+        Ok(inserted)
+    }
+
+    /// Inserts addresses and reports to an event queue.
+    ///
+    /// Either all is inserted that can be and all is reported, or nothing of either.
+    fn insert_reported(
+        this: &Fid<Self>,
+        list: &List<'_>,
+        insertion: &mut Insertion<'_>,
+        queue: &Fid<EventQueue>,
+    ) -> Result {
+        let context = insertion.context;
+        // What has become of each, to be reported, or undone.
+        let mut outcomes = KVVec::with_capacity(insertion.count, GFP_KERNEL)?;
+        let inserted = this.insert_all(list, insertion, |_, index| {
+            Ok(outcomes.push(index, GFP_KERNEL)?)
+        })?;
+        let report = || {
+            for (at, outcome) in outcomes.iter().enumerate() {
+                if let Err(error) = outcome {
+                    queue.write_error(&EventError {
+                        fid: this.as_context(),
+                        context,
+                        data: at as u64,
+                        err: error.to_errno().wrapping_neg(),
+                        prov_errno: 0,
+                    })?;
+                }
+            }
+            let kind = EventKind::AvComplete;
+            queue.write(&Event::new(
+                kind,
+                this.as_context(),
+                context,
+                inserted as u64,
+            ))
+        };
+        report().inspect_err(|error| {
+            let mut free = this.change.lock();
+            for (at, outcome) in outcomes.iter().enumerate() {
+                if let Ok(index) = outcome {
+                    this.remove_one(&mut free, *index);
+                }
+                insertion.set(at, Err(*error));
+            }
+        })
+    }
+}
+
+/// The addresses of an insertion.
+enum List<'a> {
+    /// As they lie in memory.
+    Binary(&'a [u8], AddressFormat),
+    /// Nodes that count up from a first place, each with as many services.
+    Symmetric {
+        /// The first.
+        first: Place,
+        /// How many services on each.
+        services: usize,
+    },
+}
+
+impl<'a> List<'a> {
+    /// Takes the arguments of an insertion; `EINVAL` for texts that name nothing.
+    fn new(addresses: Addresses<'a>, format: AddressFormat) -> Result<Self> {
+        match addresses {
+            Addresses::Binary(bytes) => Ok(Self::Binary(bytes, format)),
+            Addresses::Text {
+                node,
+                service,
+                services,
+                ..
+            } => Ok(Self::Symmetric {
+                first: Self::first(node, service, format).ok_or(EINVAL)?,
+                services,
+            }),
+        }
+    }
+
+    /// Finds the first node and service.
+    fn first(node: &CStr, service: &CStr, format: AddressFormat) -> Option<Place> {
+        let node = Node::from_text(node.to_bytes())?;
+        let port = if service.is_empty() {
+            None
+        } else {
+            Some(place::port(service.to_bytes())?)
+        };
+        let place = Node { format, ..node }.at(port)?;
+        // There is no peer without a port.
+        place.address()?;
+        Some(place)
+    }
+
+    /// Returns an address; `None` if it is malformed or beyond the last one.
+    fn get(&self, at: usize) -> Option<Address> {
+        match *self {
+            Self::Binary(bytes, format) => {
+                let bytes = bytes.chunks_exact(format.len()).nth(at)?;
+                Place::decode(format, bytes)?.address()
+            }
+            Self::Symmetric { first, services } => {
+                let node = u32::try_from(at.checked_div(services)?).ok()?;
+                let service = u16::try_from(at.checked_rem(services)?).ok()?;
+                Address::new(
+                    first.nic.checked_add(node)?,
+                    first.port?.checked_add(service)?,
+                )
+            }
+        }
+    }
+}
+
+impl Object for AddressVector {
+    type Class = AddressVectorClass;
+
+    fn release(&self) {
+        if let Some(queue) = self.queue.as_ref() {
+            queue.release();
+        }
+        self.domain.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        if flags != 0 {
+            return Err(EINVAL);
+        }
+        let queue = other.downcast::<EventQueue>().ok_or(EINVAL)?;
+        if !ptr::eq(&**queue.fabric(), &**this.domain.fabric()) {
+            return Err(EINVAL);
+        }
+        if !this.queue.populate(Hold::new(queue)?) {
+            return Err(EINVAL);
+        }
+        Ok(())
+    }
+}
+
+impl AddressVectorOps for AddressVector {
+    fn av_type(&self) -> AvType {
+        self.av_type
+    }
+
+    fn address_len(&self) -> usize {
+        self.format.len()
+    }
+
+    fn insert(this: &Fid<Self>, insertion: &mut Insertion<'_>) -> Result<usize> {
+        if !INSERT_FLAGS.contains(insertion.flags) || insertion.lacks_errors() {
+            return Err(EINVAL);
+        }
+        // The addresses of a table can be counted, those of a map are known to nobody else.
+        if this.av_type == AvType::Map && !insertion.wants_addresses() && insertion.count != 0 {
+            return Err(EINVAL);
+        }
+        let list = List::new(insertion.addresses, this.format)?;
+        if !this.has_events {
+            return this.insert_all(&list, insertion, |_, _| Ok(()));
+        }
+        // Errors are told by events.
+        if insertion.flags.contains(InsertFlags::SYNC_ERR) {
+            return Err(EINVAL);
+        }
+        let queue = this.queue.as_ref().ok_or(ENOEQ)?;
+        Self::insert_reported(this, &list, insertion, queue.fid())?;
+        Ok(0)
+    }
+
+    fn remove(&self, addresses: FabricAddrs<'_>) -> Result {
+        // What an insertion has told names no receive context.
+        let index = |addr| match self.split(addr) {
+            Some((index, 0)) => Some(index),
+            _ => None,
+        };
+        let mut free = self.change.lock();
+        let marked = addresses
+            .iter()
+            .take_while(|addr| index(*addr).is_some_and(|index| self.table.mark(index)))
+            .count();
+        if marked != addresses.len() {
+            addresses
+                .iter()
+                .take(marked)
+                .filter_map(index)
+                .for_each(|index| self.table.unmark(index));
+            return Err(EINVAL);
+        }
+        for index in addresses.iter().filter_map(index) {
+            self.remove_one(&mut free, index);
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, addr: FabricAddr, found: impl FnOnce(&[u8])) -> Result {
+        let (address, _) = self.resolve(addr).ok_or(EINVAL)?;
+        found(&Place::from(address).encode(self.format));
+        Ok(())
+    }
+
+    fn text(&self, address: &[u8]) -> Option<impl fmt::Display> {
+        let address = Place::decode(self.format, address)?.address()?;
+        Some(Text(address, self.format))
+    }
+}

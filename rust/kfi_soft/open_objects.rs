@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The open fabrics and domains, which hints may name.
+
+#![deny(unsafe_code)]
+
+use core::ptr;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    domain::Domain,
+    fabric::Fabric,
+    kfi::fid::{
+        Fid,
+        Object, //
+    },
+    nic::Nic,
+    OPEN_OBJECTS, //
+};
+
+/// Objects of one class in the order of their opening.
+pub(crate) struct List<T: Object>(KVec<Arc<Fid<T>>>);
+
+impl<T: Object> List<T> {
+    /// Adds an object.
+    fn add(&mut self, fid: &Arc<Fid<T>>) -> Result {
+        Ok(self.0.push(fid.clone(), GFP_KERNEL)?)
+    }
+
+    /// Takes an object out.
+    fn remove(&mut self, object: &T) -> Option<Arc<Fid<T>>> {
+        let at = self
+            .0
+            .iter()
+            .position(|fid| ptr::eq::<T>(&***fid, object))?;
+        let fid = self.0.remove(at).ok();
+        if self.0.is_empty() {
+            // Nobody drops a static: without objects it must be without memory.
+            self.0 = KVec::new();
+        }
+        fid
+    }
+
+    /// Finds the first object that `is_it`.
+    fn find(&self, mut is_it: impl FnMut(&Fid<T>) -> bool) -> Option<Arc<Fid<T>>> {
+        self.0.iter().find(|fid| is_it(fid)).cloned()
+    }
+}
+
+/// The open objects.
+pub(crate) struct OpenObjects {
+    fabrics: List<Fabric>,
+    domains: List<Domain>,
+}
+
+impl OpenObjects {
+    /// None.
+    pub(crate) const fn new() -> Self {
+        Self {
+            fabrics: List(KVec::new()),
+            domains: List(KVec::new()),
+        }
+    }
+}
+
+/// Adds a fabric that is being opened.
+pub(crate) fn add_fabric(fabric: &Arc<Fid<Fabric>>) -> Result {
+    OPEN_OBJECTS.lock().fabrics.add(fabric)
+}
+
+/// Takes out a fabric that is being closed.
+pub(crate) fn remove_fabric(fabric: &Fabric) {
+    let removed = OPEN_OBJECTS.lock().fabrics.remove(fabric);
+    // Outside of the lock.
+    drop(removed);
+}
+
+/// Adds a domain that is being opened.
+pub(crate) fn add_domain(domain: &Arc<Fid<Domain>>) -> Result {
+    OPEN_OBJECTS.lock().domains.add(domain)
+}
+
+/// Takes out a domain that is being closed.
+pub(crate) fn remove_domain(domain: &Domain) {
+    let removed = OPEN_OBJECTS.lock().domains.remove(domain);
+    // Outside of the lock.
+    drop(removed);
+}
+
+/// Returns the first open fabric that `is_it`.
+pub(crate) fn fabric(is_it: impl FnMut(&Fid<Fabric>) -> bool) -> Option<Arc<Fid<Fabric>>> {
+    OPEN_OBJECTS.lock().fabrics.find(is_it)
+}
+
+/// Returns the first open domain that `is_it`.
+pub(crate) fn domain(is_it: impl FnMut(&Fid<Domain>) -> bool) -> Option<Arc<Fid<Domain>>> {
+    OPEN_OBJECTS.lock().domains.find(is_it)
+}
+
+/// Returns the first open domain on a NIC, among those of a fabric if one is given.
+pub(crate) fn domain_on(nic: Nic, fabric: Option<&Arc<Fid<Fabric>>>) -> Option<Arc<Fid<Domain>>> {
+    domain(|domain| {
+        domain.nic() == nic && fabric.is_none_or(|fabric| Arc::ptr_eq(domain.fabric(), fabric))
+    })
+}
