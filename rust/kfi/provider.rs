@@ -11,6 +11,7 @@
 mod address_vector;
 mod completion_queue;
 mod counter;
+mod cxi_ext;
 mod deferred_work;
 mod domain;
 mod endpoint;
@@ -47,6 +48,12 @@ pub(crate) use counter::{
     CounterClass,
     CounterEvents,
     CounterOps, //
+};
+pub(crate) use cxi_ext::{
+    cxi_domain_ops,
+    cxi_fabric_ops,
+    CxiDomainOps,
+    CxiFabricOps, //
 };
 pub(crate) use deferred_work::{
     DeferredOp,

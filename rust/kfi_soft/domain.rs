@@ -7,6 +7,7 @@
 use core::ptr;
 use kernel::{
     prelude::*,
+    str::CStr,
     sync::{
         Arc,
         SetOnce, //
@@ -17,6 +18,7 @@ use crate::{
     address_vector::AddressVector,
     completion_queue::CompletionQueue,
     counter::Counter,
+    devices,
     endpoint::{
         Endpoint,
         ScalableEndpoint,
@@ -33,9 +35,11 @@ use crate::{
             AvType,
             ResourceMgmt, //
         },
+        dma_device::DevicePointer,
         fid::{
             AnyFid,
             Context,
+            ExtraOps,
             Fid,
             Object, //
         },
@@ -47,6 +51,7 @@ use crate::{
         hold::Hold,
         info::InfoRef,
         provider::{
+            cxi_domain_ops,
             kfi_datatype,
             kfi_op,
             kfi_rx_attr,
@@ -54,6 +59,7 @@ use crate::{
             AddressVectorAttr,
             CompletionQueueAttr,
             CounterAttr,
+            CxiDomainOps,
             DomainClass,
             DomainOps,
             MemoryRegionAttr, //
@@ -63,6 +69,10 @@ use crate::{
     memory_region::MemoryRegion,
     nic::Nic,
     open_objects,
+    personality::{
+        self,
+        Personality, //
+    },
     place::AddressFormat,
     poll_set::PollSet, //
 };
@@ -249,6 +259,19 @@ impl Object for Domain {
             return Err(EINVAL);
         }
         Ok(())
+    }
+
+    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+        match personality::current() {
+            Personality::Soft => Err(ENOSYS),
+            Personality::Kcxi => cxi_domain_ops(this, name),
+        }
+    }
+}
+
+impl CxiDomainOps for Domain {
+    fn device(&self) -> Result<DevicePointer> {
+        devices::find(self.nic()).ok_or(ENODEV)
     }
 }
 

@@ -7,6 +7,7 @@
 use core::ptr;
 use kernel::{
     prelude::*,
+    str::CStr,
     sync::Arc, //
 };
 
@@ -23,12 +24,15 @@ use crate::{
             AnyFid,
             AnyFids,
             Context,
+            ExtraOps,
             Fid,
             Object, //
         },
         hold::Hold,
         info::InfoRef,
         provider::{
+            cxi_fabric_ops,
+            CxiFabricOps,
             EventQueueAttr,
             FabricClass,
             FabricOps,
@@ -37,6 +41,10 @@ use crate::{
         wait_obj::WaitObj, //
     },
     open_objects,
+    personality::{
+        self,
+        Personality, //
+    },
     queue::Queue,
     wait_set::WaitSet, //
 };
@@ -56,6 +64,20 @@ impl Object for Fabric {
 
     fn release(&self) {
         open_objects::remove_fabric(self);
+    }
+
+    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+        match personality::current() {
+            Personality::Soft => Err(ENOSYS),
+            Personality::Kcxi => cxi_fabric_ops(this, name),
+        }
+    }
+}
+
+impl CxiFabricOps for Fabric {
+    fn enable_dynamic_rsrc_alloc(&self, _enable: bool) -> Result {
+        // There is nothing to be taken in advance.
+        Ok(())
     }
 }
 

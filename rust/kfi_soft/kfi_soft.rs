@@ -4,7 +4,8 @@
 //!
 //! Lock order, outer before inner:
 //!
-//! 0. `kfi_soft::AddressVector::change`; `OPEN_OBJECTS`, under which no other is taken;
+//! 0. `kfi_soft::AddressVector::change`; `OPEN_OBJECTS` and `DEVICES`, under which no
+//!    other is taken;
 //! 1. `kfi_soft::PollSet::change`;
 //! 2. `kfi_soft::PollSet::members`;
 //! 3. `kfi_soft::Counter::state` or `kfi_soft::Queue::entries`;
@@ -19,6 +20,7 @@ mod address_table;
 mod address_vector;
 mod completion_queue;
 mod counter;
+mod devices;
 mod domain;
 mod endpoint;
 mod event_queue;
@@ -48,6 +50,7 @@ use kernel::{
     sync::global_lock, //
 };
 
+use devices::Devices;
 use kfi::provider::Registration;
 use open_objects::OpenObjects;
 use provider::Soft;
@@ -76,11 +79,19 @@ global_lock! {
     pub(crate) unsafe(uninit) static OPEN_OBJECTS: Mutex<OpenObjects> = OpenObjects::new();
 }
 
+global_lock! {
+    /// The devices of the NICs.
+    // SAFETY: As above.
+    pub(crate) unsafe(uninit) static DEVICES: Mutex<devices::List> = devices::List::new();
+}
+
 /// The loaded module.
 #[pin_data]
 struct KfiSoft {
+    // Dropped in this order: devices stay as long as domains may be open.
     #[pin]
     _registration: Registration<Soft>,
+    _devices: Devices,
 }
 
 impl kernel::InPlaceModule for KfiSoft {
@@ -93,7 +104,10 @@ impl kernel::InPlaceModule for KfiSoft {
                 })?;
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { OPEN_OBJECTS.init() };
+                // SAFETY: As above.
+                unsafe { DEVICES.init() };
             },
+            _devices: Devices::new()?,
             // Last: consumers may come from here on.
             _registration <- Registration::new(),
         }? Error)
