@@ -24,7 +24,7 @@
 //!
 //! // In the initialiser: `retry <- new_work!("kfi_soft::Receiver::retry")`.
 //! queue.queue_delayed(receiver.clone(), msecs_to_jiffies(10));
-//! // In `release`: `Work::cancel_sync(&*receiver)`.
+//! // In `release`: `self.retry.cancel_sync()`.
 //! ```
 //!
 //! # Life
@@ -189,7 +189,7 @@ impl WorkQueue {
     ) -> bool {
         // Not mod_delayed_work(): what it returns does not tell whether the item is in the queue
         // afterwards if somebody cancels it meanwhile.
-        Work::cancel(&*item);
+        item.work().cancel();
         self.queue_delayed_on(item, delay, None)
     }
 
@@ -409,16 +409,15 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
         T::run(object);
     }
 
-    /// Takes the item of `object` out of its queue if it does not run yet; from any context.
+    /// Takes the item out of its queue if it does not run yet; from any context.
     ///
     /// Returns whether it was in a queue.
-    pub(crate) fn cancel(object: &T) -> bool {
-        let work = object.work();
+    pub(crate) fn cancel(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.
-        let cancelled = unsafe { bindings::cancel_delayed_work(work.raw.get()) };
+        let cancelled = unsafe { bindings::cancel_delayed_work(self.raw.get()) };
         if cancelled {
             // SAFETY: The kernel has handed it to us by saying so.
-            drop(unsafe { work.take_back() });
+            drop(unsafe { self.take_back() });
         }
         cancelled
     }
@@ -427,23 +426,22 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     ///
     /// Who calls this makes sure that nobody queues it meanwhile: then it never runs again. The
     /// item must not call this itself.
-    pub(crate) fn cancel_sync(object: &T) -> bool {
-        let work = object.work();
+    pub(crate) fn cancel_sync(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.
-        let cancelled = unsafe { bindings::cancel_delayed_work_sync(work.raw.get()) };
+        let cancelled = unsafe { bindings::cancel_delayed_work_sync(self.raw.get()) };
         if cancelled {
             // SAFETY: The kernel has handed it to us by saying so.
-            drop(unsafe { work.take_back() });
+            drop(unsafe { self.take_back() });
         }
         cancelled
     }
 
-    /// Returns whether this is called by the item of `object`, as part of its run.
-    pub(crate) fn is_current(object: &T) -> bool {
+    /// Returns whether this is called by the item, as part of its run.
+    pub(crate) fn is_current(&self) -> bool {
         // SAFETY: Callable from any context.
         let current = unsafe { bindings::current_work() };
         // The work item comes first in a delayed one.
-        ptr::addr_eq(current, object.work().raw.get())
+        ptr::addr_eq(current, self.raw.get())
     }
 }
 
@@ -510,7 +508,7 @@ mod tests {
 
         fn run(this: Arc<Self>) {
             this.was_current
-                .store(Work::<Self, 0>::is_current(&this), ordering::Release);
+                .store(this.work.is_current(), ordering::Release);
             this.started.complete_all();
             if this.wait {
                 this.proceed.wait_for_completion();
@@ -556,7 +554,7 @@ mod tests {
             assert_eq!(item.runs(), i);
         }
         assert!(item.was_current.load(ordering::Acquire));
-        assert!(!Work::<Counting, 0>::is_current(&item));
+        assert!(!item.work.is_current());
         queue.destroy();
         assert!(is_alone(item));
         Ok(())
@@ -585,11 +583,11 @@ mod tests {
     fn cancelled_does_not_run() -> Result {
         let queue = queue()?;
         let item = Counting::new(false)?;
-        assert!(!Work::<Counting, 0>::cancel_sync(&item));
+        assert!(!item.work.cancel_sync());
         assert!(queue.queue_delayed::<_, 0>(item.clone(), msecs_to_jiffies(LONG)));
         assert!(!queue.queue::<_, 0>(item.clone()));
-        assert!(Work::<Counting, 0>::cancel_sync(&item));
-        assert!(!Work::<Counting, 0>::cancel(&item));
+        assert!(item.work.cancel_sync());
+        assert!(!item.work.cancel());
         // It can be used again.
         assert!(queue.queue_delayed::<_, 0>(item.clone(), 1));
         queue.destroy();
@@ -605,7 +603,7 @@ mod tests {
         assert!(queue.queue_on::<_, 0>(item.clone(), CpuId::from_u32(0)));
         item.started.wait_for_completion();
         item.proceed.complete_all();
-        assert!(!Work::<Counting, 0>::cancel_sync(&item));
+        assert!(!item.work.cancel_sync());
         assert_eq!(item.runs(), 1);
         queue.destroy();
         assert!(is_alone(item));
