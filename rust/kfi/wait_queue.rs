@@ -15,6 +15,10 @@ use kernel::{
     container_of,
     prelude::*,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         Arc,
         LockClassKey, //
     },
@@ -71,6 +75,21 @@ impl WaitQueue {
     pub(crate) fn wake_up_all(&self) {
         // SAFETY: The head is initialised by the type invariants.
         unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, 0, ptr::null_mut()) };
+    }
+
+    /// Returns whether somebody waits.
+    ///
+    /// Who has made the condition of [`Self::wait_until`] true, followed by a full barrier, and gets
+    /// `false`, need not wake: whoever comes now adds itself to the queue, and sees the condition
+    /// after the full barrier in `prepare_to_wait_event`. Others that listen have no such barrier.
+    pub(crate) fn has_waiters(&self) -> bool {
+        let head = self.head.get();
+        // SAFETY: The head is initialised by the type invariants.
+        let list = unsafe { &raw mut (*head).head };
+        // Relaxed: as waitqueue_active(), for which see above.
+        // SAFETY: As above. The pointer is only ever written in one piece, and only compared.
+        let next = unsafe { Atomic::from_ptr(&raw mut (*list).next) }.load(ordering::Relaxed);
+        next != list
     }
 
     /// Sleeps until `condition` holds, `deadline` passes or a signal is pending.
