@@ -155,7 +155,9 @@ typedef struct kfid *kfid_t;
  * The handler is one-shot: it is armed when the queue is opened and again
  * whenever a read of the queue returns -KFI_EAGAIN. An entry that arrives
  * between that read and the arming calls the handler, so none is missed.
- * Reading the queue and posting operations are allowed in it.
+ * Reading the queue and posting operations are allowed in it. kfi_close() of
+ * the queue waits until the handler has returned, and it is not called any
+ * more; inside the handler itself that returns -KFI_EBUSY.
  *
  * Context: Process context, with no lock of the provider held. It may run on
  *   several CPUs for several queues at once.
@@ -167,7 +169,8 @@ typedef void (*kfi_comp_handler)(struct kfid_cq *cq, void *context);
  * @eq: queue that has something to read
  * @context: context given when the queue was opened
  *
- * One-shot and rearmed by reading, as &kfi_comp_handler.
+ * One-shot, rearmed by reading and waited for by kfi_close(), as
+ * &kfi_comp_handler.
  *
  * Context: Process context, with no lock of the provider held.
  */

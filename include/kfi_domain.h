@@ -446,8 +446,8 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid,
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for a bad format, wait object or wait set;
- *   -KFI_ENOMEM.
+ * Return: 0; -KFI_EINVAL for a bad format, wait object or wait set, or a
+ *   signaling vector that is no CPU; -KFI_ENOMEM.
  */
 static inline int kfi_cq_open(struct kfid_domain *domain,
 			      struct kfi_cq_attr *attr, struct kfid_cq **cq,

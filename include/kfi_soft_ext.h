@@ -19,10 +19,13 @@
  * @write: adds a completion if &kfi_cq_err_entry.err is 0, else an error; ``err_data`` is ignored.
  *	Callable from any context. 0, -KFI_EINVAL for a NULL entry or a negative
  *	&kfi_cq_err_entry.err, -KFI_ENOSPC if the queue is full.
+ * @write_unreserved: as @write, but in the way of what nobody has kept room for: a queue that is
+ *	full loses the entry and returns -KFI_EOVERRUN to a reader
  */
 struct kfi_soft_cq_ops {
 	size_t size;
 	int (*write)(struct kfid *cq, const struct kfi_cq_err_entry *entry);
+	int (*write_unreserved)(struct kfid *cq, const struct kfi_cq_err_entry *entry);
 };
 
 /**

@@ -128,6 +128,14 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// that waits for tasks that were preempted in its code but not for those that sleep there.
     fn release(&self);
 
+    /// Says whether the caller may close the object at all.
+    ///
+    /// Called at the beginning of every close. `EBUSY` for a caller that close would wait for,
+    /// such as a handler of the object itself.
+    fn may_close(&self) -> Result {
+        Ok(())
+    }
+
     /// Binds `other` to the object.
     ///
     /// May sleep. `ENOSYS` where nothing can be bound.
@@ -292,6 +300,9 @@ impl<T: Object> Fid<T> {
     unsafe extern "C" fn close_callback(fid: *mut bindings::kfid) -> c_int {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::borrow(fid.cast()) };
+        if let Err(error) = this.object.may_close() {
+            return error.to_errno();
+        }
         if !this.dependents.close() {
             return EBUSY.to_errno();
         }

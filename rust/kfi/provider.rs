@@ -34,6 +34,7 @@ pub(crate) use address_vector::{
     Insertion, //
 };
 pub(crate) use completion_queue::{
+    call_completion_handler,
     completion_queue_test_ops,
     Completion,
     CompletionBuffer,
@@ -41,7 +42,8 @@ pub(crate) use completion_queue::{
     CompletionFormat,
     CompletionQueueAttr,
     CompletionQueueClass,
-    CompletionQueueOps, //
+    CompletionQueueOps,
+    ADDR_NOTAVAIL, //
 };
 pub(crate) use counter::{
     CounterAttr,
@@ -79,6 +81,7 @@ pub(crate) use endpoint::{
     TransmitClass, //
 };
 pub(crate) use event_queue::{
+    call_event_handler,
     event_queue_test_ops,
     Event,
     EventError,
@@ -129,19 +132,29 @@ pub(crate) use wait_set::{
 };
 
 use kernel::{
+    cpu::CpuId,
     prelude::*,
     str::CStr, //
 };
 
 use super::{
     bindings,
-    errno::ETOOSMALL, //
+    errno::ETOOSMALL,
+    flags::QueueFlags, //
 };
 
 /// The only flag of reading queues: what is read stays.
 // bindgen chooses the type of a constant by its value.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
 const PEEK: u64 = bindings::KFI_PEEK as u64;
+
+/// Returns on which CPU a handler is to run, if that was asked for; `EINVAL` for one that cannot be.
+fn affinity(flags: u64, vector: c_int) -> Result<Option<CpuId>> {
+    if !QueueFlags::from_raw(flags).contains(QueueFlags::AFFINITY) {
+        return Ok(None);
+    }
+    CpuId::from_i32(vector).ok_or(EINVAL).map(Some)
+}
 
 /// Copies a text, cut so that it ends.
 ///

@@ -57,7 +57,6 @@ use crate::{
             Event,
             EventError,
             EventKind,
-            EventQueueOps,
             FabricAddrs,
             Insertion, //
         }, //
@@ -235,26 +234,38 @@ impl AddressVector {
             Ok(outcomes.push(index, GFP_KERNEL)?)
         })?;
         let report = || {
+            // Room for all of it first, so that nothing is told of what is undone.
+            let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+            let mut slots = KVVec::with_capacity(failures.saturating_add(1), GFP_KERNEL)?;
+            for _ in 0..=failures {
+                slots.push(EventQueue::reserve(queue).ok_or(EAGAIN)?, GFP_KERNEL)?;
+            }
             for (at, outcome) in outcomes.iter().enumerate() {
-                if let Err(error) = outcome {
-                    queue.write_error(&EventError {
+                let Err(error) = outcome else {
+                    continue;
+                };
+                if let Some(slot) = slots.pop() {
+                    slot.post_error(&EventError {
                         fid: this.as_context(),
                         context,
                         data: at as u64,
                         err: error.to_errno().wrapping_neg(),
                         prov_errno: 0,
-                    })?;
+                    });
                 }
             }
-            let kind = EventKind::AvComplete;
-            queue.write(&Event::new(
-                kind,
-                this.as_context(),
-                context,
-                inserted as u64,
-            ))
+            if let Some(slot) = slots.pop() {
+                let kind = EventKind::AvComplete;
+                slot.post(&Event::new(
+                    kind,
+                    this.as_context(),
+                    context,
+                    inserted as u64,
+                ));
+            }
+            Ok(())
         };
-        report().inspect_err(|error| {
+        report().inspect_err(|error: &Error| {
             let mut free = this.change.lock();
             for (at, outcome) in outcomes.iter().enumerate() {
                 if let Ok(index) = outcome {

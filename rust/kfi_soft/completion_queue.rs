@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Completion queues.
+//!
+//! Whoever posts an operation takes a slot for its completion first
+//! ([`CompletionQueue::reserve`]), so that the completion always fits; the slot is free again when
+//! the completion is read out. What nobody has asked for, such as events of remote operations,
+//! takes a free slot, or is lost: then the queue has overrun, and a reader gets `EOVERRUN` once, in
+//! the place of the first entry that was lost. Entries before and after it are read as usual.
 
 #![deny(unsafe_code)]
 
@@ -11,10 +17,22 @@ use kernel::{
 };
 
 use crate::{
+    completions::{
+        Completions,
+        First, //
+    },
     domain::Domain,
+    handler::{
+        Handled,
+        Handler,
+        HandlerTarget, //
+    },
     kfi::{
         control::Control,
-        errno::EAVAIL,
+        errno::{
+            EAVAIL,
+            EOVERRUN, //
+        },
         fid::{
             ExtraOps,
             Fid,
@@ -23,6 +41,7 @@ use crate::{
         flags::QueueFlags,
         hold::Hold,
         provider::{
+            call_completion_handler,
             completion_queue_test_ops,
             CompletionBuffer,
             CompletionError,
@@ -36,6 +55,13 @@ use crate::{
     queue::{
         Queue,
         WaitWith, //
+    },
+    slots::{
+        Bounded,
+        Reservation,
+        Room,
+        RoomListener,
+        Slots, //
     }, //
 };
 
@@ -45,15 +71,20 @@ const DEFAULT_SIZE: usize = 256;
 /// The largest size.
 const MAX_SIZE: usize = 1 << 16;
 
-/// The flags that are known: on which CPU the handler runs, of which there is none yet.
+/// The flags that are known: on which CPU the handler runs.
 const FLAGS: QueueFlags = QueueFlags::AFFINITY;
 
 /// A completion queue. Errors lie among the completions, in order.
 #[pin_data]
 pub(crate) struct CompletionQueue {
     format: CompletionFormat,
+    capacity: usize,
     #[pin]
-    queue: Queue<CompletionError>,
+    queue: Queue<Completions>,
+    #[pin]
+    slots: Slots,
+    #[pin]
+    handler: Handler<CompletionQueue>,
     domain: Hold<Domain>,
 }
 
@@ -66,20 +97,22 @@ impl CompletionQueue {
         if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
             return Err(EINVAL);
         }
-        // Nothing calls handlers yet.
-        if attr.has_handler {
-            return Err(ENOSYS);
-        }
         let size = if attr.size == 0 {
             DEFAULT_SIZE
         } else {
             attr.size
         };
-        let queue = Queue::new(size, WaitWith::new(attr.wait, domain.fabric())?)?;
+        let wait = WaitWith::new(attr.wait, domain.fabric())?;
+        let entries = Completions::new(size)?;
+        let target = HandlerTarget::new(attr.has_handler, attr.affinity, domain.fabric())?;
+        let capacity = entries.capacity();
         let format = attr.format;
         Ok(pin_init!(Self {
             format,
-            queue <- queue,
+            capacity,
+            queue <- Queue::new(entries, wait),
+            slots <- Slots::new(*capacity),
+            handler <- Handler::new(target),
             domain,
         }))
     }
@@ -90,8 +123,106 @@ impl CompletionQueue {
     }
 
     /// Returns the entries.
-    pub(crate) fn queue(&self) -> &Queue<CompletionError> {
+    pub(crate) fn queue(&self) -> &Queue<Completions> {
         &self.queue
+    }
+
+    /// Takes a slot for the completion of an operation; `None` if there is none. From any context.
+    ///
+    /// What is dropped gives the slot back, and so must not be dropped with a lock held that a
+    /// listener could want.
+    pub(crate) fn reserve(this: &Fid<Self>) -> Option<Reservation<Self>> {
+        Reservation::new(this)
+    }
+
+    /// As [`Self::reserve`], but if there is none, the listeners are told when there is.
+    #[allow(dead_code, reason = "endpoints are to starve")]
+    pub(crate) fn reserve_or_starve(this: &Fid<Self>) -> Option<Reservation<Self>> {
+        Reservation::new_or_starve(this)
+    }
+
+    /// Adds somebody who is told when there is room again, after
+    /// [`Self::reserve_or_starve`] has found none; may sleep.
+    ///
+    /// To be undone by [`Self::ignore_room`] before the queue may be closed.
+    #[allow(dead_code, reason = "endpoints are to starve")]
+    pub(crate) fn on_room(&self, listener: Arc<dyn Room>) -> Result<RoomListener> {
+        self.slots.listen(listener)
+    }
+
+    /// Undoes [`Self::on_room`]; the listener may be just being told.
+    #[allow(dead_code, reason = "endpoints are to starve")]
+    pub(crate) fn ignore_room(&self, listener: &RoomListener) {
+        self.slots.ignore(listener);
+    }
+
+    /// Adds an entry to a slot that was taken.
+    fn add(this: &Fid<Self>, entry: &CompletionError) {
+        // There is room, unless the queue is closed: then nobody misses it.
+        this.queue.add(|entries| entries.push(entry));
+        this.handler.fire(this);
+    }
+
+    /// Reads without arming the handler.
+    fn read_entries(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
+        let mut freed = 0usize;
+        let ret = self.queue.take(|entries| loop {
+            let error: Error = match entries.first() {
+                First::Completion(completion) => {
+                    if !buffer.push(completion) {
+                        return Ok(());
+                    }
+                    freed = freed.wrapping_add(entries.pop());
+                    continue;
+                }
+                // What was read before comes first.
+                _ if buffer.len() != 0 => return Ok(()),
+                First::Nothing => EAGAIN,
+                First::Error => EAVAIL.into(),
+                First::Overrun => {
+                    entries.pop();
+                    EOVERRUN.into()
+                }
+            };
+            return Err(error);
+        });
+        self.slots.give(freed);
+        ret
+    }
+
+    /// Arms the handler if a read has found nothing.
+    fn arm_after(this: &Fid<Self>, ret: Result) -> Result {
+        if ret == Err(EAGAIN) {
+            this.handler.arm(this);
+        }
+        ret
+    }
+}
+
+impl Reservation<CompletionQueue> {
+    /// Writes a completion, or an error if `err` is not 0. From any context.
+    pub(crate) fn complete(self, entry: &CompletionError) {
+        self.redeem(|queue| CompletionQueue::add(queue, entry));
+    }
+}
+
+impl Bounded for CompletionQueue {
+    fn slots(&self) -> &Slots {
+        &self.slots
+    }
+}
+
+impl Handled for CompletionQueue {
+    fn handler(&self) -> &Handler<Self> {
+        &self.handler
+    }
+
+    fn is_ready(&self) -> bool {
+        self.queue.is_ready()
+    }
+
+    fn call_handler(this: &Fid<Self>) {
+        call_completion_handler(this);
     }
 }
 
@@ -99,8 +230,17 @@ impl Object for CompletionQueue {
     type Class = CompletionQueueClass;
 
     fn release(&self) {
+        self.handler.close();
+        self.slots.clear();
         self.queue.release();
         self.domain.release();
+    }
+
+    fn may_close(&self) -> Result {
+        if self.handler.is_caller() {
+            return Err(EBUSY);
+        }
+        Ok(())
     }
 
     fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
@@ -118,47 +258,30 @@ impl CompletionQueueOps for CompletionQueue {
     }
 
     fn size(&self) -> usize {
-        self.queue.capacity()
+        self.capacity
     }
 
-    fn read(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
-        self.queue.take(|entries| {
-            while let Some(entry) = entries.first() {
-                if entry.err != 0 {
-                    if buffer.len() == 0 {
-                        return Err(EAVAIL.into());
-                    }
-                    break;
-                }
-                if !buffer.push(&entry.completion) {
-                    break;
-                }
-                entries.pop();
-            }
-            if buffer.len() == 0 {
-                return Err(EAGAIN);
-            }
-            Ok(())
-        })
+    fn read(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>) -> Result {
+        Self::arm_after(this, this.read_entries(buffer))
     }
 
     fn readerr(&self, peek: bool) -> Result<CompletionError> {
-        self.queue.take(|entries| match entries.first() {
-            Some(entry) if entry.err != 0 => {
-                let error = *entry;
-                if !peek {
-                    entries.pop();
-                }
-                Ok(error)
-            }
-            _ => Err(EAGAIN),
-        })
+        let (error, freed) = self.queue.take(|entries| {
+            let error = entries.first_error().ok_or(EAGAIN)?;
+            let freed = if peek { 0 } else { entries.pop() };
+            Ok::<_, Error>((error, freed))
+        })?;
+        self.slots.give(freed);
+        Ok(error)
     }
 
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
         kernel::task::might_sleep();
         let _hold = Hold::new(this)?;
-        this.queue.read_blocking(timeout, || this.read(buffer))
+        let ret = this
+            .queue
+            .read_blocking(timeout, || this.read_entries(buffer));
+        Self::arm_after(this, ret)
     }
 
     fn signal(&self) -> Result {
@@ -170,7 +293,18 @@ impl CompletionQueueOps for CompletionQueue {
         c"No provider error"
     }
 
-    fn write(&self, entry: &CompletionError) -> Result {
-        self.queue.push(*entry).map_err(|_| ENOSPC)
+    fn write(this: &Fid<Self>, entry: &CompletionError) -> Result {
+        Self::reserve(this).ok_or(ENOSPC)?.complete(entry);
+        Ok(())
+    }
+
+    fn write_unreserved(this: &Fid<Self>, entry: &CompletionError) {
+        match Self::reserve(this) {
+            Some(reservation) => reservation.complete(entry),
+            None => {
+                this.queue.add(Completions::lose);
+                this.handler.fire(this);
+            }
+        }
     }
 }

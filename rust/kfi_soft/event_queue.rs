@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Event queues.
+//!
+//! No event is lost: whoever begins something that ends with events takes a slot for each of them
+//! first ([`EventQueue::reserve`]), and does not begin (`EAGAIN`) if there is none.
 
 #![deny(unsafe_code)]
 
@@ -12,6 +15,11 @@ use kernel::{
 
 use crate::{
     fabric::Fabric,
+    handler::{
+        Handled,
+        Handler,
+        HandlerTarget, //
+    },
     kfi::{
         control::Control,
         errno::{
@@ -26,6 +34,7 @@ use crate::{
         flags::QueueFlags,
         hold::Hold,
         provider::{
+            call_event_handler,
             event_queue_test_ops,
             Event,
             EventError,
@@ -36,8 +45,15 @@ use crate::{
         timeout::Timeout, //
     },
     queue::{
+        Entries,
         Queue,
         WaitWith, //
+    },
+    ring::Ring,
+    slots::{
+        Bounded,
+        Reservation,
+        Slots, //
     }, //
 };
 
@@ -48,7 +64,7 @@ const DEFAULT_SIZE: usize = 64;
 const MAX_SIZE: usize = 1 << 14;
 
 /// The flags that are known: that the queue may be written to, as it may anyhow, and on which CPU the
-/// handler runs, of which there is none yet.
+/// handler runs.
 const FLAGS: QueueFlags = QueueFlags::WRITE.union(QueueFlags::AFFINITY);
 
 /// What lies in a queue.
@@ -59,11 +75,26 @@ pub(crate) enum Entry {
     Error(EventError),
 }
 
+impl Entries for Ring<Entry> {
+    fn none() -> Self {
+        Ring::none()
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.is_empty()
+    }
+}
+
 /// An event queue. Errors lie among the events, in order.
 #[pin_data]
 pub(crate) struct EventQueue {
+    capacity: usize,
     #[pin]
-    queue: Queue<Entry>,
+    queue: Queue<Ring<Entry>>,
+    #[pin]
+    slots: Slots,
+    #[pin]
+    handler: Handler<EventQueue>,
     fabric: Hold<Fabric>,
 }
 
@@ -76,18 +107,20 @@ impl EventQueue {
         if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
             return Err(EINVAL);
         }
-        // Nothing calls handlers yet.
-        if attr.has_handler {
-            return Err(ENOSYS);
-        }
         let size = if attr.size == 0 {
             DEFAULT_SIZE
         } else {
             attr.size
         };
-        let queue = Queue::new(size, WaitWith::new(attr.wait, fabric.fid())?)?;
+        let wait = WaitWith::new(attr.wait, fabric.fid())?;
+        let entries = Ring::new(size)?;
+        let target = HandlerTarget::new(attr.has_handler, attr.affinity, fabric.fid())?;
+        let capacity = entries.capacity();
         Ok(pin_init!(Self {
-            queue <- queue,
+            capacity,
+            queue <- Queue::new(entries, wait),
+            slots <- Slots::new(*capacity),
+            handler <- Handler::new(target),
             fabric,
         }))
     }
@@ -98,8 +131,82 @@ impl EventQueue {
     }
 
     /// Returns the entries.
-    pub(crate) fn queue(&self) -> &Queue<Entry> {
+    pub(crate) fn queue(&self) -> &Queue<Ring<Entry>> {
         &self.queue
+    }
+
+    /// Takes a slot for an event; `None` if there is none. From any context.
+    ///
+    /// What is dropped gives the slot back.
+    pub(crate) fn reserve(this: &Fid<Self>) -> Option<Reservation<Self>> {
+        Reservation::new(this)
+    }
+
+    /// Adds an entry to a slot that was taken.
+    fn add(this: &Fid<Self>, entry: Entry) {
+        // There is room, unless the queue is closed: then nobody misses it.
+        this.queue.add(|entries| entries.push(entry).is_ok());
+        this.handler.fire(this);
+    }
+
+    /// Reads without arming the handler.
+    fn read_event(&self, len: usize, peek: bool) -> Result<Event> {
+        let event = self.queue.take(|entries| match entries.first() {
+            None => Err(EAGAIN),
+            Some(Entry::Error(_)) => Err(EAVAIL.into()),
+            Some(Entry::Event(event)) if event.len > len => Err(ETOOSMALL.into()),
+            Some(Entry::Event(event)) => {
+                let event = *event;
+                if !peek {
+                    entries.pop();
+                }
+                Ok(event)
+            }
+        })?;
+        if !peek {
+            self.slots.give(1);
+        }
+        Ok(event)
+    }
+
+    /// Arms the handler if a read has found nothing.
+    fn arm_after(this: &Fid<Self>, ret: Result<Event>) -> Result<Event> {
+        if matches!(ret, Err(error) if error == EAGAIN) {
+            this.handler.arm(this);
+        }
+        ret
+    }
+}
+
+impl Reservation<EventQueue> {
+    /// Writes an event. From any context.
+    pub(crate) fn post(self, event: &Event) {
+        self.redeem(|queue| EventQueue::add(queue, Entry::Event(*event)));
+    }
+
+    /// Writes an error. From any context.
+    pub(crate) fn post_error(self, error: &EventError) {
+        self.redeem(|queue| EventQueue::add(queue, Entry::Error(*error)));
+    }
+}
+
+impl Bounded for EventQueue {
+    fn slots(&self) -> &Slots {
+        &self.slots
+    }
+}
+
+impl Handled for EventQueue {
+    fn handler(&self) -> &Handler<Self> {
+        &self.handler
+    }
+
+    fn is_ready(&self) -> bool {
+        self.queue.is_ready()
+    }
+
+    fn call_handler(this: &Fid<Self>) {
+        call_event_handler(this);
     }
 }
 
@@ -107,8 +214,17 @@ impl Object for EventQueue {
     type Class = EventQueueClass;
 
     fn release(&self) {
+        self.handler.close();
+        self.slots.clear();
         self.queue.release();
         self.fabric.release();
+    }
+
+    fn may_close(&self) -> Result {
+        if self.handler.is_caller() {
+            return Err(EBUSY);
+        }
+        Ok(())
     }
 
     fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
@@ -122,26 +238,15 @@ impl Object for EventQueue {
 
 impl EventQueueOps for EventQueue {
     fn size(&self) -> usize {
-        self.queue.capacity()
+        self.capacity
     }
 
-    fn read(&self, len: usize, peek: bool) -> Result<Event> {
-        self.queue.take(|entries| match entries.first() {
-            None => Err(EAGAIN),
-            Some(Entry::Error(_)) => Err(EAVAIL.into()),
-            Some(Entry::Event(event)) if event.len > len => Err(ETOOSMALL.into()),
-            Some(Entry::Event(event)) => {
-                let event = *event;
-                if !peek {
-                    entries.pop();
-                }
-                Ok(event)
-            }
-        })
+    fn read(this: &Fid<Self>, len: usize, peek: bool) -> Result<Event> {
+        Self::arm_after(this, this.read_event(len, peek))
     }
 
     fn readerr(&self, peek: bool) -> Result<EventError> {
-        self.queue.take(|entries| match entries.first() {
+        let error = self.queue.take(|entries| match entries.first() {
             Some(Entry::Error(error)) => {
                 let error = *error;
                 if !peek {
@@ -150,24 +255,121 @@ impl EventQueueOps for EventQueue {
                 Ok(error)
             }
             _ => Err(EAGAIN),
-        })
+        })?;
+        if !peek {
+            self.slots.give(1);
+        }
+        Ok(error)
     }
 
-    fn write(&self, event: &Event) -> Result {
-        self.queue.push(Entry::Event(*event)).map_err(|_| EAGAIN)
+    fn write(this: &Fid<Self>, event: &Event) -> Result {
+        Self::reserve(this).ok_or(EAGAIN)?.post(event);
+        Ok(())
     }
 
-    fn write_error(&self, error: &EventError) -> Result {
-        self.queue.push(Entry::Error(*error)).map_err(|_| EAGAIN)
+    fn write_error(this: &Fid<Self>, error: &EventError) -> Result {
+        Self::reserve(this).ok_or(EAGAIN)?.post_error(error);
+        Ok(())
     }
 
     fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event> {
         kernel::task::might_sleep();
         let _hold = Hold::new(this)?;
-        this.queue.read_blocking(timeout, || this.read(len, peek))
+        let ret = this
+            .queue
+            .read_blocking(timeout, || this.read_event(len, peek));
+        Self::arm_after(this, ret)
     }
 
     fn strerror(_prov_errno: c_int) -> &'static CStr {
         c"No provider error"
+    }
+}
+
+#[kunit_tests(kfi_soft_event_queue)]
+mod tests {
+    use super::*;
+    use crate::kfi::{
+        fid::Context,
+        provider::{
+            EventKind,
+            WaitAttr, //
+        }, //
+    };
+
+    /// Opens a queue that C does not know.
+    fn queue(size: usize) -> Result<Arc<Fid<EventQueue>>> {
+        let fabric = Fid::new(Fabric::new(), Context::NONE)?;
+        let attr = EventQueueAttr {
+            size,
+            flags: 0,
+            wait: WaitAttr::None,
+            has_handler: false,
+            affinity: None,
+        };
+        Fid::new(EventQueue::new(Hold::new(&fabric)?, &attr)?, Context::NONE)
+    }
+
+    fn event(data: u64) -> Event {
+        Event::new(
+            EventKind::AvComplete,
+            Context::from_number(1),
+            Context::from_number(2),
+            data,
+        )
+    }
+
+    /// Takes an event out and returns its data.
+    fn take(queue: &Fid<EventQueue>) -> Result<u64> {
+        let event = EventQueue::read(queue, usize::MAX, false)?;
+        let data = event.data.get(16..24).ok_or(EINVAL)?;
+        Ok(u64::from_ne_bytes(data.try_into().map_err(|_| EINVAL)?))
+    }
+
+    #[test]
+    fn reserved_always_fits() -> Result {
+        let queue = queue(3)?;
+        let first = EventQueue::reserve(&queue).ok_or(EINVAL)?;
+        let second = EventQueue::reserve(&queue).ok_or(EINVAL)?;
+        assert_eq!(EventQueue::write(&queue, &event(1)), Ok(()));
+        assert_eq!(EventQueue::write(&queue, &event(9)), Err(EAGAIN));
+        assert!(EventQueue::reserve(&queue).is_none());
+        second.post(&event(2));
+        first.post(&event(3));
+        // Written, but not read: no room.
+        assert!(EventQueue::reserve(&queue).is_none());
+        assert!(EventQueue::read(&queue, usize::MAX, true).is_ok());
+        assert!(EventQueue::reserve(&queue).is_none());
+        for number in 1..4 {
+            assert_eq!(take(&queue), Ok(number));
+            assert_eq!(queue.slots.free() as u64, number);
+        }
+        assert_eq!(take(&queue), Err(EAGAIN));
+        assert_eq!(queue.slots.free(), 3);
+        Ok(())
+    }
+
+    #[test]
+    fn dropped_gives_the_slot_back() -> Result {
+        let queue = queue(1)?;
+        for _ in 0..3 {
+            let reservation = EventQueue::reserve(&queue).ok_or(EINVAL)?;
+            assert!(EventQueue::reserve(&queue).is_none());
+            drop(reservation);
+        }
+        assert_eq!(EventQueue::write(&queue, &event(1)), Ok(()));
+        Ok(())
+    }
+
+    #[test]
+    fn after_close_nothing_is_written() -> Result {
+        let queue = queue(2)?;
+        let reservation = EventQueue::reserve(&queue).ok_or(EINVAL)?;
+        let other = EventQueue::reserve(&queue).ok_or(EINVAL)?;
+        queue.release();
+        reservation.post(&event(1));
+        drop(other);
+        assert!(!queue.queue.is_ready());
+        Ok(())
     }
 }

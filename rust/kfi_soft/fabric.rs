@@ -8,7 +8,11 @@ use core::ptr;
 use kernel::{
     prelude::*,
     str::CStr,
-    sync::Arc, //
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
+    }, //
 };
 
 use crate::{
@@ -38,24 +42,55 @@ use crate::{
             FabricOps,
             WaitSetAttr, //
         },
-        wait_obj::WaitObj, //
+        wait_obj::WaitObj,
+        work_queue::{
+            WorkQueue,
+            WorkQueueFlags, //
+        }, //
     },
     open_objects,
     personality::{
         self,
         Personality, //
     },
-    queue::Queue,
+    queue::{
+        Entries,
+        Queue, //
+    },
     wait_set::WaitSet, //
 };
 
 /// An open fabric.
-pub(crate) struct Fabric(());
+#[pin_data]
+pub(crate) struct Fabric {
+    /// Where the handlers of queues run, from when there is the first.
+    #[pin]
+    handlers: Mutex<Option<Arc<WorkQueue>>>,
+}
 
 impl Fabric {
     /// A fabric.
-    pub(crate) fn new() -> Self {
-        Self(())
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            handlers <- new_mutex!(None, "kfi_soft::Fabric::handlers"),
+        })
+    }
+
+    /// Returns where the handlers of queues run; may sleep.
+    ///
+    /// They run on the CPU that asked for it, may run for long, and may be what somebody who frees
+    /// memory waits for.
+    pub(crate) fn handlers(&self) -> Result<Arc<WorkQueue>> {
+        let mut handlers = self.handlers.lock();
+        if let Some(queue) = &*handlers {
+            return Ok(queue.clone());
+        }
+        let flags = WorkQueueFlags::PER_CPU
+            .union(WorkQueueFlags::CPU_INTENSIVE)
+            .union(WorkQueueFlags::MEM_RECLAIM);
+        let queue = Arc::pin_init(WorkQueue::new(c"kfi_soft_handlers", flags), GFP_KERNEL)?;
+        *handlers = Some(queue.clone());
+        Ok(queue)
     }
 }
 
@@ -64,6 +99,11 @@ impl Object for Fabric {
 
     fn release(&self) {
         open_objects::remove_fabric(self);
+        let handlers = self.handlers.lock().take();
+        if let Some(queue) = handlers {
+            // The queues that had handlers are closed.
+            queue.destroy();
+        }
     }
 
     fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
@@ -185,7 +225,7 @@ impl<'a> Waitable<'a> {
 
     /// `EAGAIN` if there is something to read.
     fn trywait(&self) -> Result {
-        fn queue<T: Send>(queue: &Queue<T>) -> Result {
+        fn queue<T: Entries>(queue: &Queue<T>) -> Result {
             match queue.set() {
                 Some(set) => set.trywait(),
                 None if queue.is_ready() => Err(EAGAIN),

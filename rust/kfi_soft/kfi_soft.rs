@@ -8,7 +8,7 @@
 //!    other is taken;
 //! 1. `kfi_soft::PollSet::change`;
 //! 2. `kfi_soft::PollSet::members`;
-//! 3. `kfi_soft::Counter::state` or `kfi_soft::Queue::entries`;
+//! 3. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries` or `kfi_soft::Slots::listeners`;
 //! 4. the locks of the wait queues `kfi_soft::Counter::queue`, `kfi_soft::Queue::wait_queue` and
 //!    `kfi_soft::WaitSet::queue`, under which the wake functions of whoever waits run.
 //!
@@ -19,12 +19,14 @@ mod address;
 mod address_table;
 mod address_vector;
 mod completion_queue;
+mod completions;
 mod counter;
 mod devices;
 mod domain;
 mod endpoint;
 mod event_queue;
 mod fabric;
+mod handler;
 mod info;
 #[allow(
     dead_code,
@@ -43,6 +45,8 @@ mod poll_set;
 mod provider;
 mod queue;
 mod ring;
+#[allow(dead_code, reason = "endpoints are to starve")]
+mod slots;
 mod wait_set;
 
 use kernel::{

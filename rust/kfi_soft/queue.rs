@@ -39,7 +39,6 @@ use crate::{
         wait_queue::WaitQueue,
         waiters::Wakeup, //
     },
-    ring::Ring,
     wait_set::WaitSet, //
 };
 
@@ -70,13 +69,20 @@ impl WaitWith {
     }
 }
 
+/// What lies in a queue.
+pub(crate) trait Entries: Send + Unpin {
+    /// Has room for nothing, and no memory.
+    fn none() -> Self;
+
+    /// Returns whether there is something to read.
+    fn is_ready(&self) -> bool;
+}
+
 /// A queue of entries that threads wait for.
 #[pin_data]
 pub(crate) struct Queue<T> {
     #[pin]
-    entries: SpinLockIrq<Ring<T>>,
-    /// How many entries there is room for.
-    capacity: usize,
+    entries: SpinLockIrq<T>,
     /// Whether there are entries.
     ready: Atomic<bool>,
     /// How often somebody has asked the threads that wait to give up.
@@ -87,31 +93,23 @@ pub(crate) struct Queue<T> {
     set: Option<Hold<WaitSet>>,
 }
 
-impl<T: Send> Queue<T> {
-    /// Creates a queue for `capacity` entries.
-    pub(crate) fn new(capacity: usize, wait: WaitWith) -> Result<impl PinInit<Self>> {
-        let ring = Ring::new(capacity)?;
-        let capacity = ring.capacity();
-        Ok(pin_init!(Self {
-            capacity,
-            entries <- new_spinlock_irq!(ring, "kfi_soft::Queue::entries"),
+impl<T: Entries> Queue<T> {
+    /// Creates a queue of `entries`, of which there are none yet.
+    pub(crate) fn new(entries: T, wait: WaitWith) -> impl PinInit<Self> {
+        pin_init!(Self {
+            entries <- new_spinlock_irq!(entries, "kfi_soft::Queue::entries"),
             ready: Atomic::new(false),
             signals: Atomic::new(0),
             wait_queue <- WaitQueue::new(c"kfi_soft::Queue::wait_queue", static_lock_class!()),
             wait_obj: wait.wait_obj,
             set: wait.set,
-        }))
+        })
     }
 
     /// Returns whether there are entries.
     pub(crate) fn is_ready(&self) -> bool {
         // Acquire: who sees it sees what was done before the entry was added.
         self.ready.load(ordering::Acquire)
-    }
-
-    /// Returns how many entries there is room for.
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
     }
 
     /// Returns the type of the wait object.
@@ -125,9 +123,10 @@ impl<T: Send> Queue<T> {
     }
 
     /// Brings `ready` in line with the entries; under their lock.
-    fn update(&self, entries: &Ring<T>) {
-        let ready = !entries.is_empty();
-        // Full: what was done before comes before it, and a waker reads who waits after it.
+    fn update(&self, entries: &T) {
+        let ready = entries.is_ready();
+        // Full: what was done before comes before it, and a waker reads who waits after it, and
+        // whether the handler is armed.
         let before = self.ready.xchg(ready, ordering::Full);
         if let Some(set) = &self.set {
             match (before, ready) {
@@ -138,30 +137,29 @@ impl<T: Send> Queue<T> {
         }
     }
 
-    /// Adds an entry; gives it back if there is no room.
-    pub(crate) fn push(&self, entry: T) -> core::result::Result<(), T> {
-        {
-            let mut entries = self.entries.lock();
-            entries.push(entry)?;
-            self.update(&entries);
-        }
-        self.wake();
-        Ok(())
-    }
-
-    /// Takes entries out.
-    pub(crate) fn take<R>(&self, take: impl FnOnce(&mut Ring<T>) -> R) -> R {
+    /// Changes the entries, and brings `ready` in line.
+    pub(crate) fn take<R>(&self, take: impl FnOnce(&mut T) -> R) -> R {
         let mut entries = self.entries.lock();
         let ret = take(&mut entries);
         self.update(&entries);
         ret
     }
 
-    /// Wakes whoever waits.
+    /// Adds to the entries and wakes whoever waits.
+    pub(crate) fn add<R>(&self, add: impl FnOnce(&mut T) -> R) -> R {
+        let ret = self.take(add);
+        self.wake();
+        ret
+    }
+
+    /// Wakes whoever waits. Something that they look at was changed, fully ordered.
     fn wake(&self) {
-        match &self.set {
-            Some(set) => set.signal_queue(),
-            None => self.wait_queue.wake_up_all(),
+        match (self.wait_obj, &self.set) {
+            (WaitObj::Set, Some(set)) => set.signal_queue(),
+            (WaitObj::None, _) => (),
+            // Nobody but `read_blocking` has the wait queue.
+            (WaitObj::Unspec, _) if !self.wait_queue.has_waiters() => (),
+            _ => self.wait_queue.wake_up_all(),
         }
     }
 
@@ -233,7 +231,7 @@ impl<T: Send> Queue<T> {
     pub(crate) fn release(&self) {
         let entries = {
             let mut entries = self.entries.lock();
-            let old = core::mem::replace(&mut *entries, Ring::none());
+            let old = core::mem::replace(&mut *entries, T::none());
             self.update(&entries);
             old
         };

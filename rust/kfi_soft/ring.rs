@@ -53,6 +53,16 @@ impl<T> Ring<T> {
         self.len == 0
     }
 
+    /// Returns whether there is no room.
+    pub(crate) fn is_full(&self) -> bool {
+        self.len == self.entries.len()
+    }
+
+    /// Returns how many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Takes a position that may be behind the end, by less than the capacity, back into it.
     fn wrap(&self, at: usize) -> usize {
         at.checked_sub(self.entries.len()).unwrap_or(at)
@@ -60,7 +70,7 @@ impl<T> Ring<T> {
 
     /// Adds an entry; gives it back if there is no room.
     pub(crate) fn push(&mut self, entry: T) -> core::result::Result<(), T> {
-        if self.len == self.entries.len() {
+        if self.is_full() {
             return Err(entry);
         }
         let at = self.wrap(self.head.wrapping_add(self.len));

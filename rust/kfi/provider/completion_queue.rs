@@ -7,6 +7,7 @@ use core::{
     ptr, //
 };
 use kernel::{
+    cpu::CpuId,
     error::from_result,
     prelude::*,
     sync::rcu, //
@@ -215,8 +216,8 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     fn size(&self) -> usize;
 
     /// Takes completions out, at least one; `EAGAIN` if there is none, `EAVAIL` if an error comes
-    /// first.
-    fn read(&self, buffer: &mut CompletionBuffer<'_>) -> Result;
+    /// first, `EOVERRUN` once where entries were lost.
+    fn read(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>) -> Result;
 
     /// Takes the first error out, or copies it if `peek`; `EAGAIN` if none comes first.
     fn readerr(&self, peek: bool) -> Result<CompletionError>;
@@ -231,7 +232,10 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     fn strerror(prov_errno: c_int) -> &'static CStr;
 
     /// Adds a completion, or an error if `err` is not 0; `ENOSPC` if the queue is full.
-    fn write(&self, entry: &CompletionError) -> Result;
+    fn write(this: &Fid<Self>, entry: &CompletionError) -> Result;
+
+    /// As [`Self::write`], but a queue that is full overruns.
+    fn write_unreserved(this: &Fid<Self>, entry: &CompletionError);
 }
 
 /// What a completion queue is opened with (`struct kfi_cq_attr`).
@@ -244,8 +248,10 @@ pub(crate) struct CompletionQueueAttr<'a> {
     pub(crate) format: CompletionFormat,
     /// How threads want to wait.
     pub(crate) wait: WaitAttr<'a>,
-    /// Whether there is a handler.
+    /// Whether there is a handler, for [`call_completion_handler`].
     pub(crate) has_handler: bool,
+    /// Where the handler runs.
+    pub(crate) affinity: Option<CpuId>,
 }
 
 impl CompletionQueueAttr<'_> {
@@ -275,6 +281,7 @@ impl CompletionQueueAttr<'_> {
             // SAFETY: By the safety requirements.
             wait: unsafe { WaitAttr::from_raw(attr.wait_obj, attr.wait_set) }?,
             has_handler: handler.is_some(),
+            affinity: super::affinity(attr.flags, attr.signaling_vector)?,
         })
     }
 }
@@ -355,7 +362,7 @@ unsafe extern "C" fn readfrom_callback<T: CompletionQueueOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         read_into(this.format(), buf, count, src_addr, |buffer| {
-            this.read(buffer)
+            T::read(this, buffer)
         })
     }
 }
@@ -471,6 +478,33 @@ unsafe extern "C" fn strerror_callback<T: CompletionQueueOps>(
     text.as_char_ptr()
 }
 
+/// Reads an entry that a test wants to add; `EINVAL` for a null or nonsensical one.
+///
+/// # Safety
+///
+/// `entry` must be null or valid.
+unsafe fn read_entry(entry: *const bindings::kfi_cq_err_entry) -> Result<CompletionError> {
+    // SAFETY: By the safety requirements.
+    let entry = unsafe { entry.as_ref() }.ok_or(EINVAL)?;
+    if entry.err < 0 {
+        return Err(EINVAL);
+    }
+    Ok(CompletionError {
+        completion: Completion {
+            op_context: Context::from_raw(entry.op_context),
+            flags: entry.flags,
+            len: entry.len,
+            buf: Context::from_raw(entry.buf),
+            data: entry.data,
+            tag: entry.tag,
+            src_addr: ADDR_NOTAVAIL,
+        },
+        olen: entry.olen,
+        err: entry.err,
+        prov_errno: entry.prov_errno,
+    })
+}
+
 /// Adds a completion or an error.
 ///
 /// # Safety
@@ -484,29 +518,57 @@ unsafe extern "C" fn write_callback<T: CompletionQueueOps>(
     let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
     let this = unsafe { Fid::<T>::borrow(cq.cast()) };
-    // SAFETY: By the safety requirements.
-    let entry = unsafe { entry.as_ref() };
     from_result(|| {
-        let entry = entry.ok_or(EINVAL)?;
-        if entry.err < 0 {
-            return Err(EINVAL);
-        }
-        this.write(&CompletionError {
-            completion: Completion {
-                op_context: Context::from_raw(entry.op_context),
-                flags: entry.flags,
-                len: entry.len,
-                buf: Context::from_raw(entry.buf),
-                data: entry.data,
-                tag: entry.tag,
-                src_addr: ADDR_NOTAVAIL,
-            },
-            olen: entry.olen,
-            err: entry.err,
-            prov_errno: entry.prov_errno,
-        })?;
+        // SAFETY: By the safety requirements.
+        T::write(this, &unsafe { read_entry(entry) }?)?;
         Ok(0)
     })
+}
+
+/// Adds a completion or an error, or overruns.
+///
+/// # Safety
+///
+/// As for [`write_callback`].
+unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueOps>(
+    cq: *mut bindings::kfid,
+    entry: *const bindings::kfi_cq_err_entry,
+) -> c_int {
+    // Close waits for this section, so that the queue stays until the call has ended.
+    let _guard = rcu::read_lock();
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(cq.cast()) };
+    from_result(|| {
+        // SAFETY: By the safety requirements.
+        T::write_unreserved(this, &unsafe { read_entry(entry) }?);
+        Ok(0)
+    })
+}
+
+/// Stores the handler of a queue that has just been opened, where the head has it.
+///
+/// # Safety
+///
+/// C must not know the queue yet. The handler must be callable with the queue until it is closed.
+pub(super) unsafe fn set_handler<T: CompletionQueueOps>(
+    cq: &Fid<T>,
+    handler: bindings::kfi_comp_handler,
+) {
+    // SAFETY: Nobody else uses the head by the safety requirements.
+    unsafe { (*cq.head()).comp_handler = handler };
+}
+
+/// Calls the handler that a queue was opened with, if there is one.
+///
+/// In process context, without locks, and never once [`Object::release`] has returned.
+pub(crate) fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
+    let head = cq.head();
+    // SAFETY: The head is valid, and constant since the queue was opened.
+    if let Some(handler) = unsafe { (*head).comp_handler } {
+        // SAFETY: The queue is not closed yet by the rule of this function, so that the handler
+        // may be called by the safety requirements of `set_handler`.
+        unsafe { handler(head, cq.context().as_raw()) };
+    }
 }
 
 /// Nobody knows who sent it (`KFI_ADDR_NOTAVAIL`).
@@ -522,6 +584,7 @@ pub(crate) fn completion_queue_test_ops<T: CompletionQueueOps>(
         const OPS: bindings::kfi_soft_cq_ops = bindings::kfi_soft_cq_ops {
             size: size_of::<bindings::kfi_soft_cq_ops>(),
             write: Some(write_callback::<T>),
+            write_unreserved: Some(write_unreserved_callback::<T>),
         };
     }
 

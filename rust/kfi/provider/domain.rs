@@ -9,6 +9,7 @@ use kernel::{
 };
 
 use super::{
+    completion_queue::set_handler,
     enosys::enosys4,
     kfi_datatype,
     kfi_op,
@@ -257,6 +258,7 @@ unsafe extern "C" fn cq_open_callback<T: DomainOps>(
         open_into(cq, || {
             let wanted = CompletionQueueAttr::from_raw(attr, comp_handler)?;
             let opened = T::cq_open(this, wanted, Context::from_raw(context))?;
+            set_handler(&opened, comp_handler);
             if let Some(attr) = attr.as_mut() {
                 attr.size = opened.size();
                 attr.format = opened.format().as_raw();

@@ -4,6 +4,7 @@
 
 use core::ptr;
 use kernel::{
+    cpu::CpuId,
     error::from_result,
     prelude::*,
     sync::rcu, //
@@ -125,16 +126,16 @@ pub(crate) trait EventQueueOps: Object<Class = EventQueueClass> {
 
     /// Takes the first event of up to `len` bytes out, or copies it if `peek`; `EAGAIN` if there is
     /// none, `EAVAIL` if an error comes first, `ETOOSMALL` if it is larger.
-    fn read(&self, len: usize, peek: bool) -> Result<Event>;
+    fn read(this: &Fid<Self>, len: usize, peek: bool) -> Result<Event>;
 
     /// Takes the first error out, or copies it if `peek`; `EAGAIN` if none comes first.
     fn readerr(&self, peek: bool) -> Result<EventError>;
 
     /// Adds an event; `EAGAIN` if the queue is full.
-    fn write(&self, event: &Event) -> Result;
+    fn write(this: &Fid<Self>, event: &Event) -> Result;
 
     /// Adds an error; `EAGAIN` if the queue is full.
-    fn write_error(&self, error: &EventError) -> Result;
+    fn write_error(this: &Fid<Self>, error: &EventError) -> Result;
 
     /// As [`Self::read`], but sleeps while there is nothing.
     fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event>;
@@ -151,8 +152,10 @@ pub(crate) struct EventQueueAttr<'a> {
     pub(crate) flags: u64,
     /// How threads want to wait.
     pub(crate) wait: WaitAttr<'a>,
-    /// Whether there is a handler.
+    /// Whether there is a handler, for [`call_event_handler`].
     pub(crate) has_handler: bool,
+    /// Where the handler runs.
+    pub(crate) affinity: Option<CpuId>,
 }
 
 impl EventQueueAttr<'_> {
@@ -177,6 +180,7 @@ impl EventQueueAttr<'_> {
             // SAFETY: By the safety requirements.
             wait: unsafe { WaitAttr::from_raw(attr.wait_obj, attr.wait_set) }?,
             has_handler: handler.is_some(),
+            affinity: super::affinity(attr.flags, attr.signaling_vector)?,
         })
     }
 }
@@ -238,7 +242,7 @@ unsafe extern "C" fn read_callback<T: EventQueueOps>(
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(eq) };
     // SAFETY: By the safety requirements.
-    unsafe { read_into(event, buf, len, flags, |peek| this.read(len, peek)) }
+    unsafe { read_into(event, buf, len, flags, |peek| T::read(this, len, peek)) }
 }
 
 /// Waits for an event.
@@ -327,7 +331,7 @@ unsafe extern "C" fn write_callback<T: EventQueueOps>(
         // SAFETY: `buf` is valid for reads of `len` bytes, as it is not null or `len` is 0, and
         // there is room for `EVENT_MAX`.
         unsafe { ptr::copy_nonoverlapping(buf.cast(), entry.data.as_mut_ptr(), len) };
-        this.write(&entry)?;
+        T::write(this, &entry)?;
         isize::try_from(len).map_err(|_| EOVERFLOW)
     })
 }
@@ -370,15 +374,42 @@ unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
         if entry.err <= 0 {
             return Err(EINVAL);
         }
-        this.write_error(&EventError {
+        let error = EventError {
             fid: Context::from_raw(entry.fid.cast()),
             context: Context::from_raw(entry.context),
             data: entry.data,
             err: entry.err,
             prov_errno: entry.prov_errno,
-        })?;
+        };
+        T::write_error(this, &error)?;
         Ok(0)
     })
+}
+
+/// Stores the handler of a queue that has just been opened, where the head has it.
+///
+/// # Safety
+///
+/// C must not know the queue yet. The handler must be callable with the queue until it is closed.
+pub(super) unsafe fn set_handler<T: EventQueueOps>(
+    eq: &Fid<T>,
+    handler: bindings::kfi_event_handler,
+) {
+    // SAFETY: Nobody else uses the head by the safety requirements.
+    unsafe { (*eq.head()).event_handler = handler };
+}
+
+/// Calls the handler that a queue was opened with, if there is one.
+///
+/// In process context, without locks, and never once [`Object::release`] has returned.
+pub(crate) fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
+    let head = eq.head();
+    // SAFETY: The head is valid, and constant since the queue was opened.
+    if let Some(handler) = unsafe { (*head).event_handler } {
+        // SAFETY: The queue is not closed yet by the rule of this function, so that the handler
+        // may be called by the safety requirements of `set_handler`.
+        unsafe { handler(head, eq.context().as_raw()) };
+    }
 }
 
 /// Returns the table that lets tests write errors to a queue of `T`, if that is what `name` asks

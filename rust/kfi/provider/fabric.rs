@@ -11,6 +11,7 @@ use kernel::{
 
 use super::{
     enosys::enosys4,
+    event_queue::set_handler,
     DomainOps,
     EventQueueAttr,
     EventQueueOps,
@@ -165,6 +166,7 @@ unsafe extern "C" fn eq_open_callback<T: FabricOps>(
         open_into(eq, || {
             let wanted = EventQueueAttr::from_raw(attr, event_handler)?;
             let opened = T::eq_open(this, wanted, Context::from_raw(context))?;
+            set_handler(&opened, event_handler);
             if let Some(attr) = attr.as_mut() {
                 attr.size = opened.size();
             }
