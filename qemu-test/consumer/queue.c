@@ -212,10 +212,6 @@ static bool start_eq_reader(struct test *t, struct reader *r,
 
 /* Completion queues */
 
-static void comp_handler(struct kfid_cq *cq, void *context)
-{
-}
-
 static void expect_cq_open(struct test *t, struct kfi_cq_attr attr, int result)
 {
 	struct kfid_cq *cq = NULL;
@@ -289,9 +285,6 @@ static void cq_attributes(struct test *t)
 	attr.size = 1;
 	expect_cq_open(t, attr, 0);
 
-	expect(t, kfi_cq_open(t->domain, &attr, &cq, comp_handler, NULL),
-	       -KFI_ENOSYS);
-	expect_true(t, !cq);
 	if (expect(t, kfi_cq_open(t->domain, NULL, &cq, NULL, NULL), 0))
 		close_fid(t, &cq->fid);
 	close_others(t, &others);
@@ -880,10 +873,6 @@ close:
 
 /* Event queues */
 
-static void event_handler(struct kfid_eq *eq, void *context)
-{
-}
-
 static void expect_eq_open(struct test *t, struct kfi_eq_attr attr, int result)
 {
 	struct kfid_eq *eq = NULL;
@@ -933,8 +922,6 @@ static void eq_attributes(struct test *t)
 	expect_eq_open(t, attr, -KFI_EINVAL);
 	attr.size = 1;
 	expect_eq_open(t, attr, 0);
-	expect(t, kfi_eq_open(t->fabric, &attr, &eq, event_handler, NULL), -KFI_ENOSYS);
-	expect_true(t, !eq);
 	if (expect(t, kfi_eq_open(t->fabric, NULL, &eq, NULL, NULL), 0))
 		close_fid(t, &eq->fid);
 	close_others(t, &others);

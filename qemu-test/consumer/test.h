@@ -51,6 +51,7 @@ extern const struct test_case wait_tests[];
 extern const struct test_case control_tests[];
 extern const struct test_case close_tests[];
 extern const struct test_case queue_tests[];
+extern const struct test_case handler_tests[];
 extern const struct test_case wait_set_tests[];
 extern const struct test_case poll_set_tests[];
 extern const struct test_case trywait_tests[];
