@@ -38,6 +38,7 @@ declare_errno! {
     ENOAV = KFI_ENOAV, "No address vector is bound.";
     ENOCQ = KFI_ENOCQ, "No completion queue is bound.";
     ENOEQ = KFI_ENOEQ, "No event queue is bound.";
+    ENOMSG = KFI_ENOMSG, "There is no such message.";
     ENOKEY = KFI_ENOKEY, "The key is not available.";
     EOPBADSTATE = KFI_EOPBADSTATE, "The object is not in a state that allows the operation.";
     EOVERRUN = KFI_EOVERRUN, "A queue has overrun.";

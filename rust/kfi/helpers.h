@@ -21,6 +21,7 @@ bool kfi_rust_helper_within_module(unsigned long addr, const struct module *modu
 void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func);
 
+void kfi_rust_helper_cond_resched(void);
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry);
 void *kfi_rust_helper_page_address(struct page *page);
 void kfi_rust_helper_copy(void *to, const void *from, size_t len);

@@ -49,6 +49,11 @@ void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 	init_waitqueue_func_entry(entry, func);
 }
 
+void kfi_rust_helper_cond_resched(void)
+{
+	cond_resched();
+}
+
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)
 {
 	return sg_page(entry);

@@ -103,6 +103,7 @@ pub(crate) use memory_region::{
     KEY_NOTAVAIL, //
 };
 pub(crate) use operation::{
+    atomics,
     datatype_size,
     kfi_datatype,
     kfi_op,

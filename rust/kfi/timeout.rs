@@ -4,7 +4,10 @@
 
 use kernel::{
     prelude::*,
-    time::NSEC_PER_MSEC, //
+    time::{
+        Jiffies,
+        NSEC_PER_MSEC, //
+    }, //
 };
 
 use super::bindings;
@@ -53,6 +56,12 @@ impl Deadline {
     pub(super) fn as_nanos(self) -> Option<i64> {
         self.0
     }
+}
+
+/// Returns the jiffies of now.
+pub(crate) fn jiffies() -> Jiffies {
+    // SAFETY: A word that the kernel changes; it may be read at any time.
+    unsafe { (&raw const bindings::jiffies).read_volatile() }
 }
 
 #[cfg(kfi_tests)]

@@ -92,6 +92,36 @@ impl WaitQueue {
         next != list
     }
 
+    /// Sleeps until `condition` holds, whatever comes: for ends that are near.
+    ///
+    /// `condition` runs while the task is about to sleep and must not sleep itself.
+    pub(crate) fn wait_uninterruptible(&self, mut condition: impl FnMut() -> bool) {
+        kernel::task::might_sleep();
+        if condition() {
+            return;
+        }
+        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
+        // SAFETY: `entry` is valid memory that stays in place until `finish_wait` below.
+        unsafe { bindings::init_wait_entry(entry.get(), 0) };
+        loop {
+            // SAFETY: `self` is initialised by the type invariants, `entry` by the call above.
+            unsafe {
+                bindings::prepare_to_wait_event(
+                    self.head.get(),
+                    entry.get(),
+                    kernel::task::TASK_UNINTERRUPTIBLE,
+                )
+            };
+            if condition() {
+                break;
+            }
+            // SAFETY: May be called from any context that may sleep.
+            unsafe { bindings::schedule() };
+        }
+        // SAFETY: As above.
+        unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
+    }
+
     /// Sleeps until `condition` holds, `deadline` passes or a signal is pending.
     ///
     /// `condition` runs while the task is about to sleep and must not sleep itself.

@@ -312,13 +312,11 @@ impl Counter {
     }
 
     /// Counts an operation that has succeeded. From any context.
-    #[expect(dead_code, reason = "there are no operations yet")]
     pub(crate) fn complete(&self) {
         self.add_from(1, Origin::Provider);
     }
 
     /// Counts an operation that has failed. From any context.
-    #[expect(dead_code, reason = "there are no operations yet")]
     pub(crate) fn fail(&self) {
         self.change_error(Origin::Provider, |old| old.wrapping_add(1));
     }

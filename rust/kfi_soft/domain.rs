@@ -16,6 +16,7 @@ use kernel::{
 
 use crate::{
     address_vector::AddressVector,
+    atomic,
     completion_queue::CompletionQueue,
     counter::Counter,
     devices,
@@ -52,11 +53,13 @@ use crate::{
         info::InfoRef,
         provider::{
             cxi_domain_ops,
+            datatype_size,
             kfi_datatype,
             kfi_op,
             kfi_rx_attr,
             kfi_tx_attr,
             AddressVectorAttr,
+            AtomicCall,
             CompletionQueueAttr,
             CounterAttr,
             CxiDomainOps,
@@ -74,7 +77,8 @@ use crate::{
         Personality, //
     },
     place::AddressFormat,
-    poll_set::PollSet, //
+    poll_set::PollSet,
+    region::Regions, //
 };
 
 /// What a domain was opened as.
@@ -155,20 +159,30 @@ struct Events {
 }
 
 /// An open domain.
+#[pin_data]
 pub(crate) struct Domain {
     fabric: Hold<Fabric>,
     attributes: Attributes,
     events: SetOnce<Events>,
+    /// The regions that all its endpoints have.
+    #[pin]
+    regions: Regions,
 }
 
 impl Domain {
     /// A domain of a fabric.
-    pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> Self {
-        Self {
+    pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> impl PinInit<Self> {
+        pin_init!(Self {
             fabric,
             attributes,
             events: SetOnce::new(),
-        }
+            regions <- Regions::new(),
+        })
+    }
+
+    /// Returns the regions that all its endpoints have.
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
     }
 
     /// Returns the fabric.
@@ -187,7 +201,6 @@ impl Domain {
     }
 
     /// Returns what endpoints of the domain may do.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn caps(&self) -> Caps {
         self.attributes.caps
     }
@@ -198,7 +211,6 @@ impl Domain {
     }
 
     /// Returns the bytes of a memory key.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn mr_key_size(&self) -> usize {
         self.attributes.mr_key_size
     }
@@ -214,19 +226,16 @@ impl Domain {
     }
 
     /// Returns the key of endpoints and regions that have none of their own; empty if there is none.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn auth_key(&self) -> &[u8] {
         &self.attributes.auth_key
     }
 
     /// Returns the traffic class of endpoints that have none of their own.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn tclass(&self) -> u32 {
         self.attributes.tclass
     }
 
     /// Returns the event queue, and with which flags it was bound.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn event_queue(&self) -> Option<(&Arc<Fid<EventQueue>>, DomainBindFlags)> {
         let events = self.events.as_ref()?;
         Some((events.queue.fid(), events.flags))
@@ -318,47 +327,56 @@ impl DomainOps for Domain {
     }
 
     fn endpoint(
-        _this: &Fid<Self>,
-        _info: InfoRef<'_>,
-        _context: Context,
+        this: &Fid<Self>,
+        info: InfoRef<'_>,
+        context: Context,
     ) -> Result<Arc<Fid<Endpoint>>> {
-        Err(ENOSYS)
+        Endpoint::open(this, info, context)
     }
 
     fn scalable_ep(
-        _this: &Fid<Self>,
-        _info: InfoRef<'_>,
-        _context: Context,
+        this: &Fid<Self>,
+        info: InfoRef<'_>,
+        context: Context,
     ) -> Result<Arc<Fid<ScalableEndpoint>>> {
-        Err(ENOSYS)
+        ScalableEndpoint::open(this, info, context)
     }
 
     fn stx_ctx(
-        _this: &Fid<Self>,
-        _attr: Option<&kfi_tx_attr>,
-        _context: Context,
+        this: &Fid<Self>,
+        attr: Option<&kfi_tx_attr>,
+        context: Context,
     ) -> Result<Arc<Fid<SharedTransmitContext>>> {
-        Err(ENOSYS)
+        SharedTransmitContext::open(this, attr, context)
     }
 
     fn srx_ctx(
-        _this: &Fid<Self>,
-        _attr: Option<&kfi_rx_attr>,
-        _context: Context,
+        this: &Fid<Self>,
+        attr: Option<&kfi_rx_attr>,
+        context: Context,
     ) -> Result<Arc<Fid<SharedReceiveContext>>> {
-        Err(ENOSYS)
+        SharedReceiveContext::open(this, attr, context)
     }
 
-    fn mr_reg(_this: &Fid<Self>, _attr: MemoryRegionAttr<'_>) -> Result<Arc<Fid<MemoryRegion>>> {
-        Err(ENOSYS)
+    fn mr_reg(this: &Fid<Self>, attr: MemoryRegionAttr<'_>) -> Result<Arc<Fid<MemoryRegion>>> {
+        MemoryRegion::open(this, &attr)
     }
 
     fn query_atomic(
         &self,
-        _datatype: kfi_datatype,
-        _op: kfi_op,
-        _flags: u64,
+        datatype: kfi_datatype,
+        op: kfi_op,
+        flags: u64,
     ) -> Result<(usize, usize)> {
-        Err(EOPNOTSUPP)
+        if flags != 0 {
+            return Err(EINVAL);
+        }
+        // The form follows from the operation.
+        let limit = |call| atomic::limit(datatype, op, call);
+        let count = limit(AtomicCall::Plain)
+            .or_else(|_| limit(AtomicCall::Fetch))
+            .or_else(|_| limit(AtomicCall::Compare))?;
+        let size = datatype_size(datatype).ok_or(EOPNOTSUPP)?;
+        Ok((count, size))
     }
 }

@@ -48,6 +48,7 @@ use crate::{
             WorkQueueFlags, //
         }, //
     },
+    node::Node,
     open_objects,
     personality::{
         self,
@@ -63,6 +64,7 @@ use crate::{
 /// An open fabric.
 #[pin_data]
 pub(crate) struct Fabric {
+    node: Arc<Node>,
     /// Where the handlers of queues run, from when there is the first.
     #[pin]
     handlers: Mutex<Option<Arc<WorkQueue>>>,
@@ -70,8 +72,9 @@ pub(crate) struct Fabric {
 
 impl Fabric {
     /// A fabric.
-    pub(crate) fn new() -> impl PinInit<Self> {
+    pub(crate) fn new(node: Arc<Node>) -> impl PinInit<Self> {
         pin_init!(Self {
+            node,
             handlers <- new_mutex!(None, "kfi_soft::Fabric::handlers"),
         })
     }
@@ -91,6 +94,11 @@ impl Fabric {
         let queue = Arc::pin_init(WorkQueue::new(c"kfi_soft_handlers", flags), GFP_KERNEL)?;
         *handlers = Some(queue.clone());
         Ok(queue)
+    }
+
+    /// Returns the node.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
     }
 }
 

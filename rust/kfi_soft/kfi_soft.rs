@@ -18,6 +18,8 @@
 mod address;
 mod address_table;
 mod address_vector;
+mod atomic;
+mod auth_key;
 mod completion_queue;
 mod completions;
 mod counter;
@@ -38,24 +40,39 @@ mod kfi;
 mod limits;
 mod memory_region;
 mod nic;
+mod node;
 mod open_objects;
 mod personality;
 mod place;
 mod poll_set;
 mod provider;
 mod queue;
+mod receive_queue;
+mod receiver;
+mod region;
+mod reporter;
 mod ring;
 #[allow(dead_code, reason = "endpoints are to starve")]
 mod slots;
+mod transfer;
+mod transmitter;
 mod wait_set;
+mod wire;
 
 use kernel::{
     prelude::*,
-    sync::global_lock, //
+    sync::{
+        global_lock,
+        Arc, //
+    }, //
 };
 
 use devices::Devices;
 use kfi::provider::Registration;
+use node::{
+    Node,
+    NodeUse, //
+};
 use open_objects::OpenObjects;
 use provider::Soft;
 
@@ -74,6 +91,10 @@ module! {
             default: false,
             description: "Present the provider as kcxi, its NICs as cxi0 and so on",
         },
+        rnr_timeout: u32 {
+            default: 500,
+            description: "How long messages wait for a receive, in milliseconds (default 500)",
+        },
     },
 }
 
@@ -89,13 +110,20 @@ global_lock! {
     pub(crate) unsafe(uninit) static DEVICES: Mutex<devices::List> = devices::List::new();
 }
 
+global_lock! {
+    /// The node, while the module is there.
+    // SAFETY: As above.
+    pub(crate) unsafe(uninit) static NODE: Mutex<Option<Arc<Node>>> = None;
+}
+
 /// The loaded module.
 #[pin_data]
 struct KfiSoft {
-    // Dropped in this order: devices stay as long as domains may be open.
+    // Dropped in this order: devices and the node stay as long as domains may be open.
     #[pin]
     _registration: Registration<Soft>,
     _devices: Devices,
+    _node: NodeUse,
 }
 
 impl kernel::InPlaceModule for KfiSoft {
@@ -110,7 +138,10 @@ impl kernel::InPlaceModule for KfiSoft {
                 unsafe { OPEN_OBJECTS.init() };
                 // SAFETY: As above.
                 unsafe { DEVICES.init() };
+                // SAFETY: As above.
+                unsafe { NODE.init() };
             },
+            _node: NodeUse::new(*module_parameters::nics.value_ref())?,
             _devices: Devices::new()?,
             // Last: consumers may come from here on.
             _registration <- Registration::new(),

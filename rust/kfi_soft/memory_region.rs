@@ -1,28 +1,308 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions: not implemented yet. To register memory answers `ENOSYS`, see [`Domain`], so
-//! there is none.
+//! Memory regions: memory that consumers have registered.
 //!
-//! [`Domain`]: crate::domain::Domain
+//! Regions are found by their keys, in the domain or, with `KFI_MR_ENDPOINT`, in the receive context
+//! that they are bound to; then they are usable from the moment when they are enabled.
 
 #![deny(unsafe_code)]
 
-use crate::kfi::{
-    fid::Object,
-    provider::{
-        MemoryRegionClass,
-        MemoryRegionOps, //
+use kernel::{
+    prelude::*,
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
     }, //
 };
 
+use crate::{
+    counter::Counter,
+    domain::Domain,
+    endpoint::{
+        Endpoint,
+        HasCore,
+        ReceiveContext, //
+    },
+    event_queue::EventQueue,
+    kfi::{
+        control::Control,
+        errno::{
+            EBADFLAGS,
+            EKEYREJECTED,
+            EOPBADSTATE, //
+        },
+        fid::{
+            AnyFid,
+            Fid,
+            Object, //
+        },
+        flags::{
+            AccessFlags,
+            BindFlags,
+            DomainBindFlags,
+            MrMode,
+            RegionFlags, //
+        },
+        hold::Hold,
+        provider::{
+            Event,
+            EventKind,
+            EventQueueOps,
+            MemoryRegionAttr,
+            MemoryRegionClass,
+            MemoryRegionOps, //
+        }, //
+    },
+    limits,
+    receiver::Receiver,
+    region::{
+        Region,
+        Regions, //
+    }, //
+};
+
+/// All that may be allowed.
+const ACCESS: AccessFlags = AccessFlags::SEND
+    .union(AccessFlags::RECV)
+    .union(AccessFlags::READ)
+    .union(AccessFlags::WRITE)
+    .union(AccessFlags::REMOTE_READ)
+    .union(AccessFlags::REMOTE_WRITE);
+
+/// The receive context that a region belongs to.
+enum Owner {
+    /// A plain endpoint.
+    Endpoint(Hold<Endpoint>),
+    /// A receive context of a scalable endpoint.
+    Context(Hold<ReceiveContext>),
+}
+
+impl Owner {
+    /// Returns the receive context, once it is enabled.
+    fn receiver(&self) -> Option<&Arc<Receiver>> {
+        match self {
+            Self::Endpoint(endpoint) => endpoint.core().receiver(),
+            Self::Context(context) => context.core().receiver(),
+        }
+    }
+
+    fn release(&self) {
+        match self {
+            Self::Endpoint(endpoint) => endpoint.release(),
+            Self::Context(context) => context.release(),
+        }
+    }
+}
+
+/// What changes.
+struct State {
+    owner: Option<Owner>,
+    /// The key under which it can be found.
+    key: Option<u64>,
+}
+
 /// A memory region.
-pub(crate) enum MemoryRegion {}
+#[pin_data]
+pub(crate) struct MemoryRegion {
+    domain: Hold<Domain>,
+    region: Arc<Region>,
+    requested_key: u64,
+    #[pin]
+    state: Mutex<State>,
+}
+
+/// Returns the largest key of a domain.
+fn largest_key(domain: &Domain) -> u64 {
+    let bits = u32::try_from(domain.mr_key_size().saturating_mul(8)).unwrap_or(64);
+    let largest = u64::MAX
+        .checked_shr(64u32.saturating_sub(bits))
+        .unwrap_or(u64::MAX);
+    // All ones mean that there is none.
+    largest.min(u64::MAX.wrapping_sub(1))
+}
+
+impl MemoryRegion {
+    /// Registers memory.
+    pub(crate) fn open(
+        domain: &Fid<Domain>,
+        attr: &MemoryRegionAttr<'_>,
+    ) -> Result<Arc<Fid<Self>>> {
+        if attr.access.is_empty() || attr.offset != 0 {
+            return Err(EINVAL);
+        }
+        if !ACCESS.contains(attr.access) || !RegionFlags::RMA_EVENT.contains(attr.flags) {
+            return Err(EBADFLAGS.into());
+        }
+        if attr.memory.count() > limits::MR_IOV_LIMIT
+            || attr
+                .auth_key
+                .is_some_and(|key| key.len() > limits::MAX_AUTH_KEY_SIZE)
+        {
+            return Err(EINVAL);
+        }
+        let mode = domain.mr_mode();
+        let chosen = mode.contains(MrMode::PROV_KEY);
+        if !chosen && attr.requested_key > largest_key(domain) {
+            return Err(EKEYREJECTED.into());
+        }
+        let memory = attr.memory.capture(GFP_KERNEL)?;
+        let base = if mode.contains(MrMode::VIRT_ADDR) {
+            memory.address() as u64
+        } else {
+            0
+        };
+        let event = attr.flags.contains(RegionFlags::RMA_EVENT);
+        let region = Region::new(memory, attr.access, base, event)?;
+        let hold = Hold::new(domain)?;
+        let this = Fid::new(
+            pin_init!(Self {
+                domain: hold,
+                region,
+                requested_key: attr.requested_key,
+                state <- new_mutex!(
+                    State { owner: None, key: None },
+                    "kfi_soft::MemoryRegion::state"
+                ),
+            }),
+            attr.context,
+        )?;
+        this.set_iova(base);
+        if mode.contains(MrMode::ENDPOINT) {
+            // Its key is known, but nobody finds it before it is enabled.
+            if !chosen {
+                this.set_key(attr.requested_key);
+            }
+        } else {
+            Self::publish(&this, domain.regions())?;
+        }
+        if let Some((queue, flags)) = domain.event_queue() {
+            if flags.contains(DomainBindFlags::REG_MR) {
+                let event = Event::new(
+                    EventKind::MrComplete,
+                    this.as_context(),
+                    attr.context,
+                    this.key(),
+                );
+                if let Err(error) = EventQueue::write(queue, &event) {
+                    // Nobody would ever hear of it.
+                    this.withdraw();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    /// Lets the region be found.
+    fn publish(this: &Fid<Self>, regions: &Regions) -> Result {
+        let key = if this.domain.mr_mode().contains(MrMode::PROV_KEY) {
+            regions.insert_anywhere(&this.region, largest_key(&this.domain))?
+        } else {
+            regions.insert(this.requested_key, this.region.clone())?;
+            this.requested_key
+        };
+        this.set_key(key);
+        this.state.lock().key = Some(key);
+        Ok(())
+    }
+
+    /// Lets the region not be found any more, and waits for those who use it.
+    fn withdraw(&self) {
+        let (owner, key) = {
+            let mut state = self.state.lock();
+            (state.owner.take(), state.key.take())
+        };
+        if let Some(key) = key {
+            match owner.as_ref().map(Owner::receiver) {
+                Some(Some(receiver)) => receiver.own_regions().remove(key),
+                Some(None) => {}
+                None => self.domain.regions().remove(key),
+            }
+        }
+        self.region.close();
+        if let Some(owner) = &owner {
+            owner.release();
+        }
+    }
+}
 
 impl Object for MemoryRegion {
     type Class = MemoryRegionClass;
 
     fn release(&self) {
-        match *self {}
+        self.withdraw();
+        self.domain.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        if let Some(counter) = other.downcast::<Counter>() {
+            let flags = BindFlags::from_raw(flags);
+            let known = BindFlags::REMOTE_READ | BindFlags::REMOTE_WRITE;
+            if flags.is_empty() || !known.contains(flags) {
+                return Err(EBADFLAGS.into());
+            }
+            if !Arc::ptr_eq(counter.domain(), this.domain.fid()) {
+                return Err(EINVAL);
+            }
+            let hold = Arc::new(Hold::new(counter)?, GFP_KERNEL)?;
+            return this.region.bind(hold, flags);
+        }
+        if !this.domain.mr_mode().contains(MrMode::ENDPOINT) {
+            return Err(EINVAL);
+        }
+        let (core, owner) = if let Some(endpoint) = other.downcast::<Endpoint>() {
+            (endpoint.core(), Owner::Endpoint(Hold::new(endpoint)?))
+        } else {
+            let context = other.downcast::<ReceiveContext>().ok_or(EINVAL)?;
+            (context.core(), Owner::Context(Hold::new(context)?))
+        };
+        if flags != 0 {
+            return Err(EBADFLAGS.into());
+        }
+        if !Arc::ptr_eq(core.domain(), this.domain.fid()) {
+            return Err(EINVAL);
+        }
+        // Regions are bound to contexts that are enabled.
+        if core.receiver().is_none() {
+            return Err(EOPBADSTATE.into());
+        }
+        let mut state = this.state.lock();
+        if state.owner.is_some() {
+            return Err(EINVAL);
+        }
+        state.owner = Some(owner);
+        Ok(())
+    }
+
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        match command {
+            Control::Enable => {
+                if !this.domain.mr_mode().contains(MrMode::ENDPOINT) {
+                    // It is usable from the beginning.
+                    return Ok(());
+                }
+                let receiver = {
+                    let state = this.state.lock();
+                    if state.key.is_some() {
+                        return Err(EOPBADSTATE.into());
+                    }
+                    let owner = state.owner.as_ref().ok_or(EOPBADSTATE)?;
+                    owner.receiver().ok_or(EOPBADSTATE)?.clone()
+                };
+                Self::publish(this, receiver.own_regions())
+            }
+            // Memory of the kernel does not move.
+            Control::Refresh { flags: 0, .. } => Ok(()),
+            Control::Refresh { .. } => Err(EINVAL),
+            Control::GetRawMr(raw) => {
+                if raw.flags() != 0 {
+                    return Err(EINVAL);
+                }
+                raw.answer(this.region.base(), &this.key().to_ne_bytes())
+            }
+            _ => Err(ENOSYS),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ use crate::{
             Query, //
         }, //
     },
+    node,
     open_objects,
     personality, //
 };
@@ -49,7 +50,7 @@ impl Provider for Soft {
         if attr.name().is_some_and(|name| name != fabric_name) {
             return Err(ENODEV);
         }
-        let fabric = Fid::new(Fabric::new(), context)?;
+        let fabric = Fid::new(Fabric::new(node::current()?), context)?;
         open_objects::add_fabric(&fabric)?;
         Ok(fabric)
     }

@@ -221,3 +221,38 @@ pub(crate) fn datatype_size(datatype: bindings::kfi_datatype) -> Option<usize> {
         _ => None,
     }
 }
+
+/// The types and operations of atomic operations, by the names of C.
+pub(crate) mod atomics {
+    pub(crate) use crate::kfi::bindings::{
+        KFI_ATOMIC_OP_LAST,
+        KFI_ATOMIC_READ,
+        KFI_ATOMIC_WRITE,
+        KFI_BAND,
+        KFI_BOR,
+        KFI_BXOR,
+        KFI_CSWAP,
+        KFI_CSWAP_GE,
+        KFI_CSWAP_GT,
+        KFI_CSWAP_LE,
+        KFI_CSWAP_LT,
+        KFI_CSWAP_NE,
+        KFI_DOUBLE,
+        KFI_INT16,
+        KFI_INT32,
+        KFI_INT64,
+        KFI_INT8,
+        KFI_LAND,
+        KFI_LOR,
+        KFI_LXOR,
+        KFI_MAX,
+        KFI_MIN,
+        KFI_MSWAP,
+        KFI_PROD,
+        KFI_SUM,
+        KFI_UINT16,
+        KFI_UINT32,
+        KFI_UINT64,
+        KFI_UINT8, //
+    };
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Scalable endpoints: one address, several contexts.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    whereabouts,
+    Attributes,
+    Parts,
+    ReceiveContext,
+    TransmitContext, //
+};
+use crate::{
+    address_vector::AddressVector,
+    auth_key::AuthKey,
+    domain::Domain,
+    kfi::{
+        control::Control,
+        errno::EBADFLAGS,
+        fid::{
+            AnyFid,
+            Context,
+            Fid,
+            Object, //
+        },
+        flags::OpFlags,
+        hold::Hold,
+        info::InfoRef,
+        provider::{
+            kfi_rx_attr,
+            kfi_tx_attr,
+            EndpointOps,
+            Operation,
+            ScalableClass, //
+        }, //
+    },
+    limits,
+    node::Port, //
+};
+
+/// What changes.
+struct State {
+    av: Option<Hold<AddressVector>>,
+    /// Which transmit contexts are open.
+    tx: KVec<bool>,
+    /// Which receive contexts are open.
+    rx: KVec<bool>,
+}
+
+impl State {
+    fn contexts(&mut self, transmit: bool) -> &mut KVec<bool> {
+        if transmit {
+            &mut self.tx
+        } else {
+            &mut self.rx
+        }
+    }
+}
+
+/// A scalable endpoint.
+#[pin_data]
+pub(crate) struct ScalableEndpoint {
+    domain: Hold<Domain>,
+    port: Arc<Port>,
+    auth_key: Arc<AuthKey>,
+    attributes: Attributes,
+    #[pin]
+    state: Mutex<State>,
+}
+
+/// Returns as many contexts, none open.
+fn contexts(wanted: usize, limit: usize) -> Result<KVec<bool>> {
+    let count = wanted.max(1);
+    if count > limit {
+        return Err(EINVAL);
+    }
+    let mut open = KVec::with_capacity(count, GFP_KERNEL)?;
+    for _ in 0..count {
+        open.push(false, GFP_KERNEL)?;
+    }
+    Ok(open)
+}
+
+impl ScalableEndpoint {
+    /// Opens a scalable endpoint.
+    pub(crate) fn open(
+        domain: &Fid<Domain>,
+        info: InfoRef<'_>,
+        context: Context,
+    ) -> Result<Arc<Fid<Self>>> {
+        let attributes = Attributes::new(info, domain)?;
+        let (tx, rx) = info
+            .ep_attr()
+            .map_or((1, 1), |attr| (attr.tx_ctx_cnt, attr.rx_ctx_cnt));
+        let tx = contexts(tx, limits::MAX_TX_CONTEXTS)?;
+        let rx = contexts(rx, limits::MAX_RX_CONTEXTS)?;
+        let (port, auth_key) = whereabouts(domain, info, Some(rx.len()))?;
+        let domain = Hold::new(domain)?;
+        Fid::new(
+            pin_init!(Self {
+                domain,
+                port,
+                auth_key,
+                attributes,
+                state <- new_mutex!(
+                    State { av: None, tx, rx },
+                    "kfi_soft::ScalableEndpoint::state"
+                ),
+            }),
+            context,
+        )
+    }
+
+    /// Returns the address vector.
+    pub(crate) fn av(&self) -> Option<Arc<Fid<AddressVector>>> {
+        self.state.lock().av.as_ref().map(|av| av.fid().clone())
+    }
+
+    /// Takes a context; `EINVAL` if there is none of that number, `EADDRINUSE` if it is open.
+    fn take_context(&self, transmit: bool, index: usize) -> Result {
+        let mut state = self.state.lock();
+        let open = state.contexts(transmit).get_mut(index).ok_or(EINVAL)?;
+        if core::mem::replace(open, true) {
+            return Err(EADDRINUSE);
+        }
+        Ok(())
+    }
+
+    /// Notes that a context is closed.
+    pub(crate) fn forget_context(&self, transmit: bool, index: usize) {
+        if let Some(open) = self.state.lock().contexts(transmit).get_mut(index) {
+            *open = false;
+        }
+    }
+
+    /// Returns what a context is made of.
+    fn parts(
+        this: &Fid<Self>,
+        transmits: bool,
+        index: usize,
+        attributes: Attributes,
+    ) -> Result<Parts> {
+        Ok(Parts {
+            domain: Hold::new(this.domain.fid())?,
+            parent: Some(Hold::new(this)?),
+            port: this.port.clone(),
+            index,
+            auth_key: this.auth_key.clone(),
+            attributes,
+            transmits,
+            receives: !transmits,
+        })
+    }
+}
+
+impl Object for ScalableEndpoint {
+    type Class = ScalableClass;
+
+    fn release(&self) {
+        let av = self.state.lock().av.take();
+        self.port.close();
+        if let Some(av) = &av {
+            av.release();
+        }
+        self.domain.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        let av = other.downcast::<AddressVector>().ok_or(EINVAL)?;
+        if flags != 0 {
+            return Err(EBADFLAGS.into());
+        }
+        let mut state = this.state.lock();
+        if state.av.is_some() || !Arc::ptr_eq(av.domain(), this.domain.fid()) {
+            return Err(EINVAL);
+        }
+        state.av = Some(Hold::new(av)?);
+        Ok(())
+    }
+
+    fn control<'a>(_this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        match command {
+            // Its contexts are enabled one by one.
+            Control::Enable => Ok(()),
+            _ => Err(ENOSYS),
+        }
+    }
+}
+
+impl EndpointOps for ScalableEndpoint {
+    type TransmitContext = TransmitContext;
+    type ReceiveContext = ReceiveContext;
+
+    fn default_flags(&self, _receive: bool) -> OpFlags {
+        OpFlags::NONE
+    }
+
+    /// Operations are posted to its contexts.
+    fn post(_this: &Fid<Self>, _operation: Operation<'_>) -> Result {
+        Err(EOPNOTSUPP)
+    }
+
+    fn cancel(&self, _context: Context) -> Result {
+        Err(ENOENT)
+    }
+
+    fn name(&self) -> Result<[u8; 8]> {
+        Ok(self.port.address().as_u64().to_le_bytes())
+    }
+
+    fn tx_context(
+        this: &Fid<Self>,
+        index: usize,
+        attr: Option<&kfi_tx_attr>,
+        context: Context,
+    ) -> Result<Arc<Fid<TransmitContext>>> {
+        let mut attributes = this.attributes;
+        if let Some(attr) = attr {
+            attributes = attributes.with_tx(attr)?;
+        }
+        let parts = Self::parts(this, true, index, attributes)?;
+        this.take_context(true, index)?;
+        Fid::new(TransmitContext::new(parts), context)
+            .inspect_err(|_| this.forget_context(true, index))
+    }
+
+    fn rx_context(
+        this: &Fid<Self>,
+        index: usize,
+        attr: Option<&kfi_rx_attr>,
+        context: Context,
+    ) -> Result<Arc<Fid<ReceiveContext>>> {
+        let mut attributes = this.attributes;
+        if let Some(attr) = attr {
+            attributes = attributes.with_rx(attr)?;
+        }
+        let parts = Self::parts(this, false, index, attributes)?;
+        this.take_context(false, index)?;
+        Fid::new(ReceiveContext::new(parts), context)
+            .inspect_err(|_| this.forget_context(false, index))
+    }
+}

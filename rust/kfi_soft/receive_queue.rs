@@ -1,0 +1,824 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posted receives and messages that have arrived, and how they find each other.
+//!
+//! A message takes the first posted receive that wants it, a receive the first message that it
+//! wants; both queues are in order. What is found is taken out under the lock and carried out after
+//! it. A message that nobody wants yet waits here, with the sender's memory still in use, until
+//! somebody wants it or the sender's time is over.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    }, //
+};
+
+use crate::{
+    address::Address,
+    counter::Counter,
+    kfi::{
+        errno::EOPBADSTATE,
+        fid::Context,
+        flags::OpFlags,
+        hold::Hold,
+        memory::{
+            Cursor,
+            Memory, //
+        },
+        queue::{
+            Entry,
+            EntryQueue, //
+        },
+        timeout::jiffies,
+        work_queue::{
+            new_work,
+            Work,
+            WorkItem, //
+        }, //
+    },
+    module_parameters,
+    node::Node,
+    receiver::{
+        Receiver,
+        ReceiverUse, //
+    },
+    reporter::{
+        Ending,
+        Reservation, //
+    },
+    transfer::Transfer,
+    wire::{
+        Carried,
+        Packet,
+        Request,
+        RequestKind,
+        Response, //
+    }, //
+};
+
+/// How often messages are tried again for which there was no room in a completion queue.
+const RETRY_MILLIS: u32 = 10;
+
+/// A posted receive.
+pub(crate) struct Posted {
+    /// Where messages go.
+    pub(crate) buffer: Buffer,
+    /// The tag and the bits that need not match, if it is for tagged messages.
+    pub(crate) tag: Option<(u64, u64)>,
+    /// Whom it accepts messages from, if not from everybody.
+    pub(crate) source: Option<Address>,
+    /// What completions tell.
+    pub(crate) context: Context,
+    /// The flags of the operation.
+    pub(crate) flags: OpFlags,
+    /// It is deferred work.
+    pub(crate) deferred: bool,
+}
+
+/// The memory of a posted receive.
+pub(crate) enum Buffer {
+    /// For one message.
+    One(Memory, Claims),
+    /// For several, with the place of the next one.
+    Multi(Arc<MultiBuffer>, usize),
+}
+
+/// What a posted receive has a claim to.
+pub(crate) struct Claims {
+    /// The completion counter of deferred work.
+    pub(crate) notify: Option<Hold<Counter>>,
+    /// Room in the completion queue.
+    pub(crate) reservation: Option<Reservation>,
+}
+
+impl Claims {
+    /// Gives everything up.
+    pub(crate) fn give_up(self) {
+        if let Some(notify) = &self.notify {
+            notify.release();
+        }
+    }
+}
+
+/// A buffer for several messages.
+#[pin_data]
+pub(crate) struct MultiBuffer {
+    memory: Memory,
+    /// When less is left the buffer is released.
+    min: usize,
+    /// Messages that are landing in it, and one more while it is posted.
+    uses: Atomic<usize>,
+    /// For the last completion.
+    #[pin]
+    claims: SpinLockIrq<Option<Claims>>,
+}
+
+impl MultiBuffer {
+    /// A buffer that is released when less than `min` bytes are left.
+    pub(crate) fn new(memory: Memory, min: usize, claims: Claims) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                memory,
+                min,
+                uses: Atomic::new(1),
+                claims <- new_spinlock_irq!(Some(claims), "kfi_soft::MultiBuffer::claims"),
+            }),
+            GFP_NOWAIT,
+        )
+    }
+
+    /// Ends a use; returns what is for the last completion if it was the last.
+    fn leave(&self) -> Option<Claims> {
+        // Full: what the others did comes before what the last one does.
+        if self.uses.fetch_sub(1, ordering::Full) != 1 {
+            return None;
+        }
+        self.claims.lock().take()
+    }
+}
+
+/// The place of a message in the memory of a posted receive.
+pub(crate) struct Landing {
+    target: Target,
+    /// Bytes that there is room for.
+    pub(crate) room: usize,
+    ending: Ending,
+}
+
+/// The memory of a landing.
+enum Target {
+    /// All of it.
+    Whole(Memory),
+    /// A part, from a place on.
+    Part(Arc<MultiBuffer>, usize),
+}
+
+impl Landing {
+    /// Returns the place in the memory.
+    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_> {
+        match &self.target {
+            Target::Whole(memory) => memory.cursor(offset),
+            Target::Part(buffer, at) => buffer.memory.cursor(at.saturating_add(offset)),
+        }
+    }
+
+    /// Returns the address, to be told.
+    pub(crate) fn address(&self) -> usize {
+        match &self.target {
+            Target::Whole(memory) => memory.address(),
+            Target::Part(buffer, at) => buffer.memory.address().wrapping_add(*at),
+        }
+    }
+
+    /// Ends the use of the memory. Returns what the completion has to do and whether the buffer is
+    /// released with it.
+    pub(crate) fn finish(self) -> (Ending, bool) {
+        let mut ending = self.ending;
+        let Target::Part(buffer, _) = self.target else {
+            return (ending, false);
+        };
+        match buffer.leave() {
+            Some(claims) => {
+                ending.notify = claims.notify;
+                if claims.reservation.is_some() {
+                    ending.reservation = claims.reservation;
+                }
+                // The release has to be told in any case.
+                (ending, true)
+            }
+            None => (ending, false),
+        }
+    }
+}
+
+impl Posted {
+    /// Returns whether it wants what `request` brings.
+    fn wants(&self, request: &Request) -> bool {
+        let tag = match (self.tag, request.kind.tag()) {
+            (None, None) => true,
+            (Some((tag, ignore)), Some(other)) => (tag ^ other) & !ignore == 0,
+            _ => false,
+        };
+        tag && self.source.is_none_or(|source| source == request.source)
+    }
+
+    /// Returns what the completion of a message for `receiver` has to do.
+    fn ending(&self, receiver: &Receiver, claims: Claims) -> Ending {
+        let asked = self.flags.contains(OpFlags::COMPLETION);
+        Ending {
+            context: self.context,
+            entry: if self.deferred {
+                asked
+            } else {
+                receiver.reporter().wants_entry(self.flags)
+            },
+            counted: !self.deferred || asked,
+            notify: claims.notify,
+            reservation: claims.reservation,
+        }
+    }
+
+    /// Uses it for one message that was chosen before.
+    pub(crate) fn into_match(self) -> Match {
+        Match::Chosen(self)
+    }
+
+    /// Ends it without a message.
+    pub(crate) fn into_ending(self, receiver: &Receiver) -> Ending {
+        whole(self, None, receiver).finish().0
+    }
+
+    /// Ends a posted receive that is cancelled; `None` if messages are landing in it, the last of
+    /// which ends it.
+    pub(crate) fn cancelled(mut self, receiver: &Receiver) -> Option<Ending> {
+        if let Buffer::Multi(buffer, _) = &self.buffer {
+            let claims = buffer.leave()?;
+            self.buffer = Buffer::One(Memory::NONE, claims);
+        }
+        Some(self.into_ending(receiver))
+    }
+
+    /// Gives up what was never used.
+    pub(crate) fn into_claims(self) -> Option<Claims> {
+        match self.buffer {
+            Buffer::One(_, claims) => Some(claims),
+            Buffer::Multi(buffer, _) => buffer.leave(),
+        }
+    }
+}
+
+/// How much of a buffer a message takes.
+struct Part {
+    room: usize,
+    exhausted: bool,
+}
+
+/// Returns how much of what is left a message of `len` bytes takes.
+fn part(buffer: &MultiBuffer, next: usize, len: usize) -> Part {
+    let left = buffer.memory.len().saturating_sub(next);
+    let rest = left.saturating_sub(len);
+    Part {
+        room: left,
+        exhausted: rest == 0 || rest < buffer.min,
+    }
+}
+
+/// How a message was matched, under the lock.
+pub(crate) enum Match {
+    /// With a receive that is used up.
+    One(Entry<Posted>, Option<Reservation>),
+    /// With a part of a buffer.
+    Part(Landing, Option<Entry<Posted>>),
+    /// By somebody who had set it aside.
+    Chosen(Posted),
+}
+
+impl Match {
+    /// Makes a landing of it, without the lock.
+    pub(crate) fn into_landing(self, receiver: &Receiver) -> Landing {
+        match self {
+            Self::Part(landing, exhausted) => {
+                if let Some(posted) = exhausted {
+                    // Not the last use: the landing is one.
+                    let _ = posted.into_inner().into_claims();
+                }
+                landing
+            }
+            Self::One(posted, reservation) => whole(posted.into_inner(), reservation, receiver),
+            Self::Chosen(posted) => whole(posted, None, receiver),
+        }
+    }
+}
+
+/// Makes a landing of a receive for one message.
+fn whole(mut posted: Posted, reservation: Option<Reservation>, receiver: &Receiver) -> Landing {
+    let none = Claims {
+        notify: None,
+        reservation: None,
+    };
+    let buffer = core::mem::replace(&mut posted.buffer, Buffer::One(Memory::NONE, none));
+    let (memory, mut claims) = match buffer {
+        Buffer::One(memory, claims) => (memory, claims),
+        // Buffers for several messages are not used up at once.
+        Buffer::Multi(..) => (
+            Memory::NONE,
+            Claims {
+                notify: None,
+                reservation: None,
+            },
+        ),
+    };
+    if reservation.is_some() {
+        claims.reservation = reservation;
+    }
+    Landing {
+        room: memory.len(),
+        ending: posted.ending(receiver, claims),
+        target: Target::Whole(memory),
+    }
+}
+
+/// Why a message was not matched.
+#[derive(PartialEq, Eq)]
+enum Mismatch {
+    /// Nobody wants it yet.
+    Unwanted,
+    /// There is no room in the completion queue.
+    NoRoom,
+    /// Who wants it has no memory in that range.
+    OutOfRange,
+    /// The sender has given it up.
+    Gone,
+}
+
+/// Finds a posted receive for a message and takes it, or the part of it that the message needs.
+/// `claim` says whether the sender still wants it.
+fn match_posted(
+    posted: &mut EntryQueue<Posted>,
+    request: &Request,
+    receiver: &Receiver,
+    claim: impl FnOnce() -> bool,
+) -> core::result::Result<Match, Mismatch> {
+    let Some(mut found) = posted.find(|posted| posted.wants(request)) else {
+        return Err(Mismatch::Unwanted);
+    };
+    let reserve = || receiver.reporter().reserve().map_err(|_| Mismatch::NoRoom);
+    match &found.buffer {
+        Buffer::One(memory, claims) => {
+            if out_of_range(request, memory.len()) {
+                return Err(Mismatch::OutOfRange);
+            }
+            let reservation = match claims.reservation {
+                Some(_) => None,
+                // Posted to a queue that endpoints share.
+                None => reserve()?,
+            };
+            if !claim() {
+                return Err(Mismatch::Gone);
+            }
+            Ok(Match::One(found.take(), reservation))
+        }
+        Buffer::Multi(buffer, next) => {
+            let at = *next;
+            let Part { room, exhausted } = part(buffer, at, request.len);
+            let reservation = if exhausted { None } else { reserve()? };
+            if !claim() {
+                return Err(Mismatch::Gone);
+            }
+            let buffer = buffer.clone();
+            // Relaxed: the use of the posted receive itself keeps the count above 0.
+            buffer.uses.fetch_add(1, ordering::Relaxed);
+            let claims = Claims {
+                notify: None,
+                reservation,
+            };
+            let landing = Landing {
+                room,
+                ending: found.ending(receiver, claims),
+                target: Target::Part(buffer, at),
+            };
+            if let Buffer::Multi(_, next) = &mut found.buffer {
+                *next = at.saturating_add(request.len);
+            }
+            Ok(Match::Part(landing, exhausted.then(|| found.take())))
+        }
+    }
+}
+
+/// Receives and messages of one kind, tagged or not.
+struct Side {
+    posted: EntryQueue<Posted>,
+    messages: EntryQueue<Carried>,
+}
+
+impl Side {
+    const fn new() -> Self {
+        Self {
+            posted: EntryQueue::new(),
+            messages: EntryQueue::new(),
+        }
+    }
+
+    /// As [`match_posted`], for a message that has just arrived.
+    fn match_arrival(
+        &mut self,
+        request: &Request,
+        receiver: &Receiver,
+        claim: impl FnOnce() -> bool,
+    ) -> core::result::Result<Match, Mismatch> {
+        // What waits is wanted by nobody, unless there was no room for its completion. Then it
+        // must not be overtaken by a later one of the same sender.
+        let overtakes = self.messages.iter().any(|message| {
+            let other = message.transfer.request();
+            other.source == request.source
+                && self
+                    .posted
+                    .iter()
+                    .any(|posted| posted.wants(other) && posted.wants(request))
+        });
+        if overtakes {
+            return Err(Mismatch::NoRoom);
+        }
+        match_posted(&mut self.posted, request, receiver, claim)
+    }
+
+    /// Takes out the messages that somebody wants; `true` if there was no room for one of them.
+    fn sweep(&mut self, swept: &mut Swept) -> bool {
+        loop {
+            let Self { posted, messages } = self;
+            let wanted = |message: &Carried| {
+                let request = message.transfer.request();
+                posted.iter().any(|posted| posted.wants(request))
+            };
+            let Some(found) = messages.find(wanted) else {
+                return false;
+            };
+            // None if it is being closed, and about to take its messages back.
+            let Some(receiver) = found.receiver.as_ref().and_then(Receiver::enter) else {
+                return false;
+            };
+            let transfer = &found.transfer;
+            let matched = match_posted(posted, transfer.request(), &receiver, || transfer.claim());
+            match matched {
+                Ok(matched) => {
+                    let mut packet = found.take();
+                    packet.matched = Some((receiver, matched));
+                    swept.landing.push_back(packet);
+                }
+                Err(Mismatch::NoRoom) => return true,
+                Err(Mismatch::OutOfRange) => swept.refused.push_back(found.take()),
+                Err(Mismatch::Gone | Mismatch::Unwanted) => swept.gone.push_back(found.take()),
+            }
+        }
+    }
+}
+
+/// Messages that were taken out, to be dealt with when the lock was released.
+struct Swept {
+    /// They land.
+    landing: EntryQueue<Carried>,
+    /// They name a range that does not exist.
+    refused: EntryQueue<Carried>,
+    /// Their time is over.
+    expired: EntryQueue<Carried>,
+    /// Their senders have given them up.
+    gone: EntryQueue<Carried>,
+}
+
+impl Swept {
+    const fn new() -> Self {
+        Self {
+            landing: EntryQueue::new(),
+            refused: EntryQueue::new(),
+            expired: EntryQueue::new(),
+            gone: EntryQueue::new(),
+        }
+    }
+
+    /// Answers those that do not land, and lets the others land.
+    fn settle(mut self) {
+        while let Some(packet) = self.refused.pop_front() {
+            packet.transfer.refuse(EACCES);
+        }
+        while let Some(packet) = self.expired.pop_front() {
+            packet.transfer.refuse(EREMOTEIO);
+        }
+        while let Some(packet) = self.landing.pop_front() {
+            Receiver::land(packet);
+        }
+    }
+}
+
+/// Returns whether an operation on a tagged receive is not inside of its memory.
+fn out_of_range(request: &Request, len: usize) -> bool {
+    match request.kind {
+        RequestKind::TaggedWrite { offset, .. } | RequestKind::TaggedRead { offset, .. } => {
+            usize::try_from(offset)
+                .ok()
+                .and_then(|offset| offset.checked_add(request.len))
+                .is_none_or(|end| end > len)
+        }
+        _ => false,
+    }
+}
+
+/// What the lock protects.
+struct State {
+    closed: bool,
+    /// Messages without tags.
+    plain: Side,
+    /// Messages with tags.
+    tagged: Side,
+    /// Messages that were set aside for a context.
+    claimed: EntryQueue<Carried>,
+}
+
+impl State {
+    fn side(&mut self, tagged: bool) -> &mut Side {
+        if tagged {
+            &mut self.tagged
+        } else {
+            &mut self.plain
+        }
+    }
+}
+
+/// The receives posted to one or, if they share it, several endpoints.
+#[pin_data]
+pub(crate) struct ReceiveQueue {
+    #[pin]
+    state: SpinLockIrq<State>,
+    /// How many receives may be posted.
+    size: usize,
+    node: Arc<Node>,
+    #[pin]
+    watch: Work<ReceiveQueue>,
+}
+
+/// What became of a message.
+pub(crate) enum Arrival {
+    /// It lands.
+    Landing(Landing),
+    /// It has to wait.
+    NotReady,
+    /// It is refused.
+    Refused(Error),
+}
+
+impl ReceiveQueue {
+    /// A queue for `size` receives.
+    pub(crate) fn new(node: Arc<Node>, size: usize) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_spinlock_irq!(
+                    State {
+                        closed: false,
+                        plain: Side::new(),
+                        tagged: Side::new(),
+                        claimed: EntryQueue::new(),
+                    },
+                    "kfi_soft::ReceiveQueue::state"
+                ),
+                size,
+                node,
+                watch <- new_work!("kfi_soft::ReceiveQueue::watch"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Finds a receive for a message that is to land at once.
+    pub(crate) fn arrive(&self, receiver: &Receiver, request: &Request) -> Arrival {
+        let matched = self
+            .state
+            .lock()
+            .side(request.kind.tag().is_some())
+            .match_arrival(request, receiver, || true);
+        match matched {
+            Ok(matched) => Arrival::Landing(matched.into_landing(receiver)),
+            Err(Mismatch::OutOfRange) => Arrival::Refused(EACCES),
+            Err(_) => Arrival::NotReady,
+        }
+    }
+
+    /// Takes a message: returns it once it is matched, or keeps it until somebody wants it.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        receiver: ReceiverUse,
+        mut packet: Packet,
+    ) -> Option<Packet> {
+        let transfer = packet.transfer.clone();
+        let request = *transfer.request();
+        packet.receiver = Some(receiver.receiver().clone());
+
+        let mut state = self.state.lock();
+        if receiver.is_closed() {
+            drop(state);
+            transfer.refuse(EHOSTUNREACH);
+            return None;
+        }
+        let side = state.side(request.kind.tag().is_some());
+        match side.match_arrival(&request, &receiver, || transfer.claim()) {
+            Ok(matched) => {
+                drop(state);
+                packet.matched = Some((receiver, matched));
+                Some(packet)
+            }
+            Err(Mismatch::OutOfRange) => {
+                drop(state);
+                transfer.refuse(EACCES);
+                None
+            }
+            Err(Mismatch::Gone) => None,
+            Err(mismatch @ (Mismatch::Unwanted | Mismatch::NoRoom)) => {
+                let timeout = msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref());
+                // Relaxed: read under the same lock.
+                transfer
+                    .deadline
+                    .store(jiffies().wrapping_add(timeout), ordering::Relaxed);
+                side.messages.push_back(packet);
+                drop(state);
+                self.watch_after(match mismatch {
+                    Mismatch::NoRoom => msecs_to_jiffies(RETRY_MILLIS),
+                    _ => timeout,
+                });
+                None
+            }
+        }
+    }
+
+    /// Looks at the messages that wait, after a delay.
+    fn watch_after(self: &Arc<Self>, delay: Jiffies) {
+        // Nothing to do if that is going to happen anyhow: every run sets the time of the next.
+        self.node.work_queue.queue_delayed(self.clone(), delay);
+    }
+
+    /// Posts a receive, and lets land what has waited for it; `EAGAIN` if there are as many posted
+    /// as there may be.
+    pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
+        let mut swept = Swept::new();
+        let no_room = {
+            let mut state = self.state.lock();
+            let closed = state.closed;
+            let side = state.side(posted.tag.is_some());
+            if closed || side.posted.len() >= self.size {
+                drop(state);
+                if let Some(claims) = posted.into_inner().into_claims() {
+                    claims.give_up();
+                }
+                return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
+            }
+            side.posted.push_back(posted);
+            !side.messages.is_empty() && side.sweep(&mut swept)
+        };
+        if no_room {
+            self.watch_after(msecs_to_jiffies(RETRY_MILLIS));
+        }
+        swept.settle();
+        Ok(())
+    }
+
+    /// Takes out a receive with a context.
+    pub(crate) fn take(&self, context: Context) -> Option<Posted> {
+        let same = |posted: &Posted| posted.context.as_number() == context.as_number();
+        let taken = {
+            let mut state = self.state.lock();
+            let taken = state.plain.posted.take(same);
+            match taken {
+                Some(posted) => Some(posted),
+                None => state.tagged.posted.take(same),
+            }
+        };
+        taken.map(Entry::into_inner)
+    }
+
+    /// Looks for a tagged message that has arrived (`KFI_PEEK`); `None` if there is none.
+    ///
+    /// What is found stays, or is set aside for the context of `wanted`, or dropped.
+    pub(crate) fn peek(&self, wanted: &Posted, claim: bool, discard: bool) -> Option<Request> {
+        let mut gone = EntryQueue::new();
+        let mut dropped = None;
+        let request = loop {
+            let mut state = self.state.lock();
+            let Some(mut found) = state
+                .tagged
+                .messages
+                .find(|message| wanted.wants(message.transfer.request()))
+            else {
+                break None;
+            };
+            let request = *found.transfer.request();
+            if discard {
+                let packet = found.take();
+                if !packet.transfer.claim() {
+                    gone.push_back(packet);
+                    continue;
+                }
+                dropped = Some(packet);
+            } else if claim {
+                found.claimed_for = Some(wanted.context);
+                let packet = found.take();
+                state.claimed.push_back(packet);
+            }
+            break Some(request);
+        };
+        if let Some(packet) = dropped {
+            let transfer = packet.into_inner().transfer;
+            // The message has been received, if only to be thrown away.
+            Transfer::respond(
+                &transfer,
+                Response::done(request.map_or(0, |request| request.len)),
+            );
+        }
+        request
+    }
+
+    /// Takes the message that was set aside for a context.
+    pub(crate) fn take_claimed(&self, context: Context) -> Option<Packet> {
+        let same = |message: &Carried| {
+            message
+                .claimed_for
+                .is_some_and(|other| other.as_number() == context.as_number())
+        };
+        self.state.lock().claimed.take(same)
+    }
+
+    /// Takes out all messages for a receive context that is being closed, and refuses them.
+    pub(crate) fn purge(&self, receiver: &Arc<Receiver>) {
+        let mut refused = EntryQueue::new();
+        {
+            let mut state = self.state.lock();
+            let State {
+                plain,
+                tagged,
+                claimed,
+                ..
+            } = &mut *state;
+            for messages in [&mut plain.messages, &mut tagged.messages, claimed] {
+                let same = |message: &Carried| {
+                    message
+                        .receiver
+                        .as_ref()
+                        .is_some_and(|other| Arc::ptr_eq(other, receiver))
+                };
+                while let Some(packet) = messages.take(same) {
+                    refused.push_back(packet);
+                }
+            }
+        }
+        while let Some(packet) = refused.pop_front() {
+            packet.transfer.refuse(EHOSTUNREACH);
+        }
+    }
+
+    /// Gives up all receives; none can be posted any more. May sleep.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let (plain, tagged) = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            (
+                core::mem::replace(&mut state.plain.posted, EntryQueue::new()),
+                core::mem::replace(&mut state.tagged.posted, EntryQueue::new()),
+            )
+        };
+        for mut posted in [plain, tagged] {
+            while let Some(posted) = posted.pop_front() {
+                if let Some(claims) = posted.into_inner().into_claims() {
+                    claims.give_up();
+                }
+            }
+        }
+        self.watch.cancel_sync();
+    }
+}
+
+impl WorkItem for ReceiveQueue {
+    fn work(&self) -> &Work<Self> {
+        &self.watch
+    }
+
+    fn run(this: Arc<Self>) {
+        let now = jiffies();
+        let mut swept = Swept::new();
+        let mut next: Option<Jiffies> = None;
+        {
+            let mut state = this.state.lock();
+            for tagged in [false, true] {
+                let side = state.side(tagged);
+                // First: what can be received must not expire.
+                if side.sweep(&mut swept) {
+                    next = Some(msecs_to_jiffies(RETRY_MILLIS));
+                }
+                let left = |message: &Carried| {
+                    let deadline = message.transfer.deadline.load(ordering::Relaxed);
+                    // Jiffies wrap.
+                    deadline.wrapping_sub(now).cast_signed()
+                };
+                while let Some(found) = side.messages.find(|message| left(message) <= 0) {
+                    swept.expired.push_back(found.take());
+                }
+                for message in side.messages.iter() {
+                    let wait = left(message).max(1).cast_unsigned();
+                    next = Some(next.map_or(wait, |next| next.min(wait)));
+                }
+            }
+        }
+        if let Some(next) = next {
+            this.watch_after(next);
+        }
+        swept.settle();
+    }
+}

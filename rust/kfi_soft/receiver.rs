@@ -1,0 +1,651 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receive contexts: what requests find at an address.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        barrier::smp_mb,
+        Arc, //
+    }, //
+};
+
+use crate::{
+    address::Address,
+    address_vector::AddressVector,
+    atomic::Atomics,
+    auth_key::KeyNumber,
+    domain::Domain,
+    kfi::{
+        addr::FabricAddr,
+        errno::{
+            ENOMSG, //
+            EOPBADSTATE,
+        },
+        fid::{
+            Context,
+            Fid, //
+        },
+        flags::{
+            AccessFlags,
+            Caps,
+            CompletionFlags,
+            MrMode, //
+        },
+        memory::{
+            transfer,
+            Cursor, //
+        },
+        provider::{
+            AtomicCall,
+            Completion, //
+        },
+        queue::Entry,
+        wait_queue::WaitQueue, //
+    },
+    node::Node,
+    receive_queue::{
+        Arrival,
+        Landing,
+        Posted,
+        ReceiveQueue, //
+    },
+    region::Regions,
+    reporter::{
+        Event,
+        Failure,
+        Reporter,
+        Reservation, //
+    },
+    transfer::Transfer,
+    wire::{
+        Packet,
+        Payload,
+        Request,
+        RequestKind,
+        Response,
+        INLINE_LIMIT, //
+    }, //
+};
+
+/// So many bytes are copied before others get the CPU.
+const CHUNK: usize = 256 << 10;
+
+/// Copies, and calls `relax` between large chunks.
+fn copy(to: &mut Cursor<'_>, from: &mut Cursor<'_>, len: usize, relax: impl Fn()) -> usize {
+    let mut done: usize = 0;
+    while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
+        let step = transfer(to, from, left.min(CHUNK));
+        if step == 0 {
+            break;
+        }
+        done = done.wrapping_add(step);
+        if done < len {
+            relax();
+        }
+    }
+    done
+}
+
+/// What a receive context is made of.
+pub(crate) struct Parts {
+    /// The receives posted to it, or to all that share them.
+    pub(crate) queue: Arc<ReceiveQueue>,
+    /// Others receive from that queue too.
+    pub(crate) shared: bool,
+    /// How its completions are told.
+    pub(crate) reporter: Reporter,
+    /// The domain.
+    pub(crate) domain: Arc<Fid<Domain>>,
+    /// The node.
+    pub(crate) node: Arc<Node>,
+    /// Where senders are looked up for completions, if they are wanted there.
+    pub(crate) sources: Option<Arc<Fid<AddressVector>>>,
+    /// Who has another one cannot see it.
+    pub(crate) auth_key: KeyNumber,
+    /// What it is able to do.
+    pub(crate) caps: Caps,
+}
+
+/// A receive context that is enabled.
+#[pin_data]
+pub(crate) struct Receiver {
+    parts: Parts,
+    /// The regions of this context alone (`KFI_MR_ENDPOINT`).
+    #[pin]
+    regions: Regions,
+    /// Requests that are being carried out.
+    users: Atomic<usize>,
+    closed: Atomic<bool>,
+    #[pin]
+    idle: WaitQueue,
+}
+
+/// A receive context in use, which is not closed meanwhile.
+pub(crate) struct ReceiverUse(Arc<Receiver>);
+
+impl ReceiverUse {
+    /// Returns the context.
+    pub(crate) fn receiver(&self) -> &Arc<Receiver> {
+        &self.0
+    }
+}
+
+impl core::ops::Deref for ReceiverUse {
+    type Target = Receiver;
+
+    fn deref(&self) -> &Receiver {
+        &self.0
+    }
+}
+
+impl Drop for ReceiverUse {
+    fn drop(&mut self) {
+        // Full: what was done comes before, the look at `closed` after.
+        if self.0.users.fetch_sub(1, ordering::Full) == 1 && self.0.closed.load(ordering::Relaxed) {
+            self.0.idle.wake_up_all();
+        }
+    }
+}
+
+impl Receiver {
+    /// Creates a receive context.
+    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                parts,
+                regions <- Regions::new(),
+                users: Atomic::new(0),
+                closed: Atomic::new(false),
+                idle <- WaitQueue::new(c"kfi_soft::Receiver::idle", static_lock_class!()),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns how its completions are told.
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.parts.reporter
+    }
+
+    /// Returns the regions of this context alone.
+    pub(crate) fn own_regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// Returns the regions that requests name.
+    fn regions(&self) -> &Regions {
+        if self.parts.domain.mr_mode().contains(MrMode::ENDPOINT) {
+            &self.regions
+        } else {
+            self.parts.domain.regions()
+        }
+    }
+
+    /// Returns whether it is being closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: who needs more has a barrier or a lock.
+        self.closed.load(ordering::Relaxed)
+    }
+
+    /// Begins to use the context; `None` if it is closed.
+    pub(crate) fn enter(this: &Arc<Self>) -> Option<ReceiverUse> {
+        // Full: pairs with `close`, store before load on both sides: one sees the other.
+        this.users.fetch_add(1, ordering::Full);
+        let entered = ReceiverUse(this.clone());
+        if this.is_closed() {
+            return None;
+        }
+        Some(entered)
+    }
+
+    /// Closes the context: messages that wait are refused, requests that are being carried out
+    /// end first, receives are given up without completions. May sleep.
+    pub(crate) fn close(this: &Arc<Self>) {
+        // Relaxed, and a full barrier: see `enter`.
+        this.closed.store(true, ordering::Relaxed);
+        smp_mb(ordering::Full);
+        if !this.parts.shared {
+            this.parts.queue.close();
+        }
+        this.parts.queue.purge(this);
+        this.idle.wait_uninterruptible(|| {
+            // Acquire: what users did is over.
+            this.users.load(ordering::Acquire) == 0
+        });
+    }
+
+    /// Returns the address of a sender, for those who want to know.
+    fn source(&self, request: &Request) -> FabricAddr {
+        match &self.parts.sources {
+            Some(av) => av.find(request.source),
+            None => FabricAddr::NOTAVAIL,
+        }
+    }
+
+    /// Returns whether a request may see this context.
+    fn sees(&self, request: &Request) -> bool {
+        self.parts.auth_key == request.auth_key
+    }
+
+    /// Carries a request out, if that can be done at once.
+    pub(crate) fn try_now(
+        this: &Arc<Self>,
+        request: &Request,
+        payload: Payload<'_>,
+    ) -> Option<Response> {
+        if request.len > INLINE_LIMIT {
+            return None;
+        }
+        let Some(receiver) = Self::enter(this).filter(|receiver| receiver.sees(request)) else {
+            return Some(Response::failed(EHOSTUNREACH));
+        };
+        if !request.kind.is_matched() {
+            return Some(receiver.access(request, payload, || ()));
+        }
+        match receiver.parts.queue.arrive(&receiver, request) {
+            Arrival::Landing(landing) => Some(receiver.receive(request, payload, landing, || ())),
+            Arrival::Refused(error) => Some(Response::failed(error)),
+            Arrival::NotReady => None,
+        }
+    }
+
+    /// Takes a request.
+    pub(crate) fn accept(this: &Arc<Self>, mut packet: Packet) {
+        let transfer = packet.transfer.clone();
+        let request = transfer.request();
+        let Some(receiver) = Self::enter(this).filter(|receiver| receiver.sees(request)) else {
+            transfer.refuse(EHOSTUNREACH);
+            return;
+        };
+        if request.kind.is_matched() {
+            let queue = receiver.parts.queue.clone();
+            if let Some(packet) = queue.accept(receiver, packet) {
+                Self::land(packet);
+            }
+        } else {
+            packet.receiver = Some(this.clone());
+            Self::land(packet);
+        }
+    }
+
+    /// Carries out a request that was accepted: at once if it is small, else by the work queue.
+    pub(crate) fn land(packet: Packet) {
+        if packet.transfer.request().len <= INLINE_LIMIT {
+            Self::carry_out(packet, || ());
+        } else {
+            let transmitter = packet.transfer.transmitter().clone();
+            transmitter.carry_out_later(packet);
+        }
+    }
+
+    /// Carries out a request that was accepted, and answers.
+    pub(crate) fn carry_out(packet: Packet, relax: impl Fn()) {
+        let packet = packet.into_inner();
+        let transfer = packet.transfer;
+        let request = transfer.request();
+        match (packet.matched, packet.receiver) {
+            (Some((receiver, matched)), _) => {
+                let landing = matched.into_landing(&receiver);
+                let response = receiver.receive(request, transfer.payload(), landing, relax);
+                Transfer::respond(&transfer, response);
+            }
+            (None, Some(receiver)) => {
+                if !transfer.claim() {
+                    return;
+                }
+                let response = match Self::enter(&receiver) {
+                    Some(receiver) => receiver.access(request, transfer.payload(), relax),
+                    None => Response::failed(EHOSTUNREACH),
+                };
+                Transfer::respond(&transfer, response);
+            }
+            (None, None) => transfer.refuse(EHOSTUNREACH),
+        }
+    }
+
+    /// Receives what was matched with a posted receive.
+    fn receive(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        landing: Landing,
+        relax: impl Fn(),
+    ) -> Response {
+        let mut flags = match request.kind {
+            RequestKind::Message => CompletionFlags::MSG | CompletionFlags::RECV,
+            RequestKind::TaggedWrite { .. } => {
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::WRITE
+                    | CompletionFlags::RECV
+            }
+            RequestKind::TaggedRead { .. } => {
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::READ
+                    | CompletionFlags::RECV
+            }
+            _ => CompletionFlags::TAGGED | CompletionFlags::RECV,
+        };
+        let mut local = payload.local.cursor(0);
+        let len = request.len.min(landing.room);
+        let len = match request.kind {
+            RequestKind::TaggedRead { offset, .. } => {
+                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+                copy(&mut local, &mut landing.cursor(offset), len, relax)
+            }
+            RequestKind::TaggedWrite { offset, .. } => {
+                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+                copy(&mut landing.cursor(offset), &mut local, len, relax)
+            }
+            _ => copy(&mut landing.cursor(0), &mut local, len, relax),
+        };
+        let olen = request.len.saturating_sub(len);
+        let address = landing.address();
+        let (ending, released) = landing.finish();
+        if released {
+            flags = flags | CompletionFlags::MULTI_RECV;
+        }
+        if request.data.is_some() {
+            flags = flags | CompletionFlags::REMOTE_CQ_DATA;
+        }
+        let completion = Completion {
+            op_context: ending.context,
+            flags: flags.as_raw(),
+            len,
+            buf: Context::from_number(address),
+            data: request.data.unwrap_or(0),
+            tag: request.kind.tag().unwrap_or(0),
+            src_addr: self.source(request).as_raw(),
+        };
+        let failure = (olen != 0).then(|| Failure {
+            err: EMSGSIZE.to_errno().saturating_neg(),
+            olen,
+        });
+        self.parts
+            .reporter
+            .end(Event::Receive, ending, completion, failure);
+        // A message that was cut off has been sent well.
+        Response::done(request.len)
+    }
+
+    /// Carries out what is done to memory regions.
+    fn access(&self, request: &Request, payload: Payload<'_>, relax: impl Fn()) -> Response {
+        let done = match request.kind {
+            RequestKind::Atomic(atomics) => self.atomic(request, payload, atomics),
+            _ => self.rma(request, payload, relax),
+        };
+        match done {
+            Ok(len) => Response::done(len),
+            Err(error) => Response::failed(error),
+        }
+    }
+
+    /// Tells of what was done to memory regions.
+    fn tell(&self, request: &Request, write: bool, event: bool, kind: CompletionFlags, len: usize) {
+        let (counted, mut flags) = if write {
+            (Event::RemoteWrite, kind | CompletionFlags::REMOTE_WRITE)
+        } else {
+            (Event::RemoteRead, kind | CompletionFlags::REMOTE_READ)
+        };
+        if request.data.is_some() {
+            flags = flags | CompletionFlags::REMOTE_CQ_DATA;
+        }
+        let completion = (event || request.data.is_some()).then(|| Completion {
+            op_context: Context::NONE,
+            flags: flags.as_raw(),
+            len,
+            buf: Context::NONE,
+            data: request.data.unwrap_or(0),
+            tag: 0,
+            src_addr: self.source(request).as_raw(),
+        });
+        self.parts.reporter.remote(counted, completion);
+    }
+
+    /// Reads or writes memory regions.
+    fn rma(&self, request: &Request, payload: Payload<'_>, relax: impl Fn()) -> Result<usize> {
+        let write = matches!(request.kind, RequestKind::Write);
+        let (access, cap) = if write {
+            (AccessFlags::REMOTE_WRITE, Caps::REMOTE_WRITE)
+        } else {
+            (AccessFlags::REMOTE_READ, Caps::REMOTE_READ)
+        };
+        if !self.parts.caps.contains(Caps::RMA | cap) {
+            return Err(EACCES);
+        }
+        let regions = self.regions();
+        // Nothing is touched unless all of it may be.
+        for range in payload.remote.ranges() {
+            regions.find(range.key)?.check(range, access)?;
+        }
+        let mut local = payload.local.cursor(0);
+        let mut done: usize = 0;
+        let mut event = false;
+        for range in payload.remote.ranges() {
+            let region = regions.find(range.key)?;
+            let start = region.check(range, access)?;
+            let mut remote = region.memory().cursor(start);
+            let step = if write {
+                copy(&mut remote, &mut local, range.len, &relax)
+            } else {
+                copy(&mut local, &mut remote, range.len, &relax)
+            };
+            done = done.wrapping_add(step);
+            event |= region.event;
+            region.count(write);
+        }
+        self.tell(request, write, event, CompletionFlags::RMA, done);
+        Ok(done)
+    }
+
+    /// Changes elements of memory regions.
+    fn atomic(&self, request: &Request, payload: Payload<'_>, atomics: Atomics) -> Result<usize> {
+        let write = !atomics.is_read_only();
+        let mut access = AccessFlags::NONE;
+        let mut caps = Caps::ATOMIC;
+        if write {
+            access = access | AccessFlags::REMOTE_WRITE;
+            caps = caps | Caps::REMOTE_WRITE;
+        }
+        if atomics.call() != AtomicCall::Plain {
+            access = access | AccessFlags::REMOTE_READ;
+            caps = caps | Caps::REMOTE_READ;
+        }
+        if !self.parts.caps.contains(caps) {
+            return Err(EACCES);
+        }
+        let regions = self.regions();
+        for range in payload.remote.ranges() {
+            regions.find(range.key)?.check(range, access)?;
+        }
+        let size = atomics.size();
+        let mut operands = payload.local.cursor(0);
+        let mut compare = payload.compare.cursor(0);
+        let mut results = payload.result.cursor(0);
+        let mut done: usize = 0;
+        let mut event = false;
+        for range in payload.remote.ranges() {
+            let region = regions.find(range.key)?;
+            let start = region.check(range, access)?;
+            let mut target = region.memory().cursor(start);
+            let mut left = range.len;
+            // Elements change one after the other, all of a range before anybody else's.
+            let one_at_a_time = self.parts.node.atomics.lock();
+            while left >= size {
+                let mut old = [0; 8];
+                let mut operand = [0; 8];
+                let mut with = [0; 8];
+                let mut place = target.clone();
+                if let Some(old) = old.get_mut(..size) {
+                    target.read(old);
+                }
+                if let Some(operand) = operand.get_mut(..size).filter(|_| atomics.has_operands()) {
+                    operands.read(operand);
+                }
+                if let Some(with) = with.get_mut(..size) {
+                    compare.read(with);
+                }
+                if let Some(new) = atomics.apply(old, operand, with) {
+                    place.write(new.get(..size).unwrap_or(&[]));
+                }
+                if atomics.call() != AtomicCall::Plain {
+                    results.write(old.get(..size).unwrap_or(&[]));
+                }
+                left = left.wrapping_sub(size);
+                done = done.wrapping_add(size);
+            }
+            drop(one_at_a_time);
+            event |= region.event;
+            region.count(write);
+        }
+        self.tell(request, write, event, CompletionFlags::ATOMIC, done);
+        Ok(done)
+    }
+
+    /// Reserves room for the completion of a receive, unless endpoints share the queue.
+    pub(crate) fn reserve(&self) -> Result<Option<Reservation>> {
+        if self.parts.shared {
+            return Ok(None);
+        }
+        self.parts.reporter.reserve()
+    }
+
+    /// Posts a receive.
+    pub(crate) fn post(&self, posted: Entry<Posted>) -> Result {
+        if self.is_closed() {
+            return Err(EOPBADSTATE.into());
+        }
+        self.parts.queue.post(posted)
+    }
+
+    /// Looks for a tagged message, and tells what was found by a completion.
+    pub(crate) fn peek(&self, wanted: Posted, claim: bool, discard: bool) {
+        let found = self.parts.queue.peek(&wanted, claim, discard);
+        self.tell_peeked(wanted, found);
+    }
+
+    /// Drops the message that was set aside for a context; `EINVAL` if there is none.
+    pub(crate) fn discard_claimed(&self, wanted: Posted) -> core::result::Result<(), Posted> {
+        let Some(packet) = self.parts.queue.take_claimed(wanted.context) else {
+            return Err(wanted);
+        };
+        let transfer = packet.into_inner().transfer;
+        let request = *transfer.request();
+        let found = transfer.claim().then_some(request);
+        if found.is_some() {
+            Transfer::respond(&transfer, Response::done(request.len));
+        }
+        self.tell_peeked(wanted, found);
+        Ok(())
+    }
+
+    /// Receives the message that was set aside for a context; gives the receive back if there is
+    /// none.
+    pub(crate) fn receive_claimed(
+        this: &Arc<Self>,
+        wanted: Posted,
+    ) -> core::result::Result<(), Posted> {
+        let Some(receiver) = Self::enter(this) else {
+            return Err(wanted);
+        };
+        let Some(mut packet) = this.parts.queue.take_claimed(wanted.context) else {
+            return Err(wanted);
+        };
+        if !packet.transfer.claim() {
+            // The sender has given it up meanwhile.
+            this.tell_peeked(wanted, None);
+            return Ok(());
+        }
+        packet.matched = Some((receiver, wanted.into_match()));
+        Self::land(packet);
+        Ok(())
+    }
+
+    /// Tells what was found by a completion.
+    fn tell_peeked(&self, wanted: Posted, found: Option<Request>) {
+        let context = wanted.context;
+        let mut ending = wanted.into_ending(self);
+        ending.entry = true;
+        let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
+        let mut completion = Completion {
+            op_context: context,
+            flags: 0,
+            len: 0,
+            buf: Context::NONE,
+            data: 0,
+            tag: 0,
+            src_addr: FabricAddr::NOTAVAIL.as_raw(),
+        };
+        if let Some(request) = &found {
+            completion.len = request.len;
+            completion.tag = request.kind.tag().unwrap_or(0);
+            completion.data = request.data.unwrap_or(0);
+            completion.src_addr = self.source(request).as_raw();
+            if request.data.is_some() {
+                flags = flags | CompletionFlags::REMOTE_CQ_DATA;
+            }
+        }
+        completion.flags = flags.as_raw();
+        // To look is not to receive.
+        ending.counted = false;
+        let failure = found.is_none().then(|| Failure {
+            err: Error::from(ENOMSG).to_errno().saturating_neg(),
+            olen: 0,
+        });
+        self.parts
+            .reporter
+            .end(Event::Receive, ending, completion, failure);
+    }
+
+    /// Cancels a posted receive; `ENOENT` if there is none with that context.
+    pub(crate) fn cancel(&self, context: Context) -> Result {
+        let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
+        let mut flags = CompletionFlags::RECV;
+        flags = flags
+            | if posted.tag.is_some() {
+                CompletionFlags::TAGGED
+            } else {
+                CompletionFlags::MSG
+            };
+        let tag = posted.tag.map_or(0, |(tag, _)| tag);
+        // Messages that are landing in it complete, the last one with the release.
+        let Some(ending) = posted.cancelled(self) else {
+            return Ok(());
+        };
+        let completion = Completion {
+            op_context: context,
+            flags: flags.as_raw(),
+            len: 0,
+            buf: Context::NONE,
+            data: 0,
+            tag,
+            src_addr: FabricAddr::NOTAVAIL.as_raw(),
+        };
+        let failure = Failure {
+            err: ECANCELED.to_errno().saturating_neg(),
+            olen: 0,
+        };
+        self.parts
+            .reporter
+            .end(Event::Receive, ending, completion, Some(failure));
+        Ok(())
+    }
+
+    /// Returns the address of the peer that a receive accepts from.
+    pub(crate) fn directed(&self, addr: FabricAddr, av: &AddressVector) -> Result<Option<Address>> {
+        if addr == FabricAddr::UNSPEC || !self.parts.caps.contains(Caps::DIRECTED_RECV) {
+            return Ok(None);
+        }
+        let (address, _) = av.resolve(addr).ok_or(EINVAL)?;
+        Ok(Some(address))
+    }
+}

@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transmit contexts: where operations on peers begin and end.
+//!
+//! An operation that can be carried out at once is, on the stack of its poster. Any other becomes a
+//! [`Transfer`], which is noted here until it ends, so that it can be cancelled and given up.
+//! Operations that have to wait before they begin, for a fence or for room, wait in a queue, and
+//! what is posted later waits behind them.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        barrier::smp_mb,
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use crate::{
+    address::Address,
+    address_vector::AddressVector,
+    atomic::{
+        self,
+        Atomics, //
+    },
+    auth_key::KeyNumber,
+    kfi::{
+        addr::FabricAddr,
+        errno::{
+            EBADFLAGS,
+            EOPBADSTATE, //
+        },
+        fid::{
+            Context,
+            Fid, //
+        },
+        flags::{
+            Caps,
+            CompletionFlags,
+            OpFlags, //
+        },
+        memory::{
+            Buffers,
+            Memory,
+            RemoteRange,
+            RemoteRanges, //
+        },
+        provider::{
+            AtomicForm,
+            Completion,
+            Kind,
+            Operation, //
+        },
+        queue::{
+            Entry,
+            EntryQueue, //
+        },
+        task::cond_resched,
+        wait_queue::WaitQueue,
+        work_queue::{
+            new_work,
+            Work,
+            WorkItem, //
+        }, //
+    },
+    limits,
+    node::Node,
+    receiver::Receiver,
+    reporter::{
+        Ending,
+        Event,
+        Failure,
+        Reporter, //
+    },
+    transfer::{
+        self,
+        Transfer, //
+    },
+    wire::{
+        Carried,
+        Packet,
+        Request,
+        RequestKind,
+        Response,
+        Wire, //
+    }, //
+};
+
+/// Flags that operations of a transmit context may have.
+const FLAGS: OpFlags = OpFlags::COMPLETION
+    .union(OpFlags::INJECT)
+    .union(OpFlags::TRIGGER)
+    .union(OpFlags::MORE)
+    .union(OpFlags::FENCE)
+    .union(OpFlags::REMOTE_CQ_DATA)
+    .union(OpFlags::INJECT_COMPLETE)
+    .union(OpFlags::TRANSMIT_COMPLETE)
+    .union(OpFlags::DELIVERY_COMPLETE)
+    .union(OpFlags::TAGGED);
+
+/// What a transmit context is made of.
+pub(crate) struct Parts {
+    /// How its completions are told.
+    pub(crate) reporter: Reporter,
+    /// The node.
+    pub(crate) node: Arc<Node>,
+    /// Its address, for its peers.
+    pub(crate) source: Address,
+    /// Where peers are looked up.
+    pub(crate) av: Arc<Fid<AddressVector>>,
+    /// Who has another one cannot be seen.
+    pub(crate) auth_key: KeyNumber,
+    /// What it is able to do.
+    pub(crate) caps: Caps,
+    /// How many operations may be under way, in it and in all that share it.
+    pub(crate) credits: Arc<Credits>,
+    /// Ranges of memory that an operation may have.
+    pub(crate) iov_limit: usize,
+    /// Ranges of a peer's memory that an operation may have.
+    pub(crate) rma_iov_limit: usize,
+    /// The most bytes that are sent from a buffer which is free again at once.
+    pub(crate) inject_size: usize,
+}
+
+/// How many operations may be under way.
+pub(crate) struct Credits {
+    used: Atomic<usize>,
+    size: usize,
+}
+
+impl Credits {
+    /// For `size` operations at a time.
+    pub(crate) fn new(size: usize) -> Result<Arc<Self>> {
+        Ok(Arc::new(
+            Self {
+                used: Atomic::new(0),
+                size,
+            },
+            GFP_KERNEL,
+        )?)
+    }
+
+    /// Takes one; `false` if there is none.
+    fn take(&self) -> bool {
+        // Relaxed: only counted.
+        if self.used.fetch_add(1, ordering::Relaxed) < self.size {
+            return true;
+        }
+        self.used.fetch_sub(1, ordering::Relaxed);
+        false
+    }
+
+    /// Gives one back.
+    fn give(&self) {
+        // Release: who takes it sees the operation over.
+        self.used.fetch_sub(1, ordering::Release);
+    }
+}
+
+/// What the lock protects.
+struct State {
+    closed: bool,
+    /// Operations that are yet to begin.
+    waiting: EntryQueue<Carried>,
+    /// Somebody is looking after `waiting`.
+    draining: bool,
+    /// Operations that have begun, by place.
+    noted: KVec<Option<Arc<Transfer>>>,
+    /// Free places.
+    places: KVec<usize>,
+    /// Operations for the work queue.
+    later: EntryQueue<Carried>,
+}
+
+/// A transmit context that is enabled.
+#[pin_data]
+pub(crate) struct Transmitter {
+    parts: Parts,
+    /// Operations that have begun and not ended.
+    active: Atomic<usize>,
+    /// Whether operations are waiting to begin, or are just beginning.
+    backlog: Atomic<bool>,
+    closed: Atomic<bool>,
+    #[pin]
+    state: SpinLockIrq<State>,
+    #[pin]
+    idle: WaitQueue,
+    #[pin]
+    work: Work<Transmitter>,
+}
+
+/// An operation that was checked.
+pub(crate) struct Prepared<'a> {
+    parts: transfer::Parts,
+    /// The buffer is free again when the call returns.
+    inject: Option<Buffers<'a>>,
+}
+
+impl Transmitter {
+    /// Creates a transmit context for as many operations at a time as there are credits.
+    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+        let size = parts.credits.size;
+        let mut noted = KVec::with_capacity(size, GFP_KERNEL)?;
+        let mut places = KVec::with_capacity(size, GFP_KERNEL)?;
+        for place in 0..size {
+            noted.push(None, GFP_KERNEL)?;
+            places.push(place, GFP_KERNEL)?;
+        }
+        Arc::pin_init(
+            pin_init!(Self {
+                parts,
+                active: Atomic::new(0),
+                backlog: Atomic::new(false),
+                closed: Atomic::new(false),
+                state <- new_spinlock_irq!(
+                    State {
+                        closed: false,
+                        waiting: EntryQueue::new(),
+                        draining: false,
+                        noted,
+                        places,
+                        later: EntryQueue::new(),
+                    },
+                    "kfi_soft::Transmitter::state"
+                ),
+                idle <- WaitQueue::new(c"kfi_soft::Transmitter::idle", static_lock_class!()),
+                work <- new_work!("kfi_soft::Transmitter::work"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns how its completions are told.
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.parts.reporter
+    }
+
+    /// Checks an operation and copies its description.
+    ///
+    /// `deferred` is for deferred work.
+    pub(crate) fn prepare<'a>(
+        &self,
+        operation: &Operation<'a>,
+        deferred: bool,
+    ) -> Result<Prepared<'a>> {
+        let flags = operation.flags;
+        if !FLAGS.contains(flags) {
+            return Err(EBADFLAGS.into());
+        }
+        let (needed, remote) = match operation.kind {
+            Kind::Send => (Caps::MSG | Caps::SEND, RemoteRanges::NONE),
+            Kind::TaggedSend { .. } => (Caps::TAGGED | Caps::SEND, RemoteRanges::NONE),
+            Kind::Read { remote } => (Caps::RMA | Caps::READ, remote),
+            Kind::Write { remote } => (Caps::RMA | Caps::WRITE, remote),
+            Kind::Atomic(atomics) => (
+                match atomics.form {
+                    AtomicForm::Plain => Caps::ATOMIC | Caps::WRITE,
+                    _ => Caps::ATOMIC | Caps::READ,
+                },
+                atomics.remote,
+            ),
+            Kind::Receive | Kind::TaggedReceive { .. } => return Err(EOPNOTSUPP),
+        };
+        if !self.parts.caps.contains(needed) {
+            return Err(EOPNOTSUPP);
+        }
+        if operation.local.count() > self.parts.iov_limit
+            || remote.count() > self.parts.rma_iov_limit
+        {
+            return Err(EINVAL);
+        }
+        let len = operation.local.len()?;
+        if len > limits::MAX_MSG_SIZE {
+            return Err(EMSGSIZE);
+        }
+        let inject = flags.contains(OpFlags::INJECT);
+        if inject && len > self.parts.inject_size {
+            return Err(EMSGSIZE);
+        }
+        let (destination, context) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
+        let remote = remote.capture(GFP_NOWAIT).map_err(again)?;
+
+        let tagged_rma = flags.contains(OpFlags::TAGGED);
+        let is_rma = matches!(operation.kind, Kind::Read { .. } | Kind::Write { .. });
+        if tagged_rma && !(is_rma && self.parts.caps.contains(Caps::TAGGED_RMA)) {
+            return Err(EBADFLAGS.into());
+        }
+        let mut compare = Memory::NONE;
+        let mut result = Memory::NONE;
+        let mut total = len;
+        let kind = match operation.kind {
+            Kind::TaggedSend { tag } => RequestKind::Tagged { tag },
+            Kind::Read { .. } | Kind::Write { .. } => {
+                if remote.len()? != len {
+                    return Err(EINVAL);
+                }
+                let write = matches!(operation.kind, Kind::Write { .. });
+                match (tagged_rma, remote.ranges()) {
+                    (true, [RemoteRange { addr, key, .. }]) => {
+                        let (tag, offset) = (*key, *addr);
+                        if write {
+                            RequestKind::TaggedWrite { tag, offset }
+                        } else {
+                            RequestKind::TaggedRead { tag, offset }
+                        }
+                    }
+                    // A tag names one receive.
+                    (true, _) => return Err(EINVAL),
+                    (false, _) if write => RequestKind::Write,
+                    (false, _) => RequestKind::Read,
+                }
+            }
+            Kind::Atomic(atomics) => {
+                let checked = Atomics::new(atomics.datatype, atomics.op, atomics.form.call())?;
+                total = remote.len()?;
+                if total > atomic::MAX_BYTES {
+                    return Err(EMSGSIZE);
+                }
+                let fits = |buffers: Buffers<'_>| -> Result<Memory> {
+                    if buffers.count() > self.parts.iov_limit || buffers.len()? != total {
+                        return Err(EINVAL);
+                    }
+                    buffers.capture(GFP_NOWAIT).map_err(again)
+                };
+                if total == 0 || (checked.has_operands() && len != total) {
+                    return Err(EINVAL);
+                }
+                match atomics.form {
+                    AtomicForm::Plain => {}
+                    AtomicForm::Fetch { result: buffers } => result = fits(buffers)?,
+                    AtomicForm::Compare {
+                        compare: values,
+                        result: buffers,
+                    } => {
+                        compare = fits(values)?;
+                        result = fits(buffers)?;
+                    }
+                }
+                RequestKind::Atomic(checked)
+            }
+            _ => RequestKind::Message,
+        };
+        let asked = flags.contains(OpFlags::COMPLETION);
+        Ok(Prepared {
+            parts: transfer::Parts {
+                request: Request {
+                    source: self.parts.source,
+                    destination,
+                    context,
+                    auth_key: self.parts.auth_key,
+                    kind,
+                    data: operation.data,
+                    len: total,
+                },
+                local: operation.local.capture(GFP_NOWAIT).map_err(again)?,
+                compare,
+                result,
+                remote,
+                ending: Ending {
+                    context: operation.context,
+                    entry: !operation.inject
+                        && if deferred {
+                            asked
+                        } else {
+                            self.parts.reporter.wants_entry(flags)
+                        },
+                    counted: !deferred || asked,
+                    notify: None,
+                    reservation: None,
+                },
+                fence: flags.contains(OpFlags::FENCE),
+            },
+            inject: inject.then_some(operation.local),
+        })
+    }
+
+    /// Turns a checked operation into a packet.
+    pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>) -> Result<Packet> {
+        let Prepared { mut parts, inject } = prepared;
+        if let Some(buffers) = inject {
+            parts.local = buffers.copy(GFP_NOWAIT).map_err(again)?;
+        }
+        let transfer = Transfer::new(this.clone(), parts).map_err(again)?;
+        Entry::new(
+            Carried {
+                transfer,
+                receiver: None,
+                matched: None,
+                claimed_for: None,
+            },
+            GFP_NOWAIT,
+        )
+        .map_err(again)
+    }
+
+    /// Begins an operation.
+    pub(crate) fn start(this: &Arc<Self>, mut prepared: Prepared<'_>) -> Result {
+        if !this.parts.credits.take() {
+            return Err(EAGAIN);
+        }
+        let undo = |error| {
+            this.parts.credits.give();
+            error
+        };
+        // Relaxed: who closes the endpoint waits for those who are posting.
+        if this.closed.load(ordering::Relaxed) {
+            return Err(undo(EOPBADSTATE.into()));
+        }
+        prepared.parts.ending.reservation = this.parts.reporter.reserve().map_err(undo)?;
+
+        // Acquire: what was posted earlier has begun.
+        if !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
+            // Full: seen by a fence that is posted later.
+            this.active.fetch_add(1, ordering::Full);
+            let response = this
+                .parts
+                .node
+                .try_now(&prepared.parts.request, prepared.parts.payload());
+            if let Some(response) = response {
+                let transfer::Parts {
+                    request, ending, ..
+                } = prepared.parts;
+                this.report(&request, ending, response);
+                this.ended();
+                return Ok(());
+            }
+            let packet = match Self::pack(this, prepared) {
+                Ok(packet) => packet,
+                Err(error) => {
+                    this.ended();
+                    return Err(error);
+                }
+            };
+            this.note(&packet.transfer);
+            this.parts.node.send(packet);
+            return Ok(());
+        }
+
+        let packet = Self::pack(this, prepared).map_err(undo)?;
+        this.queue_up(packet);
+        Ok(())
+    }
+
+    /// Begins a packet that was packed when it was submitted. It waits for room if there is none.
+    pub(crate) fn start_packet(this: &Arc<Self>, packet: Packet) {
+        this.queue_up(packet);
+    }
+
+    /// Lets a packet wait behind those that wait.
+    fn queue_up(self: &Arc<Self>, packet: Packet) {
+        self.note(&packet.transfer);
+        {
+            let mut state = self.state.lock();
+            state.waiting.push_back(packet);
+            self.backlog.store(true, ordering::Release);
+        }
+        // See `ended`: one of us sees what the other did.
+        smp_mb(ordering::Full);
+        self.drain();
+    }
+
+    /// Notes a transfer, so that it can be found.
+    fn note(&self, transfer: &Arc<Transfer>) {
+        let mut state = self.state.lock();
+        // There is a place, as there was a credit.
+        if let Some(place) = state.places.pop() {
+            if let Some(slot) = state.noted.get_mut(place) {
+                *slot = Some(transfer.clone());
+                // Relaxed: under the lock.
+                transfer.place.store(place, ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Forgets a transfer.
+    fn forget(&self, transfer: &Transfer) {
+        let mut state = self.state.lock();
+        // Relaxed: under the lock.
+        let place = transfer.place.load(ordering::Relaxed);
+        let noted = state.noted.get_mut(place).and_then(Option::take);
+        if noted.is_some() {
+            // There is room: it was made for all places.
+            let _ = state.places.push_within_capacity(place);
+        }
+        drop(state);
+        drop(noted);
+    }
+
+    /// Begins what waits, as far as it can.
+    fn drain(self: &Arc<Self>) {
+        loop {
+            let packet = {
+                let mut state = self.state.lock();
+                if state.draining {
+                    break;
+                }
+                let Some(front) = state.waiting.front() else {
+                    self.backlog.store(false, ordering::Release);
+                    break;
+                };
+                // Acquire: what was done before has ended.
+                if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
+                    break;
+                }
+                let Some(packet) = state.waiting.pop_front() else {
+                    break;
+                };
+                state.draining = true;
+                packet
+            };
+            // Full: seen by a fence that comes later.
+            self.active.fetch_add(1, ordering::Full);
+            self.parts.node.send(packet);
+            self.state.lock().draining = false;
+        }
+    }
+
+    /// Ends an operation that was claimed.
+    pub(crate) fn end(self: &Arc<Self>, transfer: &Arc<Transfer>, response: Response) {
+        if let Some(ending) = transfer.take_ending() {
+            self.report(transfer.request(), ending, response);
+        }
+        self.forget(transfer);
+        self.ended();
+    }
+
+    /// Counts the end of an operation; the last thing that is done about it.
+    fn ended(self: &Arc<Self>) {
+        self.parts.credits.give();
+        // Full: pairs with `queue_up`, store before load on both sides.
+        self.active.fetch_sub(1, ordering::Full);
+        if self.backlog.load(ordering::Relaxed) {
+            self.drain();
+        }
+        if self.closed.load(ordering::Relaxed) {
+            self.idle.wake_up_all();
+        }
+    }
+
+    /// Tells the end of an operation.
+    fn report(&self, request: &Request, ending: Ending, response: Response) {
+        let (event, flags) = match request.kind {
+            RequestKind::Message => (Event::Send, CompletionFlags::MSG | CompletionFlags::SEND),
+            RequestKind::Tagged { .. } => {
+                (Event::Send, CompletionFlags::TAGGED | CompletionFlags::SEND)
+            }
+            RequestKind::Write => (Event::Write, CompletionFlags::RMA | CompletionFlags::WRITE),
+            RequestKind::Read => (Event::Read, CompletionFlags::RMA | CompletionFlags::READ),
+            RequestKind::TaggedWrite { .. } => (
+                Event::Write,
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::WRITE
+                    | CompletionFlags::SEND,
+            ),
+            RequestKind::TaggedRead { .. } => (
+                Event::Read,
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::READ
+                    | CompletionFlags::SEND,
+            ),
+            RequestKind::Atomic(atomics) => match atomics.call() {
+                crate::kfi::provider::AtomicCall::Plain => (
+                    Event::Write,
+                    CompletionFlags::ATOMIC | CompletionFlags::WRITE,
+                ),
+                _ => (Event::Read, CompletionFlags::ATOMIC | CompletionFlags::READ),
+            },
+        };
+        let completion = Completion {
+            op_context: ending.context,
+            flags: flags.as_raw(),
+            len: response.len,
+            buf: Context::NONE,
+            data: 0,
+            tag: request.kind.tag().unwrap_or(0),
+            src_addr: FabricAddr::NOTAVAIL.as_raw(),
+        };
+        let failure = (response.err != 0).then_some(Failure {
+            err: response.err,
+            olen: 0,
+        });
+        self.parts.reporter.end(event, ending, completion, failure);
+    }
+
+    /// Lets the work queue carry out an operation.
+    pub(crate) fn carry_out_later(self: &Arc<Self>, packet: Packet) {
+        self.state.lock().later.push_back(packet);
+        self.parts.node.work_queue.queue(self.clone());
+    }
+
+    /// Cancels an operation; `ENOENT` if there is none with that context.
+    pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
+        let (claimed, found) = {
+            let state = self.state.lock();
+            let mut same = state
+                .noted
+                .iter()
+                .flatten()
+                .filter(|transfer| transfer.context().as_number() == context.as_number());
+            // One that has begun to end still completes.
+            let found = state
+                .noted
+                .iter()
+                .flatten()
+                .any(|transfer| transfer.context().as_number() == context.as_number());
+            (same.find(|transfer| transfer.claim()).cloned(), found)
+        };
+        match claimed {
+            Some(transfer) => {
+                self.give_up(&transfer, true);
+                Ok(())
+            }
+            None if found => Ok(()),
+            None => Err(ENOENT),
+        }
+    }
+
+    /// Ends a transfer that was claimed without carrying it out.
+    fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
+        // It has begun, unless it is still waiting to.
+        let waiting = {
+            let mut state = self.state.lock();
+            state
+                .waiting
+                .take(|packet| Arc::ptr_eq(&packet.transfer, transfer))
+        };
+        if waiting.is_some() {
+            self.active.fetch_add(1, ordering::Full);
+        }
+        drop(waiting);
+        if tell {
+            self.end(transfer, Response::failed(ECANCELED));
+            return;
+        }
+        if let Some(ending) = transfer.take_ending() {
+            if let Some(notify) = &ending.notify {
+                notify.release();
+            }
+        }
+        self.forget(transfer);
+        self.ended();
+    }
+
+    /// Closes the context: operations that no target has claimed are given up without completions,
+    /// the others end first. May sleep.
+    pub(crate) fn close(this: &Arc<Self>) {
+        this.closed.store(true, ordering::Relaxed);
+        smp_mb(ordering::Full);
+        loop {
+            let claimed = {
+                let mut state = this.state.lock();
+                state.closed = true;
+                let mut noted = state.noted.iter().flatten();
+                noted.find(|transfer| transfer.claim()).cloned()
+            };
+            match claimed {
+                Some(transfer) => this.give_up(&transfer, false),
+                None => break,
+            }
+        }
+        this.idle.wait_uninterruptible(|| {
+            // Acquire: they are over.
+            this.active.load(ordering::Acquire) == 0
+        });
+        this.work.cancel_sync();
+    }
+}
+
+/// Whoever runs out of memory may try again.
+pub(crate) fn again(error: Error) -> Error {
+    if error == ENOMEM {
+        EAGAIN
+    } else {
+        error
+    }
+}
+
+impl WorkItem for Transmitter {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        loop {
+            let packet = this.state.lock().later.pop_front();
+            let Some(packet) = packet else {
+                return;
+            };
+            Receiver::carry_out(packet, cond_resched);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What travels between endpoints, and what carries it.
+//!
+//! An operation becomes a [`Request`] to an address; what came of it comes back as a [`Response`].
+//! Neither names anything of the other side. The bytes travel as a [`Payload`]: what the wire reads
+//! them from, or puts them to, at the initiator. Here all endpoints live in one kernel, and the wire
+//! hands the initiator's memory to the target, who copies once. A wire to other nodes would hand
+//! over the memory of its packets instead.
+//!
+//! A request either is carried out at once, with everything on the stack of the poster, or it goes
+//! as a [`Packet`], which was allocated before.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    address::Address,
+    atomic::Atomics,
+    auth_key::KeyNumber,
+    kfi::{
+        fid::Context,
+        memory::{
+            Memory,
+            RemoteMemory, //
+        },
+        queue::Entry, //
+    },
+    node::Node,
+    receive_queue::Match,
+    receiver::{
+        Receiver,
+        ReceiverUse, //
+    },
+    transfer::Transfer, //
+};
+
+/// Up to as many bytes are copied in the poster's context, more by the work queue.
+pub(crate) const INLINE_LIMIT: usize = 16 << 10;
+
+/// An operation on its way to its target.
+#[derive(Clone, Copy)]
+pub(crate) struct Request {
+    /// Who sent it.
+    pub(crate) source: Address,
+    /// Where it goes.
+    pub(crate) destination: Address,
+    /// The receive context there.
+    pub(crate) context: usize,
+    /// Without the same key there the target cannot be seen.
+    pub(crate) auth_key: KeyNumber,
+    /// What it wants.
+    pub(crate) kind: RequestKind,
+    /// Remote completion data.
+    pub(crate) data: Option<u64>,
+    /// Bytes of the payload.
+    pub(crate) len: usize,
+}
+
+/// What a request wants.
+#[derive(Clone, Copy)]
+pub(crate) enum RequestKind {
+    /// To be received.
+    Message,
+    /// To be received by whoever wants the tag.
+    Tagged {
+        /// The tag.
+        tag: u64,
+    },
+    /// To be written to memory regions.
+    Write,
+    /// To be read from memory regions.
+    Read,
+    /// To be written to a posted tagged receive.
+    TaggedWrite {
+        /// The tag.
+        tag: u64,
+        /// Where in its buffer.
+        offset: u64,
+    },
+    /// To be read from a posted tagged receive.
+    TaggedRead {
+        /// The tag.
+        tag: u64,
+        /// Where in its buffer.
+        offset: u64,
+    },
+    /// To change elements in memory regions.
+    Atomic(Atomics),
+}
+
+impl RequestKind {
+    /// Returns the tag of what has to be matched with a tagged receive.
+    pub(crate) fn tag(self) -> Option<u64> {
+        match self {
+            Self::Tagged { tag } | Self::TaggedWrite { tag, .. } | Self::TaggedRead { tag, .. } => {
+                Some(tag)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is matched with a posted receive.
+    pub(crate) fn is_matched(self) -> bool {
+        matches!(self, Self::Message) || self.tag().is_some()
+    }
+}
+
+/// What came of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Response {
+    /// A positive errno, 0 for success.
+    pub(crate) err: c_int,
+    /// Bytes transferred.
+    pub(crate) len: usize,
+}
+
+impl Response {
+    /// All went well.
+    pub(crate) fn done(len: usize) -> Self {
+        Self { err: 0, len }
+    }
+
+    /// Nothing was transferred.
+    pub(crate) fn failed(error: Error) -> Self {
+        Self {
+            err: error.to_errno().saturating_neg(),
+            len: 0,
+        }
+    }
+}
+
+/// The memory of the initiator, as the wire sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Payload<'a> {
+    /// Source of what is sent and written, operands of atomics; target of what is read.
+    pub(crate) local: &'a Memory,
+    /// What elements are compared with.
+    pub(crate) compare: &'a Memory,
+    /// Where elements that were fetched go.
+    pub(crate) result: &'a Memory,
+    /// The target's memory that is meant.
+    pub(crate) remote: &'a RemoteMemory,
+}
+
+/// A request that could not be carried out at once.
+pub(crate) struct Carried {
+    /// The operation, to which the response goes.
+    pub(crate) transfer: Arc<Transfer>,
+    /// Who received it, once it has arrived.
+    pub(crate) receiver: Option<Arc<Receiver>>,
+    /// What it was matched with.
+    pub(crate) matched: Option<(ReceiverUse, Match)>,
+    /// The context that it was set aside for.
+    pub(crate) claimed_for: Option<Context>,
+}
+
+/// A request on the wire or in a queue.
+pub(crate) type Packet = Entry<Carried>;
+
+/// Carries requests to their targets.
+pub(crate) trait Wire {
+    /// Carries a request out, if that can be done at once; if not, nothing has happened.
+    ///
+    /// Any context; does not sleep.
+    fn try_now(&self, request: &Request, payload: Payload<'_>) -> Option<Response>;
+
+    /// Carries a request. The response goes to [`Transfer::respond`], before or after this returns.
+    ///
+    /// Any context; does not sleep. Requests of one transmit context to one receive context arrive
+    /// in order.
+    fn send(&self, packet: Packet);
+}
+
+/// The endpoints of a node reach each other without any network.
+impl Wire for Node {
+    fn try_now(&self, request: &Request, payload: Payload<'_>) -> Option<Response> {
+        match self.receiver(request.destination, request.context) {
+            Some(receiver) => Receiver::try_now(&receiver, request, payload),
+            None => Some(Response::failed(EHOSTUNREACH)),
+        }
+    }
+
+    fn send(&self, packet: Packet) {
+        let request = packet.transfer.request();
+        match self.receiver(request.destination, request.context) {
+            Some(receiver) => Receiver::accept(&receiver, packet),
+            None => packet.transfer.refuse(EHOSTUNREACH),
+        }
+    }
+}
