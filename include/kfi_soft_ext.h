@@ -46,4 +46,29 @@ struct kfi_soft_eq_ops {
 	int (*write_error)(struct kfid *eq, const struct kfi_eq_err_entry *entry);
 };
 
+/**
+ * define KFI_SOFT_CNTR_OPS_1 - name for kfi_open_ops() on a counter, which then gives a
+ *	&struct kfi_soft_cntr_ops
+ */
+#define KFI_SOFT_CNTR_OPS_1 "kfi_soft_cntr_ops_v1"
+
+/**
+ * struct kfi_soft_cntr_stats - what a counter has had to do
+ * @attended: changes after which it had to look for what is due: all others have touched nothing
+ *	that waits for the counter
+ */
+struct kfi_soft_cntr_stats {
+	uint64_t attended;
+};
+
+/**
+ * struct kfi_soft_cntr_ops - tells about a counter, for tests
+ * @size: size of the structure in bytes
+ * @stats: tells what the counter has had to do. Callable from any context. 0, -KFI_EINVAL for NULL.
+ */
+struct kfi_soft_cntr_ops {
+	size_t size;
+	int (*stats)(struct kfid *cntr, struct kfi_soft_cntr_stats *stats);
+};
+
 #endif /* _KFI_SOFT_EXT_H_ */

@@ -126,7 +126,10 @@ impl<T: Object> core::ops::Deref for Hold<T> {
 
 impl<T: Object> Drop for Hold<T> {
     fn drop(&mut self) {
-        self.release();
+        // INVARIANT: Nobody else can take it from `true` to `false` any more.
+        if core::mem::replace(self.held.get_mut(), false) {
+            self.fid.dependents().release();
+        }
     }
 }
 

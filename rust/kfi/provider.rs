@@ -46,10 +46,13 @@ pub(crate) use completion_queue::{
     ADDR_NOTAVAIL, //
 };
 pub(crate) use counter::{
+    counter_test_ops,
     CounterAttr,
     CounterClass,
     CounterEvents,
-    CounterOps, //
+    CounterOps,
+    CounterStatistics,
+    CounterTestOps, //
 };
 pub(crate) use cxi_ext::{
     cxi_domain_ops,

@@ -7,11 +7,11 @@
 //! load and one comparison as long as the value stays below it, however many threads wait. While
 //! somebody has to see every change - a wait set, a poll set, the owner of the wait queue - it is 0.
 //!
-//! # Why no wake-up is lost
+//! # Why nothing is lost
 //!
-//! A thread that adds and a thread that joins do the following. To join is to begin to wait, to ask
-//! for the wait queue, to become a member of a poll set, or to say by trywait that one is about to
-//! block.
+//! A thread that adds and a thread that joins do the following. To join is to begin to wait, to
+//! submit something that waits for a value, to ask for the wait queue, to become a member of a poll
+//! set, or to say by trywait that one is about to block.
 //!
 //! ```text
 //! add:   success.fetch_add(Full)            join:  attention.store(threshold)
@@ -21,12 +21,28 @@
 //!
 //! This is the store-buffering pattern. Both sides have a full barrier between their write and
 //! their read, so that at least one sees what the other wrote: either the adder sees the new
-//! attention threshold and looks for who is due, under the lock, or whoever joins sees the new
-//! value. Everybody joins and leaves under the lock, and there the attention threshold is always
-//! recomputed, so it never lags behind.
+//! attention threshold and looks for what is due, under the lock, or whoever joins sees the new
+//! value (`qemu-test/litmus/KFI-add-vs-submit.litmus`). Everybody joins and leaves under the lock,
+//! and there the attention threshold is always recomputed, so it never lags behind.
+//!
+//! Who submits something with a threshold that is not below the attention threshold need not store
+//! it nor have a barrier. An adder that has reached that value and does not look under the lock has
+//! read an older attention threshold, a higher one. Since then somebody has lowered it, under the
+//! lock, and has seen the value that the adder made, by the pattern above; so does who takes the
+//! lock later (`qemu-test/litmus/KFI-add-vs-submit-second.litmus`).
 //!
 //! The error value changes under the lock only. A waiter compares the error *generation*, the
-//! number of changes, under the same lock when it joins; a later change finds it in the list.
+//! number of changes, under the same lock when it joins; a later change finds it in the list. What
+//! waits for the sum of both values is due at a lower success value when the error value has risen:
+//! that is to join, too.
+//!
+//! # What fires
+//!
+//! Something fires if, since it was submitted, the value was ever as high as its threshold, and
+//! never else. An adder looks under the lock at the value of that time, not at the one it has made,
+//! as that may have been lowered before something was submitted. So who lowers a value makes up for
+//! adders that are still on their way: it changes the value under the lock, and fires what was due
+//! before (R-TRIG-18, R-TRIG-19). Sums that pass 2^64 lower the value as well, and do this late.
 //!
 //! # Events
 //!
@@ -40,6 +56,7 @@
 use kernel::{
     prelude::*,
     static_lock_class,
+    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -51,21 +68,26 @@ use kernel::{
 };
 
 use crate::{
+    counters,
     domain::Domain,
     kfi::{
         control::Control,
         errno::EAVAIL,
         fid::{
+            ExtraOps,
             Fid,
             Object, //
         },
         flags::OpFlags,
         hold::Hold,
         provider::{
+            counter_test_ops,
             CounterAttr,
             CounterClass,
             CounterEvents,
-            CounterOps, //
+            CounterOps,
+            CounterStatistics,
+            CounterTestOps, //
         },
         timeout::Timeout,
         wait_obj::WaitObj,
@@ -79,6 +101,20 @@ use crate::{
         }, //
     },
     queue::WaitWith,
+    run_list::{
+        Duty,
+        RunList, //
+    },
+    threshold::{
+        Batch,
+        Entry,
+        Key, //
+    },
+    trigger::{
+        Kind,
+        Pending,
+        Triggers, //
+    },
     wait_set::WaitSet, //
 };
 
@@ -108,6 +144,10 @@ struct State {
     queue_shared: bool,
     /// Memberships in poll sets.
     polls: usize,
+    /// What waits for a value.
+    triggers: Triggers,
+    /// How often a change has come here.
+    attended: u64,
 }
 
 /// Who changes a counter.
@@ -123,6 +163,8 @@ enum Origin {
 #[pin_data]
 pub(crate) struct Counter {
     values: Values,
+    /// What debugfs and events call it.
+    id: u64,
     /// How often the provider has changed the counter.
     events: Atomic<u64>,
     /// The events before the last change by the application that had to be seen.
@@ -156,6 +198,26 @@ impl Drop for Wakeups<'_> {
     }
 }
 
+/// What remains to be done after a change, with no lock held.
+#[must_use = "what is due has to be run"]
+pub(crate) struct After {
+    /// The counter's hold on itself, when nothing is pending any more.
+    hold: Option<Hold<Counter>>,
+    /// The run list has to be drained.
+    duty: Option<Duty>,
+}
+
+impl After {
+    /// Does it.
+    pub(crate) fn finish(self, run_list: &Arc<RunList>) {
+        // First: what runs may be seen, and then the counter is closed.
+        drop(self.hold);
+        if let Some(duty) = self.duty {
+            run_list.drain(duty);
+        }
+    }
+}
+
 impl Counter {
     /// Creates a counter with both values 0 (R-CNTR-5), if the attributes allow (R-CNTR-8 to 14).
     pub(crate) fn new(domain: Hold<Domain>, attr: &CounterAttr<'_>) -> Result<impl PinInit<Self>> {
@@ -167,6 +229,7 @@ impl Counter {
         // A wait set sees every change, from the first one on.
         let attention = if set.is_some() { 0 } else { NEVER };
         Ok(pin_init!(Self {
+            id: counters::next_id(),
             values: Values {
                 success: Atomic::new(0),
                 error: Atomic::new(0),
@@ -184,6 +247,8 @@ impl Counter {
                     changes_tried: None,
                     queue_shared: false,
                     polls: 0,
+                    triggers: Triggers::new(),
+                    attended: 0,
                 },
                 c"kfi_soft::Counter::state",
                 static_lock_class!(),
@@ -196,6 +261,11 @@ impl Counter {
     /// Returns the domain.
     pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
         self.domain.fid()
+    }
+
+    /// Returns what debugfs and events call it.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Returns the success value.
@@ -217,7 +287,11 @@ impl Counter {
         let attention = if self.is_watched(state) {
             0
         } else {
-            state.first_threshold().unwrap_or(NEVER)
+            // Relaxed: written under the lock only.
+            let error = self.values.error.load(ordering::Relaxed);
+            let waiter = state.first_threshold().unwrap_or(NEVER);
+            let pending = state.triggers.first_due(error).unwrap_or(NEVER);
+            waiter.min(pending)
         };
         // Relaxed: see the proof at the top; who joins adds a full barrier.
         self.values.attention.store(attention, ordering::Relaxed);
@@ -257,38 +331,105 @@ impl Counter {
         }
     }
 
-    /// Wakes who is due now that the success value was, or is, `value`.
-    #[cold]
-    fn attend(&self, value: u64, origin: Origin) {
-        let wakeups = {
-            let mut state = self.state.lock();
-            let due = state.detach_due(value);
-            if self.is_watched(&state) {
-                self.note(&mut state, origin);
-            }
-            self.publish(&state.lend());
-            self.wakeups(&state, due)
-        };
-        drop(wakeups);
+    /// Takes out what is due at these values and hands it to the run list; under the lock, and
+    /// before the attention threshold is published.
+    fn fire(&self, state: &mut State, success: u64, error: u64) -> After {
+        let (classic, deferred) = state.triggers.detach_due(success, error);
+        After {
+            duty: self.domain.run_list().append(classic, deferred),
+            hold: state.triggers.take_hold(),
+        }
     }
 
-    /// Adds to the success value.
-    fn add_from(&self, value: u64, origin: Origin) {
-        // Full: see the proof at the top. Addition wraps (R-CNTR-20).
-        let old = self.values.success.fetch_add(value, ordering::Full);
+    /// Attends to what is due now that the success value has changed; under the lock.
+    ///
+    /// `peak` is the highest value that it has had in the course of that.
+    fn attend<'a>(
+        &'a self,
+        mut state: WaitGuard<'a, State>,
+        peak: u64,
+        origin: Origin,
+    ) -> (Wakeups<'a>, After) {
+        let due = state.detach_due(peak);
+        // Relaxed: written under the lock only.
+        let error = self.values.error.load(ordering::Relaxed);
+        let after = self.fire(&mut state, peak, error);
+        state.attended = state.attended.wrapping_add(1);
+        if self.is_watched(&state) {
+            self.note(&mut state, origin);
+        }
+        self.publish(&state.lend());
+        (self.wakeups(&state, due), after)
+    }
+
+    /// Attends to what is due after an addition that was made without the lock.
+    ///
+    /// `peak` is as high as the value has been for sure, if that is not what it is now.
+    #[cold]
+    fn attend_late(&self, peak: u64, origin: Origin) {
+        let state = self.state.lock();
+        // Relaxed: it is the value that this thread has made, or a later one.
+        let value = self.values.success.load(ordering::Relaxed);
+        let (wakeups, after) = self.attend(state, value.max(peak), origin);
+        drop(wakeups);
+        after.finish(self.domain.run_list());
+    }
+
+    /// Changes the success value, which may go down; `change` returns the old one and the new one.
+    fn change_success(&self, origin: Origin, change: impl FnOnce(&Atomic<u64>) -> (u64, u64)) {
+        let (wakeups, after) = {
+            let state = self.state.lock();
+            let (old, new) = change(&self.values.success);
+            if old == new {
+                return;
+            }
+            self.count_event(origin);
+            self.attend(state, old.max(new), origin)
+        };
+        drop(wakeups);
+        after.finish(self.domain.run_list());
+    }
+
+    /// Counts a change by the provider.
+    fn count_event(&self, origin: Origin) {
         if origin == Origin::Provider {
             // Release: after the change.
             self.events.fetch_add(1, ordering::Release);
         }
-        let new = old.wrapping_add(value);
-        if self.is_due(new) {
-            self.attend(new, origin);
+    }
+
+    /// Adds to the success value.
+    fn add_from(&self, value: u64, origin: Origin) {
+        if value.cast_signed() < 0 {
+            // A subtraction, as for credits (R-CNTR-20).
+            self.change_success(origin, |success| {
+                // Relaxed: under the lock.
+                let old = success.fetch_add(value, ordering::Relaxed);
+                (old, old.wrapping_add(value))
+            });
+            return;
         }
+        // Full: see the proof at the top. Addition wraps (R-CNTR-20).
+        let old = self.values.success.fetch_add(value, ordering::Full);
+        self.count_event(origin);
+        let new = old.wrapping_add(value);
+        if self.is_due(old.max(new)) {
+            // If the sum has passed 2^64, what was due before still is.
+            self.attend_late(if new < old { old } else { 0 }, origin);
+        }
+    }
+
+    /// Sets the success value.
+    fn set_from(&self, value: u64, origin: Origin) {
+        self.change_success(origin, |success| {
+            // Full: orders what came before for who reads the value without the lock.
+            (success.xchg(value, ordering::Full), value)
+        });
     }
 
     /// Changes the error value; `change` returns the new one.
     fn change_error(&self, origin: Origin, change: impl FnOnce(u64) -> u64) {
-        let wakeups = {
+        let (wakeups, after) = {
             let mut state = self.state.lock();
             // Relaxed: written under the lock only.
             let old = self.values.error.load(ordering::Relaxed);
@@ -298,27 +439,117 @@ impl Counter {
             }
             // Release: who sees the value sees what came before it.
             self.values.error.store(new, ordering::Release);
-            if origin == Origin::Provider {
-                // Release: after the change.
-                self.events.fetch_add(1, ordering::Release);
-            }
+            self.count_event(origin);
             state.error_generation = state.error_generation.wrapping_add(1);
+            state.attended = state.attended.wrapping_add(1);
             self.note(&mut state, origin);
             let due = state.detach_all();
+            // What waits for the sum is due at other success values than before.
+            self.join(&state.lend());
+            // Relaxed: see the proof at the top. With the higher error value, see there too.
+            let value = self.values.success.load(ordering::Relaxed);
+            let after = self.fire(&mut state, value, old.max(new));
             self.publish(&state.lend());
-            self.wakeups(&state, due)
+            (self.wakeups(&state, due), after)
         };
         drop(wakeups);
+        after.finish(self.domain.run_list());
     }
 
-    /// Counts an operation that has succeeded. From any context.
+    /// Queues an entry, and takes out what is due, this one perhaps included, in one step
+    /// (R-TRIG-11).
+    ///
+    /// Returns the entry if the counter is closing.
+    pub(crate) fn enqueue(
+        this: &Fid<Self>,
+        kind: Kind,
+        entry: KBox<Entry<Pending>>,
+        key: Key,
+    ) -> Result<After, KBox<Entry<Pending>>> {
+        let mut state = this.state.lock();
+        if state.triggers.needs_hold() {
+            match Hold::new(this) {
+                Ok(hold) => state.triggers.set_hold(hold),
+                Err(_) => return Err(entry),
+            }
+        }
+        state.triggers.insert(kind, entry, key);
+        // Relaxed, all: written under the lock only, but for the success value; see the proof at the
+        // top for that.
+        let error = this.values.error.load(ordering::Relaxed);
+        let first = state.triggers.first_due(error).unwrap_or(NEVER);
+        if first < this.values.attention.load(ordering::Relaxed) {
+            this.join(&state.lend());
+        }
+        let value = this.values.success.load(ordering::Relaxed);
+        if first > value {
+            return Ok(After {
+                hold: None,
+                duty: None,
+            });
+        }
+        let after = this.fire(&mut state, value, error);
+        this.publish(&state.lend());
+        Ok(after)
+    }
+
+    /// Takes out an entry that is pending, if it is `wanted`.
+    pub(crate) fn remove(
+        &self,
+        kind: Kind,
+        key: Key,
+        wanted: impl FnOnce(&Pending) -> bool,
+    ) -> Option<KBox<Entry<Pending>>> {
+        let (removed, hold) = {
+            let mut state = self.state.lock();
+            let removed = state.triggers.remove_if(kind, key, wanted)?;
+            self.publish(&state.lend());
+            (removed, state.triggers.take_hold())
+        };
+        drop(hold);
+        Some(removed)
+    }
+
+    /// Takes out all of a kind, and the counter's hold on itself if nothing else is pending.
+    pub(crate) fn detach_all(&self, kind: Kind) -> (Batch<Pending>, Option<Hold<Self>>) {
+        let mut state = self.state.lock();
+        let entries = state.triggers.detach_all(kind);
+        self.publish(&state.lend());
+        (entries, state.triggers.take_hold())
+    }
+
+    /// Calls `show` with the entry after `key`, or the first one, and returns where that stands.
+    pub(crate) fn peek<R>(
+        &self,
+        kind: Kind,
+        key: Option<Key>,
+        show: impl FnOnce(Key, &Pending) -> R,
+    ) -> Option<R> {
+        let state = self.state.lock();
+        let entry = state.triggers.set(kind).next_after(key)?;
+        Some(show(entry.key(), &entry.value))
+    }
+
+    /// Counts an operation that has succeeded. From any context, with no lock held.
     pub(crate) fn complete(&self) {
         self.add_from(1, Origin::Provider);
     }
 
-    /// Counts an operation that has failed. From any context.
+    /// Counts an operation that has failed. From any context, with no lock held.
     pub(crate) fn fail(&self) {
         self.change_error(Origin::Provider, |old| old.wrapping_add(1));
+    }
+
+    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held.
+    pub(crate) fn add_completed(&self, value: u64) {
+        if value != 0 {
+            self.add_from(value, Origin::Provider);
+        }
+    }
+
+    /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.
+    pub(crate) fn set_completed(&self, value: u64) {
+        self.set_from(value, Origin::Provider);
     }
 
     /// Becomes a member of a poll set.
@@ -379,10 +610,15 @@ impl Object for Counter {
     type Class = CounterClass;
 
     fn release(&self) {
+        counters::remove(self.id);
         if let Some(set) = &self.set {
             set.release();
         }
         self.domain.release();
+    }
+
+    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+        counter_test_ops(this, name)
     }
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
@@ -436,11 +672,7 @@ impl CounterOps for Counter {
     }
 
     fn set(&self, value: u64) -> Result {
-        // Full: as for `add_from`.
-        let old = self.values.success.xchg(value, ordering::Full);
-        if old != value && self.is_due(value) {
-            self.attend(value, Origin::Application);
-        }
+        self.set_from(value, Origin::Application);
         Ok(())
     }
 
@@ -496,6 +728,15 @@ impl CounterOps for Counter {
                 Wakeup::Expired => return Err(ETIMEDOUT),
                 Wakeup::Interrupted => return Err(EINTR),
             }
+        }
+    }
+}
+
+impl CounterTestOps for Counter {
+    fn statistics(&self) -> CounterStatistics {
+        let state = self.state.lock();
+        CounterStatistics {
+            attended: state.attended,
         }
     }
 }

@@ -19,6 +19,8 @@ use crate::{
     atomic,
     completion_queue::CompletionQueue,
     counter::Counter,
+    counters,
+    deferred,
     devices,
     endpoint::{
         Endpoint,
@@ -37,6 +39,7 @@ use crate::{
             ResourceMgmt, //
         },
         dma_device::DevicePointer,
+        control::Control,
         fid::{
             AnyFid,
             Context,
@@ -66,10 +69,15 @@ use crate::{
             DomainClass,
             DomainOps,
             MemoryRegionAttr, //
+        },
+        work_queue::{
+            WorkQueue,
+            WorkQueueFlags, //
         }, //
     },
     limits,
     memory_region::MemoryRegion,
+    module_parameters,
     nic::Nic,
     open_objects,
     personality::{
@@ -78,7 +86,8 @@ use crate::{
     },
     place::AddressFormat,
     poll_set::PollSet,
-    region::Regions, //
+    region::Regions,
+    run_list::RunList, //
 };
 
 /// What a domain was opened as.
@@ -161,6 +170,10 @@ struct Events {
 /// An open domain.
 #[pin_data]
 pub(crate) struct Domain {
+    /// What is due and yet to be run, and where to find what is pending.
+    run_list: Arc<RunList>,
+    /// Goes on with what is too much for the caller.
+    work_queue: Arc<WorkQueue>,
     fabric: Hold<Fabric>,
     attributes: Attributes,
     events: SetOnce<Events>,
@@ -171,13 +184,29 @@ pub(crate) struct Domain {
 
 impl Domain {
     /// A domain of a fabric.
-    pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> impl PinInit<Self> {
-        pin_init!(Self {
+    pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> Result<impl PinInit<Self>> {
+        let work_queue = Arc::pin_init(
+            WorkQueue::new(
+                c"kfi_soft",
+                WorkQueueFlags::PER_CPU.union(WorkQueueFlags::MEM_RECLAIM),
+            ),
+            GFP_KERNEL,
+        )?;
+        let limit = *module_parameters::pending.value_ref();
+        let run_list = RunList::new(work_queue.clone(), limit)?;
+        Ok(pin_init!(Self {
+            run_list,
+            work_queue,
             fabric,
             attributes,
             events: SetOnce::new(),
             regions <- Regions::new(),
-        })
+        }))
+    }
+
+    /// Returns what is due and yet to be run.
+    pub(crate) fn run_list(&self) -> &Arc<RunList> {
+        &self.run_list
     }
 
     /// Returns the regions that all its endpoints have.
@@ -246,7 +275,9 @@ impl Object for Domain {
     type Class = DomainClass;
 
     fn release(&self) {
-        // First, as it may sleep.
+        // First, as these may sleep. Nothing is due any more, but who has run it may be about to
+        // return.
+        self.work_queue.destroy();
         open_objects::remove_domain(self);
         if let Some(events) = self.events.as_ref() {
             events.queue.release();
@@ -268,6 +299,15 @@ impl Object for Domain {
             return Err(EINVAL);
         }
         Ok(())
+    }
+
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        match command {
+            Control::QueueWork(work) => deferred::queue(this, work),
+            Control::CancelWork(id) => deferred::cancel(this, id),
+            Control::FlushWork(triggering) => deferred::flush(this, triggering),
+            _ => Err(ENOSYS),
+        }
     }
 
     fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
@@ -308,7 +348,9 @@ impl DomainOps for Domain {
         attr: CounterAttr<'_>,
         context: Context,
     ) -> Result<Arc<Fid<Counter>>> {
-        Fid::new(Counter::new(Hold::new(this)?, &attr)?, context)
+        let counter = Fid::new(Counter::new(Hold::new(this)?, &attr)?, context)?;
+        counters::insert(&counter)?;
+        Ok(counter)
     }
 
     fn cq_open(

@@ -136,7 +136,7 @@ impl FabricOps for Fabric {
 
     fn domain(this: &Fid<Self>, info: InfoRef<'_>, context: Context) -> Result<Arc<Fid<Domain>>> {
         let attributes = Attributes::new(info)?;
-        let domain = Fid::new(Domain::new(Hold::new(this)?, attributes), context)?;
+        let domain = Fid::new(Domain::new(Hold::new(this)?, attributes)?, context)?;
         open_objects::add_domain(&domain)?;
         Ok(domain)
     }

@@ -9,12 +9,14 @@
 //! 1. `kfi_soft::PollSet::change`;
 //! 2. `kfi_soft::PollSet::members`;
 //! 3. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries` or `kfi_soft::Slots::listeners`;
-//! 4. the locks of the wait queues `kfi_soft::Counter::queue`, `kfi_soft::Queue::wait_queue` and
+//! 4. `kfi_soft::RunList::inner`;
+//! 5. the locks of the wait queues `kfi_soft::Counter::queue`, `kfi_soft::Queue::wait_queue` and
 //!    `kfi_soft::WaitSet::queue`, under which the wake functions of whoever waits run.
 //!
-//! A thread never holds two of a kind, and wakes with none of 1 to 3 held. Nothing is called or
-//! dropped with a lock held that it could want.
+//! A thread never holds two of a kind, and wakes with none of 1 to 4 held. Nothing is called or
+//! dropped with a lock held that it could want. `COUNTERS` is taken with none of them held.
 
+mod abi_trace;
 mod address;
 mod address_table;
 mod address_vector;
@@ -23,6 +25,8 @@ mod auth_key;
 mod completion_queue;
 mod completions;
 mod counter;
+mod counters;
+mod deferred;
 mod devices;
 mod domain;
 mod endpoint;
@@ -52,12 +56,16 @@ mod receiver;
 mod region;
 mod reporter;
 mod ring;
+mod run_list;
 #[allow(dead_code, reason = "endpoints are to starve")]
 mod slots;
+mod threshold;
 mod transfer;
 mod transmitter;
+mod trigger;
 mod wait_set;
 mod wire;
+mod work_table;
 
 use kernel::{
     prelude::*,
@@ -95,6 +103,10 @@ module! {
             default: 500,
             description: "How long messages wait for a receive, in milliseconds (default 500)",
         },
+        pending: usize {
+            default: 262144,
+            description: "Triggered operations and deferred work per domain (default 262144)",
+        },
     },
 }
 
@@ -116,6 +128,12 @@ global_lock! {
     pub(crate) unsafe(uninit) static NODE: Mutex<Option<Arc<Node>>> = None;
 }
 
+global_lock! {
+    /// The open counters.
+    // SAFETY: As above.
+    pub(crate) unsafe(uninit) static COUNTERS: Mutex<Option<counters::Counters>> = None;
+}
+
 /// The loaded module.
 #[pin_data]
 struct KfiSoft {
@@ -124,6 +142,7 @@ struct KfiSoft {
     _registration: Registration<Soft>,
     _devices: Devices,
     _node: NodeUse,
+    _files: counters::Files,
 }
 
 impl kernel::InPlaceModule for KfiSoft {
@@ -140,9 +159,12 @@ impl kernel::InPlaceModule for KfiSoft {
                 unsafe { DEVICES.init() };
                 // SAFETY: As above.
                 unsafe { NODE.init() };
+                // SAFETY: As above.
+                unsafe { COUNTERS.init() };
             },
             _node: NodeUse::new(*module_parameters::nics.value_ref())?,
             _devices: Devices::new()?,
+            _files: counters::Files::new()?,
             // Last: consumers may come from here on.
             _registration <- Registration::new(),
         }? Error)

@@ -5,6 +5,7 @@
 use kernel::{
     error::from_result,
     prelude::*,
+    str::CStr,
     sync::rcu, //
 };
 
@@ -13,6 +14,7 @@ use crate::kfi::{
     bindings,
     fid::{
         Class,
+        ExtraOps,
         Fid,
         Object,
         Tables, //
@@ -208,4 +210,56 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
         T::wait(this, threshold, Timeout::from_raw(timeout))?;
         Ok(0)
     })
+}
+
+/// What a counter tells tests (`struct kfi_soft_cntr_stats`).
+pub(crate) struct CounterStatistics {
+    /// How many changes did not stop at the comparison with the attention threshold.
+    pub(crate) attended: u64,
+}
+
+/// Counters that tell tests about themselves.
+pub(crate) trait CounterTestOps: CounterOps {
+    /// Tells.
+    fn statistics(&self) -> CounterStatistics;
+}
+
+/// Returns the table that lets tests ask a counter of `T`, if that is what `name` asks for.
+pub(crate) fn counter_test_ops<T: CounterTestOps>(_cntr: &Fid<T>, name: &CStr) -> Result<ExtraOps> {
+    struct Table<T>(core::marker::PhantomData<T>);
+    impl<T: CounterTestOps> Table<T> {
+        const OPS: bindings::kfi_soft_cntr_ops = bindings::kfi_soft_cntr_ops {
+            size: size_of::<bindings::kfi_soft_cntr_ops>(),
+            stats: Some(stats_callback::<T>),
+        };
+    }
+
+    if name.to_bytes_with_nul() != bindings::KFI_SOFT_CNTR_OPS_1 {
+        return Err(ENOSYS);
+    }
+    // SAFETY: It expects counters of `T`.
+    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+}
+
+/// Tells tests about a counter.
+///
+/// # Safety
+///
+/// `cntr` must be an open counter of `T`, `stats` null or valid for writes.
+unsafe extern "C" fn stats_callback<T: CounterTestOps>(
+    cntr: *mut bindings::kfid,
+    stats: *mut bindings::kfi_soft_cntr_stats,
+) -> c_int {
+    if stats.is_null() {
+        return EINVAL.to_errno();
+    }
+    // SAFETY: By the safety requirements; the head starts with its `fid`.
+    let statistics = unsafe { Fid::<T>::borrow(cntr.cast()) }.statistics();
+    // SAFETY: By the safety requirements.
+    unsafe {
+        stats.write(bindings::kfi_soft_cntr_stats {
+            attended: statistics.attended,
+        });
+    }
+    0
 }

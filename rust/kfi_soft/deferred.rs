@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Deferred work: what consumers queue on a domain (`KFI_QUEUE_WORK`).
+//!
+//! A request is checked and copied when it is queued (R-DWQ-4, R-DWQ-16); from then on it is known
+//! by the value of the consumer's pointer, which is never looked behind again (R-CTL-2).
+
+#![deny(unsafe_code)]
+
+use core::ptr;
+use kernel::prelude::*;
+
+use crate::{
+    abi_trace,
+    counter::Counter,
+    domain::Domain,
+    kfi::{
+        fid::{
+            AnyFid,
+            Fid, //
+        },
+        hold::Hold,
+        provider::{
+            DeferredOp,
+            DeferredWork,
+            Operation,
+            WorkId, //
+        }, //
+    },
+    trigger::{
+        Action,
+        Kind,
+        Pending,
+        Transfer, //
+    }, //
+};
+
+/// Returns the counter of the domain that an object is; `EINVAL` if it is not one.
+fn counter_of<'a>(domain: &Fid<Domain>, fid: AnyFid<'a>) -> Result<&'a Fid<Counter>> {
+    fid.downcast::<Counter>()
+        .filter(|counter| ptr::eq(&**counter.domain(), domain))
+        .ok_or(EINVAL)
+}
+
+/// Prepares a data transfer, which is begun when it fires.
+fn prepare(
+    _endpoint: AnyFid<'_>,
+    _operation: Operation<'_>,
+    _completion: Option<Hold<Counter>>,
+    _domain: &Fid<Domain>,
+) -> Result<KBox<dyn Transfer>> {
+    Err(ENOSYS)
+}
+
+/// Queues a request; may sleep.
+///
+/// It is begun at once if its threshold is reached already (R-DWQ-6). `ENOSPC` if too many are
+/// queued (R-DWQ-24).
+pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
+    let triggering = counter_of(domain, work.triggering)?;
+    let completion = match work.completion {
+        Some(fid) => Some(Hold::new(counter_of(domain, fid)?)?),
+        None => None,
+    };
+    let action = match work.op {
+        DeferredOp::CounterAdd { counter, value } => Action::Add {
+            counter: Hold::new(counter_of(domain, counter)?)?,
+            value,
+        },
+        DeferredOp::CounterSet { counter, value } => Action::Set {
+            counter: Hold::new(counter_of(domain, counter)?)?,
+            value,
+        },
+        DeferredOp::Transfer {
+            endpoint,
+            operation,
+        } => Action::Transfer(prepare(endpoint, operation, completion, domain)?),
+    };
+    let entry = Pending::new(action, GFP_KERNEL)?;
+    domain.run_list().submit(
+        triggering,
+        Kind::Deferred,
+        entry,
+        work.id.as_number(),
+        work.threshold,
+        GFP_KERNEL,
+    )
+}
+
+/// Takes back all requests with an id that are queued; none of them is ever begun.
+///
+/// `ENOENT` if there are none, or if all of them were begun (R-CTL-2).
+pub(crate) fn cancel(domain: &Domain, id: WorkId) -> Result {
+    let run_list = domain.run_list();
+    let mut before = u64::MAX;
+    let mut result = Err(ENOENT);
+    while let Some(found) = run_list.find(id.as_number(), before) {
+        before = found.key.sequence;
+        if let Some(entry) = found.counter.remove(Kind::Deferred, found.key, |_| true) {
+            abi_trace::cancel(found.counter.id(), found.key, Kind::Deferred);
+            run_list.forget(&entry);
+            result = Ok(());
+        }
+    }
+    result
+}
+
+/// Takes back all requests that are queued on the domain (R-CTL-3), or those that wait for one of
+/// its counters (R-CTL-4).
+pub(crate) fn flush(domain: &Fid<Domain>, triggering: Option<AnyFid<'_>>) -> Result {
+    let run_list = domain.run_list();
+    let mut flushed = 0;
+    if let Some(fid) = triggering {
+        let counter = counter_of(domain, fid)?;
+        let (mut entries, hold) = counter.detach_all(Kind::Deferred);
+        while let Some(entry) = entries.pop() {
+            run_list.forget(&entry);
+            flushed += 1;
+        }
+        drop(hold);
+    } else {
+        run_list.for_each(|found| {
+            if let Some(entry) = found.counter.remove(Kind::Deferred, found.key, |_| true) {
+                run_list.forget(&entry);
+                flushed += 1;
+            }
+        });
+    }
+    abi_trace::flush(flushed);
+    Ok(())
+}

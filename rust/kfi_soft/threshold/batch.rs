@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is due, in order, on its way to be run.
+//!
+//! Batches are linked through the first of their entries, so that nothing is allocated for them.
+
+#![deny(unsafe_code)]
+
+use core::mem;
+use kernel::prelude::*;
+
+use super::{
+    Entry,
+    Link, //
+};
+
+/// Entries that leave in order.
+///
+/// # Invariants
+///
+/// `next` has the smallest key. What is `right` of an entry is a tree of greater keys, and `left` of
+/// it, if anything, comes after all these.
+pub(crate) struct Batch<T> {
+    next: Link<T>,
+}
+
+impl<T> Batch<T> {
+    /// Takes the entries of a tree.
+    pub(super) fn new(tree: Link<T>) -> Self {
+        let mut batch = Self { next: None };
+        batch.put_before(tree);
+        batch
+    }
+
+    /// Puts a tree before what there is.
+    fn put_before(&mut self, mut tree: Link<T>) {
+        while let Some(mut entry) = tree {
+            tree = entry.left.take();
+            // INVARIANT: It and what is right of it come before the others, and what was left of
+            // it before that.
+            entry.left = self.next.take();
+            self.next = Some(entry);
+        }
+    }
+
+    /// Takes out the first entry.
+    pub(crate) fn pop(&mut self) -> Option<KBox<Entry<T>>> {
+        let mut entry = self.next.take()?;
+        self.next = entry.left.take();
+        self.put_before(entry.right.take());
+        Some(entry)
+    }
+
+    /// Returns whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
+impl<T> Drop for Batch<T> {
+    fn drop(&mut self) {
+        // One by one, as the entries own each other.
+        while self.pop().is_some() {}
+    }
+}
+
+/// Batches, the one that came last on top.
+pub(crate) struct BatchStack<T> {
+    /// The head of the batch on top; each has the next one in `chain`.
+    top: Link<T>,
+}
+
+impl<T> BatchStack<T> {
+    /// No batches.
+    pub(crate) const fn new() -> Self {
+        Self { top: None }
+    }
+
+    /// Returns whether there are no batches.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.top.is_none()
+    }
+
+    /// Adds what became due at once: two batches, which are to leave as one, sorted.
+    pub(crate) fn push(&mut self, mut one: Batch<T>, other: Batch<T>) {
+        if let Some(head) = &mut one.next {
+            head.paired = !other.is_empty();
+        }
+        self.push_one(one);
+        self.push_one(other);
+    }
+
+    /// Adds a batch, unless it is empty.
+    fn push_one(&mut self, mut batch: Batch<T>) {
+        if let Some(mut head) = batch.next.take() {
+            head.chain = self.top.take();
+            self.top = Some(head);
+        }
+    }
+
+    /// Takes all, the one that came first first.
+    pub(crate) fn take(&mut self) -> BatchQueue<T> {
+        let mut stack = self.top.take();
+        let mut first = None;
+        while let Some(mut head) = stack {
+            stack = head.chain.take();
+            head.chain = first;
+            first = Some(head);
+        }
+        BatchQueue {
+            current: Batch { next: None },
+            paired: Batch { next: None },
+            rest: first,
+        }
+    }
+}
+
+impl<T> Drop for BatchStack<T> {
+    fn drop(&mut self) {
+        drop(self.take());
+    }
+}
+
+/// Batches whose entries leave in the order in which the batches came.
+pub(crate) struct BatchQueue<T> {
+    current: Batch<T>,
+    /// What leaves together with `current`.
+    paired: Batch<T>,
+    /// The head of the next batch; each has the next one in `chain`.
+    rest: Link<T>,
+}
+
+impl<T> BatchQueue<T> {
+    /// No batches.
+    pub(crate) const fn new() -> Self {
+        Self {
+            current: Batch { next: None },
+            paired: Batch { next: None },
+            rest: None,
+        }
+    }
+
+    /// Takes out the head of the next batch.
+    fn next_head(&mut self) -> Link<T> {
+        let mut head = self.rest.take()?;
+        self.rest = head.chain.take();
+        Some(head)
+    }
+
+    /// Takes out the next entry.
+    pub(crate) fn pop(&mut self) -> Option<KBox<Entry<T>>> {
+        if self.current.is_empty() && self.paired.is_empty() {
+            let mut head = self.next_head()?;
+            if mem::replace(&mut head.paired, false) {
+                self.paired.next = self.next_head();
+            }
+            self.current.next = Some(head);
+        }
+        let from_paired = match (&self.current.next, &self.paired.next) {
+            (Some(one), Some(other)) => other.key < one.key,
+            (one, _) => one.is_none(),
+        };
+        if from_paired {
+            self.paired.pop()
+        } else {
+            self.current.pop()
+        }
+    }
+}
+
+impl<T> Drop for BatchQueue<T> {
+    fn drop(&mut self) {
+        // One by one, as the entries own each other.
+        while self.pop().is_some() {}
+    }
+}
