@@ -38,8 +38,8 @@ use crate::{
             AvType,
             ResourceMgmt, //
         },
-        dma_device::DevicePointer,
         control::Control,
+        dma_device::DevicePointer,
         fid::{
             AnyFid,
             Context,

@@ -231,8 +231,7 @@ impl RunList {
                     } else {
                         // Nobody else takes, so that order and number cannot change.
                         inner.batches = 0;
-                        let mut incoming =
-                            mem::replace(&mut inner.incoming, BatchStack::new());
+                        let mut incoming = mem::replace(&mut inner.incoming, BatchStack::new());
                         drop(inner);
                         let queue = incoming.take();
                         inner = self.inner.lock();

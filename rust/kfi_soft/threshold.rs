@@ -104,6 +104,15 @@ impl<T> Entry<T> {
         KBox::into_inner(entry).value
     }
 
+    /// Returns the link that leads to a key, if the entry is not on the spine.
+    fn side(&mut self, key: Key) -> &mut Link<T> {
+        if key < self.key {
+            &mut self.left
+        } else {
+            &mut self.right
+        }
+    }
+
     /// Returns where it stands.
     pub(crate) fn key(&self) -> Key {
         self.key
@@ -244,11 +253,6 @@ impl<T> ThresholdSet<T> {
         Some(removed)
     }
 
-    /// Removes the entry at `key`, if it is in the set.
-    pub(crate) fn remove(&mut self, key: Key) -> Option<KBox<Entry<T>>> {
-        self.remove_if(key, |_| true)
-    }
-
     /// Cuts off all that wait for `value` or less.
     pub(crate) fn detach_due(&mut self, value: u64) -> Batch<T> {
         if self.first.is_none_or(|first| first > value) {
@@ -320,10 +324,7 @@ impl<T> Drop for ThresholdSet<T> {
 /// Returns the link to the first that is not after it; and, of the last that is, the priority and
 /// what is before it.
 #[expect(clippy::type_complexity, reason = "two parts of one entry")]
-fn above<T>(
-    mut link: &mut Link<T>,
-    key: Key,
-) -> (&mut Link<T>, Option<(&mut u32, &mut Link<T>)>) {
+fn above<T>(mut link: &mut Link<T>, key: Key) -> (&mut Link<T>, Option<(&mut u32, &mut Link<T>)>) {
     let mut later = None;
     while link.as_ref().is_some_and(|entry| entry.key > key) {
         match link {
@@ -346,8 +347,7 @@ fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<Entry<T>>) {
         .is_some_and(|other| other.priority >= entry.priority)
     {
         match link {
-            Some(other) if entry.key < other.key => link = &mut other.left,
-            Some(other) => link = &mut other.right,
+            Some(other) => link = other.side(entry.key),
             // Not reached: the loop has just seen it.
             None => break,
         }
@@ -364,8 +364,7 @@ fn remove_below<T>(
 ) -> Option<KBox<Entry<T>>> {
     while link.as_ref().is_some_and(|other| other.key != key) {
         match link {
-            Some(other) if key < other.key => link = &mut other.left,
-            Some(other) => link = &mut other.right,
+            Some(other) => link = other.side(key),
             // Not reached: the loop has just seen it.
             None => break,
         }
@@ -437,4 +436,215 @@ fn hang<T>(mut spine: Link<T>) -> Link<T> {
         tree = Some(entry);
     }
     tree
+}
+
+#[kunit_tests(kfi_soft_threshold)]
+mod tests {
+    use super::*;
+
+    /// A set with the sorted list of what should be in it.
+    struct Checked {
+        set: ThresholdSet<u64>,
+        model: KVec<Key>,
+        sequence: u64,
+    }
+
+    impl Checked {
+        fn new() -> Self {
+            Self {
+                set: ThresholdSet::new(0x1234_5678_9abc_def1),
+                model: KVec::new(),
+                sequence: 0,
+            }
+        }
+
+        /// Inserts an entry that has its own number as its value.
+        fn insert(&mut self, threshold: u64) -> Result<Key> {
+            let key = Key {
+                threshold,
+                sequence: self.sequence,
+            };
+            self.sequence += 1;
+            self.set.insert(Entry::new(key.sequence, GFP_KERNEL)?, key);
+            self.model.push(key, GFP_KERNEL)?;
+            let mut at = self.model.len() - 1;
+            while at > 0 && self.model.get(at - 1) > Some(&key) {
+                self.model.swap(at - 1, at);
+                at -= 1;
+            }
+            Ok(key)
+        }
+
+        /// Removes an entry, if it is there.
+        fn remove(&mut self, key: Key) -> Result {
+            let removed = self.set.remove_if(key, |value| *value == key.sequence);
+            let at = self.model.iter().position(|other| *other == key);
+            assert_eq!(removed.is_some(), at.is_some());
+            if let Some(at) = at {
+                self.model.remove(at).map_err(|_| EINVAL)?;
+            }
+            Ok(())
+        }
+
+        /// Cuts off what is due and compares.
+        fn detach(&mut self, value: u64) {
+            let mut batch = self.set.detach_due(value);
+            while let Some(key) = self.model.first().copied() {
+                if key.threshold > value {
+                    break;
+                }
+                let entry = batch.pop();
+                assert!(entry.is_some_and(|entry| entry.key == key && entry.value == key.sequence));
+                drop(self.model.remove(0));
+            }
+            assert!(batch.pop().is_none());
+        }
+
+        /// Compares all, and checks the invariants.
+        fn check(&self) {
+            assert_eq!(
+                self.set.first_threshold(),
+                self.model.first().map(|key| key.threshold)
+            );
+            let mut at = None;
+            for key in &self.model {
+                let entry = self.set.next_after(at);
+                assert!(entry.is_some_and(|entry| entry.key == *key));
+                at = Some(*key);
+            }
+            assert!(self.set.next_after(at).is_none());
+            let mut spine = self.set.last.as_deref();
+            while let Some(entry) = spine {
+                if let Some(up) = entry.right.as_deref() {
+                    assert!(up.key < entry.key && up.priority >= entry.priority);
+                }
+                if let Some(left) = entry.left.as_deref() {
+                    assert!(left.key < entry.key && left.priority <= entry.priority);
+                }
+                spine = entry.right.as_deref();
+            }
+        }
+    }
+
+    #[test]
+    fn leaves_by_threshold_then_submission() -> Result {
+        let mut set = Checked::new();
+        for threshold in [30, 10, 20, 10, 1, 2, 1, 0, u64::MAX] {
+            set.insert(threshold)?;
+            set.check();
+        }
+        set.detach(9);
+        set.check();
+        set.detach(10);
+        set.detach(19);
+        set.check();
+        set.detach(u64::MAX - 1);
+        set.check();
+        set.detach(u64::MAX);
+        set.check();
+        assert!(set.set.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn unwanted_stays() -> Result {
+        let mut set = Checked::new();
+        for threshold in [1, 3, 2] {
+            let key = set.insert(threshold)?;
+            assert!(set.set.remove_if(key, |_| false).is_none());
+            set.check();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn random_sequences_match_the_model() -> Result {
+        let mut random = ThresholdSet::<()>::new(0xdead_beef_cafe_f00d);
+        for range in [1, 4, 100, u32::MAX] {
+            let mut set = Checked::new();
+            let mut keys = KVec::new();
+            for _ in 0..3000 {
+                let number = random.next_priority();
+                let threshold =
+                    u64::from(random.next_priority()).wrapping_mul(u64::from(range)) >> 32;
+                match number % 16 {
+                    // More leave than come, after a while.
+                    0..=7 => keys.push(set.insert(threshold)?, GFP_KERNEL)?,
+                    8..=12 => {
+                        let at = (number >> 8) as usize % (keys.len() + 1);
+                        if let Some(key) = keys.get(at).copied() {
+                            set.remove(key)?;
+                        }
+                    }
+                    13 if number & 0x700 == 0 => set.detach(threshold),
+                    14 => set.detach(threshold >> 6),
+                    _ => set.check(),
+                }
+            }
+            set.check();
+            set.detach(u64::MAX);
+            set.check();
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn rising_thresholds_are_balanced() -> Result {
+        let mut set = Checked::new();
+        for threshold in 0..4000 {
+            set.set.insert(
+                Entry::new(threshold, GFP_KERNEL)?,
+                Key {
+                    threshold,
+                    sequence: threshold,
+                },
+            );
+        }
+        // The spine is as long as the number of records in a random sequence: about ln 4000.
+        let mut length = 0;
+        let mut spine = set.set.last.as_deref();
+        while let Some(entry) = spine {
+            length += 1;
+            spine = entry.right.as_deref();
+        }
+        assert!(length < 60);
+        let mut batch = set.set.detach_due(1999);
+        for threshold in 0..2000 {
+            assert!(batch.pop().is_some_and(|entry| entry.value == threshold));
+        }
+        assert!(batch.is_empty());
+        assert_eq!(set.set.first_threshold(), Some(2000));
+        Ok(())
+    }
+
+    /// Makes a batch of thresholds and sequence numbers.
+    fn batch(keys: &[(u64, u64)]) -> Result<Batch<u64>> {
+        let mut set = ThresholdSet::new(5);
+        for &(threshold, sequence) in keys {
+            let key = Key {
+                threshold,
+                sequence,
+            };
+            set.insert(Entry::new(sequence, GFP_KERNEL)?, key);
+        }
+        Ok(set.detach_all())
+    }
+
+    #[test]
+    fn batches_leave_in_the_order_in_which_they_came() -> Result {
+        let mut stack = BatchStack::new();
+        stack.push(batch(&[(9, 1), (8, 0)])?, batch(&[])?);
+        // Two that became due at once are merged.
+        stack.push(
+            batch(&[(1, 2), (3, 4), (5, 6)])?,
+            batch(&[(1, 3), (4, 5), (9, 7)])?,
+        );
+        stack.push(batch(&[])?, batch(&[(0, 8)])?);
+        let mut queue = stack.take();
+        for sequence in 0..9 {
+            assert!(queue.pop().is_some_and(|entry| entry.value == sequence));
+        }
+        assert!(queue.pop().is_none());
+        Ok(())
+    }
 }

@@ -76,11 +76,6 @@ impl<T> BatchStack<T> {
         Self { top: None }
     }
 
-    /// Returns whether there are no batches.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.top.is_none()
-    }
-
     /// Adds what became due at once: two batches, which are to leave as one, sorted.
     pub(crate) fn push(&mut self, mut one: Batch<T>, other: Batch<T>) {
         if let Some(head) = &mut one.next {
