@@ -4,6 +4,7 @@
  */
 #include <linux/delay.h>
 #include <linux/prandom.h>
+#include <linux/slab.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 
