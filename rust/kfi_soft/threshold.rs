@@ -323,7 +323,6 @@ impl<T> Drop for ThresholdSet<T> {
 ///
 /// Returns the link to the first that is not after it; and, of the last that is, the priority and
 /// what is before it.
-#[expect(clippy::type_complexity, reason = "two parts of one entry")]
 fn above<T>(mut link: &mut Link<T>, key: Key) -> (&mut Link<T>, Option<(&mut u32, &mut Link<T>)>) {
     let mut later = None;
     while link.as_ref().is_some_and(|entry| entry.key > key) {
