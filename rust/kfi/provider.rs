@@ -81,7 +81,10 @@ pub(crate) use endpoint::{
     SharedReceiveClass,
     SharedTransmitClass,
     SharedTransmitOps,
-    TransmitClass, //
+    TransmitClass,
+    PLAIN_NUMBER,
+    RECEIVE_NUMBER,
+    TRANSMIT_NUMBER, //
 };
 pub(crate) use event_queue::{
     call_event_handler,

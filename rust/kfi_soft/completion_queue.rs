@@ -136,7 +136,6 @@ impl CompletionQueue {
     }
 
     /// As [`Self::reserve`], but if there is none, the listeners are told when there is.
-    #[allow(dead_code, reason = "endpoints are to starve")]
     pub(crate) fn reserve_or_starve(this: &Fid<Self>) -> Option<Reservation<Self>> {
         Reservation::new_or_starve(this)
     }
@@ -145,13 +144,11 @@ impl CompletionQueue {
     /// [`Self::reserve_or_starve`] has found none; may sleep.
     ///
     /// To be undone by [`Self::ignore_room`] before the queue may be closed.
-    #[allow(dead_code, reason = "endpoints are to starve")]
     pub(crate) fn on_room(&self, listener: Arc<dyn Room>) -> Result<RoomListener> {
         self.slots.listen(listener)
     }
 
     /// Undoes [`Self::on_room`]; the listener may be just being told.
-    #[allow(dead_code, reason = "endpoints are to starve")]
     pub(crate) fn ignore_room(&self, listener: &RoomListener) {
         self.slots.ignore(listener);
     }

@@ -14,6 +14,7 @@ use crate::{
     abi_trace,
     counter::Counter,
     domain::Domain,
+    endpoint,
     kfi::{
         fid::{
             AnyFid,
@@ -23,15 +24,13 @@ use crate::{
         provider::{
             DeferredOp,
             DeferredWork,
-            Operation,
             WorkId, //
         }, //
     },
     trigger::{
         Action,
         Kind,
-        Pending,
-        Transfer, //
+        Pending, //
     }, //
 };
 
@@ -40,16 +39,6 @@ fn counter_of<'a>(domain: &Fid<Domain>, fid: AnyFid<'a>) -> Result<&'a Fid<Count
     fid.downcast::<Counter>()
         .filter(|counter| ptr::eq(&**counter.domain(), domain))
         .ok_or(EINVAL)
-}
-
-/// Prepares a data transfer, which is begun when it fires.
-fn prepare(
-    _endpoint: AnyFid<'_>,
-    _operation: Operation<'_>,
-    _completion: Option<Hold<Counter>>,
-    _domain: &Fid<Domain>,
-) -> Result<KBox<dyn Transfer>> {
-    Err(ENOSYS)
 }
 
 /// Queues a request; may sleep.
@@ -74,7 +63,7 @@ pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
         DeferredOp::Transfer {
             endpoint,
             operation,
-        } => Action::Transfer(prepare(endpoint, operation, completion, domain)?),
+        } => Action::Transfer(endpoint::prepare(endpoint, &operation, completion, domain)?),
     };
     let entry = Pending::new(action, GFP_KERNEL)?;
     domain.run_list().submit(

@@ -108,8 +108,6 @@ pub(crate) struct Attributes {
     av_type: AvType,
     /// The key of endpoints and regions that have none of their own; empty if there is none.
     auth_key: KVec<u8>,
-    /// The traffic class of endpoints that have none of their own.
-    tclass: u32,
 }
 
 impl Attributes {
@@ -156,7 +154,6 @@ impl Attributes {
                 .unwrap_or(ResourceMgmt::Enabled),
             av_type: AvType::from_raw(attr.av_type)?.unwrap_or(AvType::Table),
             auth_key,
-            tclass: info::traffic_class(attr.tclass),
         })
     }
 }
@@ -257,11 +254,6 @@ impl Domain {
     /// Returns the key of endpoints and regions that have none of their own; empty if there is none.
     pub(crate) fn auth_key(&self) -> &[u8] {
         &self.attributes.auth_key
-    }
-
-    /// Returns the traffic class of endpoints that have none of their own.
-    pub(crate) fn tclass(&self) -> u32 {
-        self.attributes.tclass
     }
 
     /// Returns the event queue, and with which flags it was bound.

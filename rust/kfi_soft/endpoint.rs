@@ -13,6 +13,7 @@
 mod alias;
 mod scalable;
 mod shared;
+mod submitted;
 
 use kernel::{
     prelude::*,
@@ -68,13 +69,14 @@ use crate::{
             kfi_rx_attr,
             kfi_tx_attr,
             AtomicCall,
+            EndpointClass,
             EndpointOps,
             Kind,
             NoContext,
             Operation,
-            PlainClass,
-            ReceiveClass,
-            TransmitClass, //
+            PLAIN_NUMBER,
+            RECEIVE_NUMBER,
+            TRANSMIT_NUMBER, //
         },
         queue::Entry, //
     },
@@ -102,11 +104,14 @@ use crate::{
         Reporter,
         Reservation, //
     },
+    slots::RoomListener,
     transmitter::{
         self,
         Credits,
+        RoomWatch,
         Transmitter, //
-    }, //
+    },
+    trigger, //
 };
 
 pub(crate) use alias::Alias;
@@ -115,6 +120,7 @@ pub(crate) use shared::{
     SharedReceiveContext,
     SharedTransmitContext, //
 };
+pub(crate) use submitted::prepare;
 
 /// Default flags that operations of an alias may have.
 const TRANSMIT_DEFAULTS: OpFlags = limits::TX_OP_FLAGS
@@ -257,6 +263,8 @@ struct Setup {
     eq: Option<Hold<EventQueue>>,
     stx: Option<Hold<SharedTransmitContext>>,
     srx: Option<Hold<SharedReceiveContext>>,
+    /// Where the transmit context listens for room in its completion queue.
+    room: Option<RoomListener>,
 }
 
 /// What endpoints and contexts have in common.
@@ -544,10 +552,15 @@ impl Core {
                 auth_key: self.auth_key.number(),
                 caps: tx_caps,
                 credits,
+                shares_credits: setup.stx.is_some(),
                 iov_limit: self.attributes.tx_iov_limit,
                 rma_iov_limit: self.attributes.rma_iov_limit,
                 inject_size: self.attributes.inject_size,
             })?;
+            if let Some(queue) = transmitter.reporter().queue() {
+                let watch = Arc::new(RoomWatch(transmitter.clone()), GFP_KERNEL)?;
+                setup.room = Some(queue.on_room(watch)?);
+            }
             self.transmitter.populate(transmitter);
         }
         if self.receives {
@@ -574,6 +587,9 @@ impl Core {
 
     /// Posts an operation.
     fn post(&self, operation: Operation<'_>) -> Result {
+        if let Some(trigger) = &operation.trigger {
+            return self.post_triggered(&operation, trigger);
+        }
         if operation.kind.is_receive() {
             return self.post_receive(operation);
         }
@@ -582,9 +598,6 @@ impl Core {
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
         let prepared = transmitter.prepare(&operation, false)?;
-        if operation.trigger.is_some() {
-            return Err(ENOSYS);
-        }
         Transmitter::start(transmitter, prepared)
     }
 
@@ -598,10 +611,7 @@ impl Core {
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
-        let posted = self.prepare_receive(receiver, &operation, false)?;
-        if operation.trigger.is_some() {
-            return Err(ENOSYS);
-        }
+        let posted = self.prepare_receive(receiver, &operation, || receiver.reserve())?;
         if peek {
             receiver.peek(posted, claim, discard);
             return Ok(());
@@ -613,9 +623,7 @@ impl Core {
                 Receiver::receive_claimed(receiver, posted)
             };
             return received.map_err(|posted| {
-                if let Some(claims) = posted.into_claims() {
-                    claims.give_up();
-                }
+                posted.give_up();
                 EINVAL
             });
         }
@@ -624,24 +632,22 @@ impl Core {
     }
 
     /// Checks a receive, copies its description and reserves room for its completion.
-    fn prepare_receive(
+    pub(self) fn prepare_receive(
         &self,
         receiver: &Receiver,
         operation: &Operation<'_>,
-        deferred: bool,
+        reserve: impl FnOnce() -> Result<Option<Reservation>>,
     ) -> Result<Posted> {
         let av = self.av.as_ref().ok_or(EOPBADSTATE)?;
         let source = receiver.directed(operation.addr, av)?;
-        let mut posted = prepare_receive(
+        prepare_receive(
             operation,
             &self.attributes,
             // Relaxed: a number that stands for itself.
             self.min_multi_recv.load(ordering::Relaxed),
             source,
-            || receiver.reserve(),
-        )?;
-        posted.deferred = deferred;
-        Ok(posted)
+            reserve,
+        )
     }
 
     /// Cancels an operation.
@@ -652,14 +658,18 @@ impl Core {
                 ret => return ret,
             }
         }
-        match self.receiver.as_ref() {
-            Some(receiver) => receiver.cancel(context),
-            None => Err(ENOENT),
+        if let Some(receiver) = self.receiver.as_ref() {
+            match receiver.cancel(context) {
+                Err(error) if error == ENOENT => {}
+                ret => return ret,
+            }
         }
+        trigger::cancel(self.domain(), self.id(), context)
     }
 
     /// Gives everything up.
     fn release(&self) {
+        trigger::discard(self.domain(), self.id());
         if let Some(receiver) = self.receiver.as_ref() {
             self.port.detach(self.index);
             Receiver::close(receiver);
@@ -668,6 +678,11 @@ impl Core {
             Transmitter::close(transmitter);
         }
         let setup = core::mem::take(&mut *self.setup.lock());
+        if let (Some(transmitter), Some(room)) = (self.transmitter.as_ref(), &setup.room) {
+            if let Some(queue) = transmitter.reporter().queue() {
+                queue.ignore_room(room);
+            }
+        }
         if self.parent.is_none() {
             self.port.close();
         }
@@ -773,6 +788,7 @@ fn prepare_receive(
         context: operation.context,
         flags,
         deferred: false,
+        fired_for: None,
     })
 }
 
@@ -809,104 +825,92 @@ pub(crate) trait HasCore: EndpointOps {
     fn core(&self) -> &Core;
 }
 
-/// Defines objects that are a core.
-macro_rules! cores {
-    ($($(#[$attr:meta])* $name:ident: $class:ty;)*) => {$(
-        $(#[$attr])*
-        #[pin_data]
-        pub(crate) struct $name {
-            #[pin]
-            core: Core,
-        }
-
-        impl $name {
-            /// Creates it.
-            fn new(parts: Parts) -> impl PinInit<Self> {
-                pin_init!(Self {
-                    core <- Core::new(parts),
-                })
-            }
-        }
-
-        impl HasCore for $name {
-            fn core(&self) -> &Core {
-                &self.core
-            }
-        }
-
-        impl Object for $name {
-            type Class = $class;
-
-            fn release(&self) {
-                self.core.release();
-            }
-
-            fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
-                this.core.bind(other, flags)
-            }
-
-            fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
-                match command {
-                    Control::Alias(request) => {
-                        let alias = Alias::open(this, request.flags())?;
-                        request.answer(alias);
-                        Ok(())
-                    }
-                    command => this.core.control(command),
-                }
-            }
-        }
-
-        impl EndpointOps for $name {
-            type TransmitContext = NoContext;
-            type ReceiveContext = NoContext;
-
-            fn default_flags(&self, receive: bool) -> OpFlags {
-                self.core.default_flags(receive)
-            }
-
-            fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
-                this.core.post(operation)
-            }
-
-            fn cancel(&self, context: Context) -> Result {
-                self.core.cancel(context)
-            }
-
-            fn min_multi_recv(&self) -> Result<usize> {
-                // Relaxed: a number that stands for itself.
-                Ok(self.core.min_multi_recv.load(ordering::Relaxed))
-            }
-
-            fn set_min_multi_recv(&self, size: usize) -> Result {
-                // Relaxed: as above.
-                self.core.min_multi_recv.store(size, ordering::Relaxed);
-                Ok(())
-            }
-
-            fn name(&self) -> Result<[u8; 8]> {
-                Ok(self.core.port.address().as_u64().to_le_bytes())
-            }
-
-            fn atomic_limit(
-                &self,
-                call: AtomicCall,
-                datatype: kfi_datatype,
-                op: kfi_op,
-            ) -> Result<usize> {
-                atomic::limit(datatype, op, call)
-            }
-        }
-    )*}
+/// An endpoint or a context, by the number of its class.
+#[pin_data]
+pub(crate) struct CoreObject<const NUMBER: u32> {
+    #[pin]
+    core: Core,
 }
 
-cores! {
-    /// A plain endpoint.
-    Endpoint: PlainClass;
-    /// A transmit context of a scalable endpoint.
-    TransmitContext: TransmitClass;
-    /// A receive context of a scalable endpoint.
-    ReceiveContext: ReceiveClass;
+/// A plain endpoint.
+pub(crate) type Endpoint = CoreObject<{ PLAIN_NUMBER }>;
+/// A transmit context of a scalable endpoint.
+pub(crate) type TransmitContext = CoreObject<{ TRANSMIT_NUMBER }>;
+/// A receive context of a scalable endpoint.
+pub(crate) type ReceiveContext = CoreObject<{ RECEIVE_NUMBER }>;
+
+impl<const NUMBER: u32> CoreObject<NUMBER> {
+    /// Creates it.
+    fn new(parts: Parts) -> impl PinInit<Self> {
+        pin_init!(Self {
+            core <- Core::new(parts),
+        })
+    }
+}
+
+impl<const NUMBER: u32> HasCore for CoreObject<NUMBER> {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+}
+
+impl<const NUMBER: u32> Object for CoreObject<NUMBER> {
+    type Class = EndpointClass<NUMBER>;
+
+    fn release(&self) {
+        self.core.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        this.core.bind(other, flags)
+    }
+
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        match command {
+            Control::Alias(request) => {
+                let alias = Alias::open(this, request.flags())?;
+                request.answer(alias);
+                Ok(())
+            }
+            command => this.core.control(command),
+        }
+    }
+}
+
+impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
+    type TransmitContext = NoContext;
+    type ReceiveContext = NoContext;
+
+    fn default_flags(&self, receive: bool) -> OpFlags {
+        self.core.default_flags(receive)
+    }
+
+    fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
+        this.core.post(operation)
+    }
+
+    fn cancel(&self, context: Context) -> Result {
+        self.core.cancel(context)
+    }
+
+    fn min_multi_recv(&self) -> Result<usize> {
+        // Relaxed: a number that stands for itself.
+        Ok(self.core.min_multi_recv.load(ordering::Relaxed))
+    }
+
+    fn set_min_multi_recv(&self, size: usize) -> Result {
+        // Relaxed: as above.
+        self.core.min_multi_recv.store(size, ordering::Relaxed);
+        Ok(())
+    }
+
+    fn name(&self) -> Result<[u8; 8]> {
+        Ok(self.core.port.address().as_u64().to_le_bytes())
+    }
+
+    fn atomic_limit(&self, call: AtomicCall, datatype: kfi_datatype, op: kfi_op) -> Result<usize> {
+        atomic::limit(datatype, op, call)
+    }
 }
 
 impl Core {

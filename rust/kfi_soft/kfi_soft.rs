@@ -57,7 +57,6 @@ mod region;
 mod reporter;
 mod ring;
 mod run_list;
-#[allow(dead_code, reason = "endpoints are to starve")]
 mod slots;
 mod threshold;
 mod transfer;

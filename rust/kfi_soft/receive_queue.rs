@@ -86,6 +86,8 @@ pub(crate) struct Posted {
     pub(crate) flags: OpFlags,
     /// It is deferred work.
     pub(crate) deferred: bool,
+    /// The receive context that it was submitted for, if it was not posted at once.
+    pub(crate) fired_for: Option<Arc<Receiver>>,
 }
 
 /// The memory of a posted receive.
@@ -231,6 +233,27 @@ impl Posted {
         }
     }
 
+    /// Sets the completion counter of deferred work.
+    pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
+        match &mut self.buffer {
+            Buffer::One(_, claims) => claims.notify = notify,
+            Buffer::Multi(buffer, _) => {
+                if let Some(claims) = &mut *buffer.claims.lock() {
+                    claims.notify = notify;
+                }
+            }
+        }
+    }
+
+    /// Gives it room for its completion, if it has none.
+    pub(crate) fn set_reservation(&mut self, reservation: Option<Reservation>) {
+        if let Buffer::One(_, claims) = &mut self.buffer {
+            if claims.reservation.is_none() {
+                claims.reservation = reservation;
+            }
+        }
+    }
+
     /// Uses it for one message that was chosen before.
     pub(crate) fn into_match(self) -> Match {
         Match::Chosen(self)
@@ -249,6 +272,13 @@ impl Posted {
             self.buffer = Buffer::One(Memory::NONE, claims);
         }
         Some(self.into_ending(receiver))
+    }
+
+    /// Gives it up without a completion.
+    pub(crate) fn give_up(self) {
+        if let Some(claims) = self.into_claims() {
+            claims.give_up();
+        }
     }
 
     /// Gives up what was never used.
@@ -524,6 +554,8 @@ struct State {
     tagged: Side,
     /// Messages that were set aside for a context.
     claimed: EntryQueue<Carried>,
+    /// Deferred receives that have fired and found no room.
+    fired: EntryQueue<Posted>,
 }
 
 impl State {
@@ -569,6 +601,7 @@ impl ReceiveQueue {
                         plain: Side::new(),
                         tagged: Side::new(),
                         claimed: EntryQueue::new(),
+                        fired: EntryQueue::new(),
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -647,19 +680,19 @@ impl ReceiveQueue {
     }
 
     /// Posts a receive, and lets land what has waited for it; `EAGAIN` if there are as many posted
-    /// as there may be.
-    pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
+    /// as there may be. Gives back what was not posted.
+    pub(crate) fn try_post(
+        self: &Arc<Self>,
+        posted: Entry<Posted>,
+    ) -> core::result::Result<(), (Error, Entry<Posted>)> {
         let mut swept = Swept::new();
         let no_room = {
             let mut state = self.state.lock();
             let closed = state.closed;
             let side = state.side(posted.tag.is_some());
             if closed || side.posted.len() >= self.size {
-                drop(state);
-                if let Some(claims) = posted.into_inner().into_claims() {
-                    claims.give_up();
-                }
-                return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
+                let error = if closed { EOPBADSTATE.into() } else { EAGAIN };
+                return Err((error, posted));
             }
             side.posted.push_back(posted);
             !side.messages.is_empty() && side.sweep(&mut swept)
@@ -671,15 +704,101 @@ impl ReceiveQueue {
         Ok(())
     }
 
+    /// As [`Self::try_post`], but what is not posted is given up.
+    pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
+        self.try_post(posted).map_err(|(error, posted)| {
+            posted.into_inner().give_up();
+            error
+        })
+    }
+
+    /// Posts a receive that was prepared when it was submitted, now or as soon as there is room.
+    /// Given up if the queue is closed.
+    pub(crate) fn post_fired(self: &Arc<Self>, receiver: &Arc<Receiver>, posted: Entry<Posted>) {
+        // In order: behind those that wait for room.
+        let wait = |posted: Entry<Posted>| {
+            let mut state = self.state.lock();
+            if state.closed {
+                drop(state);
+                posted.into_inner().give_up();
+                return;
+            }
+            state.fired.push_back(posted);
+            drop(state);
+            self.watch_after(msecs_to_jiffies(RETRY_MILLIS));
+        };
+        if !self.state.lock().fired.is_empty() {
+            return wait(posted);
+        }
+        match Self::make_room(receiver, posted).and_then(|posted| {
+            self.try_post(posted).map_err(|(error, posted)| {
+                // Relaxed use of the queue: a closed one is found so below.
+                let _ = error;
+                posted
+            })
+        }) {
+            Ok(()) => {}
+            Err(posted) => wait(posted),
+        }
+    }
+
+    /// Reserves room for the completion of a receive that has none.
+    fn make_room(
+        receiver: &Receiver,
+        mut posted: Entry<Posted>,
+    ) -> core::result::Result<Entry<Posted>, Entry<Posted>> {
+        if let Buffer::One(_, claims) = &mut posted.buffer {
+            if claims.reservation.is_none() {
+                match receiver.reserve() {
+                    Ok(reservation) => claims.reservation = reservation,
+                    Err(_) => return Err(posted),
+                }
+            }
+        }
+        Ok(posted)
+    }
+
+    /// Posts what has fired and waits for room, as far as there is some.
+    fn post_waiting(self: &Arc<Self>) -> bool {
+        loop {
+            let front = self.state.lock().fired.pop_front();
+            let Some(posted) = front else {
+                return false;
+            };
+            let Some(receiver) = posted.fired_for.clone() else {
+                continue;
+            };
+            let refused = match Self::make_room(&receiver, posted) {
+                Ok(posted) => match self.try_post(posted) {
+                    Ok(()) => continue,
+                    Err((_, posted)) => posted,
+                },
+                Err(posted) => posted,
+            };
+            let mut state = self.state.lock();
+            if state.closed {
+                drop(state);
+                refused.into_inner().give_up();
+                return false;
+            }
+            state.fired.push_front(refused);
+            return true;
+        }
+    }
+
     /// Takes out a receive with a context.
     pub(crate) fn take(&self, context: Context) -> Option<Posted> {
         let same = |posted: &Posted| posted.context.as_number() == context.as_number();
         let taken = {
             let mut state = self.state.lock();
             let taken = state.plain.posted.take(same);
-            match taken {
+            let taken = match taken {
                 Some(posted) => Some(posted),
                 None => state.tagged.posted.take(same),
+            };
+            match taken {
+                Some(posted) => Some(posted),
+                None => state.fired.take(same),
             }
         };
         taken.map(Entry::into_inner)
@@ -766,19 +885,18 @@ impl ReceiveQueue {
 
     /// Gives up all receives; none can be posted any more. May sleep.
     pub(crate) fn close(self: &Arc<Self>) {
-        let (plain, tagged) = {
+        let (plain, tagged, fired) = {
             let mut state = self.state.lock();
             state.closed = true;
             (
                 core::mem::replace(&mut state.plain.posted, EntryQueue::new()),
                 core::mem::replace(&mut state.tagged.posted, EntryQueue::new()),
+                core::mem::replace(&mut state.fired, EntryQueue::new()),
             )
         };
-        for mut posted in [plain, tagged] {
+        for mut posted in [plain, tagged, fired] {
             while let Some(posted) = posted.pop_front() {
-                if let Some(claims) = posted.into_inner().into_claims() {
-                    claims.give_up();
-                }
+                posted.into_inner().give_up();
             }
         }
         self.watch.cancel_sync();
@@ -794,6 +912,9 @@ impl WorkItem for ReceiveQueue {
         let now = jiffies();
         let mut swept = Swept::new();
         let mut next: Option<Jiffies> = None;
+        if this.post_waiting() {
+            next = Some(msecs_to_jiffies(RETRY_MILLIS));
+        }
         {
             let mut state = this.state.lock();
             for tagged in [false, true] {

@@ -527,6 +527,19 @@ impl Receiver {
         self.parts.queue.post(posted)
     }
 
+    /// Posts a receive that was prepared when it was submitted.
+    pub(crate) fn post_fired(this: &Arc<Self>, posted: Entry<Posted>) {
+        this.parts.queue.post_fired(this, posted);
+    }
+
+    /// Ends a receive that was never posted, telling that it was cancelled.
+    pub(crate) fn cancel_fired(&self, mut posted: Posted) {
+        if let Ok(reservation) = self.reserve() {
+            posted.set_reservation(reservation);
+        }
+        self.tell_cancelled(posted);
+    }
+
     /// Looks for a tagged message, and tells what was found by a completion.
     pub(crate) fn peek(&self, wanted: Posted, claim: bool, discard: bool) {
         let found = self.parts.queue.peek(&wanted, claim, discard);
@@ -609,6 +622,13 @@ impl Receiver {
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(&self, context: Context) -> Result {
         let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
+        self.tell_cancelled(posted);
+        Ok(())
+    }
+
+    /// Tells that a receive was cancelled.
+    fn tell_cancelled(&self, posted: Posted) {
+        let context = posted.context;
         let mut flags = CompletionFlags::RECV;
         flags = flags
             | if posted.tag.is_some() {
@@ -619,7 +639,7 @@ impl Receiver {
         let tag = posted.tag.map_or(0, |(tag, _)| tag);
         // Messages that are landing in it complete, the last one with the release.
         let Some(ending) = posted.cancelled(self) else {
-            return Ok(());
+            return;
         };
         let completion = Completion {
             op_context: context,
@@ -637,7 +657,6 @@ impl Receiver {
         self.parts
             .reporter
             .end(Event::Receive, ending, completion, Some(failure));
-        Ok(())
     }
 
     /// Returns the address of the peer that a receive accepts from.

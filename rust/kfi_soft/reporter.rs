@@ -118,6 +118,17 @@ impl Reporter {
         }
     }
 
+    /// As [`Self::reserve`], but if there is none, those who listen to the queue are told when there
+    /// is.
+    pub(crate) fn reserve_or_starve(&self) -> Result<Option<Reservation>> {
+        match &self.queue {
+            Some(bound) => Ok(Some(
+                CompletionQueue::reserve_or_starve(bound.queue.fid()).ok_or(EAGAIN)?,
+            )),
+            None => Ok(None),
+        }
+    }
+
     /// Returns the completion queue.
     pub(crate) fn queue(&self) -> Option<&Arc<Fid<CompletionQueue>>> {
         self.queue.as_ref().map(|bound| bound.queue.fid())

@@ -184,7 +184,8 @@ impl Slots {
         drop(listeners);
     }
 
-    /// Returns how many slots are free. For diagnostics and tests.
+    /// Returns how many slots are free.
+    #[cfg(CONFIG_KUNIT = "y")]
     pub(crate) fn free(&self) -> usize {
         // Relaxed: a snapshot.
         self.free.load(ordering::Relaxed)

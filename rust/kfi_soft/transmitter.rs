@@ -32,6 +32,7 @@ use crate::{
         Atomics, //
     },
     auth_key::KeyNumber,
+    counter::Counter,
     kfi::{
         addr::FabricAddr,
         errno::{
@@ -47,6 +48,7 @@ use crate::{
             CompletionFlags,
             OpFlags, //
         },
+        hold::Hold,
         memory::{
             Buffers,
             Memory,
@@ -80,6 +82,7 @@ use crate::{
         Failure,
         Reporter, //
     },
+    slots::Room,
     transfer::{
         self,
         Transfer, //
@@ -122,6 +125,8 @@ pub(crate) struct Parts {
     pub(crate) caps: Caps,
     /// How many operations may be under way, in it and in all that share it.
     pub(crate) credits: Arc<Credits>,
+    /// Others use them too.
+    pub(crate) shares_credits: bool,
     /// Ranges of memory that an operation may have.
     pub(crate) iov_limit: usize,
     /// Ranges of a peer's memory that an operation may have.
@@ -202,6 +207,13 @@ pub(crate) struct Prepared<'a> {
     parts: transfer::Parts,
     /// The buffer is free again when the call returns.
     inject: Option<Buffers<'a>>,
+}
+
+impl Prepared<'_> {
+    /// Sets the completion counter of deferred work.
+    pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
+        self.parts.ending.notify = notify;
+    }
 }
 
 impl Transmitter {
@@ -395,6 +407,7 @@ impl Transmitter {
                 receiver: None,
                 matched: None,
                 claimed_for: None,
+                needs_room: false,
             },
             GFP_NOWAIT,
         )
@@ -449,18 +462,42 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Begins a packet that was packed when it was submitted. It waits for room if there is none.
-    pub(crate) fn start_packet(this: &Arc<Self>, packet: Packet) {
+    /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
+    /// Given up if the context is closed.
+    pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet) {
+        packet.needs_room = true;
         this.queue_up(packet);
     }
 
     /// Lets a packet wait behind those that wait.
     fn queue_up(self: &Arc<Self>, packet: Packet) {
-        self.note(&packet.transfer);
-        {
+        let refused = {
             let mut state = self.state.lock();
-            state.waiting.push_back(packet);
-            self.backlog.store(true, ordering::Release);
+            if state.closed {
+                Some(packet)
+            } else {
+                if !packet.needs_room {
+                    state.note(&packet.transfer);
+                }
+                state.waiting.push_back(packet);
+                // Release: who sees it set finds the packet under the lock.
+                self.backlog.store(true, ordering::Release);
+                None
+            }
+        };
+        if let Some(packet) = refused {
+            let Carried {
+                transfer,
+                needs_room,
+                ..
+            } = packet.into_inner();
+            if transfer.claim() {
+                drop(transfer.take_ending());
+                if !needs_room {
+                    self.parts.credits.give();
+                }
+            }
+            return;
         }
         // See `ended`: one of us sees what the other did.
         smp_mb(ordering::Full);
@@ -469,29 +506,38 @@ impl Transmitter {
 
     /// Notes a transfer, so that it can be found.
     fn note(&self, transfer: &Arc<Transfer>) {
-        let mut state = self.state.lock();
-        // There is a place, as there was a credit.
-        if let Some(place) = state.places.pop() {
-            if let Some(slot) = state.noted.get_mut(place) {
-                *slot = Some(transfer.clone());
-                // Relaxed: under the lock.
-                transfer.place.store(place, ordering::Relaxed);
-            }
-        }
+        self.state.lock().note(transfer);
     }
 
     /// Forgets a transfer.
     fn forget(&self, transfer: &Transfer) {
-        let mut state = self.state.lock();
-        // Relaxed: under the lock.
-        let place = transfer.place.load(ordering::Relaxed);
-        let noted = state.noted.get_mut(place).and_then(Option::take);
-        if noted.is_some() {
-            // There is room: it was made for all places.
-            let _ = state.places.push_within_capacity(place);
-        }
-        drop(state);
+        let noted = self.state.lock().forget(transfer);
         drop(noted);
+    }
+
+    /// Gets for a packet what posting gets; `false` if there is nothing to be had yet. With the
+    /// lock held.
+    fn make_room(self: &Arc<Self>, packet: &Carried) -> bool {
+        if !self.parts.credits.take() {
+            if self.parts.shares_credits {
+                // Nobody tells when another endpoint gives one back.
+                let soon = 1;
+                self.parts.node.work_queue.queue_delayed(self.clone(), soon);
+            }
+            return false;
+        }
+        match self.parts.reporter.reserve_or_starve() {
+            Ok(reservation) => {
+                packet
+                    .transfer
+                    .with_ending(|ending| ending.reservation = reservation);
+                true
+            }
+            Err(_) => {
+                self.parts.credits.give();
+                false
+            }
+        }
     }
 
     /// Begins what waits, as far as it can.
@@ -500,24 +546,31 @@ impl Transmitter {
             let packet = {
                 let mut state = self.state.lock();
                 if state.draining {
-                    break;
+                    return;
                 }
                 let Some(front) = state.waiting.front() else {
+                    // Release: what was waiting has begun.
                     self.backlog.store(false, ordering::Release);
-                    break;
+                    return;
                 };
                 // Acquire: what was done before has ended.
                 if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
-                    break;
+                    return;
                 }
-                let Some(packet) = state.waiting.pop_front() else {
-                    break;
+                if front.needs_room && !self.make_room(front) {
+                    return;
+                }
+                let Some(mut packet) = state.waiting.pop_front() else {
+                    return;
                 };
+                if core::mem::replace(&mut packet.needs_room, false) {
+                    state.note(&packet.transfer);
+                }
                 state.draining = true;
+                // Full: seen by a fence that comes later.
+                self.active.fetch_add(1, ordering::Full);
                 packet
             };
-            // Full: seen by a fence that comes later.
-            self.active.fetch_add(1, ordering::Full);
             self.parts.node.send(packet);
             self.state.lock().draining = false;
         }
@@ -532,7 +585,7 @@ impl Transmitter {
         self.ended();
     }
 
-    /// Counts the end of an operation; the last thing that is done about it.
+    /// Counts the end of an operation that had begun; the last thing that is done about it.
     fn ended(self: &Arc<Self>) {
         self.parts.credits.give();
         // Full: pairs with `queue_up`, store before load on both sides.
@@ -600,21 +653,14 @@ impl Transmitter {
 
     /// Cancels an operation; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
-        let (claimed, found) = {
-            let state = self.state.lock();
-            let mut same = state
-                .noted
-                .iter()
-                .flatten()
-                .filter(|transfer| transfer.context().as_number() == context.as_number());
-            // One that has begun to end still completes.
-            let found = state
-                .noted
-                .iter()
-                .flatten()
-                .any(|transfer| transfer.context().as_number() == context.as_number());
-            (same.find(|transfer| transfer.claim()).cloned(), found)
-        };
+        let number = context.as_number();
+        let mut found = false;
+        let claimed = self.state.lock().find(|transfer| {
+            // One that is ending already completes by itself.
+            let same = transfer.context().as_number() == number;
+            found |= same;
+            same && transfer.claim()
+        });
         match claimed {
             Some(transfer) => {
                 self.give_up(&transfer, true);
@@ -627,41 +673,52 @@ impl Transmitter {
 
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
-        // It has begun, unless it is still waiting to.
-        let waiting = {
-            let mut state = self.state.lock();
-            state
-                .waiting
-                .take(|packet| Arc::ptr_eq(&packet.transfer, transfer))
-        };
-        if waiting.is_some() {
-            self.active.fetch_add(1, ordering::Full);
-        }
-        drop(waiting);
-        if tell {
-            self.end(transfer, Response::failed(ECANCELED));
-            return;
-        }
-        if let Some(ending) = transfer.take_ending() {
-            if let Some(notify) = &ending.notify {
-                notify.release();
-            }
+        let waiting = self
+            .state
+            .lock()
+            .waiting
+            .take(|packet| Arc::ptr_eq(&packet.transfer, transfer));
+        let ending = transfer.take_ending();
+        if let Some(ending) = ending.filter(|_| tell) {
+            self.report(transfer.request(), ending, Response::failed(ECANCELED));
         }
         self.forget(transfer);
-        self.ended();
+        match waiting {
+            // It had begun.
+            None => self.ended(),
+            Some(packet) => {
+                if !packet.needs_room {
+                    self.parts.credits.give();
+                }
+                drop(packet);
+                // What has waited behind it may begin.
+                self.drain();
+            }
+        }
+    }
+
+    /// Ends a packet that was never begun, telling that it was cancelled.
+    pub(crate) fn cancel_packet(this: &Arc<Self>, packet: Packet) {
+        let transfer = packet.into_inner().transfer;
+        if !transfer.claim() {
+            return;
+        }
+        if let Some(mut ending) = transfer.take_ending() {
+            ending.reservation = this.parts.reporter.reserve().unwrap_or(None);
+            this.report(transfer.request(), ending, Response::failed(ECANCELED));
+        }
     }
 
     /// Closes the context: operations that no target has claimed are given up without completions,
     /// the others end first. May sleep.
     pub(crate) fn close(this: &Arc<Self>) {
+        // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
-        smp_mb(ordering::Full);
         loop {
             let claimed = {
                 let mut state = this.state.lock();
                 state.closed = true;
-                let mut noted = state.noted.iter().flatten();
-                noted.find(|transfer| transfer.claim()).cloned()
+                state.find(Transfer::claim)
             };
             match claimed {
                 Some(transfer) => this.give_up(&transfer, false),
@@ -673,6 +730,51 @@ impl Transmitter {
             this.active.load(ordering::Acquire) == 0
         });
         this.work.cancel_sync();
+    }
+}
+
+impl State {
+    /// Returns the first transfer that `found` accepts, of those that have begun and those that wait.
+    fn find(&self, mut found: impl FnMut(&Transfer) -> bool) -> Option<Arc<Transfer>> {
+        let mut noted = self.noted.iter().flatten();
+        if let Some(transfer) = noted.find(|transfer| found(transfer)) {
+            return Some(transfer.clone());
+        }
+        let mut waiting = self.waiting.iter().map(|packet| &packet.transfer);
+        waiting.find(|transfer| found(transfer)).cloned()
+    }
+
+    /// Notes a transfer, so that it can be found.
+    fn note(&mut self, transfer: &Arc<Transfer>) {
+        // There is a place, as there was a credit.
+        if let Some(place) = self.places.pop() {
+            if let Some(slot) = self.noted.get_mut(place) {
+                *slot = Some(transfer.clone());
+                // Relaxed: under the lock.
+                transfer.place.store(place, ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Forgets a transfer; returns what is to be dropped without the lock.
+    fn forget(&mut self, transfer: &Transfer) -> Option<Arc<Transfer>> {
+        // Relaxed: under the lock.
+        let place = transfer.place.load(ordering::Relaxed);
+        let noted = self.noted.get_mut(place).and_then(Option::take);
+        if noted.is_some() {
+            // There is room: it was made for all places.
+            let _ = self.places.push_within_capacity(place);
+        }
+        noted
+    }
+}
+
+/// Looks after what waits when a completion queue has room again.
+pub(crate) struct RoomWatch(pub(crate) Arc<Transmitter>);
+
+impl Room for RoomWatch {
+    fn room(&self) {
+        self.0.parts.node.work_queue.queue(self.0.clone());
     }
 }
 
@@ -691,6 +793,7 @@ impl WorkItem for Transmitter {
     }
 
     fn run(this: Arc<Self>) {
+        this.drain();
         loop {
             let packet = this.state.lock().later.pop_front();
             let Some(packet) = packet else {

@@ -42,7 +42,6 @@ use crate::{
 
 /// A data transfer that was prepared when it was submitted: all arguments are copied, everything is
 /// allocated.
-#[allow(dead_code, reason = "endpoints call it")]
 pub(crate) trait Transfer: Send + Sync {
     /// Begins it, also if its endpoint was closed meanwhile.
     ///
@@ -280,7 +279,6 @@ impl Triggers {
 ///
 /// From any context. `EAGAIN` if there is no memory (R-TRIG-27), `ENOSPC` if too much is pending,
 /// `EINVAL` if the counter is closing; then `transfer` was dropped.
-#[allow(dead_code, reason = "endpoints call it")]
 pub(crate) fn submit_classic(
     counter: &Fid<Counter>,
     threshold: u64,
@@ -299,7 +297,6 @@ pub(crate) fn submit_classic(
 /// Cancels a triggered operation that is pending: the last one of the endpoint with this context.
 ///
 /// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
-#[allow(dead_code, reason = "endpoints call it")]
 pub(crate) fn cancel(domain: &Domain, owner: usize, context: Context) -> Result {
     let run_list = domain.run_list();
     let mut before = u64::MAX;
@@ -323,7 +320,6 @@ pub(crate) fn cancel(domain: &Domain, owner: usize, context: Context) -> Result 
 /// Gives up everything pending of an endpoint that is being closed, silently (R-CLOSE-4).
 ///
 /// From process context. What has fired and not begun yet begins later: see [`Transfer::begin`].
-#[allow(dead_code, reason = "endpoints call it")]
 pub(crate) fn discard(domain: &Domain, owner: usize) {
     let run_list = domain.run_list();
     run_list.for_each(|found| {

@@ -157,6 +157,9 @@ pub(crate) struct Carried {
     pub(crate) matched: Option<(ReceiverUse, Match)>,
     /// The context that it was set aside for.
     pub(crate) claimed_for: Option<Context>,
+    /// It was submitted before, and is yet to get what posting gets: a credit, and room for its
+    /// completion.
+    pub(crate) needs_room: bool,
 }
 
 /// A request on the wire or in a queue.

@@ -53,6 +53,13 @@ pub(crate) use bindings::{
 /// The class of endpoints and contexts, by number.
 pub(crate) struct EndpointClass<const FCLASS: u32>;
 
+/// The number of the class of endpoints.
+pub(crate) const PLAIN_NUMBER: u32 = bindings::KFI_CLASS_EP;
+/// The number of the class of transmit contexts.
+pub(crate) const TRANSMIT_NUMBER: u32 = bindings::KFI_CLASS_TX_CTX;
+/// The number of the class of receive contexts.
+pub(crate) const RECEIVE_NUMBER: u32 = bindings::KFI_CLASS_RX_CTX;
+
 /// The class of endpoints.
 pub(crate) type PlainClass = EndpointClass<{ bindings::KFI_CLASS_EP }>;
 /// The class of scalable endpoints.

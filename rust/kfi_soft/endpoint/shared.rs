@@ -186,9 +186,7 @@ impl EndpointOps for SharedReceiveContext {
     /// Nobody tells the end of a receive that no endpoint has used: it is gone when this returns.
     fn cancel(&self, context: Context) -> Result {
         let posted = self.queue.take(context).ok_or(ENOENT)?;
-        if let Some(claims) = posted.into_claims() {
-            claims.give_up();
-        }
+        posted.give_up();
         Ok(())
     }
 }

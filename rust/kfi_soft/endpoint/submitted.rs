@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Operations that were submitted to begin later: triggered operations and deferred work.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    Alias,
+    Core,
+    Endpoint,
+    HasCore,
+    ReceiveContext,
+    TransmitContext, //
+};
+use crate::{
+    atomic::Atomics,
+    counter::Counter,
+    domain::Domain,
+    kfi::{
+        errno::{
+            EBADFLAGS,
+            EOPBADSTATE, //
+        },
+        fid::{
+            AnyFid,
+            Context,
+            Fid, //
+        },
+        flags::{
+            Caps,
+            OpFlags, //
+        },
+        hold::Hold,
+        provider::{
+            Kind,
+            Operation,
+            Trigger, //
+        },
+        queue::Entry, //
+    },
+    receive_queue::Posted,
+    receiver::Receiver,
+    transmitter::{
+        self,
+        Transmitter, //
+    },
+    trigger::{
+        self,
+        Transfer, //
+    },
+    wire::Packet, //
+};
+
+/// An operation that begins later.
+struct Submitted {
+    what: What,
+    /// See [`Core::id`].
+    owner: usize,
+    context: Context,
+}
+
+/// What begins.
+enum What {
+    /// An operation of a transmit context.
+    Transmit(Arc<Transmitter>, Packet),
+    /// A receive.
+    Receive(Arc<Receiver>, Entry<Posted>),
+}
+
+impl Transfer for Submitted {
+    fn begin(self: KBox<Self>) {
+        match KBox::into_inner(self).what {
+            What::Transmit(transmitter, packet) => Transmitter::start_packet(&transmitter, packet),
+            What::Receive(receiver, posted) => Receiver::post_fired(&receiver, posted),
+        }
+    }
+
+    fn cancel(self: KBox<Self>) {
+        match KBox::into_inner(self).what {
+            What::Transmit(transmitter, packet) => Transmitter::cancel_packet(&transmitter, packet),
+            What::Receive(receiver, posted) => receiver.cancel_fired(posted.into_inner()),
+        }
+    }
+
+    fn owner(&self) -> usize {
+        self.owner
+    }
+
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+impl Core {
+    /// Checks an operation and copies all of its arguments.
+    ///
+    /// `deferred` is for deferred work, with its completion counter.
+    fn submit(
+        &self,
+        operation: &Operation<'_>,
+        deferred: Option<Option<Hold<Counter>>>,
+    ) -> Result<KBox<dyn Transfer>> {
+        let is_deferred = deferred.is_some();
+        let notify = deferred.flatten();
+        let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
+        let what = if operation.kind.is_receive() {
+            if !self.receives {
+                return Err(EOPNOTSUPP);
+            }
+            let receiver = self.receiver.as_ref().ok_or(EOPBADSTATE)?;
+            // They look at what is there now.
+            if operation.flags.intersects(looks) {
+                return Err(EBADFLAGS.into());
+            }
+            let mut posted = self.prepare_receive(receiver, operation, || Ok(None))?;
+            posted.deferred = is_deferred;
+            posted.fired_for = Some(receiver.clone());
+            posted.set_notify(notify);
+            let entry = Entry::new(posted, GFP_NOWAIT).map_err(transmitter::again)?;
+            What::Receive(receiver.clone(), entry)
+        } else {
+            if !self.transmits {
+                return Err(EOPNOTSUPP);
+            }
+            let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
+            let mut prepared = transmitter.prepare(operation, is_deferred)?;
+            prepared.set_notify(notify);
+            What::Transmit(
+                transmitter.clone(),
+                Transmitter::pack(transmitter, prepared)?,
+            )
+        };
+        let submitted = KBox::new(
+            Submitted {
+                what,
+                owner: self.id(),
+                context: operation.context,
+            },
+            GFP_NOWAIT,
+        );
+        let submitted: KBox<dyn Transfer> = submitted.map_err(|_| EAGAIN)?;
+        Ok(submitted)
+    }
+
+    /// Posts an operation that waits for a counter.
+    pub(super) fn post_triggered(
+        &self,
+        operation: &Operation<'_>,
+        trigger: &Trigger<'_>,
+    ) -> Result {
+        if !self.attributes.caps.contains(Caps::TRIGGER) {
+            return Err(EOPNOTSUPP);
+        }
+        let counter = trigger.counter.downcast::<Counter>().ok_or(EINVAL)?;
+        if !Arc::ptr_eq(counter.domain(), self.domain()) {
+            return Err(EINVAL);
+        }
+        let transfer = self.submit(operation, None)?;
+        trigger::submit_classic(counter, trigger.threshold, transfer)
+    }
+}
+
+/// Returns what an object is that is an endpoint or a context, or an alias of one.
+fn core_of(fid: AnyFid<'_>) -> Option<&Core> {
+    fn of<'a, T: HasCore>(fid: AnyFid<'a>) -> Option<&'a Core> {
+        fid.downcast::<T>().map(|fid| fid.core())
+    }
+    of::<Endpoint>(fid)
+        .or_else(|| of::<TransmitContext>(fid))
+        .or_else(|| of::<ReceiveContext>(fid))
+        .or_else(|| {
+            fid.downcast::<Alias<Endpoint>>()
+                .map(|fid| fid.base().core())
+        })
+        .or_else(|| {
+            fid.downcast::<Alias<TransmitContext>>()
+                .map(|fid| fid.base().core())
+        })
+        .or_else(|| {
+            fid.downcast::<Alias<ReceiveContext>>()
+                .map(|fid| fid.base().core())
+        })
+}
+
+/// Prepares a data transfer of deferred work (R-DWQ-16, R-DWQ-17).
+pub(crate) fn prepare(
+    endpoint: AnyFid<'_>,
+    operation: &Operation<'_>,
+    completion: Option<Hold<Counter>>,
+    domain: &Fid<Domain>,
+) -> Result<KBox<dyn Transfer>> {
+    let core = core_of(endpoint).ok_or(EINVAL)?;
+    if !core::ptr::eq(&**core.domain(), domain) {
+        return Err(EINVAL);
+    }
+    if let Kind::Atomic(atomics) = &operation.kind {
+        Atomics::new(atomics.datatype, atomics.op, atomics.form.call()).map_err(|_| ENOSYS)?;
+    }
+    core.submit(operation, Some(completion))
+}
