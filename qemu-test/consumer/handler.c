@@ -366,11 +366,14 @@ struct stress {
 static long stress_writer(void *arg)
 {
 	struct stress *s = arg;
+	unsigned long enough = jiffies + msecs_to_jiffies(3000);
 	unsigned long number = 0;
 	unsigned int round, i;
 	unsigned long end;
 
 	for (round = 0; round < s->rounds && !s->stuck; round++) {
+		if (time_after(jiffies, enough))
+			break;
 		end = jiffies + msecs_to_jiffies(SOON);
 		/* More than fit every now and then. */
 		for (i = round % 64 ? round % 5 + 1 : 20; i && !s->stuck;) {

@@ -289,17 +289,20 @@ impl EventQueueOps for EventQueue {
 #[kunit_tests(kfi_soft_event_queue)]
 mod tests {
     use super::*;
-    use crate::kfi::{
-        fid::Context,
-        provider::{
-            EventKind,
-            WaitAttr, //
-        }, //
+    use crate::{
+        kfi::{
+            fid::Context,
+            provider::{
+                EventKind,
+                WaitAttr, //
+            }, //
+        },
+        node, //
     };
 
     /// Opens a queue that C does not know.
     fn queue(size: usize) -> Result<Arc<Fid<EventQueue>>> {
-        let fabric = Fid::new(Fabric::new(), Context::NONE)?;
+        let fabric = Fid::new(Fabric::new(node::current()?), Context::NONE)?;
         let attr = EventQueueAttr {
             size,
             flags: 0,
