@@ -158,7 +158,7 @@ mod tests {
         call: AtomicCall,
         values: [u64; 3],
     ) -> Result<Option<u64>> {
-        let atomics = Atomics::new(datatype, op, form)?;
+        let atomics = Atomics::new(datatype, op, call)?;
         let [target, operand, compare] = values.map(u64::to_ne_bytes);
         Ok(atomics
             .apply(target, operand, compare)
