@@ -6,6 +6,8 @@
 //! one has the functions of one table, which turn their arguments into an [`Operation`].
 
 mod atomic;
+#[cfg(all(kfi_tests, CONFIG_KUNIT = "y"))]
+mod calls;
 mod cm;
 mod message;
 mod rma;
