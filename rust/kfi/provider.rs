@@ -111,8 +111,10 @@ pub(crate) use memory_region::{
 pub(crate) use operation::{
     atomics,
     datatype_size,
+    datatypes,
     kfi_datatype,
     kfi_op,
+    ops,
     AtomicCall,
     AtomicForm,
     Atomics,

@@ -210,6 +210,45 @@ impl Trigger<'_> {
     }
 }
 
+/// The types of elements that there is arithmetic for (`enum kfi_datatype`).
+pub(crate) mod datatypes {
+    pub(crate) use super::bindings::{
+        KFI_INT16,
+        KFI_INT32,
+        KFI_INT64,
+        KFI_INT8,
+        KFI_UINT16,
+        KFI_UINT32,
+        KFI_UINT64,
+        KFI_UINT8, //
+    };
+}
+
+/// The atomic operations (`enum kfi_op`).
+pub(crate) mod ops {
+    pub(crate) use super::bindings::{
+        KFI_ATOMIC_READ,
+        KFI_ATOMIC_WRITE,
+        KFI_BAND,
+        KFI_BOR,
+        KFI_BXOR,
+        KFI_CSWAP,
+        KFI_CSWAP_GE,
+        KFI_CSWAP_GT,
+        KFI_CSWAP_LE,
+        KFI_CSWAP_LT,
+        KFI_CSWAP_NE,
+        KFI_LAND,
+        KFI_LOR,
+        KFI_LXOR,
+        KFI_MAX,
+        KFI_MIN,
+        KFI_MSWAP,
+        KFI_PROD,
+        KFI_SUM, //
+    };
+}
+
 /// The size of an element of a type; `None` if there is no such type, or if it takes floating point
 /// to compute with it, which the kernel has not.
 pub(crate) fn datatype_size(datatype: bindings::kfi_datatype) -> Option<usize> {
