@@ -2,9 +2,12 @@
 /*
  * Discovery.
  */
+#include <linux/dma-mapping.h>
 #include <linux/err.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+
+#include <kfi_cxi_ext.h>
 
 #include "test.h"
 
@@ -160,6 +163,177 @@ static void no_such_fabric(struct test *t)
 	expect(t, kfi_fabric(&attr, &fabric, NULL), -KFI_EINVAL);
 }
 
+/* Copies hints of the provider under test. */
+static struct kfi_info *hints_of(struct test *t)
+{
+	struct kfi_info *hints = kfi_allocinfo();
+
+	if (!expect_true(t, hints))
+		return NULL;
+	hints->fabric_attr->prov_name = kstrdup(provider, GFP_KERNEL);
+	if (expect_true(t, hints->fabric_attr->prov_name))
+		return hints;
+	kfi_freeinfo(hints);
+	return NULL;
+}
+
+static void open_objects(struct test *t)
+{
+	struct kfi_info *hints = hints_of(t), *info = NULL;
+	struct kfid_fabric *fabric = NULL;
+
+	if (!hints)
+		return;
+	/* What is open is named. */
+	if (!expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), 0))
+		goto free;
+	expect_true(t, info->fabric_attr->fabric);
+	expect_true(t, info->domain_attr->domain);
+	kfi_freeinfo(info);
+
+	hints->fabric_attr->fabric = t->fabric;
+	hints->domain_attr->domain = t->domain;
+	if (!expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), 0))
+		goto free;
+	expect_true(t, info->fabric_attr->fabric == t->fabric);
+	expect_true(t, info->domain_attr->domain == t->domain);
+	expect(t, strcmp(info->domain_attr->name, t->info->domain_attr->name), 0);
+	expect_true(t, !info->next);
+	kfi_freeinfo(info);
+
+	/* A fabric without a domain. */
+	if (!expect(t, kfi_fabric(t->info->fabric_attr, &fabric, NULL), 0))
+		goto free;
+	hints->domain_attr->domain = NULL;
+	hints->fabric_attr->fabric = fabric;
+	if (expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), 0)) {
+		expect_true(t, info->fabric_attr->fabric == fabric);
+		expect_true(t, !info->domain_attr->domain);
+		kfi_freeinfo(info);
+	}
+	hints->domain_attr->domain = t->domain;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+	hints->domain_attr->domain = NULL;
+
+	/* What is open no more, or never was, is looked for and not into. */
+	close_fid(t, &fabric->fid);
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+	hints->fabric_attr->fabric = (void *)1;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+	hints->fabric_attr->fabric = (void *)t->domain;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+	hints->fabric_attr->fabric = NULL;
+	hints->domain_attr->domain = (void *)-4096L;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+free:
+	kfi_freeinfo(hints);
+}
+
+static void auth_key_sizes(struct test *t)
+{
+	struct kfi_info *hints = hints_of(t), *info = NULL;
+	const size_t limit = 64;
+	u8 *key;
+
+	if (!hints)
+		return;
+	key = kzalloc(limit + 1, GFP_KERNEL);
+	if (!expect_true(t, key))
+		goto free;
+	hints->ep_attr->auth_key = key;
+	hints->ep_attr->auth_key_size = limit;
+	if (expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), 0)) {
+		expect(t, info->ep_attr->auth_key_size, limit);
+		expect_true(t, info->ep_attr->auth_key != key);
+		kfi_freeinfo(info);
+	}
+	hints->ep_attr->auth_key_size = limit + 1;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+	hints->ep_attr->auth_key = NULL;
+	hints->ep_attr->auth_key_size = 4;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+	hints->ep_attr->auth_key_size = 0;
+	hints->domain_attr->auth_key = key;
+	hints->domain_attr->auth_key_size = limit + 1;
+	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
+free:
+	kfi_freeinfo(hints);
+}
+
+static void bad_domains(struct test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(t->info);
+	struct kfi_domain_attr *attr;
+	struct kfid_domain *domain = NULL;
+	char *name;
+
+	if (!expect_true(t, info))
+		return;
+	attr = info->domain_attr;
+#define BAD(member, value)						\
+	do {								\
+		typeof(member) good = member;				\
+									\
+		member = value;						\
+		expect(t, kfi_domain(t->fabric, info, &domain, NULL),	\
+		       -KFI_EINVAL);					\
+		member = good;						\
+	} while (0)
+	BAD(info->caps, KFI_MULTICAST);
+	BAD(info->addr_format, KFI_ADDR_GNI);
+	BAD(attr->mr_mode, 1 << 7);
+	BAD(attr->mr_key_size, 9);
+	BAD(attr->cq_data_size, 9);
+	BAD(attr->av_type, 3);
+	BAD(attr->resource_mgmt, 3);
+	BAD(attr->threading, 6);
+	BAD(attr->data_progress, 3);
+	BAD(attr->tclass, 1);
+	BAD(attr->auth_key_size, 4);
+	BAD(info->domain_attr, NULL);
+	BAD(info->fabric_attr->prov_name, "somebody");
+	name = attr->name;
+	attr->name = NULL;
+	expect(t, kfi_domain(t->fabric, info, &domain, NULL), -KFI_EINVAL);
+	attr->name = "soft63";
+	expect(t, kfi_domain(t->fabric, info, &domain, NULL), -KFI_ENODEV);
+	attr->name = name;
+	expect(t, kfi_domain(t->fabric, NULL, &domain, NULL), -KFI_EINVAL);
+	expect_true(t, !domain);
+	kfi_freeinfo(info);
+}
+
+static void cxi_extensions(struct test *t)
+{
+	bool is_cxi = !strcmp(provider, "kcxi");
+	struct kfi_cxi_fabric_ops *fabric_ops = NULL;
+	struct kfi_cxi_domain_ops *domain_ops = NULL;
+	struct device *device = NULL;
+	void *ops = NULL;
+
+	expect(t, kfi_open_ops(&t->fabric->fid, KFI_CXI_FAB_OPS_1, 0, &ops, NULL),
+	       is_cxi ? 0 : -KFI_ENOSYS);
+	fabric_ops = ops;
+	ops = NULL;
+	expect(t, kfi_open_ops(&t->domain->fid, KFI_CXI_DOM_OPS_1, 0, &ops, NULL),
+	       is_cxi ? 0 : -KFI_ENOSYS);
+	domain_ops = ops;
+	ops = NULL;
+	expect(t, kfi_open_ops(&t->fabric->fid, "nothing", 0, &ops, NULL),
+	       is_cxi ? -KFI_EINVAL : -KFI_ENOSYS);
+	expect(t, kfi_open_ops(&t->domain->fid, KFI_CXI_FAB_OPS_1, 0, &ops, NULL),
+	       is_cxi ? -KFI_EINVAL : -KFI_ENOSYS);
+	expect_true(t, !ops);
+	if (!is_cxi || !expect_true(t, fabric_ops && domain_ops))
+		return;
+	expect(t, fabric_ops->enable_dynamic_rsrc_alloc(&t->fabric->fid, true), 0);
+	expect(t, fabric_ops->enable_dynamic_rsrc_alloc(&t->fabric->fid, false), 0);
+	expect(t, domain_ops->get_device(&t->domain->fid, NULL), -KFI_EINVAL);
+	expect(t, domain_ops->get_device(&t->domain->fid, &device), 0);
+	if (expect_true(t, device))
+		expect_true(t, dma_get_mask(device) == DMA_BIT_MASK(64));
+}
+
 const struct test_case info_tests[] = {
 	{ "info/version", "", version },
 	{ "info/without-hints", "", without_hints },
@@ -169,8 +343,12 @@ const struct test_case info_tests[] = {
 	{ "info/copy", "", copy },
 	{ "info/free-nothing", "", free_nothing },
 	{ "info/error-texts", "", error_texts },
+	{ "info/open-objects", "", open_objects },
+	{ "info/auth-key-sizes", "", auth_key_sizes },
+	{ "info/cxi-extensions", "", cxi_extensions },
 	{ "open/fabric", "", fabric },
 	{ "open/domain", "", domain },
 	{ "open/no-such-fabric", "", no_such_fabric },
+	{ "open/bad-domains", "", bad_domains },
 	{}
 };

@@ -16,7 +16,7 @@ MODULE_PARM_DESC(provider, "Name of the provider to test");
 static const struct test_case *const suites[] = {
 	info_tests, cntr_tests, wait_tests, control_tests, close_tests,
 	queue_tests, handler_tests, wait_set_tests, poll_set_tests,
-	trywait_tests, deferred_tests,
+	trywait_tests, deferred_tests, av_tests,
 };
 
 static unsigned int count_tests(void)

@@ -56,6 +56,7 @@ extern const struct test_case wait_set_tests[];
 extern const struct test_case poll_set_tests[];
 extern const struct test_case trywait_tests[];
 extern const struct test_case deferred_tests[];
+extern const struct test_case av_tests[];
 
 bool expect_value(struct test *t, long long got, long long want,
 		  const char *what, const char *file, int line);

@@ -54,7 +54,7 @@ pub use flags::{
     AddrFormat, AvType, Caps, EpType, GetinfoFlags, Mode, MrMode, OpFlags, Order, Progress,
     Protocol, ResourceMgmt, Tclass, Threading,
 };
-pub use info::{ApiVersion, DomainAttr, EpAttr, FabricAttr, InfoEntry, RxAttr, TxAttr};
+pub use info::{ApiVersion, Bytes, DomainAttr, EpAttr, FabricAttr, InfoEntry, RxAttr, TxAttr};
 pub use object::{Counter, Domain, Fabric, Handle, InfoList};
 pub use poll_set::{PollMember, PollSet};
 pub use session::{Query, Session, Version, DEVICE};

@@ -3,10 +3,11 @@
 //! Loading and unloading. These tests take the modules away and bring them
 //! back: they end with all loaded, whatever happens in between.
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::path::Path;
 
-use kfi::{CntrAttr, Error, KfiErrno, Session, DEVICE};
+use kfi::{AddrFormat, CntrAttr, Error, GetinfoFlags, KfiErrno, Protocol, Query, Session, DEVICE};
 use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
@@ -25,6 +26,8 @@ tests! {
     "device-in-use" ["R-CLOSE-5 kfi_shim.h"] device_in_use;
     "device-node" ["kfi_shim.h"] device_node;
     "load-and-unload" ["R-CLOSE-5"] load_and_unload;
+    "nics" ["kfabric.h"] nics;
+    "kcxi" ["kfi_cxi_ext.h"] kcxi;
     "consumer" ["R-CLOSE-9"] consumer;
     "mock-providers" ["R-CLOSE-5"] mock_providers;
 }
@@ -60,11 +63,23 @@ impl<'a> Modules<'a> {
         Ok(Self { env })
     }
 
+    /// With the parameters that the kernel's command line has for it.
     fn load(&self, name: &str) -> Result<(), Errno> {
+        self.load_with(name, &parameters(name))
+    }
+
+    fn load_with(&self, name: &str, parameters: &CStr) -> Result<(), Errno> {
         let file = File::open(path(self.env, name))
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        // As parameters those that it was given on the kernel's command line.
-        rustix::system::finit_module(file, &parameters(name), 0)
+        rustix::system::finit_module(file, parameters, 0)
+    }
+
+    /// Takes the provider away and brings it back with other parameters.
+    fn reload_provider(&self, parameters: &CStr) -> Result<(), Errno> {
+        if is_loaded(PROVIDER).unwrap_or(true) {
+            unload(PROVIDER)?;
+        }
+        self.load_with(PROVIDER, parameters)
     }
 
     fn unload_all() -> Outcome {
@@ -275,27 +290,81 @@ fn load_and_unload(env: &Env) -> Outcome {
     Ok(())
 }
 
+/// How many virtual NICs there may be.
+fn nics(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let failed = |errno| could_not("reload", PROVIDER, errno);
+    for (parameters, count) in [(c"nics=1", 1), (c"nics=64", 64)] {
+        modules.reload_provider(parameters).map_err(failed)?;
+        let info = Session::open()?.getinfo(&Query::new().provider(PROVIDER))?;
+        check_eq!(info.entries().len(), count);
+        let last = format!("soft{}", count - 1);
+        check_eq!(info.entries()[count - 1].domain_attr.name, last);
+    }
+    for parameters in [c"nics=0", c"nics=65"] {
+        let result = modules.reload_provider(parameters);
+        check_eq!(result, Err(Errno::INVAL), "{parameters:?}");
+    }
+    modules.load_all()
+}
+
+/// The provider presents itself as kcxi.
+fn kcxi(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules
+        .reload_provider(c"kcxi=1")
+        .map_err(|errno| could_not("reload", PROVIDER, errno))?;
+    let result = (|| {
+        let session = Session::open()?;
+        expect_fabric(
+            session.getinfo(&Query::new().provider(PROVIDER)),
+            KfiErrno::ENODATA,
+        )?;
+        let query = Query::new().provider("kcxi");
+        for (nic, entry) in session.getinfo(&query)?.entries().iter().enumerate() {
+            check_eq!(entry.fabric_attr.prov_name, "kcxi");
+            check_eq!(entry.fabric_attr.prov_version.0, 1 << 16);
+            check_eq!(entry.fabric_attr.name, "cxi");
+            check_eq!(entry.domain_attr.name, format!("cxi{nic}"));
+            check_eq!(entry.addr_format, AddrFormat::CXI);
+            check_eq!(entry.ep_attr.protocol, Protocol::CXI);
+        }
+        let query = query.flags(GetinfoFlags::SOURCE).node(c"cxi1".into());
+        let info = session.getinfo(&query)?;
+        check_eq!(info.entries().len(), 1);
+        let fabric = info.fabric(0)?;
+        let domain = fabric.domain(&info, 0)?;
+        domain.close().map_err(|(_, error)| error)?;
+        fabric.close().map_err(|(_, error)| error)?;
+        drop((info, session));
+        run_in_kernel(env, CONSUMER, c"provider=kcxi")
+    })();
+    unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
+    modules.load_all()?;
+    result
+}
+
 /// A consumer in C.
 fn consumer(env: &Env) -> Outcome {
-    run_in_kernel(env, CONSUMER)
+    run_in_kernel(env, CONSUMER, &parameters(CONSUMER))
 }
 
 /// Mock providers, registered and used in every way there is.
 fn mock_providers(env: &Env) -> Outcome {
     // Tests of failing allocations want them to fail that may sleep, too.
     let _ = fs::write("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
-    run_in_kernel(env, MOCK)
+    run_in_kernel(env, MOCK, &parameters(MOCK))
 }
 
 /// Loads a module that runs its tests when it is loaded and prints them to the
 /// kernel's log.
-fn run_in_kernel(env: &Env, module: &str) -> Outcome {
+fn run_in_kernel(env: &Env, module: &str, parameters: &CStr) -> Outcome {
     let modules = Modules::new(env)?;
     if !path(env, module).exists() {
         return Err(Stop::Skip(format!("no {}", path(env, module).display())));
     }
     let mut log = KernelLog::open();
-    let loaded = modules.load(module);
+    let loaded = modules.load_with(module, parameters);
     let lines = log.read();
     // A module of tests may refuse to stay.
     if is_loaded(module)? {
