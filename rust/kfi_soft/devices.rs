@@ -32,7 +32,7 @@ impl Devices {
         let this = Self(());
         if personality::current() == Personality::Kcxi {
             for nic in Nic::all() {
-                let device = DmaDevice::new(&*nic.name()?)?;
+                let device = DmaDevice::new(&nic.name()?)?;
                 DEVICES.lock().push(device, GFP_KERNEL)?;
             }
         }

@@ -445,13 +445,13 @@ impl<'a> Question<'a> {
                 (attr.type_ == 0 || attr.type_ == KFI_EP_RDM)
                     && (attr.protocol == 0 || attr.protocol == personality::current().protocol())
                     && attr.protocol_version <= PROTOCOL_VERSION
-                    && attr.max_msg_size <= limits::MAX_MSG_SIZE
+                    && fits(attr.max_msg_size, limits::MAX_MSG_SIZE)
                     && attr.msg_prefix_size == 0
                     && attr.max_order_raw_size == 0
                     && attr.max_order_war_size == 0
                     && attr.max_order_waw_size == 0
-                    && attr.tx_ctx_cnt <= limits::MAX_TX_CONTEXTS
-                    && attr.rx_ctx_cnt <= limits::MAX_RX_CONTEXTS
+                    && fits(attr.tx_ctx_cnt, limits::MAX_TX_CONTEXTS)
+                    && fits(attr.rx_ctx_cnt, limits::MAX_RX_CONTEXTS)
                     && is_key(attr.auth_key_size, hints.ep_auth_key())
             })
             && hints.domain_attr().is_none_or(|attr| {
@@ -459,39 +459,39 @@ impl<'a> Question<'a> {
                     && attr::is_progress(attr.control_progress)
                     && attr::is_progress(attr.data_progress)
                     && attr::is_traffic_class(attr.tclass)
-                    && attr.mr_key_size <= limits::MR_KEY_SIZE
-                    && attr.cq_data_size <= limits::CQ_DATA_SIZE
-                    && attr.cq_cnt <= limits::QUEUES
-                    && attr.ep_cnt <= limits::ENDPOINTS
-                    && attr.tx_ctx_cnt <= limits::DOMAIN_TX_CONTEXTS
-                    && attr.rx_ctx_cnt <= limits::DOMAIN_RX_CONTEXTS
-                    && attr.max_ep_tx_ctx <= limits::MAX_TX_CONTEXTS
-                    && attr.max_ep_rx_ctx <= limits::MAX_RX_CONTEXTS
+                    && fits(attr.mr_key_size, limits::MR_KEY_SIZE)
+                    && fits(attr.cq_data_size, limits::CQ_DATA_SIZE)
+                    && fits(attr.cq_cnt, limits::QUEUES)
+                    && fits(attr.ep_cnt, limits::ENDPOINTS)
+                    && fits(attr.tx_ctx_cnt, limits::DOMAIN_TX_CONTEXTS)
+                    && fits(attr.rx_ctx_cnt, limits::DOMAIN_RX_CONTEXTS)
+                    && fits(attr.max_ep_tx_ctx, limits::MAX_TX_CONTEXTS)
+                    && fits(attr.max_ep_rx_ctx, limits::MAX_RX_CONTEXTS)
                     && attr.max_ep_stx_ctx == 0
                     && attr.max_ep_srx_ctx == 0
-                    && attr.cntr_cnt <= limits::COUNTERS
-                    && attr.mr_iov_limit <= limits::MR_IOV_LIMIT
-                    && attr.max_err_data <= limits::MAX_ERR_DATA
-                    && attr.mr_cnt <= limits::MEMORY_REGIONS
+                    && fits(attr.cntr_cnt, limits::COUNTERS)
+                    && fits(attr.mr_iov_limit, limits::MR_IOV_LIMIT)
+                    && fits(attr.max_err_data, limits::MAX_ERR_DATA)
+                    && fits(attr.mr_cnt, limits::MEMORY_REGIONS)
                     && is_key(attr.auth_key_size, hints.domain_auth_key())
             })
             && hints.tx_attr().is_none_or(|attr| {
                 limits::TX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags))
                     && limits::MSG_ORDER.contains(Order::from_raw(attr.msg_order))
                     && limits::COMP_ORDER.contains(Order::from_raw(attr.comp_order))
-                    && attr.inject_size <= limits::INJECT_SIZE
-                    && attr.size <= limits::MAX_TX_SIZE
-                    && attr.iov_limit <= limits::IOV_LIMIT
-                    && attr.rma_iov_limit <= limits::RMA_IOV_LIMIT
+                    && fits(attr.inject_size, limits::INJECT_SIZE)
+                    && fits(attr.size, limits::MAX_TX_SIZE)
+                    && fits(attr.iov_limit, limits::IOV_LIMIT)
+                    && fits(attr.rma_iov_limit, limits::RMA_IOV_LIMIT)
                     && attr::is_traffic_class(attr.tclass)
             })
             && hints.rx_attr().is_none_or(|attr| {
                 limits::RX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags))
                     && limits::MSG_ORDER.contains(Order::from_raw(attr.msg_order))
                     && limits::COMP_ORDER.contains(Order::from_raw(attr.comp_order))
-                    && attr.total_buffered_recv <= limits::TOTAL_BUFFERED_RECV
-                    && attr.size <= limits::MAX_RX_SIZE
-                    && attr.iov_limit <= limits::IOV_LIMIT
+                    && fits(attr.total_buffered_recv, limits::TOTAL_BUFFERED_RECV)
+                    && fits(attr.size, limits::MAX_RX_SIZE)
+                    && fits(attr.iov_limit, limits::IOV_LIMIT)
             })
     }
 
@@ -618,6 +618,11 @@ impl<'a> Question<'a> {
         let _ = attr;
         Ok(Some(info))
     }
+}
+
+/// Returns whether there is as much as asked for.
+fn fits(asked: usize, limit: usize) -> bool {
+    asked <= limit
 }
 
 /// Returns whether an authorization key can be one.
