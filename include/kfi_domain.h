@@ -913,8 +913,9 @@ static inline int kfi_av_bind(struct kfid_av *av, struct kfid *fid,
  *
  * Return: number of addresses inserted, which may be less than asked for;
  *   entries of @kfi_addr that failed are KFI_ADDR_NOTAVAIL. On a vector opened
- *   with KFI_EVENT: 0 if started. Else -KFI_ENOEQ if KFI_EVENT was asked for
- *   and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
+ *   with KFI_EVENT: 0 if started; -KFI_EAGAIN if the queue has no room for the
+ *   events, -KFI_ETOOSMALL if it never can have. Else -KFI_ENOEQ if KFI_EVENT
+ *   was asked for and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
  */
 static inline int kfi_av_insert(struct kfid_av *av, const void *addr,
 				size_t count, kfi_addr_t *kfi_addr,
@@ -939,8 +940,9 @@ static inline int kfi_av_insert(struct kfid_av *av, const void *addr,
  *
  * Return: number of addresses inserted, which may be less than asked for;
  *   entries of @kfi_addr that failed are KFI_ADDR_NOTAVAIL. On a vector opened
- *   with KFI_EVENT: 0 if started. Else -KFI_ENOEQ if KFI_EVENT was asked for
- *   and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
+ *   with KFI_EVENT: 0 if started; -KFI_EAGAIN if the queue has no room for the
+ *   events, -KFI_ETOOSMALL if it never can have. Else -KFI_ENOEQ if KFI_EVENT
+ *   was asked for and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
  */
 static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node,
 				   const char *service, kfi_addr_t *kfi_addr,
@@ -969,8 +971,9 @@ static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node,
  *
  * Return: number of addresses inserted, which may be less than asked for;
  *   entries of @kfi_addr that failed are KFI_ADDR_NOTAVAIL. On a vector opened
- *   with KFI_EVENT: 0 if started. Else -KFI_ENOEQ if KFI_EVENT was asked for
- *   and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
+ *   with KFI_EVENT: 0 if started; -KFI_EAGAIN if the queue has no room for the
+ *   events, -KFI_ETOOSMALL if it never can have. Else -KFI_ENOEQ if KFI_EVENT
+ *   was asked for and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
  */
 static inline int kfi_av_insertsym(struct kfid_av *av, const char *node,
 				   size_t nodecnt, const char *service,

@@ -71,4 +71,13 @@ struct kfi_soft_cntr_ops {
 	int (*stats)(struct kfid *cntr, struct kfi_soft_cntr_stats *stats);
 };
 
+/**
+ * define KFI_SOFT_ADDR_ANY_PORT - flag of the ``flags`` of &struct kcxi_addr: there is no port yet
+ *
+ * kfi_getinfo() sets it in addresses for which no service was named; the port is 0 then. An
+ * endpoint that is opened with such a source address gets a port, and has an address without
+ * flags. Address vectors take no addresses with flags.
+ */
+#define KFI_SOFT_ADDR_ANY_PORT 1
+
 #endif /* _KFI_SOFT_EXT_H_ */

@@ -503,6 +503,10 @@ static void events_no_room(struct test *t)
 		goto close;
 	expect(t, kfi_av_bind(av, &eq->fid, 0), 0);
 	expect(t, kfi_av_insert(av, addrs + 1, 1, got, 0, t), 0);
+	/* More than the queue can ever take. */
+	expect(t, kfi_av_insert(av, addrs, 2, got, 0, t), -KFI_ETOOSMALL);
+	expect_true(t, got[1] == KFI_ADDR_NOTAVAIL);
+	expect_gone(t, av, 1);
 	/* The queue is full: nothing is inserted that nobody would be told of. */
 	expect(t, kfi_av_insert(av, addrs + 1, 1, got, 0, t), -KFI_EAGAIN);
 	expect_true(t, got[0] == KFI_ADDR_NOTAVAIL);

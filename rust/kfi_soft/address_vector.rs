@@ -38,7 +38,10 @@ use crate::{
     kfi::{
         addr::FabricAddr,
         attr::AvType,
-        errno::ENOEQ,
+        errno::{
+            ENOEQ,
+            ETOOSMALL, //
+        },
         fid::{
             AnyFid,
             Fid,
@@ -57,6 +60,7 @@ use crate::{
             Event,
             EventError,
             EventKind,
+            EventQueueOps,
             FabricAddrs,
             Insertion, //
         }, //
@@ -142,20 +146,10 @@ impl AddressVector {
         self.rx_ctx_bits
     }
 
-    /// Splits an address into index and receive context; `None` if no index is as large.
-    fn split(&self, addr: FabricAddr) -> Option<(u32, usize)> {
-        let raw = addr.as_raw();
-        let shift = u64::BITS.wrapping_sub(self.rx_ctx_bits);
-        // Without bits the shift is as wide as the number, and there is one receive context.
-        let context = raw.checked_shr(shift).unwrap_or(0);
-        let index = raw ^ context.checked_shl(shift).unwrap_or(0);
-        Some((u32::try_from(index).ok()?, usize::try_from(context).ok()?))
-    }
-
     /// Returns the address of a peer and the index of the receive context that is meant; `None` if
     /// it is not in the vector. From any context.
     pub(crate) fn resolve(&self, addr: FabricAddr) -> Option<(Address, usize)> {
-        let (index, context) = self.split(addr)?;
+        let (index, context) = split(addr, self.rx_ctx_bits)?;
         Some((self.table.get(index)?, context))
     }
 
@@ -236,6 +230,10 @@ impl AddressVector {
         let report = || {
             // Room for all of it first, so that nothing is told of what is undone.
             let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+            if failures >= queue.size() {
+                // Nor will there ever be.
+                return Err(ETOOSMALL.into());
+            }
             let mut slots = KVVec::with_capacity(failures.saturating_add(1), GFP_KERNEL)?;
             for _ in 0..=failures {
                 slots.push(EventQueue::reserve(queue).ok_or(EAGAIN)?, GFP_KERNEL)?;
@@ -275,6 +273,17 @@ impl AddressVector {
             }
         })
     }
+}
+
+/// Splits an address into the index and, in the highest `bits` bits, the receive context; `None` if
+/// no index is as large.
+fn split(addr: FabricAddr, bits: u32) -> Option<(u32, usize)> {
+    let raw = addr.as_raw();
+    let shift = u64::BITS.wrapping_sub(bits);
+    // Without bits the shift is as wide as the number, and there is one receive context.
+    let context = raw.checked_shr(shift).unwrap_or(0);
+    let index = raw ^ context.checked_shl(shift).unwrap_or(0);
+    Some((u32::try_from(index).ok()?, usize::try_from(context).ok()?))
 }
 
 /// The addresses of an insertion.
@@ -397,7 +406,7 @@ impl AddressVectorOps for AddressVector {
 
     fn remove(&self, addresses: FabricAddrs<'_>) -> Result {
         // What an insertion has told names no receive context.
-        let index = |addr| match self.split(addr) {
+        let index = |addr| match split(addr, self.rx_ctx_bits) {
             Some((index, 0)) => Some(index),
             _ => None,
         };
@@ -429,5 +438,82 @@ impl AddressVectorOps for AddressVector {
     fn text(&self, address: &[u8]) -> Option<impl fmt::Display> {
         let address = Place::decode(self.format, address)?.address()?;
         Some(Text(address, self.format))
+    }
+}
+
+#[kunit_tests(kfi_soft_address_vector)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn receive_contexts_are_on_top() {
+        let split = |raw, bits| super::split(FabricAddr::from_raw(raw), bits);
+        assert_eq!(split(7, 0), Some((7, 0)));
+        assert_eq!(split(7, 8), Some((7, 0)));
+        assert_eq!(split(255 << 56 | 7, 8), Some((7, 255)));
+        assert_eq!(split(1 << 63 | 7, 1), Some((7, 1)));
+        // Bits that are not set aside belong to the index, and no index is as large.
+        assert_eq!(split(1 << 63 | 7, 0), None);
+        assert_eq!(split(1 << 55 | 7, 8), None);
+        assert_eq!(split(1 << 32, 8), None);
+        assert_eq!(split(u64::MAX, 0), None);
+        assert_eq!(split(u64::MAX, limits::MAX_RX_CONTEXT_BITS), None);
+    }
+
+    #[test]
+    fn symmetric_addresses_count_up() {
+        let list = List::Symmetric {
+            first: Place {
+                nic: 1,
+                port: Some(10),
+            },
+            services: 3,
+        };
+        assert_eq!(list.get(0), Address::new(1, 10));
+        assert_eq!(list.get(2), Address::new(1, 12));
+        assert_eq!(list.get(3), Address::new(2, 10));
+        assert_eq!(list.get(usize::MAX), None);
+        let last = List::Symmetric {
+            first: Place {
+                nic: Address::MAX_NIC,
+                port: Some(Address::MAX_PORT),
+            },
+            services: 2,
+        };
+        assert!(last.get(0).is_some());
+        assert_eq!(last.get(1), None);
+        assert_eq!(last.get(2), None);
+        let none = List::Symmetric {
+            first: Place {
+                nic: 0,
+                port: Some(0),
+            },
+            services: 0,
+        };
+        assert_eq!(none.get(0), None);
+    }
+
+    #[test]
+    fn binary_addresses_lie_back_to_back() {
+        let bytes = [1, 0, 0, 0, 0, 0, 0, 0, 2, 0x10, 0, 0, 0, 0, 0, 0, 9];
+        let list = List::Binary(&bytes, AddressFormat::Native);
+        assert_eq!(list.get(0), Address::new(0, 1));
+        assert_eq!(list.get(1), Address::new(1, 2));
+        assert_eq!(list.get(2), None);
+    }
+
+    #[test]
+    fn texts_name_the_first() {
+        let first = |node, service| List::first(node, service, AddressFormat::Native);
+        assert_eq!(
+            first(c"0x1", c"7"),
+            Some(Place {
+                nic: 1,
+                port: Some(7)
+            })
+        );
+        assert_eq!(first(c"fi_addr_soft://0x1:0x7", c""), first(c"0x1", c"7"));
+        assert_eq!(first(c"0x1", c""), None);
+        assert_eq!(first(c"nobody", c"7"), None);
     }
 }
