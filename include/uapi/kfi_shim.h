@@ -24,7 +24,8 @@
  *   unknown, a handle names an object of another class, a text is too long;
  * * E2BIG: the structure is longer than this kernel knows and the rest is not all 0, or a buffer is
  *   larger than 64 KiB;
- * * EBADF: a handle names nothing;
+ * * EBADF: a handle or another number names nothing;
+ * * EDQUOT: the session has as much memory as it may, see %KFI_SHIM_BUFFER;
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
  * * EMFILE: the session holds as many objects as it may, or has used up its handles;
  * * ENOMEM: no memory.
@@ -40,6 +41,28 @@
  * Blocking requests sleep interruptibly; a signal ends them with @result -EINTR.
  *
  * Closing the file closes all objects of the session, dependents first.
+ *
+ * Addresses of the kernel never reach user space: memory is named by the handle of a buffer and an
+ * offset, objects by their handles, operations by the number that user space gave as context.  Of a
+ * pointer that means nothing to the session, user space sees 0.
+ */
+
+/**
+ * DOC: Memory
+ *
+ * Operations and memory regions work on memory of the kernel, in buffers (%KFI_SHIM_BUFFER) that
+ * user space maps with mmap(2).  A buffer counts in the session's memory, limited by the module
+ * parameter max_memory (bytes), until nothing needs it any more:
+ *
+ * * its handle is closed, and
+ * * it is not mapped, and
+ * * every endpoint or context through which an operation named it, every memory region registered
+ *   on it, and the domain of every deferred work that names it is closed.
+ *
+ * Closing the handle only takes the name away, so it always succeeds.  Structures that operations
+ * need in the kernel, such as those of triggered operations and deferred work, count as well.
+ *
+ * A mapping keeps the session, as a descriptor of it does.
  */
 
 /** define KFI_SHIM_INTERFACE - number of this interface, see &struct kfi_shim_version */
@@ -400,7 +423,7 @@ struct kfi_shim_cntr_wait {
 
 /**
  * struct kfi_shim_control - kfi_control() with a number for argument: %KFI_SHIM_CONTROL
- * @handle: in: handle of any object but an answer of kfi_getinfo()
+ * @handle: in: handle of any object but an answer of kfi_getinfo() or a buffer
  * @command: in: KFI_GETOPSFLAG, KFI_SETOPSFLAG or KFI_GETWAITOBJ; EINVAL for any other
  * @value: in for KFI_SETOPSFLAG, else out
  * @result: out: what kfi_control() returned
@@ -473,6 +496,9 @@ struct kfi_shim_close {
 
 /** define KFI_SHIM_NO_ATTR - the open call gets NULL for its attributes */
 #define KFI_SHIM_NO_ATTR	(1U << 0)
+
+/** define KFI_SHIM_HANDLER - the queue gets a handler, whose calls %KFI_SHIM_HANDLED counts */
+#define KFI_SHIM_HANDLER	(1U << 1)
 
 /**
  * struct kfi_shim_wait_open - opens a wait set: %KFI_SHIM_WAIT_OPEN
@@ -578,7 +604,7 @@ struct kfi_shim_trywait {
 /**
  * struct kfi_shim_cq_open - opens a completion queue: %KFI_SHIM_CQ_OPEN
  * @domain: in: handle of a domain
- * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @flags: in: %KFI_SHIM_NO_ATTR, %KFI_SHIM_HANDLER
  * @size: in: entries, 0 for the default
  * @attr_flags: in: flags of &struct kfi_cq_attr
  * @context: in: context of the queue, any number
@@ -589,6 +615,8 @@ struct kfi_shim_trywait {
  *	NULL
  * @result: out: what kfi_cq_open() returned
  * @cq: out: handle of the queue
+ * @signaling_vector: in: CPU of the handler, with KFI_AFFINITY in @attr_flags
+ * @reserved: must be 0
  */
 struct kfi_shim_cq_open {
 	__u32 domain;
@@ -602,6 +630,8 @@ struct kfi_shim_cq_open {
 	__u32 wait_set;
 	__s32 result;
 	__u32 cq;
+	__s32 signaling_vector;
+	__u32 reserved;
 };
 
 /**
@@ -609,7 +639,8 @@ struct kfi_shim_cq_open {
  * @op_context: context of the operation
  * @flags: what was done; 0 if the format does not tell
  * @len: bytes transferred; 0 if the format does not tell
- * @buf: address of received data; 0 if the format does not tell
+ * @buf: where received data lies: the handle of the buffer in the upper, the offset in it in the
+ *	lower 32 bits, even if the handle is closed by now; 0 if the format does not tell
  * @data: data that came along; 0 if the format does not tell
  * @tag: tag; 0 if the format does not tell
  * @src_addr: who sent it, KFI_ADDR_NOTAVAIL if that is not known
@@ -628,6 +659,12 @@ struct kfi_shim_cq_entry {
 #define KFI_SHIM_CQ_READ_MAX	64
 
 /**
+ * define KFI_SHIM_CQ_NO_SOURCE - use kfi_cq_read() or kfi_cq_sread(), which do not tell who sent
+ *	what: &kfi_shim_cq_entry.src_addr is KFI_ADDR_NOTAVAIL
+ */
+#define KFI_SHIM_CQ_NO_SOURCE	(1U << 0)
+
+/**
  * struct kfi_shim_cq_read - takes completions out: %KFI_SHIM_CQ_READ, %KFI_SHIM_CQ_SREAD
  * @cq: in: handle of a completion queue
  * @count: in: room at @entries; E2BIG above %KFI_SHIM_CQ_READ_MAX
@@ -635,6 +672,9 @@ struct kfi_shim_cq_entry {
  * @timeout: in for %KFI_SHIM_CQ_SREAD: milliseconds; negative to wait without end
  * @result: out: what kfi_cq_readfrom() or kfi_cq_sreadfrom() returned: if positive, as many
  *	entries; the rest is 0
+ * @cond: in for %KFI_SHIM_CQ_SREAD: condition, a number; see &enum kfi_cq_wait_cond
+ * @flags: in: 0 or %KFI_SHIM_CQ_NO_SOURCE
+ * @reserved: must be 0
  */
 struct kfi_shim_cq_read {
 	__u32 cq;
@@ -642,6 +682,9 @@ struct kfi_shim_cq_read {
 	__u64 entries;
 	__s32 timeout;
 	__s32 result;
+	__u64 cond;
+	__u32 flags;
+	__u32 reserved;
 };
 
 /**
@@ -680,7 +723,7 @@ struct kfi_shim_cq_signal {
 /**
  * struct kfi_shim_eq_open - opens an event queue: %KFI_SHIM_EQ_OPEN
  * @fabric: in: handle of a fabric
- * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @flags: in: %KFI_SHIM_NO_ATTR, %KFI_SHIM_HANDLER
  * @size: in: entries, 0 for the default
  * @attr_flags: in: flags of &struct kfi_eq_attr
  * @context: in: context of the queue, any number
@@ -689,6 +732,8 @@ struct kfi_shim_cq_signal {
  *	NULL
  * @result: out: what kfi_eq_open() returned
  * @eq: out: handle of the queue
+ * @signaling_vector: in: CPU of the handler, with KFI_AFFINITY in @attr_flags
+ * @reserved: must be 0
  */
 struct kfi_shim_eq_open {
 	__u32 fabric;
@@ -700,6 +745,8 @@ struct kfi_shim_eq_open {
 	__u32 wait_set;
 	__s32 result;
 	__u32 eq;
+	__s32 signaling_vector;
+	__u32 reserved;
 };
 
 /**
@@ -712,7 +759,12 @@ struct kfi_shim_eq_open {
  * @timeout: in for %KFI_SHIM_EQ_SREAD: milliseconds; negative to wait without end
  * @result: out: what the call returned: if not negative, bytes read or written
  * @reserved: must be 0
- * @data: the entry of the event, as it was written
+ * @data: the entry of the event, as it was written, except that in place of a pointer at its start
+ *	there is @object
+ * @object: out: handle of the object that the event is about, if it is open; else 0
+ * @reserved2: must be 0
+ *
+ * Entries begin with a pointer to an object, see &struct kfi_eq_entry and &struct kfi_eq_cm_entry.
  */
 struct kfi_shim_eq_event {
 	__u32 eq;
@@ -723,6 +775,8 @@ struct kfi_shim_eq_event {
 	__s32 result;
 	__u32 reserved;
 	__u8 data[KFI_SHIM_EVENT_MAX];
+	__u32 object;
+	__u32 reserved2;
 };
 
 /**
@@ -735,6 +789,9 @@ struct kfi_shim_eq_event {
  * @data: data of the event
  * @err: errno, positive
  * @prov_errno: errno of the provider
+ * @object: out of %KFI_SHIM_EQ_READERR: handle of the object that the error is about, if it is open;
+ *	else 0
+ * @reserved: must be 0
  */
 struct kfi_shim_eq_error {
 	__u32 eq;
@@ -743,6 +800,900 @@ struct kfi_shim_eq_error {
 	__u64 data;
 	__s32 err;
 	__s32 prov_errno;
+	__u32 object;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_handled - reads how often a handler was called: %KFI_SHIM_HANDLED
+ * @queue: in: handle of a completion or event queue that was opened with %KFI_SHIM_HANDLER; EINVAL
+ *	if it was not
+ * @timeout: in: milliseconds to wait until @calls is reached; negative to wait without end, 0 to
+ *	read only
+ * @calls: in: number of calls to wait for; out: number of calls so far
+ * @result: out: 0; -ETIMEDOUT, -EINTR
+ * @cpu: out: CPU of the last call, -1 if there was none
+ *
+ * The handler does nothing but count: the queue is armed again by whoever reads it until it is empty.
+ */
+struct kfi_shim_handled {
+	__u32 queue;
+	__s32 timeout;
+	__u64 calls;
+	__s32 result;
+	__s32 cpu;
+};
+
+/** define KFI_SHIM_TEXT_MAX - bytes of a short text, the terminating 0 included */
+#define KFI_SHIM_TEXT_MAX	256
+
+/**
+ * struct kfi_shim_strerror - describes an errno of the provider: %KFI_SHIM_STRERROR
+ * @queue: in: handle of a completion or event queue
+ * @prov_errno: in: the number
+ * @len: in: room at @text handed to kfi_cq_strerror() or kfi_eq_strerror(), 0 for no buffer; EINVAL
+ *	above %KFI_SHIM_TEXT_MAX
+ * @result: out: 0, or -EINVAL if the call returned NULL
+ * @text: out: the text, terminated with 0
+ */
+struct kfi_shim_strerror {
+	__u32 queue;
+	__s32 prov_errno;
+	__u32 len;
+	__s32 result;
+	char text[KFI_SHIM_TEXT_MAX];
+};
+
+/**
+ * struct kfi_shim_info_text - prints an entry of an answer: %KFI_SHIM_INFO_TEXT
+ * @info: in: handle from %KFI_SHIM_GETINFO
+ * @index: in: which entry, from 0; EINVAL if there are not as many
+ * @text: in: address of @size bytes, which receive the text, cut so that it is terminated with 0
+ * @size: in: bytes at @text, at most 64 KiB
+ * @len: out: bytes that the whole text takes, the terminating 0 included
+ */
+struct kfi_shim_info_text {
+	__u32 info;
+	__u32 index;
+	__u64 text;
+	__u32 size;
+	__u32 len;
+};
+
+/**
+ * struct kfi_shim_tostr - prints a number: %KFI_SHIM_TOSTR
+ * @type: in: &enum kfi_type; EINVAL for those that are structures
+ * @size: in: bytes at @text, at most 64 KiB
+ * @text: in: address of @size bytes, which receive the text, cut so that it is terminated with 0
+ * @value: in: what is to be printed
+ * @len: out: bytes that the whole text takes, the terminating 0 included
+ * @result: out: 0, or -EINVAL if kfi_tostr() returned NULL
+ */
+struct kfi_shim_tostr {
+	__u32 type;
+	__u32 size;
+	__u64 text;
+	__u64 value;
+	__u32 len;
+	__s32 result;
+};
+
+/**
+ * enum kfi_shim_buffer_kind - how the memory of a buffer is allocated
+ * @KFI_SHIM_BUFFER_KMALLOC: in one piece, by kmalloc; ENOMEM beyond what that gives (some MiB)
+ * @KFI_SHIM_BUFFER_VMALLOC: single pages with consecutive virtual addresses, by vmalloc
+ * @KFI_SHIM_BUFFER_PAGES: single pages without common address, for page ranges (bv) and
+ *	scatterlists (sgl): wherever an address is needed they are refused with EINVAL
+ *
+ * Whole pages are allocated in any case, filled with 0.
+ */
+enum kfi_shim_buffer_kind {
+	KFI_SHIM_BUFFER_KMALLOC = 1,
+	KFI_SHIM_BUFFER_VMALLOC = 2,
+	KFI_SHIM_BUFFER_PAGES = 3,
+};
+
+/**
+ * struct kfi_shim_buffer - allocates a buffer: %KFI_SHIM_BUFFER
+ * @kind: in: &enum kfi_shim_buffer_kind
+ * @flags: must be 0
+ * @size: in: bytes, from 1 up to 4 GiB - 1; E2BIG above; segments must lie within
+ * @buffer: out: handle of the buffer, to be closed with %KFI_SHIM_CLOSE
+ * @reserved: must be 0
+ * @offset: out: offset for mmap(2), which must be MAP_SHARED, not executable, and end within the
+ *	last page of the buffer; a part that begins at a page may be mapped, too
+ *
+ * EDQUOT if the session would hold more memory than it may.
+ */
+struct kfi_shim_buffer {
+	__u32 kind;
+	__u32 flags;
+	__u64 size;
+	__u32 buffer;
+	__u32 reserved;
+	__u64 offset;
+};
+
+/** define KFI_SHIM_SEGMENTS_MAX - most elements of an array of segments; E2BIG above */
+#define KFI_SHIM_SEGMENTS_MAX	4096
+
+/**
+ * struct kfi_shim_segment - a piece of a buffer
+ * @buffer: handle of a buffer; 0 for a NULL address, then @offset and @len must be 0
+ * @mr: handle of the memory region whose descriptor is handed over (kfi_mr_desc()); 0 for NULL.  If
+ *	it is 0 in all segments, the array of descriptors itself is NULL
+ * @offset: where it begins
+ * @len: bytes; EINVAL if it does not end within the buffer.  Of atomic operations elements of the
+ *	datatype, or bytes if the datatype is unknown
+ *
+ * Where a page range (bv) or a scatterlist (sgl) is made of segments, one of a buffer of kind
+ * %KFI_SHIM_BUFFER_KMALLOC is one entry, one of another kind is one entry for each page it touches.
+ */
+struct kfi_shim_segment {
+	__u32 buffer;
+	__u32 mr;
+	__u64 offset;
+	__u64 len;
+};
+
+/**
+ * struct kfi_shim_rma_segment - a piece of a peer's memory
+ * @addr: where it begins
+ * @len: bytes; elements for atomic operations
+ * @key: key
+ */
+struct kfi_shim_rma_segment {
+	__u64 addr;
+	__u64 len;
+	__u64 key;
+};
+
+/**
+ * struct kfi_shim_bind - binds an object to another: %KFI_SHIM_BIND
+ * @handle: in: handle of any object but an answer of kfi_getinfo() or a buffer: kfi_ep_bind(),
+ *	kfi_scalable_ep_bind(), kfi_pep_bind(), kfi_av_bind(), kfi_mr_bind(), kfi_domain_bind()
+ * @other: in: likewise
+ * @flags: in: flags of the call
+ * @result: out: what the call returned
+ * @reserved: must be 0
+ */
+struct kfi_shim_bind {
+	__u32 handle;
+	__u32 other;
+	__u64 flags;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_enable - makes an object usable: %KFI_SHIM_ENABLE
+ * @handle: in: handle of any object but an answer of kfi_getinfo() or a buffer: kfi_enable(),
+ *	kfi_mr_enable()
+ * @result: out: what kfi_control() returned to KFI_ENABLE
+ */
+struct kfi_shim_enable {
+	__u32 handle;
+	__s32 result;
+};
+
+/**
+ * struct kfi_shim_av_open - opens an address vector: %KFI_SHIM_AV_OPEN
+ * @domain: in: handle of a domain
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @type: in: &enum kfi_av_type; out: what the provider chose
+ * @rx_ctx_bits: in: bits of an address that are set aside
+ * @count: in: expected number of addresses
+ * @ep_per_node: in: expected number of endpoints on each node
+ * @attr_flags: in: flags of &struct kfi_av_attr
+ * @context: in: context of the vector, any number
+ * @result: out: what kfi_av_open() returned
+ * @av: out: handle of the vector
+ * @name: in: name, terminated with 0; empty for NULL
+ */
+struct kfi_shim_av_open {
+	__u32 domain;
+	__u32 flags;
+	__u32 type;
+	__s32 rx_ctx_bits;
+	__u64 count;
+	__u64 ep_per_node;
+	__u64 attr_flags;
+	__u64 context;
+	__s32 result;
+	__u32 av;
+	char name[KFI_SHIM_NAME_MAX];
+};
+
+/** define KFI_SHIM_AV_MAX - most addresses of one request; E2BIG above */
+#define KFI_SHIM_AV_MAX		65536
+
+/**
+ * struct kfi_shim_av_insert - inserts addresses: %KFI_SHIM_AV_INSERT, %KFI_SHIM_AV_INSERTSVC,
+ *	%KFI_SHIM_AV_INSERTSYM
+ * @av: in: handle of an address vector
+ * @addr_len: in for %KFI_SHIM_AV_INSERT: bytes at @addr, of all addresses; what is missing of them
+ *	is taken as 0; EINVAL if it is more than %KFI_SHIM_ADDR_MAX for each
+ * @flags: in: flags of the call
+ * @context: in: context of the events, any number.  With KFI_SYNC_ERR in @flags the call gets an
+ *	array for the errors instead; EINVAL if the vector was opened with KFI_EVENT
+ * @addr: in for %KFI_SHIM_AV_INSERT: address of the addresses, back to back, or 0 for NULL
+ * @node: in for %KFI_SHIM_AV_INSERTSVC and %KFI_SHIM_AV_INSERTSYM: address of a text terminated with
+ *	0, or 0 for NULL
+ * @service: likewise
+ * @count: in for %KFI_SHIM_AV_INSERT: number of addresses; for %KFI_SHIM_AV_INSERTSYM: nodecnt
+ * @service_count: in for %KFI_SHIM_AV_INSERTSYM: svccnt
+ * @kfi_addrs: in: address of an array of 64 bits for each address, or 0 for NULL; written unless
+ *	@result is negative
+ * @errors: in: address of an array of 32 bits for each address, or 0; written if KFI_SYNC_ERR is in
+ *	@flags
+ * @result: out: what the call returned: if not negative, addresses inserted
+ * @insertion: out: number for %KFI_SHIM_AV_INSERTED, if the vector was opened with KFI_EVENT and
+ *	@kfi_addrs is not 0; else 0
+ */
+struct kfi_shim_av_insert {
+	__u32 av;
+	__u32 addr_len;
+	__u64 flags;
+	__u64 context;
+	__u64 addr;
+	__u64 node;
+	__u64 service;
+	__u32 count;
+	__u32 service_count;
+	__u64 kfi_addrs;
+	__u64 errors;
+	__s32 result;
+	__u32 insertion;
+};
+
+/**
+ * struct kfi_shim_av_inserted - what an insertion with KFI_EVENT has given: %KFI_SHIM_AV_INSERTED
+ * @av: in: handle of an address vector
+ * @insertion: in: from &kfi_shim_av_insert.insertion; EBADF if there is none
+ * @kfi_addrs: in: address of an array of @count times 64 bits
+ * @count: in: at most as many are written; out: how many addresses the insertion was of
+ * @reserved: must be 0
+ *
+ * The addresses are valid after the event KFI_AV_COMPLETE, and kept until the vector is closed.
+ */
+struct kfi_shim_av_inserted {
+	__u32 av;
+	__u32 insertion;
+	__u64 kfi_addrs;
+	__u32 count;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_av_remove - removes addresses: %KFI_SHIM_AV_REMOVE
+ * @av: in: handle of an address vector
+ * @count: in: number of addresses
+ * @kfi_addrs: in: address of as many, 64 bits each, or 0 for NULL
+ * @flags: in: flags of the call
+ * @result: out: what kfi_av_remove() returned
+ * @reserved: must be 0
+ */
+struct kfi_shim_av_remove {
+	__u32 av;
+	__u32 count;
+	__u64 kfi_addrs;
+	__u64 flags;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_av_lookup - looks an address up: %KFI_SHIM_AV_LOOKUP
+ * @av: in: handle of an address vector
+ * @addr_len: in: room handed to the call, EINVAL above %KFI_SHIM_ADDR_MAX; out: what it says
+ * @kfi_addr: in: the address
+ * @result: out: what kfi_av_lookup() returned
+ * @reserved: must be 0
+ * @addr: out: its binary form
+ */
+struct kfi_shim_av_lookup {
+	__u32 av;
+	__u32 addr_len;
+	__u64 kfi_addr;
+	__s32 result;
+	__u32 reserved;
+	__u8 addr[KFI_SHIM_ADDR_MAX];
+};
+
+/**
+ * struct kfi_shim_av_straddr - prints an address: %KFI_SHIM_AV_STRADDR
+ * @av: in: handle of an address vector
+ * @len: in: room handed to the call, EINVAL above %KFI_SHIM_TEXT_MAX; out: what it says
+ * @result: out: 0, or -EINVAL if kfi_av_straddr() returned NULL
+ * @reserved: must be 0
+ * @addr: in: binary address
+ * @text: out: its text, terminated with 0
+ */
+struct kfi_shim_av_straddr {
+	__u32 av;
+	__u32 len;
+	__s32 result;
+	__u32 reserved;
+	__u8 addr[KFI_SHIM_ADDR_MAX];
+	char text[KFI_SHIM_TEXT_MAX];
+};
+
+/**
+ * enum kfi_shim_form - which of the calls for an operation is made
+ * @KFI_SHIM_FORM_PLAIN: without suffix, as kfi_send(), kfi_mr_reg(): one address
+ * @KFI_SHIM_FORM_V: v, as kfi_sendv(), kfi_atomicv(), kfi_mr_regv(): an array of addresses
+ * @KFI_SHIM_FORM_BV: bv, as kfi_sendbv(), kfi_mr_regbv(): page ranges
+ * @KFI_SHIM_FORM_SGL: sgl, as kfi_sendsgl(), kfi_mr_regsgl(): a scatterlist
+ * @KFI_SHIM_FORM_MSG: msg, as kfi_sendmsg(), or kfi_mr_regattr(): with an array of addresses
+ * @KFI_SHIM_FORM_MSG_BV: likewise, with page ranges
+ * @KFI_SHIM_FORM_MSG_SGL: likewise, with a scatterlist
+ * @KFI_SHIM_FORM_INJECT: inject, as kfi_inject(), kfi_inject_write()
+ * @KFI_SHIM_FORM_DATA: data, as kfi_senddata(), kfi_writedata()
+ * @KFI_SHIM_FORM_INJECT_DATA: injectdata, as kfi_injectdata(), kfi_inject_writedata()
+ */
+enum kfi_shim_form {
+	KFI_SHIM_FORM_PLAIN = 1,
+	KFI_SHIM_FORM_V = 2,
+	KFI_SHIM_FORM_BV = 3,
+	KFI_SHIM_FORM_SGL = 4,
+	KFI_SHIM_FORM_MSG = 5,
+	KFI_SHIM_FORM_MSG_BV = 6,
+	KFI_SHIM_FORM_MSG_SGL = 7,
+	KFI_SHIM_FORM_INJECT = 8,
+	KFI_SHIM_FORM_DATA = 9,
+	KFI_SHIM_FORM_INJECT_DATA = 10,
+};
+
+/**
+ * struct kfi_shim_mr - registers memory: %KFI_SHIM_MR
+ * @domain: in: handle of a domain
+ * @form: in: &enum kfi_shim_form: PLAIN, V, BV, SGL; MSG, MSG_BV and MSG_SGL for kfi_mr_regattr()
+ * @segments: in: address of an array of &struct kfi_shim_segment; @kfi_shim_segment.mr must be 0
+ * @segment_count: in: number of segments; with PLAIN exactly 1
+ * @auth_key_size: in: bytes of @auth_key that count, for kfi_mr_regattr()
+ * @access: in: operations allowed
+ * @offset: in: reserved by kfabric
+ * @requested_key: in: key wanted
+ * @flags: in: flags of the call
+ * @context: in: context of the region, any number
+ * @result: out: what the call returned
+ * @mr: out: handle of the region
+ * @key: out: kfi_mr_key()
+ * @auth_key: in: authorization key
+ */
+struct kfi_shim_mr {
+	__u32 domain;
+	__u32 form;
+	__u64 segments;
+	__u32 segment_count;
+	__u32 auth_key_size;
+	__u64 access;
+	__u64 offset;
+	__u64 requested_key;
+	__u64 flags;
+	__u64 context;
+	__s32 result;
+	__u32 mr;
+	__u64 key;
+	__u8 auth_key[KFI_SHIM_AUTH_KEY_MAX];
+};
+
+/**
+ * struct kfi_shim_mr_key - the key of a region: %KFI_SHIM_MR_KEY
+ * @mr: in: handle of a memory region
+ * @has_desc: out: 1 if kfi_mr_desc() is not NULL, else 0
+ * @key: out: kfi_mr_key(), which may have changed with the region's registration or enabling
+ */
+struct kfi_shim_mr_key {
+	__u32 mr;
+	__u32 has_desc;
+	__u64 key;
+};
+
+/**
+ * struct kfi_shim_mr_refresh - tells that pages changed: %KFI_SHIM_MR_REFRESH
+ * @mr: in: handle of a memory region
+ * @segment_count: in: number of segments
+ * @segments: in: address of an array of &struct kfi_shim_segment
+ * @flags: in: flags of the call
+ * @result: out: what kfi_mr_refresh() returned
+ * @reserved: must be 0
+ */
+struct kfi_shim_mr_refresh {
+	__u32 mr;
+	__u32 segment_count;
+	__u64 segments;
+	__u64 flags;
+	__s32 result;
+	__u32 reserved;
+};
+
+/** define KFI_SHIM_RAW_KEY_MAX - bytes of a raw key */
+#define KFI_SHIM_RAW_KEY_MAX	256
+
+/**
+ * struct kfi_shim_raw_key - raw keys: %KFI_SHIM_MR_RAW_ATTR, %KFI_SHIM_MR_MAP_RAW,
+ *	%KFI_SHIM_MR_UNMAP_KEY
+ * @handle: in: handle of a memory region for %KFI_SHIM_MR_RAW_ATTR, else of a domain
+ * @key_size: bytes of @raw_key that count, EINVAL above %KFI_SHIM_RAW_KEY_MAX; in for
+ *	%KFI_SHIM_MR_RAW_ATTR as well, how much room there is
+ * @base_addr: out for %KFI_SHIM_MR_RAW_ATTR, in for %KFI_SHIM_MR_MAP_RAW
+ * @key: out for %KFI_SHIM_MR_MAP_RAW, in for %KFI_SHIM_MR_UNMAP_KEY
+ * @flags: in: flags of the call
+ * @result: out: what kfi_mr_raw_attr(), kfi_mr_map_raw() or kfi_mr_unmap_key() returned
+ * @reserved: must be 0
+ * @raw_key: out for %KFI_SHIM_MR_RAW_ATTR, in for %KFI_SHIM_MR_MAP_RAW
+ */
+struct kfi_shim_raw_key {
+	__u32 handle;
+	__u32 key_size;
+	__u64 base_addr;
+	__u64 key;
+	__u64 flags;
+	__s32 result;
+	__u32 reserved;
+	__u8 raw_key[KFI_SHIM_RAW_KEY_MAX];
+};
+
+/**
+ * enum kfi_shim_ep_kind - kinds of endpoints
+ * @KFI_SHIM_EP: kfi_endpoint(), on a domain
+ * @KFI_SHIM_SEP: kfi_scalable_ep(), on a domain
+ * @KFI_SHIM_PEP: kfi_passive_ep(), on a fabric
+ */
+enum kfi_shim_ep_kind {
+	KFI_SHIM_EP = 1,
+	KFI_SHIM_SEP = 2,
+	KFI_SHIM_PEP = 3,
+};
+
+/**
+ * struct kfi_shim_ep_open - opens an endpoint: %KFI_SHIM_EP_OPEN
+ * @parent: in: handle of a domain or fabric
+ * @kind: in: &enum kfi_shim_ep_kind
+ * @info: in: handle from %KFI_SHIM_GETINFO; 0 if there is @attr
+ * @index: in: which of its entries, from 0
+ * @attr: in: address of a &struct kfi_shim_info to open the endpoint with instead of an entry of an
+ *	answer, such as an entry that user space has changed; else 0
+ * @attr_size: in: bytes at @attr
+ * @reserved: must be 0
+ * @context: in: context of the endpoint, any number
+ * @result: out: what the call returned
+ * @ep: out: handle of the endpoint
+ *
+ * EOPNOTSUPP if the entry demands KFI_CONTEXT, KFI_CONTEXT2, KFI_ASYNC_IOV or KFI_MSG_PREFIX of its
+ * consumer: contexts here are numbers.
+ */
+struct kfi_shim_ep_open {
+	__u32 parent;
+	__u32 kind;
+	__u32 info;
+	__u32 index;
+	__u64 attr;
+	__u32 attr_size;
+	__u32 reserved;
+	__u64 context;
+	__s32 result;
+	__u32 ep;
+};
+
+/**
+ * struct kfi_shim_tx_context - opens a transmit context: %KFI_SHIM_TX_CONTEXT, %KFI_SHIM_STX_CONTEXT
+ * @parent: in: handle of a scalable endpoint, or of a domain for a context that is shared
+ * @index: in for %KFI_SHIM_TX_CONTEXT: which one
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @reserved: must be 0
+ * @context: in: context of the object, any number
+ * @result: out: what kfi_tx_context() or kfi_stx_context() returned
+ * @ep: out: handle of the context
+ * @attr: in: attributes
+ */
+struct kfi_shim_tx_context {
+	__u32 parent;
+	__s32 index;
+	__u32 flags;
+	__u32 reserved;
+	__u64 context;
+	__s32 result;
+	__u32 ep;
+	struct kfi_shim_tx_attr attr;
+};
+
+/**
+ * struct kfi_shim_rx_context - opens a receive context: %KFI_SHIM_RX_CONTEXT, %KFI_SHIM_SRX_CONTEXT
+ * @parent: in: handle of a scalable endpoint, or of a domain for a context that is shared
+ * @index: in for %KFI_SHIM_RX_CONTEXT: which one
+ * @flags: in: 0 or %KFI_SHIM_NO_ATTR
+ * @reserved: must be 0
+ * @context: in: context of the object, any number
+ * @result: out: what kfi_rx_context() or kfi_srx_context() returned
+ * @ep: out: handle of the context
+ * @attr: in: attributes
+ */
+struct kfi_shim_rx_context {
+	__u32 parent;
+	__s32 index;
+	__u32 flags;
+	__u32 reserved;
+	__u64 context;
+	__s32 result;
+	__u32 ep;
+	struct kfi_shim_rx_attr attr;
+};
+
+/**
+ * struct kfi_shim_ep_alias - opens an alias: %KFI_SHIM_EP_ALIAS
+ * @ep: in: handle of an endpoint or context
+ * @reserved: must be 0
+ * @flags: in: flags of the alias
+ * @result: out: what kfi_ep_alias() returned
+ * @alias: out: handle of the alias, an endpoint itself
+ */
+struct kfi_shim_ep_alias {
+	__u32 ep;
+	__u32 reserved;
+	__u64 flags;
+	__s32 result;
+	__u32 alias;
+};
+
+/**
+ * struct kfi_shim_cancel - cancels an operation: %KFI_SHIM_CANCEL
+ * @ep: in: handle of an endpoint or context
+ * @result: out: what kfi_cancel() returned
+ * @context: in: context of the operation, triggered or not
+ */
+struct kfi_shim_cancel {
+	__u32 ep;
+	__s32 result;
+	__u64 context;
+};
+
+/** define KFI_SHIM_OPT_MAX - bytes of the value of an option */
+#define KFI_SHIM_OPT_MAX	64
+
+/**
+ * struct kfi_shim_opt - options of endpoints: %KFI_SHIM_GETOPT, %KFI_SHIM_SETOPT
+ * @ep: in: handle of an endpoint or context
+ * @level: in: level
+ * @optname: in: option
+ * @optlen: in: bytes of @value, EINVAL above %KFI_SHIM_OPT_MAX; out of %KFI_SHIM_GETOPT: what the
+ *	call says
+ * @result: out: what kfi_getopt() or kfi_setopt() returned
+ * @reserved: must be 0
+ * @value: the value, a size_t of the kernel for most
+ */
+struct kfi_shim_opt {
+	__u32 ep;
+	__s32 level;
+	__s32 optname;
+	__u32 optlen;
+	__s32 result;
+	__u32 reserved;
+	__u8 value[KFI_SHIM_OPT_MAX];
+};
+
+/**
+ * struct kfi_shim_name - names of endpoints: %KFI_SHIM_SETNAME, %KFI_SHIM_GETNAME, %KFI_SHIM_GETPEER
+ * @ep: in: handle of an endpoint or context, scalable or passive endpoint
+ * @addr_len: in: bytes of @addr handed to the call, EINVAL above %KFI_SHIM_ADDR_MAX; out of
+ *	%KFI_SHIM_GETNAME and %KFI_SHIM_GETPEER: what it says
+ * @result: out: what the call returned
+ * @reserved: must be 0
+ * @addr: the address
+ */
+struct kfi_shim_name {
+	__u32 ep;
+	__u32 addr_len;
+	__s32 result;
+	__u32 reserved;
+	__u8 addr[KFI_SHIM_ADDR_MAX];
+};
+
+/** define KFI_SHIM_CM_DATA_MAX - most bytes that connection requests carry */
+#define KFI_SHIM_CM_DATA_MAX	256
+
+/**
+ * struct kfi_shim_cm - connections: %KFI_SHIM_LISTEN, %KFI_SHIM_CONNECT, %KFI_SHIM_ACCEPT,
+ *	%KFI_SHIM_REJECT, %KFI_SHIM_SHUTDOWN
+ * @ep: in: handle of a passive endpoint (listen, reject) or of an endpoint
+ * @reserved: must be 0; %KFI_SHIM_REJECT hands over NULL for the request
+ * @flags: in for %KFI_SHIM_SHUTDOWN: flags
+ * @param_len: in: bytes of @param handed to the call, 0 for NULL; EINVAL above
+ *	%KFI_SHIM_CM_DATA_MAX
+ * @result: out: what kfi_listen(), kfi_connect() and so on returned
+ * @addr: in for %KFI_SHIM_CONNECT: address of the peer
+ * @param: in: data for the peer
+ */
+struct kfi_shim_cm {
+	__u32 ep;
+	__u32 reserved;
+	__u64 flags;
+	__u32 param_len;
+	__s32 result;
+	__u8 addr[KFI_SHIM_ADDR_MAX];
+	__u8 param[KFI_SHIM_CM_DATA_MAX];
+};
+
+/**
+ * struct kfi_shim_join - joins a multicast group: %KFI_SHIM_JOIN
+ * @ep: in: handle of an endpoint
+ * @reserved: must be 0
+ * @flags: in: flags of the call
+ * @context: in: context of the group, any number
+ * @result: out: what kfi_join() returned
+ * @mc: out: handle of the group
+ * @addr: in: address of the group
+ */
+struct kfi_shim_join {
+	__u32 ep;
+	__u32 reserved;
+	__u64 flags;
+	__u64 context;
+	__s32 result;
+	__u32 mc;
+	__u8 addr[KFI_SHIM_ADDR_MAX];
+};
+
+/**
+ * enum kfi_shim_op_kind - operations
+ * @KFI_SHIM_OP_SEND: kfi_send() and its forms
+ * @KFI_SHIM_OP_RECV: kfi_recv(): PLAIN, V, BV, SGL and the MSG forms
+ * @KFI_SHIM_OP_TSEND: kfi_tsend() and its forms
+ * @KFI_SHIM_OP_TRECV: kfi_trecv(): PLAIN, V, BV, SGL and the MSG forms
+ * @KFI_SHIM_OP_READ: kfi_read(): PLAIN, V, BV, SGL and the MSG forms
+ * @KFI_SHIM_OP_WRITE: kfi_write() and its forms
+ * @KFI_SHIM_OP_ATOMIC: kfi_atomic(): PLAIN, V, MSG, INJECT
+ * @KFI_SHIM_OP_FETCH_ATOMIC: kfi_fetch_atomic(): PLAIN, V, MSG
+ * @KFI_SHIM_OP_COMPARE_ATOMIC: kfi_compare_atomic(): PLAIN, V, MSG
+ *
+ * EINVAL for a form that an operation does not have.
+ */
+enum kfi_shim_op_kind {
+	KFI_SHIM_OP_SEND = 1,
+	KFI_SHIM_OP_RECV = 2,
+	KFI_SHIM_OP_TSEND = 3,
+	KFI_SHIM_OP_TRECV = 4,
+	KFI_SHIM_OP_READ = 5,
+	KFI_SHIM_OP_WRITE = 6,
+	KFI_SHIM_OP_ATOMIC = 7,
+	KFI_SHIM_OP_FETCH_ATOMIC = 8,
+	KFI_SHIM_OP_COMPARE_ATOMIC = 9,
+};
+
+/**
+ * define KFI_SHIM_OP_TRIGGERED - the context of the call is a &struct kfi_triggered_context with a
+ *	condition, see &struct kfi_shim_op
+ */
+#define KFI_SHIM_OP_TRIGGERED	(1U << 0)
+
+/**
+ * struct kfi_shim_op - an operation: %KFI_SHIM_POST
+ * @ep: in: handle of an endpoint, alias or context
+ * @kind: in: &enum kfi_shim_op_kind
+ * @form: in: &enum kfi_shim_form
+ * @shim_flags: in: 0 or %KFI_SHIM_OP_TRIGGERED
+ * @flags: in: flags, for the MSG forms; must be 0 for others
+ * @addr: in: address of the peer, from an address vector, or KFI_ADDR_UNSPEC
+ * @context: in: context, any number; must be 0 for INJECT and INJECT_DATA
+ * @data: in: data that comes along, for the MSG forms and those with data
+ * @tag: in: tag of a tagged message
+ * @ignore: in: bits of @tag that a tagged receive ignores
+ * @segments: in: address of an array of &struct kfi_shim_segment: local memory
+ * @results: in: likewise, for what the atomic operations with result fetch
+ * @compares: in: likewise, for what KFI_SHIM_OP_COMPARE_ATOMIC compares with
+ * @rma_segments: in: address of an array of &struct kfi_shim_rma_segment; forms other than MSG take
+ *	one, whose length does not count
+ * @segment_count: in: elements at @segments; forms with one address take 1, or 0 for NULL and 0 bytes
+ * @result_count: in: elements at @results
+ * @compare_count: in: elements at @compares
+ * @rma_segment_count: in: elements at @rma_segments
+ * @datatype: in: &enum kfi_datatype, for atomic operations
+ * @atomic_op: in: &enum kfi_op, for atomic operations
+ * @trigger_event: in: &enum kfi_trigger_event, with %KFI_SHIM_OP_TRIGGERED
+ * @trigger_cntr: in: handle of an object that is handed over as counter, whatever its class; 0 for
+ *	NULL
+ * @threshold: in: threshold, with %KFI_SHIM_OP_TRIGGERED
+ * @result: out: what the call returned
+ * @reserved: must be 0
+ *
+ * Completions show @context.  A &struct kfi_triggered_context lives in the kernel's memory: until
+ * the completion is read, or else, since an operation may have none, until the endpoint is closed
+ * and with it all completion queues that were open by then.  An operation that would be triggered
+ * for its KFI_TRIGGER, or for that of its endpoint, and comes without %KFI_SHIM_OP_TRIGGERED, gets
+ * such a structure with NULL for its counter, or NULL if @context is 0.
+ */
+struct kfi_shim_op {
+	__u32 ep;
+	__u32 kind;
+	__u32 form;
+	__u32 shim_flags;
+	__u64 flags;
+	__u64 addr;
+	__u64 context;
+	__u64 data;
+	__u64 tag;
+	__u64 ignore;
+	__u64 segments;
+	__u64 results;
+	__u64 compares;
+	__u64 rma_segments;
+	__u32 segment_count;
+	__u32 result_count;
+	__u32 compare_count;
+	__u32 rma_segment_count;
+	__u32 datatype;
+	__u32 atomic_op;
+	__u32 trigger_event;
+	__u32 trigger_cntr;
+	__u64 threshold;
+	__s32 result;
+	__u32 reserved;
+};
+
+/** define KFI_SHIM_BATCH_MAX - most elements of a batch; E2BIG above */
+#define KFI_SHIM_BATCH_MAX	4096
+
+/** define KFI_SHIM_BATCH_STOP - end the batch after the first element whose result is not 0 */
+#define KFI_SHIM_BATCH_STOP	(1U << 0)
+
+/**
+ * struct kfi_shim_batch - several requests in one: %KFI_SHIM_POST_BATCH, %KFI_SHIM_QUEUE_WORK_BATCH
+ * @count: in: number of structures
+ * @size: in: bytes of each structure
+ * @array: in: address of @count structures: &struct kfi_shim_op, or &struct kfi_shim_work
+ * @flags: in: 0 or %KFI_SHIM_BATCH_STOP
+ * @done: out: how many were handed to kfabric; each of them has its result in it
+ *
+ * They are handed over one by one.  A structure with which the request for itself would fail ends
+ * the batch: the system call fails in the same way if it is the first, else it succeeds with @done.
+ */
+struct kfi_shim_batch {
+	__u32 count;
+	__u32 size;
+	__u64 array;
+	__u32 flags;
+	__u32 done;
+};
+
+/**
+ * struct kfi_shim_query_atomic - asks for an atomic operation: %KFI_SHIM_QUERY_ATOMIC
+ * @domain: in: handle of a domain
+ * @datatype: in: &enum kfi_datatype, or any other number
+ * @op: in: &enum kfi_op, or any other number
+ * @result: out: what kfi_query_atomic() returned
+ * @flags: in: flags of the call
+ * @count: out: &kfi_atomic_attr.count
+ * @size: out: &kfi_atomic_attr.size
+ */
+struct kfi_shim_query_atomic {
+	__u32 domain;
+	__u32 datatype;
+	__u32 op;
+	__s32 result;
+	__u64 flags;
+	__u64 count;
+	__u64 size;
+};
+
+/**
+ * struct kfi_shim_atomic_valid - asks an endpoint for an atomic operation: %KFI_SHIM_ATOMIC_VALID
+ * @ep: in: handle of an endpoint or context
+ * @kind: in: %KFI_SHIM_OP_ATOMIC, %KFI_SHIM_OP_FETCH_ATOMIC or %KFI_SHIM_OP_COMPARE_ATOMIC
+ * @datatype: in: &enum kfi_datatype, or any other number
+ * @op: in: &enum kfi_op, or any other number
+ * @result: out: what kfi_atomicvalid(), kfi_fetch_atomicvalid() or kfi_compare_atomicvalid() returned
+ * @reserved: must be 0
+ * @count: out: elements of one operation
+ */
+struct kfi_shim_atomic_valid {
+	__u32 ep;
+	__u32 kind;
+	__u32 datatype;
+	__u32 op;
+	__s32 result;
+	__u32 reserved;
+	__u64 count;
+};
+
+/**
+ * DOC: Deferred work
+ *
+ * A &struct kfi_deferred_work lives in the kernel's memory, with all that it refers to, and is named
+ * by a number, its id.  It is kept until the domain is closed that it was made for, or
+ * %KFI_SHIM_RELEASE_WORK lets it go, since only a cancellation that succeeds tells that nobody needs
+ * it any more.  Requests that are made over and over therefore queue the same work again.
+ */
+
+/** define KFI_SHIM_WORK_PREPARE - make the work but do not queue it */
+#define KFI_SHIM_WORK_PREPARE	(1U << 0)
+
+/** define KFI_SHIM_WORK_NULL - hand over NULL in place of the work; nothing is made */
+#define KFI_SHIM_WORK_NULL	(1U << 1)
+
+/** define KFI_SHIM_WORK_NO_OP - &kfi_deferred_work.op is NULL */
+#define KFI_SHIM_WORK_NO_OP	(1U << 2)
+
+/**
+ * struct kfi_shim_work - queues deferred work: %KFI_SHIM_QUEUE_WORK
+ * @domain: in: handle of a domain; with @id 0 or that of the work
+ * @flags: in: %KFI_SHIM_WORK_PREPARE, %KFI_SHIM_WORK_NULL, %KFI_SHIM_WORK_NO_OP
+ * @id: in: 0 to make a work of the members below; else one that there is, which is queued again as
+ *	it is, whether or not it is queued already, and all else is ignored.  out: the id, also if @result is not 0; 0 with
+ *	%KFI_SHIM_WORK_NULL
+ * @op: in: address of a &struct kfi_shim_op, whose form is one of the MSG forms, for @op_type that is
+ *	a data transfer.  Its @kind is ignored, and so are the trigger and @result
+ * @op_size: in: bytes at @op
+ * @op_type: in: &enum kfi_op_type, or any other number, with which &kfi_deferred_work.op is NULL
+ * @triggering_cntr: in: handle of an object that is handed over as counter, whatever its class; 0 for
+ *	NULL
+ * @completion_cntr: in: likewise
+ * @cntr: in: likewise, counter of KFI_OP_CNTR_SET and KFI_OP_CNTR_ADD
+ * @result: out: what kfi_control() returned to KFI_QUEUE_WORK; 0 with %KFI_SHIM_WORK_PREPARE
+ * @value: in: value of KFI_OP_CNTR_SET and KFI_OP_CNTR_ADD
+ * @threshold: in: threshold
+ *
+ * The endpoint of the operation, too, is handed over whatever its class.  All objects must still be
+ * open when the work is queued again; EBADF.
+ */
+struct kfi_shim_work {
+	__u32 domain;
+	__u32 flags;
+	__u64 id;
+	__u64 op;
+	__u32 op_size;
+	__u32 op_type;
+	__u32 triggering_cntr;
+	__u32 completion_cntr;
+	__u32 cntr;
+	__s32 result;
+	__u64 value;
+	__u64 threshold;
+};
+
+/** define KFI_SHIM_WORK_RELEASE - %KFI_SHIM_RELEASE_WORK, too, if the work is cancelled */
+#define KFI_SHIM_WORK_RELEASE	(1U << 0)
+
+/**
+ * define KFI_SHIM_WORK_STALE - free the work first, and cancel a pointer to where it was; EBUSY unless
+ *	%KFI_SHIM_RELEASE_WORK is possible.  For providers that look for works by the pointer's value,
+ *	as the software provider does, only: others may crash.  What the pointer then points to may be
+ *	a newer work, if another thread makes one meanwhile
+ */
+#define KFI_SHIM_WORK_STALE	(1U << 1)
+
+/**
+ * struct kfi_shim_cancel_work - cancels deferred work: %KFI_SHIM_CANCEL_WORK, %KFI_SHIM_RELEASE_WORK
+ * @domain: in: handle of a domain; 0 for that of the work.  Must be 0 for %KFI_SHIM_RELEASE_WORK
+ * @flags: in: %KFI_SHIM_WORK_RELEASE, %KFI_SHIM_WORK_STALE; must be 0 for %KFI_SHIM_RELEASE_WORK
+ * @id: in: id of the work; for %KFI_SHIM_CANCEL_WORK 0 for NULL, if there is @domain.  EBADF if there
+ *	is none
+ * @result: out: what kfi_control() returned to KFI_CANCEL_WORK; 0 for %KFI_SHIM_RELEASE_WORK
+ * @reserved: must be 0
+ *
+ * %KFI_SHIM_RELEASE_WORK frees the work and its id.  EBUSY unless it was never queued, or all queueing
+ * was refused, or it was cancelled on its domain with @result 0 after it was queued last.
+ */
+struct kfi_shim_cancel_work {
+	__u32 domain;
+	__u32 flags;
+	__u64 id;
+	__s32 result;
+	__u32 reserved;
+};
+
+/**
+ * struct kfi_shim_flush_work - cancels all deferred work: %KFI_SHIM_FLUSH_WORK
+ * @domain: in: handle of a domain
+ * @cntr: in: handle of an object that is handed over as counter, whatever its class; 0 for NULL, all
+ * @result: out: what kfi_control() returned to KFI_FLUSH_WORK
+ * @reserved: must be 0
+ */
+struct kfi_shim_flush_work {
+	__u32 domain;
+	__u32 cntr;
+	__s32 result;
+	__u32 reserved;
 };
 
 /** define KFI_SHIM_IOC_MAGIC - type of the requests of /dev/kfi */
@@ -783,5 +1734,53 @@ struct kfi_shim_eq_error {
 #define KFI_SHIM_EQ_WRITE	_IOWR(KFI_SHIM_IOC_MAGIC, 0x53, struct kfi_shim_eq_event)
 #define KFI_SHIM_EQ_READERR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x54, struct kfi_shim_eq_error)
 #define KFI_SHIM_EQ_WRITE_ERROR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x55, struct kfi_shim_eq_error)
+#define KFI_SHIM_STRERROR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x06, struct kfi_shim_strerror)
+#define KFI_SHIM_INFO_TEXT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x07, struct kfi_shim_info_text)
+#define KFI_SHIM_TOSTR		_IOWR(KFI_SHIM_IOC_MAGIC, 0x08, struct kfi_shim_tostr)
+#define KFI_SHIM_BIND		_IOWR(KFI_SHIM_IOC_MAGIC, 0x09, struct kfi_shim_bind)
+#define KFI_SHIM_ENABLE		_IOWR(KFI_SHIM_IOC_MAGIC, 0x0a, struct kfi_shim_enable)
+#define KFI_SHIM_HANDLED	_IOWR(KFI_SHIM_IOC_MAGIC, 0x0b, struct kfi_shim_handled)
+#define KFI_SHIM_BUFFER		_IOWR(KFI_SHIM_IOC_MAGIC, 0x0c, struct kfi_shim_buffer)
+#define KFI_SHIM_AV_OPEN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x60, struct kfi_shim_av_open)
+#define KFI_SHIM_AV_INSERT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x61, struct kfi_shim_av_insert)
+#define KFI_SHIM_AV_INSERTSVC	_IOWR(KFI_SHIM_IOC_MAGIC, 0x62, struct kfi_shim_av_insert)
+#define KFI_SHIM_AV_INSERTSYM	_IOWR(KFI_SHIM_IOC_MAGIC, 0x63, struct kfi_shim_av_insert)
+#define KFI_SHIM_AV_INSERTED	_IOWR(KFI_SHIM_IOC_MAGIC, 0x64, struct kfi_shim_av_inserted)
+#define KFI_SHIM_AV_REMOVE	_IOWR(KFI_SHIM_IOC_MAGIC, 0x65, struct kfi_shim_av_remove)
+#define KFI_SHIM_AV_LOOKUP	_IOWR(KFI_SHIM_IOC_MAGIC, 0x66, struct kfi_shim_av_lookup)
+#define KFI_SHIM_AV_STRADDR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x67, struct kfi_shim_av_straddr)
+#define KFI_SHIM_MR		_IOWR(KFI_SHIM_IOC_MAGIC, 0x70, struct kfi_shim_mr)
+#define KFI_SHIM_MR_KEY		_IOWR(KFI_SHIM_IOC_MAGIC, 0x71, struct kfi_shim_mr_key)
+#define KFI_SHIM_MR_REFRESH	_IOWR(KFI_SHIM_IOC_MAGIC, 0x72, struct kfi_shim_mr_refresh)
+#define KFI_SHIM_MR_RAW_ATTR	_IOWR(KFI_SHIM_IOC_MAGIC, 0x73, struct kfi_shim_raw_key)
+#define KFI_SHIM_MR_MAP_RAW	_IOWR(KFI_SHIM_IOC_MAGIC, 0x74, struct kfi_shim_raw_key)
+#define KFI_SHIM_MR_UNMAP_KEY	_IOWR(KFI_SHIM_IOC_MAGIC, 0x75, struct kfi_shim_raw_key)
+#define KFI_SHIM_EP_OPEN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x80, struct kfi_shim_ep_open)
+#define KFI_SHIM_TX_CONTEXT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x81, struct kfi_shim_tx_context)
+#define KFI_SHIM_RX_CONTEXT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x82, struct kfi_shim_rx_context)
+#define KFI_SHIM_STX_CONTEXT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x83, struct kfi_shim_tx_context)
+#define KFI_SHIM_SRX_CONTEXT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x84, struct kfi_shim_rx_context)
+#define KFI_SHIM_EP_ALIAS	_IOWR(KFI_SHIM_IOC_MAGIC, 0x85, struct kfi_shim_ep_alias)
+#define KFI_SHIM_CANCEL		_IOWR(KFI_SHIM_IOC_MAGIC, 0x86, struct kfi_shim_cancel)
+#define KFI_SHIM_GETOPT		_IOWR(KFI_SHIM_IOC_MAGIC, 0x87, struct kfi_shim_opt)
+#define KFI_SHIM_SETOPT		_IOWR(KFI_SHIM_IOC_MAGIC, 0x88, struct kfi_shim_opt)
+#define KFI_SHIM_GETNAME	_IOWR(KFI_SHIM_IOC_MAGIC, 0x89, struct kfi_shim_name)
+#define KFI_SHIM_SETNAME	_IOWR(KFI_SHIM_IOC_MAGIC, 0x8a, struct kfi_shim_name)
+#define KFI_SHIM_GETPEER	_IOWR(KFI_SHIM_IOC_MAGIC, 0x8b, struct kfi_shim_name)
+#define KFI_SHIM_LISTEN		_IOWR(KFI_SHIM_IOC_MAGIC, 0x8c, struct kfi_shim_cm)
+#define KFI_SHIM_CONNECT	_IOWR(KFI_SHIM_IOC_MAGIC, 0x8d, struct kfi_shim_cm)
+#define KFI_SHIM_ACCEPT		_IOWR(KFI_SHIM_IOC_MAGIC, 0x8e, struct kfi_shim_cm)
+#define KFI_SHIM_REJECT		_IOWR(KFI_SHIM_IOC_MAGIC, 0x8f, struct kfi_shim_cm)
+#define KFI_SHIM_SHUTDOWN	_IOWR(KFI_SHIM_IOC_MAGIC, 0x90, struct kfi_shim_cm)
+#define KFI_SHIM_JOIN		_IOWR(KFI_SHIM_IOC_MAGIC, 0x91, struct kfi_shim_join)
+#define KFI_SHIM_POST		_IOWR(KFI_SHIM_IOC_MAGIC, 0xa0, struct kfi_shim_op)
+#define KFI_SHIM_POST_BATCH	_IOWR(KFI_SHIM_IOC_MAGIC, 0xa1, struct kfi_shim_batch)
+#define KFI_SHIM_QUERY_ATOMIC	_IOWR(KFI_SHIM_IOC_MAGIC, 0xa2, struct kfi_shim_query_atomic)
+#define KFI_SHIM_ATOMIC_VALID	_IOWR(KFI_SHIM_IOC_MAGIC, 0xa3, struct kfi_shim_atomic_valid)
+#define KFI_SHIM_QUEUE_WORK	_IOWR(KFI_SHIM_IOC_MAGIC, 0xb0, struct kfi_shim_work)
+#define KFI_SHIM_QUEUE_WORK_BATCH _IOWR(KFI_SHIM_IOC_MAGIC, 0xb1, struct kfi_shim_batch)
+#define KFI_SHIM_CANCEL_WORK	_IOWR(KFI_SHIM_IOC_MAGIC, 0xb2, struct kfi_shim_cancel_work)
+#define KFI_SHIM_RELEASE_WORK	_IOWR(KFI_SHIM_IOC_MAGIC, 0xb3, struct kfi_shim_cancel_work)
+#define KFI_SHIM_FLUSH_WORK	_IOWR(KFI_SHIM_IOC_MAGIC, 0xb4, struct kfi_shim_flush_work)
 
 #endif /* _UAPI_KFI_SHIM_H */

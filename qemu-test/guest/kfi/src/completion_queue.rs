@@ -235,7 +235,7 @@ impl CompletionQueue {
 
     fn take(&self, room: usize, timeout: Option<i32>) -> Result<Vec<Completion>> {
         let mut entries = vec![uapi::kfi_shim_cq_entry::new_zeroed(); room];
-        let result = sys::cq_read(self.session(), self.handle(), &mut entries, timeout)?;
+        let result = sys::cq_read(self.session(), self.handle(), &mut entries, timeout, 0, 0)?;
         entries.truncate(KfiErrno::check_number(result)?);
         Ok(entries.into_iter().map(Completion::from).collect())
     }

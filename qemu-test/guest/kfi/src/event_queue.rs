@@ -226,11 +226,11 @@ impl EventQueue {
     pub fn write_err(&self, error: &EventError) -> Result<()> {
         let mut argument = uapi::kfi_shim_eq_error {
             eq: self.handle(),
-            result: 0,
             context: error.context,
             data: error.data,
             err: error.err,
             prov_errno: error.prov_errno,
+            ..FromZeros::new_zeroed()
         };
         self.session()
             .ioctl(request::EQ_WRITE_ERROR, &mut argument)?;

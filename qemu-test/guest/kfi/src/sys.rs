@@ -108,6 +108,77 @@ pub mod request {
         Request::new(uapi::KFI_REQUEST_EQ_READERR);
     pub const EQ_WRITE_ERROR: Request<uapi::kfi_shim_eq_error> =
         Request::new(uapi::KFI_REQUEST_EQ_WRITE_ERROR);
+    pub const STRERROR: Request<uapi::kfi_shim_strerror> = Request::new(uapi::KFI_REQUEST_STRERROR);
+    pub const INFO_TEXT: Request<uapi::kfi_shim_info_text> =
+        Request::new(uapi::KFI_REQUEST_INFO_TEXT);
+    pub const TOSTR: Request<uapi::kfi_shim_tostr> = Request::new(uapi::KFI_REQUEST_TOSTR);
+    pub const BIND: Request<uapi::kfi_shim_bind> = Request::new(uapi::KFI_REQUEST_BIND);
+    pub const ENABLE: Request<uapi::kfi_shim_enable> = Request::new(uapi::KFI_REQUEST_ENABLE);
+    pub const HANDLED: Request<uapi::kfi_shim_handled> = Request::new(uapi::KFI_REQUEST_HANDLED);
+    pub const BUFFER: Request<uapi::kfi_shim_buffer> = Request::new(uapi::KFI_REQUEST_BUFFER);
+    pub const AV_OPEN: Request<uapi::kfi_shim_av_open> = Request::new(uapi::KFI_REQUEST_AV_OPEN);
+    pub const AV_INSERT: Request<uapi::kfi_shim_av_insert> =
+        Request::new(uapi::KFI_REQUEST_AV_INSERT);
+    pub const AV_INSERTSVC: Request<uapi::kfi_shim_av_insert> =
+        Request::new(uapi::KFI_REQUEST_AV_INSERTSVC);
+    pub const AV_INSERTSYM: Request<uapi::kfi_shim_av_insert> =
+        Request::new(uapi::KFI_REQUEST_AV_INSERTSYM);
+    pub const AV_INSERTED: Request<uapi::kfi_shim_av_inserted> =
+        Request::new(uapi::KFI_REQUEST_AV_INSERTED);
+    pub const AV_REMOVE: Request<uapi::kfi_shim_av_remove> =
+        Request::new(uapi::KFI_REQUEST_AV_REMOVE);
+    pub const AV_LOOKUP: Request<uapi::kfi_shim_av_lookup> =
+        Request::new(uapi::KFI_REQUEST_AV_LOOKUP);
+    pub const AV_STRADDR: Request<uapi::kfi_shim_av_straddr> =
+        Request::new(uapi::KFI_REQUEST_AV_STRADDR);
+    pub const MR: Request<uapi::kfi_shim_mr> = Request::new(uapi::KFI_REQUEST_MR);
+    pub const MR_KEY: Request<uapi::kfi_shim_mr_key> = Request::new(uapi::KFI_REQUEST_MR_KEY);
+    pub const MR_REFRESH: Request<uapi::kfi_shim_mr_refresh> =
+        Request::new(uapi::KFI_REQUEST_MR_REFRESH);
+    pub const MR_RAW_ATTR: Request<uapi::kfi_shim_raw_key> =
+        Request::new(uapi::KFI_REQUEST_MR_RAW_ATTR);
+    pub const MR_MAP_RAW: Request<uapi::kfi_shim_raw_key> =
+        Request::new(uapi::KFI_REQUEST_MR_MAP_RAW);
+    pub const MR_UNMAP_KEY: Request<uapi::kfi_shim_raw_key> =
+        Request::new(uapi::KFI_REQUEST_MR_UNMAP_KEY);
+    pub const EP_OPEN: Request<uapi::kfi_shim_ep_open> = Request::new(uapi::KFI_REQUEST_EP_OPEN);
+    pub const TX_CONTEXT: Request<uapi::kfi_shim_tx_context> =
+        Request::new(uapi::KFI_REQUEST_TX_CONTEXT);
+    pub const RX_CONTEXT: Request<uapi::kfi_shim_rx_context> =
+        Request::new(uapi::KFI_REQUEST_RX_CONTEXT);
+    pub const STX_CONTEXT: Request<uapi::kfi_shim_tx_context> =
+        Request::new(uapi::KFI_REQUEST_STX_CONTEXT);
+    pub const SRX_CONTEXT: Request<uapi::kfi_shim_rx_context> =
+        Request::new(uapi::KFI_REQUEST_SRX_CONTEXT);
+    pub const EP_ALIAS: Request<uapi::kfi_shim_ep_alias> = Request::new(uapi::KFI_REQUEST_EP_ALIAS);
+    pub const CANCEL: Request<uapi::kfi_shim_cancel> = Request::new(uapi::KFI_REQUEST_CANCEL);
+    pub const GETOPT: Request<uapi::kfi_shim_opt> = Request::new(uapi::KFI_REQUEST_GETOPT);
+    pub const SETOPT: Request<uapi::kfi_shim_opt> = Request::new(uapi::KFI_REQUEST_SETOPT);
+    pub const GETNAME: Request<uapi::kfi_shim_name> = Request::new(uapi::KFI_REQUEST_GETNAME);
+    pub const SETNAME: Request<uapi::kfi_shim_name> = Request::new(uapi::KFI_REQUEST_SETNAME);
+    pub const GETPEER: Request<uapi::kfi_shim_name> = Request::new(uapi::KFI_REQUEST_GETPEER);
+    pub const LISTEN: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_LISTEN);
+    pub const CONNECT: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_CONNECT);
+    pub const ACCEPT: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_ACCEPT);
+    pub const REJECT: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_REJECT);
+    pub const SHUTDOWN: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_SHUTDOWN);
+    pub const JOIN: Request<uapi::kfi_shim_join> = Request::new(uapi::KFI_REQUEST_JOIN);
+    pub const POST: Request<uapi::kfi_shim_op> = Request::new(uapi::KFI_REQUEST_POST);
+    pub const POST_BATCH: Request<uapi::kfi_shim_batch> =
+        Request::new(uapi::KFI_REQUEST_POST_BATCH);
+    pub const QUERY_ATOMIC: Request<uapi::kfi_shim_query_atomic> =
+        Request::new(uapi::KFI_REQUEST_QUERY_ATOMIC);
+    pub const ATOMIC_VALID: Request<uapi::kfi_shim_atomic_valid> =
+        Request::new(uapi::KFI_REQUEST_ATOMIC_VALID);
+    pub const QUEUE_WORK: Request<uapi::kfi_shim_work> = Request::new(uapi::KFI_REQUEST_QUEUE_WORK);
+    pub const QUEUE_WORK_BATCH: Request<uapi::kfi_shim_batch> =
+        Request::new(uapi::KFI_REQUEST_QUEUE_WORK_BATCH);
+    pub const CANCEL_WORK: Request<uapi::kfi_shim_cancel_work> =
+        Request::new(uapi::KFI_REQUEST_CANCEL_WORK);
+    pub const RELEASE_WORK: Request<uapi::kfi_shim_cancel_work> =
+        Request::new(uapi::KFI_REQUEST_RELEASE_WORK);
+    pub const FLUSH_WORK: Request<uapi::kfi_shim_flush_work> =
+        Request::new(uapi::KFI_REQUEST_FLUSH_WORK);
 }
 
 /// An ioctl as it is: any number, any address.
@@ -169,6 +240,14 @@ const fn writes_elsewhere(number: u32) -> bool {
             | uapi::KFI_REQUEST_POLL
             | uapi::KFI_REQUEST_CQ_READ
             | uapi::KFI_REQUEST_CQ_SREAD
+            | uapi::KFI_REQUEST_INFO_TEXT
+            | uapi::KFI_REQUEST_TOSTR
+            | uapi::KFI_REQUEST_AV_INSERT
+            | uapi::KFI_REQUEST_AV_INSERTSVC
+            | uapi::KFI_REQUEST_AV_INSERTSYM
+            | uapi::KFI_REQUEST_AV_INSERTED
+            | uapi::KFI_REQUEST_POST_BATCH
+            | uapi::KFI_REQUEST_QUEUE_WORK_BATCH
     )
 }
 
@@ -249,6 +328,8 @@ pub(crate) fn cq_read(
     cq: u32,
     entries: &mut [uapi::kfi_shim_cq_entry],
     timeout: Option<i32>,
+    cond: u64,
+    flags: u32,
 ) -> Result<i32, Errno> {
     let mut argument = uapi::kfi_shim_cq_read {
         cq,
@@ -256,6 +337,9 @@ pub(crate) fn cq_read(
         entries: entries.as_mut_ptr() as u64,
         timeout: timeout.unwrap_or(0),
         result: 0,
+        cond,
+        flags,
+        reserved: 0,
     };
     let number = match timeout {
         None => uapi::KFI_REQUEST_CQ_READ,

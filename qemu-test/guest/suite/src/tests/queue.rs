@@ -310,8 +310,7 @@ fn read_to(cq: &CompletionQueue, number: u32, count: u32, address: u64) -> Resul
         cq: cq.handle(),
         count,
         entries: address,
-        timeout: 0,
-        result: 0,
+        ..FromZeros::new_zeroed()
     };
     raw::bytes(cq.session(), number, argument.as_mut_bytes())?;
     Ok(argument.result)
