@@ -7,6 +7,7 @@
 #include <linux/uio.h>
 #include <linux/bvec.h>
 #include <linux/scatterlist.h>
+#include <linux/vmalloc.h>
 
 #include <kfabric.h>
 #include <kfi_errno.h>

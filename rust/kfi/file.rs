@@ -24,6 +24,10 @@ use kernel::{
         File,
         LocalFile, //
     },
+    mm::virt::{
+        flags as vma_flags,
+        VmaNew, //
+    },
     prelude::*,
     str::CStr,
     sync::{
@@ -79,6 +83,105 @@ impl core::ops::BitOr for Ready {
     }
 }
 
+/// Memory that user space may map.
+pub(crate) trait Mappable: Send + Sync + 'static {
+    /// Returns how many bytes there are, a multiple of the page size.
+    fn room(&self) -> usize;
+
+    /// Maps the memory from `offset` on.
+    ///
+    /// # Safety
+    ///
+    /// `vma` must be an area that is being mapped, and no longer than what is left from `offset`,
+    /// which must be a multiple of the page size. This must not be dropped while it is mapped.
+    unsafe fn map(&self, vma: *mut bindings::vm_area_struct, offset: usize) -> Result;
+}
+
+/// An area of user space's memory that is being mapped.
+///
+/// # Invariants
+///
+/// `vma` is such an area during `'a`.
+pub(crate) struct Area<'a> {
+    vma: *mut bindings::vm_area_struct,
+    _lifetime: PhantomData<&'a ()>,
+}
+
+impl Area<'_> {
+    /// Returns the offset that user space gave, in pages.
+    pub(crate) fn page_offset(&self) -> usize {
+        // SAFETY: By the type invariants.
+        unsafe { (*self.vma).vm_pgoff }
+    }
+
+    /// Returns the length in bytes.
+    fn len(&self) -> usize {
+        // SAFETY: By the type invariants.
+        unsafe {
+            let anon = (*self.vma).__bindgen_anon_1.__bindgen_anon_1;
+            anon.vm_end.saturating_sub(anon.vm_start)
+        }
+    }
+
+    /// Maps memory from `offset` on, which is kept as long as it is mapped; `EINVAL` if the mapping
+    /// is private or executable, or too long.
+    pub(crate) fn map<T: Mappable>(&self, memory: Arc<T>, offset: usize) -> Result {
+        // SAFETY: By the type invariants.
+        let new = unsafe { VmaNew::from_raw(self.vma) };
+        if new.flags() & vma_flags::SHARED == 0 {
+            return Err(EINVAL);
+        }
+        new.try_clear_mayexec()?;
+        let end = offset.checked_add(self.len()).ok_or(EINVAL)?;
+        if offset & (kernel::page::PAGE_SIZE - 1) != 0 || end > memory.room() {
+            return Err(EINVAL);
+        }
+        new.set_dontexpand();
+        // SAFETY: As above; the memory stays, since the area keeps it from here on. If this fails
+        // nothing stays mapped, and the area is not told that it is closed.
+        unsafe { memory.map(self.vma, offset) }?;
+        // SAFETY: By the type invariants; nobody else knows the area yet.
+        unsafe {
+            (*self.vma).vm_private_data = Arc::into_raw(memory).cast_mut().cast();
+            (*self.vma).vm_ops = &AreaTable::<T>::OPS;
+        }
+        Ok(())
+    }
+}
+
+/// The table of operations of an area that keeps a `T`.
+struct AreaTable<T>(PhantomData<T>);
+
+impl<T: Mappable> AreaTable<T> {
+    /// The table.
+    const OPS: bindings::vm_operations_struct = bindings::vm_operations_struct {
+        open: Some(Self::open_callback),
+        close: Some(Self::close_callback),
+        ..pin_init::zeroed()
+    };
+
+    /// Keeps the memory for another area.
+    ///
+    /// # Safety
+    ///
+    /// `vma` must be a copy of an area of this table.
+    unsafe extern "C" fn open_callback(vma: *mut bindings::vm_area_struct) {
+        // SAFETY: The private data is a leaked `Arc<T>`, which the area that was copied has.
+        let memory = unsafe { ArcBorrow::from_raw((*vma).vm_private_data.cast::<T>()) };
+        core::mem::forget(Arc::from(memory));
+    }
+
+    /// Lets the memory go.
+    ///
+    /// # Safety
+    ///
+    /// `vma` must be an area of this table that ends.
+    unsafe extern "C" fn close_callback(vma: *mut bindings::vm_area_struct) {
+        // SAFETY: The private data is a leaked `Arc<T>`, one for each area.
+        drop(unsafe { Arc::from_raw((*vma).vm_private_data.cast::<T>()) });
+    }
+}
+
 /// The operations of a file. All run in process context and may sleep.
 #[vtable]
 pub(crate) trait FileOps: Send + Sync + Sized + 'static {
@@ -91,6 +194,12 @@ pub(crate) trait FileOps: Send + Sync + Sized + 'static {
     /// Fills `buffer` of `len` bytes; `nonblock` as O_NONBLOCK says. Returns the bytes written.
     fn read(&self, buffer: UserPtr, len: usize, nonblock: bool) -> Result<usize> {
         let _ = (buffer, len, nonblock);
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Maps memory.
+    fn mmap(this: ArcBorrow<'_, Self>, area: &Area<'_>) -> Result {
+        let _ = (this, area);
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
@@ -133,6 +242,11 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
         },
         poll: if T::HAS_POLL {
             Some(Self::poll_callback)
+        } else {
+            None
+        },
+        mmap: if T::HAS_MMAP {
+            Some(Self::mmap_callback)
         } else {
             None
         },
@@ -210,6 +324,27 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
         // A variable of the right lifetime, that of the data.
         let data: &T = &this;
         data.poll(&poller).0
+    }
+
+    /// Maps memory.
+    ///
+    /// # Safety
+    ///
+    /// `file` must be an open file of this table, `vma` an area that is being mapped to it.
+    unsafe extern "C" fn mmap_callback(
+        file: *mut bindings::file,
+        vma: *mut bindings::vm_area_struct,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: By the safety requirements.
+            let this = unsafe { Self::data(file) };
+            let area = Area {
+                vma,
+                _lifetime: PhantomData,
+            };
+            T::mmap(this, &area)?;
+            Ok(0)
+        })
     }
 
     /// Drops the data of a file.

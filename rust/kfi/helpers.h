@@ -9,8 +9,12 @@
 #include <linux/wait.h>
 
 #include <kfabric.h>
+#include <kfi_atomic.h>
+#include <kfi_cm.h>
 #include <kfi_eq.h>
 #include <kfi_prov.h>
+#include <kfi_rma.h>
+#include <kfi_tagged.h>
 
 void kfi_rust_helper_synchronize_rcu_expedited(void);
 void kfi_rust_helper_synchronize_rcu_tasks(void);
@@ -78,5 +82,19 @@ int kfi_rust_helper_kfi_open_ops(struct kfid *fid, const char *name, u64 flags, 
 
 void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider);
 void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider);
+
+void *kfi_rust_helper_kzalloc(size_t size);
+void *kfi_rust_helper_vmalloc_user(size_t size);
+unsigned long kfi_rust_helper_memory_pages(void);
+struct page *kfi_rust_helper_page_of(const void *addr);
+int kfi_rust_helper_map_kmalloc(struct vm_area_struct *vma, void *addr);
+void kfi_rust_helper_sg_set_page(struct scatterlist *entry, struct page *page, unsigned int len,
+				 unsigned int offset);
+unsigned long kfi_rust_helper_first_kernel_address(void);
+int kfi_rust_helper_raw_smp_processor_id(void);
+
+#define KFI_HELPER(type, name, params, args) type kfi_rust_helper_##name params;
+#include "helpers_list.h"
+#undef KFI_HELPER
 
 #endif /* _KFI_RUST_HELPERS_H */

@@ -6,8 +6,11 @@
  * two modules has no unambiguous module name.
  */
 #include <linux/highmem.h>
+#include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
 
 #include <kfi_domain.h>
 
@@ -293,3 +296,53 @@ void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider)
 {
 	kfi_deref_provider(provider);
 }
+
+void *kfi_rust_helper_kzalloc(size_t size)
+{
+	return kzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+}
+
+void *kfi_rust_helper_vmalloc_user(size_t size)
+{
+	return vmalloc_user(size);
+}
+
+unsigned long kfi_rust_helper_memory_pages(void)
+{
+	return totalram_pages();
+}
+
+/* Of memory from kmalloc or vmalloc. */
+struct page *kfi_rust_helper_page_of(const void *addr)
+{
+	return is_vmalloc_addr(addr) ? vmalloc_to_page(addr) : virt_to_page(addr);
+}
+
+/* The caller has seen to it that the area ends within the memory. */
+int kfi_rust_helper_map_kmalloc(struct vm_area_struct *vma, void *addr)
+{
+	return remap_pfn_range(vma, vma->vm_start, page_to_pfn(virt_to_page(addr)),
+			       vma->vm_end - vma->vm_start, vma->vm_page_prot);
+}
+
+void kfi_rust_helper_sg_set_page(struct scatterlist *entry, struct page *page, unsigned int len,
+				 unsigned int offset)
+{
+	sg_set_page(entry, page, len, offset);
+}
+
+/* Neither kmalloc nor vmalloc give anything below. */
+unsigned long kfi_rust_helper_first_kernel_address(void)
+{
+	return min_t(unsigned long, PAGE_OFFSET, VMALLOC_START);
+}
+
+int kfi_rust_helper_raw_smp_processor_id(void)
+{
+	return raw_smp_processor_id();
+}
+
+#define KFI_HELPER(type, name, params, args) \
+	type kfi_rust_helper_##name params { return name args; }
+#include "helpers_list.h"
+#undef KFI_HELPER

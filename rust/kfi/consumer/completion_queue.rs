@@ -6,9 +6,13 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
+    handler::Calls,
     object::{
         object,
         AnyObject,
@@ -41,6 +45,8 @@ pub(crate) struct CompletionQueueAttr<'a> {
     pub(crate) wait_cond: u32,
     /// The wait set.
     pub(crate) wait_set: Option<AnyObject<'a>>,
+    /// The CPU of the handler.
+    pub(crate) signaling_vector: c_int,
 }
 
 object! {
@@ -52,6 +58,17 @@ object! {
 pub(crate) struct CompletionQueue {
     queue: Queue,
     format: u32,
+    /// What its handler counts, until the queue is closed.
+    calls: Option<Arc<Calls>>,
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        if !self.queue.object().end() {
+            // The handler may still be called.
+            core::mem::forget(self.calls.take());
+        }
+    }
 }
 
 impl core::ops::Deref for CompletionQueue {
@@ -81,31 +98,45 @@ pub(crate) type Completion = (bindings::kfi_cq_tagged_entry, u64);
 
 impl CompletionQueue {
     /// Opens a completion queue; without attributes it has the defaults. May sleep.
+    ///
+    /// With a handler that counts, its context is the address that [`Self::handled`] tells instead.
     pub(crate) fn open(
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
+        with_handler: bool,
     ) -> Result<Self> {
+        let calls = if with_handler {
+            Some(Calls::new()?)
+        } else {
+            None
+        };
+        let handler: bindings::kfi_comp_handler = match &calls {
+            Some(_) => Some(Calls::comp_handler),
+            None => None,
+        };
+        let context = calls.as_ref().map_or(context.as_raw(), Calls::address);
         let mut attr = attr.map(|attr| bindings::kfi_cq_attr {
             size: attr.size,
             flags: attr.flags,
             format: attr.format,
             wait_obj: attr.wait_obj,
             wait_cond: attr.wait_cond,
+            signaling_vector: attr.signaling_vector,
             wait_set: attr
                 .wait_set
                 .map_or(ptr::null_mut(), |object| object.as_raw().cast()),
-            ..pin_init::zeroed()
         });
         let mut cq = ptr::null_mut();
-        // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open.
+        // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. What the
+        // handler takes stays until the queue is closed.
         to_result(unsafe {
             bindings::kfi_cq_open(
                 domain.as_raw(),
                 attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
                 &mut cq,
-                None,
-                context.as_raw(),
+                handler,
+                context,
             )
         })?;
         let cq = NonNull::new(cq).ok_or(EIO)?;
@@ -114,11 +145,26 @@ impl CompletionQueue {
             queue: Queue(unsafe { Object::new(cq) }),
             // What the provider has chosen.
             format: attr.map_or(0, |attr| attr.format),
+            calls,
         })
     }
 
-    /// Takes up to `count` completions out; sleeps for them if there is a timeout.
-    pub(crate) fn read(&self, count: usize, timeout: Option<c_int>) -> Result<KVec<Completion>> {
+    /// Returns what the handler counts, and the context of the queue.
+    pub(crate) fn handled(&self) -> Option<(&Arc<Calls>, usize)> {
+        let calls = self.calls.as_ref()?;
+        Some((calls, Calls::address(calls).addr()))
+    }
+
+    /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
+    /// Without `source` who sent them is not asked for.
+    pub(crate) fn read(
+        &self,
+        count: usize,
+        timeout: Option<c_int>,
+        cond: usize,
+        source: bool,
+    ) -> Result<KVec<Completion>> {
+        let cond = ptr::without_provenance(cond);
         // Room for the longest format, whichever it is.
         let mut entries =
             KVec::<bindings::kfi_cq_tagged_entry>::with_capacity(count.max(1), GFP_KERNEL)?;
@@ -128,24 +174,34 @@ impl CompletionQueue {
         let addr = addrs.as_mut_ptr();
         // SAFETY: The queue is open; there is room for `count` entries and addresses.
         let ret = unsafe {
-            match timeout {
-                None => bindings::kfi_cq_readfrom(self.as_raw(), raw.cast(), count, addr),
-                Some(timeout) => bindings::kfi_cq_sreadfrom(
+            match (timeout, source) {
+                (None, true) => bindings::kfi_cq_readfrom(self.as_raw(), raw.cast(), count, addr),
+                (None, false) => bindings::kfi_cq_read(self.as_raw(), raw.cast(), count),
+                (Some(timeout), true) => bindings::kfi_cq_sreadfrom(
                     self.as_raw(),
                     raw.cast(),
                     count,
                     addr,
-                    ptr::null(),
+                    cond,
                     timeout,
                 ),
+                (Some(timeout), false) => {
+                    bindings::kfi_cq_sread(self.as_raw(), raw.cast(), count, cond, timeout)
+                }
             }
         };
         let read = usize::try_from(ret)
             .map_err(|_| Error::from_errno(c_int::try_from(ret).unwrap_or(c_int::MIN)))?;
         for i in 0..read.min(count) {
-            // SAFETY: kfabric has written as many entries of the format, and addresses.
-            let completion = unsafe { (Self::entry(self.format, raw.cast(), i), *addr.add(i)) };
-            completions.push(completion, GFP_KERNEL)?;
+            // SAFETY: kfabric has written as many entries of the format.
+            let entry = unsafe { Self::entry(self.format, raw.cast(), i) };
+            // SAFETY: And as many addresses, if it was asked for them.
+            let addr = if source {
+                unsafe { *addr.add(i) }
+            } else {
+                u64::MAX
+            };
+            completions.push((entry, addr), GFP_KERNEL)?;
         }
         Ok(completions)
     }
@@ -185,6 +241,15 @@ impl CompletionQueue {
             Ok(error) => Err(Error::from_errno(error)),
             Err(_) => Err(EIO),
         }
+    }
+
+    /// Describes an errno of the provider; returns whether there is a description, of which as much
+    /// is in `text` as fits. Without `len` the provider gets no room of its own.
+    pub(crate) fn strerror(&self, prov_errno: c_int, text: &mut [u8], len: usize) -> bool {
+        // SAFETY: The queue is open.
+        super::describe(text, len, |buf, len| unsafe {
+            bindings::kfi_cq_strerror(self.as_raw(), prov_errno, ptr::null(), buf, len)
+        })
     }
 
     /// Ends the waits in [`Self::read`].

@@ -6,9 +6,13 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
+    deferred_work::Works,
     object::{
         object,
         AnyObject,
@@ -28,8 +32,40 @@ use crate::kfi::{
 };
 
 object! {
-    /// An open domain.
-    Domain(kfid_domain)
+    /// An open domain as C knows it.
+    DomainObject(kfid_domain)
+}
+
+/// An open domain, with the deferred work that may be queued on it.
+pub(crate) struct Domain {
+    domain: DomainObject,
+    /// Kept until the domain is closed.
+    pub(super) works: Arc<Works>,
+}
+
+impl core::ops::Deref for Domain {
+    type Target = DomainObject;
+
+    fn deref(&self) -> &DomainObject {
+        &self.domain
+    }
+}
+
+impl Closable for Domain {
+    type Head = bindings::kfid_domain;
+
+    fn object(&mut self) -> &mut Object<bindings::kfid_domain> {
+        self.domain.object()
+    }
+}
+
+impl Drop for Domain {
+    fn drop(&mut self) {
+        if !self.domain.object().end() {
+            // The provider may still use the requests.
+            core::mem::forget(self.works.clone());
+        }
+    }
 }
 
 impl Domain {
@@ -37,6 +73,8 @@ impl Domain {
     ///
     /// May sleep.
     pub(crate) fn open(fabric: &Fabric, info: InfoRef<'_>, context: Context) -> Result<Self> {
+        // Before the domain, which could not be closed without.
+        let works = Works::new()?;
         let mut domain = ptr::null_mut();
         // SAFETY: `fabric` is open, `info` is valid; the provider only reads it.
         to_result(unsafe {
@@ -48,7 +86,10 @@ impl Domain {
             )
         })?;
         let domain = NonNull::new(domain).ok_or(EIO)?;
-        // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(domain) }))
+        Ok(Self {
+            // SAFETY: It has just been opened.
+            domain: DomainObject(unsafe { Object::new(domain) }),
+            works,
+        })
     }
 }

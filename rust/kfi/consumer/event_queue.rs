@@ -6,9 +6,13 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
+    handler::Calls,
     object::{
         object,
         AnyObject,
@@ -16,6 +20,7 @@ use super::{
         HasWaitQueue,
         Object, //
     },
+    size_result,
     Fabric, //
 };
 use crate::kfi::{
@@ -37,25 +42,73 @@ pub(crate) struct EventQueueAttr<'a> {
     pub(crate) wait_obj: u32,
     /// The wait set.
     pub(crate) wait_set: Option<AnyObject<'a>>,
+    /// The CPU of the handler.
+    pub(crate) signaling_vector: c_int,
 }
 
 object! {
-    /// An open event queue.
-    EventQueue(kfid_eq)
+    /// An open event queue as C knows it.
+    Queue(kfid_eq)
 }
 
-/// Returns what a call returned that returns a length.
-fn length(ret: isize) -> Result<usize> {
-    usize::try_from(ret).map_err(|_| Error::from_errno(c_int::try_from(ret).unwrap_or(c_int::MIN)))
+/// An open event queue.
+pub(crate) struct EventQueue {
+    queue: Queue,
+    /// What its handler counts, until the queue is closed.
+    calls: Option<Arc<Calls>>,
+}
+
+impl core::ops::Deref for EventQueue {
+    type Target = Queue;
+
+    fn deref(&self) -> &Queue {
+        &self.queue
+    }
+}
+
+impl Closable for EventQueue {
+    type Head = bindings::kfid_eq;
+
+    fn object(&mut self) -> &mut Object<bindings::kfid_eq> {
+        self.queue.object()
+    }
+}
+
+impl HasWaitQueue for EventQueue {
+    fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
+        self.queue.wait_queue()
+    }
+}
+
+impl Drop for EventQueue {
+    fn drop(&mut self) {
+        if !self.queue.object().end() {
+            // The handler may still be called.
+            core::mem::forget(self.calls.take());
+        }
+    }
 }
 
 impl EventQueue {
     /// Opens an event queue; without attributes it has the defaults. May sleep.
+    ///
+    /// With a handler that counts, its context is the address that [`Self::handled`] tells instead.
     pub(crate) fn open(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
         context: Context,
+        with_handler: bool,
     ) -> Result<Self> {
+        let calls = if with_handler {
+            Some(Calls::new()?)
+        } else {
+            None
+        };
+        let handler: bindings::kfi_event_handler = match &calls {
+            Some(_) => Some(Calls::event_handler),
+            None => None,
+        };
+        let context = calls.as_ref().map_or(context.as_raw(), Calls::address);
         let mut attr = attr.map(|attr| bindings::kfi_eq_attr {
             size: attr.size,
             flags: attr.flags,
@@ -63,22 +116,41 @@ impl EventQueue {
             wait_set: attr
                 .wait_set
                 .map_or(ptr::null_mut(), |object| object.as_raw().cast()),
-            ..pin_init::zeroed()
+            signaling_vector: attr.signaling_vector,
         });
         let mut eq = ptr::null_mut();
-        // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open.
+        // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open. What the
+        // handler takes stays until the queue is closed.
         to_result(unsafe {
             bindings::kfi_eq_open(
                 fabric.as_raw(),
                 attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
                 &mut eq,
-                None,
-                context.as_raw(),
+                handler,
+                context,
             )
         })?;
         let eq = NonNull::new(eq).ok_or(EIO)?;
-        // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(eq) }))
+        Ok(Self {
+            // SAFETY: It has just been opened.
+            queue: Queue(unsafe { Object::new(eq) }),
+            calls,
+        })
+    }
+
+    /// Returns what the handler counts, and the context of the queue.
+    pub(crate) fn handled(&self) -> Option<(&Arc<Calls>, usize)> {
+        let calls = self.calls.as_ref()?;
+        Some((calls, Calls::address(calls).addr()))
+    }
+
+    /// Describes an errno of the provider; returns whether there is a description, of which as much
+    /// is in `text` as fits. Without `len` the provider gets no room of its own.
+    pub(crate) fn strerror(&self, prov_errno: c_int, text: &mut [u8], len: usize) -> bool {
+        // SAFETY: The queue is open.
+        super::describe(text, len, |buf, len| unsafe {
+            bindings::kfi_eq_strerror(self.as_raw(), prov_errno, ptr::null(), buf, len)
+        })
     }
 
     /// Takes the first event out, with its type and length; sleeps for it if there is a timeout.
@@ -99,14 +171,14 @@ impl EventQueue {
                 }
             }
         };
-        Ok((event, length(ret)?))
+        Ok((event, size_result(ret)?))
     }
 
     /// Adds an event; returns its length.
     pub(crate) fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<usize> {
         let (buf, len) = (data.as_ptr().cast(), data.len());
         // SAFETY: The queue is open; there are `len` bytes.
-        length(unsafe { bindings::kfi_eq_write(self.as_raw(), event, buf, len, flags) })
+        size_result(unsafe { bindings::kfi_eq_write(self.as_raw(), event, buf, len, flags) })
     }
 
     /// Takes the first error out, with what the call returned.
@@ -114,7 +186,7 @@ impl EventQueue {
         let mut entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_eq_readerr(self.as_raw(), &mut entry, 0) };
-        Ok((entry, length(ret)?))
+        Ok((entry, size_result(ret)?))
     }
 
     /// Adds an error, if the provider is the software provider.

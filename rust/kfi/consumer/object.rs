@@ -72,6 +72,20 @@ impl<H> Object<H> {
         Ok(())
     }
 
+    /// Closes the object if it is still open, for the last time; returns whether it is closed.
+    pub(super) fn end(&mut self) -> bool {
+        if !self.open {
+            return true;
+        }
+        let ret = self.close();
+        if let Err(error) = ret {
+            pr_err!("object left open: close failed: {:?}\n", error);
+        }
+        // INVARIANT: It is not closed by anybody.
+        self.open = false;
+        ret.is_ok()
+    }
+
     /// Returns the default operation flags.
     pub(super) fn ops_flag(&self) -> Result<OpFlags> {
         let mut flags = 0u64;
@@ -130,12 +144,7 @@ impl<H> Object<H> {
 
 impl<H> Drop for Object<H> {
     fn drop(&mut self) {
-        if !self.open {
-            return;
-        }
-        if let Err(error) = self.close() {
-            pr_err!("object left open: close failed: {:?}\n", error);
-        }
+        self.end();
     }
 }
 
@@ -166,6 +175,35 @@ impl AnyObject<'_> {
     /// Returns the object for C.
     pub(super) fn as_raw(self) -> *mut bindings::kfid {
         self.0.as_ptr()
+    }
+
+    /// Returns the object for C, null for none.
+    pub(super) fn or_null(this: Option<Self>) -> *mut bindings::kfid {
+        this.map_or(core::ptr::null_mut(), Self::as_raw)
+    }
+
+    /// Returns where the object is, to compare it with what a provider says.
+    pub(crate) fn address(self) -> usize {
+        self.0.as_ptr().addr()
+    }
+
+    /// Binds another object. May sleep.
+    pub(crate) fn bind(self, other: AnyObject<'_>, flags: u64) -> Result {
+        // SAFETY: Both are open. The functions to bind of all classes differ in the type of the
+        // object only, and look at nothing but the `struct kfid` that all begin with.
+        to_result(unsafe { bindings::kfi_ep_bind(self.as_raw().cast(), other.as_raw(), flags) })
+    }
+
+    /// Makes the object usable (KFI_ENABLE). May sleep.
+    pub(crate) fn enable(self) -> Result {
+        // SAFETY: The object is open; the command takes no argument.
+        to_result(unsafe {
+            bindings::kfi_control(
+                self.as_raw(),
+                bindings::KFI_ENABLE.cast_signed(),
+                core::ptr::null_mut(),
+            )
+        })
     }
 
     /// Opens operations beyond those of the class.

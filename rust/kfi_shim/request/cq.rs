@@ -48,13 +48,14 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
             wait_obj: request.wait_obj,
             wait_cond: request.wait_cond,
             wait_set: any(&set)?,
+            signaling_vector: request.signaling_vector,
         })
     } else {
         None
     };
     opened(
         session,
-        || CompletionQueue::open(&domain, attr, context),
+        || CompletionQueue::open(&domain, attr, context, false),
         |result, handle| {
             request.result = result;
             request.cq = handle;
@@ -76,7 +77,7 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let size = count * size_of::<abi::CqEntry>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let completions = cq.read(count, sleep.then_some(request.timeout));
+    let completions = cq.read(count, sleep.then_some(request.timeout), 0, true);
     request.result = match completions {
         Ok(completions) => {
             for (entry, src_addr) in &completions {

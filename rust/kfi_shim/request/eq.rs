@@ -41,13 +41,14 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
             flags: request.attr_flags,
             wait_obj: request.wait_obj,
             wait_set: any(&set)?,
+            signaling_vector: request.signaling_vector,
         })
     } else {
         None
     };
     opened(
         session,
-        || EventQueue::open(&fabric, attr, context),
+        || EventQueue::open(&fabric, attr, context, false),
         |result, handle| {
             request.result = result;
             request.eq = handle;

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Address vectors.
+
+use core::ptr::{
+    self,
+    NonNull, //
+};
+use kernel::{
+    prelude::*,
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
+    }, //
+};
+
+use super::{
+    budget::Charge,
+    object::{
+        object,
+        AnyObject,
+        Closable,
+        HasWaitQueue,
+        Object, //
+    },
+    Domain, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    fid::Context,
+    flags::OpFlags,
+    wait_obj::WaitObj, //
+};
+
+/// What an address vector is opened with.
+pub(crate) struct AddressVectorAttr<'a> {
+    /// The type (`enum kfi_av_type`).
+    pub(crate) type_: u32,
+    /// Top bits of an address that are set aside.
+    pub(crate) rx_ctx_bits: c_int,
+    /// Expected number of addresses.
+    pub(crate) count: usize,
+    /// Expected number of endpoints on each node.
+    pub(crate) ep_per_node: usize,
+    /// Name of a shared one.
+    pub(crate) name: Option<&'a CStr>,
+    /// Flags.
+    pub(crate) flags: u64,
+}
+
+object! {
+    /// An open address vector as C knows it.
+    Vector(kfid_av)
+}
+
+/// Arrays of an insertion, which the provider uses until the insertion ends.
+struct Insertion {
+    number: u32,
+    _addrs: KVVec<u8>,
+    kfi_addrs: KVVec<u64>,
+    _charge: Charge,
+}
+
+/// Insertions that complete by an event.
+#[pin_data]
+struct Insertions {
+    /// They, and the number of the last one.
+    #[pin]
+    list: Mutex<(KVec<Insertion>, u32)>,
+}
+
+/// An open address vector.
+pub(crate) struct AddressVector {
+    av: Vector,
+    type_: u32,
+    asynchronous: bool,
+    /// Kept until the vector is closed.
+    insertions: Arc<Insertions>,
+}
+
+impl core::ops::Deref for AddressVector {
+    type Target = Vector;
+
+    fn deref(&self) -> &Vector {
+        &self.av
+    }
+}
+
+impl Closable for AddressVector {
+    type Head = bindings::kfid_av;
+
+    fn object(&mut self) -> &mut Object<bindings::kfid_av> {
+        self.av.object()
+    }
+}
+
+impl Drop for AddressVector {
+    fn drop(&mut self) {
+        if !self.av.object().end() {
+            // The provider may still use the arrays.
+            core::mem::forget(self.insertions.clone());
+        }
+    }
+}
+
+/// What is inserted.
+pub(crate) enum Insert<'a> {
+    /// Binary addresses: their bytes, with room for so many of any format.
+    Binary(KVVec<u8>, usize),
+    /// The address of a node and a service.
+    Service(Option<&'a CStr>, Option<&'a CStr>),
+    /// Addresses of so many nodes and services.
+    Symmetric(Option<&'a CStr>, usize, Option<&'a CStr>, usize),
+    /// As binary addresses, with NULL for these.
+    Null(usize),
+}
+
+impl Insert<'_> {
+    /// Returns how many addresses there are; `E2BIG` if they cannot be counted.
+    pub(crate) fn count(&self) -> Result<usize> {
+        match self {
+            Self::Binary(_, count) | Self::Null(count) => Ok(*count),
+            Self::Service(..) => Ok(1),
+            Self::Symmetric(_, nodes, _, services) => nodes.checked_mul(*services).ok_or(E2BIG),
+        }
+    }
+}
+
+/// What an insertion has given.
+pub(crate) struct Inserted {
+    /// How many.
+    pub(crate) count: usize,
+    /// The addresses, if they were wanted and the insertion has ended.
+    pub(crate) kfi_addrs: KVVec<u64>,
+    /// The number of an insertion that goes on; else 0.
+    pub(crate) number: u32,
+}
+
+/// Returns a text for C, null for none.
+fn text(text: Option<&CStr>) -> *const c_char {
+    text.map_or(ptr::null(), CStr::as_char_ptr)
+}
+
+impl AddressVector {
+    /// Opens an address vector; without attributes the provider gets null. May sleep.
+    pub(crate) fn open(
+        domain: &Domain,
+        attr: Option<AddressVectorAttr<'_>>,
+        context: Context,
+    ) -> Result<Self> {
+        let asynchronous = attr
+            .as_ref()
+            .is_some_and(|attr| attr.flags & u64::from(bindings::KFI_COMPLETION) != 0);
+        let mut attr = attr.map(|attr| bindings::kfi_av_attr {
+            type_: attr.type_,
+            rx_ctx_bits: attr.rx_ctx_bits,
+            count: attr.count,
+            ep_per_node: attr.ep_per_node,
+            name: text(attr.name),
+            map_addr: ptr::null_mut(),
+            flags: attr.flags,
+        });
+        // Before the vector, which could not be closed without.
+        let insertions = Arc::pin_init(
+            pin_init!(Insertions {
+                list <- new_mutex!((KVec::new(), 0), "kfi::Insertions::list"),
+            }),
+            GFP_KERNEL,
+        )?;
+        let mut av = ptr::null_mut();
+        // SAFETY: `domain` is open; `attr` is null or valid.
+        to_result(unsafe {
+            bindings::kfi_av_open(
+                domain.as_raw(),
+                attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
+                &mut av,
+                context.as_raw(),
+            )
+        })?;
+        let av = NonNull::new(av).ok_or(EIO)?;
+        Ok(Self {
+            // SAFETY: It has just been opened.
+            av: Vector(unsafe { Object::new(av) }),
+            // What the provider has chosen.
+            type_: attr.map_or(0, |attr| attr.type_),
+            asynchronous,
+            insertions,
+        })
+    }
+
+    /// Returns the type.
+    pub(crate) fn type_(&self) -> u32 {
+        self.type_
+    }
+
+    /// Returns whether insertions complete by an event.
+    pub(crate) fn is_asynchronous(&self) -> bool {
+        self.asynchronous
+    }
+
+    /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each. May sleep.
+    ///
+    /// The first error is that of this function, the second one that of kfabric.
+    pub(crate) fn insert(
+        &self,
+        what: Insert<'_>,
+        want_addrs: bool,
+        flags: u64,
+        context: Context,
+        errors: Option<&mut [c_int]>,
+        charge: Charge,
+    ) -> Result<Result<Inserted>> {
+        let count = what.count()?;
+        let context = match errors {
+            // What the context means must not change while the provider works.
+            _ if flags & u64::from(bindings::KFI_SYNC_ERR) == 0 => context,
+            _ if self.asynchronous => return Err(EINVAL),
+            Some(errors) if errors.len() >= count => Context::from_raw(errors.as_mut_ptr().cast()),
+            _ => return Err(EINVAL),
+        };
+        let mut kfi_addrs = KVVec::new();
+        if want_addrs {
+            kfi_addrs = KVVec::from_elem(u64::MAX, count, GFP_KERNEL)?;
+        }
+        let to = if kfi_addrs.is_empty() {
+            ptr::null_mut()
+        } else {
+            kfi_addrs.as_mut_ptr()
+        };
+        let (addrs, mut number) = (KVVec::new(), 0);
+        let (what, addrs) = match what {
+            Insert::Binary(bytes, count) => (Insert::Null(count), bytes),
+            other => (other, addrs),
+        };
+        let from = if addrs.is_empty() {
+            ptr::null()
+        } else {
+            addrs.as_ptr()
+        };
+        // The arrays stay where they are, whoever owns them.
+        let mut mine = Some((addrs, kfi_addrs));
+        if self.asynchronous {
+            let mut list = self.insertions.list.lock();
+            number = list.1.checked_add(1).ok_or(ENOSPC)?;
+            list.0.reserve(1, GFP_KERNEL)?;
+            if let Some((addrs, kfi_addrs)) = mine.take() {
+                list.0.push(
+                    Insertion {
+                        number,
+                        _addrs: addrs,
+                        kfi_addrs,
+                        _charge: charge,
+                    },
+                    GFP_KERNEL,
+                )?;
+            }
+            list.1 = number;
+        }
+        let (av, context) = (self.as_raw(), context.as_raw());
+        // SAFETY: The vector is open. There are `count` addresses of any format, and room for as
+        // many results and errors; what an insertion needs that goes on stays until the vector is
+        // closed.
+        let ret = unsafe {
+            match what {
+                Insert::Null(count) | Insert::Binary(_, count) => {
+                    bindings::kfi_av_insert(av, from.cast(), count, to, flags, context)
+                }
+                Insert::Service(node, service) => {
+                    bindings::kfi_av_insertsvc(av, text(node), text(service), to, flags, context)
+                }
+                Insert::Symmetric(node, nodes, service, services) => bindings::kfi_av_insertsym(
+                    av,
+                    text(node),
+                    nodes,
+                    text(service),
+                    services,
+                    to,
+                    flags,
+                    context,
+                ),
+            }
+        };
+        match usize::try_from(ret) {
+            Ok(count) => Ok(Ok(Inserted {
+                count,
+                kfi_addrs: mine.map_or(KVVec::new(), |(_, kfi_addrs)| kfi_addrs),
+                number: if want_addrs { number } else { 0 },
+            })),
+            Err(_) => {
+                if number != 0 {
+                    let mut list = self.insertions.list.lock();
+                    list.0.retain(|insertion| insertion.number != number);
+                }
+                Ok(Err(Error::from_errno(ret)))
+            }
+        }
+    }
+
+    /// Hands the addresses that an insertion has given so far to `take`; `EBADF` if there is none of
+    /// that number.
+    pub(crate) fn inserted<T>(
+        &self,
+        number: u32,
+        take: impl FnOnce(usize, &mut dyn Iterator<Item = u64>) -> T,
+    ) -> Result<T> {
+        let list = self.insertions.list.lock();
+        let mut insertions = list.0.iter();
+        let insertion = insertions.find(|insertion| insertion.number == number);
+        let addrs = &insertion.ok_or(EBADF)?.kfi_addrs;
+        let first = addrs.as_ptr();
+        let mut values = (0..addrs.len()).map(|at| {
+            // SAFETY: Within the array. The provider may be writing, hence volatile.
+            unsafe { first.add(at).read_volatile() }
+        });
+        Ok(take(addrs.len(), &mut values))
+    }
+
+    /// Removes addresses, `None` for NULL. May sleep.
+    pub(crate) fn remove(&self, kfi_addrs: Option<&mut [u64]>, count: usize, flags: u64) -> Result {
+        let array = match kfi_addrs {
+            None => ptr::null_mut(),
+            Some(array) if array.len() >= count => array.as_mut_ptr(),
+            Some(_) => return Err(EINVAL),
+        };
+        // SAFETY: The vector is open; there are `count` addresses, or NULL.
+        to_result(unsafe { bindings::kfi_av_remove(self.as_raw(), array, count, flags) })
+    }
+
+    /// Looks an address up; returns how long its binary form is. May sleep.
+    pub(crate) fn lookup(&self, kfi_addr: u64, addr: &mut [u8]) -> Result<usize> {
+        let mut len = addr.len();
+        // SAFETY: The vector is open; there is room for `len` bytes.
+        to_result(unsafe {
+            bindings::kfi_av_lookup(self.as_raw(), kfi_addr, addr.as_mut_ptr().cast(), &mut len)
+        })?;
+        Ok(len)
+    }
+
+    /// Prints an address, given with room for any format; returns the length of the text, or none if
+    /// it is malformed. May sleep.
+    pub(crate) fn straddr(&self, addr: &[u8; ADDR_MAX], text: &mut [u8]) -> Option<usize> {
+        let mut len = text.len();
+        // SAFETY: The vector is open; there is an address of any format, and room for `len` bytes.
+        let ret = unsafe {
+            bindings::kfi_av_straddr(
+                self.as_raw(),
+                addr.as_ptr().cast(),
+                text.as_mut_ptr(),
+                &mut len,
+            )
+        };
+        (!ret.is_null()).then_some(len)
+    }
+}
+
+/// The bytes of the longest address of any format.
+pub(crate) const ADDR_MAX: usize = bindings::KFI_SHIM_ADDR_MAX as usize;

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory for operations and memory regions.
+//!
+//! The rule of the API is that memory stays until an operation completes. A consumer that cannot
+//! tell keeps it longer: [`Endpoint`](super::Endpoint), [`MemoryRegion`](super::MemoryRegion) and
+//! [`DeferredWork`](super::DeferredWork) hold an [`Arc`] of each buffer that was named through them.
+
+use core::ptr::NonNull;
+use kernel::{
+    page::PAGE_SIZE,
+    prelude::*,
+    sync::Arc, //
+};
+
+use super::{
+    budget::Charge,
+    memory_region::Desc, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    file::Mappable, //
+};
+
+/// How the memory of a buffer is allocated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BufferKind {
+    /// In one piece.
+    Kmalloc,
+    /// Single pages with consecutive addresses.
+    Vmalloc,
+    /// Single pages; that they do have addresses nobody is told.
+    Pages,
+}
+
+/// Memory.
+///
+/// # Invariants
+///
+/// `base` is `room` bytes from kmalloc, if `kind` is `Kmalloc`, or else from vmalloc for user space,
+/// that are owned by this; `room` is `size` rounded up to pages.
+pub(crate) struct Buffer {
+    base: NonNull<u8>,
+    size: usize,
+    room: usize,
+    kind: BufferKind,
+    number: u32,
+    _charge: Charge,
+}
+
+// SAFETY: The memory is bytes that anybody may use; they are never looked at from Rust.
+unsafe impl Send for Buffer {}
+// SAFETY: As above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// Allocates zeroed memory; `number` is what the caller knows it by. May sleep.
+    pub(crate) fn new(kind: BufferKind, size: usize, number: u32, charge: Charge) -> Result<Self> {
+        let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
+        if room == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: Callable from any context that may sleep.
+        let base: *mut c_void = unsafe {
+            match kind {
+                BufferKind::Kmalloc => bindings::kzalloc(room),
+                BufferKind::Vmalloc | BufferKind::Pages => bindings::vmalloc_user(room),
+            }
+        };
+        // INVARIANT: As allocated.
+        Ok(Self {
+            base: NonNull::new(base.cast()).ok_or(ENOMEM)?,
+            size,
+            room,
+            kind,
+            number,
+            _charge: charge,
+        })
+    }
+
+    /// Returns what the caller knows it by.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns the size in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns which offset an address has, if it lies within.
+    pub(crate) fn offset_of(&self, address: usize) -> Option<usize> {
+        let offset = address.checked_sub(self.base.as_ptr().addr())?;
+        (offset < self.size).then_some(offset)
+    }
+
+    /// Returns the page at `offset`, which must be within, how far in it that is, and how many bytes
+    /// from there lie one behind the other.
+    fn piece(&self, offset: usize) -> (*mut bindings::page, usize, usize) {
+        let address = self.base.as_ptr().wrapping_add(offset);
+        // SAFETY: Within the memory, by the type invariants and the caller.
+        let page = unsafe { bindings::page_of(address.cast()) };
+        // Pages are a power of two, and the memory begins with one.
+        let inside = offset & (PAGE_SIZE - 1);
+        let len = match self.kind {
+            BufferKind::Kmalloc => self.room.saturating_sub(offset),
+            BufferKind::Vmalloc | BufferKind::Pages => PAGE_SIZE - inside,
+        };
+        (page, inside, len)
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let base = self.base.as_ptr().cast();
+        // SAFETY: Owned by the type invariants, and nobody else uses it: who does holds the buffer.
+        unsafe {
+            match self.kind {
+                BufferKind::Kmalloc => bindings::kfree(base),
+                BufferKind::Vmalloc | BufferKind::Pages => bindings::vfree(base),
+            }
+        }
+    }
+}
+
+impl Mappable for Buffer {
+    fn room(&self) -> usize {
+        self.room
+    }
+
+    unsafe fn map(&self, vma: *mut bindings::vm_area_struct, offset: usize) -> Result {
+        let address = self.base.as_ptr().wrapping_add(offset).cast();
+        // SAFETY: The area is being mapped and ends within the memory, by the safety requirements.
+        to_result(unsafe {
+            match self.kind {
+                BufferKind::Kmalloc => bindings::map_kmalloc(vma, address),
+                BufferKind::Vmalloc | BufferKind::Pages => bindings::remap_vmalloc_range(
+                    vma,
+                    self.base.as_ptr().cast(),
+                    // A quotient of a constant power of two.
+                    offset / PAGE_SIZE,
+                ),
+            }
+        })
+    }
+}
+
+/// A piece of a buffer, or nothing.
+///
+/// # Invariants
+///
+/// `offset` and `len` lie within the buffer.
+#[derive(Clone)]
+pub(crate) struct Segment {
+    buffer: Option<Arc<Buffer>>,
+    desc: Option<Desc>,
+    offset: usize,
+    len: usize,
+    count: usize,
+}
+
+impl Segment {
+    /// A piece of `count` elements of a size; `EINVAL` if it does not end within the buffer.
+    pub(crate) fn new(
+        buffer: Arc<Buffer>,
+        offset: usize,
+        count: usize,
+        element: usize,
+        desc: Option<Desc>,
+    ) -> Result<Self> {
+        let len = count.checked_mul(element).ok_or(EINVAL)?;
+        let end = offset.checked_add(len).ok_or(EINVAL)?;
+        if end > buffer.size {
+            return Err(EINVAL);
+        }
+        // INVARIANT: It ends within.
+        Ok(Self {
+            buffer: Some(buffer),
+            desc,
+            offset,
+            len,
+            count,
+        })
+    }
+
+    /// A NULL address, with a number of elements.
+    pub(crate) fn null(count: usize) -> Self {
+        // INVARIANT: There is no buffer.
+        Self {
+            buffer: None,
+            desc: None,
+            offset: 0,
+            len: 0,
+            count,
+        }
+    }
+
+    /// Returns the buffer.
+    pub(crate) fn buffer(&self) -> Option<&Arc<Buffer>> {
+        self.buffer.as_ref()
+    }
+
+    /// Returns the number of elements.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the address for C; `EINVAL` if the buffer has none.
+    fn address(&self) -> Result<*mut c_void> {
+        match &self.buffer {
+            None => Ok(core::ptr::null_mut()),
+            Some(buffer) if buffer.kind == BufferKind::Pages => Err(EINVAL),
+            Some(buffer) => Ok(buffer.base.as_ptr().wrapping_add(self.offset).cast()),
+        }
+    }
+
+    /// Calls `add` with the page, the offset in it and the length of each piece.
+    fn pieces(&self, mut add: impl FnMut(*mut bindings::page, u32, u32) -> Result) -> Result {
+        let Some(buffer) = &self.buffer else {
+            return Ok(());
+        };
+        let mut offset = self.offset;
+        let mut left = self.len;
+        while left != 0 {
+            let (page, inside, len) = buffer.piece(offset);
+            let len = len.min(left);
+            add(page, u32::try_from(inside)?, u32::try_from(len)?)?;
+            offset = offset.wrapping_add(len);
+            left = left.wrapping_sub(len);
+        }
+        Ok(())
+    }
+}
+
+/// How memory is described to C.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// An array of addresses.
+    Kvec,
+    /// An array of page ranges.
+    Bvec,
+    /// A scatterlist.
+    Sgl,
+    /// An array of addresses of elements.
+    Ioc,
+}
+
+/// The most entries of a description: a GiB in pages.
+const ENTRIES_MAX: usize = 1 << 18;
+
+/// A description of memory, as arrays for C. The buffers are held by somebody else.
+pub(super) struct Local {
+    list: List,
+    descs: Option<KVVec<*mut c_void>>,
+}
+
+/// The array of a description.
+enum List {
+    Kvec(KVVec<bindings::kvec>),
+    Bvec(KVVec<bindings::bio_vec>),
+    Sgl(KVVec<bindings::scatterlist>),
+    Ioc(KVVec<bindings::kfi_ioc>),
+}
+
+// SAFETY: The pointers are for C, which may use them from any thread.
+unsafe impl Send for Local {}
+// SAFETY: As above.
+unsafe impl Sync for Local {}
+
+impl Local {
+    /// Describes segments; `EINVAL` for memory without address if one is needed, `E2BIG` if there
+    /// would be too many entries.
+    pub(super) fn new(segments: &[Segment], shape: Shape) -> Result<Self> {
+        let with_descs = segments.iter().any(|segment| segment.desc.is_some());
+        let mut descs = KVVec::new();
+        let mut entries = 0usize;
+        let mut note = |segment: &Segment| {
+            entries = entries.wrapping_add(1);
+            if entries > ENTRIES_MAX {
+                return Err(E2BIG);
+            }
+            if with_descs {
+                descs.push(Desc::as_raw(segment.desc), GFP_KERNEL)?;
+            }
+            Ok(())
+        };
+        let list = match shape {
+            Shape::Kvec => {
+                let mut list = KVVec::new();
+                for segment in segments {
+                    note(segment)?;
+                    let entry = bindings::kvec {
+                        iov_base: segment.address()?,
+                        iov_len: segment.len,
+                    };
+                    list.push(entry, GFP_KERNEL)?;
+                }
+                List::Kvec(list)
+            }
+            Shape::Ioc => {
+                let mut list = KVVec::new();
+                for segment in segments {
+                    note(segment)?;
+                    let entry = bindings::kfi_ioc {
+                        addr: segment.address()?,
+                        count: segment.count,
+                    };
+                    list.push(entry, GFP_KERNEL)?;
+                }
+                List::Ioc(list)
+            }
+            Shape::Bvec => {
+                let mut list = KVVec::new();
+                for segment in segments {
+                    segment.pieces(|page, offset, len| {
+                        note(segment)?;
+                        let entry = bindings::bio_vec {
+                            bv_page: page,
+                            bv_len: len,
+                            bv_offset: offset,
+                        };
+                        Ok(list.push(entry, GFP_KERNEL)?)
+                    })?;
+                }
+                List::Bvec(list)
+            }
+            Shape::Sgl => List::Sgl(Self::scatterlist(segments, note)?),
+        };
+        Ok(Self {
+            list,
+            descs: with_descs.then_some(descs),
+        })
+    }
+
+    /// Makes a scatterlist.
+    fn scatterlist(
+        segments: &[Segment],
+        mut note: impl FnMut(&Segment) -> Result,
+    ) -> Result<KVVec<bindings::scatterlist>> {
+        let mut list = KVVec::new();
+        for segment in segments {
+            segment.pieces(|_, _, _| {
+                note(segment)?;
+                Ok(list.push(pin_init::zeroed(), GFP_KERNEL)?)
+            })?;
+        }
+        let entries = list.as_mut_ptr();
+        if !list.is_empty() {
+            let count = u32::try_from(list.len())?;
+            // SAFETY: There are as many entries.
+            unsafe { bindings::sg_init_table(entries, count) };
+        }
+        let mut next = list.iter_mut();
+        for segment in segments {
+            segment.pieces(|page, offset, len| {
+                let entry = next.next().ok_or(EINVAL)?;
+                // SAFETY: The entry is initialised, the page one of a buffer.
+                unsafe { bindings::sg_set_page(entry, page, len, offset) };
+                Ok(())
+            })?;
+        }
+        Ok(list)
+    }
+
+    /// Returns the array for C, null if it is empty.
+    pub(super) fn as_ptr<T>(&self) -> *const T {
+        let (array, count): (*const c_void, usize) = match &self.list {
+            List::Kvec(list) => (list.as_ptr().cast(), list.len()),
+            List::Bvec(list) => (list.as_ptr().cast(), list.len()),
+            List::Sgl(list) => (list.as_ptr().cast(), list.len()),
+            List::Ioc(list) => (list.as_ptr().cast(), list.len()),
+        };
+        if count == 0 {
+            return core::ptr::null();
+        }
+        array.cast()
+    }
+
+    /// Returns the number of entries.
+    pub(super) fn count(&self) -> usize {
+        match &self.list {
+            List::Kvec(list) => list.len(),
+            List::Bvec(list) => list.len(),
+            List::Sgl(list) => list.len(),
+            List::Ioc(list) => list.len(),
+        }
+    }
+
+    /// Returns the descriptors for C, null if there are none.
+    pub(super) fn descs(&self) -> *mut *mut c_void {
+        self.descs
+            .as_ref()
+            .map_or(core::ptr::null_mut(), |descs| descs.as_ptr().cast_mut())
+    }
+
+    /// Returns the type of the array (`enum kfi_iov_type`).
+    pub(super) fn iov_type(&self) -> bindings::kfi_iov_type {
+        match &self.list {
+            List::Kvec(_) | List::Ioc(_) => bindings::KFI_KVEC,
+            List::Bvec(_) => bindings::KFI_BVEC,
+            List::Sgl(_) => bindings::KFI_SGL,
+        }
+    }
+}
+
+/// One address, its length and its descriptor.
+#[derive(Clone, Copy)]
+pub(super) struct One {
+    pub(super) address: *mut c_void,
+    pub(super) len: usize,
+    pub(super) count: usize,
+    pub(super) desc: *mut c_void,
+}
+
+impl One {
+    /// Takes the only segment, or nothing; `EINVAL` if there are more.
+    pub(super) fn new(segments: &[Segment]) -> Result<Self> {
+        match segments {
+            [] => Ok(Self {
+                address: core::ptr::null_mut(),
+                len: 0,
+                count: 0,
+                desc: core::ptr::null_mut(),
+            }),
+            [segment] => Ok(Self {
+                address: segment.address()?,
+                len: segment.len,
+                count: segment.count,
+                desc: Desc::as_raw(segment.desc),
+            }),
+            _ => Err(EINVAL),
+        }
+    }
+}

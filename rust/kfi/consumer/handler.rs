@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Handlers of queues, which count.
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
+
+use crate::kfi::{
+    bindings,
+    timeout::Timeout,
+    wait_queue::WaitQueue,
+    waiters::Wakeup, //
+};
+
+/// How often a handler was called.
+#[pin_data]
+pub(crate) struct Calls {
+    count: Atomic<u64>,
+    /// The CPU of the last call.
+    cpu: Atomic<i32>,
+    #[pin]
+    queue: WaitQueue,
+}
+
+impl Calls {
+    /// None so far.
+    pub(super) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                count: Atomic::new(0),
+                cpu: Atomic::new(-1),
+                queue <- WaitQueue::new(c"kfi::Calls", static_lock_class!()),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns where this is, which is the context of the queue.
+    pub(super) fn address(this: &Arc<Self>) -> *mut c_void {
+        Arc::as_ptr(this).cast_mut().cast()
+    }
+
+    /// Counts a call.
+    fn called(&self) {
+        // SAFETY: Callable from any context.
+        let cpu = unsafe { bindings::raw_smp_processor_id() };
+        // Relaxed: published by the count.
+        self.cpu.store(cpu, ordering::Relaxed);
+        // Full: before the wake-up.
+        self.count.fetch_add(1, ordering::Full);
+        self.queue.wake_up_all();
+    }
+
+    /// Counts a call of the handler of a completion queue.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be the address of a `Calls` that is not dropped meanwhile.
+    pub(super) unsafe extern "C" fn comp_handler(
+        _cq: *mut bindings::kfid_cq,
+        context: *mut c_void,
+    ) {
+        // SAFETY: By the safety requirements.
+        unsafe { &*context.cast::<Self>() }.called();
+    }
+
+    /// Counts a call of the handler of an event queue.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Self::comp_handler`].
+    pub(super) unsafe extern "C" fn event_handler(
+        _eq: *mut bindings::kfid_eq,
+        context: *mut c_void,
+    ) {
+        // SAFETY: By the safety requirements.
+        unsafe { &*context.cast::<Self>() }.called();
+    }
+
+    /// Sleeps until there were `calls`, at most `timeout` milliseconds, or without end if that is
+    /// negative.
+    pub(crate) fn wait(&self, calls: u64, timeout: c_int) -> Result {
+        let deadline = Timeout::from_raw(timeout).deadline();
+        match self.queue.wait_until(deadline, || self.count() >= calls) {
+            Wakeup::NotNeeded | Wakeup::Woken => Ok(()),
+            Wakeup::Expired => Err(ETIMEDOUT),
+            Wakeup::Interrupted => Err(EINTR),
+        }
+    }
+
+    /// Returns how many calls there were.
+    pub(crate) fn count(&self) -> u64 {
+        // Acquire: the CPU is at least as new.
+        self.count.load(ordering::Acquire)
+    }
+
+    /// Returns the CPU of the last call, -1 if there was none.
+    pub(crate) fn cpu(&self) -> i32 {
+        // Relaxed: only shown.
+        self.cpu.load(ordering::Relaxed)
+    }
+}

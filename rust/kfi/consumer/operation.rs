@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Operations: all functions that transfer data.
+
+use core::ptr;
+use kernel::prelude::*;
+
+use super::{
+    buffer::{
+        Local,
+        One,
+        Segment,
+        Shape, //
+    },
+    size_result,
+    Domain,
+    Endpoint, //
+};
+use crate::kfi::{
+    bindings,
+    errno::to_result,
+    fid::Context, //
+};
+
+/// What is done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// kfi_send.
+    Send,
+    /// kfi_recv.
+    Recv,
+    /// kfi_tsend.
+    TaggedSend,
+    /// kfi_trecv.
+    TaggedRecv,
+    /// kfi_read.
+    Read,
+    /// kfi_write.
+    Write,
+    /// kfi_atomic.
+    Atomic,
+    /// kfi_fetch_atomic.
+    FetchAtomic,
+    /// kfi_compare_atomic.
+    CompareAtomic,
+}
+
+impl Kind {
+    /// Returns whether it is atomic.
+    pub(crate) fn is_atomic(self) -> bool {
+        matches!(self, Self::Atomic | Self::FetchAtomic | Self::CompareAtomic)
+    }
+
+    /// Returns whether it receives.
+    pub(crate) fn is_receive(self) -> bool {
+        matches!(self, Self::Recv | Self::TaggedRecv)
+    }
+}
+
+/// Which function does it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One address.
+    Plain,
+    /// An array: v, bv, sgl.
+    Array(Shape),
+    /// A message structure.
+    Msg(Shape),
+    /// inject.
+    Inject,
+    /// data.
+    Data,
+    /// injectdata.
+    InjectData,
+}
+
+/// A piece of a peer's memory.
+#[derive(Clone, Copy)]
+pub(crate) struct RmaSegment {
+    /// Where it begins.
+    pub(crate) addr: u64,
+    /// Bytes, or elements of atomic operations.
+    pub(crate) len: usize,
+    /// The key.
+    pub(crate) key: u64,
+}
+
+/// An operation.
+pub(crate) struct Operation<'a> {
+    /// What is done.
+    pub(crate) kind: Kind,
+    /// Which function does it.
+    pub(crate) form: Form,
+    /// Flags for a message structure.
+    pub(crate) flags: u64,
+    /// The peer.
+    pub(crate) addr: u64,
+    /// The context.
+    pub(crate) context: Context,
+    /// Data that comes along.
+    pub(crate) data: u64,
+    /// The tag.
+    pub(crate) tag: u64,
+    /// Bits of it that do not count.
+    pub(crate) ignore: u64,
+    /// Local memory.
+    pub(crate) segments: &'a [Segment],
+    /// Where results go.
+    pub(crate) results: &'a [Segment],
+    /// What is compared with.
+    pub(crate) compares: &'a [Segment],
+    /// The peer's memory.
+    pub(crate) rma: &'a [RmaSegment],
+    /// Type of elements (`enum kfi_datatype`).
+    pub(crate) datatype: u32,
+    /// Atomic operation (`enum kfi_op`).
+    pub(crate) op: u32,
+}
+
+/// Returns the bytes of an element of a type; 1 if that is unknown.
+pub(crate) fn element_size(datatype: u32) -> usize {
+    match datatype {
+        bindings::KFI_INT16 | bindings::KFI_UINT16 => 2,
+        bindings::KFI_INT32 | bindings::KFI_UINT32 | bindings::KFI_FLOAT => 4,
+        bindings::KFI_INT64
+        | bindings::KFI_UINT64
+        | bindings::KFI_DOUBLE
+        | bindings::KFI_FLOAT_COMPLEX => 8,
+        bindings::KFI_DOUBLE_COMPLEX | bindings::KFI_LONG_DOUBLE => 16,
+        bindings::KFI_LONG_DOUBLE_COMPLEX => 32,
+        _ => 1,
+    }
+}
+
+/// Whether an atomic operation does not look at its operand.
+pub(crate) fn ignores_operand(op: u32) -> bool {
+    op == bindings::KFI_ATOMIC_READ
+}
+
+/// The arrays of an operation for C.
+pub(super) struct Arrays {
+    local: Local,
+    results: Local,
+    compares: Local,
+    rma: KVVec<bindings::kfi_rma_iov>,
+    rma_ioc: KVVec<bindings::kfi_rma_ioc>,
+}
+
+impl Operation<'_> {
+    /// Makes the arrays.
+    pub(super) fn arrays(&self, shape: Shape) -> Result<Arrays> {
+        let shape = match (self.kind.is_atomic(), shape) {
+            (true, Shape::Kvec) => Shape::Ioc,
+            // Atomic operations have no other form.
+            (true, _) => return Err(EINVAL),
+            (false, shape) => shape,
+        };
+        let mut rma = KVVec::new();
+        let mut rma_ioc = KVVec::new();
+        for piece in self.rma {
+            if self.kind.is_atomic() {
+                rma_ioc.push(
+                    bindings::kfi_rma_ioc {
+                        addr: piece.addr,
+                        count: piece.len,
+                        key: piece.key,
+                    },
+                    GFP_KERNEL,
+                )?;
+            } else {
+                rma.push(
+                    bindings::kfi_rma_iov {
+                        addr: piece.addr,
+                        len: piece.len,
+                        key: piece.key,
+                    },
+                    GFP_KERNEL,
+                )?;
+            }
+        }
+        Ok(Arrays {
+            local: Local::new(self.segments, shape)?,
+            results: Local::new(self.results, Shape::Ioc)?,
+            compares: Local::new(self.compares, Shape::Ioc)?,
+            rma,
+            rma_ioc,
+        })
+    }
+
+    /// Returns a message for C.
+    pub(super) fn msg(&self, arrays: &Arrays) -> bindings::kfi_msg {
+        bindings::kfi_msg {
+            type_: arrays.local.iov_type(),
+            // All members are pointers, and this one is of the type that `type_` says.
+            __bindgen_anon_1: bindings::kfi_msg__bindgen_ty_1 {
+                msg_iov: arrays.local.as_ptr(),
+            },
+            desc: arrays.local.descs(),
+            iov_count: arrays.local.count(),
+            addr: self.addr,
+            context: self.context.as_raw(),
+            data: self.data,
+        }
+    }
+
+    /// Returns a tagged message for C.
+    pub(super) fn msg_tagged(&self, arrays: &Arrays) -> bindings::kfi_msg_tagged {
+        bindings::kfi_msg_tagged {
+            type_: arrays.local.iov_type(),
+            // As above.
+            __bindgen_anon_1: bindings::kfi_msg_tagged__bindgen_ty_1 {
+                msg_iov: arrays.local.as_ptr(),
+            },
+            desc: arrays.local.descs(),
+            iov_count: arrays.local.count(),
+            addr: self.addr,
+            tag: self.tag,
+            ignore: self.ignore,
+            context: self.context.as_raw(),
+            data: self.data,
+        }
+    }
+
+    /// Returns a transfer from or to a peer's memory for C.
+    pub(super) fn msg_rma(&self, arrays: &Arrays) -> bindings::kfi_msg_rma {
+        bindings::kfi_msg_rma {
+            type_: arrays.local.iov_type(),
+            // As above.
+            __bindgen_anon_1: bindings::kfi_msg_rma__bindgen_ty_1 {
+                msg_iov: arrays.local.as_ptr(),
+            },
+            desc: arrays.local.descs(),
+            iov_count: arrays.local.count(),
+            addr: self.addr,
+            rma_iov: first(&arrays.rma),
+            rma_iov_count: arrays.rma.len(),
+            context: self.context.as_raw(),
+            data: self.data,
+        }
+    }
+
+    /// Returns an atomic operation for C.
+    pub(super) fn msg_atomic(&self, arrays: &Arrays) -> bindings::kfi_msg_atomic {
+        bindings::kfi_msg_atomic {
+            msg_iov: arrays.local.as_ptr(),
+            desc: arrays.local.descs(),
+            iov_count: arrays.local.count(),
+            addr: self.addr,
+            rma_iov: first(&arrays.rma_ioc),
+            rma_iov_count: arrays.rma_ioc.len(),
+            datatype: self.datatype,
+            op: self.op,
+            context: self.context.as_raw(),
+            data: self.data,
+        }
+    }
+
+    /// Returns the only piece of the peer's memory; `EINVAL` if there is not exactly one.
+    fn target(&self) -> Result<RmaSegment> {
+        match self.rma {
+            [target] => Ok(*target),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Returns the only segment of results or of what is compared with, for as many elements as
+    /// there are operands; `EINVAL` if there is not exactly one.
+    fn other(segments: &[Segment], operand: One) -> Result<One> {
+        let other = One::new(segments)?;
+        if segments.is_empty() || other.count < operand.count {
+            return Err(EINVAL);
+        }
+        Ok(other)
+    }
+}
+
+impl Arrays {
+    /// Returns where results go, for C.
+    pub(super) fn fetch(&self) -> bindings::kfi_msg_fetch {
+        bindings::kfi_msg_fetch {
+            msg_iov: self.results.as_ptr::<bindings::kfi_ioc>().cast_mut(),
+            desc: self.results.descs(),
+            iov_count: self.results.count(),
+        }
+    }
+
+    /// Returns what is compared with, for C.
+    pub(super) fn compare(&self) -> bindings::kfi_msg_compare {
+        bindings::kfi_msg_compare {
+            msg_iov: self.compares.as_ptr(),
+            desc: self.compares.descs(),
+            iov_count: self.compares.count(),
+        }
+    }
+}
+
+/// Returns the first element for C, null if there is none.
+fn first<T>(array: &[T]) -> *const T {
+    array.first().map_or(ptr::null(), ptr::from_ref)
+}
+
+impl Endpoint {
+    /// Posts an operation. Its buffers stay until the endpoint is closed.
+    ///
+    /// The first error is that of this function, such as `EINVAL` for a form that there is not, the
+    /// second one that of kfabric.
+    pub(crate) fn post(&self, operation: &Operation<'_>) -> Result<Result> {
+        let tables = self.tables();
+        let missing = match operation.kind {
+            Kind::Send | Kind::Recv => tables.msg.is_null(),
+            Kind::TaggedSend | Kind::TaggedRecv => tables.tagged.is_null(),
+            Kind::Read | Kind::Write => tables.rma.is_null(),
+            Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => tables.atomic.is_null(),
+        };
+        if missing {
+            return Ok(Err(ENOSYS));
+        }
+        self.hold(operation.segments)?;
+        self.hold(operation.results)?;
+        self.hold(operation.compares)?;
+        let ret = match operation.form {
+            Form::Array(shape) => self.post_array(operation, shape)?,
+            Form::Msg(shape) => self.post_msg(operation, shape)?,
+            _ => self.post_one(operation)?,
+        };
+        Ok(size_result(ret).map(|_| ()))
+    }
+
+    /// Posts an operation with one address.
+    fn post_one(&self, operation: &Operation<'_>) -> Result<isize> {
+        let ep = self.as_raw();
+        let one = One::new(operation.segments)?;
+        let (buf, len, desc, count) = (one.address, one.len, one.desc, one.count);
+        let context = operation.context.as_raw();
+        let Operation {
+            addr,
+            data,
+            tag,
+            ignore,
+            datatype,
+            op,
+            ..
+        } = *operation;
+        // SAFETY: The endpoint is open and has the tables. The memory stays until it is closed,
+        // which is after the operation, and so does the context, by who made it.
+        Ok(unsafe {
+            match (operation.kind, operation.form) {
+                (Kind::Send, Form::Plain) => bindings::kfi_send(ep, buf, len, desc, addr, context),
+                (Kind::Send, Form::Inject) => bindings::kfi_inject(ep, buf, len, addr),
+                (Kind::Send, Form::Data) => {
+                    bindings::kfi_senddata(ep, buf, len, desc, data, addr, context)
+                }
+                (Kind::Send, Form::InjectData) => {
+                    bindings::kfi_injectdata(ep, buf, len, data, addr)
+                }
+                (Kind::Recv, Form::Plain) => bindings::kfi_recv(ep, buf, len, desc, addr, context),
+                (Kind::TaggedSend, Form::Plain) => {
+                    bindings::kfi_tsend(ep, buf, len, desc, addr, tag, context)
+                }
+                (Kind::TaggedSend, Form::Inject) => bindings::kfi_tinject(ep, buf, len, addr, tag),
+                (Kind::TaggedSend, Form::Data) => {
+                    bindings::kfi_tsenddata(ep, buf, len, desc, data, addr, tag, context)
+                }
+                (Kind::TaggedSend, Form::InjectData) => {
+                    bindings::kfi_tinjectdata(ep, buf, len, data, addr, tag)
+                }
+                (Kind::TaggedRecv, Form::Plain) => {
+                    bindings::kfi_trecv(ep, buf, len, desc, addr, tag, ignore, context)
+                }
+                (kind, form) => {
+                    let RmaSegment {
+                        addr: target, key, ..
+                    } = operation.target()?;
+                    match (kind, form) {
+                        (Kind::Read, Form::Plain) => {
+                            bindings::kfi_read(ep, buf, len, desc, addr, target, key, context)
+                        }
+                        (Kind::Write, Form::Plain) => {
+                            bindings::kfi_write(ep, buf, len, desc, addr, target, key, context)
+                        }
+                        (Kind::Write, Form::Inject) => {
+                            bindings::kfi_inject_write(ep, buf, len, addr, target, key)
+                        }
+                        (Kind::Write, Form::Data) => bindings::kfi_writedata(
+                            ep, buf, len, desc, data, addr, target, key, context,
+                        ),
+                        (Kind::Write, Form::InjectData) => {
+                            bindings::kfi_inject_writedata(ep, buf, len, data, addr, target, key)
+                        }
+                        (Kind::Atomic, Form::Plain) => bindings::kfi_atomic(
+                            ep, buf, count, desc, addr, target, key, datatype, op, context,
+                        ),
+                        (Kind::Atomic, Form::Inject) => bindings::kfi_inject_atomic(
+                            ep, buf, count, addr, target, key, datatype, op,
+                        ),
+                        (Kind::FetchAtomic, Form::Plain) => {
+                            let result = Operation::other(operation.results, one)?;
+                            bindings::kfi_fetch_atomic(
+                                ep,
+                                buf,
+                                count,
+                                desc,
+                                result.address,
+                                result.desc,
+                                addr,
+                                target,
+                                key,
+                                datatype,
+                                op,
+                                context,
+                            )
+                        }
+                        (Kind::CompareAtomic, Form::Plain) => {
+                            let result = Operation::other(operation.results, one)?;
+                            let compare = Operation::other(operation.compares, one)?;
+                            bindings::kfi_compare_atomic(
+                                ep,
+                                buf,
+                                count,
+                                desc,
+                                compare.address,
+                                compare.desc,
+                                result.address,
+                                result.desc,
+                                addr,
+                                target,
+                                key,
+                                datatype,
+                                op,
+                                context,
+                            )
+                        }
+                        _ => return Err(EINVAL),
+                    }
+                }
+            }
+        })
+    }
+
+    /// Posts an operation with an array.
+    fn post_array(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
+        let ep = self.as_raw();
+        let arrays = operation.arrays(shape)?;
+        let (local, results, compares) = (&arrays.local, &arrays.results, &arrays.compares);
+        let (desc, count) = (local.descs(), local.count());
+        let context = operation.context.as_raw();
+        let Operation {
+            addr,
+            tag,
+            ignore,
+            datatype,
+            op,
+            ..
+        } = *operation;
+
+        /// Calls the function for the shape, with the arguments behind the array.
+        macro_rules! call {
+            ($v:ident, $bv:ident, $sgl:ident, $($argument:expr),*) => {
+                // SAFETY: As for `post_one`. The array has the type that the function takes; arrays
+                // are read during the call, as no endpoint wants them for longer that was opened.
+                unsafe {
+                    match shape {
+                        Shape::Kvec => bindings::$v(ep, local.as_ptr(), desc, count, $($argument),*),
+                        Shape::Bvec => {
+                            bindings::$bv(ep, local.as_ptr(), desc, count, $($argument),*)
+                        }
+                        Shape::Sgl => {
+                            bindings::$sgl(ep, local.as_ptr(), desc, count, $($argument),*)
+                        }
+                        Shape::Ioc => return Err(EINVAL),
+                    }
+                }
+            };
+        }
+        Ok(match operation.kind {
+            Kind::Send => call!(kfi_sendv, kfi_sendbv, kfi_sendsgl, addr, context),
+            Kind::Recv => call!(kfi_recvv, kfi_recvbv, kfi_recvsgl, addr, context),
+            Kind::TaggedSend => {
+                call!(kfi_tsendv, kfi_tsendbv, kfi_tsendsgl, addr, tag, context)
+            }
+            Kind::TaggedRecv => call!(
+                kfi_trecvv,
+                kfi_trecvbv,
+                kfi_trecvsgl,
+                addr,
+                tag,
+                ignore,
+                context
+            ),
+            Kind::Read | Kind::Write => {
+                let RmaSegment {
+                    addr: target, key, ..
+                } = operation.target()?;
+                if operation.kind == Kind::Read {
+                    call!(
+                        kfi_readv,
+                        kfi_readbv,
+                        kfi_readsgl,
+                        addr,
+                        target,
+                        key,
+                        context
+                    )
+                } else {
+                    call!(
+                        kfi_writev,
+                        kfi_writebv,
+                        kfi_writesgl,
+                        addr,
+                        target,
+                        key,
+                        context
+                    )
+                }
+            }
+            Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => {
+                let RmaSegment {
+                    addr: target, key, ..
+                } = operation.target()?;
+                let result = results.as_ptr::<bindings::kfi_ioc>().cast_mut();
+                // SAFETY: As above.
+                unsafe {
+                    match operation.kind {
+                        Kind::FetchAtomic => bindings::kfi_fetch_atomicv(
+                            ep,
+                            local.as_ptr(),
+                            desc,
+                            count,
+                            result,
+                            results.descs(),
+                            results.count(),
+                            addr,
+                            target,
+                            key,
+                            datatype,
+                            op,
+                            context,
+                        ),
+                        Kind::CompareAtomic => bindings::kfi_compare_atomicv(
+                            ep,
+                            local.as_ptr(),
+                            desc,
+                            count,
+                            compares.as_ptr(),
+                            compares.descs(),
+                            compares.count(),
+                            result,
+                            results.descs(),
+                            results.count(),
+                            addr,
+                            target,
+                            key,
+                            datatype,
+                            op,
+                            context,
+                        ),
+                        _ => bindings::kfi_atomicv(
+                            ep,
+                            local.as_ptr(),
+                            desc,
+                            count,
+                            addr,
+                            target,
+                            key,
+                            datatype,
+                            op,
+                            context,
+                        ),
+                    }
+                }
+            }
+        })
+    }
+
+    /// Posts an operation with a message structure.
+    fn post_msg(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
+        let ep = self.as_raw();
+        let arrays = operation.arrays(shape)?;
+        let flags = operation.flags;
+        let fetch = arrays.fetch();
+        let compare = arrays.compare();
+        // SAFETY: As for `post_array`.
+        Ok(unsafe {
+            match operation.kind {
+                Kind::Send => bindings::kfi_sendmsg(ep, &operation.msg(&arrays), flags),
+                Kind::Recv => bindings::kfi_recvmsg(ep, &operation.msg(&arrays), flags),
+                Kind::TaggedSend => {
+                    bindings::kfi_tsendmsg(ep, &operation.msg_tagged(&arrays), flags)
+                }
+                Kind::TaggedRecv => {
+                    bindings::kfi_trecvmsg(ep, &operation.msg_tagged(&arrays), flags)
+                }
+                Kind::Read => bindings::kfi_readmsg(ep, &operation.msg_rma(&arrays), flags),
+                Kind::Write => bindings::kfi_writemsg(ep, &operation.msg_rma(&arrays), flags),
+                Kind::Atomic => bindings::kfi_atomicmsg(ep, &operation.msg_atomic(&arrays), flags),
+                Kind::FetchAtomic => bindings::kfi_fetch_atomicmsg(
+                    ep,
+                    &operation.msg_atomic(&arrays),
+                    fetch.msg_iov,
+                    fetch.desc,
+                    fetch.iov_count,
+                    flags,
+                ),
+                Kind::CompareAtomic => bindings::kfi_compare_atomicmsg(
+                    ep,
+                    &operation.msg_atomic(&arrays),
+                    compare.msg_iov,
+                    compare.desc,
+                    compare.iov_count,
+                    fetch.msg_iov,
+                    fetch.desc,
+                    fetch.iov_count,
+                    flags,
+                ),
+            }
+        })
+    }
+
+    /// Asks for an atomic operation; returns how many elements one may have. May sleep.
+    pub(crate) fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Result<usize>> {
+        if self.tables().atomic.is_null() {
+            return Ok(Err(ENOSYS));
+        }
+        let mut count = 0;
+        // SAFETY: The endpoint is open and has the table.
+        let ret = to_result(unsafe {
+            match kind {
+                Kind::Atomic => bindings::kfi_atomicvalid(self.as_raw(), datatype, op, &mut count),
+                Kind::FetchAtomic => {
+                    bindings::kfi_fetch_atomicvalid(self.as_raw(), datatype, op, &mut count)
+                }
+                Kind::CompareAtomic => {
+                    bindings::kfi_compare_atomicvalid(self.as_raw(), datatype, op, &mut count)
+                }
+                _ => return Err(EINVAL),
+            }
+        });
+        Ok(ret.map(|()| count))
+    }
+}
+
+impl Domain {
+    /// Asks for an atomic operation; returns how many elements one may have, and their size. May
+    /// sleep.
+    pub(crate) fn query_atomic(
+        &self,
+        datatype: u32,
+        op: u32,
+        flags: u64,
+    ) -> Result<(usize, usize)> {
+        let mut attr: bindings::kfi_atomic_attr = pin_init::zeroed();
+        // SAFETY: The domain is open; `attr` is valid for writes.
+        to_result(unsafe {
+            bindings::kfi_query_atomic(self.as_raw(), datatype, op, &mut attr, flags)
+        })?;
+        Ok((attr.count, attr.size))
+    }
+}
