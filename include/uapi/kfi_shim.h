@@ -52,7 +52,7 @@
  *
  * Operations and memory regions work on memory of the kernel, in buffers (%KFI_SHIM_BUFFER) that
  * user space maps with mmap(2).  A buffer counts in the session's memory, limited by the module
- * parameter max_memory (bytes), until nothing needs it any more:
+ * parameter max_memory (bytes; half of the machine's memory if it is 0, the default), until nothing needs it any more:
  *
  * * its handle is closed, and
  * * it is not mapped, and
@@ -919,7 +919,8 @@ struct kfi_shim_buffer {
 
 /**
  * struct kfi_shim_segment - a piece of a buffer
- * @buffer: handle of a buffer; 0 for a NULL address, then @offset and @len must be 0
+ * @buffer: handle of a buffer; 0 for a NULL address, then @offset and @len must be 0, but for the
+ *	operands of KFI_ATOMIC_READ, where @len counts
  * @mr: handle of the memory region whose descriptor is handed over (kfi_mr_desc()); 0 for NULL.  If
  *	it is 0 in all segments, the array of descriptors itself is NULL
  * @offset: where it begins

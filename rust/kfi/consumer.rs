@@ -64,6 +64,8 @@ pub(crate) use deferred_work::{
 };
 pub(crate) use domain::Domain;
 pub(crate) use endpoint::{
+    op_flags,
+    refuse,
     Endpoint,
     EndpointKind,
     Multicast,

@@ -10,7 +10,13 @@ use kernel::{
 };
 
 use crate::{
-    abi::ShimInfo,
+    abi::{
+        RxAttr,
+        ShimInfo,
+        ShimRxAttr,
+        ShimTxAttr,
+        TxAttr, //
+    },
     kfi::{
         flags::Caps,
         info::{
@@ -35,6 +41,39 @@ fn size(value: u64) -> Result<usize> {
     Ok(usize::try_from(value)?)
 }
 
+/// Makes attributes of transmit contexts of what user space wants.
+pub(crate) fn tx_attr(from: &ShimTxAttr) -> Result<TxAttr> {
+    if from.reserved != 0 {
+        return Err(EINVAL);
+    }
+    Ok(TxAttr {
+        caps: from.caps,
+        mode: from.mode,
+        op_flags: from.op_flags,
+        msg_order: from.msg_order,
+        comp_order: from.comp_order,
+        inject_size: size(from.inject_size)?,
+        size: size(from.size)?,
+        iov_limit: size(from.iov_limit)?,
+        rma_iov_limit: size(from.rma_iov_limit)?,
+        tclass: from.tclass,
+    })
+}
+
+/// Makes attributes of receive contexts of what user space wants.
+pub(crate) fn rx_attr(from: &ShimRxAttr) -> Result<RxAttr> {
+    Ok(RxAttr {
+        caps: from.caps,
+        mode: from.mode,
+        op_flags: from.op_flags,
+        msg_order: from.msg_order,
+        comp_order: from.comp_order,
+        total_buffered_recv: size(from.total_buffered_recv)?,
+        size: size(from.size)?,
+        iov_limit: size(from.iov_limit)?,
+    })
+}
+
 /// Makes hints of what user space wants.
 ///
 /// Open fabrics and domains are the caller's business.
@@ -54,27 +93,8 @@ pub(crate) fn hints(from: &ShimInfo) -> Result<Info> {
         .src_addr(bytes(&from.src_addr, from.src_addrlen)?)?
         .dest_addr(bytes(&from.dest_addr, from.dest_addrlen)?)?;
 
-    let attr = to.tx_attr()?;
-    attr.caps = from.tx_attr.caps;
-    attr.mode = from.tx_attr.mode;
-    attr.op_flags = from.tx_attr.op_flags;
-    attr.msg_order = from.tx_attr.msg_order;
-    attr.comp_order = from.tx_attr.comp_order;
-    attr.inject_size = size(from.tx_attr.inject_size)?;
-    attr.size = size(from.tx_attr.size)?;
-    attr.iov_limit = size(from.tx_attr.iov_limit)?;
-    attr.rma_iov_limit = size(from.tx_attr.rma_iov_limit)?;
-    attr.tclass = from.tx_attr.tclass;
-
-    let attr = to.rx_attr()?;
-    attr.caps = from.rx_attr.caps;
-    attr.mode = from.rx_attr.mode;
-    attr.op_flags = from.rx_attr.op_flags;
-    attr.msg_order = from.rx_attr.msg_order;
-    attr.comp_order = from.rx_attr.comp_order;
-    attr.total_buffered_recv = size(from.rx_attr.total_buffered_recv)?;
-    attr.size = size(from.rx_attr.size)?;
-    attr.iov_limit = size(from.rx_attr.iov_limit)?;
+    *to.tx_attr()? = tx_attr(&from.tx_attr)?;
+    *to.rx_attr()? = rx_attr(&from.rx_attr)?;
 
     to.ep_attr()?
         .type_(from.ep_attr.type_)

@@ -7,7 +7,11 @@
 //! Lock order, outer before inner:
 //!
 //! 1. `kfi_shim::Session::membership`, under which members of poll sets are added and removed;
-//! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called.
+//! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called;
+//! 3. `kfi::Uses::buffers`.
+//!
+//! `kfi_shim::Session::works` and `kfi::Contexts::table` are taken alone. Deferred work is handed to
+//! kfabric under `kfi::DeferredWork::idle`, inside which `kfi::Works::queued` is taken.
 //!
 //! That of the wait queue `kfi_shim::WaitFd` is taken under that of an object's wait queue.
 
@@ -40,6 +44,10 @@ module! {
         max_objects: u32 {
             default: 16384,
             description: "Objects that a session may hold (default 16384)",
+        },
+        max_memory: u64 {
+            default: 0,
+            description: "Bytes of memory that a session may hold (default 0: half of the machine's)",
         },
     },
 }

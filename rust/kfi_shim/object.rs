@@ -12,14 +12,21 @@ use kernel::{
 use crate::kfi::{
     consumer::{
         self,
+        AddressVector,
         AnyObject,
+        Buffer,
         Closable,
         CompletionQueue,
         Counter,
         Domain,
+        Endpoint,
         EventQueue,
         Fabric,
+        MemoryRegion,
+        Multicast,
+        PassiveEndpoint,
         PollSet,
+        SharedTransmit,
         WaitSet, //
     },
     info::Info, //
@@ -44,6 +51,20 @@ pub(crate) enum Object {
     WaitSet(Arc<WaitSet>),
     /// A poll set.
     PollSet(Arc<PollSet>),
+    /// A buffer.
+    Buffer(Arc<Buffer>),
+    /// An address vector.
+    AddressVector(Arc<AddressVector>),
+    /// A memory region.
+    MemoryRegion(Arc<MemoryRegion>),
+    /// An endpoint, an alias, or a context.
+    Endpoint(Arc<Endpoint>),
+    /// A passive endpoint.
+    PassiveEndpoint(Arc<PassiveEndpoint>),
+    /// A transmit context that is shared.
+    SharedTransmit(Arc<SharedTransmit>),
+    /// A multicast group.
+    Multicast(Arc<Multicast>),
 }
 
 /// A class of objects.
@@ -81,7 +102,14 @@ classes!(
     CompletionQueue,
     EventQueue,
     WaitSet,
-    PollSet
+    PollSet,
+    Buffer,
+    AddressVector,
+    MemoryRegion,
+    Endpoint,
+    PassiveEndpoint,
+    SharedTransmit,
+    Multicast
 );
 
 /// Closes an object of a class; gives it back when kfabric refuses.
@@ -94,35 +122,46 @@ fn close<T: Closable + Class + Unpin>(object: Arc<T>) -> core::result::Result<()
         .map_err(|(object, error)| (T::into_object(object.into()), error))
 }
 
+/// Does the same with an object of any class of kfabric; something else with what kfabric does not
+/// know.
+macro_rules! for_object {
+    ($object:expr, $this:ident => $do:expr, $other:expr) => {
+        match $object {
+            Object::Info(_) | Object::Buffer(_) => $other,
+            Object::Fabric($this) => $do,
+            Object::Domain($this) => $do,
+            Object::Counter($this) => $do,
+            Object::CompletionQueue($this) => $do,
+            Object::EventQueue($this) => $do,
+            Object::WaitSet($this) => $do,
+            Object::PollSet($this) => $do,
+            Object::AddressVector($this) => $do,
+            Object::MemoryRegion($this) => $do,
+            Object::Endpoint($this) => $do,
+            Object::PassiveEndpoint($this) => $do,
+            Object::SharedTransmit($this) => $do,
+            Object::Multicast($this) => $do,
+        }
+    };
+}
+pub(crate) use for_object;
+
 impl Object {
     /// Closes the object; gives it back when kfabric refuses.
     pub(crate) fn close(self) -> core::result::Result<(), (Self, Error)> {
-        match self {
-            Self::Info(info) => {
-                drop(info);
-                Ok(())
-            }
-            Self::Fabric(fabric) => close(fabric),
-            Self::Domain(domain) => close(domain),
-            Self::Counter(counter) => close(counter),
-            Self::CompletionQueue(queue) => close(queue),
-            Self::EventQueue(queue) => close(queue),
-            Self::WaitSet(set) => close(set),
-            Self::PollSet(set) => close(set),
-        }
+        for_object!(self, object => close(object), {
+            drop(self);
+            Ok(())
+        })
     }
 
-    /// Returns the object as kfabric knows it; none for an answer of kfi_getinfo.
+    /// Returns the object as kfabric knows it; none for an answer of kfi_getinfo or a buffer.
     pub(crate) fn any(&self) -> Option<AnyObject<'_>> {
-        match self {
-            Self::Info(_) => None,
-            Self::Fabric(fabric) => Some(fabric.any()),
-            Self::Domain(domain) => Some(domain.any()),
-            Self::Counter(counter) => Some(counter.any()),
-            Self::CompletionQueue(queue) => Some(queue.any()),
-            Self::EventQueue(queue) => Some(queue.any()),
-            Self::WaitSet(set) => Some(set.any()),
-            Self::PollSet(set) => Some(set.any()),
-        }
+        for_object!(self, object => Some(object.any()), None)
+    }
+
+    /// Returns whether it posts operations.
+    pub(crate) fn is_endpoint(&self) -> bool {
+        matches!(self, Self::Endpoint(_) | Self::PassiveEndpoint(_))
     }
 }

@@ -4,14 +4,22 @@
 
 #![deny(unsafe_code)]
 
+mod av;
+mod buffer;
 mod cntr;
 mod cq;
+mod ep;
 mod eq;
 mod fabric;
 mod info;
+mod mr;
 mod object;
+mod op;
 mod poll;
 mod wait;
+mod work;
+
+pub(crate) use buffer::map;
 
 use kernel::{
     ioctl::_IOC_SIZE,
@@ -117,6 +125,13 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
         KFI_SHIM_IOC_READ_INFO => info::read_info;
         KFI_SHIM_IOC_CONTROL => object::control;
         KFI_SHIM_IOC_WAIT_FD => wait::wait_fd;
+        KFI_SHIM_IOC_STRERROR => object::strerror;
+        KFI_SHIM_IOC_INFO_TEXT => info::info_text;
+        KFI_SHIM_IOC_TOSTR => info::tostr;
+        KFI_SHIM_IOC_BIND => object::bind;
+        KFI_SHIM_IOC_ENABLE => object::enable;
+        KFI_SHIM_IOC_HANDLED => object::handled;
+        KFI_SHIM_IOC_BUFFER => buffer::buffer;
         KFI_SHIM_IOC_FABRIC => fabric::fabric;
         KFI_SHIM_IOC_DOMAIN => fabric::domain;
         KFI_SHIM_IOC_CNTR_OPEN => cntr::cntr_open;
@@ -160,6 +175,63 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
         KFI_SHIM_IOC_EQ_WRITE => eq::eq_write;
         KFI_SHIM_IOC_EQ_READERR => eq::eq_readerr;
         KFI_SHIM_IOC_EQ_WRITE_ERROR => eq::eq_write_error;
+        KFI_SHIM_IOC_AV_OPEN => av::av_open;
+        KFI_SHIM_IOC_AV_INSERT => |session, argument| {
+            av::av_insert(session, argument, av::Form::Binary)
+        };
+        KFI_SHIM_IOC_AV_INSERTSVC => |session, argument| {
+            av::av_insert(session, argument, av::Form::Service)
+        };
+        KFI_SHIM_IOC_AV_INSERTSYM => |session, argument| {
+            av::av_insert(session, argument, av::Form::Symmetric)
+        };
+        KFI_SHIM_IOC_AV_INSERTED => av::av_inserted;
+        KFI_SHIM_IOC_AV_REMOVE => av::av_remove;
+        KFI_SHIM_IOC_AV_LOOKUP => av::av_lookup;
+        KFI_SHIM_IOC_AV_STRADDR => av::av_straddr;
+        KFI_SHIM_IOC_MR => mr::mr;
+        KFI_SHIM_IOC_MR_KEY => mr::mr_key;
+        KFI_SHIM_IOC_MR_REFRESH => mr::mr_refresh;
+        KFI_SHIM_IOC_MR_RAW_ATTR => mr::mr_raw_attr;
+        KFI_SHIM_IOC_MR_MAP_RAW => mr::mr_map_raw;
+        KFI_SHIM_IOC_MR_UNMAP_KEY => mr::mr_unmap_key;
+        KFI_SHIM_IOC_EP_OPEN => ep::ep_open;
+        KFI_SHIM_IOC_TX_CONTEXT => |session, argument| ep::tx_context(session, argument, false);
+        KFI_SHIM_IOC_RX_CONTEXT => |session, argument| ep::rx_context(session, argument, false);
+        KFI_SHIM_IOC_STX_CONTEXT => |session, argument| ep::tx_context(session, argument, true);
+        KFI_SHIM_IOC_SRX_CONTEXT => |session, argument| ep::rx_context(session, argument, true);
+        KFI_SHIM_IOC_EP_ALIAS => ep::ep_alias;
+        KFI_SHIM_IOC_CANCEL => ep::cancel;
+        KFI_SHIM_IOC_GETOPT => ep::getopt;
+        KFI_SHIM_IOC_SETOPT => ep::setopt;
+        KFI_SHIM_IOC_GETNAME => ep::getname;
+        KFI_SHIM_IOC_SETNAME => ep::setname;
+        KFI_SHIM_IOC_GETPEER => ep::getpeer;
+        KFI_SHIM_IOC_LISTEN => |session, argument| ep::cm_passive(session, argument, |pep, _| {
+            pep.listen()
+        });
+        KFI_SHIM_IOC_CONNECT => |session, argument| ep::cm(session, argument, |ep, request, param| {
+            ep.connect(&request.addr, param)
+        });
+        KFI_SHIM_IOC_ACCEPT => |session, argument| ep::cm(session, argument, |ep, _, param| {
+            ep.accept(param)
+        });
+        KFI_SHIM_IOC_REJECT => |session, argument| ep::cm_passive(session, argument, |pep, param| {
+            pep.reject_null(param)
+        });
+        KFI_SHIM_IOC_SHUTDOWN => |session, argument| ep::cm(session, argument, |ep, request, _| {
+            ep.shutdown(request.flags)
+        });
+        KFI_SHIM_IOC_JOIN => ep::join;
+        KFI_SHIM_IOC_POST => op::post;
+        KFI_SHIM_IOC_POST_BATCH => op::post_batch;
+        KFI_SHIM_IOC_QUERY_ATOMIC => op::query_atomic;
+        KFI_SHIM_IOC_ATOMIC_VALID => op::atomic_valid;
+        KFI_SHIM_IOC_QUEUE_WORK => work::queue_work;
+        KFI_SHIM_IOC_QUEUE_WORK_BATCH => work::queue_work_batch;
+        KFI_SHIM_IOC_CANCEL_WORK => work::cancel_work;
+        KFI_SHIM_IOC_RELEASE_WORK => work::release_work;
+        KFI_SHIM_IOC_FLUSH_WORK => work::flush_work;
     }
     Ok(0)
 }
@@ -170,15 +242,28 @@ fn opened<T: Class>(
     open: impl FnOnce() -> Result<T>,
     answer: impl FnOnce(i32, u32) -> Result,
 ) -> Result {
+    opened_by(
+        session,
+        |_| Ok(open()),
+        |result, handle, _| answer(result, handle),
+    )
+}
+
+/// As [`opened`], for those that need the handle, look at the object, or may fail by themselves.
+fn opened_by<T: Class>(
+    session: ArcBorrow<'_, Session>,
+    open: impl FnOnce(u32) -> Result<Result<T>>,
+    answer: impl FnOnce(i32, u32, Option<&T>) -> Result,
+) -> Result {
     let slot = session.reserve()?;
-    match open() {
+    match open(slot.handle())? {
         Ok(object) => {
             let object = Arc::new(object, GFP_KERNEL)?;
-            answer(0, slot.handle())?;
+            answer(0, slot.handle(), Some(&object))?;
             slot.fill(T::into_object(object));
             Ok(())
         }
-        Err(error) => answer(error.to_errno(), 0),
+        Err(error) => answer(error.to_errno(), 0, None),
     }
 }
 
@@ -193,6 +278,27 @@ fn has_attr(flags: u32) -> Result<bool> {
         return Err(EINVAL);
     }
     Ok(flags & abi::KFI_SHIM_NO_ATTR == 0)
+}
+
+/// Returns whether attributes are wanted, and whether a handler is; `EINVAL` for unknown flags.
+fn queue_flags(flags: u32) -> Result<(bool, bool)> {
+    let handler = flags & abi::KFI_SHIM_HANDLER != 0;
+    Ok((has_attr(flags & !abi::KFI_SHIM_HANDLER)?, handler))
+}
+
+/// Returns the object that is handed over whatever its class; `None` for 0.
+fn optional_any(session: ArcBorrow<'_, Session>, handle: u32) -> Result<Option<Use<Object>>> {
+    wait_set(session, handle)
+}
+
+/// Returns the first `len` bytes of an array; `EINVAL` if there are not as many.
+fn part(array: &mut [u8], len: u32) -> Result<&mut [u8]> {
+    array.get_mut(..usize::try_from(len)?).ok_or(EINVAL)
+}
+
+/// What a length is that kfabric returned, in 32 bits.
+fn length(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 /// Returns the object that is handed over as a wait set, whatever its class; `None` for 0.

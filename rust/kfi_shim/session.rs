@@ -23,9 +23,18 @@ use kernel::{
 };
 
 use crate::{
-    kfi::file::{
-        Device,
-        FileOps, //
+    kfi::{
+        consumer::{
+            half_of_memory,
+            Budget,
+            Contexts,
+            DeferredWork, //
+        },
+        file::{
+            Area,
+            Device,
+            FileOps, //
+        }, //
     },
     module_parameters,
     object::{
@@ -86,9 +95,45 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Cancels all deferred work, whose counters and endpoints could not be closed otherwise.
+    fn flush_works(&self) {
+        for entry in self.entries.values() {
+            if let Some(Object::Domain(domain)) = &entry.object {
+                // Not every provider has that.
+                let _ = domain.flush_work(None);
+            }
+        }
+    }
+
+    /// Closes endpoints, aliases and contexts first: what operations use that they still carry out
+    /// may have been opened later.
+    fn close_endpoints(&mut self) {
+        let mut cursor = self.entries.cursor_back_mut();
+        while let Some(mut at) = cursor {
+            let (_, entry) = at.current_mut();
+            if entry.object.as_ref().is_some_and(Object::is_endpoint) {
+                if let Some(Err((object, _))) = entry.object.take().map(Object::close) {
+                    entry.object = Some(object);
+                }
+            }
+            cursor = at.move_prev();
+        }
+    }
+
+    /// Returns the handle of the first completion queue, or of what may be one.
+    fn first_completion_queue(&self) -> Option<u32> {
+        self.entries.iter().find_map(|(handle, entry)| {
+            matches!(&entry.object, None | Some(Object::CompletionQueue(_))).then_some(*handle)
+        })
+    }
+}
+
 impl Drop for Table {
     fn drop(&mut self) {
+        self.flush_works();
         self.dissolve_poll_sets();
+        self.close_endpoints();
         // Whatever was opened later goes first, as it may depend on what was opened earlier; what
         // refuses is tried again when others are gone.
         let mut before = usize::MAX;
@@ -122,6 +167,63 @@ pub(crate) struct Session {
     /// Notified when an object that was being closed is closed, or is not.
     #[pin]
     settled: CondVar,
+    /// How much memory there may be.
+    budget: Arc<Budget>,
+    // Dropped after the objects.
+    #[pin]
+    contexts: Contexts,
+    #[pin]
+    works: Mutex<Works>,
+}
+
+/// Deferred work, by its ids.
+struct Works {
+    works: RBTree<u64, Arc<Work>>,
+    /// The id given last.
+    last: u64,
+}
+
+/// A deferred work and what it names.
+pub(crate) struct Work {
+    /// The request.
+    pub(crate) request: Arc<DeferredWork>,
+    /// The handle of its domain.
+    pub(crate) domain: u32,
+    /// The handle of its endpoint, as of all others 0 for none.
+    pub(crate) ep: u32,
+    /// The handle of the counter that triggers it.
+    pub(crate) triggering_cntr: u32,
+    /// The handle of the counter of its completion.
+    pub(crate) completion_cntr: u32,
+    /// The handle of the counter that it changes.
+    pub(crate) cntr: u32,
+}
+
+/// What is to be forgotten when an object is closed.
+enum Closing {
+    /// Nothing.
+    Nothing,
+    /// What operations of this owner have left over.
+    Endpoint(u32),
+    /// What endpoints that are gone have left over, and notes of its own.
+    CompletionQueue,
+    /// Notes of its own.
+    EventQueue,
+    /// Its deferred work.
+    Domain,
+}
+
+impl Closing {
+    /// Returns what is to be forgotten for an object.
+    fn of(object: &Object) -> Self {
+        match object {
+            Object::Endpoint(ep) if !ep.is_alias() => Self::Endpoint(ep.owner()),
+            Object::CompletionQueue(_) => Self::CompletionQueue,
+            Object::EventQueue(_) => Self::EventQueue,
+            Object::Domain(_) => Self::Domain,
+            _ => Self::Nothing,
+        }
+    }
 }
 
 /// A handle that is reserved for an object that is being opened.
@@ -264,6 +366,115 @@ impl Session {
         Self::find(this, handle, |object| T::from_object(object).cloned())
     }
 
+    /// Returns how much memory there may be.
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
+    }
+
+    /// Returns the contexts of operations.
+    pub(crate) fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// Returns the handle of an open object that a provider names by its address.
+    pub(crate) fn handle_of(&self, address: usize) -> Option<u32> {
+        let table = self.table.lock();
+        let found = table.entries.iter().find_map(|(handle, entry)| {
+            let object = entry.object.as_ref()?.any()?;
+            (object.address() == address).then_some(*handle)
+        });
+        found
+    }
+
+    /// Returns the buffer that an address lies in, and where; among those that operations use.
+    pub(crate) fn find_buffer(&self, address: usize) -> Option<(u32, usize)> {
+        let table = self.table.lock();
+        let found = table
+            .entries
+            .values()
+            .find_map(|entry| match &entry.object {
+                Some(Object::Endpoint(ep)) => ep.find(address),
+                _ => None,
+            });
+        found
+    }
+
+    /// Adds a deferred work; returns its id.
+    pub(crate) fn add_work(&self, work: Work) -> Result<(u64, Arc<Work>)> {
+        let work = Arc::new(work, GFP_KERNEL)?;
+        let mut works = self.works.lock();
+        let id = works.last.checked_add(1).ok_or(EMFILE)?;
+        works
+            .works
+            .try_create_and_insert(id, work.clone(), GFP_KERNEL)?;
+        works.last = id;
+        Ok((id, work))
+    }
+
+    /// Returns the deferred work of an id; `EBADF` if there is none.
+    pub(crate) fn work(&self, id: u64) -> Result<Arc<Work>> {
+        self.works.lock().works.get(&id).cloned().ok_or(EBADF)
+    }
+
+    /// Takes the deferred work of an id out; `EBUSY` if somebody may need it.
+    pub(crate) fn take_work(&self, id: u64) -> Result<Arc<Work>> {
+        let work = self.work(id)?;
+        if !work.request.is_idle() {
+            return Err(EBUSY);
+        }
+        // Who queues it meanwhile makes its domain keep it.
+        self.works.lock().works.remove(&id).ok_or(EBADF)
+    }
+
+    /// Forgets the deferred work of a domain that is closed.
+    fn forget_works(&self, domain: u32) {
+        let mut from = 0;
+        loop {
+            let mut works = self.works.lock();
+            let Some(cursor) = works.works.cursor_lower_bound(&from) else {
+                return;
+            };
+            let (&id, work) = cursor.current();
+            let old = if work.domain == domain {
+                works.works.remove(&id)
+            } else {
+                None
+            };
+            drop(works);
+            drop(old);
+            from = id.saturating_add(1);
+            if from == id {
+                return;
+            }
+        }
+    }
+
+    /// Forgets what an object has left over that is closed; its handle names nothing any more.
+    fn forget(&self, handle: u32, closing: &Closing) {
+        let (first, last) = {
+            let table = self.table.lock();
+            match closing {
+                Closing::Endpoint(_) | Closing::CompletionQueue => {
+                    (table.first_completion_queue(), table.last)
+                }
+                _ => (None, 0),
+            }
+        };
+        match closing {
+            Closing::Nothing => {}
+            Closing::Endpoint(owner) => self.contexts.end(*owner, first.map(|_| last)),
+            Closing::CompletionQueue => {
+                self.contexts.end(handle, None);
+                self.contexts.settle(first);
+            }
+            Closing::EventQueue => self.contexts.end(handle, None),
+            Closing::Domain => {
+                self.contexts.end(handle, None);
+                self.forget_works(handle);
+            }
+        }
+    }
+
     /// Makes an object a member of a poll set and notes that, as the end of the session has to
     /// remove it.
     pub(crate) fn add_member(
@@ -365,6 +576,7 @@ impl Session {
             // None if another thread is closing it.
             entry.object.take().ok_or(EBUSY)?
         };
+        let closing = Closing::of(&object);
         let refused = object.close();
 
         let mut table = self.table.lock();
@@ -375,6 +587,7 @@ impl Session {
                 self.settled.notify_all();
                 drop(table);
                 drop(node);
+                self.forget(handle, &closing);
                 Ok(Ok(()))
             }
             Err((object, error)) => {
@@ -393,6 +606,10 @@ impl FileOps for Session {
     fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
         request::handle(this, command, arg)
     }
+
+    fn mmap(this: ArcBorrow<'_, Self>, area: &Area<'_>) -> Result {
+        request::map(this, area)
+    }
 }
 
 impl Device for Session {
@@ -400,6 +617,11 @@ impl Device for Session {
     const NAME: &'static CStr = c"kfi";
 
     fn open() -> Result<Arc<Self>> {
+        let limit = match *module_parameters::max_memory.value_ref() {
+            0 => half_of_memory(),
+            limit => usize::try_from(limit).unwrap_or(usize::MAX),
+        };
+        let memory = Budget::new(limit)?;
         Arc::pin_init(
             pin_init!(Self {
                 table <- new_mutex!(
@@ -413,6 +635,15 @@ impl Device for Session {
                 ),
                 membership <- new_mutex!((), "kfi_shim::Session::membership"),
                 settled <- new_condvar!("kfi_shim::Session::settled"),
+                budget: memory.clone(),
+                contexts <- Contexts::new(memory.clone()),
+                works <- new_mutex!(
+                    Works {
+                        works: RBTree::new(),
+                        last: 0,
+                    },
+                    "kfi_shim::Session::works"
+                ),
             }),
             GFP_KERNEL,
         )

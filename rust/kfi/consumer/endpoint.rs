@@ -130,7 +130,7 @@ const DEMANDS: u64 = bindings::KFI_CONTEXT as u64
 
 /// Returns the default flags of operations; `EOPNOTSUPP` if contexts would have to be structures,
 /// arrays to stay, or messages to have a prefix.
-fn op_flags(info: InfoRef<'_>) -> Result<u64> {
+pub(crate) fn op_flags(info: InfoRef<'_>) -> Result<u64> {
     let mut mode = info.get().mode;
     let mut flags = 0;
     if let Some(attr) = info.tx_attr() {
@@ -149,7 +149,7 @@ fn op_flags(info: InfoRef<'_>) -> Result<u64> {
 }
 
 /// `EOPNOTSUPP` for a mode that this consumer cannot serve.
-fn refuse(mode: u64) -> Result {
+pub(crate) fn refuse(mode: u64) -> Result {
     if mode & DEMANDS != 0 {
         return Err(EOPNOTSUPP);
     }

@@ -17,9 +17,9 @@ use super::{
     any,
     clear,
     context,
-    has_attr,
     number,
-    opened,
+    opened_by,
+    queue_flags,
     result,
     wait_set,
     Argument, //
@@ -29,7 +29,8 @@ use crate::{
     kfi::consumer::{
         CompletionQueue,
         CompletionQueueAttr,
-        Domain, //
+        Domain,
+        Wanted, //
     },
     session::Session, //
 };
@@ -37,10 +38,14 @@ use crate::{
 /// Opens a completion queue.
 pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CqOpen = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
     let domain = Session::get::<Domain>(session, request.domain)?;
     let context = context(request.context)?;
     let set = wait_set(session, request.wait_set)?;
-    let attr = if has_attr(request.flags)? {
+    let (with_attr, handler) = queue_flags(request.flags)?;
+    let attr = if with_attr {
         Some(CompletionQueueAttr {
             size: usize::try_from(request.size)?,
             flags: request.attr_flags,
@@ -53,10 +58,17 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     } else {
         None
     };
-    opened(
+    let number = request.context;
+    opened_by(
         session,
-        || CompletionQueue::open(&domain, attr, context, false),
-        |result, handle| {
+        |handle| {
+            let queue = CompletionQueue::open(&domain, attr, context, handler);
+            if let Some((_, address)) = queue.as_ref().ok().and_then(|queue| queue.handled()) {
+                session.contexts().note(handle, number, address)?;
+            }
+            Ok(queue)
+        },
+        |result, handle, _| {
             request.result = result;
             request.cq = handle;
             argument.write(&request)
@@ -64,28 +76,55 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     )
 }
 
+/// Returns what user space may know of a pointer in a completion: the number it stands for, or else
+/// the place in a buffer.
+fn place(session: &Session, pointer: *mut c_void) -> u64 {
+    let address = pointer.addr();
+    if let Some(number) = session.contexts().resolve(address, true) {
+        return number;
+    }
+    match session.find_buffer(address) {
+        Some((buffer, offset)) => u64::from(buffer) << 32 | offset as u64,
+        None => 0,
+    }
+}
+
+/// Returns the number that the context of an operation stands for.
+fn op_context(session: &Session, pointer: *mut c_void) -> u64 {
+    // What stands for nothing does not leave the kernel.
+    session
+        .contexts()
+        .resolve(pointer.addr(), true)
+        .unwrap_or(0)
+}
+
 /// Takes completions out.
 pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep: bool) -> Result {
     let mut request: abi::CqRead = argument.read_for_update()?;
     let count = usize::try_from(request.count)?;
+    if request.reserved != 0 || request.flags & !abi::KFI_SHIM_CQ_NO_SOURCE != 0 {
+        return Err(EINVAL);
+    }
     if request.count > abi::KFI_SHIM_CQ_READ_MAX {
         return Err(E2BIG);
     }
+    let source = request.flags & abi::KFI_SHIM_CQ_NO_SOURCE == 0;
+    let cond = usize::try_from(request.cond)?;
     let cq = Session::get::<CompletionQueue>(session, request.cq)?;
     let ptr = UserPtr::from_addr(usize::try_from(request.entries)?);
     // Before anything is taken out that could not be delivered.
     let size = count * size_of::<abi::CqEntry>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let completions = cq.read(count, sleep.then_some(request.timeout), 0, true);
+    let completions = cq.read(count, sleep.then_some(request.timeout), cond, source);
     request.result = match completions {
         Ok(completions) => {
             for (entry, src_addr) in &completions {
                 writer.write(&abi::CqEntry {
-                    op_context: entry.op_context.addr() as u64,
+                    op_context: op_context(&session, entry.op_context),
                     flags: entry.flags,
                     len: entry.len as u64,
-                    buf: entry.buf.addr() as u64,
+                    buf: place(&session, entry.buf),
                     data: entry.data,
                     tag: entry.tag,
                     src_addr: *src_addr,
@@ -106,10 +145,10 @@ pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
         Ok(error) => {
             request.result = 1;
             request.entry = abi::CqEntry {
-                op_context: error.op_context.addr() as u64,
+                op_context: op_context(&session, error.op_context),
                 flags: error.flags,
                 len: error.len as u64,
-                buf: error.buf.addr() as u64,
+                buf: place(&session, error.buf),
                 data: error.data,
                 tag: error.tag,
                 src_addr: 0,
@@ -127,11 +166,18 @@ pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
 pub(super) fn cq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CqError = argument.read_for_update()?;
     let cq = Session::get::<CompletionQueue>(session, request.cq)?;
+    // Found again when they are read.
+    let contexts = session.contexts();
+    let op_context =
+        contexts.context(request.cq, request.entry.op_context, Wanted::Number, true)?;
+    let buf = contexts
+        .context(request.cq, request.entry.buf, Wanted::Number, true)
+        .inspect_err(|_| contexts.forget(op_context))?;
     let entry = abi::CqErrEntry {
-        op_context: context(request.entry.op_context)?.as_raw(),
+        op_context: op_context.as_raw(),
         flags: request.entry.flags,
         len: usize::try_from(request.entry.len)?,
-        buf: context(request.entry.buf)?.as_raw(),
+        buf: buf.as_raw(),
         data: request.entry.data,
         tag: request.entry.tag,
         olen: usize::try_from(request.olen)?,
@@ -139,7 +185,12 @@ pub(super) fn cq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> R
         prov_errno: request.prov_errno,
         ..pin_init::zeroed()
     };
-    request.result = result(cq.write(&entry));
+    let written = cq.write(&entry);
+    if written.is_err() {
+        contexts.forget(op_context);
+        contexts.forget(buf);
+    }
+    request.result = result(written);
     argument.write(&request)
 }
 

@@ -12,9 +12,9 @@ use kernel::{
 use super::{
     any,
     context,
-    has_attr,
     number,
     opened,
+    queue_flags,
     result,
     wait_set,
     Argument, //
@@ -22,9 +22,11 @@ use super::{
 use crate::{
     abi,
     kfi::consumer::{
+        is_address,
         EventQueue,
         EventQueueAttr,
-        Fabric, //
+        Fabric,
+        Wanted, //
     },
     session::Session, //
 };
@@ -32,10 +34,14 @@ use crate::{
 /// Opens an event queue.
 pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::EqOpen = argument.read()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
     let context = context(request.context)?;
     let set = wait_set(session, request.wait_set)?;
-    let attr = if has_attr(request.flags)? {
+    let (with_attr, handler) = queue_flags(request.flags)?;
+    let attr = if with_attr {
         Some(EventQueueAttr {
             size: usize::try_from(request.size)?,
             flags: request.attr_flags,
@@ -48,7 +54,7 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     };
     opened(
         session,
-        || EventQueue::open(&fabric, attr, context, false),
+        || EventQueue::open(&fabric, attr, context, handler),
         |result, handle| {
             request.result = result;
             request.eq = handle;
@@ -57,10 +63,52 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     )
 }
 
+/// The pointers that an entry of an event begins with.
+const POINTER: usize = size_of::<usize>();
+
+/// Returns the pointer at the start of an entry, or behind that; none if the entry is too short.
+fn pointer(data: &[u8], at: usize) -> Option<usize> {
+    let bytes = data.get(at..at.checked_add(POINTER)?)?;
+    Some(usize::from_ne_bytes(bytes.try_into().ok()?))
+}
+
+/// Changes it.
+fn set_pointer(data: &mut [u8], at: usize, value: usize) {
+    if let Some(bytes) = data.get_mut(at..at.saturating_add(POINTER)) {
+        bytes.copy_from_slice(&value.to_ne_bytes());
+    }
+}
+
+/// Takes the pointers out of the entry of an event; returns the handle of the object that it is
+/// about, 0 if that is not known.
+fn translate(session: &Session, event: u32, data: &mut [u8], done: bool) -> Result<u32> {
+    let Some(address) = pointer(data, 0) else {
+        return Ok(0);
+    };
+    if !is_address(address) {
+        return Ok(0);
+    }
+    // Something that user space has written?
+    if let Some(number) = session.contexts().resolve(address, done) {
+        set_pointer(data, 0, usize::try_from(number)?);
+        return Ok(0);
+    }
+    let object = session.handle_of(address).unwrap_or(0);
+    set_pointer(data, 0, usize::try_from(object)?);
+    if matches!(
+        event,
+        abi::KFI_CONNREQ | abi::KFI_CONNECTED | abi::KFI_SHUTDOWN
+    ) {
+        // These have another one behind it.
+        set_pointer(data, POINTER, 0);
+    }
+    Ok(object)
+}
+
 /// Reads a request about an event and checks it.
 fn eq_request(argument: Argument) -> Result<abi::EqEvent> {
     let request: abi::EqEvent = argument.read_for_update()?;
-    if request.reserved != 0 {
+    if request.reserved != 0 || request.reserved2 != 0 {
         return Err(EINVAL);
     }
     if request.len > abi::KFI_SHIM_EVENT_MAX {
@@ -75,9 +123,13 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     let len = usize::try_from(request.len)?;
     request.data.fill(0);
+    request.object = 0;
     let data = request.data.get_mut(..len).ok_or(E2BIG)?;
     match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
         Ok((event, len)) => {
+            let data = data.get_mut(..len).ok_or(EIO)?;
+            let done = request.flags & u64::from(abi::KFI_PEEK) == 0;
+            request.object = translate(&session, event, data, done)?;
             request.event = event;
             request.result = number(Ok(len));
         }
@@ -90,20 +142,38 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
 pub(super) fn eq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request = eq_request(argument)?;
     let eq = Session::get::<EventQueue>(session, request.eq)?;
-    let data = request.data.get(..usize::try_from(request.len)?);
-    let data = data.ok_or(E2BIG)?;
-    request.result = number(eq.write(request.event, data, request.flags));
+    // What looks like a pointer is found again when it is read.
+    let contexts = session.contexts();
+    let mut copy = request.data;
+    let data = copy.get_mut(..usize::try_from(request.len)?).ok_or(E2BIG)?;
+    let mut context = None;
+    if let Some(address) = pointer(data, 0).filter(|address| is_address(*address)) {
+        let noted = contexts.context(request.eq, address as u64, Wanted::Number, true)?;
+        set_pointer(data, 0, noted.as_number());
+        context = Some(noted);
+    }
+    let written = eq.write(request.event, data, request.flags);
+    if let (Some(context), true) = (context, written.is_err()) {
+        contexts.forget(context);
+    }
+    request.object = 0;
+    request.result = number(written);
     argument.write(&request)
 }
 
 /// Takes an error out of an event queue.
 pub(super) fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::EqError = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    request.object = 0;
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     match eq.readerr() {
         Ok((error, len)) => {
             request.result = number(Ok(len));
             request.context = error.context.addr() as u64;
+            request.object = session.handle_of(error.fid.addr()).unwrap_or(0);
             request.data = error.data;
             request.err = error.err;
             request.prov_errno = error.prov_errno;
@@ -116,6 +186,9 @@ pub(super) fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
 /// Adds an error to an event queue, as the software provider lets tests do.
 pub(super) fn eq_write_error(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::EqError = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     let entry = abi::EqErrEntry {
         context: context(request.context)?.as_raw(),

@@ -25,7 +25,8 @@ use crate::{
         consumer::{
             self,
             Domain,
-            Fabric, //
+            Fabric,
+            Text, //
         },
         info::{
             Hints,
@@ -48,7 +49,7 @@ use crate::{
 };
 
 /// Reads a text of user space, `None` for null; `EINVAL` if it is too long.
-fn text<'a>(ptr: u64, buffer: &'a mut [u8; TEXT_MAX + 1]) -> Result<Option<&'a CStr>> {
+pub(super) fn text<'a>(ptr: u64, buffer: &'a mut [u8; TEXT_MAX + 1]) -> Result<Option<&'a CStr>> {
     if ptr == 0 {
         return Ok(None);
     }
@@ -62,13 +63,13 @@ fn text<'a>(ptr: u64, buffer: &'a mut [u8; TEXT_MAX + 1]) -> Result<Option<&'a C
 }
 
 /// The longest text, the terminating 0 included.
-const TEXT_MAX: usize = abi::KFI_SHIM_NAME_MAX as usize;
+pub(super) const TEXT_MAX: usize = abi::KFI_SHIM_NAME_MAX as usize;
 
 /// The largest size of a structure beside the request's own; more than any version will have.
 const BUFFER_MAX: usize = 1 << 16;
 
 /// Reads hints of user space, `None` for null.
-fn raw_hints(ptr: u64, size: u32) -> Result<Option<KBox<abi::ShimInfo>>> {
+pub(super) fn raw_hints(ptr: u64, size: u32) -> Result<Option<KBox<abi::ShimInfo>>> {
     if ptr == 0 {
         return Ok(None);
     }
@@ -166,4 +167,47 @@ pub(super) fn read_info(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     let value = info::by_value(entry(&info, request.index)?)?;
     let buffer = UserPtr::from_addr(usize::try_from(request.buffer)?);
     uaccess::write(buffer, size, &*value)
+}
+
+/// Copies a text to user space, cut so that it ends; returns how long it is, with its end.
+fn put_text(text: &CStr, ptr: u64, size: u32) -> Result<u32> {
+    let bytes = text.to_bytes();
+    let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
+    let mut writer = UserSlice::new(ptr, usize::try_from(size)?).writer();
+    if let Some(room) = writer.len().checked_sub(1) {
+        writer.write_slice(bytes.get(..room).unwrap_or(bytes))?;
+        writer.write_slice(&[0])?;
+    }
+    Ok(u32::try_from(text.to_bytes_with_nul().len())?)
+}
+
+/// Prints an entry of an answer.
+pub(super) fn info_text(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::InfoText = argument.read()?;
+    if usize::try_from(request.size)? > BUFFER_MAX {
+        return Err(E2BIG);
+    }
+    let info = Session::get::<Info>(session, request.info)?;
+    let text = Text::of_info(entry(&info, request.index)?).ok_or(ENOMEM)?;
+    request.len = put_text(text.as_c_str(), request.text, request.size)?;
+    argument.write(&request)
+}
+
+/// Prints a number.
+pub(super) fn tostr(_session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::ToStr = argument.read()?;
+    if usize::try_from(request.size)? > BUFFER_MAX {
+        return Err(E2BIG);
+    }
+    match Text::of_number(request.type_, request.value)? {
+        Some(text) => {
+            request.len = put_text(text.as_c_str(), request.text, request.size)?;
+            request.result = 0;
+        }
+        None => {
+            request.len = 0;
+            request.result = EINVAL.to_errno();
+        }
+    }
+    argument.write(&request)
 }

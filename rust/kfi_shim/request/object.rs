@@ -20,7 +20,10 @@ use crate::{
         flags::OpFlags,
         uaccess::Versioned, //
     },
-    object::Object,
+    object::{
+        for_object,
+        Object, //
+    },
     session::Session, //
 };
 
@@ -50,28 +53,21 @@ pub(super) fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let object = Session::any(session, request.handle)?;
 
-    macro_rules! carry_out {
-        ($object:expr) => {
-            match request.command {
-                abi::KFI_GETOPSFLAG => $object.ops_flag().map(OpFlags::as_raw),
-                abi::KFI_SETOPSFLAG => $object
-                    .set_ops_flag(OpFlags::from_raw(request.value))
-                    .map(|()| request.value),
-                abi::KFI_GETWAITOBJ => $object.wait_obj().map(|wait_obj| wait_obj.as_raw().into()),
-                _ => return Err(EINVAL),
-            }
-        };
+    if let (Object::Endpoint(ep), abi::KFI_SETOPSFLAG) = (&*object, request.command) {
+        ep.note_flags(request.value);
     }
-    let ret = match &*object {
-        Object::Info(_) => return Err(EINVAL),
-        Object::Fabric(fabric) => carry_out!(fabric),
-        Object::Domain(domain) => carry_out!(domain),
-        Object::Counter(counter) => carry_out!(counter),
-        Object::CompletionQueue(queue) => carry_out!(queue),
-        Object::EventQueue(queue) => carry_out!(queue),
-        Object::WaitSet(set) => carry_out!(set),
-        Object::PollSet(set) => carry_out!(set),
-    };
+    let ret = for_object!(
+        &*object,
+        object => match request.command {
+            abi::KFI_GETOPSFLAG => object.ops_flag().map(OpFlags::as_raw),
+            abi::KFI_SETOPSFLAG => object
+                .set_ops_flag(OpFlags::from_raw(request.value))
+                .map(|()| request.value),
+            abi::KFI_GETWAITOBJ => object.wait_obj().map(|wait_obj| wait_obj.as_raw().into()),
+            _ => return Err(EINVAL),
+        },
+        return Err(EINVAL)
+    );
     match ret {
         Ok(value) => {
             request.result = 0;
@@ -79,5 +75,65 @@ pub(super) fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         }
         Err(error) => request.result = error.to_errno(),
     }
+    argument.write(&request)
+}
+
+/// Binds an object to another.
+pub(super) fn bind(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::Bind = argument.read_for_update()?;
+    if request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let object = Session::any(session, request.handle)?;
+    let other = Session::any(session, request.other)?;
+    let to = other.any().ok_or(EINVAL)?;
+    request.result = result(object.any().ok_or(EINVAL)?.bind(to, request.flags));
+    argument.write(&request)
+}
+
+/// Makes an object usable.
+pub(super) fn enable(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::Enable = argument.read_for_update()?;
+    let object = Session::any(session, request.handle)?;
+    request.result = result(object.any().ok_or(EINVAL)?.enable());
+    argument.write(&request)
+}
+
+/// Reads how often a handler was called.
+pub(super) fn handled(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::Handled = argument.read_for_update()?;
+    let object = Session::any(session, request.queue)?;
+    let calls = match &*object {
+        Object::CompletionQueue(queue) => queue.handled(),
+        Object::EventQueue(queue) => queue.handled(),
+        _ => None,
+    };
+    let (calls, _) = calls.ok_or(EINVAL)?;
+    request.result = match request.timeout {
+        0 => 0,
+        timeout => result(calls.wait(request.calls, timeout)),
+    };
+    request.calls = calls.count();
+    request.cpu = calls.cpu();
+    argument.write(&request)
+}
+
+/// Describes an errno of the provider.
+pub(super) fn strerror(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::StrError = argument.read_for_update()?;
+    let len = usize::try_from(request.len)?;
+    if len > request.text.len() {
+        return Err(EINVAL);
+    }
+    request.text.fill(0);
+    let object = Session::any(session, request.queue)?;
+    let described = match &*object {
+        Object::CompletionQueue(queue) => {
+            queue.strerror(request.prov_errno, &mut request.text, len)
+        }
+        Object::EventQueue(queue) => queue.strerror(request.prov_errno, &mut request.text, len),
+        _ => return Err(EINVAL),
+    };
+    request.result = if described { 0 } else { EINVAL.to_errno() };
     argument.write(&request)
 }

@@ -108,7 +108,10 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     }
     let polled = set.poll(Some(&mut contexts), request.count);
     for context in contexts.iter().take(polled.unwrap_or(0)) {
-        writer.write(&(context.as_number() as u64))?;
+        let address = context.as_number();
+        // That of a queue with a handler stands for a number.
+        let number = session.contexts().resolve(address, false);
+        writer.write(&number.unwrap_or(address as u64))?;
     }
     request.result = number(polled);
     argument.write(&request)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests about memory.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    page::{
+        PAGE_SHIFT,
+        PAGE_SIZE, //
+    },
+    prelude::*,
+    sync::{
+        Arc,
+        ArcBorrow, //
+    },
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    }, //
+};
+
+use super::Argument;
+use crate::{
+    abi,
+    kfi::{
+        consumer::{
+            Budget,
+            Buffer,
+            BufferKind,
+            MemoryRegion,
+            Segment, //
+        },
+        file::Area, //
+    },
+    object::Object,
+    session::Session, //
+};
+
+/// The bits of an offset in a buffer, for mmap(2) and where a place in a buffer is told.
+const OFFSET_BITS: u32 = 32;
+
+/// Allocates a buffer.
+pub(super) fn buffer(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
+    let mut request: abi::AllocBuffer = argument.read_for_update()?;
+    if request.flags != 0 || request.reserved != 0 {
+        return Err(EINVAL);
+    }
+    let kind = match request.kind {
+        abi::KFI_SHIM_BUFFER_KMALLOC => BufferKind::Kmalloc,
+        abi::KFI_SHIM_BUFFER_VMALLOC => BufferKind::Vmalloc,
+        abi::KFI_SHIM_BUFFER_PAGES => BufferKind::Pages,
+        _ => return Err(EINVAL),
+    };
+    if request.size >> OFFSET_BITS != 0 {
+        return Err(E2BIG);
+    }
+    let size = usize::try_from(request.size)?;
+    let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
+    let slot = session.reserve()?;
+    let charge = Budget::charge(session.budget(), room)?;
+    let buffer = Buffer::new(kind, size, slot.handle(), charge)?;
+    let buffer = Arc::new(buffer, GFP_KERNEL)?;
+    request.buffer = slot.handle();
+    request.offset = u64::from(slot.handle()) << OFFSET_BITS;
+    argument.write(&request)?;
+    slot.fill(Object::Buffer(buffer));
+    Ok(())
+}
+
+/// Maps a buffer, or a part of one.
+pub(crate) fn map(session: ArcBorrow<'_, Session>, area: &Area<'_>) -> Result {
+    let page = area.page_offset();
+    let page_bits = OFFSET_BITS - u32::try_from(PAGE_SHIFT)?;
+    let handle = u32::try_from(page >> page_bits).map_err(|_| EBADF)?;
+    let first = page & ((1usize << page_bits) - 1);
+    let buffer = Session::get::<Buffer>(session, handle)?;
+    area.map(Arc::clone(&buffer), first << PAGE_SHIFT)
+}
+
+/// Reads segments, for elements of a size; `null` says whether there may be elements at NULL.
+pub(super) fn segments(
+    session: ArcBorrow<'_, Session>,
+    ptr: u64,
+    count: u32,
+    element: usize,
+    null: bool,
+) -> Result<KVVec<Segment>> {
+    if count > abi::KFI_SHIM_SEGMENTS_MAX {
+        return Err(E2BIG);
+    }
+    let count = usize::try_from(count)?;
+    let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
+    let mut reader = UserSlice::new(ptr, count * size_of::<abi::SegmentAt>()).reader();
+    let mut segments = KVVec::with_capacity(count, GFP_KERNEL)?;
+    for _ in 0..count {
+        let at: abi::SegmentAt = reader.read()?;
+        let len = usize::try_from(at.len)?;
+        let segment = if at.buffer == 0 {
+            if at.offset != 0 || at.mr != 0 || len != 0 && !null {
+                return Err(EINVAL);
+            }
+            Segment::null(len)
+        } else {
+            let desc = match at.mr {
+                0 => None,
+                mr => Session::get::<MemoryRegion>(session, mr)?.desc(),
+            };
+            let buffer = Session::get::<Buffer>(session, at.buffer)?;
+            let offset = usize::try_from(at.offset)?;
+            Segment::new(Arc::clone(&buffer), offset, len, element, desc)?
+        };
+        segments.push(segment, GFP_KERNEL)?;
+    }
+    Ok(segments)
+}
