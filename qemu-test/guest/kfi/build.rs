@@ -17,7 +17,7 @@ const INCLUDE: &str = "../../../include";
 /// What of the headers is wanted: the interface, and numbers.
 const ITEMS: &str =
     "kfi_shim_.*|KFI_.*|kfi_(wait_obj|cntr_events|cq_format|ep_type|av_type|progress\
-                     |threading|resource_mgmt)";
+                     |threading|resource_mgmt|op_type|op|datatype|trigger_event|type|cq_wait_cond)";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
@@ -33,7 +33,12 @@ fn bindings(include: &Path, output: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=BINDGEN");
     for input in [
         include.join("kfabric.h"),
+        include.join("kfi_atomic.h"),
+        include.join("kfi_domain.h"),
+        include.join("kfi_endpoint.h"),
         include.join("kfi_eq.h"),
+        include.join("kfi_tagged.h"),
+        include.join("kfi_trigger.h"),
         include.join("uapi/kfi_shim.h"),
         PathBuf::from("include"),
         PathBuf::from("wrapper.h"),

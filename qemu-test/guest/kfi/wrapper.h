@@ -5,7 +5,12 @@
  */
 #include <kfi_errno.h>
 #include <kfabric.h>
+#include <kfi_atomic.h>
+#include <kfi_domain.h>
+#include <kfi_endpoint.h>
 #include <kfi_eq.h>
+#include <kfi_tagged.h>
+#include <kfi_trigger.h>
 #include <uapi/kfi_shim.h>
 
 /* bindgen does not evaluate _IOWR(), the compiler does. */

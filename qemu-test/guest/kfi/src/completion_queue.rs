@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::attr::WaitObj;
 use crate::flags::numbers;
-use crate::object::{millis, object, waitable, Domain, Handle, Object};
+use crate::object::{millis, object, queue_flags, waitable, Domain, Handle, Object};
 use crate::session::Session;
 use crate::sys::{self, request};
 use crate::uapi;
@@ -40,6 +40,8 @@ pub struct CqAttr {
     wait_set: Handle,
     flags: u64,
     context: u64,
+    handler: bool,
+    vector: i32,
 }
 
 impl CqAttr {
@@ -54,7 +56,24 @@ impl CqAttr {
             wait_set: 0,
             flags: 0,
             context: 0,
+            handler: false,
+            vector: 0,
         }
+    }
+
+    /// With a handler, whose calls [`CompletionQueue::handled`] counts.
+    #[must_use]
+    pub fn handler(self) -> Self {
+        Self {
+            handler: true,
+            ..self
+        }
+    }
+
+    /// With a CPU for the handler; needs `KFI_AFFINITY` in the flags.
+    #[must_use]
+    pub fn vector(self, vector: i32) -> Self {
+        Self { vector, ..self }
     }
 
     /// No attributes: the provider is given NULL.
@@ -124,7 +143,8 @@ pub struct Completion {
     pub flags: u64,
     /// Bytes transferred.
     pub len: u64,
-    /// Where received data lies.
+    /// Where received data lies: a buffer in the upper, an offset in the lower
+    /// 32 bits.
     pub buf: u64,
     /// Data that came along.
     pub data: u64,
@@ -189,11 +209,8 @@ impl Domain {
     pub fn completion_queue(&self, attr: &CqAttr) -> Result<CompletionQueue> {
         let mut argument = uapi::kfi_shim_cq_open {
             domain: self.handle(),
-            flags: if attr.no_attr {
-                uapi::KFI_SHIM_NO_ATTR
-            } else {
-                0
-            },
+            flags: queue_flags(attr.no_attr, attr.handler),
+            signaling_vector: attr.vector,
             size: attr.size,
             attr_flags: attr.flags,
             context: attr.context,
@@ -216,7 +233,12 @@ impl CompletionQueue {
     /// Takes completions out, `room` at most. `KFI_EAGAIN` says that there is
     /// none, `KFI_EAVAIL` that an error comes first.
     pub fn read(&self, room: usize) -> Result<Vec<Completion>> {
-        self.take(room, None)
+        self.take(room, None, 0, 0)
+    }
+
+    /// As [`Self::read`], without asking who sent what.
+    pub fn read_without_source(&self, room: usize) -> Result<Vec<Completion>> {
+        self.take(room, None, 0, uapi::KFI_SHIM_CQ_NO_SOURCE)
     }
 
     /// As [`Self::read`], but sleeps while there is nothing.
@@ -230,12 +252,38 @@ impl CompletionQueue {
     /// As [`Self::sread`], with the timeout as kfabric takes it: milliseconds,
     /// negative for none.
     pub fn sread_ms(&self, room: usize, timeout: i32) -> Result<Vec<Completion>> {
-        self.take(room, Some(timeout))
+        self.take(room, Some(timeout), 0, 0)
     }
 
-    fn take(&self, room: usize, timeout: Option<i32>) -> Result<Vec<Completion>> {
+    /// As [`Self::sread_ms`], with a condition.
+    pub fn sread_cond(&self, room: usize, cond: u64, timeout: i32) -> Result<Vec<Completion>> {
+        self.take(room, Some(timeout), cond, 0)
+    }
+
+    /// Waits until the handler was called so often; returns how often it was.
+    pub fn handled(&self, calls: u64, timeout: Option<Duration>) -> Result<u64> {
+        let handled = self
+            .session()
+            .handled(self.handle(), calls, millis(timeout));
+        handled.map(|(calls, _)| calls)
+    }
+
+    fn take(
+        &self,
+        room: usize,
+        timeout: Option<i32>,
+        cond: u64,
+        flags: u32,
+    ) -> Result<Vec<Completion>> {
         let mut entries = vec![uapi::kfi_shim_cq_entry::new_zeroed(); room];
-        let result = sys::cq_read(self.session(), self.handle(), &mut entries, timeout, 0, 0)?;
+        let result = sys::cq_read(
+            self.session(),
+            self.handle(),
+            &mut entries,
+            timeout,
+            cond,
+            flags,
+        )?;
         entries.truncate(KfiErrno::check_number(result)?);
         Ok(entries.into_iter().map(Completion::from).collect())
     }

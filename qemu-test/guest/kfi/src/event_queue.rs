@@ -9,7 +9,7 @@ use serde::Serialize;
 use zerocopy::FromZeros;
 
 use crate::attr::WaitObj;
-use crate::object::{millis, object, waitable, Fabric, Handle, Object};
+use crate::object::{millis, object, queue_flags, waitable, Fabric, Handle, Object};
 use crate::session::Session;
 use crate::sys::{request, Request};
 use crate::uapi;
@@ -25,6 +25,8 @@ pub struct EqAttr {
     wait_set: Handle,
     flags: u64,
     context: u64,
+    handler: bool,
+    vector: i32,
 }
 
 impl EqAttr {
@@ -37,7 +39,24 @@ impl EqAttr {
             wait_set: 0,
             flags: u64::from(uapi::KFI_WRITE),
             context: 0,
+            handler: false,
+            vector: 0,
         }
+    }
+
+    /// With a handler, whose calls [`EventQueue::handled`] counts.
+    #[must_use]
+    pub fn handler(self) -> Self {
+        Self {
+            handler: true,
+            ..self
+        }
+    }
+
+    /// With a CPU for the handler; needs `KFI_AFFINITY` in the flags.
+    #[must_use]
+    pub fn vector(self, vector: i32) -> Self {
+        Self { vector, ..self }
     }
 
     /// No attributes: the provider is given NULL.
@@ -92,6 +111,8 @@ pub struct Event {
     pub event: u32,
     /// The entry.
     pub data: Vec<u8>,
+    /// The object that it is about, 0 if that is not known.
+    pub object: Handle,
 }
 
 /// Something that has failed.
@@ -105,6 +126,8 @@ pub struct EventError {
     pub err: i32,
     /// Error number of the provider.
     pub prov_errno: i32,
+    /// The object that it is about, 0 if that is not known.
+    pub object: Handle,
 }
 
 /// An event queue.
@@ -121,11 +144,8 @@ impl Fabric {
     pub fn event_queue(&self, attr: &EqAttr) -> Result<EventQueue> {
         let mut argument = uapi::kfi_shim_eq_open {
             fabric: self.handle(),
-            flags: if attr.no_attr {
-                uapi::KFI_SHIM_NO_ATTR
-            } else {
-                0
-            },
+            flags: queue_flags(attr.no_attr, attr.handler),
+            signaling_vector: attr.vector,
             size: attr.size,
             attr_flags: attr.flags,
             context: attr.context,
@@ -187,8 +207,17 @@ impl EventQueue {
         let len = KfiErrno::check_number(argument.result)?;
         Ok(Event {
             event: argument.event,
+            object: argument.object,
             data: argument.data[..len.min(argument.data.len())].to_vec(),
         })
+    }
+
+    /// Waits until the handler was called so often; returns how often it was.
+    pub fn handled(&self, calls: u64, timeout: Option<Duration>) -> Result<u64> {
+        let handled = self
+            .session()
+            .handled(self.handle(), calls, millis(timeout));
+        handled.map(|(calls, _)| calls)
     }
 
     /// Adds an event; `KFI_EAGAIN` if the queue is full. `E2BIG` if the entry is
@@ -219,6 +248,7 @@ impl EventQueue {
             data: argument.data,
             err: argument.err,
             prov_errno: argument.prov_errno,
+            object: argument.object,
         })
     }
 

@@ -430,6 +430,39 @@ impl From<&uapi::kfi_shim_info> for InfoEntry {
     }
 }
 
+impl From<&TxAttr> for uapi::kfi_shim_tx_attr {
+    fn from(tx: &TxAttr) -> Self {
+        Self {
+            caps: tx.caps.bits(),
+            mode: tx.mode.bits(),
+            op_flags: tx.op_flags.bits(),
+            msg_order: tx.msg_order.bits(),
+            comp_order: tx.comp_order.bits(),
+            inject_size: tx.inject_size,
+            size: tx.size,
+            iov_limit: tx.iov_limit,
+            rma_iov_limit: tx.rma_iov_limit,
+            tclass: tx.tclass.0,
+            reserved: 0,
+        }
+    }
+}
+
+impl From<&RxAttr> for uapi::kfi_shim_rx_attr {
+    fn from(rx: &RxAttr) -> Self {
+        Self {
+            caps: rx.caps.bits(),
+            mode: rx.mode.bits(),
+            op_flags: rx.op_flags.bits(),
+            msg_order: rx.msg_order.bits(),
+            comp_order: rx.comp_order.bits(),
+            total_buffered_recv: rx.total_buffered_recv,
+            size: rx.size,
+            iov_limit: rx.iov_limit,
+        }
+    }
+}
+
 impl From<&InfoEntry> for uapi::kfi_shim_info {
     fn from(info: &InfoEntry) -> Self {
         let tx = &info.tx_attr;
@@ -446,29 +479,8 @@ impl From<&InfoEntry> for uapi::kfi_shim_info {
             reserved: 0,
             src_addr: set_bytes(&info.src_addr),
             dest_addr: set_bytes(&info.dest_addr),
-            tx_attr: uapi::kfi_shim_tx_attr {
-                caps: tx.caps.bits(),
-                mode: tx.mode.bits(),
-                op_flags: tx.op_flags.bits(),
-                msg_order: tx.msg_order.bits(),
-                comp_order: tx.comp_order.bits(),
-                inject_size: tx.inject_size,
-                size: tx.size,
-                iov_limit: tx.iov_limit,
-                rma_iov_limit: tx.rma_iov_limit,
-                tclass: tx.tclass.0,
-                reserved: 0,
-            },
-            rx_attr: uapi::kfi_shim_rx_attr {
-                caps: rx.caps.bits(),
-                mode: rx.mode.bits(),
-                op_flags: rx.op_flags.bits(),
-                msg_order: rx.msg_order.bits(),
-                comp_order: rx.comp_order.bits(),
-                total_buffered_recv: rx.total_buffered_recv,
-                size: rx.size,
-                iov_limit: rx.iov_limit,
-            },
+            tx_attr: tx.into(),
+            rx_attr: rx.into(),
             ep_attr: uapi::kfi_shim_ep_attr {
                 type_: ep.r#type.0,
                 protocol: ep.protocol.0,

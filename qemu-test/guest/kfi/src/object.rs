@@ -11,7 +11,7 @@ use zerocopy::FromZeros;
 
 use crate::attr::{CntrAttr, WaitObj};
 use crate::info::InfoEntry;
-use crate::session::Session;
+use crate::session::{text_of, Session};
 use crate::sys::{self, request, Request};
 use crate::uapi;
 use crate::wait_fd::WaitFd;
@@ -171,6 +171,29 @@ impl InfoList {
     /// The entries, best first.
     pub fn entries(&self) -> &[InfoEntry] {
         &self.entries
+    }
+
+    /// The text of an entry: `kfi_tostr`.
+    pub fn text(&self, index: usize) -> Result<String> {
+        let mut room = vec![0; 8192];
+        loop {
+            let mut argument = uapi::kfi_shim_info_text {
+                info: self.handle(),
+                index: index as u32,
+                ..FromZeros::new_zeroed()
+            };
+            sys::text(
+                self.session(),
+                request::INFO_TEXT,
+                &mut argument,
+                |argument| (&mut argument.text, &mut argument.size),
+                &mut room,
+            )?;
+            if argument.len as usize <= room.len() {
+                return Ok(text_of(room));
+            }
+            room.resize(argument.len as usize, 0);
+        }
     }
 
     /// Opens the fabric of an entry.
@@ -344,6 +367,18 @@ impl Counter {
             .control(self.handle(), uapi::KFI_SETOPSFLAG, flags)
             .map(drop)
     }
+}
+
+/// Flags of the interface for opening a queue.
+pub(crate) fn queue_flags(no_attr: bool, handler: bool) -> u32 {
+    let mut flags = 0;
+    if no_attr {
+        flags |= uapi::KFI_SHIM_NO_ATTR;
+    }
+    if handler {
+        flags |= uapi::KFI_SHIM_HANDLER;
+    }
+    flags
 }
 
 /// A timeout as kfabric takes it: never shorter than asked for.

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use crate::flags::GetinfoFlags;
+use crate::flags::{Caps, EpType, GetinfoFlags};
 use crate::info::{ApiVersion, InfoEntry};
 use crate::object::{Handle, InfoList};
 use crate::sys::{self, request, Request};
@@ -103,6 +103,58 @@ impl Session {
         Ok(argument.value)
     }
 
+    /// Binds an object to another: `kfi_ep_bind` and the like.
+    pub fn bind(&self, handle: Handle, other: Handle, flags: u64) -> Result<()> {
+        let mut argument = uapi::kfi_shim_bind {
+            handle,
+            other,
+            flags,
+            ..FromZeros::new_zeroed()
+        };
+        self.ioctl(request::BIND, &mut argument)?;
+        KfiErrno::check(argument.result)
+    }
+
+    /// Makes an object usable: `kfi_enable`, `kfi_mr_enable`.
+    pub fn enable(&self, handle: Handle) -> Result<()> {
+        let mut argument = uapi::kfi_shim_enable { handle, result: 0 };
+        self.ioctl(request::ENABLE, &mut argument)?;
+        KfiErrno::check(argument.result)
+    }
+
+    /// Waits until the handler of a queue was called so often; returns how often
+    /// it was, and on which CPU last.
+    pub fn handled(&self, queue: Handle, calls: u64, timeout: i32) -> Result<(u64, i32)> {
+        let mut argument = uapi::kfi_shim_handled {
+            queue,
+            timeout,
+            calls,
+            ..FromZeros::new_zeroed()
+        };
+        self.ioctl(request::HANDLED, &mut argument)?;
+        KfiErrno::check(argument.result)?;
+        Ok((argument.calls, argument.cpu))
+    }
+
+    /// The text of a number: `kfi_tostr`, for a `KFI_TYPE_*` that is a number.
+    pub fn tostr(&self, kfi_type: u32, value: u64) -> Result<String> {
+        let mut argument = uapi::kfi_shim_tostr {
+            type_: kfi_type,
+            value,
+            ..FromZeros::new_zeroed()
+        };
+        let mut room = vec![0; 4096];
+        sys::text(
+            self,
+            request::TOSTR,
+            &mut argument,
+            |argument| (&mut argument.text, &mut argument.size),
+            &mut room,
+        )?;
+        KfiErrno::check(argument.result)?;
+        Ok(text_of(room))
+    }
+
     /// Makes a request as it stands; those that write to an address in
     /// their argument, that nobody has checked, are refused with `EINVAL`.
     pub fn ioctl<T>(&self, request: Request<T>, argument: &mut T) -> Result<(), Errno>
@@ -130,6 +182,13 @@ impl Session {
         // SAFETY: The caller's promise.
         unsafe { sys::raw(self, number, argument) }
     }
+}
+
+/// The text in a buffer, up to its end.
+pub(crate) fn text_of(mut room: Vec<u8>) -> String {
+    let end = room.iter().position(|byte| *byte == 0);
+    room.truncate(end.unwrap_or(room.len()));
+    String::from_utf8_lossy(&room).into_owned()
 }
 
 impl From<OwnedFd> for Session {
@@ -219,6 +278,20 @@ impl Query {
     #[must_use]
     pub fn domain(mut self, name: &str) -> Self {
         name.clone_into(&mut self.hints.get_or_insert_default().domain_attr.name);
+        self
+    }
+
+    /// Restricts the answer to what has capabilities.
+    #[must_use]
+    pub fn caps(mut self, caps: Caps) -> Self {
+        self.hints.get_or_insert_default().caps = caps;
+        self
+    }
+
+    /// Restricts the answer to endpoints of a type.
+    #[must_use]
+    pub fn ep_type(mut self, ep_type: EpType) -> Self {
+        self.hints.get_or_insert_default().ep_attr.r#type = ep_type;
         self
     }
 }

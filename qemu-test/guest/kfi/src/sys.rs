@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode};
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// Types and numbers out of the C headers, by bindgen.
@@ -365,4 +366,171 @@ pub(crate) fn wait_fd(
     // SAFETY: The kernel has just made this descriptor for us, nobody else
     // knows of it.
     Ok(Some(unsafe { OwnedFd::from_raw_fd(argument.fd) }))
+}
+
+/// Memory of a buffer, mapped.
+#[derive(Debug)]
+pub(crate) struct Map {
+    address: *mut c_void,
+    len: usize,
+}
+
+// SAFETY: Memory that any thread may use; it is copied from and to only.
+unsafe impl Send for Map {}
+// SAFETY: As above: who writes while others read gets what the kernel gives to
+// those who do so.
+unsafe impl Sync for Map {}
+
+impl Map {
+    /// Maps `len` bytes of a buffer from an offset of the device on.
+    pub(crate) fn new(
+        fd: impl AsFd,
+        offset: u64,
+        len: usize,
+        writable: bool,
+    ) -> Result<Self, Errno> {
+        let mut protection = ProtFlags::READ;
+        if writable {
+            protection |= ProtFlags::WRITE;
+        }
+        // SAFETY: The kernel chooses an address where nothing is yet.
+        let address = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                protection,
+                MapFlags::SHARED,
+                fd,
+                offset,
+            )
+        }?;
+        Ok(Self { address, len })
+    }
+
+    fn at(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len));
+        self.address.cast::<u8>().wrapping_add(offset)
+    }
+
+    /// Copies bytes out. Panics if there are not as many.
+    pub(crate) fn read(&self, offset: usize, to: &mut [u8]) {
+        // SAFETY: Mapped, by the check; `to` is ours, and elsewhere.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.at(offset, to.len()), to.as_mut_ptr(), to.len())
+        };
+    }
+
+    /// Copies bytes in. Panics if there is not as much room, or if the memory
+    /// is not writable by a signal.
+    pub(crate) fn write(&self, offset: usize, from: &[u8]) {
+        // SAFETY: As above.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.as_ptr(), self.at(offset, from.len()), from.len())
+        };
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: Nobody else knows the address.
+        let _ = unsafe { munmap(self.address, self.len) };
+    }
+}
+
+/// A request that writes a text to memory of its own; `argument` gets its
+/// address and size in `at`.
+pub(crate) fn text<T: IntoBytes + FromBytes>(
+    fd: impl AsFd,
+    request: Request<T>,
+    argument: &mut T,
+    at: impl FnOnce(&mut T) -> (&mut u64, &mut u32),
+    room: &mut [u8],
+) -> Result<(), Errno> {
+    let (address, size) = at(argument);
+    *address = room.as_mut_ptr() as u64;
+    *size = u32::try_from(room.len()).map_err(|_| Errno::TOOBIG)?;
+    assert!(matches!(
+        request.number,
+        uapi::KFI_REQUEST_INFO_TEXT | uapi::KFI_REQUEST_TOSTR
+    ));
+    // SAFETY: The argument has the size that the number says; the kernel writes
+    // at most as many bytes to `room`, which is borrowed for that.
+    unsafe { raw(fd, request.number, std::ptr::from_mut(argument).cast()) }
+}
+
+/// Makes several requests in one; returns how many were made.
+pub(crate) fn batch<T: IntoBytes + FromBytes>(
+    fd: impl AsFd,
+    request: Request<uapi::kfi_shim_batch>,
+    array: &mut [T],
+    flags: u32,
+) -> Result<usize, Errno> {
+    let mut argument = uapi::kfi_shim_batch {
+        count: u32::try_from(array.len()).map_err(|_| Errno::TOOBIG)?,
+        size: size_of::<T>() as u32,
+        array: array.as_mut_ptr() as u64,
+        flags,
+        done: 0,
+    };
+    // SAFETY: The argument has the size that the number says; the kernel writes
+    // to the array, which is borrowed for that and can hold any bytes. If `T` is
+    // not what the request takes it has another size, or holds numbers all the same.
+    unsafe { raw(fd, request.number, (&raw mut argument).cast()) }?;
+    Ok(argument.done as usize)
+}
+
+/// [`request::AV_INSERT`] and its forms. The arrays are as long as there are
+/// addresses, or empty for NULL.
+pub(crate) fn av_insert(
+    fd: impl AsFd,
+    request: Request<uapi::kfi_shim_av_insert>,
+    argument: &mut uapi::kfi_shim_av_insert,
+    kfi_addrs: &mut [u64],
+    errors: &mut [i32],
+) -> Result<(), Errno> {
+    let count = match request.number {
+        uapi::KFI_REQUEST_AV_INSERT => u64::from(argument.count),
+        uapi::KFI_REQUEST_AV_INSERTSVC => 1,
+        _ => u64::from(argument.count) * u64::from(argument.service_count),
+    };
+    argument.kfi_addrs = 0;
+    if !kfi_addrs.is_empty() {
+        assert!(kfi_addrs.len() as u64 >= count);
+        argument.kfi_addrs = kfi_addrs.as_mut_ptr() as u64;
+    }
+    argument.errors = 0;
+    if !errors.is_empty() {
+        assert!(errors.len() as u64 >= count);
+        argument.errors = errors.as_mut_ptr() as u64;
+    }
+    // SAFETY: The argument has the size that the number says; the kernel writes
+    // `count` numbers to the arrays, which are borrowed for that, and finds no
+    // memory at address 0.
+    unsafe { raw(fd, request.number, std::ptr::from_mut(argument).cast()) }
+}
+
+/// [`request::AV_INSERTED`]; returns how many addresses there are.
+pub(crate) fn av_inserted(
+    fd: impl AsFd,
+    av: u32,
+    insertion: u32,
+    kfi_addrs: &mut [u64],
+) -> Result<usize, Errno> {
+    let mut argument = uapi::kfi_shim_av_inserted {
+        av,
+        insertion,
+        kfi_addrs: kfi_addrs.as_mut_ptr() as u64,
+        count: u32::try_from(kfi_addrs.len()).map_err(|_| Errno::TOOBIG)?,
+        reserved: 0,
+    };
+    // SAFETY: The argument has the size that the number says; the kernel writes
+    // at most `count` numbers, which are borrowed for that.
+    unsafe {
+        raw(
+            fd,
+            uapi::KFI_REQUEST_AV_INSERTED,
+            (&raw mut argument).cast(),
+        )
+    }?;
+    Ok(argument.count as usize)
 }

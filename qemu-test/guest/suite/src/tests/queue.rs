@@ -511,6 +511,7 @@ fn eq_order(env: &Env) -> Outcome {
         data: 0x1234_5678_9abc_def0,
         err: 300,
         prov_errno: -4,
+        object: 0,
     };
     eq.write_err(&error)?;
     eq.write(4, b"last")?;
@@ -518,6 +519,7 @@ fn eq_order(env: &Env) -> Outcome {
     let first = Event {
         event: 3,
         data: b"first".to_vec(),
+        object: 0,
     };
     expect_fabric(eq.read_err(), KfiErrno::EAGAIN)?;
     for _ in 0..3 {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
-use kfi::{Error, GetinfoFlags, KfiErrno, Query};
+use kfi::{Caps, EpType, Error, GetinfoFlags, KfiErrno, Query};
 
 use crate::output::{open, print_json, Problem};
 
@@ -21,6 +21,14 @@ pub(crate) struct Arguments {
     /// Only this provider
     #[arg(short, long, value_name = "NAME")]
     provider: Option<String>,
+
+    /// Only what has these capabilities: names, with or without KFI_, joined by | or ,
+    #[arg(short, long, value_name = "CAPS", value_parser = parse_caps)]
+    caps: Option<Caps>,
+
+    /// Only endpoints of this type: rdm, msg or dgram
+    #[arg(short = 't', long = "type", value_name = "TYPE", value_parser = parse_type)]
+    ep_type: Option<EpType>,
 
     /// Only this fabric
     #[arg(short, long, value_name = "NAME")]
@@ -51,11 +59,43 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+/// Takes names of capabilities.
+fn parse_caps(text: &str) -> Result<Caps, String> {
+    let mut caps = Caps::empty();
+    for name in text.split(['|', ',']).map(str::trim) {
+        let upper = name.to_ascii_uppercase();
+        let plain = upper.strip_prefix("KFI_").or(upper.strip_prefix("FI_"));
+        caps |= Caps::from_name(plain.unwrap_or(&upper))
+            .ok_or_else(|| format!("{name:?} is no capability"))?;
+    }
+    Ok(caps)
+}
+
+/// Takes the name of a type of endpoints.
+fn parse_type(text: &str) -> Result<EpType, String> {
+    let upper = text.to_ascii_uppercase();
+    let plain = upper
+        .strip_prefix("KFI_EP_")
+        .or(upper.strip_prefix("FI_EP_"));
+    match plain.unwrap_or(&upper) {
+        "RDM" => Ok(EpType::RDM),
+        "MSG" => Ok(EpType::MSG),
+        "DGRAM" => Ok(EpType::DGRAM),
+        _ => Err(format!("{text:?} is no type of endpoints")),
+    }
+}
+
 impl Arguments {
     fn query(&self) -> Query {
         let mut query = Query::new();
         if let Some(name) = &self.provider {
             query = query.provider(name);
+        }
+        if let Some(caps) = self.caps {
+            query = query.caps(caps);
+        }
+        if let Some(ep_type) = self.ep_type {
+            query = query.ep_type(ep_type);
         }
         if let Some(name) = &self.fabric {
             query = query.fabric(name);
@@ -91,9 +131,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, Problem> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut out = io::stdout().lock();
-    for entry in info.entries() {
+    for (index, entry) in info.entries().iter().enumerate() {
         if arguments.long {
-            write!(out, "---\n{entry}")?;
+            let text = info.text(index);
+            let text = text.map_err(|error| Problem::Call("kfi_tostr", error))?;
+            write!(out, "---\n{text}")?;
         } else {
             write!(out, "{}", entry.short())?;
         }
