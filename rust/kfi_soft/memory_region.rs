@@ -48,7 +48,6 @@ use crate::{
         provider::{
             Event,
             EventKind,
-            EventQueueOps,
             MemoryRegionAttr,
             MemoryRegionClass,
             MemoryRegionOps, //
@@ -146,6 +145,13 @@ impl MemoryRegion {
         if !chosen && attr.requested_key > largest_key(domain) {
             return Err(EKEYREJECTED.into());
         }
+        // Before anything is done: whoever registers memory has to hear of it.
+        let reservation = match domain.event_queue() {
+            Some((queue, flags)) if flags.contains(DomainBindFlags::REG_MR) => {
+                Some(EventQueue::reserve(queue).ok_or(EAGAIN)?)
+            }
+            _ => None,
+        };
         let memory = attr.memory.capture(GFP_KERNEL)?;
         let base = if mode.contains(MrMode::VIRT_ADDR) {
             memory.address() as u64
@@ -176,20 +182,13 @@ impl MemoryRegion {
         } else {
             Self::publish(&this, domain.regions())?;
         }
-        if let Some((queue, flags)) = domain.event_queue() {
-            if flags.contains(DomainBindFlags::REG_MR) {
-                let event = Event::new(
-                    EventKind::MrComplete,
-                    this.as_context(),
-                    attr.context,
-                    this.key(),
-                );
-                if let Err(error) = EventQueue::write(queue, &event) {
-                    // Nobody would ever hear of it.
-                    this.withdraw();
-                    return Err(error);
-                }
-            }
+        if let Some(reservation) = reservation {
+            reservation.post(&Event::new(
+                EventKind::MrComplete,
+                this.as_context(),
+                attr.context,
+                this.key(),
+            ));
         }
         Ok(this)
     }
