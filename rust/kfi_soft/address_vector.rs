@@ -135,15 +135,8 @@ impl AddressVector {
     }
 
     /// Returns the domain.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
         self.domain.fid()
-    }
-
-    /// Returns how many of the highest bits of an address say which receive context is meant.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
-    pub(crate) fn rx_ctx_bits(&self) -> u32 {
-        self.rx_ctx_bits
     }
 
     /// Returns the address of a peer and the index of the receive context that is meant; `None` if
@@ -155,7 +148,6 @@ impl AddressVector {
 
     /// Returns what an address was inserted as, [`FabricAddr::NOTAVAIL`] if it was not. From any
     /// context.
-    #[allow(dead_code, reason = "endpoints and regions ask")]
     pub(crate) fn find(&self, address: Address) -> FabricAddr {
         let indices = self.indices.lock();
         match indices.cursor_lower_bound(&(address, 0)) {

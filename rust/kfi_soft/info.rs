@@ -139,7 +139,7 @@ pub(crate) fn or(asked: usize, default: usize) -> usize {
 }
 
 /// Returns the traffic class that was asked for, or the default if none was.
-pub(crate) fn traffic_class(asked: u32) -> u32 {
+fn traffic_class(asked: u32) -> u32 {
     if asked == 0 {
         attr::TC_BEST_EFFORT
     } else {
