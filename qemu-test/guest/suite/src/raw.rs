@@ -32,6 +32,10 @@ pub const BUFFER: std::ops::Range<usize> = {
     let start = std::mem::offset_of!(uapi::kfi_shim_read_info, buffer);
     assert!(start == std::mem::offset_of!(uapi::kfi_shim_poll, contexts));
     assert!(start == std::mem::offset_of!(uapi::kfi_shim_cq_read, entries));
+    assert!(start == std::mem::offset_of!(uapi::kfi_shim_info_text, text));
+    assert!(start == std::mem::offset_of!(uapi::kfi_shim_tostr, text));
+    assert!(start == std::mem::offset_of!(uapi::kfi_shim_av_inserted, kfi_addrs));
+    assert!(start == std::mem::offset_of!(uapi::kfi_shim_batch, array));
     start..start + 8
 };
 
@@ -67,45 +71,77 @@ pub const SCRATCH: u64 = 0x5c7a_7c48_0000_0000;
 pub fn bytes(session: &Session, request: u32, argument: &mut [u8]) -> Result<(), Errno> {
     // The kernel believes the size in the number, whatever the slice has. Some
     // requests that are not ours have no size in theirs.
-    let size = argument.len().max(size_of_request(request)).max(64);
+    let size = argument.len().max(size_of_request(request)).max(128);
     // As words, to be as aligned as anything.
     let mut words = vec![0_u64; size.div_ceil(8)];
     let copy = words.as_mut_bytes();
     copy[..argument.len()].copy_from_slice(argument);
 
-    let mut scratch = None;
-    if let Some(size) = written_elsewhere(request) {
-        let scratch = scratch.insert(Guarded::new(&vec![0; size])?);
-        let buffer = &mut copy[BUFFER];
+    let mut scratch = Vec::new();
+    for (offset, size) in written_addresses(request) {
+        let buffer = &mut copy[offset..offset + 8];
         match u64::from_ne_bytes(buffer.try_into().expect("8 bytes")) {
-            SCRATCH => buffer.copy_from_slice(&(scratch.address() as u64).to_ne_bytes()),
+            SCRATCH => {
+                let mut memory = Guarded::new(&vec![0; size])?;
+                buffer.copy_from_slice(&(memory.address() as u64).to_ne_bytes());
+                scratch.push(memory);
+            }
             address => assert!(BAD_ADDRESSES.contains(&address), "{address:#x}"),
         }
     }
     // SAFETY: Behind the argument is as much memory as the number says. If there
-    // is an address in it that the kernel writes to, that is where there is no
+    // are addresses in it that the kernel writes to, they are where there is no
     // memory, or `scratch`, behind which there is none.
     let result = unsafe { session.raw_ioctl(request, words.as_mut_ptr().cast::<c_void>()) };
 
     let copy = words.as_mut_bytes();
-    if written_elsewhere(request).is_some() && argument.len() >= BUFFER.end {
-        copy[BUFFER].copy_from_slice(&argument[BUFFER]);
+    for (offset, _) in written_addresses(request) {
+        if argument.len() >= offset + 8 {
+            copy[offset..offset + 8].copy_from_slice(&argument[offset..offset + 8]);
+        }
     }
     argument.copy_from_slice(&copy[..argument.len()]);
     result
 }
 
-/// For requests with an address in their argument that the kernel writes to, the
+/// For requests with addresses in their argument that the kernel writes to, where
+/// these are, and what the least is that is written there.
+pub fn written_addresses(request: u32) -> Vec<(usize, usize)> {
+    // Whatever the direction and the size.
+    let is = |other: u32| request & 0xffff == other & 0xffff;
+    if is(uapi::KFI_REQUEST_AV_INSERT)
+        || is(uapi::KFI_REQUEST_AV_INSERTSVC)
+        || is(uapi::KFI_REQUEST_AV_INSERTSYM)
+    {
+        return vec![
+            (std::mem::offset_of!(uapi::kfi_shim_av_insert, kfi_addrs), 8),
+            (std::mem::offset_of!(uapi::kfi_shim_av_insert, errors), 4),
+        ];
+    }
+    let least = written_elsewhere(request);
+    least
+        .map(|least| (BUFFER.start, least))
+        .into_iter()
+        .collect()
+}
+
+/// For requests with one address in their argument that the kernel writes to, the
 /// least that is written there.
 pub fn written_elsewhere(request: u32) -> Option<usize> {
     // Whatever the direction and the size.
     let is = |other: u32| request & 0xffff == other & 0xffff;
     if is(uapi::KFI_REQUEST_READ_INFO) {
         Some(size_of::<uapi::kfi_shim_info>())
-    } else if is(uapi::KFI_REQUEST_POLL) {
+    } else if is(uapi::KFI_REQUEST_POLL) || is(uapi::KFI_REQUEST_AV_INSERTED) {
         Some(size_of::<u64>())
     } else if is(uapi::KFI_REQUEST_CQ_READ) || is(uapi::KFI_REQUEST_CQ_SREAD) {
         Some(size_of::<uapi::kfi_shim_cq_entry>())
+    } else if is(uapi::KFI_REQUEST_INFO_TEXT) || is(uapi::KFI_REQUEST_TOSTR) {
+        Some(1)
+    } else if is(uapi::KFI_REQUEST_POST_BATCH) {
+        Some(size_of::<uapi::kfi_shim_op>())
+    } else if is(uapi::KFI_REQUEST_QUEUE_WORK_BATCH) {
+        Some(size_of::<uapi::kfi_shim_work>())
     } else {
         None
     }

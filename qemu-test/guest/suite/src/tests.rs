@@ -4,6 +4,7 @@
 
 use crate::harness::Test;
 
+pub mod buffer;
 pub mod close;
 pub mod cntr;
 pub mod control;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Test> {
         poll_set::TESTS,
         trywait::TESTS,
         close::TESTS,
+        buffer::TESTS,
         hostile::TESTS,
         module::TESTS,
     ]

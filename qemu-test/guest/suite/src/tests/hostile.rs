@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use kfi::uapi::{self, request};
 use kfi::{
-    CntrAttr, CompletionError, CompletionQueue, Counter, CqAttr, EqAttr, Error, EventQueue, Handle,
-    KfiErrno, PollSet, Session, WaitObj, WaitSet, WaitSetAttr,
+    Buffer, BufferKind, CntrAttr, CompletionError, CompletionQueue, Counter, CqAttr, EqAttr, Error,
+    EventQueue, Handle, KfiErrno, PollSet, Session, WaitObj, WaitSet, WaitSetAttr,
 };
 use kfi_host::memory::Guarded;
 use kfi_host::thread;
@@ -47,6 +47,8 @@ tests! {
     "other-system-calls" ["kfi_shim.h"] other_system_calls;
     "close-beside-use" ["kfi_shim.h R-CLOSE-2"] close_beside_use;
     "as-many-objects-as-it-takes" ["kfi_shim.h"] object_limit;
+    "requests-about-transfers" ["kfi_shim.h"] transfers;
+    "huge-counts" ["kfi_shim.h"] huge_counts;
     "fuzz" ["kfi_shim.h"] fuzz;
     "fuzz-two-threads" ["kfi_shim.h"] fuzz_two_threads;
 }
@@ -58,6 +60,7 @@ struct Scene {
     cq: CompletionQueue,
     eq: EventQueue,
     wait_set: WaitSet,
+    buffer: Buffer,
     rig: Rig,
 }
 
@@ -72,6 +75,7 @@ impl Scene {
                 .domain
                 .completion_queue(&CqAttr::new().wait_obj(queue))?,
             eq: rig.fabric.event_queue(&EqAttr::new().wait_obj(queue))?,
+            buffer: rig.session.buffer(BufferKind::VMALLOC, 10_000)?,
             wait_set: rig.fabric.wait_set(&WaitSetAttr::new().wait_obj(queue))?,
             rig,
         })
@@ -85,6 +89,7 @@ impl Scene {
     fn handle(&self, class: Class) -> Handle {
         match class {
             Class::Info => self.rig.info.handle(),
+            Class::Buffer => self.buffer.handle(),
             Class::Fabric => self.rig.fabric.handle(),
             Class::Domain => self.rig.domain.handle(),
             Class::Counter => self.counter.handle(),
@@ -115,6 +120,7 @@ impl Scene {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Class {
     Info,
+    Buffer,
     Fabric,
     Domain,
     Counter,
@@ -124,8 +130,9 @@ enum Class {
     EventQueue,
 }
 
-const CLASSES: [Class; 8] = [
+const CLASSES: [Class; 9] = [
     Class::Info,
+    Class::Buffer,
     Class::Fabric,
     Class::Domain,
     Class::Counter,
@@ -136,7 +143,7 @@ const CLASSES: [Class; 8] = [
 ];
 
 /// All that are objects of kfabric.
-const OBJECTS: &[Class] = CLASSES.split_at(1).1;
+const OBJECTS: &[Class] = CLASSES.split_at(2).1;
 
 /// A handle in an argument.
 struct HandleAt {
@@ -251,7 +258,7 @@ macro_rules! counter_form {
 
 /// Every request. None of them changes the objects as it is made here, other than
 /// to make the counter a member of the poll set.
-static FORMS: [Form; 35] = [
+static FORMS: [Form; 50] = [
     Form {
         name: "VERSION",
         number: request::VERSION.number(),
@@ -810,6 +817,305 @@ static FORMS: [Form; 35] = [
         reserved: None,
         result: None,
     },
+    Form {
+        name: "STRERROR",
+        number: request::STRERROR.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_strerror {
+                queue: scene.cq.handle(),
+                len: 64,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_strerror, queue),
+                &[Class::CompletionQueue, Class::EventQueue],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "INFO_TEXT",
+        number: request::INFO_TEXT.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_info_text {
+                info: scene.rig.info.handle(),
+                text: raw::SCRATCH,
+                size: 1,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_info_text, info),
+                &[Class::Info],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "TOSTR",
+        number: request::TOSTR.number(),
+        make: |_| {
+            bytes_of(uapi::kfi_shim_tostr {
+                text: raw::SCRATCH,
+                size: 1,
+                type_: uapi::KFI_TYPE_EP_TYPE,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const { &[] },
+        reserved: None,
+        result: Some(offset_of!(uapi::kfi_shim_tostr, result)),
+    },
+    Form {
+        name: "BIND",
+        number: request::BIND.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_bind {
+                handle: scene.counter.handle(),
+                other: scene.cq.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(offset_of!(uapi::kfi_shim_bind, handle), OBJECTS),
+                handle_at(offset_of!(uapi::kfi_shim_bind, other), OBJECTS),
+            ]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_bind, reserved)),
+        result: None,
+    },
+    Form {
+        name: "ENABLE",
+        number: request::ENABLE.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_enable {
+                handle: scene.counter.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_enable, handle),
+                OBJECTS,
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "BUFFER",
+        number: request::BUFFER.number(),
+        make: |_| {
+            bytes_of(uapi::kfi_shim_buffer {
+                kind: uapi::KFI_SHIM_BUFFER_KMALLOC,
+                size: 1,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const { &[] },
+        reserved: Some(offset_of!(uapi::kfi_shim_buffer, reserved)),
+        result: None,
+    },
+    Form {
+        name: "AV_OPEN",
+        number: request::AV_OPEN.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_av_open {
+                domain: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_av_open, domain),
+                &[Class::Domain],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "MR",
+        number: request::MR.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_mr {
+                domain: scene.rig.domain.handle(),
+                form: uapi::KFI_SHIM_FORM_V,
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_mr, domain),
+                &[Class::Domain],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "EP_OPEN",
+        number: request::EP_OPEN.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_ep_open {
+                parent: scene.rig.domain.handle(),
+                kind: uapi::KFI_SHIM_EP,
+                info: scene.rig.info.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(offset_of!(uapi::kfi_shim_ep_open, parent), &[Class::Domain]),
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_ep_open, info),
+                    classes: &[Class::Info],
+                    optional: true,
+                },
+            ]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_ep_open, reserved)),
+        result: None,
+    },
+    Form {
+        name: "STX_CONTEXT",
+        number: request::STX_CONTEXT.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_tx_context {
+                parent: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_tx_context, parent),
+                &[Class::Domain],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_tx_context, reserved)),
+        result: None,
+    },
+    Form {
+        name: "SRX_CONTEXT",
+        number: request::SRX_CONTEXT.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_rx_context {
+                parent: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_rx_context, parent),
+                &[Class::Domain],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_rx_context, reserved)),
+        result: None,
+    },
+    Form {
+        name: "QUERY_ATOMIC",
+        number: request::QUERY_ATOMIC.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_query_atomic {
+                domain: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_query_atomic, domain),
+                &[Class::Domain],
+            )]
+        },
+        reserved: None,
+        result: None,
+    },
+    Form {
+        name: "QUEUE_WORK",
+        number: request::QUEUE_WORK.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_work {
+                domain: scene.rig.domain.handle(),
+                flags: uapi::KFI_SHIM_WORK_PREPARE,
+                op_type: uapi::KFI_OP_CNTR_ADD,
+                triggering_cntr: scene.counter.handle(),
+                cntr: scene.counter.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(offset_of!(uapi::kfi_shim_work, domain), &[Class::Domain]),
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_work, triggering_cntr),
+                    classes: OBJECTS,
+                    optional: true,
+                },
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_work, completion_cntr),
+                    classes: OBJECTS,
+                    optional: true,
+                },
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_work, cntr),
+                    classes: OBJECTS,
+                    optional: true,
+                },
+            ]
+        },
+        reserved: None,
+        result: Some(offset_of!(uapi::kfi_shim_work, result)),
+    },
+    Form {
+        name: "CANCEL_WORK",
+        number: request::CANCEL_WORK.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_cancel_work {
+                domain: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[handle_at(
+                offset_of!(uapi::kfi_shim_cancel_work, domain),
+                &[Class::Domain],
+            )]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_cancel_work, reserved)),
+        result: None,
+    },
+    Form {
+        name: "FLUSH_WORK",
+        number: request::FLUSH_WORK.number(),
+        make: |scene| {
+            bytes_of(uapi::kfi_shim_flush_work {
+                domain: scene.rig.domain.handle(),
+                ..FromZeros::new_zeroed()
+            })
+        },
+        handles: const {
+            &[
+                handle_at(
+                    offset_of!(uapi::kfi_shim_flush_work, domain),
+                    &[Class::Domain],
+                ),
+                HandleAt {
+                    offset: offset_of!(uapi::kfi_shim_flush_work, cntr),
+                    classes: OBJECTS,
+                    optional: true,
+                },
+            ]
+        },
+        reserved: Some(offset_of!(uapi::kfi_shim_flush_work, reserved)),
+        result: None,
+    },
 ];
 
 fn form(name: &str) -> &'static Form {
@@ -817,6 +1123,178 @@ fn form(name: &str) -> &'static Form {
         .iter()
         .find(|form| form.name == name)
         .expect("a form of that name")
+}
+
+/// The bytes of the first version of a request's structure.
+fn first_size(form: &Form) -> usize {
+    match form.name {
+        "CQ_OPEN" => 56,
+        "CQ_READ" | "CQ_SREAD" => 24,
+        "EQ_OPEN" => 48,
+        "EQ_READ" | "EQ_SREAD" | "EQ_WRITE" => 160,
+        "EQ_READERR" | "EQ_WRITE_ERROR" => 32,
+        _ => form.size(),
+    }
+}
+
+/// A request on an object of which there is none in a scene.
+struct Other {
+    name: &'static str,
+    number: u32,
+    handle: usize,
+    reserved: Option<usize>,
+}
+
+macro_rules! other {
+    ($name:ident, $Type:ident, $handle:ident) => {
+        Other {
+            name: stringify!($name),
+            number: request::$name.number(),
+            handle: offset_of!(uapi::$Type, $handle),
+            reserved: None,
+        }
+    };
+    ($name:ident, $Type:ident, $handle:ident, $reserved:ident) => {
+        Other {
+            reserved: Some(offset_of!(uapi::$Type, $reserved)),
+            ..other!($name, $Type, $handle)
+        }
+    };
+}
+
+/// Requests on address vectors, memory regions and endpoints.
+static OTHERS: [Other; 31] = [
+    other!(AV_INSERT, kfi_shim_av_insert, av),
+    other!(AV_INSERTSVC, kfi_shim_av_insert, av),
+    other!(AV_INSERTSYM, kfi_shim_av_insert, av),
+    other!(AV_INSERTED, kfi_shim_av_inserted, av, reserved),
+    other!(AV_REMOVE, kfi_shim_av_remove, av, reserved),
+    other!(AV_LOOKUP, kfi_shim_av_lookup, av, reserved),
+    other!(AV_STRADDR, kfi_shim_av_straddr, av, reserved),
+    // No queue of a scene has a handler.
+    other!(HANDLED, kfi_shim_handled, queue),
+    other!(MR_KEY, kfi_shim_mr_key, mr),
+    other!(MR_REFRESH, kfi_shim_mr_refresh, mr, reserved),
+    other!(MR_RAW_ATTR, kfi_shim_raw_key, handle, reserved),
+    other!(TX_CONTEXT, kfi_shim_tx_context, parent, reserved),
+    other!(RX_CONTEXT, kfi_shim_rx_context, parent, reserved),
+    other!(EP_ALIAS, kfi_shim_ep_alias, ep, reserved),
+    other!(CANCEL, kfi_shim_cancel, ep),
+    other!(GETOPT, kfi_shim_opt, ep, reserved),
+    other!(SETOPT, kfi_shim_opt, ep, reserved),
+    other!(GETNAME, kfi_shim_name, ep, reserved),
+    other!(SETNAME, kfi_shim_name, ep, reserved),
+    other!(GETPEER, kfi_shim_name, ep, reserved),
+    other!(LISTEN, kfi_shim_cm, ep, reserved),
+    other!(CONNECT, kfi_shim_cm, ep, reserved),
+    other!(ACCEPT, kfi_shim_cm, ep, reserved),
+    other!(REJECT, kfi_shim_cm, ep, reserved),
+    other!(SHUTDOWN, kfi_shim_cm, ep, reserved),
+    other!(JOIN, kfi_shim_join, ep, reserved),
+    other!(POST, kfi_shim_op, ep, reserved),
+    other!(ATOMIC_VALID, kfi_shim_atomic_valid, ep, reserved),
+    // Those that name a domain only, or a work.
+    other!(MR_MAP_RAW, kfi_shim_raw_key, handle, reserved),
+    other!(MR_UNMAP_KEY, kfi_shim_raw_key, handle, reserved),
+    other!(RELEASE_WORK, kfi_shim_cancel_work, id, reserved),
+];
+
+impl Other {
+    /// An argument that is good but for the handle.
+    fn argument(&self, handle: Handle) -> Vec<u8> {
+        let mut argument = vec![0; raw::size_of_request(self.number)];
+        if self.name == "POST" {
+            let at = offset_of!(uapi::kfi_shim_op, kind);
+            write_u32(&mut argument, at, uapi::KFI_SHIM_OP_SEND);
+            let at = offset_of!(uapi::kfi_shim_op, form);
+            write_u32(&mut argument, at, uapi::KFI_SHIM_FORM_MSG);
+        }
+        write_u32(&mut argument, self.handle, handle);
+        argument
+    }
+
+    /// A bad request; the system call must fail so.
+    fn fail(&self, session: &Session, number: u32, argument: &mut [u8], errno: Errno) -> Outcome {
+        let result = raw::bytes(session, number, argument);
+        check_eq!(result, Err(errno), "{}", self.name);
+        Ok(())
+    }
+}
+
+fn transfers(env: &Env) -> Outcome {
+    let scene = Scene::new(env)?;
+    let session = scene.session();
+    for other in &OTHERS {
+        for handle in NO_HANDLES {
+            let mut argument = other.argument(handle);
+            other.fail(session, other.number, &mut argument, Errno::BADF)?;
+        }
+        let on_domain = ["MR_MAP_RAW", "MR_UNMAP_KEY"].contains(&other.name);
+        for class in CLASSES {
+            if on_domain && class == Class::Domain || other.name == "RELEASE_WORK" {
+                continue;
+            }
+            let mut argument = other.argument(scene.handle(class));
+            other.fail(session, other.number, &mut argument, Errno::INVAL)?;
+        }
+        let size = raw::size_of_request(other.number);
+        for short in [0, 4, size - 1] {
+            let number = raw::resized(other.number, short);
+            other.fail(session, number, &mut other.argument(1), Errno::INVAL)?;
+        }
+        let mut argument = other.argument(1);
+        argument.resize(size + 8, 0);
+        argument[size + 3] = 1;
+        let number = raw::resized(other.number, size + 8);
+        other.fail(session, number, &mut argument, Errno::TOOBIG)?;
+        if let Some(reserved) = other.reserved {
+            let mut argument = other.argument(1);
+            write_u32(&mut argument, reserved, 0x100);
+            other.fail(session, other.number, &mut argument, Errno::INVAL)?;
+        }
+        for address in BAD_ADDRESSES {
+            let result = raw::bad_address(session, other.number, address);
+            check_eq!(result, Err(Errno::FAULT), "{} at {address:#x}", other.name);
+        }
+    }
+    scene.end_untouched()
+}
+
+fn huge_counts(env: &Env) -> Outcome {
+    let scene = Scene::new(env)?;
+    let session = scene.session();
+    for count in [4097, 65537, 0x8000_0000, u32::MAX] {
+        let mut mr = uapi::kfi_shim_mr {
+            domain: scene.rig.domain.handle(),
+            form: uapi::KFI_SHIM_FORM_V,
+            segment_count: count,
+            ..FromZeros::new_zeroed()
+        };
+        let result = session.ioctl(request::MR, &mut mr);
+        check_eq!(result, Err(Errno::TOOBIG), "{count} segments");
+        for number in [request::POST_BATCH, request::QUEUE_WORK_BATCH] {
+            let mut batch = uapi::kfi_shim_batch {
+                count,
+                size: 256,
+                array: 8,
+                ..FromZeros::new_zeroed()
+            };
+            let result = raw::bytes(session, number.number(), batch.as_mut_bytes());
+            check_eq!(result, Err(Errno::TOOBIG), "a batch of {count}");
+        }
+    }
+    for size in [4097, u32::MAX] {
+        let mut batch = uapi::kfi_shim_batch {
+            count: 1,
+            size,
+            array: 8,
+            ..FromZeros::new_zeroed()
+        };
+        let number = request::POST_BATCH.number();
+        let result = raw::bytes(session, number, batch.as_mut_bytes());
+        check_eq!(result, Err(Errno::TOOBIG), "elements of {size} bytes");
+    }
+    scene.end_untouched()
 }
 
 /// Values that are no handle: none, and numbers far from any that is.
@@ -827,7 +1305,14 @@ const KIND: u32 = uapi::KFI_SHIM_IOC_MAGIC;
 fn unknown_requests(env: &Env) -> Outcome {
     let scene = Scene::new(env)?;
     let session = scene.session();
-    let known: Vec<u32> = FORMS.iter().map(|form| form.number & 0xff).collect();
+    let batches = [request::POST_BATCH, request::QUEUE_WORK_BATCH].map(|request| request.number());
+    let known: Vec<u32> = FORMS
+        .iter()
+        .map(|form| form.number)
+        .chain(OTHERS.iter().map(|other| other.number))
+        .chain(batches)
+        .map(|number| number & 0xff)
+        .collect();
     let is_unknown = |nr: &u32| !known.contains(nr);
     let mut tried = 0;
     for direction in 0..4 {
@@ -852,7 +1337,7 @@ fn unknown_requests(env: &Env) -> Outcome {
 fn short_structures(env: &Env) -> Outcome {
     let scene = Scene::new(env)?;
     for form in &FORMS {
-        let size = form.size();
+        let size = first_size(form);
         for short in [0, 1, 4, size / 2, size - 4, size - 1] {
             let mut argument = (form.make)(&scene)?;
             let number = raw::resized(form.number, short);
@@ -944,12 +1429,30 @@ fn unknown_flags(env: &Env) -> Outcome {
         (
             form("CQ_OPEN"),
             offset_of!(uapi::kfi_shim_cq_open, flags),
-            uapi::KFI_SHIM_NO_ATTR,
+            uapi::KFI_SHIM_NO_ATTR | uapi::KFI_SHIM_HANDLER,
         ),
         (
             form("EQ_OPEN"),
             offset_of!(uapi::kfi_shim_eq_open, flags),
+            uapi::KFI_SHIM_NO_ATTR | uapi::KFI_SHIM_HANDLER,
+        ),
+        (form("BUFFER"), offset_of!(uapi::kfi_shim_buffer, flags), 0),
+        (
+            form("AV_OPEN"),
+            offset_of!(uapi::kfi_shim_av_open, flags),
             uapi::KFI_SHIM_NO_ATTR,
+        ),
+        (
+            form("CQ_READ"),
+            offset_of!(uapi::kfi_shim_cq_read, flags),
+            uapi::KFI_SHIM_CQ_NO_SOURCE,
+        ),
+        (
+            form("QUEUE_WORK"),
+            offset_of!(uapi::kfi_shim_work, flags),
+            uapi::KFI_SHIM_WORK_PREPARE
+                | uapi::KFI_SHIM_WORK_NULL
+                | uapi::KFI_SHIM_WORK_NO_OP,
         ),
     ] {
         for bit in (0..32)
@@ -1626,13 +2129,19 @@ fn fuzz_session(scene: &Scene, rng: &mut SmallRng, count: u64) -> Result<u64, St
 /// Takes out what would write to our own memory, or wait for ever.
 fn tame(number: u32, argument: &mut Vec<u8>, rng: &mut SmallRng) {
     let same = |other: u32| number & 0xffff == other & 0xffff;
-    if raw::written_elsewhere(number).is_some() {
+    for (offset, _) in raw::written_addresses(number) {
         let address = match rng.random_range(0..=BAD_ADDRESSES.len()) {
             0 => raw::SCRATCH,
             index => BAD_ADDRESSES[index - 1],
         };
-        argument.resize(argument.len().max(raw::BUFFER.end), 0);
-        write_u64(argument, raw::BUFFER.start, address);
+        argument.resize(argument.len().max(offset + 8), 0);
+        write_u64(argument, offset, address);
+    }
+    if same(request::BUFFER.number()) {
+        // The machine's memory is for others, too.
+        let offset = offset_of!(uapi::kfi_shim_buffer, size);
+        argument.resize(argument.len().max(offset + 8), 0);
+        write_u64(argument, offset, rng.random_range(0..100_000));
     }
     for (waiting, offset) in [
         (
@@ -1650,6 +2159,10 @@ fn tame(number: u32, argument: &mut Vec<u8>, rng: &mut SmallRng) {
         (
             request::EQ_SREAD.number(),
             offset_of!(uapi::kfi_shim_eq_event, timeout),
+        ),
+        (
+            request::HANDLED.number(),
+            offset_of!(uapi::kfi_shim_handled, timeout),
         ),
     ] {
         if same(waiting) {
