@@ -3,7 +3,10 @@
 //! Memory in the kernel that user space maps.
 
 use kfi::uapi::{self, request};
-use kfi::{Buffer, BufferKind, Error, MrAttr, Session};
+use kfi::{
+    AvAttr, Buffer, BufferKind, Completion, CompletionQueue, CqAttr, EpInfo, Error, Form, KfiErrno,
+    Kind, MrAttr, Operation, Segment, Session,
+};
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -11,7 +14,7 @@ use zerocopy::FromZeros;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::rig::{expect_os, Rig};
+use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -22,6 +25,7 @@ tests! {
     "limit" ["kfi_shim.h"] limit;
     "mapping-outlives-handle-and-session" ["kfi_shim.h"] mapping_outlives;
     "segments" ["kfi_shim.h"] segments;
+    "through-an-endpoint" ["kfi_shim.h"] through_an_endpoint;
     "killed-with-mappings" ["kfi_shim.h R-CLOSE-8"] killed;
 }
 
@@ -202,6 +206,99 @@ fn segments(env: &Env) -> Outcome {
     let pages = rig.session.buffer(BufferKind::PAGES, 4096)?;
     expect_os(register(pages.all()), Errno::INVAL)?;
     drop((buffer, pages));
+    rig.close()
+}
+
+/// Waits for one completion.
+fn completion(cq: &CompletionQueue) -> Result<Completion, Stop> {
+    let mut completions = cq.sread_ms(1, 5_000)?;
+    completions
+        .pop()
+        .ok_or_else(|| Stop::Fail("no completion".to_owned()))
+}
+
+fn through_an_endpoint(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let entry = EpInfo::Entry(&rig.info, 0);
+    let ep = match rig.domain.endpoint(entry, 0) {
+        Err(Error::Fabric(KfiErrno::ENOSYS)) => {
+            return Err(Stop::Skip("the provider has no endpoints".to_owned()))
+        }
+        ep => ep?,
+    };
+    let av = rig.domain.address_vector(&AvAttr::default())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    ep.bind(av.handle(), 0)?;
+    ep.bind(
+        cq.handle(),
+        u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV),
+    )?;
+    ep.enable()?;
+    let own = av.insert(&ep.name()?)?;
+    let size = 20_000;
+    for kind in KINDS {
+        for form in [
+            Form::PLAIN,
+            Form::V,
+            Form::BV,
+            Form::SGL,
+            Form::MSG,
+            Form::MSG_BV,
+            Form::MSG_SGL,
+        ] {
+            let needs_address = [Form::PLAIN, Form::V, Form::MSG].contains(&form);
+            let (from, to) = (
+                rig.session.buffer(kind, size)?,
+                rig.session.buffer(kind, size)?,
+            );
+            from.fill(form.0 as u8);
+            from.write(size as usize - 3, b"end");
+            let receive = Operation::new(Kind::RECV, form).segment(to.all());
+            let send = Operation::new(Kind::SEND, form)
+                .segment(from.all())
+                .to(own)
+                .context(7);
+            // Numbers that could be addresses, too.
+            let receive = receive.context(u64::MAX - 5);
+            if kind == BufferKind::PAGES && needs_address {
+                expect_os(ep.post(&receive), Errno::INVAL)?;
+                expect_os(ep.post(&send), Errno::INVAL)?;
+                continue;
+            }
+            ep.post(&receive)?;
+            // Its memory stays.
+            rig.session.close_handle(from.handle())?;
+            expect_os(ep.post(&send), Errno::BADF)?;
+            let from = rig.session.buffer(kind, size)?;
+            from.fill(form.0 as u8);
+            from.write(size as usize - 3, b"end");
+            ep.post(
+                &Operation::new(Kind::SEND, form)
+                    .segment(from.all())
+                    .to(own)
+                    .context(7),
+            )?;
+            let mut contexts = [completion(&cq)?.op_context, completion(&cq)?.op_context];
+            contexts.sort_unstable();
+            check_eq!(contexts, [7, u64::MAX - 5], "{kind} {form}");
+            let end = to.bytes(size as usize - 4..size as usize);
+            check_eq!(end, [form.0 as u8, b'e', b'n', b'd'], "{kind} {form}");
+        }
+    }
+    // A receive that never completes keeps its buffer, and goes with the endpoint.
+    let kept = rig.session.buffer(BufferKind::VMALLOC, size)?;
+    ep.post(&Operation::new(Kind::RECV, Form::V).segment(kept.all()))?;
+    rig.session.close_handle(kept.handle())?;
+    ep.post(
+        &Operation::new(Kind::RECV, Form::PLAIN)
+            .segment(Segment::NULL)
+            .context(9),
+    )?;
+    ep.cancel(9)?;
+    expect_fabric(cq.sread_ms(1, 5_000), KfiErrno::EAVAIL)?;
+    check_eq!(cq.read_err()?.entry.op_context, 9);
+    ep.close().map_err(|(_, error)| error)?;
+    drop((av, cq, kept));
     rig.close()
 }
 

@@ -1450,9 +1450,7 @@ fn unknown_flags(env: &Env) -> Outcome {
         (
             form("QUEUE_WORK"),
             offset_of!(uapi::kfi_shim_work, flags),
-            uapi::KFI_SHIM_WORK_PREPARE
-                | uapi::KFI_SHIM_WORK_NULL
-                | uapi::KFI_SHIM_WORK_NO_OP,
+            uapi::KFI_SHIM_WORK_PREPARE | uapi::KFI_SHIM_WORK_NULL | uapi::KFI_SHIM_WORK_NO_OP,
         ),
     ] {
         for bit in (0..32)
