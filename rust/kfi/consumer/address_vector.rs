@@ -215,7 +215,7 @@ impl AddressVector {
         let count = what.count()?;
         let context = match errors {
             // What the context means must not change while the provider works.
-            _ if flags & u64::from(bindings::KFI_SYNC_ERR) == 0 => context,
+            _ if flags & bindings::KFI_SYNC_ERR == 0 => context,
             _ if self.asynchronous => return Err(EINVAL),
             Some(errors) if errors.len() >= count => Context::from_raw(errors.as_mut_ptr().cast()),
             _ => return Err(EINVAL),

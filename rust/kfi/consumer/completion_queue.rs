@@ -195,11 +195,10 @@ impl CompletionQueue {
         for i in 0..read.min(count) {
             // SAFETY: kfabric has written as many entries of the format.
             let entry = unsafe { Self::entry(self.format, raw.cast(), i) };
-            // SAFETY: And as many addresses, if it was asked for them.
-            let addr = if source {
-                unsafe { *addr.add(i) }
-            } else {
-                u64::MAX
+            let addr = match source {
+                // SAFETY: And as many addresses, if it was asked for them.
+                true => unsafe { *addr.add(i) },
+                false => u64::MAX,
             };
             completions.push((entry, addr), GFP_KERNEL)?;
         }

@@ -123,6 +123,8 @@ pub(crate) enum EndpointKind {
 }
 
 /// What a provider may demand of its consumer that this one cannot give.
+// bindgen chooses the type of a constant by its value.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
 const DEMANDS: u64 = bindings::KFI_CONTEXT as u64
     | bindings::KFI_CONTEXT2 as u64
     | bindings::KFI_ASYNC_IOV as u64

@@ -133,7 +133,7 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
     }
     let av = Session::get::<AddressVector>(session, request.av)?;
     let context = context(request.context)?;
-    let sync_err = request.flags & u64::from(abi::KFI_SYNC_ERR) != 0;
+    let sync_err = request.flags & abi::KFI_SYNC_ERR != 0;
     let mut errors = KVVec::new();
     if sync_err {
         errors = KVVec::from_elem(0i32, count, GFP_KERNEL)?;
