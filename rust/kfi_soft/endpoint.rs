@@ -617,15 +617,11 @@ impl Core {
             return Ok(());
         }
         if claim {
-            let received = if discard {
+            return if discard {
                 receiver.discard_claimed(posted)
             } else {
                 Receiver::receive_claimed(receiver, posted)
             };
-            return received.map_err(|posted| {
-                posted.give_up();
-                EINVAL
-            });
         }
         let entry = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         receiver.post(entry)

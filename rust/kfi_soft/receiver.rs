@@ -547,9 +547,10 @@ impl Receiver {
     }
 
     /// Drops the message that was set aside for a context; `EINVAL` if there is none.
-    pub(crate) fn discard_claimed(&self, wanted: Posted) -> core::result::Result<(), Posted> {
+    pub(crate) fn discard_claimed(&self, wanted: Posted) -> Result {
         let Some(packet) = self.parts.queue.take_claimed(wanted.context) else {
-            return Err(wanted);
+            wanted.give_up();
+            return Err(EINVAL);
         };
         let transfer = packet.into_inner().transfer;
         let request = *transfer.request();
@@ -561,17 +562,15 @@ impl Receiver {
         Ok(())
     }
 
-    /// Receives the message that was set aside for a context; gives the receive back if there is
-    /// none.
-    pub(crate) fn receive_claimed(
-        this: &Arc<Self>,
-        wanted: Posted,
-    ) -> core::result::Result<(), Posted> {
+    /// Receives the message that was set aside for a context; `EINVAL` if there is none.
+    pub(crate) fn receive_claimed(this: &Arc<Self>, wanted: Posted) -> Result {
         let Some(receiver) = Self::enter(this) else {
-            return Err(wanted);
+            wanted.give_up();
+            return Err(EOPBADSTATE.into());
         };
         let Some(mut packet) = this.parts.queue.take_claimed(wanted.context) else {
-            return Err(wanted);
+            wanted.give_up();
+            return Err(EINVAL);
         };
         if !packet.transfer.claim() {
             // The sender has given it up meanwhile.
