@@ -29,6 +29,7 @@ tests! {
     "nics" ["kfabric.h"] nics;
     "kcxi" ["kfi_cxi_ext.h"] kcxi;
     "consumer" ["R-CLOSE-9"] consumer;
+    "transfer" ["R-CNTR-7"] transfer;
     "mock-providers" ["R-CLOSE-5"] mock_providers;
 }
 
@@ -36,6 +37,7 @@ const CORE: &str = "kfabric";
 const PROVIDER: &str = "kfi_soft";
 const DEVICE_MODULE: &str = "kfi_shim";
 const CONSUMER: &str = "kfi_consumer";
+const TRANSFER: &str = "kfi_transfer";
 const MOCK: &str = "kfi_mock";
 
 /// In the order in which they load.
@@ -347,6 +349,11 @@ fn kcxi(env: &Env) -> Outcome {
 /// A consumer in C.
 fn consumer(env: &Env) -> Outcome {
     run_in_kernel(env, CONSUMER, &parameters(CONSUMER))
+}
+
+/// A consumer in C that transfers data.
+fn transfer(env: &Env) -> Outcome {
+    run_in_kernel(env, TRANSFER)
 }
 
 /// Mock providers, registered and used in every way there is.
