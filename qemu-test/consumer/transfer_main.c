@@ -26,7 +26,7 @@ struct kfi_info *nic_info[2];
 struct kfid_domain *nic_domain[2];
 
 static const struct test_case *const suites[] = {
-	basic_tests,
+	basic_tests, form_tests,
 };
 
 static bool is_wanted(const struct test_case *test)
