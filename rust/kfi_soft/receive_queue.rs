@@ -199,6 +199,7 @@ impl Landing {
                     ending.reservation = claims.reservation;
                 }
                 // The release has to be told in any case.
+                ending.entry = true;
                 (ending, true)
             }
             None => (ending, false),
@@ -812,11 +813,11 @@ impl ReceiveQueue {
         let mut dropped = None;
         let request = loop {
             let mut state = self.state.lock();
-            let Some(mut found) = state
-                .tagged
-                .messages
-                .find(|message| wanted.wants(message.transfer.request()))
-            else {
+            let Some(mut found) = state.tagged.messages.find(|message| {
+                let transfer = &message.transfer;
+                // What the sender is just giving up is not there any more.
+                transfer.is_waiting() && wanted.wants(transfer.request())
+            }) else {
                 break None;
             };
             let request = *found.transfer.request();
@@ -853,6 +854,21 @@ impl ReceiveQueue {
                 .is_some_and(|other| other.as_number() == context.as_number())
         };
         self.state.lock().claimed.take(same)
+    }
+
+    /// Takes out a message that its sender has given up, if it is here.
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
+        let same = |message: &Carried| Arc::ptr_eq(&message.transfer, transfer);
+        let forgotten = {
+            let mut state = self.state.lock();
+            let side = state.side(transfer.request().kind.tag().is_some());
+            match side.messages.take(same) {
+                Some(packet) => Some(packet),
+                None => state.claimed.take(same),
+            }
+        };
+        // Without the lock.
+        drop(forgotten);
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them.

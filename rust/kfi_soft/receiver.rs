@@ -540,6 +540,11 @@ impl Receiver {
         self.tell_cancelled(posted);
     }
 
+    /// Forgets a message that its sender has given up.
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
+        self.parts.queue.forget(transfer);
+    }
+
     /// Looks for a tagged message, and tells what was found by a completion.
     pub(crate) fn peek(&self, wanted: Posted, claim: bool, discard: bool) {
         let found = self.parts.queue.peek(&wanted, claim, discard);

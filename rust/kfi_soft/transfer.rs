@@ -160,6 +160,12 @@ impl Transfer {
         self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
     }
 
+    /// Returns whether nobody has claimed it.
+    pub(crate) fn is_waiting(&self) -> bool {
+        // Relaxed: a hint; who acts on it claims.
+        self.state.load(ordering::Relaxed) == WAITING
+    }
+
     /// Takes out what the end has to do; once, by whoever has claimed it.
     pub(crate) fn take_ending(&self) -> Option<Ending> {
         self.ending.lock().take()

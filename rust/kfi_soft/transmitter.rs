@@ -567,7 +567,8 @@ impl Transmitter {
                     state.note(&packet.transfer);
                 }
                 state.draining = true;
-                // Full: seen by a fence that comes later.
+                // Full: seen by a fence that comes later. Under the lock: who gives up what does
+                // not wait any more finds it counted.
                 self.active.fetch_add(1, ordering::Full);
                 packet
             };
@@ -685,7 +686,14 @@ impl Transmitter {
         self.forget(transfer);
         match waiting {
             // It had begun.
-            None => self.ended(),
+            None => {
+                let request = transfer.request();
+                let node = &self.parts.node;
+                if let Some(receiver) = node.receiver(request.destination, request.context) {
+                    receiver.forget(transfer);
+                }
+                self.ended();
+            }
             Some(packet) => {
                 if !packet.needs_room {
                     self.parts.credits.give();
