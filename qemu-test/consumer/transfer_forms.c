@@ -501,12 +501,12 @@ static void order(struct test *t)
 			expect(t, kfi_recv(bed.b.ep, bed.to.data + i * 40000, 40000, NULL,
 					   KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
 		for (i = 0; i < COUNT; i++) {
-			struct kfi_cq_tagged_entry entry;
+			struct kfi_cq_tagged_entry entry, sent;
 			unsigned long number;
 
 			/* Completions may overtake each other. */
 			if (!await(t, bed.b.rx_cq, &entry, NULL) ||
-			    !await(t, bed.a.tx_cq, &entry + 0, NULL))
+			    !await(t, bed.a.tx_cq, &sent, NULL))
 				goto close;
 			number = entry.op_context - CONTEXT(0);
 			if (expect_true(t, number < COUNT))

@@ -26,7 +26,8 @@ struct kfi_info *nic_info[2];
 struct kfid_domain *nic_domain[2];
 
 static const struct test_case *const suites[] = {
-	basic_tests, form_tests,
+	basic_tests, form_tests, atomic_tests, receive_tests,
+	error_tests, endpoint_tests,
 };
 
 static bool is_wanted(const struct test_case *test)

@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Endpoints of all sorts: scalable, sharing, aliases, with names and keys.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include <kfi_trigger.h>
+
+#include "transfer.h"
+
+#define BITS 4
+
+/* A scalable endpoint with a few contexts, each with its queue. */
+struct scalable {
+	struct kfi_info *info;
+	struct kfid_domain *domain;
+	struct kfid_av *av;
+	struct kfid_ep *sep;
+	struct kfid_ep *tx[2];
+	struct kfid_cq *tx_cq[2];
+	struct kfid_ep *rx[3];
+	struct kfid_cq *rx_cq[3];
+};
+
+static void scalable_close(struct test *t, struct scalable *s)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		if (s->tx[i])
+			close_fid(t, &s->tx[i]->fid);
+		if (s->tx_cq[i])
+			close_fid(t, &s->tx_cq[i]->fid);
+	}
+	for (i = 0; i < 3; i++) {
+		if (s->rx[i])
+			close_fid(t, &s->rx[i]->fid);
+		if (s->rx_cq[i])
+			close_fid(t, &s->rx_cq[i]->fid);
+	}
+	if (s->sep)
+		close_fid(t, &s->sep->fid);
+	if (s->av)
+		close_fid(t, &s->av->fid);
+	kfi_freeinfo(s->info);
+}
+
+static bool scalable_open(struct test *t, struct scalable *s, unsigned int nic)
+{
+	struct kfi_av_attr attr = { .type = KFI_AV_MAP, .rx_ctx_bits = BITS };
+	unsigned int i;
+
+	*s = (struct scalable) { .domain = nic_domain[nic] };
+	s->info = kfi_dupinfo(nic_info[nic]);
+	if (!expect_true(t, s->info))
+		return false;
+	s->info->ep_attr->tx_ctx_cnt = 2;
+	s->info->ep_attr->rx_ctx_cnt = 3;
+	if (!expect(t, kfi_av_open(s->domain, &attr, &s->av, NULL), 0) ||
+	    !expect(t, kfi_scalable_ep(s->domain, s->info, &s->sep, NULL), 0) ||
+	    !expect(t, kfi_scalable_ep_bind(s->sep, &s->av->fid, 0), 0))
+		goto close;
+	expect(t, kfi_enable(s->sep), 0);
+	for (i = 0; i < 2; i++) {
+		s->tx_cq[i] = cq_open(t, s->domain, 0);
+		if (!s->tx_cq[i] ||
+		    !expect(t, kfi_tx_context(s->sep, i, NULL, &s->tx[i], NULL), 0) ||
+		    !expect(t, kfi_ep_bind(s->tx[i], &s->tx_cq[i]->fid, KFI_TRANSMIT), 0) ||
+		    !expect(t, kfi_enable(s->tx[i]), 0))
+			goto close;
+	}
+	for (i = 0; i < 3; i++) {
+		s->rx_cq[i] = cq_open(t, s->domain, 0);
+		if (!s->rx_cq[i] ||
+		    !expect(t, kfi_rx_context(s->sep, i, NULL, &s->rx[i], NULL), 0) ||
+		    !expect(t, kfi_ep_bind(s->rx[i], &s->rx_cq[i]->fid, KFI_RECV), 0) ||
+		    !expect(t, kfi_enable(s->rx[i]), 0))
+			goto close;
+	}
+	return true;
+close:
+	scalable_close(t, s);
+	return false;
+}
+
+static kfi_addr_t scalable_knows(struct test *t, struct scalable *s,
+				 struct kfid_ep *peer)
+{
+	kfi_addr_t addr = KFI_ADDR_NOTAVAIL;
+	size_t len = 8;
+	u8 name[8];
+
+	expect(t, kfi_getname(&peer->fid, name, &len), 0);
+	expect(t, kfi_av_insert(s->av, name, 1, &addr, 0, NULL), 1);
+	return addr;
+}
+
+static void scalable(struct test *t)
+{
+	struct kfid_ep *other = NULL;
+	struct scalable a, b;
+	unsigned int tx, rx;
+	kfi_addr_t addr, source;
+	u8 from[8], to[8];
+
+	if (!scalable_open(t, &a, 0))
+		return;
+	if (!scalable_open(t, &b, 1))
+		goto close_a;
+	addr = scalable_knows(t, &a, b.sep);
+	scalable_knows(t, &b, a.sep);
+	expect(t, addr >> (64 - BITS), 0);
+	for (tx = 0; tx < 2; tx++) {
+		for (rx = 0; rx < 3; rx++) {
+			struct kfi_cq_tagged_entry entry;
+
+			from[0] = tx * 3 + rx;
+			expect(t, kfi_recv(b.rx[rx], to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(rx)),
+			       0);
+			expect(t, kfi_send(a.tx[tx], from, 8, NULL, kfi_rx_addr(addr, rx, BITS),
+					   CONTEXT(9)), 0);
+			expect_completion(t, a.tx_cq[tx], CONTEXT(9), SENT, 8);
+			if (await(t, b.rx_cq[rx], &entry, &source)) {
+				expect_true(t, entry.op_context == CONTEXT(rx));
+				expect_true(t, source != KFI_ADDR_NOTAVAIL);
+			}
+			expect(t, to[0], from[0]);
+		}
+	}
+	for (rx = 0; rx < 3; rx++)
+		expect_nothing(t, b.rx_cq[rx]);
+	/* There is no fourth one. */
+	expect(t, kfi_send(a.tx[0], from, 8, NULL, kfi_rx_addr(addr, 3, BITS), CONTEXT(9)), 0);
+	expect_failure(t, a.tx_cq[0], CONTEXT(9), SENT, KFI_EHOSTUNREACH, 0, 0);
+
+	/* Contexts have one direction, and the endpoint has none. */
+	expect(t, kfi_recv(a.tx[0], to, 8, NULL, KFI_ADDR_UNSPEC, NULL), -KFI_EOPNOTSUPP);
+	expect(t, kfi_send(a.rx[0], from, 8, NULL, addr, NULL), -KFI_EOPNOTSUPP);
+	expect(t, kfi_send(a.sep, from, 8, NULL, addr, NULL), -KFI_EOPNOTSUPP);
+	expect(t, kfi_ep_bind(a.tx[0], &a.av->fid, 0), -KFI_EOPBADSTATE);
+
+	/* Numbers of contexts. */
+	expect(t, kfi_tx_context(a.sep, 2, NULL, &other, NULL), -KFI_EINVAL);
+	expect(t, kfi_tx_context(a.sep, -1, NULL, &other, NULL), -KFI_EINVAL);
+	expect(t, kfi_rx_context(a.sep, 3, NULL, &other, NULL), -KFI_EINVAL);
+	expect(t, kfi_tx_context(a.sep, 1, NULL, &other, NULL), -KFI_EADDRINUSE);
+	expect(t, kfi_rx_context(a.sep, 0, NULL, &other, NULL), -KFI_EADDRINUSE);
+	close_fid(t, &a.rx[0]->fid);
+	a.rx[0] = NULL;
+	expect(t, kfi_rx_context(a.sep, 0, NULL, &a.rx[0], NULL), 0);
+	expect(t, kfi_ep_bind(a.rx[0], &a.tx_cq[0]->fid, KFI_TRANSMIT), -KFI_EINVAL);
+	expect(t, kfi_enable(a.rx[0]), -KFI_ENOCQ);
+	/* The endpoint is busy as long as there are contexts. */
+	expect(t, kfi_close(&a.sep->fid), -KFI_EBUSY);
+	expect(t, kfi_close(&a.av->fid), -KFI_EBUSY);
+	expect(t, kfi_close(&a.tx_cq[0]->fid), -KFI_EBUSY);
+	scalable_close(t, &b);
+close_a:
+	scalable_close(t, &a);
+}
+
+/* Which receive context of a scalable endpoint has which region. */
+static void scalable_without_av(struct test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(nic_info[0]);
+	struct kfid_ep *sep = NULL, *tx = NULL;
+	struct kfid_cq *cq;
+
+	if (!expect_true(t, info))
+		return;
+	cq = cq_open(t, nic_domain[0], 0);
+	if (cq && expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), 0) &&
+	    expect(t, kfi_tx_context(sep, 0, NULL, &tx, NULL), 0)) {
+		expect(t, kfi_ep_bind(tx, &cq->fid, KFI_TRANSMIT), 0);
+		expect(t, kfi_enable(tx), -KFI_ENOAV);
+		close_fid(t, &tx->fid);
+	}
+	if (sep)
+		close_fid(t, &sep->fid);
+	if (cq)
+		close_fid(t, &cq->fid);
+	info->ep_attr->tx_ctx_cnt = 257;
+	expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), -KFI_EINVAL);
+	kfi_freeinfo(info);
+}
+
+/* Endpoints that receive from one queue. */
+static void shared_receive(struct test *t)
+{
+	struct setup setup = {};
+	struct kfid_ep *srx = NULL;
+	u8 from[8] = { 1 }, to[8] = {}, other[40];
+	struct end a, b, c;
+
+	if (!expect(t, kfi_srx_context(nic_domain[0], NULL, &srx, NULL), 0))
+		return;
+	setup.srx = srx;
+	if (!pair_open(t, &b, &a, &setup, NULL))
+		goto close_srx;
+	if (!end_open(t, &c, 0, &setup))
+		goto close;
+	expect(t, kfi_close(&srx->fid), -KFI_EBUSY);
+	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2)), 0);
+	/* Either of them receives, and its own queue tells. */
+	if (end_knows(t, &a, c.ep, &c.peer)) {
+		expect(t, kfi_send(a.ep, from, 8, NULL, c.peer, CONTEXT(3)), 0);
+		expect_completion(t, c.rx_cq, CONTEXT(1), RECEIVED, 8);
+		expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(3)), 0);
+		expect_completion(t, b.rx_cq, CONTEXT(2), RECEIVED, 8);
+		expect_count(t, c.cntr[COUNT_RECV], 1, 0);
+		expect_count(t, b.cntr[COUNT_RECV], 1, 0);
+		/* Those that wait. */
+		expect(t, kfi_tsend(a.ep, from, 8, NULL, c.peer, 5, CONTEXT(3)), 0);
+		expect(t, kfi_trecv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(4)), 0);
+		expect_completion(t, c.rx_cq, CONTEXT(4), TRECEIVED, 8);
+		/* Posted by one of them, taken by the other. */
+		expect(t, kfi_recv(b.ep, other, 40, NULL, KFI_ADDR_UNSPEC, CONTEXT(5)), 0);
+		expect(t, kfi_send(a.ep, from, 8, NULL, c.peer, CONTEXT(3)), 0);
+		expect_completion(t, c.rx_cq, CONTEXT(5), RECEIVED, 8);
+	}
+	expect(t, to[0], 1);
+	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(6)), 0);
+	expect(t, kfi_cancel(&srx->fid, CONTEXT(6)), 0);
+	expect(t, kfi_cancel(&srx->fid, CONTEXT(6)), -KFI_ENOENT);
+	expect(t, kfi_send(srx, to, 8, NULL, 0, NULL), -KFI_EOPNOTSUPP);
+	/* One of them goes, with a message that waits for it; the other stays. */
+	expect(t, kfi_send(a.ep, from, 8, NULL, c.peer, CONTEXT(7)), 0);
+	end_close(t, &c);
+	while (!t->failed) {
+		struct kfi_cq_err_entry error = {};
+		struct kfi_cq_tagged_entry entry;
+		ssize_t ret = kfi_cq_sread(a.tx_cq, &entry, 1, NULL, SOON);
+
+		if (ret == 1)
+			continue;
+		if (expect(t, ret, -KFI_EAVAIL) &&
+		    expect(t, kfi_cq_readerr(a.tx_cq, &error, 0), 1)) {
+			expect_true(t, error.op_context == CONTEXT(7));
+			expect(t, error.err, KFI_EHOSTUNREACH);
+		}
+		break;
+	}
+	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(8)), 0);
+	expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(3)), 0);
+	expect_completion(t, b.rx_cq, CONTEXT(8), RECEIVED, 8);
+	expect_completion(t, a.tx_cq, CONTEXT(3), SENT, 8);
+	expect_nothing(t, b.rx_cq);
+	/* What is still posted goes with the queue. */
+	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(8)), 0);
+close:
+	pair_close(t, &b, &a);
+close_srx:
+	close_fid(t, &srx->fid);
+}
+
+/* Endpoints that share the right to send. */
+static void shared_transmit(struct test *t)
+{
+	struct kfi_tx_attr attr = { .size = 2 };
+	struct setup setup = {};
+	struct kfid_stx *stx = NULL;
+	u8 from[8] = {}, to[8];
+	struct end a, b;
+	unsigned int i;
+
+	if (!expect(t, kfi_stx_context(nic_domain[0], &attr, &stx, NULL), 0))
+		return;
+	setup.stx = stx;
+	if (!pair_open(t, &a, &b, &setup, NULL))
+		goto close_stx;
+	expect(t, kfi_close(&stx->fid), -KFI_EBUSY);
+	for (i = 0; i < 2; i++)
+		expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(1)), 0);
+	expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(1)), -KFI_EAGAIN);
+	for (i = 0; i < 2; i++) {
+		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 8);
+	}
+	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2)), 0);
+	expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(1)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 8);
+	pair_close(t, &a, &b);
+close_stx:
+	close_fid(t, &stx->fid);
+}
+
+static void aliases(struct test *t)
+{
+	const struct setup setup = {
+		.tx_bind = KFI_SELECTIVE_COMPLETION,
+		.rx_bind = KFI_SELECTIVE_COMPLETION,
+	};
+	struct kfid_ep *alias = NULL, *rx_alias = NULL, *none = NULL;
+	u8 from[8] = { 3 }, to[8] = {};
+	struct end a, b;
+	u64 flags = 0;
+
+	if (!pair_open(t, &a, &b, &setup, &setup))
+		return;
+	expect(t, kfi_ep_alias(a.ep, &none, 0), -KFI_EINVAL);
+	expect(t, kfi_ep_alias(a.ep, &none, KFI_TRANSMIT | KFI_RECV), -KFI_EINVAL);
+	expect(t, kfi_ep_alias(a.ep, &none, KFI_TRANSMIT | KFI_MULTI_RECV), -KFI_EBADFLAGS);
+	if (expect(t, kfi_ep_alias(a.ep, &alias, KFI_TRANSMIT | KFI_COMPLETION), 0) &&
+	    expect(t, kfi_ep_alias(b.ep, &rx_alias, KFI_RECV | KFI_COMPLETION), 0)) {
+		expect(t, kfi_close(&a.ep->fid), -KFI_EBUSY);
+		flags = KFI_TRANSMIT;
+		expect(t, kfi_control(&alias->fid, KFI_GETOPSFLAG, &flags), 0);
+		expect(t, flags, KFI_COMPLETION);
+		/* Only what goes through the alias gives entries. */
+		expect(t, kfi_recv(rx_alias, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2)), 0);
+		expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(3)), 0);
+		expect(t, kfi_send(alias, from, 8, NULL, a.peer, CONTEXT(4)), 0);
+		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+		expect_completion(t, a.tx_cq, CONTEXT(4), SENT, 8);
+		expect_count(t, a.cntr[COUNT_SEND], 2, 0);
+		expect_count(t, b.cntr[COUNT_RECV], 2, 0);
+		expect_nothing(t, a.tx_cq);
+		expect_nothing(t, b.rx_cq);
+		expect(t, to[0], 3);
+		/* Cancelling works through either. */
+		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(5)), 0);
+		expect(t, kfi_cancel(&rx_alias->fid, CONTEXT(5)), 0);
+		expect_failure(t, b.rx_cq, CONTEXT(5), RECEIVED, KFI_ECANCELED, 0, 0);
+	}
+	if (alias)
+		close_fid(t, &alias->fid);
+	if (rx_alias)
+		close_fid(t, &rx_alias->fid);
+	pair_close(t, &a, &b);
+}
+
+static void names(struct test *t)
+{
+	struct kfi_info *info;
+	struct kfid_ep *ep = NULL, *again = NULL;
+	u8 name[16], short_name[4];
+	size_t len = sizeof(name);
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	expect(t, kfi_getname(&a.ep->fid, name, &len), 0);
+	expect(t, len, 8);
+	len = 4;
+	expect_errno(t, kfi_getname(&a.ep->fid, short_name, &len));
+	expect(t, len, 8);
+	expect(t, memcmp(name, short_name, 4), 0);
+	expect_errno(t, kfi_setname(&a.ep->fid, name, 8));
+	/* A port by its number, which is in use then. */
+	info = kfi_dupinfo(nic_info[0]);
+	if (expect_true(t, info)) {
+		kfree(info->src_addr);
+		info->src_addr = kmemdup(name, 8, GFP_KERNEL);
+		info->src_addrlen = 8;
+		expect(t, kfi_endpoint(a.domain, info, &ep, NULL), -KFI_EADDRINUSE);
+		expect(t, kfi_scalable_ep(a.domain, info, &ep, NULL), -KFI_EADDRINUSE);
+		end_close(t, &a);
+		if (expect(t, kfi_endpoint(nic_domain[0], info, &ep, NULL), 0)) {
+			u8 same[8];
+
+			len = 8;
+			expect(t, kfi_getname(&ep->fid, same, &len), 0);
+			expect(t, memcmp(name, same, 8), 0);
+			expect(t, kfi_endpoint(nic_domain[0], info, &again, NULL),
+			       -KFI_EADDRINUSE);
+			close_fid(t, &ep->fid);
+		}
+		/* Of another NIC. */
+		expect(t, kfi_endpoint(nic_domain[1], info, &ep, NULL), -KFI_EINVAL);
+		kfi_freeinfo(info);
+	}
+	pair_close(t, &a, &b);
+}
+
+static void options(struct test *t)
+{
+	size_t value = 0, len = sizeof(value);
+	struct end a;
+
+	if (!end_open(t, &a, 0, NULL))
+		return;
+	expect(t, kfi_getopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, &value, &len), 0);
+	expect(t, value, 0);
+	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_CM_DATA_SIZE, &value, len),
+	       -KFI_ENOPROTOOPT);
+	expect(t, kfi_getopt(&a.ep->fid, KFI_OPT_ENDPOINT, 7, &value, &len), -KFI_ENOPROTOOPT);
+	expect(t, kfi_getopt(&a.ep->fid, 7, KFI_OPT_MIN_MULTI_RECV, &value, &len),
+	       -KFI_ENOPROTOOPT);
+	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value, 4),
+	       -KFI_EINVAL);
+	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, NULL, len),
+	       -KFI_EINVAL);
+	len = 2;
+	expect_errno(t, kfi_getopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value,
+				   &len));
+	expect(t, len, sizeof(value));
+	end_close(t, &a);
+}
+
+/* Endpoints with different keys cannot see each other. */
+static void keys(struct test *t)
+{
+	static const char *const key[] = { NULL, "one", "two" };
+	unsigned int i, j;
+	u8 from[8] = {}, to[8];
+
+	for (i = 0; i < 3; i++) {
+		for (j = 0; j < 3; j++) {
+			const struct setup setup_a = { .key = key[i] };
+			const struct setup setup_b = { .key = key[j] };
+			struct end a, b;
+
+			if (!pair_open(t, &a, &b, &setup_a, &setup_b))
+				return;
+			expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+			expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(2)), 0);
+			expect(t, kfi_write(a.ep, from, 8, NULL, a.peer, 0, 1, CONTEXT(3)), 0);
+			if (i == j) {
+				expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+				expect_completion(t, a.tx_cq, CONTEXT(2), SENT, 8);
+				expect_failure(t, a.tx_cq, CONTEXT(3), WRITTEN, KFI_EKEYREJECTED,
+					       0, 0);
+			} else {
+				expect_nothing(t, b.rx_cq);
+				expect_failure(t, a.tx_cq, CONTEXT(2), SENT, KFI_EHOSTUNREACH, 0,
+					       0);
+				expect_failure(t, a.tx_cq, CONTEXT(3), WRITTEN, KFI_EHOSTUNREACH,
+					       0, 0);
+			}
+			say(t, "keys %s and %s", key[i], key[j]);
+			pair_close(t, &a, &b);
+		}
+	}
+}
+
+/* Every port of a NIC, and then no more. */
+static void all_ports(struct test *t)
+{
+	static struct kfid_ep *eps[5000];
+	unsigned int count, i;
+	int ret = 0;
+
+	for (count = 0; count < ARRAY_SIZE(eps); count++) {
+		ret = kfi_endpoint(nic_domain[0], nic_info[0], &eps[count], NULL);
+		if (ret)
+			break;
+	}
+	expect(t, ret, -KFI_EADDRINUSE);
+	/* Port 0 is for those who ask for it. */
+	expect_true(t, count >= 4000 && count <= 4096);
+	for (i = 0; i < count; i++)
+		close_fid(t, &eps[i]->fid);
+	expect(t, kfi_endpoint(nic_domain[0], nic_info[0], &eps[0], NULL), 0);
+	close_fid(t, &eps[0]->fid);
+}
+
+/* KFI_MORE: what was posted arrives all the same. */
+static void more(struct test *t)
+{
+	struct kvec iov;
+	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1 };
+	u8 from[8] = {}, to[8];
+	struct end a, b;
+	unsigned int i;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	iov = (struct kvec) { to, 8 };
+	msg.addr = KFI_ADDR_UNSPEC;
+	msg.context = CONTEXT(1);
+	for (i = 0; i < 3; i++)
+		expect(t, kfi_recvmsg(b.ep, &msg, KFI_MORE), 0);
+	expect(t, kfi_recvmsg(b.ep, &msg, 0), 0);
+	iov = (struct kvec) { from, 8 };
+	msg.addr = a.peer;
+	for (i = 0; i < 3; i++)
+		expect(t, kfi_sendmsg(a.ep, &msg, KFI_MORE), 0);
+	expect(t, kfi_sendmsg(a.ep, &msg, 0), 0);
+	for (i = 0; i < 4; i++) {
+		expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 8);
+		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+	}
+	pair_close(t, &a, &b);
+}
+
+const struct test_case endpoint_tests[] = {
+	{ "endpoint/scalable", "", scalable },
+	{ "endpoint/scalable-without-av", "", scalable_without_av },
+	{ "endpoint/shared-receive", "", shared_receive },
+	{ "endpoint/shared-transmit", "", shared_transmit },
+	{ "endpoint/aliases", "R-TRIG-3", aliases },
+	{ "endpoint/names", "", names },
+	{ "endpoint/options", "", options },
+	{ "endpoint/keys", "", keys },
+	{ "endpoint/all-ports", "", all_ports },
+	{ "transmit/more", "", more },
+	{}
+};
