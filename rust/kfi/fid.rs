@@ -285,6 +285,11 @@ impl<T: Object> Fid<T> {
         &self.dependents
     }
 
+    /// Returns how many depend on the object. For diagnostics.
+    pub(crate) fn dependent_count(&self) -> usize {
+        self.dependents.count()
+    }
+
     /// Returns the consumer's context.
     pub(crate) fn context(&self) -> Context {
         self.context

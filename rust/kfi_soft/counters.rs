@@ -30,6 +30,7 @@ use crate::{
         fid::Fid,
         provider::CounterOps, //
     },
+    open_objects::DomainsFile,
     threshold::Key,
     trigger::Kind,
     COUNTERS, //
@@ -90,6 +91,8 @@ pub(crate) struct Files {
     _counters: Pin<KBox<File<()>>>,
     /// What is pending on them.
     _pending: Pin<KBox<File<()>>>,
+    /// The domains.
+    _domains: DomainsFile,
 }
 
 impl Files {
@@ -105,6 +108,7 @@ impl Files {
                 dir.read_callback_file(c"pending", (), &show_pending),
                 GFP_KERNEL,
             )?,
+            _domains: DomainsFile::new(&dir)?,
         })
     }
 }

@@ -6,6 +6,11 @@
 
 use core::ptr;
 use kernel::{
+    debugfs::{
+        Dir,
+        File, //
+    },
+    fmt,
     prelude::*,
     sync::Arc, //
 };
@@ -105,4 +110,41 @@ pub(crate) fn domain_on(nic: Nic, fabric: Option<&Arc<Fid<Fabric>>>) -> Option<A
     domain(|domain| {
         domain.nic() == nic && fabric.is_none_or(|fabric| Arc::ptr_eq(domain.fabric(), fabric))
     })
+}
+
+/// The file of debugfs that shows them, `kfi_soft/domains`; dropped, it is gone and nobody reads it
+/// any more.
+pub(crate) struct DomainsFile {
+    /// The open domains.
+    _domains: Pin<KBox<File<()>>>,
+}
+
+impl DomainsFile {
+    /// Creates the file. Where there is no debugfs nothing is shown.
+    pub(crate) fn new(dir: &Dir) -> Result<Self> {
+        Ok(Self {
+            _domains: KBox::pin_init(
+                dir.read_callback_file(c"domains", (), &show_domains),
+                GFP_KERNEL,
+            )?,
+        })
+    }
+}
+
+/// Shows one domain a line, in the order of opening.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as debugfs calls it")]
+fn show_domains(_: &(), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("nic fabric dependents\n")?;
+    let open = OPEN_OBJECTS.lock();
+    for domain in &open.domains.0 {
+        let is_its = |fabric: &&Arc<Fid<Fabric>>| Arc::ptr_eq(fabric, domain.fabric());
+        let fabric = open.fabrics.0.iter().position(|fabric| is_its(&fabric));
+        f.write_fmt(fmt!(
+            "{} {} {}\n",
+            domain.nic().number(),
+            fabric.unwrap_or(0),
+            domain.dependent_count(),
+        ))?;
+    }
+    Ok(())
 }
