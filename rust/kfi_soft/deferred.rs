@@ -83,12 +83,14 @@ pub(crate) fn cancel(domain: &Domain, id: WorkId) -> Result {
     let run_list = domain.run_list();
     let mut before = u64::MAX;
     let mut result = Err(ENOENT);
-    while let Some(found) = run_list.find(id.as_number(), before) {
-        before = found.key.sequence;
-        if let Some(entry) = found.counter.remove(Kind::Deferred, found.key, |_| true) {
-            abi_trace::cancel(found.counter.id(), found.key, Kind::Deferred);
-            run_list.forget(&entry);
+    while let Some(taken) = run_list.take_back(Kind::Deferred, id.as_number(), before, |_| true) {
+        before = taken.found.key.sequence;
+        if taken.entry.is_some() {
+            abi_trace::cancel(taken.found.counter.id(), taken.found.key, Kind::Deferred);
             result = Ok(());
+        }
+        if taken.last {
+            break;
         }
     }
     result

@@ -98,6 +98,16 @@ pub(crate) struct RunList {
     work_queue: Arc<WorkQueue>,
 }
 
+/// What [`RunList::take_back`] has found.
+pub(crate) struct Taken {
+    /// What it was about.
+    pub(crate) found: Found<CounterRef>,
+    /// The entry, if it was pending and wanted.
+    pub(crate) entry: Option<KBox<Entry<Pending>>>,
+    /// There is none with the same id that was submitted before.
+    pub(crate) last: bool,
+}
+
 /// The duty to drain a run list, once no lock is held.
 #[must_use = "nobody else drains"]
 pub(crate) struct Duty(());
@@ -175,9 +185,31 @@ impl RunList {
         drop(counter);
     }
 
-    /// Finds the last submission with this id before the number `before`.
-    pub(crate) fn find(&self, id: usize, before: u64) -> Option<Found<CounterRef>> {
-        self.inner.lock().table.find(id, before)
+    /// Takes out the last entry with this id that was submitted before the number `before`, if it
+    /// is pending on its counter and `wanted`.
+    ///
+    /// Returns `None` if there is none with this id; else what was found, and the entry if it was
+    /// taken out.
+    pub(crate) fn take_back(
+        &self,
+        kind: Kind,
+        id: usize,
+        before: u64,
+        wanted: impl FnOnce(&Pending) -> bool,
+    ) -> Option<Taken> {
+        // Once for all locks.
+        let interrupts = local_interrupt_disable();
+        let found = self.inner.lock().table.find(id, before)?;
+        let entry = found.counter.remove(kind, found.key, wanted);
+        let mut inner = self.inner.lock();
+        let slot = entry
+            .as_ref()
+            .and_then(|entry| inner.table.remove(entry.value.slot()));
+        let last = !inner.table.contains(id, found.key.sequence);
+        drop(inner);
+        drop(interrupts);
+        drop(slot);
+        Some(Taken { found, entry, last })
     }
 
     /// Calls `visit` with everything that is pending at the time of the call, without a lock.
@@ -222,6 +254,8 @@ impl RunList {
             let mut taken: [Option<KBox<Entry<Pending>>>; TAKEN] = array::from_fn(|_| None);
             let mut counters: [Option<CounterRef>; TAKEN] = array::from_fn(|_| None);
             let mut first = queue.pop();
+            // Once for the lock here and those of the counters that are changed.
+            let mut interrupts = Some(local_interrupt_disable());
             {
                 let mut inner = self.inner.lock();
                 if first.is_none() {
@@ -233,7 +267,9 @@ impl RunList {
                         inner.batches = 0;
                         let mut incoming = mem::replace(&mut inner.incoming, BatchStack::new());
                         drop(inner);
+                        drop(interrupts.take());
                         let queue = incoming.take();
+                        interrupts = Some(local_interrupt_disable());
                         inner = self.inner.lock();
                         queue
                     };
@@ -242,6 +278,7 @@ impl RunList {
                 if first.is_none() {
                     inner.draining = false;
                     drop(inner);
+                    drop(interrupts);
                     abi_trace::drain(spent, false);
                     return;
                 }
@@ -261,12 +298,15 @@ impl RunList {
                     abi_trace::fire(counter.id(), entry.key());
                 }
                 spent += if entry.value.is_transfer() {
+                    // It may take long.
+                    drop(interrupts.take());
                     TRANSFER_COST
                 } else {
                     1
                 };
                 Entry::into_value(entry).run();
             }
+            drop(interrupts);
             if spent < BUDGET {
                 continue;
             }

@@ -140,6 +140,14 @@ impl Pending {
         matches!(self.action, Action::Transfer(_))
     }
 
+    /// Returns what identifies the endpoint of a data transfer.
+    fn owner(&self) -> Option<usize> {
+        match &self.action {
+            Action::Transfer(transfer) => Some(transfer.owner()),
+            Action::Add { .. } | Action::Set { .. } => None,
+        }
+    }
+
     /// Returns where the table of the domain has it.
     pub(crate) fn slot(&self) -> u32 {
         self.slot
@@ -300,18 +308,18 @@ pub(crate) fn submit_classic(
 pub(crate) fn cancel(domain: &Domain, owner: usize, context: Context) -> Result {
     let run_list = domain.run_list();
     let mut before = u64::MAX;
-    while let Some(found) = run_list.find(context.as_number(), before) {
-        before = found.key.sequence;
-        let removed = found.counter.remove(Kind::Classic, found.key, |pending| {
-            matches!(&pending.action, Action::Transfer(transfer) if transfer.owner() == owner)
-        });
-        if let Some(entry) = removed {
-            abi_trace::cancel(found.counter.id(), found.key, Kind::Classic);
-            run_list.forget(&entry);
+    let wanted = |pending: &Pending| pending.owner() == Some(owner);
+    while let Some(taken) = run_list.take_back(Kind::Classic, context.as_number(), before, wanted) {
+        before = taken.found.key.sequence;
+        if let Some(entry) = taken.entry {
+            abi_trace::cancel(taken.found.counter.id(), taken.found.key, Kind::Classic);
             if let Action::Transfer(transfer) = Entry::into_value(entry).action {
                 transfer.cancel();
             }
             return Ok(());
+        }
+        if taken.last {
+            break;
         }
     }
     Err(ENOENT)
@@ -327,9 +335,9 @@ pub(crate) fn discard(domain: &Domain, owner: usize) {
             return;
         }
         for kind in [Kind::Classic, Kind::Deferred] {
-            let removed = found.counter.remove(kind, found.key, |pending| {
-                matches!(&pending.action, Action::Transfer(transfer) if transfer.owner() == owner)
-            });
+            let removed = found
+                .counter
+                .remove(kind, found.key, |pending| pending.owner() == Some(owner));
             if let Some(entry) = removed {
                 run_list.forget(&entry);
             }

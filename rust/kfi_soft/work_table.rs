@@ -296,17 +296,27 @@ impl<C: Clone> WorkTable<C> {
         counter
     }
 
-    /// Finds the last with an id that was submitted before the number `before`.
-    pub(crate) fn find(&self, id: usize, before: u64) -> Option<Found<C>> {
+    /// Finds the last slot with an id that was submitted before the number `before`.
+    fn find_slot(&self, id: usize, before: u64) -> Option<&Slot<C>> {
         let bucket = self.bucket(id, self.capacity().max(1));
         let mut next = self.slot(bucket)?.head;
         while let Some(slot) = self.slot(next) {
             if slot.id == id && slot.key.sequence < before {
-                return Found::new(slot);
+                return Some(slot);
             }
             next = slot.next;
         }
         None
+    }
+
+    /// Finds the last with an id that was submitted before the number `before`.
+    pub(crate) fn find(&self, id: usize, before: u64) -> Option<Found<C>> {
+        Found::new(self.find_slot(id, before)?)
+    }
+
+    /// Returns whether [`Self::find`] would find one.
+    pub(crate) fn contains(&self, id: usize, before: u64) -> bool {
+        self.find_slot(id, before).is_some()
     }
 
     /// Returns what a slot is about, if it is in use.
