@@ -63,16 +63,18 @@ impl Key {
 type Link<T> = Option<KBox<Entry<T>>>;
 
 /// What is in a set, a batch or a queue of batches.
+// In this order: what is looked at on the way through a tree shares a cache line.
+#[repr(C)]
 pub(crate) struct Entry<T> {
+    /// In a set what is below and before it; in a batch what comes next above it.
+    left: Link<T>,
+    /// In a set what is below and after it, or, on the spine, what is above it.
+    right: Link<T>,
     key: Key,
     /// Entries with a higher priority are above it.
     priority: u32,
     /// At the head of a batch in a queue: the next one belongs to it.
     paired: bool,
-    /// In a set what is below and before it; in a batch what comes next above it.
-    left: Link<T>,
-    /// In a set what is below and after it, or, on the spine, what is above it.
-    right: Link<T>,
     /// At the head of a batch in a queue: the head of the next batch.
     chain: Link<T>,
     /// What waits.
