@@ -51,7 +51,6 @@ pub(crate) struct Found<C> {
     /// Where it stands there.
     pub(crate) key: Key,
     /// It is a data transfer.
-    #[allow(dead_code, reason = "endpoints ask")]
     pub(crate) transfer: bool,
 }
 
