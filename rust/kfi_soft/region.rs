@@ -232,17 +232,16 @@ impl Regions {
         Ok(())
     }
 
-    /// Adds a region under a key that is free, up to `last`; returns the key.
+    /// Adds a region under a key that is free, up to `last`; returns the key. `ENOKEY` if all are
+    /// taken.
     pub(crate) fn insert_anywhere(&self, region: &Arc<Region>, last: u64) -> Result<u64> {
+        let mut left = last;
         loop {
             // Relaxed: only a place to begin at.
             let next = self.next.fetch_add(1, ordering::Relaxed);
             if next > last {
+                // Somebody else may do so too; then keys are looked at twice, or not at all.
                 self.next.store(0, ordering::Relaxed);
-                if last == 0 {
-                    self.insert(0, region.clone())?;
-                    return Ok(0);
-                }
                 continue;
             }
             match self.insert(next, region.clone()) {
@@ -250,6 +249,7 @@ impl Regions {
                 Err(error) => return Err(error),
                 Ok(()) => return Ok(next),
             }
+            left = left.checked_sub(1).ok_or(ENOKEY)?;
         }
     }
 
