@@ -149,7 +149,7 @@ static void bad_tagged_rma(struct test *t)
 	pair_close(t, &a, &b);
 }
 
-static void unreachable(struct test *t)
+static void no_peer(struct test *t)
 {
 	struct area area;
 	struct end a, b;
@@ -622,7 +622,7 @@ const struct test_case error_tests[] = {
 	{ "error/too-short", "R-CNTR-3", too_short },
 	{ "error/regions", "R-CNTR-3", bad_regions },
 	{ "error/tagged-rma", "R-CNTR-3", bad_tagged_rma },
-	{ "error/unreachable", "R-CNTR-3", unreachable },
+	{ "error/unreachable", "R-CNTR-3", no_peer },
 	{ "error/not-ready", "R-CNTR-3", not_ready },
 	{ "error/full-transmit", "", full_transmit },
 	{ "error/full-receive", "", full_receive },

@@ -261,7 +261,8 @@ ssize_t op_post(struct kfid_ep *ep, const struct op *op)
 	struct pieces *pieces = op->pieces ?: &static_pieces;
 	ssize_t ret;
 
-	cut(pieces, op->buf, op->len);
+	if (op->form >= FORM_KVEC && op->form <= FORM_MSG_SGL)
+		cut(pieces, op->buf, op->len);
 	switch (op->family) {
 	case F_SEND:
 	case F_RECV:

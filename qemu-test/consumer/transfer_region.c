@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory regions, in every mode.
+ */
+#include <linux/mm.h>
+#include <linux/string.h>
+
+#include "transfer.h"
+
+#define ALL_ACCESS (KFI_REMOTE_READ | KFI_REMOTE_WRITE)
+
+/* A domain in another mode on the second NIC. */
+static struct kfid_domain *domain_in_mode(struct test *t, int mode, size_t key_size)
+{
+	struct kfi_info *info = kfi_dupinfo(nic_info[1]);
+	struct kfid_domain *domain = NULL;
+
+	if (!expect_true(t, info))
+		return NULL;
+	info->domain_attr->mr_mode = mode;
+	info->domain_attr->mr_key_size = key_size;
+	expect(t, kfi_domain(t->fabric, info, &domain, NULL), 0);
+	kfi_freeinfo(info);
+	return domain;
+}
+
+static bool put(struct test *t, struct end *a, u64 value, u64 addr, u64 key, int err)
+{
+	expect(t, kfi_write(a->ep, &value, 8, NULL, a->peer, addr, key, CONTEXT(1)), 0);
+	return err ? expect_failure(t, a->tx_cq, CONTEXT(1), WRITTEN, err, 0, 0) :
+		     expect_completion(t, a->tx_cq, CONTEXT(1), WRITTEN, 8);
+}
+
+/* Registered in every form. */
+static void forms(struct test *t)
+{
+	struct kvec kvec[2];
+	struct bio_vec bvec[2];
+	struct scatterlist sgl[2];
+	struct kfi_mr_attr attr = {
+		.type = KFI_SGL,
+		.mr_sgl = sgl,
+		.iov_count = 2,
+		.access = ALL_ACCESS,
+		.requested_key = 5,
+		.context = CONTEXT(9),
+	};
+	struct area mem;
+	struct end a, b;
+	unsigned int form;
+	u8 *first, *second;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	if (!area_alloc(t, &mem, MEM_KMALLOC, 0, 3 * PAGE_SIZE))
+		goto close;
+	first = mem.data + 3;
+	second = mem.data + PAGE_SIZE + 100;
+	for (form = 0; form < 4; form++) {
+		struct kfid_mr *mr = NULL;
+		u64 value = 0x0102030405060708 + form;
+
+		area_clear(&mem);
+		/* 4 bytes here, 100 there. */
+		kvec[0] = (struct kvec) { first, 4 };
+		kvec[1] = (struct kvec) { second, 100 };
+		bvec_set_virt(&bvec[0], first, 4);
+		bvec_set_virt(&bvec[1], second, 100);
+		sg_init_table(sgl, 2);
+		sg_set_buf(&sgl[0], first, 4);
+		sg_set_buf(&sgl[1], second, 100);
+		switch (form) {
+		case 0:
+			expect(t, kfi_mr_regv(b.domain, kvec, 2, ALL_ACCESS, 0, 5, 0, &mr, NULL),
+			       0);
+			break;
+		case 1:
+			expect(t, kfi_mr_regbv(b.domain, bvec, 2, ALL_ACCESS, 0, 5, 0, &mr, NULL),
+			       0);
+			break;
+		case 2:
+			expect(t, kfi_mr_regsgl(b.domain, sgl, 2, ALL_ACCESS, 0, 5, 0, &mr, NULL),
+			       0);
+			break;
+		case 3:
+			expect(t, kfi_mr_regattr(b.domain, &attr, 0, &mr), 0);
+			break;
+		}
+		memset(kvec, 0xff, sizeof(kvec));
+		memset(bvec, 0xff, sizeof(bvec));
+		memset(sgl, 0xff, sizeof(sgl));
+		if (!mr)
+			break;
+		put(t, &a, value, 0, 5, 0);
+		expect(t, memcmp(first, &value, 4), 0);
+		expect(t, memcmp(second, (u8 *)&value + 4, 4), 0);
+		expect(t, first[4], FILL);
+		expect(t, second[4], FILL);
+		put(t, &a, value, 96, 5, 0);
+		expect(t, memcmp(second + 92, &value, 8), 0);
+		put(t, &a, value, 97, 5, KFI_EACCES);
+		close_fid(t, &mr->fid);
+		say(t, "form %u", form);
+	}
+	area_free(&mem);
+close:
+	pair_close(t, &a, &b);
+}
+
+static void refused(struct test *t)
+{
+	static struct kvec kvec[VECTOR + 1];
+	struct kfid_mr *mr = NULL, *other = NULL;
+	struct kfid_domain *small;
+	unsigned int i;
+	struct end b;
+	u8 buf[8];
+
+	if (!end_open(t, &b, 1, NULL))
+		return;
+	for (i = 0; i <= VECTOR; i++)
+		kvec[i] = (struct kvec) { buf, 8 };
+	expect(t, kfi_mr_reg(b.domain, buf, 8, 0, 0, 1, 0, &mr, NULL), -KFI_EINVAL);
+	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 1, 1, 0, &mr, NULL), -KFI_EINVAL);
+	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS | KFI_MSG, 0, 1, 0, &mr, NULL),
+	       -KFI_EBADFLAGS);
+	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 0, 1, KFI_MSG, &mr, NULL),
+	       -KFI_EBADFLAGS);
+	expect(t, kfi_mr_reg(b.domain, NULL, 8, ALL_ACCESS, 0, 1, 0, &mr, NULL), -KFI_EINVAL);
+	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 0, U64_MAX, 0, &mr, NULL),
+	       -KFI_EKEYREJECTED);
+	expect(t, kfi_mr_regv(b.domain, kvec, VECTOR + 1, ALL_ACCESS, 0, 1, 0, &mr, NULL),
+	       -KFI_EINVAL);
+	expect(t, kfi_mr_regattr(b.domain, NULL, 0, &mr), -KFI_EINVAL);
+	expect_true(t, !mr);
+	/* A key is taken once, and free again. */
+	expect(t, kfi_mr_regv(b.domain, kvec, VECTOR, ALL_ACCESS, 0, 1, 0, &mr, NULL), 0);
+	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 0, 1, 0, &other, NULL), -KFI_ENOKEY);
+	expect(t, kfi_mr_bind(mr, &b.ep->fid, 0), -KFI_EINVAL);
+	expect(t, kfi_mr_enable(mr), 0);
+	close_fid(t, &mr->fid);
+	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 0, 1, 0, &mr, NULL), 0);
+	close_fid(t, &mr->fid);
+	end_close(t, &b);
+
+	small = domain_in_mode(t, 0, 2);
+	if (small) {
+		expect(t, kfi_mr_reg(small, buf, 8, ALL_ACCESS, 0, 0x10000, 0, &mr, NULL),
+		       -KFI_EKEYREJECTED);
+		expect(t, kfi_mr_reg(small, buf, 8, ALL_ACCESS, 0, 0xffff, 0, &mr, NULL), 0);
+		expect(t, kfi_close(&small->fid), -KFI_EBUSY);
+		close_fid(t, &mr->fid);
+		close_fid(t, &small->fid);
+	}
+}
+
+static void counters(struct test *t)
+{
+	struct kfid_cntr *cntr = NULL;
+	u64 target = 0, back = 0;
+	struct kfid_mr *mr;
+	struct end a, b;
+
+	/* The domain of the counter is the first one: the first is the target. */
+	if (!pair_open(t, &b, &a, NULL, NULL))
+		return;
+	mr = region_open(t, &b, &target, 8, ALL_ACCESS, 1);
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (mr && cntr) {
+		expect(t, kfi_mr_bind(mr, &cntr->fid, 0), -KFI_EBADFLAGS);
+		expect(t, kfi_mr_bind(mr, &a.cntr[0]->fid, KFI_REMOTE_WRITE), -KFI_EINVAL);
+		expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_WRITE), 0);
+		expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_WRITE), -KFI_EINVAL);
+		expect(t, kfi_close(&cntr->fid), -KFI_EBUSY);
+		put(t, &a, 7, 0, 1, 0);
+		expect_count(t, cntr, 1, 0);
+		expect_count(t, b.cntr[COUNT_REMOTE_WRITE], 1, 0);
+		expect(t, kfi_read(a.ep, &back, 8, NULL, a.peer, 0, 1, CONTEXT(2)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 8);
+		expect(t, back, 7);
+		expect_count(t, cntr, 1, 0);
+		put(t, &a, 7, 1, 1, KFI_EACCES);
+		expect_count(t, cntr, 1, 0);
+	}
+	if (mr)
+		close_fid(t, &mr->fid);
+	if (cntr)
+		close_fid(t, &cntr->fid);
+	pair_close(t, &b, &a);
+}
+
+/* Every use is told by an entry. */
+static void events(struct test *t)
+{
+	u64 target = 0, one = 1, back;
+	struct kfid_mr *mr = NULL;
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	if (expect(t, kfi_mr_reg(b.domain, &target, 8, ALL_ACCESS, 0, 1, KFI_RMA_EVENT, &mr,
+				 NULL), 0)) {
+		put(t, &a, 5, 0, 1, 0);
+		expect_completion(t, b.rx_cq, NULL, KFI_RMA | KFI_REMOTE_WRITE, 8);
+		expect(t, kfi_read(a.ep, &back, 8, NULL, a.peer, 0, 1, CONTEXT(2)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 8);
+		expect_completion(t, b.rx_cq, NULL, KFI_RMA | KFI_REMOTE_READ, 8);
+		expect(t, kfi_writedata(a.ep, &one, 8, NULL, 9, a.peer, 0, 1, CONTEXT(3)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(3), WRITTEN, 8);
+		expect_completion(t, b.rx_cq, NULL,
+				  KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA, 8);
+		put(t, &a, 5, 1, 1, KFI_EACCES);
+		expect_nothing(t, b.rx_cq);
+		close_fid(t, &mr->fid);
+	}
+	pair_close(t, &a, &b);
+}
+
+static void chosen_keys(struct test *t)
+{
+	struct setup setup = { .domain = domain_in_mode(t, KFI_MR_PROV_KEY | KFI_MR_VIRT_ADDR, 1) };
+	struct kfid_mr *mr[3] = {};
+	u64 target[3] = {};
+	struct end a, b;
+	unsigned int i;
+
+	if (!setup.domain)
+		return;
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		goto close;
+	for (i = 0; i < 3; i++) {
+		/* The key that is asked for is ignored. */
+		mr[i] = region_open(t, &b, &target[i], 8, ALL_ACCESS, U64_MAX);
+		if (!mr[i])
+			break;
+		expect_true(t, kfi_mr_key(mr[i]) < 0xff);
+	}
+	for (i = 0; i < 3 && mr[i]; i++) {
+		u8 raw[8] = {};
+		size_t len = 8;
+		u64 base = 0;
+
+		put(t, &a, 100 + i, (unsigned long)&target[i], kfi_mr_key(mr[i]), 0);
+		put(t, &a, 3, 0, kfi_mr_key(mr[i]), KFI_EACCES);
+		expect(t, target[i], 100 + i);
+		expect(t, kfi_mr_raw_attr(mr[i], &base, raw, &len, 0), 0);
+		expect_true(t, base == (unsigned long)&target[i]);
+		expect(t, len, 8);
+	}
+	for (i = 0; i < 3; i++) {
+		if (mr[i])
+			close_fid(t, &mr[i]->fid);
+	}
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &setup.domain->fid);
+}
+
+/* All keys of one byte, and then no more. */
+static void all_keys(struct test *t)
+{
+	struct kfid_domain *domain = domain_in_mode(t, KFI_MR_PROV_KEY, 1);
+	static struct kfid_mr *mr[300];
+	unsigned int i, count;
+	u64 target;
+	int ret = 0;
+
+	if (!domain)
+		return;
+	for (count = 0; count < ARRAY_SIZE(mr); count++) {
+		ret = kfi_mr_reg(domain, &target, 8, ALL_ACCESS, 0, 0, 0, &mr[count], NULL);
+		if (ret)
+			break;
+	}
+	expect(t, ret, -KFI_ENOKEY);
+	expect(t, count, 256);
+	for (i = 0; i < count; i++)
+		close_fid(t, &mr[i]->fid);
+	close_fid(t, &domain->fid);
+}
+
+/* Regions of one endpoint, and only of that. */
+static void of_endpoints(struct test *t)
+{
+	struct setup setup = { .domain = domain_in_mode(t, KFI_MR_ENDPOINT, 0) };
+	struct kfid_mr *mr[2] = {}, *third = NULL;
+	struct setup late = { .no_enable = true };
+	u64 target[2] = {}, other = 0;
+	struct end a, b, c;
+	kfi_addr_t addr_c;
+
+	if (!setup.domain)
+		return;
+	late.domain = setup.domain;
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		goto close;
+	if (!end_open(t, &c, 1, &late))
+		goto close_pair;
+	/* One key for two endpoints. */
+	mr[0] = region_open(t, &b, &target[0], 8, ALL_ACCESS, 4);
+	mr[1] = region_open(t, &c, &target[1], 8, ALL_ACCESS, 4);
+	third = region_open(t, &b, &other, 8, ALL_ACCESS, 4);
+	if (!mr[0] || !mr[1] || !third || !end_knows(t, &a, c.ep, &addr_c))
+		goto close_all;
+	expect(t, kfi_mr_enable(mr[0]), -KFI_EOPBADSTATE);
+	expect(t, kfi_mr_bind(mr[1], &c.ep->fid, 0), -KFI_EOPBADSTATE);
+	expect(t, kfi_enable(c.ep), 0);
+	expect(t, kfi_mr_bind(mr[1], &a.ep->fid, 0), -KFI_EINVAL);
+	expect(t, kfi_mr_bind(mr[1], &c.ep->fid, 1), -KFI_EBADFLAGS);
+	expect(t, kfi_mr_bind(mr[1], &c.ep->fid, 0), 0);
+	expect(t, kfi_mr_bind(mr[1], &c.ep->fid, 0), -KFI_EINVAL);
+	expect(t, kfi_mr_bind(mr[0], &b.ep->fid, 0), 0);
+	put(t, &a, 1, 0, 4, KFI_EKEYREJECTED);
+	expect(t, kfi_mr_enable(mr[0]), 0);
+	expect(t, kfi_mr_enable(mr[0]), -KFI_EOPBADSTATE);
+	put(t, &a, 10, 0, 4, 0);
+	expect(t, target[0], 10);
+	expect(t, kfi_mr_enable(mr[1]), 0);
+	expect(t, kfi_write(a.ep, &target[0], 8, NULL, addr_c, 0, 4, CONTEXT(1)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(1), WRITTEN, 8);
+	expect(t, target[1], 10);
+	/* The key is taken in that endpoint. */
+	expect(t, kfi_mr_bind(third, &b.ep->fid, 0), 0);
+	expect(t, kfi_mr_enable(third), -KFI_ENOKEY);
+	expect(t, kfi_close(&b.ep->fid), -KFI_EBUSY);
+	close_fid(t, &mr[0]->fid);
+	mr[0] = NULL;
+	put(t, &a, 11, 0, 4, KFI_EKEYREJECTED);
+	expect(t, kfi_mr_enable(third), 0);
+	put(t, &a, 11, 0, 4, 0);
+	expect(t, other, 11);
+	expect(t, target[0], 10);
+close_all:
+	if (mr[0])
+		close_fid(t, &mr[0]->fid);
+	if (mr[1])
+		close_fid(t, &mr[1]->fid);
+	if (third)
+		close_fid(t, &third->fid);
+	end_close(t, &c);
+close_pair:
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &setup.domain->fid);
+}
+
+/* Registration that is told by an event. */
+static void told(struct test *t)
+{
+	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_UNSPEC };
+	struct kfid_domain *domain = domain_in_mode(t, 0, 0);
+	struct kfi_eq_entry entry = {};
+	struct kfid_mr *mr = NULL;
+	struct kfid_eq *eq = NULL;
+	u64 target;
+	u32 event;
+
+	if (!domain)
+		return;
+	if (expect(t, kfi_eq_open(t->fabric, &attr, &eq, NULL, NULL), 0)) {
+		expect(t, kfi_domain_bind(domain, &eq->fid, KFI_REG_MR), 0);
+		expect(t, kfi_domain_bind(domain, &eq->fid, KFI_REG_MR), -KFI_EINVAL);
+		expect(t, kfi_close(&eq->fid), -KFI_EBUSY);
+		expect(t, kfi_mr_reg(domain, &target, 8, ALL_ACCESS, 0, 77, 0, &mr, CONTEXT(4)),
+		       0);
+		expect(t, kfi_eq_sread(eq, &event, &entry, sizeof(entry), SOON, 0),
+		       sizeof(entry));
+		expect(t, event, KFI_MR_COMPLETE);
+		expect_true(t, entry.fid == &mr->fid);
+		expect_true(t, entry.context == CONTEXT(4));
+		if (mr)
+			close_fid(t, &mr->fid);
+	}
+	close_fid(t, &domain->fid);
+	if (eq)
+		close_fid(t, &eq->fid);
+}
+
+const struct test_case region_tests[] = {
+	{ "region/forms", "", forms },
+	{ "region/refused", "R-CLOSE-9", refused },
+	{ "region/case-6-counters", "R-CNTR-7", counters },
+	{ "region/events", "", events },
+	{ "region/chosen-keys", "", chosen_keys },
+	{ "region/all-keys", "", all_keys },
+	{ "region/endpoints", "", of_endpoints },
+	{ "region/told", "", told },
+	{}
+};
