@@ -557,6 +557,8 @@ struct State {
     claimed: EntryQueue<Carried>,
     /// Deferred receives that have fired and found no room.
     fired: EntryQueue<Posted>,
+    /// When somebody looks at what waits, in jiffies.
+    watch_at: Option<Jiffies>,
 }
 
 impl State {
@@ -603,6 +605,7 @@ impl ReceiveQueue {
                         tagged: Side::new(),
                         claimed: EntryQueue::new(),
                         fired: EntryQueue::new(),
+                        watch_at: None,
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -674,10 +677,19 @@ impl ReceiveQueue {
         }
     }
 
-    /// Looks at the messages that wait, after a delay.
+    /// Looks at the messages that wait, after a delay or earlier.
     fn watch_after(self: &Arc<Self>, delay: Jiffies) {
-        // Nothing to do if that is going to happen anyhow: every run sets the time of the next.
-        self.node.work_queue.queue_delayed(self.clone(), delay);
+        {
+            let mut state = self.state.lock();
+            let at = jiffies().wrapping_add(delay);
+            // Jiffies wrap.
+            let is_earlier = |other: Jiffies| at.wrapping_sub(other).cast_signed() < 0;
+            if state.closed || state.watch_at.is_some_and(|other| !is_earlier(other)) {
+                return;
+            }
+            state.watch_at = Some(at);
+        }
+        self.node.work_queue.modify_delayed(self.clone(), delay);
     }
 
     /// Posts a receive, and lets land what has waited for it; `EAGAIN` if there are as many posted
@@ -926,6 +938,7 @@ impl WorkItem for ReceiveQueue {
 
     fn run(this: Arc<Self>) {
         let now = jiffies();
+        this.state.lock().watch_at = None;
         let mut swept = Swept::new();
         let mut next: Option<Jiffies> = None;
         if this.post_waiting() {
