@@ -58,7 +58,7 @@ impl KfiErrno {
     }
 
     /// From a result of kfabric: 0 is success.
-    pub(crate) fn check(result: i32) -> Result<()> {
+    pub fn check(result: i32) -> Result<()> {
         match result {
             0 => Ok(()),
             number => Err(Error::Fabric(Self::new(number))),

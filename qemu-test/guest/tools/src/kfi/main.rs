@@ -6,9 +6,12 @@
 #![allow(clippy::doc_markdown)]
 
 mod cntr;
+mod dwq;
 mod errno;
 mod info;
 mod output;
+mod setup;
+mod steps;
 mod version;
 
 use std::process::ExitCode;
@@ -33,6 +36,7 @@ struct Arguments {
 enum Command {
     Info(info::Arguments),
     Cntr(cntr::Arguments),
+    Dwq(dwq::Arguments),
     Errno(errno::Arguments),
     Version(version::Arguments),
 }
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
     let result = match &Arguments::parse().command {
         Command::Info(arguments) => info::run(arguments),
         Command::Cntr(arguments) => cntr::run(arguments),
+        Command::Dwq(arguments) => dwq::run(arguments),
         Command::Errno(arguments) => errno::run(arguments),
         Command::Version(arguments) => version::run(arguments),
     };

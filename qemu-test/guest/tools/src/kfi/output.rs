@@ -20,6 +20,9 @@ pub(crate) enum Problem {
     /// Nothing to choose from, or no such thing.
     #[error("{0}")]
     Nothing(String),
+    /// What happened is not what should have happened.
+    #[error("{0}")]
+    Wrong(String),
     /// The output cannot be written.
     #[error("output: {0}")]
     Output(#[from] io::Error),
@@ -33,9 +36,32 @@ fn hint(error: kfi::Error) -> &'static str {
     }
 }
 
+/// Says which call failed.
+pub(crate) trait During<T> {
+    /// The result of this call.
+    fn during(self, call: &'static str) -> Result<T, Problem>;
+}
+
+impl<T> During<T> for kfi::Result<T> {
+    fn during(self, call: &'static str) -> Result<T, Problem> {
+        self.map_err(|error| Problem::Call(call, error))
+    }
+}
+
 /// Opens the device.
 pub(crate) fn open() -> Result<Session, Problem> {
     Session::open().map_err(Problem::Device)
+}
+
+/// An error of kfabric by its name alone: what it means, `kfi errno` tells.
+pub(crate) fn error_text(error: kfi::Error) -> String {
+    match error {
+        kfi::Error::Os(_) => error.to_string(),
+        kfi::Error::Fabric(errno) => match errno.name() {
+            Some(name) => format!("-{name}"),
+            None => errno.to_string(),
+        },
+    }
 }
 
 /// Prints a value as JSON.
