@@ -353,7 +353,7 @@ fn consumer(env: &Env) -> Outcome {
 
 /// A consumer in C that transfers data.
 fn transfer(env: &Env) -> Outcome {
-    run_in_kernel(env, TRANSFER)
+    run_in_kernel(env, TRANSFER, &parameters(TRANSFER))
 }
 
 /// Mock providers, registered and used in every way there is.
