@@ -326,10 +326,7 @@ fn print(report: &Report, quiet: bool) -> Result<(), Problem> {
         "{collective} of {endpoints} endpoints of {domain}: {works_per_round} deferred works in each round"
     )?;
     if !quiet && !report.graph.is_empty() {
-        writeln!(
-            out,
-            "\nmember, in round k     does         -> what that counts"
-        )?;
+        writeln!(out, "\nIn round k:\n\n{}", Description::TITLE)?;
         for line in &report.graph {
             writeln!(out, "{line}")?;
         }
@@ -340,10 +337,7 @@ fn print(report: &Report, quiet: bool) -> Result<(), Problem> {
     } else {
         format!("{ahead} queued ahead")
     };
-    writeln!(
-        out,
-        "{rounds} rounds, {queued}; all results are right, no transfer has failed"
-    )?;
+    writeln!(out, "{rounds} rounds, {queued}; all are checked")?;
     writeln!(out, "queueing a round: {:.1} us", report.queue_us_per_round)?;
     let Times { min, median, max } = report.round_us;
     writeln!(

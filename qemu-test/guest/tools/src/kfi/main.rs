@@ -9,10 +9,15 @@ mod cntr;
 mod dwq;
 mod errno;
 mod info;
+mod members;
 mod output;
+mod poll;
 mod setup;
+mod stat;
 mod steps;
+mod trigger;
 mod version;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -36,7 +41,11 @@ struct Arguments {
 enum Command {
     Info(info::Arguments),
     Cntr(cntr::Arguments),
+    Wait(wait::Arguments),
+    Poll(poll::Arguments),
+    Trigger(trigger::Arguments),
     Dwq(dwq::Arguments),
+    Stat(stat::Arguments),
     Errno(errno::Arguments),
     Version(version::Arguments),
 }
@@ -45,7 +54,11 @@ fn main() -> ExitCode {
     let result = match &Arguments::parse().command {
         Command::Info(arguments) => info::run(arguments),
         Command::Cntr(arguments) => cntr::run(arguments),
+        Command::Wait(arguments) => wait::run(arguments),
+        Command::Poll(arguments) => poll::run(arguments),
+        Command::Trigger(arguments) => trigger::run(arguments),
         Command::Dwq(arguments) => dwq::run(arguments),
+        Command::Stat(arguments) => stat::run(arguments),
         Command::Errno(arguments) => errno::run(arguments),
         Command::Version(arguments) => version::run(arguments),
     };

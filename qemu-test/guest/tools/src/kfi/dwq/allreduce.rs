@@ -93,7 +93,8 @@ impl Allreduce {
             graph.when(&summed[member], all, onwards.into());
 
             let clear = team.write(member, piece(member, Piece::Zero), &cleared[member]);
-            graph.when(&got[member], 1, clear.then(&done[member]).into());
+            let clear = clear.called("clear own sum").then(&done[member]);
+            graph.when(&got[member], 1, clear.into());
 
             for child in children {
                 let result = team.write(member, piece(member, Piece::Result), &results[child]);

@@ -171,6 +171,11 @@ pub(crate) struct Description {
     completes: Option<Place>,
 }
 
+impl Description {
+    /// What stands above the lines.
+    pub(crate) const TITLE: &str = "member  waits until       and does              which raises";
+}
+
 impl fmt::Display for Description {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let threshold = match self.per_round {
@@ -178,18 +183,12 @@ impl fmt::Display for Description {
             many => format!("{many}k"),
         };
         let Place { member, counter } = &self.when;
-        write!(
-            f,
-            "{member:>4}  {counter:<9} >= {threshold:<3} {}",
-            self.does
-        )?;
-        match &self.counts {
-            Some(Place { member, counter }) => write!(f, " -> {counter} of {member}")?,
-            None => write!(f, " -> {}", self.to)?,
+        let does = &self.does;
+        write!(f, "{member:>6}  {counter:<9} >= {threshold:<5}{does:<21}")?;
+        // At the target when it arrives, or here when it is over.
+        if let Some(Place { member, counter }) = self.counts.as_ref().or(self.completes.as_ref()) {
+            write!(f, " {counter} of {member}")?;
         }
-        match &self.completes {
-            Some(Place { counter, .. }) => write!(f, ", then own {counter}"),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }

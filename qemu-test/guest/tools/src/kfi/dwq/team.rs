@@ -205,6 +205,14 @@ pub(crate) struct Window {
 }
 
 impl Transfer {
+    /// With another text.
+    pub(crate) fn called(self, text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            ..self
+        }
+    }
+
     /// With a counter that goes up when the transfer is over.
     pub(crate) fn then(self, completion: &Rc<NamedCounter>) -> Self {
         Self {
