@@ -431,7 +431,7 @@ static void keys(struct test *t)
 				expect_failure(t, a.tx_cq, CONTEXT(3), WRITTEN, KFI_EHOSTUNREACH,
 					       0, 0);
 			}
-			say(t, "keys %s and %s", key[i], key[j]);
+			say(t, "%s and %s", key[i], key[j]);
 			pair_close(t, &a, &b);
 		}
 	}

@@ -559,7 +559,7 @@ static void cancels(struct test *t)
 	expect_nothing(t, a.tx_cq);
 	expect_count(t, a.cntr[COUNT_SEND], 1, 1);
 
-	/* Many with one context are cancelled one by one, the first first. */
+	/* Many with one context are cancelled one by one, in order. */
 	expect(t, kfi_recv(b.ep, to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(6)), 0);
 	expect(t, kfi_recv(b.ep, to, 2, NULL, KFI_ADDR_UNSPEC, CONTEXT(6)), 0);
 	expect(t, kfi_cancel(&b.ep->fid, CONTEXT(6)), 0);
@@ -630,13 +630,13 @@ const struct test_case receive_tests[] = {
 	{ "receive/multi-many", "", multi_receive_many },
 	{ "receive/multi-tagged", "", tagged_multi_receive },
 	{ "receive/multi-by-default", "", multi_receive_by_default },
-	{ "receive/5-selective", "R-CNTR-6", selective },
-	{ "receive/5-selective-by-default", "R-CNTR-6", selective_by_default },
+	{ "receive/case-5-selective", "R-CNTR-6", selective },
+	{ "receive/case-5-selective-by-default", "R-CNTR-6", selective_by_default },
 	{ "receive/directed", "", directed },
 	{ "receive/sources", "", sources },
 	{ "receive/peek", "", peek },
 	{ "receive/tag-match", "", tag_match },
-	{ "receive/28-cancel", "R-TRIG-26", cancels },
+	{ "receive/case-28-cancel", "R-TRIG-26", cancels },
 	{ "transmit/fence", "", fence },
 	{}
 };

@@ -248,7 +248,7 @@ bool await(struct test *t, struct kfid_cq *cq, struct kfi_cq_tagged_entry *entry
 	*entry = (struct kfi_cq_tagged_entry) {};
 	ret = kfi_cq_sreadfrom(cq, entry, 1, source, NULL, SOON);
 	if (ret == -KFI_EAVAIL && kfi_cq_readerr(cq, &error, 0) == 1)
-		pr_info("# error %d, context %px, flags %#llx, len %zu, olen %zu\n",
+		pr_info("# error %d, context %p, flags %#llx, len %zu, olen %zu\n",
 			error.err, error.op_context, error.flags, error.len,
 			error.olen);
 	return expect(t, ret, 1);
@@ -263,7 +263,7 @@ bool await_error(struct test *t, struct kfid_cq *cq,
 	*entry = (struct kfi_cq_err_entry) {};
 	ret = kfi_cq_sread(cq, &good, 1, NULL, SOON);
 	if (ret == 1)
-		pr_info("# context %px, flags %#llx, len %zu\n",
+		pr_info("# context %p, flags %#llx, len %zu\n",
 			good.op_context, good.flags, good.len);
 	return expect(t, ret, -KFI_EAVAIL) &&
 	       expect(t, kfi_cq_readerr(cq, entry, 0), 1);

@@ -326,6 +326,9 @@ static bool slot_completes(struct random_bed *bed, struct kfid_cq *cq, bool targ
 	expect(&bed->t, entry.len, slot->len);
 	expect_true(&bed->t, target ? slot->at_target : slot->at_source);
 	*(target ? &slot->at_target : &slot->at_source) = false;
+	/* Who has seen the completion cannot cancel any more. */
+	if (!target)
+		expect(&bed->t, kfi_cancel(&bed->a.ep->fid, entry.op_context), -KFI_ENOENT);
 	if (!slot->at_source && !slot->at_target)
 		slot_check(bed, i);
 	return true;

@@ -579,10 +579,11 @@ impl Transmitter {
 
     /// Ends an operation that was claimed.
     pub(crate) fn end(self: &Arc<Self>, transfer: &Arc<Transfer>, response: Response) {
+        // First: who has seen the completion does not find it any more.
+        self.forget(transfer);
         if let Some(ending) = transfer.take_ending() {
             self.report(transfer.request(), ending, response);
         }
-        self.forget(transfer);
         self.ended();
     }
 
@@ -679,11 +680,12 @@ impl Transmitter {
             .lock()
             .waiting
             .take(|packet| Arc::ptr_eq(&packet.transfer, transfer));
+        // First: as in `end`.
+        self.forget(transfer);
         let ending = transfer.take_ending();
         if let Some(ending) = ending.filter(|_| tell) {
             self.report(transfer.request(), ending, Response::failed(ECANCELED));
         }
-        self.forget(transfer);
         match waiting {
             // It had begun.
             None => {
