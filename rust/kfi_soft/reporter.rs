@@ -9,7 +9,10 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        rcu,
+        Arc, //
+    }, //
 };
 
 use crate::{
@@ -199,8 +202,11 @@ impl Reporter {
             }
         }
         if let Some(notify) = &ending.notify {
-            count(notify, failed);
+            // Who sees the new value may close the counter at once, so the hold has to go before
+            // that; a close that succeeds waits for the end of this section.
+            let _section = rcu::read_lock();
             notify.release();
+            count(notify, failed);
         }
     }
 
