@@ -155,18 +155,28 @@ impl Credits {
 
     /// Takes one; `false` if there is none.
     fn take(&self) -> bool {
-        // Relaxed: only counted.
-        if self.used.fetch_add(1, ordering::Relaxed) < self.size {
-            return true;
+        // Never more than there are, not even for a moment: who finds none waits until one is given
+        // back.
+        // Relaxed: `cmpxchg` validates the value.
+        let mut used = self.used.load(ordering::Relaxed);
+        while used < self.size {
+            // Acquire: what was done with it is over.
+            match self
+                .used
+                .cmpxchg(used, used.wrapping_add(1), ordering::Acquire)
+            {
+                Ok(_) => return true,
+                Err(current) => used = current,
+            }
         }
-        self.used.fetch_sub(1, ordering::Relaxed);
         false
     }
 
     /// Gives one back.
     fn give(&self) {
-        // Release: who takes it sees the operation over.
-        self.used.fetch_sub(1, ordering::Release);
+        // Full: who takes it sees the operation over, and whoever gives it looks for those who wait
+        // after that.
+        self.used.fetch_sub(1, ordering::Full);
     }
 }
 
@@ -421,6 +431,11 @@ impl Transmitter {
         }
         let undo = |error| {
             this.parts.credits.give();
+            // Relaxed: pairs with `queue_up`, store before load on both sides. Somebody may have found
+            // no credit because of this one.
+            if this.backlog.load(ordering::Relaxed) {
+                this.drain();
+            }
             error
         };
         // Relaxed: who closes the endpoint waits for those who are posting.
