@@ -560,7 +560,9 @@ impl Transmitter {
         loop {
             let packet = {
                 let mut state = self.state.lock();
-                if state.draining {
+                // What waits when the context is closed is given up, not begun: what it has waited
+                // for may have been given up too.
+                if state.draining || state.closed {
                     return;
                 }
                 let Some(front) = state.waiting.front() else {
