@@ -757,6 +757,9 @@ impl Transmitter {
             this.active.load(ordering::Acquire) == 0
         });
         this.work.cancel_sync();
+        // What was given up before it was carried out: it refers to this context.
+        let later = core::mem::replace(&mut this.state.lock().later, EntryQueue::new());
+        drop(later);
     }
 }
 
