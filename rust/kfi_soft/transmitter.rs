@@ -830,6 +830,7 @@ impl WorkItem for Transmitter {
                 return;
             };
             Receiver::carry_out(packet, cond_resched);
+            cond_resched();
         }
     }
 }
