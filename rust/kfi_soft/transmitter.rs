@@ -185,6 +185,8 @@ struct State {
     closed: bool,
     /// Operations that are yet to begin.
     waiting: EntryQueue<Carried>,
+    /// How many of them have no room yet.
+    needy: usize,
     /// Somebody is looking after `waiting`.
     draining: bool,
     /// Operations that have begun, by place.
@@ -246,6 +248,7 @@ impl Transmitter {
                     State {
                         closed: false,
                         waiting: EntryQueue::new(),
+                        needy: 0,
                         draining: false,
                         noted,
                         places,
@@ -473,50 +476,44 @@ impl Transmitter {
         }
 
         let packet = Self::pack(this, prepared).map_err(undo)?;
-        this.queue_up(packet);
-        Ok(())
+        this.queue_up(packet).map_err(|(error, packet)| {
+            drop(packet);
+            undo(error)
+        })
     }
 
     /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
     /// Given up if the context is closed.
     pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet) {
         packet.needs_room = true;
-        this.queue_up(packet);
+        if let Err((_, packet)) = this.queue_up(packet) {
+            drop(packet);
+        }
     }
 
-    /// Lets a packet wait behind those that wait.
-    fn queue_up(self: &Arc<Self>, packet: Packet) {
-        let refused = {
+    /// Lets a packet wait behind those that wait. Gives it back if the context is closed, or with
+    /// `EAGAIN` if it has room and one before it has none: then each would wait for the other.
+    fn queue_up(self: &Arc<Self>, packet: Packet) -> core::result::Result<(), (Error, Packet)> {
+        {
             let mut state = self.state.lock();
             if state.closed {
-                Some(packet)
+                return Err((EOPBADSTATE.into(), packet));
+            }
+            if packet.needs_room {
+                state.needy = state.needy.wrapping_add(1);
+            } else if state.needy != 0 {
+                return Err((EAGAIN, packet));
             } else {
-                if !packet.needs_room {
-                    state.note(&packet.transfer);
-                }
-                state.waiting.push_back(packet);
-                // Release: who sees it set finds the packet under the lock.
-                self.backlog.store(true, ordering::Release);
-                None
+                state.note(&packet.transfer);
             }
-        };
-        if let Some(packet) = refused {
-            let Carried {
-                transfer,
-                needs_room,
-                ..
-            } = packet.into_inner();
-            if transfer.claim() {
-                drop(transfer.take_ending());
-                if !needs_room {
-                    self.parts.credits.give();
-                }
-            }
-            return;
+            state.waiting.push_back(packet);
+            // Release: who sees it set finds the packet under the lock.
+            self.backlog.store(true, ordering::Release);
         }
         // See `ended`: one of us sees what the other did.
         smp_mb(ordering::Full);
         self.drain();
+        Ok(())
     }
 
     /// Notes a transfer, so that it can be found.
@@ -581,6 +578,7 @@ impl Transmitter {
                     return;
                 };
                 if core::mem::replace(&mut packet.needs_room, false) {
+                    state.needy = state.needy.wrapping_sub(1);
                     state.note(&packet.transfer);
                 }
                 state.draining = true;
@@ -692,11 +690,16 @@ impl Transmitter {
 
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
-        let waiting = self
-            .state
-            .lock()
-            .waiting
-            .take(|packet| Arc::ptr_eq(&packet.transfer, transfer));
+        let waiting = {
+            let mut state = self.state.lock();
+            let waiting = state
+                .waiting
+                .take(|packet| Arc::ptr_eq(&packet.transfer, transfer));
+            if waiting.as_ref().is_some_and(|packet| packet.needs_room) {
+                state.needy = state.needy.wrapping_sub(1);
+            }
+            waiting
+        };
         // First: as in `end`.
         self.forget(transfer);
         let ending = transfer.take_ending();
