@@ -150,6 +150,20 @@ impl MultiBuffer {
         }
         self.claims.lock().take()
     }
+
+    /// Returns whether there is room for the completion that releases it.
+    fn has_reservation(&self) -> bool {
+        matches!(&*self.claims.lock(), Some(claims) if claims.reservation.is_some())
+    }
+
+    /// Takes the room for the completion that releases it, for the message that exhausts it, which
+    /// need not be the last one to land.
+    fn take_reservation(&self) -> Option<Reservation> {
+        match &mut *self.claims.lock() {
+            Some(claims) => claims.reservation.take(),
+            None => None,
+        }
+    }
 }
 
 /// The place of a message in the memory of a posted receive.
@@ -405,9 +419,13 @@ fn match_posted(
         Buffer::Multi(buffer, next) => {
             let at = *next;
             let Part { room, exhausted } = part(buffer, at, request.len);
-            let reservation = if exhausted { None } else { reserve()? };
+            let held = exhausted && buffer.has_reservation();
+            let mut reservation = if held { None } else { reserve()? };
             if !claim() {
                 return Err(Mismatch::Gone);
+            }
+            if held {
+                reservation = buffer.take_reservation();
             }
             let buffer = buffer.clone();
             // Relaxed: the use of the posted receive itself keeps the count above 0.
