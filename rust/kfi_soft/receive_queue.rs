@@ -417,6 +417,10 @@ fn match_posted(
             Ok(Match::One(found.take(), reservation))
         }
         Buffer::Multi(buffer, next) => {
+            if is_access(request) {
+                // A region is for one operation.
+                return Err(Mismatch::OutOfRange);
+            }
             let at = *next;
             let Part { room, exhausted } = part(buffer, at, request.len);
             let held = exhausted && buffer.has_reservation();
@@ -549,6 +553,14 @@ impl Swept {
             Receiver::land(packet);
         }
     }
+}
+
+/// Returns whether a request uses a tagged receive as a memory region.
+fn is_access(request: &Request) -> bool {
+    matches!(
+        request.kind,
+        RequestKind::TaggedWrite { .. } | RequestKind::TaggedRead { .. }
+    )
 }
 
 /// Returns whether an operation on a tagged receive is not inside of its memory.
@@ -846,7 +858,8 @@ impl ReceiveQueue {
             let Some(mut found) = state.tagged.messages.find(|message| {
                 let transfer = &message.transfer;
                 // What the sender is just giving up is not there any more.
-                transfer.is_waiting() && wanted.wants(transfer.request())
+                let request = transfer.request();
+                transfer.is_waiting() && !is_access(request) && wanted.wants(request)
             }) else {
                 break None;
             };
