@@ -690,6 +690,8 @@ impl ReceiveQueue {
                 None
             }
             Err(Mismatch::Gone) => None,
+            // Given up meanwhile, by somebody who has not found it here.
+            Err(_) if !transfer.is_waiting() => None,
             Err(mismatch @ (Mismatch::Unwanted | Mismatch::NoRoom)) => {
                 let timeout = msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref());
                 // Relaxed: read under the same lock.
