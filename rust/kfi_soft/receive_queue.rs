@@ -589,6 +589,8 @@ struct State {
     fired: EntryQueue<Posted>,
     /// When somebody looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
+    /// The first of them is being posted.
+    reposting: bool,
 }
 
 impl State {
@@ -636,6 +638,7 @@ impl ReceiveQueue {
                         claimed: EntryQueue::new(),
                         fired: EntryQueue::new(),
                         watch_at: None,
+                        reposting: false,
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -772,7 +775,11 @@ impl ReceiveQueue {
             drop(state);
             self.watch_after(msecs_to_jiffies(RETRY_MILLIS));
         };
-        if !self.state.lock().fired.is_empty() {
+        let others_wait = {
+            let state = self.state.lock();
+            state.reposting || !state.fired.is_empty()
+        };
+        if others_wait {
             return wait(posted);
         }
         match Self::make_room(receiver, posted).and_then(|posted| {
@@ -806,7 +813,13 @@ impl ReceiveQueue {
     /// Posts what has fired and waits for room, as far as there is some.
     fn post_waiting(self: &Arc<Self>) -> bool {
         loop {
-            let front = self.state.lock().fired.pop_front();
+            let front = {
+                let mut state = self.state.lock();
+                let front = state.fired.pop_front();
+                // Nobody overtakes it.
+                state.reposting = front.is_some();
+                front
+            };
             let Some(posted) = front else {
                 return false;
             };
@@ -821,6 +834,7 @@ impl ReceiveQueue {
                 Err(posted) => posted,
             };
             let mut state = self.state.lock();
+            state.reposting = false;
             if state.closed {
                 drop(state);
                 refused.into_inner().give_up();
