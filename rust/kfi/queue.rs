@@ -182,6 +182,12 @@ impl<T> EntryQueue<T> {
         unsafe { self.first.as_ref() }.map(|node| &node.value)
     }
 
+    /// Returns the last entry.
+    pub(crate) fn back(&self) -> Option<&T> {
+        // SAFETY: The last node, if any, is ours by the type invariants.
+        unsafe { self.last.as_ref() }.map(|node| &node.value)
+    }
+
     /// Returns the first entry that `found` accepts.
     pub(crate) fn find(&mut self, mut found: impl FnMut(&T) -> bool) -> Option<Found<'_, T>> {
         let mut at = self.first;

@@ -455,6 +455,9 @@ fn match_posted(
 struct Side {
     posted: EntryQueue<Posted>,
     messages: EntryQueue<Carried>,
+    /// A message waits that somebody wants, for whose completion there was no room. While that is
+    /// not so, messages that wait are wanted by nobody.
+    stalled: bool,
 }
 
 impl Side {
@@ -462,6 +465,7 @@ impl Side {
         Self {
             posted: EntryQueue::new(),
             messages: EntryQueue::new(),
+            stalled: false,
         }
     }
 
@@ -472,16 +476,16 @@ impl Side {
         receiver: &Receiver,
         claim: impl FnOnce() -> bool,
     ) -> core::result::Result<Match, Mismatch> {
-        // What waits is wanted by nobody, unless there was no room for its completion. Then it
-        // must not be overtaken by a later one of the same sender.
-        let overtakes = self.messages.iter().any(|message| {
-            let other = message.transfer.request();
-            other.source == request.source
-                && self
-                    .posted
-                    .iter()
-                    .any(|posted| posted.wants(other) && posted.wants(request))
-        });
+        // What waits for room must not be overtaken by a later one of the same sender.
+        let overtakes = self.stalled
+            && self.messages.iter().any(|message| {
+                let other = message.transfer.request();
+                other.source == request.source
+                    && self
+                        .posted
+                        .iter()
+                        .any(|posted| posted.wants(other) && posted.wants(request))
+            });
         if overtakes {
             return Err(Mismatch::NoRoom);
         }
@@ -491,17 +495,28 @@ impl Side {
     /// Takes out the messages that somebody wants; `true` if there was no room for one of them.
     fn sweep(&mut self, swept: &mut Swept) -> bool {
         loop {
-            let Self { posted, messages } = self;
+            let Self {
+                posted,
+                messages,
+                stalled,
+            } = self;
             let wanted = |message: &Carried| {
                 let request = message.transfer.request();
-                posted.iter().any(|posted| posted.wants(request))
+                if *stalled {
+                    posted.iter().any(|posted| posted.wants(request))
+                } else {
+                    // Nobody else can want one.
+                    posted.back().is_some_and(|posted| posted.wants(request))
+                }
             };
             let Some(found) = messages.find(wanted) else {
+                *stalled = false;
                 return false;
             };
-            // None if it is being closed, and about to take its messages back.
             let Some(receiver) = found.receiver.as_ref().and_then(Receiver::enter) else {
-                return false;
+                // It is being closed.
+                swept.unreachable.push_back(found.take());
+                continue;
             };
             let transfer = &found.transfer;
             let matched = match_posted(posted, transfer.request(), &receiver, || transfer.claim());
@@ -511,7 +526,10 @@ impl Side {
                     packet.matched = Some((receiver, matched));
                     swept.landing.push_back(packet);
                 }
-                Err(Mismatch::NoRoom) => return true,
+                Err(Mismatch::NoRoom) => {
+                    *stalled = true;
+                    return true;
+                }
                 Err(Mismatch::OutOfRange) => swept.refused.push_back(found.take()),
                 Err(Mismatch::Gone | Mismatch::Unwanted) => swept.gone.push_back(found.take()),
             }
@@ -525,6 +543,8 @@ struct Swept {
     landing: EntryQueue<Carried>,
     /// They name a range that does not exist.
     refused: EntryQueue<Carried>,
+    /// Whom they were for is not there any more.
+    unreachable: EntryQueue<Carried>,
     /// Their time is over.
     expired: EntryQueue<Carried>,
     /// Their senders have given them up.
@@ -536,6 +556,7 @@ impl Swept {
         Self {
             landing: EntryQueue::new(),
             refused: EntryQueue::new(),
+            unreachable: EntryQueue::new(),
             expired: EntryQueue::new(),
             gone: EntryQueue::new(),
         }
@@ -545,6 +566,9 @@ impl Swept {
     fn settle(mut self) {
         while let Some(packet) = self.refused.pop_front() {
             packet.transfer.refuse(EACCES);
+        }
+        while let Some(packet) = self.unreachable.pop_front() {
+            packet.transfer.refuse(EHOSTUNREACH);
         }
         while let Some(packet) = self.expired.pop_front() {
             packet.transfer.refuse(EREMOTEIO);
@@ -701,6 +725,7 @@ impl ReceiveQueue {
                 transfer
                     .deadline
                     .store(jiffies().wrapping_add(timeout), ordering::Relaxed);
+                side.stalled |= mismatch == Mismatch::NoRoom;
                 side.messages.push_back(packet);
                 drop(state);
                 self.watch_after(match mismatch {
