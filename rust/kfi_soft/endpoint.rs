@@ -679,8 +679,10 @@ impl Core {
                 queue.ignore_room(room);
             }
         }
-        if self.parent.is_none() {
-            self.port.close();
+        match &self.parent {
+            // The last that may sleep: from here on holds are given up.
+            Some(parent) => parent.forget_context(self.transmits, self.index),
+            None => self.port.close(),
         }
         if let Some(receiver) = self.receiver.as_ref() {
             receiver.reporter().release();
@@ -707,7 +709,6 @@ impl Core {
             srx.release();
         }
         if let Some(parent) = &self.parent {
-            parent.forget_context(self.transmits, self.index);
             parent.release();
         }
         self.domain.release();
