@@ -220,6 +220,10 @@ impl Receiver {
             // Acquire: what users did is over.
             this.users.load(ordering::Acquire) == 0
         });
+        if !this.parts.shared {
+            // Once more: one of them may have left a watch behind.
+            this.parts.queue.close();
+        }
     }
 
     /// Returns the address of a sender, for those who want to know.
