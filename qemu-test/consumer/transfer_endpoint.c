@@ -333,6 +333,40 @@ static void aliases(struct test *t)
 	pair_close(t, &a, &b);
 }
 
+/* Gives endpoints that are not enabled other names; @taken is somebody's. */
+static void rename_endpoint(struct test *t, struct kfid_domain *domain, void *taken)
+{
+	struct kfid_ep *ep[2] = {};
+	u8 old[8], new[8];
+	size_t len = 8;
+	unsigned int i;
+
+	if (!expect(t, kfi_endpoint(domain, nic_info[0], &ep[0], NULL), 0) ||
+	    !expect(t, kfi_scalable_ep(domain, nic_info[0], &ep[1], NULL), 0))
+		goto close;
+	for (i = 0; i < ARRAY_SIZE(ep); i++) {
+		struct kfid_ep *other = NULL;
+
+		expect(t, kfi_getname(&ep[i]->fid, old, &len), 0);
+		expect(t, kfi_setname(&ep[i]->fid, taken, 8), -KFI_EADDRINUSE);
+		expect(t, kfi_setname(&ep[i]->fid, old, 7), -KFI_EINVAL);
+		/* A port that was free a moment ago. */
+		if (!expect(t, kfi_endpoint(domain, nic_info[0], &other, NULL), 0))
+			break;
+		expect(t, kfi_getname(&other->fid, new, &len), 0);
+		close_fid(t, &other->fid);
+		expect(t, kfi_setname(&ep[i]->fid, new, 8), 0);
+		memset(old, 0, sizeof(old));
+		expect(t, kfi_getname(&ep[i]->fid, old, &len), 0);
+		expect(t, memcmp(old, new, 8), 0);
+	}
+close:
+	for (i = 0; i < ARRAY_SIZE(ep); i++) {
+		if (ep[i])
+			close_fid(t, &ep[i]->fid);
+	}
+}
+
 static void names(struct test *t)
 {
 	struct kfi_info *info;
@@ -349,7 +383,8 @@ static void names(struct test *t)
 	expect_errno(t, kfi_getname(&a.ep->fid, short_name, &len));
 	expect(t, len, 8);
 	expect(t, memcmp(name, short_name, 4), 0);
-	expect_errno(t, kfi_setname(&a.ep->fid, name, 8));
+	/* It is enabled. */
+	expect(t, kfi_setname(&a.ep->fid, name, 8), -KFI_EOPBADSTATE);
 	/* A port by its number, which is in use then. */
 	info = kfi_dupinfo(nic_info[0]);
 	if (expect_true(t, info)) {
@@ -358,6 +393,7 @@ static void names(struct test *t)
 		info->src_addrlen = 8;
 		expect(t, kfi_endpoint(a.domain, info, &ep, NULL), -KFI_EADDRINUSE);
 		expect(t, kfi_scalable_ep(a.domain, info, &ep, NULL), -KFI_EADDRINUSE);
+		rename_endpoint(t, a.domain, name);
 		end_close(t, &a);
 		if (expect(t, kfi_endpoint(nic_domain[0], info, &ep, NULL), 0)) {
 			u8 same[8];

@@ -85,7 +85,10 @@ use crate::{
         Node,
         Port, //
     },
-    place::Place,
+    place::{
+        AddressBytes,
+        Place, //
+    },
     receive_queue::{
         Buffer,
         Claims,
@@ -273,7 +276,8 @@ pub(crate) struct Core {
     domain: Hold<Domain>,
     /// The scalable endpoint that it is a context of.
     parent: Option<Hold<ScalableEndpoint>>,
-    port: Arc<Port>,
+    #[pin]
+    port: Mutex<Arc<Port>>,
     /// The number of the context; 0 for a plain endpoint.
     index: usize,
     auth_key: Arc<AuthKey>,
@@ -318,7 +322,7 @@ impl Core {
         pin_init!(Self {
             domain,
             parent,
-            port,
+            port <- new_mutex!(port, "kfi_soft::Core::port"),
             index,
             auth_key,
             attributes,
@@ -342,6 +346,28 @@ impl Core {
     /// Returns the receive context, once it is enabled.
     pub(crate) fn receiver(&self) -> Option<&Arc<Receiver>> {
         self.receiver.as_ref()
+    }
+
+    /// Returns the port.
+    fn port(&self) -> Arc<Port> {
+        self.port.lock().clone()
+    }
+
+    /// Changes the address, before the endpoint is enabled.
+    fn set_name(&self, name: &[u8]) -> Result {
+        // A context has the address of its endpoint.
+        if self.parent.is_some() {
+            return Err(EINVAL);
+        }
+        let setup = self.setup.lock();
+        if setup.enabled {
+            return Err(EOPBADSTATE.into());
+        }
+        let node = self.domain.fabric().node();
+        let new = named_port(node, &self.domain, name, None)?;
+        let old = core::mem::replace(&mut *self.port.lock(), new);
+        old.close();
+        Ok(())
     }
 
     /// Returns what stands for this object where it is only compared.
@@ -530,7 +556,8 @@ impl Core {
             }
             counters
         };
-        let node = self.port.node();
+        let port = self.port();
+        let node = port.node();
         let queue = match &setup.srx {
             Some(srx) => srx.queue().clone(),
             None => ReceiveQueue::new(node.clone(), self.attributes.rx_size)?,
@@ -547,7 +574,7 @@ impl Core {
             let transmitter = Transmitter::new(transmitter::Parts {
                 reporter: Reporter::new(setup.tx_queue.take(), tx_counters),
                 node: node.clone(),
-                source: self.port.address(),
+                source: port.address(),
                 av: av.clone(),
                 auth_key: self.auth_key.number(),
                 caps: tx_caps,
@@ -578,7 +605,7 @@ impl Core {
             self.av.populate(av);
             setup.enabled = true;
             // Last: requests may come from here on.
-            return self.port.attach(self.index, receiver);
+            return port.attach(self.index, receiver);
         }
         self.av.populate(av);
         setup.enabled = true;
@@ -667,7 +694,7 @@ impl Core {
     fn release(&self) {
         trigger::discard(self.domain(), self.id());
         if let Some(receiver) = self.receiver.as_ref() {
-            self.port.detach(self.index);
+            self.port().detach(self.index);
             Receiver::close(receiver);
         }
         if let Some(transmitter) = self.transmitter.as_ref() {
@@ -682,7 +709,7 @@ impl Core {
         match &self.parent {
             // The last that may sleep: from here on holds are given up.
             Some(parent) => parent.forget_context(self.transmits, self.index),
-            None => self.port.close(),
+            None => self.port().close(),
         }
         if let Some(receiver) = self.receiver.as_ref() {
             receiver.reporter().release();
@@ -787,6 +814,25 @@ fn prepare_receive(
         deferred: false,
         fired_for: None,
     })
+}
+
+/// Returns the address of a port, as addresses of the domain lie in memory.
+fn name_of(port: &Port, domain: &Domain) -> AddressBytes {
+    Place::from(port.address()).encode(domain.address_format())
+}
+
+/// Takes the port that a name names.
+fn named_port(
+    node: &Arc<Node>,
+    domain: &Domain,
+    name: &[u8],
+    contexts: Option<usize>,
+) -> Result<Arc<Port>> {
+    let place = Place::decode(domain.address_format(), name).ok_or(EINVAL)?;
+    let nic = domain.nic().number();
+    let port = place.port.filter(|_| place.nic == nic).ok_or(EINVAL)?;
+    let port = Node::take_port(node, nic, Some(port), contexts)?;
+    Ok(Arc::new(port, GFP_KERNEL)?)
 }
 
 /// Returns the address that a description asks for, and the key that it has.
@@ -901,8 +947,12 @@ impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
         Ok(())
     }
 
-    fn name(&self) -> Result<[u8; 8]> {
-        Ok(self.core.port.address().as_u64().to_le_bytes())
+    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
+        tell(&name_of(&self.core.port(), &self.core.domain))
+    }
+
+    fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {
+        this.core.set_name(name)
     }
 
     fn atomic_limit(&self, call: AtomicCall, datatype: kfi_datatype, op: kfi_op) -> Result<usize> {

@@ -159,8 +159,9 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
         Err(ENOPROTOOPT)
     }
 
-    /// Returns the address.
-    fn name(&self) -> Result<[u8; 8]> {
+    /// Hands the address to `tell`, and returns what that returns.
+    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
+        let _ = tell;
         Err(ENOSYS)
     }
 

@@ -137,8 +137,8 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Endp
         self.base.set_min_multi_recv(size)
     }
 
-    fn name(&self) -> Result<[u8; 8]> {
-        self.base.name()
+    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
+        self.base.name(tell)
     }
 
     fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {

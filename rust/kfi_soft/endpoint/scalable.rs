@@ -14,6 +14,8 @@ use kernel::{
 };
 
 use super::{
+    name_of,
+    named_port,
     whereabouts,
     Attributes,
     Parts,
@@ -50,6 +52,7 @@ use crate::{
 
 /// What changes.
 struct State {
+    port: Arc<Port>,
     av: Option<Hold<AddressVector>>,
     /// Which transmit contexts are open.
     tx: KVec<bool>,
@@ -71,7 +74,6 @@ impl State {
 #[pin_data]
 pub(crate) struct ScalableEndpoint {
     domain: Hold<Domain>,
-    port: Arc<Port>,
     auth_key: Arc<AuthKey>,
     attributes: Attributes,
     #[pin]
@@ -109,11 +111,15 @@ impl ScalableEndpoint {
         Fid::new(
             pin_init!(Self {
                 domain,
-                port,
                 auth_key,
                 attributes,
                 state <- new_mutex!(
-                    State { av: None, tx, rx },
+                    State {
+                        port,
+                        av: None,
+                        tx,
+                        rx,
+                    },
                     "kfi_soft::ScalableEndpoint::state"
                 ),
             }),
@@ -153,7 +159,7 @@ impl ScalableEndpoint {
         Ok(Parts {
             domain: Hold::new(this.domain.fid())?,
             parent: Some(Hold::new(this)?),
-            port: this.port.clone(),
+            port: this.state.lock().port.clone(),
             index,
             auth_key: this.auth_key.clone(),
             attributes,
@@ -167,8 +173,11 @@ impl Object for ScalableEndpoint {
     type Class = ScalableClass;
 
     fn release(&self) {
-        let av = self.state.lock().av.take();
-        self.port.close();
+        let (av, port) = {
+            let mut state = self.state.lock();
+            (state.av.take(), state.port.clone())
+        };
+        port.close();
         if let Some(av) = &av {
             av.release();
         }
@@ -214,8 +223,23 @@ impl EndpointOps for ScalableEndpoint {
         Err(ENOENT)
     }
 
-    fn name(&self) -> Result<[u8; 8]> {
-        Ok(self.port.address().as_u64().to_le_bytes())
+    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
+        let port = self.state.lock().port.clone();
+        tell(&name_of(&port, &self.domain))
+    }
+
+    fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {
+        let mut state = this.state.lock();
+        // Contexts have the address that they were opened with.
+        if state.tx.contains(&true) || state.rx.contains(&true) {
+            return Err(EBUSY);
+        }
+        let node = this.domain.fabric().node();
+        let new = named_port(node, &this.domain, name, Some(state.rx.len()))?;
+        let old = core::mem::replace(&mut state.port, new);
+        drop(state);
+        old.close();
+        Ok(())
     }
 
     fn tx_context(
@@ -228,9 +252,9 @@ impl EndpointOps for ScalableEndpoint {
         if let Some(attr) = attr {
             attributes = attributes.with_tx(attr)?;
         }
-        let parts = Self::parts(this, true, index, attributes)?;
         this.take_context(true, index)?;
-        Fid::new(TransmitContext::new(parts), context)
+        Self::parts(this, true, index, attributes)
+            .and_then(|parts| Fid::new(TransmitContext::new(parts), context))
             .inspect_err(|_| this.forget_context(true, index))
     }
 
@@ -244,9 +268,9 @@ impl EndpointOps for ScalableEndpoint {
         if let Some(attr) = attr {
             attributes = attributes.with_rx(attr)?;
         }
-        let parts = Self::parts(this, false, index, attributes)?;
         this.take_context(false, index)?;
-        Fid::new(ReceiveContext::new(parts), context)
+        Self::parts(this, false, index, attributes)
+            .and_then(|parts| Fid::new(ReceiveContext::new(parts), context))
             .inspect_err(|_| this.forget_context(false, index))
     }
 }

@@ -78,7 +78,7 @@ unsafe extern "C" fn getname_callback<T: EndpointOps>(
     let this = unsafe { Fid::<T>::borrow(fid.cast()) };
     from_result(|| {
         // SAFETY: By the safety requirements.
-        unsafe { answer(&this.name()?, addr, addrlen) }?;
+        this.name(&mut |name| unsafe { answer(name, addr, addrlen) })?;
         Ok(0)
     })
 }
