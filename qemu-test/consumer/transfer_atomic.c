@@ -16,7 +16,7 @@ static const u64 values[] = {
 	0xffffffff, S64_MAX, 1ULL << 63, U64_MAX, 0x123456789abcdef0,
 };
 
-enum call {
+enum atomic_call {
 	CALL_PLAIN,
 	CALL_FETCH,
 	CALL_COMPARE,
@@ -49,7 +49,7 @@ static bool is_signed(enum kfi_datatype type)
 	       type == KFI_INT64;
 }
 
-static bool exists(enum call call, enum kfi_op op)
+static bool exists(enum atomic_call call, enum kfi_op op)
 {
 	switch (op) {
 	case KFI_MIN:
@@ -168,7 +168,7 @@ static void randomize(struct elements *e, size_t size)
 }
 
 /* Posts in one of three forms: plain, v, msg. */
-static ssize_t post_atomic(struct end *e, enum call call, unsigned int form,
+static ssize_t post_atomic(struct end *e, enum atomic_call call, unsigned int form,
 			   enum kfi_datatype type, enum kfi_op op,
 			   struct elements *operand, struct elements *with,
 			   struct elements *result, u64 addr, u64 key)
@@ -260,7 +260,7 @@ static void atomic_close(struct test *t, struct atomic_bed *bed)
 	pair_close(t, &bed->a, &bed->b);
 }
 
-static void one_atomic(struct test *t, struct atomic_bed *bed, enum call call,
+static void one_atomic(struct test *t, struct atomic_bed *bed, enum atomic_call call,
 		       unsigned int form, enum kfi_datatype type, enum kfi_op op)
 {
 	struct elements old, operand, with, result, now;
@@ -302,7 +302,7 @@ static void all_atomics(struct test *t)
 	static struct atomic_bed bed;
 	u64 counts[2] = {};
 	unsigned int form;
-	enum call call;
+	enum atomic_call call;
 	int type, op;
 
 	if (!atomic_open(t, &bed, KFI_REMOTE_READ | KFI_REMOTE_WRITE))
@@ -338,7 +338,7 @@ static void atomic_valid(struct test *t)
 {
 	struct elements operand = {}, with = {}, result = {};
 	static struct atomic_bed bed;
-	enum call call;
+	enum atomic_call call;
 	int type, op;
 
 	if (!atomic_open(t, &bed, KFI_REMOTE_READ | KFI_REMOTE_WRITE))
