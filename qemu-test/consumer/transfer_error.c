@@ -341,6 +341,8 @@ static void full_multi_receive(struct test *t)
 
 	if (!pair_open(t, &a, &b, NULL, &setup))
 		return;
+	/* One that nobody wants is looked at later than those that want room. */
+	expect(t, kfi_tsend(a.ep, from, 1, NULL, a.peer, 1, CONTEXT(3)), 0);
 	expect(t, kfi_setopt(&b.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &min,
 			     sizeof(min)), 0);
 	expect(t, kfi_recvmsg(b.ep, &msg, KFI_MULTI_RECV), 0);
@@ -353,6 +355,7 @@ static void full_multi_receive(struct test *t)
 		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 1);
 		expect_completion(t, a.tx_cq, CONTEXT(2), SENT, 1);
 	}
+	expect_failure(t, a.tx_cq, CONTEXT(3), TSENT, KFI_EREMOTEIO, 0, 0);
 	expect(t, memcmp(from, to, 10), 0);
 	expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), 0);
 	expect_failure(t, b.rx_cq, CONTEXT(1), RECEIVED, KFI_ECANCELED, 0, 0);
