@@ -573,6 +573,7 @@ impl Core {
         if self.transmits {
             let transmitter = Transmitter::new(transmitter::Parts {
                 reporter: Reporter::new(setup.tx_queue.take(), tx_counters),
+                domain: self.domain().clone(),
                 node: node.clone(),
                 source: port.address(),
                 av: av.clone(),

@@ -280,12 +280,24 @@ impl Receiver {
         }
     }
 
-    /// Carries out a request that was accepted: at once if it is small, else by the work queue.
+    /// Carries out a request that was accepted: at once if it is small and does not leave the
+    /// domain, else by the work queue.
+    ///
+    /// What is due in a domain does not run inside of itself. But what an operation makes due in
+    /// another domain would run inside of what has begun the operation, and so on from domain to
+    /// domain (R-DWQ-30).
     pub(crate) fn land(packet: Packet) {
-        if packet.transfer.request().len <= INLINE_LIMIT {
+        let transmitter = packet.transfer.transmitter();
+        let receiver = match &packet.matched {
+            Some((receiver, _)) => Some(receiver.receiver()),
+            None => packet.receiver.as_ref(),
+        };
+        let same = receiver
+            .is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, transmitter.domain()));
+        if same && packet.transfer.request().len <= INLINE_LIMIT {
             Self::carry_out(packet, || ());
         } else {
-            let transmitter = packet.transfer.transmitter().clone();
+            let transmitter = transmitter.clone();
             transmitter.carry_out_later(packet);
         }
     }

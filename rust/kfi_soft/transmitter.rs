@@ -33,6 +33,7 @@ use crate::{
     },
     auth_key::KeyNumber,
     counter::Counter,
+    domain::Domain,
     kfi::{
         addr::FabricAddr,
         errno::{
@@ -113,6 +114,8 @@ const FLAGS: OpFlags = OpFlags::COMPLETION
 pub(crate) struct Parts {
     /// How its completions are told.
     pub(crate) reporter: Reporter,
+    /// The domain.
+    pub(crate) domain: Arc<Fid<Domain>>,
     /// The node.
     pub(crate) node: Arc<Node>,
     /// Its address, for its peers.
@@ -266,6 +269,11 @@ impl Transmitter {
     /// Returns how its completions are told.
     pub(crate) fn reporter(&self) -> &Reporter {
         &self.parts.reporter
+    }
+
+    /// Returns the domain.
+    pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
+        &self.parts.domain
     }
 
     /// Checks an operation and copies its description.
