@@ -110,6 +110,10 @@ const FLAGS: OpFlags = OpFlags::COMPLETION
     .union(OpFlags::DELIVERY_COMPLETE)
     .union(OpFlags::TAGGED);
 
+/// So many operations that have waited begin before the rest is left to the work queue: whoever makes
+/// room may be an interrupt.
+const BUDGET: usize = 64;
+
 /// What a transmit context is made of.
 pub(crate) struct Parts {
     /// How its completions are told.
@@ -562,7 +566,7 @@ impl Transmitter {
 
     /// Begins what waits, as far as it can.
     fn drain(self: &Arc<Self>) {
-        loop {
+        for _ in 0..BUDGET {
             let packet = {
                 let mut state = self.state.lock();
                 // What waits when the context is closed is given up, not begun: what it has waited
@@ -598,6 +602,7 @@ impl Transmitter {
             self.parts.node.send(packet);
             self.state.lock().draining = false;
         }
+        self.parts.node.work_queue.queue(self.clone());
     }
 
     /// Ends an operation that was claimed.
