@@ -739,16 +739,15 @@ impl ReceiveQueue {
 
     /// Looks at the messages that wait, after a delay or earlier.
     fn watch_after(self: &Arc<Self>, delay: Jiffies) {
-        {
-            let mut state = self.state.lock();
-            let at = jiffies().wrapping_add(delay);
-            // Jiffies wrap.
-            let is_earlier = |other: Jiffies| at.wrapping_sub(other).cast_signed() < 0;
-            if state.closed || state.watch_at.is_some_and(|other| !is_earlier(other)) {
-                return;
-            }
-            state.watch_at = Some(at);
+        let mut state = self.state.lock();
+        let at = jiffies().wrapping_add(delay);
+        // Jiffies wrap.
+        let is_earlier = |other: Jiffies| at.wrapping_sub(other).cast_signed() < 0;
+        if state.closed || state.watch_at.is_some_and(|other| !is_earlier(other)) {
+            return;
         }
+        state.watch_at = Some(at);
+        // With the lock held: else a later time could replace an earlier one that was set meanwhile.
         self.node.work_queue.modify_delayed(self.clone(), delay);
     }
 
