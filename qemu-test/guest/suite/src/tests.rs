@@ -14,6 +14,7 @@ pub mod module;
 pub mod poll_set;
 pub mod queue;
 pub mod session;
+pub mod tool;
 pub mod trywait;
 pub mod wait;
 pub mod wait_fd;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Test> {
         close::TESTS,
         buffer::TESTS,
         hostile::TESTS,
+        tool::TESTS,
         module::TESTS,
     ]
     .concat()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `kfi-demo`: counters of kfabric, step by step, for somebody who watches.
+//! `kfi-demo`: counters and transfers of kfabric, step by step, for somebody who
+//! watches.
 //!
 //! Every statement that is printed has been checked before: what does not hold
 //! ends the demonstration with an error.
@@ -10,6 +11,7 @@
 
 mod narrator;
 mod sleeper;
+mod transfer;
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -24,12 +26,13 @@ use rustix::io::Errno;
 use crate::narrator::{ms, name, Demo, Narrator, Wrong};
 use crate::sleeper::Sleeper;
 
-/// Show what counters of kfabric do, step by step
+/// Show what kfabric does, step by step
 ///
 /// Two processes, one counter: one sleeps until the counter has reached a
-/// threshold, the other one adds. Then what a timeout, an error, a mistake, poll(2)
-/// and closing look like. It takes about two seconds and a loaded kfi_shim.ko
-/// and provider.
+/// threshold, the other one adds. Then what a timeout, an error, a mistake and
+/// poll(2) look like. Two endpoints, one message, and a chain of messages that
+/// trigger each other. And closing. It takes about two seconds and a loaded
+/// kfi_shim.ko and provider.
 ///
 /// Exit status: 0 if all was as it is said.
 #[derive(Debug, Parser)]
@@ -74,6 +77,7 @@ fn run(arguments: &Arguments) -> Demo {
     error(&mut tell, &counter)?;
     mistakes(&mut tell, &session, &domain)?;
     polling(&mut tell, &counter)?;
+    transfer::show(&mut tell, &session, arguments.provider.as_deref())?;
     closing(&mut tell, &session, counter, domain, fabric, info)?;
     tell.end()
 }

@@ -85,7 +85,7 @@ struct Common {
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rounds: u64,
 
-    /// Queue so many rounds in advance, and after each round one more; else all
+    /// Queue so many rounds in advance, and after each round one more; else all, if they are not too many
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     ahead: Option<u64>,
 
@@ -123,6 +123,9 @@ trait Collective {
 
 /// A round that is not over after this time never will be.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A provider has limits, and works take memory: so many are queued if nobody wants more.
+const MANY: u64 = 20_000;
 
 /// Microseconds, for people and for JSON.
 fn micros(time: Duration) -> f64 {
@@ -207,7 +210,8 @@ fn drive(
         graph.when(done, 1, Action::Add(finished.clone()));
     }
 
-    let ahead = common.ahead.unwrap_or(common.rounds).min(common.rounds);
+    let most = (MANY / graph.len() as u64).max(1);
+    let ahead = common.ahead.unwrap_or(most).min(common.rounds);
     let mut queueing = Duration::ZERO;
     let mut queue = |round| {
         let start = Instant::now();

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The `kfi` command: what it does when it is run, and what it tells programs.
+
+use std::process::{Command, Output};
+
+use kfi::Work;
+use serde_json::{json, Value};
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::rig::Rig;
+use crate::{check, check_eq, tests};
+
+tests! {
+    "tool";
+    "version" ["kfi_shim.h"] version;
+    "info" ["kfabric.h"] info;
+    "cntr" ["R-CNTR-3"] cntr;
+    "wait" ["R-WAIT-1"] wait;
+    "poll" ["R-POLL-1"] poll;
+    "trigger" ["R-TRIG-1"] trigger;
+    "trigger-deferred" ["R-DWQ-1"] trigger_deferred;
+    "dwq-barrier" ["R-DWQ-1"] dwq_barrier;
+    "dwq-bcast" ["R-DWQ-1"] dwq_bcast;
+    "dwq-allreduce" ["R-DWQ-1"] dwq_allreduce;
+    "dwq-ahead" ["R-DWQ-1"] dwq_ahead;
+    "stat" ["R-DWQ-1"] stat;
+    "output" ["kfi_shim.h"] output;
+    "mistakes" ["kfi_shim.h"] mistakes;
+}
+
+/// Runs the command that lies beside the suite.
+fn run(arguments: &[&str]) -> Result<Output, Stop> {
+    let program = std::env::current_exe()?.with_file_name("kfi");
+    if !program.exists() {
+        return Err(Stop::Skip(format!("no {}", program.display())));
+    }
+    Ok(Command::new(program).args(arguments).output()?)
+}
+
+/// What it has printed, if it has succeeded.
+#[track_caller]
+fn text(arguments: &[&str]) -> Result<String, Stop> {
+    let output = run(arguments)?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() || !errors.is_empty() {
+        let command = arguments.join(" ");
+        return Err(Stop::fail(format!(
+            "{command}: {}, {errors}",
+            output.status
+        )));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// What it has told as JSON, on the provider that is tested.
+#[track_caller]
+fn answer(env: &Env, arguments: &[&str]) -> Result<Value, Stop> {
+    let mut all = arguments.to_vec();
+    all.push("--json");
+    if let Some(name) = &env.settings.provider {
+        all.extend(["--provider", name]);
+    }
+    Ok(serde_json::from_str(&text(&all)?)?)
+}
+
+fn version(_: &Env) -> Outcome {
+    let versions: Value = serde_json::from_str(&text(&["version", "--json"])?)?;
+    check_eq!(versions["interface"], versions["built_for_interface"]);
+    Ok(())
+}
+
+fn info(env: &Env) -> Outcome {
+    let entries = answer(env, &["info"])?;
+    check!(entries.as_array().is_some_and(|all| !all.is_empty()));
+    check_eq!(entries[0]["ep_attr"]["type"], "KFI_EP_RDM");
+    // And where there is nothing.
+    let output = run(&["info", "--json", "--fabric", "none"])?;
+    check_eq!(output.status.code(), Some(1));
+    check_eq!(serde_json::from_slice::<Value>(&output.stdout)?, json!([]));
+    Ok(())
+}
+
+/// What the operations have given: the value, or the error, or null.
+fn given(steps: &Value) -> Vec<&Value> {
+    let steps = steps.as_array().map_or(&[][..], Vec::as_slice);
+    steps
+        .iter()
+        .map(|step| step.get("value").unwrap_or(&step["error"]))
+        .collect()
+}
+
+fn cntr(env: &Env) -> Outcome {
+    let steps = answer(env, &["cntr", "add=5", "read", "wait=5", "wait=6,10"])?;
+    check_eq!(
+        json!(given(&steps)),
+        json!([null, "5", null, "-KFI_ETIMEDOUT"])
+    );
+    // Woken by another thread.
+    let steps = answer(env, &["cntr", "add=3@50", "wait=3"])?;
+    check_eq!(json!(given(&steps)), json!([null, null]));
+    Ok(())
+}
+
+fn wait(env: &Env) -> Outcome {
+    let steps = answer(
+        env,
+        &["wait", "wait=10", "add=b", "wait", "read=b", "wait=10"],
+    )?;
+    check_eq!(
+        json!(given(&steps)),
+        json!(["-KFI_ETIMEDOUT", null, null, "1", "-KFI_ETIMEDOUT"])
+    );
+    let steps = answer(env, &["wait", "adderr=a@50", "wait", "read=a"])?;
+    let steps = given(&steps);
+    check_eq!(steps.last(), Some(&&json!("0, errors 1")));
+    Ok(())
+}
+
+fn poll(env: &Env) -> Outcome {
+    let steps = answer(
+        env,
+        &[
+            "poll", "poll", "write=q", "poll", "poll=0", "del=q", "poll", "insert=q", "poll",
+            "read=q",
+        ],
+    )?;
+    check_eq!(
+        json!(given(&steps)),
+        json!([
+            "nobody",
+            null,
+            "q",
+            "nobody",
+            null,
+            "nobody",
+            null,
+            "q",
+            "1 taken out"
+        ])
+    );
+    Ok(())
+}
+
+/// In which order sends have started, a list for each addition.
+fn started(report: &Value) -> Value {
+    let steps = report["steps"].as_array().map_or(&[][..], Vec::as_slice);
+    steps
+        .iter()
+        .map(|step| {
+            let sent = step["started"].as_array().map_or(&[][..], Vec::as_slice);
+            sent.iter().map(|sent| sent["number"].clone()).collect()
+        })
+        .collect::<Vec<Value>>()
+        .into()
+}
+
+fn trigger_as(env: &Env, more: &[&str]) -> Outcome {
+    let with = |arguments: &[&str]| answer(env, &[&["trigger"], arguments, more].concat());
+    let report = with(&[])?;
+    check_eq!(report["verified"], true);
+    check_eq!(started(&report), json!([[], [2, 4], [], [1], [], [3]]));
+
+    let report = with(&["10", "20", "10", "30", "0", "--add", "15,10"])?;
+    check_eq!(report["verified"], true);
+    check_eq!(report["pending"], 1);
+    check_eq!(started(&report), json!([[5], [1, 3], [2]]));
+    Ok(())
+}
+
+fn trigger(env: &Env) -> Outcome {
+    trigger_as(env, &[])
+}
+
+fn trigger_deferred(env: &Env) -> Outcome {
+    trigger_as(env, &["--deferred"])
+}
+
+/// Runs a collective in several sizes.
+fn collective(env: &Env, name: &str, works: fn(u64) -> u64, more: &[&str]) -> Outcome {
+    for endpoints in [1, 2, 3, 8, 13] {
+        let rounds = env.scaled(20, 3).to_string();
+        let size = endpoints.to_string();
+        let arguments = ["dwq", name, "--endpoints", &size, "--rounds", &rounds];
+        let report = answer(env, &[&arguments, more].concat())?;
+        check_eq!(report["verified"], true);
+        check_eq!(report["endpoints"], endpoints);
+        check_eq!(report["rounds"].to_string(), rounds);
+        check_eq!(report["works_per_round"], works(endpoints));
+        let graph = report["graph"].as_array().map_or(0, Vec::len);
+        check_eq!(graph as u64, works(endpoints));
+        let times = &report["round_us"];
+        check!(times["min"].as_f64() <= times["median"].as_f64());
+        check!(times["median"].as_f64() <= times["max"].as_f64());
+    }
+    Ok(())
+}
+
+fn dwq_barrier(env: &Env) -> Outcome {
+    collective(env, "barrier", |members| 2 * members - 1, &[])
+}
+
+fn dwq_bcast(env: &Env) -> Outcome {
+    collective(env, "bcast", |members| members - 1, &["--size", "1"])?;
+    // More than is copied at once.
+    collective(env, "bcast", |members| members - 1, &["--size", "100000"])
+}
+
+fn dwq_allreduce(env: &Env) -> Outcome {
+    collective(env, "allreduce", |members| 4 * members - 1, &[])?;
+    let count = ["--count", "256"];
+    collective(env, "allreduce", |members| 4 * members - 1, &count)
+}
+
+/// Rounds are queued while others run.
+fn dwq_ahead(env: &Env) -> Outcome {
+    let rounds = env.scaled(100, 10);
+    let text = rounds.to_string();
+    for (ahead, is) in [("1", 1), ("3", 3), ("100000", rounds)] {
+        let arguments = ["dwq", "allreduce", "--rounds", &text, "--ahead", ahead];
+        let report = answer(env, &arguments)?;
+        check_eq!(report["verified"], true);
+        check_eq!(report["ahead"], is);
+    }
+    Ok(())
+}
+
+fn stat(env: &Env) -> Outcome {
+    let output = run(&["stat", "--json", "--debugfs", "/nowhere"])?;
+    check_eq!(output.status.code(), Some(1));
+    if !std::path::Path::new("/sys/kernel/debug/kfi_soft").exists() {
+        return Err(Stop::Skip("no debugfs".to_owned()));
+    }
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    trigger.add(7)?;
+    trigger.add_err(1)?;
+    for threshold in [100, 200] {
+        rig.domain
+            .queue_work(&Work::add(&target, 1, &trigger, threshold))?;
+    }
+    let all: Value = serde_json::from_str(&text(&["stat", "--json"])?)?;
+    let rows = |name: &str| all[name].as_array().cloned().unwrap_or_default();
+    check!(!rows("providers").is_empty());
+    check!(!rows("fabrics").is_empty());
+    check_eq!(rows("domains").len(), 1);
+    let values: Vec<_> = rows("counters")
+        .iter()
+        .map(|row| (row["success"].clone(), row["error"].clone()))
+        .collect();
+    check_eq!(values, [(json!(7), json!(1)), (json!(0), json!(0))]);
+    let pending: Vec<_> = rows("pending")
+        .iter()
+        .map(|row| (row["kind"].clone(), row["threshold"].clone()))
+        .collect();
+    let deferred = |threshold: u64| (json!("deferred"), json!(threshold));
+    check_eq!(pending, [deferred(100), deferred(200)]);
+
+    // The same for people.
+    let plain = text(&["stat"])?;
+    for word in ["providers:", "counters:", "pending:", "deferred"] {
+        check!(plain.contains(word), "{word}");
+    }
+    rig.domain.flush_work(None)?;
+    let all: Value = serde_json::from_str(&text(&["stat", "--json"])?)?;
+    check_eq!(all["pending"], json!([]));
+    Ok(())
+}
+
+/// What people see.
+fn output(env: &Env) -> Outcome {
+    let with = |arguments: &[&'static str]| {
+        let mut all = arguments.to_vec();
+        if let Some(name) = &env.settings.provider {
+            all.extend(["--provider", name]);
+        }
+        text(&all)
+    };
+    let barrier = with(&["dwq", "barrier", "-n", "3", "-r", "2"])?;
+    for line in [
+        "barrier of 3 endpoints of ",
+        "     0  arrived   >= 3k   add 1                 released of 0\n",
+        "     2  arrived   >= k    write 8 bytes         arrived of 0\n",
+        "2 rounds, all queued before the first; all are checked\n",
+    ] {
+        check!(barrier.contains(line), "{line:?} is not in {barrier}");
+    }
+    let trigger = with(&["trigger", "2", "1"])?;
+    for line in ["    +1        1  #2 at 1\n", "    +1        2  #1 at 2\n"] {
+        check!(trigger.contains(line), "{line:?} is not in {trigger}");
+    }
+    for command in ["cntr", "wait", "poll", "trigger", "dwq", "stat", "info"] {
+        check!(text(&[command, "--help"])?.contains("Usage: kfi "));
+    }
+    Ok(())
+}
+
+fn mistakes(_: &Env) -> Outcome {
+    // What clap says no to has status 2, what kfabric says no to 1.
+    for arguments in [
+        &["frobnicate"][..],
+        &["cntr"],
+        &["cntr", "sub=1"],
+        &["wait", "poll"],
+        &["poll", "wait"],
+        &["trigger", "x"],
+        &["dwq"],
+        &["dwq", "scatter"],
+        &["dwq", "barrier", "-n", "0"],
+        &["dwq", "bcast", "--size", "0"],
+    ] {
+        check_eq!(run(arguments)?.status.code(), Some(2), "{arguments:?}");
+    }
+    for arguments in [
+        &["cntr", "read"][..],
+        &["wait", "wait=0"],
+        &["poll", "poll"],
+        &["trigger"],
+        &["dwq", "barrier"],
+        &["info"],
+    ] {
+        let output = run(&[arguments, &["--provider", "nobody"]].concat())?;
+        check_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        check!(
+            errors.contains("kfi_getinfo: -KFI_ENODATA") || errors.contains("KFI_ENODATA"),
+            "{errors}"
+        );
+    }
+    Ok(())
+}
