@@ -18,9 +18,11 @@
 
 pub mod check;
 pub mod env;
+pub mod exchange;
 pub mod filter;
 pub mod harness;
 pub mod kernel_log;
+pub mod net;
 pub mod raw;
 pub mod report;
 pub mod rig;

@@ -15,6 +15,7 @@ pub mod poll_set;
 pub mod queue;
 pub mod session;
 pub mod tool;
+pub mod trigger;
 pub mod trywait;
 pub mod wait;
 pub mod wait_fd;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Test> {
         wait_set::TESTS,
         poll_set::TESTS,
         trywait::TESTS,
+        trigger::TESTS,
         close::TESTS,
         buffer::TESTS,
         hostile::TESTS,
