@@ -61,7 +61,7 @@ pub mod errno {
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// As many completions are read at once.
-pub const ROOM: usize = 256;
+pub const ROOM: usize = uapi::KFI_SHIM_CQ_READ_MAX as usize;
 
 /// What the endpoints are like.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,8 @@ pub mod buffer;
 pub mod close;
 pub mod cntr;
 pub mod control;
+pub mod control_work;
+pub mod deferred;
 pub mod hostile;
 pub mod info;
 pub mod module;
@@ -36,6 +38,8 @@ pub fn all() -> Vec<Test> {
         poll_set::TESTS,
         trywait::TESTS,
         trigger::TESTS,
+        deferred::TESTS,
+        control_work::TESTS,
         close::TESTS,
         buffer::TESTS,
         hostile::TESTS,

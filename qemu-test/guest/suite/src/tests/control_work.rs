@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Taking deferred work back.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use kfi::{uapi, CntrAttr, Error, KfiErrno, OpType, Work};
+use rand::seq::SliceRandom;
+
+use crate::check::Outcome;
+use crate::env::Env;
+use crate::net::{errno, expect_contexts, expect_none, flag, settle, Net, LONG};
+use crate::rig::{expect_fabric, in_threads, pin, unshare, until, Rig};
+use crate::tests::deferred::{max_pending, queue_all};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "control-work";
+    "case-48-cancel" ["R-CTL-2 R-CTL-1 R-DWQ-13"] cancel;
+    "case-48-cancel-transfer" ["R-CTL-2 R-CLOSE-2"] cancel_transfer;
+    "case-48-cancel-of-another-domain" ["R-CTL-2"] cancel_elsewhere;
+    "case-48-cancel-freed" ["R-CTL-2"] cancel_freed;
+    "case-48-cancel-in-any-order" ["R-CTL-2"] cancel_in_any_order;
+    "case-49-cancel-races-fire" ["R-CTL-2 R-CTL-5"] cancel_races_fire;
+    "case-50-flush" ["R-CTL-3 R-CTL-4"] flush;
+    "case-50-flush-leaves-the-rest" ["R-CTL-3 R-CTL-4"] flush_leaves_the_rest;
+    "case-50-flush-wrong-argument" ["R-CTL-4"] flush_wrong_argument;
+    "case-51-flush-races-add" ["R-CTL-3 R-CTL-5"] flush_races_add;
+    "case-51-queue-races-flush" ["R-CTL-3 R-CTL-5"] queue_races_flush;
+}
+
+fn cancel(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let domain = &rig.domain;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let work = Work::add(&target, 1, &trigger, 1);
+    // Pending, and then no more.
+    let id = domain.queue_work(&work)?;
+    domain.cancel_work(id, 0)?;
+    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    trigger.add(1)?;
+    settle();
+    check_eq!(target.read()?, 0);
+    // Nothing keeps the counters.
+    trigger.set(0)?;
+    // Fired.
+    let id = domain.queue_work(&work)?;
+    trigger.add(1)?;
+    target.wait(1, Some(LONG))?;
+    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    // Due at once.
+    let id = domain.queue_work(&work)?;
+    target.wait(2, Some(LONG))?;
+    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    // Never queued.
+    let never = work.clone().shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+    let id = domain.queue_work(&never)?;
+    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    // Refused.
+    let bad = work.clone().completion(target.handle());
+    let (id, result) = domain.queue_work_raw(&bad)?;
+    expect_fabric(result, KfiErrno::EINVAL)?;
+    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    // None.
+    expect_fabric(domain.cancel_work(0, 0), KfiErrno::EINVAL)?;
+    // Queued again after it was cancelled.
+    trigger.set(0)?;
+    let id = domain.queue_work(&work)?;
+    domain.cancel_work(id, 0)?;
+    rig.session.requeue_work(id)?;
+    trigger.add(1)?;
+    target.wait(3, Some(LONG))?;
+    check_eq!(target.read()?, 3);
+    for counter in [trigger, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
+}
+
+fn cancel_transfer(env: &Env) -> Outcome {
+    let net = Net::pair(env)?;
+    let [trigger, done] = [net.counter()?, net.counter()?];
+    let ep = net.peers[0].ep.handle();
+    let write = net.write(0, 1, 0, 64, 8).context(1);
+    let operations = [
+        (OpType::WRITE, write.flags(flag::COMPLETION)),
+        (OpType::RECV, net.receive(0, 0, 8).flags(flag::COMPLETION)),
+    ];
+    let mut ids = Vec::new();
+    for (op_type, operation) in &operations {
+        let work = Work::transfer(*op_type, ep, operation, &trigger, 1);
+        let work = work.completion(done.handle());
+        ids.push(net.rig.domain.queue_work(&work)?);
+    }
+    // They are not operations of the endpoint yet.
+    expect_fabric(net.peers[0].ep.cancel(1), errno::enoent())?;
+    for id in ids {
+        net.rig
+            .domain
+            .cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?;
+    }
+    // The counters are free, and nobody is told.
+    trigger.add(1)?;
+    settle();
+    check_eq!((done.read()?, done.read_err()?), (0, 0));
+    for counter in [trigger, done] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    check_eq!(net.peers[1].remote.read()?, 0);
+    net.close()
+}
+
+fn cancel_elsewhere(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let other = Rig::in_session(env, rig.session.clone())?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 1))?;
+    expect_fabric(other.domain.cancel_work(id, 0), errno::enoent())?;
+    trigger.add(1)?;
+    target.wait(1, Some(LONG))?;
+    drop((trigger, target));
+    other.close()?;
+    rig.close()
+}
+
+fn cancel_freed(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let work = Work::add(&target, 1, &trigger, 1);
+    for _ in 0..env.scaled(100, 10) {
+        let prepared = work.clone().shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+        let id = rig.domain.queue_work(&prepared)?;
+        let stale = uapi::KFI_SHIM_WORK_STALE;
+        expect_fabric(rig.domain.cancel_work(id, stale), errno::enoent())?;
+        let id = rig.domain.queue_work(&work)?;
+        rig.domain.cancel_work(id, 0)?;
+        expect_fabric(rig.domain.cancel_work(id, stale), errno::enoent())?;
+    }
+    trigger.add(1)?;
+    settle();
+    check_eq!(target.read()?, 0);
+    drop((trigger, target));
+    rig.close()
+}
+
+fn cancel_in_any_order(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let count = env.scaled(20_000, 1_000).min(max_pending());
+    let mut rng = env.rng();
+    let works: Vec<_> = (0..count)
+        .map(|i| Work::add(&target, 1, &trigger, 1 + i * 7919 % count))
+        .collect();
+    let mut ids = queue_all(&rig.domain, &works)?;
+    ids.shuffle(&mut rng);
+    let (gone, kept) = ids.split_at(ids.len() / 2);
+    for id in gone {
+        rig.domain.cancel_work(*id, uapi::KFI_SHIM_WORK_RELEASE)?;
+    }
+    trigger.add(count)?;
+    target.wait(kept.len() as u64, Some(LONG))?;
+    for id in kept {
+        expect_fabric(rig.domain.cancel_work(*id, 0), errno::enoent())?;
+    }
+    check_eq!(target.read()?, kept.len() as u64);
+    for counter in [trigger, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
+}
+
+fn cancel_races_fire(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let mut left = env.scaled(100_000, 5_000);
+    let submitted = left;
+    let mut cancelled = 0;
+    while left > 0 {
+        let count = left.min(1000);
+        left -= count;
+        trigger.set(0)?;
+        let works: Vec<_> = (1..=count)
+            .map(|i| Work::add(&target, 1, &trigger, i))
+            .collect();
+        let ids = queue_all(&rig.domain, &works)?;
+        let won = in_threads(0..2, |role| {
+            pin(role)?;
+            let mut won = 0;
+            if role == 0 {
+                for _ in 0..count {
+                    trigger.add(1)?;
+                }
+            } else {
+                // From the end, and from near where the other one is.
+                for id in ids.iter().rev().step_by(2).chain(ids.iter().skip(1).step_by(2)) {
+                    match rig.domain.cancel_work(*id, uapi::KFI_SHIM_WORK_RELEASE) {
+                        Ok(()) => won += 1,
+                        Err(Error::Fabric(errno)) => check_eq!(errno, errno::enoent()),
+                        Err(error @ Error::Os(_)) => {
+                            // Released, as it is in both halves.
+                            check_eq!(error, Error::Os(rustix::io::Errno::BADF));
+                        }
+                    }
+                }
+            }
+            Ok(won)
+        })?;
+        cancelled += won.iter().sum::<u64>();
+    }
+    let fired = submitted - cancelled;
+    target.wait(fired, Some(LONG))?;
+    settle();
+    check_eq!(target.read()?, fired, "fired, {cancelled} cancelled");
+    env.note(format!("{cancelled} cancelled, {fired} fired"));
+    for counter in [trigger, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
+}
+
+fn flush(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let domain = &rig.domain;
+    let [one, two, target] = [rig.counter()?, rig.counter()?, rig.counter()?];
+    // Nothing is there.
+    domain.flush_work(None)?;
+    domain.flush_work(Some(&one))?;
+    let count = 100;
+    for i in 1..=count {
+        domain.queue_work(&Work::add(&target, 1, &one, i))?;
+        domain.queue_work(&Work::add(&target, 1000, &two, i))?;
+    }
+    one.add(10)?;
+    target.wait(10, Some(LONG))?;
+    // One of them.
+    domain.flush_work(Some(&one))?;
+    one.add(1000)?;
+    settle();
+    check_eq!(target.read()?, 10);
+    two.add(10)?;
+    target.wait(10_010, Some(LONG))?;
+    // All.
+    domain.flush_work(None)?;
+    two.add_err(1000)?;
+    settle();
+    check_eq!(target.read()?, 10_010);
+    // Values stay, and the counters work on.
+    check_eq!((one.read()?, two.read()?), (1010, 10));
+    domain.queue_work(&Work::add(&target, 1, &one, 1011))?;
+    one.add(1)?;
+    target.wait(10_011, Some(LONG))?;
+    check_eq!(target.read()?, 10_011);
+    for counter in [one, two, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
+}
+
+fn flush_leaves_the_rest(env: &Env) -> Outcome {
+    let net = Net::pair(env)?;
+    let domain = &net.rig.domain;
+    let other = Rig::in_session(env, net.rig.session.clone())?;
+    let [one, two] = [net.counter()?, net.counter()?];
+    let far = other.domain.counter(&CntrAttr::new())?;
+    // Triggered operations are no deferred work.
+    let write = net.write(0, 1, 0, 64, 8).context(1).flags(flag::TRIGGER);
+    net.peers[0].ep.post(&write.clone().trigger(&one, 1))?;
+    // What changes a counter, or completes there, does not wait for it.
+    domain.queue_work(&Work::add(&one, 1, &two, 1))?;
+    let ep = net.peers[0].ep.handle();
+    let work = Work::transfer(OpType::WRITE, ep, &write, &two, 2);
+    domain.queue_work(&work.completion(one.handle()))?;
+    other.domain.queue_work(&Work::add(&far, 1, &far, 1))?;
+    domain.flush_work(Some(&one))?;
+    two.add(1)?;
+    one.wait(1, Some(LONG))?;
+    expect_contexts(&net.peers[0].tx, &[1])?;
+    two.add(1)?;
+    one.wait(2, Some(LONG))?;
+    // All of a domain are all of that domain.
+    net.peers[0].ep.post(&write.trigger(&one, 5))?;
+    domain.flush_work(None)?;
+    far.add(1)?;
+    far.wait(2, Some(LONG))?;
+    expect_none(&net.peers[0].tx)?;
+    one.set(5)?;
+    expect_contexts(&net.peers[0].tx, &[1])?;
+    drop(far);
+    other.close()?;
+    net.close()
+}
+
+fn flush_wrong_argument(env: &Env) -> Outcome {
+    let net = Net::pair(env)?;
+    let domain = &net.rig.domain;
+    let other = Rig::in_session(env, net.rig.session.clone())?;
+    let far = other.counter()?;
+    let [trigger, target] = [net.counter()?, net.counter()?];
+    domain.queue_work(&Work::add(&target, 1, &trigger, 1))?;
+    for handle in [
+        domain.handle(),
+        net.peers[0].ep.handle(),
+        net.peers[0].tx.handle(),
+        net.av.handle(),
+        far.handle(),
+    ] {
+        expect_fabric(domain.flush_work_handle(handle), KfiErrno::EINVAL)?;
+    }
+    // Nothing was taken back.
+    trigger.add(1)?;
+    target.wait(1, Some(LONG))?;
+    drop(far);
+    other.close()?;
+    net.close()
+}
+
+fn flush_races_add(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let count = 200;
+    let works: Vec<_> = (1..=count)
+        .map(|i| Work::add(&target, 1, &trigger, i))
+        .collect();
+    let mut flushed = 0;
+    let rounds = env.scaled(500, 20);
+    for round in 0..rounds {
+        trigger.set(0)?;
+        target.set(0)?;
+        queue_all(&rig.domain, &works)?;
+        in_threads(0..2, |role| {
+            pin(role)?;
+            if role == 0 {
+                for _ in 0..count {
+                    trigger.add(1)?;
+                }
+            } else {
+                for _ in 0..round % 64 {
+                    target.read()?;
+                }
+                let which = (round % 2 == 0).then_some(&*trigger);
+                rig.domain.flush_work(which)?;
+            }
+            Ok(())
+        })?;
+        // What has become due before runs, and nothing else: all that is left
+        // over is gone, so that nothing is pending on the counter.
+        trigger.add(count)?;
+        let mut fired = target.read()?;
+        until(|| {
+            settle();
+            let now = target.read()?;
+            let quiet = now == fired;
+            fired = now;
+            Ok(quiet)
+        })?;
+        check!(fired <= count, "{fired} of {count} fired");
+        flushed += count - fired;
+    }
+    env.note(format!("{flushed} of {} flushed", rounds * count));
+    for counter in [trigger, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
+}
+
+fn queue_races_flush(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let [trigger, target] = [rig.counter()?, rig.counter()?];
+    let rounds = env.scaled(50, 5);
+    let batch = 200.min(max_pending() / 8);
+    let queued = AtomicU64::new(0);
+    in_threads(0..4, |role| {
+        for round in 0..rounds {
+            match role {
+                0 | 1 => {
+                    let works: Vec<_> = (0..batch)
+                        .map(|i| Work::add(&target, 1, &trigger, 1 + (round * batch + i) / 2))
+                        .collect();
+                    queue_all(&rig.domain, &works)?;
+                    queued.fetch_add(batch, Ordering::Relaxed);
+                }
+                2 => {
+                    for _ in 0..batch / 4 {
+                        trigger.add(1)?;
+                    }
+                }
+                _ => rig.domain.flush_work((round % 2 == 0).then_some(&*trigger))?,
+            }
+        }
+        Ok(())
+    })?;
+    rig.domain.flush_work(None)?;
+    trigger.add(1 << 40)?;
+    settle();
+    let fired = target.read()?;
+    settle();
+    check_eq!(target.read()?, fired);
+    let queued = queued.into_inner();
+    check!(fired <= queued, "{fired} of {queued}");
+    env.note(format!("{queued} queued, {fired} fired"));
+    for counter in [trigger, target] {
+        unshare(counter)?.close().map_err(|(_, error)| error)?;
+    }
+    rig.close()
+}
