@@ -51,6 +51,36 @@ impl KfiErrno {
     pub const ETIMEDOUT: Self = Self(uapi::KFI_ETIMEDOUT as i32);
     /// There is not enough room for an answer.
     pub const ETOOSMALL: Self = Self(uapi::KFI_ETOOSMALL as i32);
+    /// The access is not allowed.
+    pub const EACCES: Self = Self(uapi::KFI_EACCES as i32);
+    /// The address is taken.
+    pub const EADDRINUSE: Self = Self(uapi::KFI_EADDRINUSE as i32);
+    /// A flag is not known or not allowed here.
+    pub const EBADFLAGS: Self = Self(uapi::KFI_EBADFLAGS as i32);
+    /// The operation was cancelled.
+    pub const ECANCELED: Self = Self(uapi::KFI_ECANCELED as i32);
+    /// There is nobody at the address.
+    pub const EHOSTUNREACH: Self = Self(uapi::KFI_EHOSTUNREACH as i32);
+    /// The key is refused.
+    pub const EKEYREJECTED: Self = Self(uapi::KFI_EKEYREJECTED as i32);
+    /// The message is too long.
+    pub const EMSGSIZE: Self = Self(uapi::KFI_EMSGSIZE as i32);
+    /// No address vector is bound.
+    pub const ENOAV: Self = Self(uapi::KFI_ENOAV as i32);
+    /// No completion queue or counter is bound.
+    pub const ENOCQ: Self = Self(uapi::KFI_ENOCQ as i32);
+    /// There is no such thing.
+    pub const ENOENT: Self = Self(uapi::KFI_ENOENT as i32);
+    /// The key is not to be had.
+    pub const ENOKEY: Self = Self(uapi::KFI_ENOKEY as i32);
+    /// There is no such message.
+    pub const ENOMSG: Self = Self(uapi::KFI_ENOMSG as i32);
+    /// The object is not in the state for that.
+    pub const EOPBADSTATE: Self = Self(uapi::KFI_EOPBADSTATE as i32);
+    /// The operation does not exist here.
+    pub const EOPNOTSUPP: Self = Self(uapi::KFI_EOPNOTSUPP as i32);
+    /// The receiver was not ready for too long.
+    pub const EREMOTEIO: Self = Self(uapi::KFI_EREMOTEIO as i32);
 
     /// From a number of either sign.
     pub fn new(number: i32) -> Self {

@@ -23,6 +23,7 @@ pub mod filter;
 pub mod harness;
 pub mod kernel_log;
 pub mod net;
+pub mod pair;
 pub mod raw;
 pub mod report;
 pub mod rig;

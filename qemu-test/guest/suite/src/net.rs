@@ -14,9 +14,9 @@ use kfi::{
 use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
+use crate::check_eq;
 use crate::env::Env;
 use crate::rig::Rig;
-use crate::check_eq;
 
 /// Flags as 64-bit numbers, whatever the headers make of them.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless, missing_docs)]
@@ -187,8 +187,7 @@ impl Net {
 
     /// A receive.
     pub fn receive(&self, by: usize, target: u64, len: u64) -> Operation {
-        Operation::new(Kind::RECV, Form::MSG)
-            .segment(self.peers[by].segment(target..target + len))
+        Operation::new(Kind::RECV, Form::MSG).segment(self.peers[by].segment(target..target + len))
     }
 
     /// An atomic operation of a kind on so many 64-bit numbers: `source` has the

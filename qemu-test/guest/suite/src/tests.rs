@@ -4,6 +4,7 @@
 
 use crate::harness::Test;
 
+pub mod atomic;
 pub mod buffer;
 pub mod close;
 pub mod cntr;
@@ -12,10 +13,14 @@ pub mod control_work;
 pub mod deferred;
 pub mod hostile;
 pub mod info;
+pub mod message;
 pub mod module;
 pub mod poll_set;
 pub mod queue;
+pub mod rma;
 pub mod session;
+pub mod signal;
+pub mod tagged;
 pub mod tool;
 pub mod trigger;
 pub mod trywait;
@@ -40,6 +45,11 @@ pub fn all() -> Vec<Test> {
         trigger::TESTS,
         deferred::TESTS,
         control_work::TESTS,
+        message::TESTS,
+        tagged::TESTS,
+        rma::TESTS,
+        atomic::TESTS,
+        signal::TESTS,
         close::TESTS,
         buffer::TESTS,
         hostile::TESTS,

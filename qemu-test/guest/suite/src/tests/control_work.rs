@@ -192,7 +192,12 @@ fn cancel_races_fire(env: &Env) -> Outcome {
                 }
             } else {
                 // From the end, and from near where the other one is.
-                for id in ids.iter().rev().step_by(2).chain(ids.iter().skip(1).step_by(2)) {
+                for id in ids
+                    .iter()
+                    .rev()
+                    .step_by(2)
+                    .chain(ids.iter().skip(1).step_by(2))
+                {
                     match rig.domain.cancel_work(*id, uapi::KFI_SHIM_WORK_RELEASE) {
                         Ok(()) => won += 1,
                         Err(Error::Fabric(errno)) => check_eq!(errno, errno::enoent()),
@@ -384,7 +389,9 @@ fn queue_races_flush(env: &Env) -> Outcome {
                         trigger.add(1)?;
                     }
                 }
-                _ => rig.domain.flush_work((round % 2 == 0).then_some(&*trigger))?,
+                _ => rig
+                    .domain
+                    .flush_work((round % 2 == 0).then_some(&*trigger))?,
             }
         }
         Ok(())

@@ -208,9 +208,7 @@ fn receive_after_message(env: &Env) -> Outcome {
             let operation = exchange.operation(Form::MSG);
             let ep = net.peers[0].ep.handle();
             let work = Work::transfer(*op_type, ep, &operation, &trigger, 1);
-            net.rig
-                .domain
-                .queue_work(&work.completion(done.handle()))?;
+            net.rig.domain.queue_work(&work.completion(done.handle()))?;
             exchange.refresh();
             exchange.answer()?;
             // It waits for a receive, for a while.
@@ -241,7 +239,10 @@ fn success_and_error(env: &Env) -> Outcome {
         (3, [|c| c.add_err(2), |c| c.set_err(1), |c| c.add(2)]),
         (3, [|c| c.set(2), |c| c.set(1), |c| c.set_err(2)]),
         (3, [|c| c.add_err(1), |c| c.add_err(1), |c| c.add_err(1)]),
-        (1 << 40, [|c| c.set(1), |c| c.set_err(1), |c| c.set_err(1 << 40)]),
+        (
+            1 << 40,
+            [|c| c.set(1), |c| c.set_err(1), |c| c.set_err(1 << 40)],
+        ),
         // The sum does not wrap.
         (
             u64::MAX,
@@ -268,7 +269,8 @@ fn success_and_error(env: &Env) -> Outcome {
     trigger.set_err(5)?;
     trigger.set(0)?;
     trigger.set_err(9)?;
-    rig.domain.queue_work(&Work::add(&target, 1, &trigger, 10))?;
+    rig.domain
+        .queue_work(&Work::add(&target, 1, &trigger, 10))?;
     settle();
     check_eq!(target.read()?, total);
     trigger.add(1)?;
@@ -343,7 +345,12 @@ fn exactly_one(env: &Env) -> Outcome {
     };
     let net = Net::new(env, &setup)?;
     let [this, other] = [&net.peers[0], &net.peers[1]];
-    for (pieces, flags) in [(1, 0), (16, 0), (1, flag::COMPLETION), (16, flag::COMPLETION)] {
+    for (pieces, flags) in [
+        (1, 0),
+        (16, 0),
+        (1, flag::COMPLETION),
+        (16, flag::COMPLETION),
+    ] {
         for (kind, op_type) in [(Kind::WRITE, OpType::WRITE), (Kind::READ, OpType::READ)] {
             let [trigger, done] = [net.counter()?, net.counter()?];
             let before = this.sent.read()?;
@@ -353,14 +360,14 @@ fn exactly_one(env: &Env) -> Outcome {
                 .flags(flags);
             for i in 0..pieces {
                 let len = size / pieces;
-                operation = operation
-                    .segment(this.segment(i * len..(i + 1) * len))
-                    .rma(size + i * len, len, other.key());
+                operation = operation.segment(this.segment(i * len..(i + 1) * len)).rma(
+                    size + i * len,
+                    len,
+                    other.key(),
+                );
             }
             let work = Work::transfer(op_type, this.ep.handle(), &operation, &trigger, 1);
-            net.rig
-                .domain
-                .queue_work(&work.completion(done.handle()))?;
+            net.rig.domain.queue_work(&work.completion(done.handle()))?;
             let [from, to] = if kind == Kind::WRITE {
                 [this, other]
             } else {
@@ -428,7 +435,12 @@ fn validation(env: &Env) -> Outcome {
         let operation = exchange.operation(Form::MSG).context(5);
         let work = |ep, operation: &Operation| Work::transfer(op_type, ep, operation, &trigger, 0);
         // Endpoints that are none.
-        for handle in [0, domain.handle(), trigger.handle(), net.peers[0].tx.handle()] {
+        for handle in [
+            0,
+            domain.handle(),
+            trigger.handle(),
+            net.peers[0].tx.handle(),
+        ] {
             einval(work(handle, &operation))?;
         }
         // One that is not enabled.
@@ -466,7 +478,12 @@ fn validation(env: &Env) -> Outcome {
     }
     // Atomic operations that there are not.
     let unknown = [
-        (Kind::ATOMIC, OpType::ATOMIC, uapi::KFI_UINT64, uapi::KFI_CSWAP),
+        (
+            Kind::ATOMIC,
+            OpType::ATOMIC,
+            uapi::KFI_UINT64,
+            uapi::KFI_CSWAP,
+        ),
         (Kind::ATOMIC, OpType::ATOMIC, uapi::KFI_UINT64, 1000),
         (Kind::ATOMIC, OpType::ATOMIC, 1000, uapi::KFI_SUM),
         (
@@ -737,9 +754,7 @@ fn mixed(env: &Env) -> Outcome {
                 &trigger,
                 threshold,
             );
-            net.rig
-                .domain
-                .queue_work(&work.completion(done.handle()))?;
+            net.rig.domain.queue_work(&work.completion(done.handle()))?;
         }
         should.push((threshold, i));
     }
@@ -755,9 +770,7 @@ fn mixed(env: &Env) -> Outcome {
     // The error value lets deferred work begin, and not the other.
     let write = net.write(0, 1, 0, 64, 8);
     let work = Work::transfer(OpType::WRITE, this.ep.handle(), &write, &trigger, 30);
-    net.rig
-        .domain
-        .queue_work(&work.completion(done.handle()))?;
+    net.rig.domain.queue_work(&work.completion(done.handle()))?;
     let write = write.flags(flag::TRIGGER).context(5);
     this.ep.post(&write.trigger(&trigger, 30))?;
     trigger.add_err(10)?;
@@ -880,7 +893,13 @@ fn collectives(env: &Env) -> Outcome {
                     .segment(net.peers[i].segment(REGION..REGION + len))
                     .rma(0, len, nodes[child].down_region.key()?)
                     .to(net.peers[child].addr);
-                works.push(Work::transfer(OpType::WRITE, ep, &spread, &node.down, round));
+                works.push(Work::transfer(
+                    OpType::WRITE,
+                    ep,
+                    &spread,
+                    &node.down,
+                    round,
+                ));
             }
         }
     }
@@ -920,9 +939,7 @@ pub(crate) fn max_pending() -> u64 {
         .filter_map(|word| word.strip_prefix("kfi_soft.pending="))
         .next_back();
     let number = value.trim().parse().ok();
-    number
-        .or_else(|| on_line?.parse().ok())
-        .unwrap_or(1 << 18)
+    number.or_else(|| on_line?.parse().ok()).unwrap_or(1 << 18)
 }
 
 fn limit(env: &Env) -> Outcome {
@@ -983,15 +1000,13 @@ fn close_with_pending(env: &Env) -> Outcome {
     let write = net.write(0, 1, 0, 64, 8);
     let ep = net.peers[0].ep.handle();
     let work = Work::transfer(OpType::WRITE, ep, &write, &trigger, 1);
+    net.rig.domain.queue_work(&work.completion(done.handle()))?;
     net.rig
         .domain
-        .queue_work(&work.completion(done.handle()))?;
-    net.rig.domain.queue_work(&Work::add(&target, 1, &trigger, 1))?;
+        .queue_work(&Work::add(&target, 1, &trigger, 1))?;
     let receive = net.receive(0, 0, 8);
     let work = Work::transfer(OpType::RECV, ep, &receive, &trigger, 1);
-    net.rig
-        .domain
-        .queue_work(&work.completion(done.handle()))?;
+    net.rig.domain.queue_work(&work.completion(done.handle()))?;
     for counter in [&trigger, &done, &target] {
         expect_busy(net.rig.session.close_handle(counter.handle()))?;
     }
@@ -1034,9 +1049,7 @@ fn more_than_fits(env: &Env) -> Outcome {
         // Those with an entry wait for room in the queue of completions.
         let write = write.flags(if i % 2 == 1 { flag::COMPLETION } else { 0 });
         let work = Work::transfer(OpType::WRITE, ep, &write, &trigger, 1);
-        net.rig
-            .domain
-            .queue_work(&work.completion(done.handle()))?;
+        net.rig.domain.queue_work(&work.completion(done.handle()))?;
     }
     trigger.add(1)?;
     let mut seen = Vec::new();
@@ -1068,9 +1081,7 @@ fn more_receives_than_fit(env: &Env) -> Outcome {
         let receive = net.receive(0, 8 * i, 8).context(i);
         let receive = receive.flags(flag::COMPLETION);
         let work = Work::transfer(OpType::RECV, ep, &receive, &trigger, 1);
-        net.rig
-            .domain
-            .queue_work(&work.completion(done.handle()))?;
+        net.rig.domain.queue_work(&work.completion(done.handle()))?;
     }
     trigger.add(1)?;
     for i in 0..count {

@@ -224,7 +224,9 @@ fn order(env: &Env) -> Outcome {
     let counter = net.counter()?;
     for (context, threshold) in [1, 2, 1, 0].into_iter().enumerate() {
         let write = net.write(0, 1, 0, 64, 8).context(context as u64);
-        net.peers[0].ep.post(&triggered(write, &counter, threshold))?;
+        net.peers[0]
+            .ep
+            .post(&triggered(write, &counter, threshold))?;
     }
     expect_contexts(&net.peers[0].tx, &[3])?;
     counter.add(1)?;
@@ -399,7 +401,11 @@ fn bad_conditions(env: &Env) -> Outcome {
         }
         let operation = Exchange::new(&net, kind, 64)?.operation(Form::MSG);
         let operation = operation.flags(flag::TRIGGER);
-        bad_condition(&net, &operation, [0, net.rig.domain.handle(), foreign.handle()])?;
+        bad_condition(
+            &net,
+            &operation,
+            [0, net.rig.domain.handle(), foreign.handle()],
+        )?;
         for event in [threshold + 1, threshold + 2, u32::MAX] {
             let operation = operation.clone().context(1);
             let operation = operation.trigger_handle(counter.handle(), event, 1);
@@ -411,7 +417,11 @@ fn bad_conditions(env: &Env) -> Outcome {
             .segment(net.peers[0].segment(0..8))
             .to(net.peers[1].addr)
             .flags(flag::TRIGGER);
-        bad_condition(&net, &operation, [0, net.rig.domain.handle(), foreign.handle()])?;
+        bad_condition(
+            &net,
+            &operation,
+            [0, net.rig.domain.handle(), foreign.handle()],
+        )?;
         let plain = Operation::new(kind, Form::PLAIN)
             .segment(net.peers[0].segment(0..8))
             .to(net.peers[1].addr);
@@ -815,7 +825,9 @@ fn close_races_fire(env: &Env) -> Outcome {
         for i in 0..40 {
             let len = if i % 4 == 3 { 20_000 } else { 8 };
             let write = net.write(0, 1, 0, 20_000, len).context(i);
-            net.peers[0].ep.post(&triggered(write, &counter, 1 + i / 8))?;
+            net.peers[0]
+                .ep
+                .post(&triggered(write, &counter, 1 + i / 8))?;
         }
         let gone = net.peers.remove(0);
         let ep = std::sync::Mutex::new(Some(gone.ep));

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Atomic operations.
+
+use kfi::uapi;
+use kfi::{Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
+use rand::RngExt;
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::pair::{bits, done, expect, Area, Pair};
+use crate::rig::{expect_fabric, in_threads, pin};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "atomic";
+    "every-type-and-operation" ["kfi_atomic.h"] every_type_and_operation;
+    "what-is-offered" ["kfi_atomic.h kfi_domain.h"] what_is_offered;
+    "forms" ["kfi_atomic.h"] forms;
+    "bad-operations" ["kfi_atomic.h"] bad_operations;
+    "access" ["kfi_atomic.h"] access;
+    "nothing-lost" ["kfi_atomic.h"] nothing_lost;
+}
+
+const CAPS: Caps = Caps::ATOMIC;
+
+/// Integer types: number, bytes, whether they have a sign.
+const TYPES: [(u32, usize, bool); 8] = [
+    (uapi::KFI_INT8 as u32, 1, true),
+    (uapi::KFI_UINT8 as u32, 1, false),
+    (uapi::KFI_INT16 as u32, 2, true),
+    (uapi::KFI_UINT16 as u32, 2, false),
+    (uapi::KFI_INT32 as u32, 4, true),
+    (uapi::KFI_UINT32 as u32, 4, false),
+    (uapi::KFI_INT64 as u32, 8, true),
+    (uapi::KFI_UINT64 as u32, 8, false),
+];
+
+/// Operations with one operand.
+const PLAIN: [u32; 11] = [
+    uapi::KFI_MIN as u32,
+    uapi::KFI_MAX as u32,
+    uapi::KFI_SUM as u32,
+    uapi::KFI_PROD as u32,
+    uapi::KFI_LOR as u32,
+    uapi::KFI_LAND as u32,
+    uapi::KFI_BOR as u32,
+    uapi::KFI_BAND as u32,
+    uapi::KFI_LXOR as u32,
+    uapi::KFI_BXOR as u32,
+    uapi::KFI_ATOMIC_WRITE as u32,
+];
+
+/// Operations that compare.
+const COMPARE: [u32; 7] = [
+    uapi::KFI_CSWAP as u32,
+    uapi::KFI_CSWAP_NE as u32,
+    uapi::KFI_CSWAP_LE as u32,
+    uapi::KFI_CSWAP_LT as u32,
+    uapi::KFI_CSWAP_GE as u32,
+    uapi::KFI_CSWAP_GT as u32,
+    uapi::KFI_MSWAP as u32,
+];
+
+const READ: u32 = uapi::KFI_ATOMIC_READ as u32;
+
+/// An element as a number.
+fn number(bytes: &[u8], signed: bool) -> i128 {
+    let mut wide = [0; 16];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let value = i128::from_le_bytes(wide);
+    let bits = bytes.len() * 8;
+    if signed && value >> (bits - 1) & 1 == 1 {
+        value - (1 << bits)
+    } else {
+        value
+    }
+}
+
+/// What an element becomes: a model.
+fn model(op: u32, old: i128, new: i128, compare: i128) -> i128 {
+    let when = |condition| if condition { new } else { old };
+    match op as u64 {
+        op if op == uapi::KFI_MIN as u64 => old.min(new),
+        op if op == uapi::KFI_MAX as u64 => old.max(new),
+        op if op == uapi::KFI_SUM as u64 => old + new,
+        op if op == uapi::KFI_PROD as u64 => old.wrapping_mul(new),
+        op if op == uapi::KFI_LOR as u64 => i128::from(old != 0 || new != 0),
+        op if op == uapi::KFI_LAND as u64 => i128::from(old != 0 && new != 0),
+        op if op == uapi::KFI_LXOR as u64 => i128::from((old != 0) != (new != 0)),
+        op if op == uapi::KFI_BOR as u64 => old | new,
+        op if op == uapi::KFI_BAND as u64 => old & new,
+        op if op == uapi::KFI_BXOR as u64 => old ^ new,
+        op if op == uapi::KFI_ATOMIC_WRITE as u64 => new,
+        op if op == uapi::KFI_CSWAP as u64 => when(compare == old),
+        op if op == uapi::KFI_CSWAP_NE as u64 => when(compare != old),
+        op if op == uapi::KFI_CSWAP_LE as u64 => when(compare <= old),
+        op if op == uapi::KFI_CSWAP_LT as u64 => when(compare < old),
+        op if op == uapi::KFI_CSWAP_GE as u64 => when(compare >= old),
+        op if op == uapi::KFI_CSWAP_GT as u64 => when(compare > old),
+        op if op == uapi::KFI_MSWAP as u64 => new & compare | old & !compare,
+        _ => old,
+    }
+}
+
+/// Memory of one operation.
+struct Memory {
+    operand: Area,
+    compare: Area,
+    result: Area,
+    target: Area,
+}
+
+impl Memory {
+    fn new(pair: &Pair, len: u64) -> Result<Self, Stop> {
+        let area = || Area::plain(&pair.session, len);
+        Ok(Self {
+            operand: area()?,
+            compare: area()?,
+            result: area()?,
+            target: area()?,
+        })
+    }
+
+    /// An operation on the first elements.
+    fn operation(&self, pair: &Pair, kind: Kind, form: Form, count: u64) -> Operation {
+        let mut operation = pair
+            .a
+            .operation(kind, form)
+            .segment(self.operand.elements(0, count))
+            .rma(0, count, 1);
+        if kind != Kind::ATOMIC {
+            operation = operation.result(self.result.elements(0, count));
+        }
+        if kind == Kind::COMPARE_ATOMIC {
+            operation = operation.compare(self.compare.elements(0, count));
+        }
+        operation
+    }
+}
+
+fn every_type_and_operation(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let Pair { a, b, .. } = &pair;
+    let mut rng = env.rng();
+    let memory = Memory::new(&pair, 4096)?;
+    let _region = pair.region(&memory.target, 1)?;
+    let mut done_so_far = 0;
+    let mut cases: Vec<(Kind, u32)> = vec![(Kind::FETCH_ATOMIC, READ)];
+    cases.extend(PLAIN.map(|op| (Kind::ATOMIC, op)));
+    cases.extend(PLAIN.map(|op| (Kind::FETCH_ATOMIC, op)));
+    cases.extend(COMPARE.map(|op| (Kind::COMPARE_ATOMIC, op)));
+    for (datatype, size, signed) in TYPES {
+        for (kind, op) in &cases {
+            let limit = match a.ep.atomic_valid(*kind, datatype, *op) {
+                Err(Error::Fabric(KfiErrno::EOPNOTSUPP)) => continue,
+                limit => limit?,
+            };
+            for count in [1, 3, limit.min(4096 / size as u64)] {
+                let len = count * size as u64;
+                // Small numbers meet, large ones overflow.
+                let mut random = |area: &Area| {
+                    let bytes: Vec<u8> = (0..len)
+                        .map(|i| match i % size as u64 {
+                            0 => rng.random_range(0..4),
+                            _ => [0, 0xff, rng.random()][rng.random_range(0..3)],
+                        })
+                        .collect();
+                    area.clear();
+                    area.write(0, &bytes);
+                    bytes
+                };
+                let old = random(&memory.target);
+                let new = random(&memory.operand);
+                let compare = random(&memory.compare);
+                memory.result.clear();
+                a.post(
+                    &memory
+                        .operation(&pair, *kind, Form::PLAIN, count)
+                        .atomic(datatype, *op)
+                        .context(5),
+                )?;
+                let flags = if *kind == Kind::ATOMIC {
+                    done::ATOMIC_WRITE
+                } else {
+                    done::ATOMIC_READ
+                };
+                expect(&a.tx, 5, flags, len)?;
+                let is = memory.target.bytes(0, len);
+                let elements = old
+                    .chunks(size)
+                    .zip(new.chunks(size))
+                    .zip(compare.chunks(size));
+                let should: Vec<u8> = elements
+                    .flat_map(|((old, new), compare)| {
+                        let value = model(
+                            *op,
+                            number(old, signed),
+                            number(new, signed),
+                            number(compare, signed),
+                        );
+                        value.to_le_bytes()[..size].to_vec()
+                    })
+                    .collect();
+                check!(
+                    is == should,
+                    "{kind} type {datatype} operation {op}, {count} elements: {is:x?} from \
+                     {old:x?} {new:x?} {compare:x?}, should be {should:x?}"
+                );
+                check_eq!(memory.target.bytes(len, 1), [0xee], "the byte after");
+                if *kind != Kind::ATOMIC {
+                    check_eq!(memory.result.bytes(0, len), old, "what was fetched");
+                }
+                done_so_far += 1;
+            }
+        }
+    }
+    check!(done_so_far > 0, "no operation is valid");
+    env.note(format!("{done_so_far} operations"));
+    b.quiet()?;
+    drop((_region, memory));
+    pair.close()
+}
+
+fn what_is_offered(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let floats = [
+        uapi::KFI_FLOAT as u32,
+        uapi::KFI_DOUBLE as u32,
+        uapi::KFI_FLOAT_COMPLEX as u32,
+        uapi::KFI_DOUBLE_COMPLEX as u32,
+        uapi::KFI_LONG_DOUBLE as u32,
+        uapi::KFI_LONG_DOUBLE_COMPLEX as u32,
+        1000,
+    ];
+    for kind in [Kind::ATOMIC, Kind::FETCH_ATOMIC, Kind::COMPARE_ATOMIC] {
+        // There is no floating point in the kernel.
+        for datatype in floats {
+            for op in [uapi::KFI_SUM as u32, uapi::KFI_CSWAP as u32] {
+                let result = pair.a.ep.atomic_valid(kind, datatype, op);
+                expect_fabric(result, KfiErrno::EOPNOTSUPP)?;
+                let result = pair.rig.domain.query_atomic(datatype, op, 0);
+                expect_fabric(result, KfiErrno::EOPNOTSUPP)?;
+            }
+        }
+        for (datatype, size, _) in TYPES {
+            for op in PLAIN.into_iter().chain(COMPARE).chain([READ, 1000]) {
+                let valid = pair.a.ep.atomic_valid(kind, datatype, op);
+                let query = pair.rig.domain.query_atomic(datatype, op, 0);
+                let is_compare = COMPARE.contains(&op);
+                let exists = match kind {
+                    Kind::COMPARE_ATOMIC => is_compare,
+                    Kind::FETCH_ATOMIC => !is_compare && op != 1000,
+                    _ => !is_compare && op != READ && op != 1000,
+                };
+                if exists {
+                    // Both say the same.
+                    check_eq!(query?, (valid?, size as u64), "{kind} {datatype} {op}");
+                } else {
+                    expect_fabric(valid, KfiErrno::EOPNOTSUPP)?;
+                }
+                if op == 1000 {
+                    expect_fabric(query, KfiErrno::EOPNOTSUPP)?;
+                }
+            }
+        }
+    }
+    pair.close()
+}
+
+fn forms(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let Pair { a, .. } = &pair;
+    let memory = Memory::new(&pair, 64)?;
+    let region = pair.region(&memory.target, 1)?;
+    memory.target.write(0, &[0; 64]);
+    memory.operand.write(0, &1_u64.to_le_bytes().repeat(8));
+    let (u64_type, sum) = (uapi::KFI_UINT64 as u32, uapi::KFI_SUM as u32);
+    let mut total = 0_u64;
+    for form in [Form::PLAIN, Form::V, Form::MSG] {
+        a.post(
+            &memory
+                .operation(&pair, Kind::ATOMIC, form, 8)
+                .atomic(u64_type, sum)
+                .context(1),
+        )?;
+        expect(&a.tx, 1, done::ATOMIC_WRITE, 64)?;
+        total += 1;
+        a.post(
+            &memory
+                .operation(&pair, Kind::FETCH_ATOMIC, form, 8)
+                .atomic(u64_type, sum)
+                .context(2),
+        )?;
+        expect(&a.tx, 2, done::ATOMIC_READ, 64)?;
+        check_eq!(memory.result.bytes(0, 64), total.to_le_bytes().repeat(8));
+        total += 1;
+    }
+    // In pieces, here and there.
+    let mut pieces = a
+        .operation(Kind::ATOMIC, Form::MSG)
+        .atomic(u64_type, sum)
+        .context(3);
+    for i in 0..4 {
+        pieces = pieces
+            .segment(memory.operand.elements(i * 16, 2))
+            .rma((3 - i) * 16, 2, 1);
+    }
+    a.post(&pieces)?;
+    expect(&a.tx, 3, done::ATOMIC_WRITE, 64)?;
+    total += 1;
+    // Injected.
+    a.post(
+        &a.operation(Kind::ATOMIC, Form::INJECT)
+            .segment(memory.operand.elements(0, 8))
+            .rma(0, 8, 1)
+            .atomic(u64_type, sum),
+    )?;
+    total += 1;
+    a.post(
+        &memory
+            .operation(&pair, Kind::FETCH_ATOMIC, Form::MSG, 8)
+            .atomic(u64_type, READ)
+            .flags(bits::FENCE)
+            .context(4),
+    )?;
+    expect(&a.tx, 4, done::ATOMIC_READ, 64)?;
+    check_eq!(memory.result.bytes(0, 64), total.to_le_bytes().repeat(8));
+    pair.a.quiet()?;
+    pair.b.quiet()?;
+    drop((region, memory));
+    pair.close()
+}
+
+fn bad_operations(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let a = &pair.a;
+    let memory = Memory::new(&pair, 8192)?;
+    let region = pair.region(&memory.target, 1)?;
+    let (kind, form) = (Kind::ATOMIC, Form::MSG);
+    let (u64_type, sum) = (uapi::KFI_UINT64 as u32, uapi::KFI_SUM as u32);
+    let fails = |operation: Operation, errno| expect_fabric(a.ep.post(&operation), errno);
+    let plain = || memory.operation(&pair, kind, form, 8);
+    fails(
+        plain().atomic(uapi::KFI_DOUBLE as u32, sum),
+        KfiErrno::EOPNOTSUPP,
+    )?;
+    fails(
+        plain().atomic(u64_type, uapi::KFI_CSWAP as u32),
+        KfiErrno::EOPNOTSUPP,
+    )?;
+    fails(plain().atomic(u64_type, READ), KfiErrno::EOPNOTSUPP)?;
+    // None, more than there may be, and not as many here as there.
+    fails(
+        memory.operation(&pair, kind, form, 0).atomic(u64_type, sum),
+        KfiErrno::EINVAL,
+    )?;
+    let limit = a.ep.atomic_valid(kind, u64_type, sum)?;
+    if limit < 1024 {
+        fails(
+            memory
+                .operation(&pair, kind, form, limit + 1)
+                .atomic(u64_type, sum),
+            KfiErrno::EMSGSIZE,
+        )?;
+    }
+    fails(
+        plain().rma(64, 1, 1).atomic(u64_type, sum),
+        KfiErrno::EINVAL,
+    )?;
+    a.quiet()?;
+    check_eq!(memory.target.bytes(0, 64), [0xee; 64].to_vec());
+    drop((region, memory));
+    pair.close()
+}
+
+fn access(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let a = &pair.a;
+    let memory = Memory::new(&pair, 64)?;
+    let (u64_type, sum) = (uapi::KFI_UINT64 as u32, uapi::KFI_SUM as u32);
+    for (access, kind, op, allowed) in [
+        (bits::REMOTE_READ, Kind::ATOMIC, sum, false),
+        (bits::REMOTE_READ, Kind::FETCH_ATOMIC, sum, false),
+        (bits::REMOTE_READ, Kind::FETCH_ATOMIC, READ, true),
+        (bits::REMOTE_WRITE, Kind::ATOMIC, sum, true),
+        (bits::REMOTE_WRITE, Kind::FETCH_ATOMIC, sum, false),
+        (bits::REMOTE_WRITE, Kind::FETCH_ATOMIC, READ, false),
+    ] {
+        let attr = MrAttr::new(access, 1);
+        let region = pair.far.register(&[memory.target.all()], &attr)?;
+        memory.target.clear();
+        a.post(
+            &memory
+                .operation(&pair, kind, Form::PLAIN, 1)
+                .atomic(u64_type, op)
+                .context(1),
+        )?;
+        let result = a.tx.sread_ms(1, 20_000);
+        check_eq!(
+            result.is_ok(),
+            allowed,
+            "{kind} operation {op} with access {access:#x}"
+        );
+        if !allowed {
+            check_eq!(a.tx.read_err()?.entry.op_context, 1);
+            check_eq!(memory.target.bytes(0, 8), [0xee; 8]);
+        }
+        drop(region);
+    }
+    drop(memory);
+    pair.close()
+}
+
+/// Two endpoints, two threads, one target: additions and exchanges.
+fn nothing_lost(env: &Env) -> Outcome {
+    let pair = Pair::new(env, CAPS)?;
+    let rounds = env.scaled(20_000, 500);
+    let target = Area::plain(&pair.session, 16)?;
+    target.write(0, &[0; 16]);
+    let region = pair.region(&target, 1)?;
+    let to_itself = pair.b.av.insert(&pair.b.name)?;
+    let u64_type = uapi::KFI_UINT64 as u32;
+    in_threads([0_usize, 1], |which| {
+        pin(which)?;
+        let (end, to) = if which == 0 {
+            (&pair.a, pair.a.peer)
+        } else {
+            (&pair.b, to_itself)
+        };
+        let memory = Memory::new(&pair, 8)?;
+        let round_trip = |kind, op: u32, addr, operand: u64, compare: u64| {
+            memory.operand.write(0, &operand.to_le_bytes());
+            memory.compare.write(0, &compare.to_le_bytes());
+            let mut operation = Operation::new(kind, Form::PLAIN)
+                .to(to)
+                .segment(memory.operand.elements(0, 1))
+                .result(memory.result.elements(0, 1))
+                .rma(addr, 1, 1)
+                .atomic(u64_type, op);
+            if kind == Kind::COMPARE_ATOMIC {
+                operation = operation.compare(memory.compare.elements(0, 1));
+            }
+            end.post(&operation)?;
+            expect(&end.tx, 0, done::ATOMIC_READ, 8)?;
+            let mut old = [0; 8];
+            old.copy_from_slice(&memory.result.bytes(0, 8));
+            Ok::<u64, Stop>(u64::from_le_bytes(old))
+        };
+        let mut last = 0;
+        for _ in 0..rounds {
+            let old = round_trip(Kind::FETCH_ATOMIC, uapi::KFI_SUM as u32, 0, 1, 0)?;
+            check!(old == 0 || old >= last, "{old} after {last}");
+            last = old;
+            // The same with an exchange, until it works.
+            let mut is = old;
+            loop {
+                let cswap = uapi::KFI_CSWAP as u32;
+                let found = round_trip(Kind::COMPARE_ATOMIC, cswap, 8, is + 1, is)?;
+                if found == is {
+                    break;
+                }
+                is = found;
+            }
+        }
+        Ok(())
+    })?;
+    let both = (2 * rounds).to_le_bytes();
+    check_eq!(target.bytes(0, 8), both, "after {rounds} additions each");
+    check_eq!(target.bytes(8, 8), both, "after {rounds} exchanges each");
+    drop((region, target));
+    pair.close()
+}
