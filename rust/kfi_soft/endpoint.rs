@@ -16,6 +16,7 @@ mod shared;
 mod submitted;
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         atomic::{
@@ -260,8 +261,8 @@ impl Attributes {
 struct Setup {
     enabled: bool,
     av: Option<Hold<AddressVector>>,
-    tx_queue: Option<BoundQueue>,
-    rx_queue: Option<BoundQueue>,
+    tx_queue: Option<Arc<BoundQueue>>,
+    rx_queue: Option<Arc<BoundQueue>>,
     counters: Counters,
     eq: Option<Hold<EventQueue>>,
     stx: Option<Hold<SharedTransmitContext>>,
@@ -444,11 +445,12 @@ impl Core {
         {
             return Err(EINVAL);
         }
-        let bound = || -> Result<BoundQueue> {
-            Ok(BoundQueue {
+        let bound = || -> Result<Arc<BoundQueue>> {
+            let bound = BoundQueue {
                 queue: Hold::new(queue)?,
                 selective: flags.contains(BindFlags::SELECTIVE_COMPLETION),
-            })
+            };
+            Ok(Arc::new(bound, GFP_KERNEL)?)
         };
         let tx_queue = if transmit { Some(bound()?) } else { None };
         if receive {
@@ -569,10 +571,10 @@ impl Core {
         let tx_counters = pick(&TRANSMIT_EVENTS);
         let rx_counters = pick(&RECEIVE_EVENTS);
 
-        // From here on the holds of the queues are those of the contexts.
-        if self.transmits {
-            let transmitter = Transmitter::new(transmitter::Parts {
-                reporter: Reporter::new(setup.tx_queue.take(), tx_counters),
+        // All that may fail comes first.
+        let transmitter = if self.transmits {
+            Some(Transmitter::new(transmitter::Parts {
+                reporter: Reporter::new(setup.tx_queue.clone(), tx_counters),
                 domain: self.domain().clone(),
                 node: node.clone(),
                 source: port.address(),
@@ -584,33 +586,46 @@ impl Core {
                 iov_limit: self.attributes.tx_iov_limit,
                 rma_iov_limit: self.attributes.rma_iov_limit,
                 inject_size: self.attributes.inject_size,
-            })?;
-            if let Some(queue) = transmitter.reporter().queue() {
-                let watch = Arc::new(RoomWatch(transmitter.clone()), GFP_KERNEL)?;
-                setup.room = Some(queue.on_room(watch)?);
-            }
-            self.transmitter.populate(transmitter);
-        }
-        if self.receives {
-            let receiver = Receiver::new(receiver::Parts {
+            })?)
+        } else {
+            None
+        };
+        let receiver = if self.receives {
+            Some(Receiver::new(receiver::Parts {
                 queue,
                 shared: setup.srx.is_some(),
-                reporter: Reporter::new(setup.rx_queue.take(), rx_counters),
+                reporter: Reporter::new(setup.rx_queue.clone(), rx_counters),
                 domain: self.domain().clone(),
                 node: node.clone(),
                 sources: rx_caps.contains(Caps::SOURCE).then(|| av.clone()),
                 auth_key: self.auth_key.number(),
                 caps: rx_caps,
-            })?;
-            self.receiver.populate(receiver.clone());
-            self.av.populate(av);
-            setup.enabled = true;
-            // Last: requests may come from here on.
-            return port.attach(self.index, receiver);
-        }
-        self.av.populate(av);
+            })?)
+        } else {
+            None
+        };
+        let room = match (&transmitter, &setup.tx_queue) {
+            (Some(transmitter), Some(bound)) => {
+                let watch = Arc::new(RoomWatch(transmitter.clone()), GFP_KERNEL)?;
+                Some(bound.queue.on_room(watch)?)
+            }
+            _ => None,
+        };
+
+        setup.room = room;
         setup.enabled = true;
-        Ok(())
+        self.av.populate(av);
+        if let Some(transmitter) = transmitter {
+            self.transmitter.populate(transmitter);
+        }
+        match receiver {
+            Some(receiver) => {
+                self.receiver.populate(receiver.clone());
+                // Last: requests may come from here on.
+                port.attach(self.index, receiver)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Posts an operation.
@@ -625,21 +640,32 @@ impl Core {
             return Err(EOPNOTSUPP);
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
-        let prepared = transmitter.prepare(&operation, false)?;
+        let prepared = transmitter.prepare(&operation, false, GFP_NOWAIT)?;
         Transmitter::start(transmitter, prepared)
     }
 
-    /// Posts a receive.
-    fn post_receive(&self, operation: Operation<'_>) -> Result {
+    /// Returns the receive context, to which receives are posted. `EOPNOTSUPP` if endpoints share
+    /// the receives: these are posted where they are shared, as nobody knows whose they are.
+    fn own_receiver(&self) -> Result<&Arc<Receiver>> {
         if !self.receives {
             return Err(EOPNOTSUPP);
         }
         let receiver = self.receiver.as_ref().ok_or(EOPBADSTATE)?;
+        if receiver.is_shared() {
+            return Err(EOPNOTSUPP);
+        }
+        Ok(receiver)
+    }
+
+    /// Posts a receive.
+    fn post_receive(&self, operation: Operation<'_>) -> Result {
+        let receiver = self.own_receiver()?;
         let flags = operation.flags;
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
-        let posted = self.prepare_receive(receiver, &operation, || receiver.reserve())?;
+        let posted =
+            self.prepare_receive(receiver, &operation, GFP_NOWAIT, || receiver.reserve())?;
         if peek {
             receiver.peek(posted, claim, discard);
             return Ok(());
@@ -660,6 +686,7 @@ impl Core {
         &self,
         receiver: &Receiver,
         operation: &Operation<'_>,
+        flags: Flags,
         reserve: impl FnOnce() -> Result<Option<Reservation>>,
     ) -> Result<Posted> {
         let av = self.av.as_ref().ok_or(EOPBADSTATE)?;
@@ -670,6 +697,7 @@ impl Core {
             // Relaxed: a number that stands for itself.
             self.min_multi_recv.load(ordering::Relaxed),
             source,
+            flags,
             reserve,
         )
     }
@@ -757,6 +785,7 @@ fn prepare_receive(
     attributes: &Attributes,
     min_multi_recv: usize,
     source: Option<Address>,
+    gfp: Flags,
     reserve: impl FnOnce() -> Result<Option<Reservation>>,
 ) -> Result<Posted> {
     let flags = operation.flags;
@@ -789,10 +818,7 @@ fn prepare_receive(
     if operation.local.count() > attributes.rx_iov_limit {
         return Err(EINVAL);
     }
-    let memory = operation
-        .local
-        .capture(GFP_NOWAIT)
-        .map_err(transmitter::again)?;
+    let memory = operation.local.capture(gfp).map_err(transmitter::again)?;
     if multi && memory.len() == 0 {
         return Err(EINVAL);
     }
@@ -801,7 +827,7 @@ fn prepare_receive(
         reservation: reserve()?,
     };
     let buffer = if multi {
-        let buffer = MultiBuffer::new(memory, min_multi_recv, claims);
+        let buffer = MultiBuffer::new(memory, min_multi_recv, claims, gfp);
         Buffer::Multi(buffer.map_err(transmitter::again)?, 0)
     } else {
         Buffer::One(memory, claims)

@@ -2,19 +2,26 @@
 
 //! The software provider: a whole fabric inside one kernel.
 //!
-//! Lock order, outer before inner:
+//! Lock order, outer before inner. Mutexes, all taken in process context:
 //!
-//! 0. `kfi_soft::AddressVector::change`; `OPEN_OBJECTS` and `DEVICES`, under which no
-//!    other is taken;
 //! 1. `kfi_soft::PollSet::change`;
-//! 2. `kfi_soft::PollSet::members`;
-//! 3. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries` or `kfi_soft::Slots::listeners`;
-//! 4. `kfi_soft::RunList::inner`;
-//! 5. the locks of the wait queues `kfi_soft::Counter::queue`, `kfi_soft::Queue::wait_queue` and
-//!    `kfi_soft::WaitSet::queue`, under which the wake functions of whoever waits run.
+//! 2. `kfi_soft::AddressVector::change`, `kfi_soft::Core::setup` and `kfi_soft::MemoryRegion::state`;
+//! 3. `kfi_soft::ScalableEndpoint::state` and `kfi_soft::Core::port`;
+//! 4. `kfi_soft::Fabric::handlers`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
 //!
-//! A thread never holds two of a kind, and wakes with none of 1 to 4 held. Nothing is called or
-//! dropped with a lock held that it could want. `COUNTERS` is taken with none of them held.
+//! Spinlocks, which disable interrupts:
+//!
+//! 5. `kfi_soft::PollSet::members`;
+//! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
+//!    `kfi_soft::ReceiveQueue::state` and `kfi_soft::Node::atomics`;
+//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Transfer::ending`, `kfi_soft::MultiBuffer::claims`,
+//!    `kfi_soft::Slots::listeners`, `kfi_soft::Nic::ports`, `kfi_soft::Regions::regions`,
+//!    `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
+//! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
+//!    work queues.
+//!
+//! A thread never holds two of a kind, and none of one number while it takes another of it. It wakes,
+//! calls and drops with none of 1 to 7 held that whoever is woken, called or dropped could want.
 
 mod abi_trace;
 mod address;

@@ -32,6 +32,8 @@ pub(crate) const RMA_IOV_LIMIT: usize = 256;
 /// Entries of the vector of a memory region.
 pub(crate) const MR_IOV_LIMIT: usize = 256;
 
+/// Operations of a context that have fired and wait for room, after which no more are taken.
+pub(crate) const MAX_FIRED: usize = 1 << 16;
 /// Room below which a buffer for several messages is given back, in bytes, unless it is changed.
 pub(crate) const MIN_MULTI_RECV: usize = 64;
 /// The longest message that can be injected, in bytes.

@@ -20,6 +20,7 @@ use crate::{
     counter::Counter,
     domain::Domain,
     endpoint::{
+        Alias,
         Endpoint,
         HasCore,
         ReceiveContext, //
@@ -180,7 +181,7 @@ impl MemoryRegion {
                 this.set_key(attr.requested_key);
             }
         } else {
-            Self::publish(&this, domain.regions())?;
+            Self::publish(&this, &mut this.state.lock(), domain.regions())?;
         }
         if let Some(reservation) = reservation {
             reservation.post(&Event::new(
@@ -194,7 +195,7 @@ impl MemoryRegion {
     }
 
     /// Lets the region be found.
-    fn publish(this: &Fid<Self>, regions: &Regions) -> Result {
+    fn publish(this: &Fid<Self>, state: &mut State, regions: &Regions) -> Result {
         let key = if this.domain.mr_mode().contains(MrMode::PROV_KEY) {
             regions.insert_anywhere(&this.region, largest_key(&this.domain))?
         } else {
@@ -202,7 +203,7 @@ impl MemoryRegion {
             this.requested_key
         };
         this.set_key(key);
-        this.state.lock().key = Some(key);
+        state.key = Some(key);
         Ok(())
     }
 
@@ -250,7 +251,10 @@ impl Object for MemoryRegion {
         if !this.domain.mr_mode().contains(MrMode::ENDPOINT) {
             return Err(EINVAL);
         }
-        let (core, owner) = if let Some(endpoint) = other.downcast::<Endpoint>() {
+        // An alias is the endpoint.
+        let alias = other.downcast::<Alias<Endpoint>>();
+        let endpoint = alias.map(|alias| alias.base());
+        let (core, owner) = if let Some(endpoint) = endpoint.or_else(|| other.downcast()) {
             (endpoint.core(), Owner::Endpoint(Hold::new(endpoint)?))
         } else {
             let context = other.downcast::<ReceiveContext>().ok_or(EINVAL)?;
@@ -281,15 +285,13 @@ impl Object for MemoryRegion {
                     // It is usable from the beginning.
                     return Ok(());
                 }
-                let receiver = {
-                    let state = this.state.lock();
-                    if state.key.is_some() {
-                        return Err(EOPBADSTATE.into());
-                    }
-                    let owner = state.owner.as_ref().ok_or(EOPBADSTATE)?;
-                    owner.receiver().ok_or(EOPBADSTATE)?.clone()
-                };
-                Self::publish(this, receiver.own_regions())
+                let mut state = this.state.lock();
+                if state.key.is_some() {
+                    return Err(EOPBADSTATE.into());
+                }
+                let owner = state.owner.as_ref().ok_or(EOPBADSTATE)?;
+                let receiver = owner.receiver().ok_or(EOPBADSTATE)?.clone();
+                Self::publish(this, &mut state, receiver.own_regions())
             }
             // Memory of the kernel does not move.
             Control::Refresh { flags: 0, .. } => Ok(()),

@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         atomic::{
@@ -49,6 +50,7 @@ use crate::{
             WorkItem, //
         }, //
     },
+    limits,
     module_parameters,
     node::Node,
     receiver::{
@@ -130,7 +132,12 @@ pub(crate) struct MultiBuffer {
 
 impl MultiBuffer {
     /// A buffer that is released when less than `min` bytes are left.
-    pub(crate) fn new(memory: Memory, min: usize, claims: Claims) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        memory: Memory,
+        min: usize,
+        claims: Claims,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 memory,
@@ -138,7 +145,7 @@ impl MultiBuffer {
                 uses: Atomic::new(1),
                 claims <- new_spinlock_irq!(Some(claims), "kfi_soft::MultiBuffer::claims"),
             }),
-            GFP_NOWAIT,
+            flags,
         )
     }
 
@@ -776,6 +783,11 @@ impl ReceiveQueue {
         Ok(())
     }
 
+    /// Returns whether so many have fired and wait for room that no more are to be submitted.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.state.lock().fired.len() >= limits::MAX_FIRED
+    }
+
     /// As [`Self::try_post`], but what is not posted is given up.
     pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
         self.try_post(posted).map_err(|(error, posted)| {
@@ -806,15 +818,10 @@ impl ReceiveQueue {
         if others_wait {
             return wait(posted);
         }
-        match Self::make_room(receiver, posted).and_then(|posted| {
-            self.try_post(posted).map_err(|(error, posted)| {
-                // Relaxed use of the queue: a closed one is found so below.
-                let _ = error;
-                posted
-            })
-        }) {
-            Ok(()) => {}
-            Err(posted) => wait(posted),
+        let tried = Self::make_room(receiver, posted)
+            .and_then(|posted| self.try_post(posted).map_err(|(_, posted)| posted));
+        if let Err(posted) = tried {
+            wait(posted);
         }
     }
 
@@ -890,7 +897,12 @@ impl ReceiveQueue {
     /// Looks for a tagged message that has arrived (`KFI_PEEK`); `None` if there is none.
     ///
     /// What is found stays, or is set aside for the context of `wanted`, or dropped.
-    pub(crate) fn peek(&self, wanted: &Posted, claim: bool, discard: bool) -> Option<Request> {
+    pub(crate) fn peek(
+        self: &Arc<Self>,
+        wanted: &Posted,
+        claim: bool,
+        discard: bool,
+    ) -> Option<Request> {
         let mut gone = EntryQueue::new();
         let mut dropped = None;
         let request = loop {
@@ -914,7 +926,15 @@ impl ReceiveQueue {
             } else if claim {
                 found.claimed_for = Some(wanted.context);
                 let packet = found.take();
+                // The time of the receiver begins anew. Relaxed: read under the same lock.
+                let timeout = msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref());
+                packet
+                    .transfer
+                    .deadline
+                    .store(jiffies().wrapping_add(timeout), ordering::Relaxed);
                 state.claimed.push_back(packet);
+                drop(state);
+                self.watch_after(timeout);
             }
             break Some(request);
         };
@@ -1002,6 +1022,29 @@ impl ReceiveQueue {
     }
 }
 
+/// Takes out the messages whose time is over, and brings the time of the next look in line with the
+/// others.
+fn expire(
+    messages: &mut EntryQueue<Carried>,
+    now: Jiffies,
+    swept: &mut Swept,
+    next: &mut Option<Jiffies>,
+) {
+    let left = |message: &Carried| {
+        // Relaxed: written under the same lock.
+        let deadline = message.transfer.deadline.load(ordering::Relaxed);
+        // Jiffies wrap.
+        deadline.wrapping_sub(now).cast_signed()
+    };
+    while let Some(found) = messages.find(|message| left(message) <= 0) {
+        swept.expired.push_back(found.take());
+    }
+    for message in messages.iter() {
+        let wait = left(message).max(1).cast_unsigned();
+        *next = Some(next.map_or(wait, |next| next.min(wait)));
+    }
+}
+
 impl WorkItem for ReceiveQueue {
     fn work(&self) -> &Work<Self> {
         &self.watch
@@ -1023,19 +1066,9 @@ impl WorkItem for ReceiveQueue {
                 if side.sweep(&mut swept) {
                     next = Some(msecs_to_jiffies(RETRY_MILLIS));
                 }
-                let left = |message: &Carried| {
-                    let deadline = message.transfer.deadline.load(ordering::Relaxed);
-                    // Jiffies wrap.
-                    deadline.wrapping_sub(now).cast_signed()
-                };
-                while let Some(found) = side.messages.find(|message| left(message) <= 0) {
-                    swept.expired.push_back(found.take());
-                }
-                for message in side.messages.iter() {
-                    let wait = left(message).max(1).cast_unsigned();
-                    next = Some(next.map_or(wait, |next| next.min(wait)));
-                }
+                expire(&mut side.messages, now, &mut swept, &mut next);
             }
+            expire(&mut state.claimed, now, &mut swept, &mut next);
         }
         if let Some(next) = next {
             this.watch_after(next);

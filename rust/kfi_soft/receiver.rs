@@ -41,7 +41,8 @@ use crate::{
         },
         memory::{
             transfer,
-            Cursor, //
+            Cursor,
+            RemoteRange, //
         },
         provider::{
             AtomicCall,
@@ -173,6 +174,11 @@ impl Receiver {
     /// Returns how its completions are told.
     pub(crate) fn reporter(&self) -> &Reporter {
         &self.parts.reporter
+    }
+
+    /// Returns whether endpoints share its receives.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.parts.shared
     }
 
     /// Returns the regions of this context alone.
@@ -427,6 +433,20 @@ impl Receiver {
         self.parts.reporter.remote(counted, completion);
     }
 
+    /// Counts an arrival at each of the regions, once (R-CNTR-3).
+    fn count(&self, ranges: &[RemoteRange], write: bool) {
+        for (at, range) in ranges.iter().enumerate() {
+            let before = ranges.get(..at).unwrap_or(&[]);
+            if before.iter().any(|other| other.key == range.key) {
+                continue;
+            }
+            // One that was closed meanwhile has nobody to tell.
+            if let Ok(region) = self.regions().find(range.key) {
+                region.count(write);
+            }
+        }
+    }
+
     /// Reads or writes memory regions.
     fn rma(&self, request: &Request, payload: Payload<'_>, relax: impl Fn()) -> Result<usize> {
         let write = matches!(request.kind, RequestKind::Write);
@@ -457,8 +477,8 @@ impl Receiver {
             };
             done = done.wrapping_add(step);
             event |= region.event;
-            region.count(write);
         }
+        self.count(payload.remote.ranges(), write);
         self.tell(request, write, event, CompletionFlags::RMA, done);
         Ok(done)
     }
@@ -521,8 +541,8 @@ impl Receiver {
             }
             drop(one_at_a_time);
             event |= region.event;
-            region.count(write);
         }
+        self.count(payload.remote.ranges(), write);
         self.tell(request, write, event, CompletionFlags::ATOMIC, done);
         Ok(done)
     }
@@ -541,6 +561,11 @@ impl Receiver {
             return Err(EOPBADSTATE.into());
         }
         self.parts.queue.post(posted)
+    }
+
+    /// Returns whether so many have fired and wait for room that no more are to be submitted.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.parts.queue.is_backed_up()
     }
 
     /// Posts a receive that was prepared when it was submitted.

@@ -72,7 +72,7 @@ pub(crate) type Counters = [Option<Arc<Hold<Counter>>>; Event::COUNT];
 
 /// How the ends of the operations of one direction of an endpoint are told.
 pub(crate) struct Reporter {
-    queue: Option<BoundQueue>,
+    queue: Option<Arc<BoundQueue>>,
     counters: Counters,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Failure {
 
 impl Reporter {
     /// Tells by a queue and counters.
-    pub(crate) fn new(queue: Option<BoundQueue>, counters: Counters) -> Self {
+    pub(crate) fn new(queue: Option<Arc<BoundQueue>>, counters: Counters) -> Self {
         Self { queue, counters }
     }
 

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         atomic::{
@@ -95,7 +96,11 @@ impl Parts {
 
 impl Transfer {
     /// A transfer of a transmit context.
-    pub(crate) fn new(transmitter: Arc<Transmitter>, parts: Parts) -> Result<Arc<Self>> {
+    pub(crate) fn new(
+        transmitter: Arc<Transmitter>,
+        parts: Parts,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
         let Parts {
             request,
             local,
@@ -120,7 +125,7 @@ impl Transfer {
                 deadline: Atomic::new(0),
                 ending <- new_spinlock_irq!(Some(ending), "kfi_soft::Transfer::ending"),
             }),
-            GFP_NOWAIT,
+            flags,
         )
     }
 

@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     static_lock_class,
     sync::{
@@ -287,6 +288,7 @@ impl Transmitter {
         &self,
         operation: &Operation<'a>,
         deferred: bool,
+        gfp: Flags,
     ) -> Result<Prepared<'a>> {
         let flags = operation.flags;
         if !FLAGS.contains(flags) {
@@ -319,11 +321,14 @@ impl Transmitter {
             return Err(EMSGSIZE);
         }
         let inject = flags.contains(OpFlags::INJECT);
+        if inject && matches!(operation.kind, Kind::Atomic(atomics) if !atomics.is_plain()) {
+            return Err(EBADFLAGS.into());
+        }
         if inject && len > self.parts.inject_size {
             return Err(EMSGSIZE);
         }
         let (destination, context) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
-        let remote = remote.capture(GFP_NOWAIT).map_err(again)?;
+        let remote = remote.capture(gfp).map_err(again)?;
 
         let tagged_rma = flags.contains(OpFlags::TAGGED);
         let is_rma = matches!(operation.kind, Kind::Read { .. } | Kind::Write { .. });
@@ -365,7 +370,7 @@ impl Transmitter {
                     if buffers.count() > self.parts.iov_limit || buffers.len()? != total {
                         return Err(EINVAL);
                     }
-                    buffers.capture(GFP_NOWAIT).map_err(again)
+                    buffers.capture(gfp).map_err(again)
                 };
                 if total == 0 || (checked.has_operands() && len != total) {
                     return Err(EINVAL);
@@ -397,7 +402,7 @@ impl Transmitter {
                     data: operation.data,
                     len: total,
                 },
-                local: operation.local.capture(GFP_NOWAIT).map_err(again)?,
+                local: operation.local.capture(gfp).map_err(again)?,
                 compare,
                 result,
                 remote,
@@ -420,12 +425,12 @@ impl Transmitter {
     }
 
     /// Turns a checked operation into a packet.
-    pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>) -> Result<Packet> {
+    pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
         let Prepared { mut parts, inject } = prepared;
         if let Some(buffers) = inject {
-            parts.local = buffers.copy(GFP_NOWAIT).map_err(again)?;
+            parts.local = buffers.copy(gfp).map_err(again)?;
         }
-        let transfer = Transfer::new(this.clone(), parts).map_err(again)?;
+        let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
         Entry::new(
             Carried {
                 transfer,
@@ -434,7 +439,7 @@ impl Transmitter {
                 claimed_for: None,
                 needs_room: false,
             },
-            GFP_NOWAIT,
+            gfp,
         )
         .map_err(again)
     }
@@ -475,7 +480,7 @@ impl Transmitter {
                 this.ended();
                 return Ok(());
             }
-            let packet = match Self::pack(this, prepared) {
+            let packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {
                     this.ended();
@@ -487,11 +492,16 @@ impl Transmitter {
             return Ok(());
         }
 
-        let packet = Self::pack(this, prepared).map_err(undo)?;
+        let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
         this.queue_up(packet).map_err(|(error, packet)| {
             drop(packet);
             undo(error)
         })
+    }
+
+    /// Returns whether so many have fired and wait for room that no more are to be submitted.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.state.lock().waiting.len() >= limits::MAX_FIRED
     }
 
     /// Begins a packet that was packed when it was submitted; it waits for room if there is none.

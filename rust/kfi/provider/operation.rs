@@ -129,6 +129,13 @@ pub(crate) struct Atomics<'a> {
     pub(crate) form: AtomicForm<'a>,
 }
 
+impl Atomics<'_> {
+    /// Returns whether nothing is fetched.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.form, AtomicForm::Plain)
+    }
+}
+
 /// The forms of atomic operations.
 #[derive(Clone, Copy)]
 pub(crate) enum AtomicForm<'a> {

@@ -177,6 +177,7 @@ impl EndpointOps for SharedReceiveContext {
             &this.attributes,
             limits::MIN_MULTI_RECV,
             None,
+            GFP_NOWAIT,
             || Ok(None),
         )?;
         let entry = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::Arc, //
 };
@@ -99,40 +100,45 @@ impl Transfer for Submitted {
 impl Core {
     /// Checks an operation and copies all of its arguments.
     ///
-    /// `deferred` is for deferred work, with its completion counter.
+    /// `deferred` is for deferred work, with its completion counter. `EAGAIN` if too many have fired
+    /// already and wait for room.
     fn submit(
         &self,
         operation: &Operation<'_>,
         deferred: Option<Option<Hold<Counter>>>,
+        flags: Flags,
     ) -> Result<KBox<dyn Transfer>> {
         let is_deferred = deferred.is_some();
         let notify = deferred.flatten();
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
         let what = if operation.kind.is_receive() {
-            if !self.receives {
-                return Err(EOPNOTSUPP);
-            }
-            let receiver = self.receiver.as_ref().ok_or(EOPBADSTATE)?;
+            let receiver = self.own_receiver()?;
             // They look at what is there now.
             if operation.flags.intersects(looks) {
                 return Err(EBADFLAGS.into());
             }
-            let mut posted = self.prepare_receive(receiver, operation, || Ok(None))?;
+            if receiver.is_backed_up() {
+                return Err(EAGAIN);
+            }
+            let mut posted = self.prepare_receive(receiver, operation, flags, || Ok(None))?;
             posted.deferred = is_deferred;
             posted.fired_for = Some(receiver.clone());
             posted.set_notify(notify);
-            let entry = Entry::new(posted, GFP_NOWAIT).map_err(transmitter::again)?;
+            let entry = Entry::new(posted, flags).map_err(transmitter::again)?;
             What::Receive(receiver.clone(), entry)
         } else {
             if !self.transmits {
                 return Err(EOPNOTSUPP);
             }
             let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
-            let mut prepared = transmitter.prepare(operation, is_deferred)?;
+            if transmitter.is_backed_up() {
+                return Err(EAGAIN);
+            }
+            let mut prepared = transmitter.prepare(operation, is_deferred, flags)?;
             prepared.set_notify(notify);
             What::Transmit(
                 transmitter.clone(),
-                Transmitter::pack(transmitter, prepared)?,
+                Transmitter::pack(transmitter, prepared, flags)?,
             )
         };
         let submitted = KBox::new(
@@ -141,7 +147,7 @@ impl Core {
                 owner: self.id(),
                 context: operation.context,
             },
-            GFP_NOWAIT,
+            flags,
         );
         let submitted: KBox<dyn Transfer> = submitted.map_err(|_| EAGAIN)?;
         Ok(submitted)
@@ -160,7 +166,7 @@ impl Core {
         if !Arc::ptr_eq(counter.domain(), self.domain()) {
             return Err(EINVAL);
         }
-        let transfer = self.submit(operation, None)?;
+        let transfer = self.submit(operation, None, GFP_NOWAIT)?;
         trigger::submit_classic(counter, trigger.threshold, transfer)
     }
 }
@@ -201,5 +207,5 @@ pub(crate) fn prepare(
     if let Kind::Atomic(atomics) = &operation.kind {
         Atomics::new(atomics.datatype, atomics.op, atomics.form.call()).map_err(|_| ENOSYS)?;
     }
-    core.submit(operation, Some(completion))
+    core.submit(operation, Some(completion), GFP_KERNEL)
 }
