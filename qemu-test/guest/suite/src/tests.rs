@@ -14,6 +14,7 @@ pub mod deferred;
 pub mod hostile;
 pub mod info;
 pub mod message;
+pub mod model;
 pub mod module;
 pub mod poll_set;
 pub mod queue;
@@ -50,6 +51,7 @@ pub fn all() -> Vec<Test> {
         rma::TESTS,
         atomic::TESTS,
         signal::TESTS,
+        model::TESTS,
         close::TESTS,
         buffer::TESTS,
         hostile::TESTS,

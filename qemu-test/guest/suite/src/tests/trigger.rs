@@ -707,7 +707,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
     let this = &net.peers[0];
     this.set_number(0, 1);
     let (mut cancelled, mut fired, mut late) = (0, 0, 0);
-    for round in 0..env.scaled(3_000, 100) {
+    for round in 0..env.scaled(800, 50) {
         for i in 0..4 {
             let add = net.atomic(Kind::ATOMIC, uapi::KFI_SUM, (0, 1), 0, 8, 1);
             let add = triggered(add.context(i), &counter, round + 1);
