@@ -39,9 +39,9 @@ impl Peer {
             received: domain.counter(&CntrAttr::new().wait_obj(WaitObj::QUEUE))?,
             buffer: session.buffer(BufferKind::KMALLOC, 64)?,
         };
-        let both = u64::from(uapi::KFI_TRANSMIT) | uapi::KFI_RECV as u64;
+        let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
         peer.endpoint.bind(peer.queue.handle(), both)?;
-        let receives = uapi::KFI_RECV as u64;
+        let receives = u64::from(uapi::KFI_RECV);
         peer.endpoint.bind(peer.received.handle(), receives)?;
         Ok(peer)
     }

@@ -100,9 +100,10 @@ impl Operation for PollOperation {
                         None => format!("{context:#x}"),
                     })
                     .collect();
-                Ok(Some(match names.is_empty() {
-                    true => "nobody".to_owned(),
-                    false => names.join(" "),
+                Ok(Some(if names.is_empty() {
+                    "nobody".to_owned()
+                } else {
+                    names.join(" ")
                 }))
             }
             Self::Insert(Member::Queue) => set.add(&members.queue).map(|()| None),

@@ -2,6 +2,7 @@
 
 //! `kfi stat`
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -94,10 +95,11 @@ impl Table {
         for row in std::iter::once(&self.columns).chain(&self.rows) {
             let mut line = String::new();
             for (column, (word, width)) in row.iter().zip(&widths).enumerate() {
-                line += &if is_number(column) {
-                    format!("  {word:>width$}")
+                // Writing to a text does not fail.
+                let _ = if is_number(column) {
+                    write!(line, "  {word:>width$}")
                 } else {
-                    format!("  {word:<width$}")
+                    write!(line, "  {word:<width$}")
                 };
             }
             writeln!(out, "{}", line.trim_end())?;

@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use kfi::uapi;
 use kfi::{
-    AddressVector, Buffer, Caps, CompletionQueue, Counter, Endpoint, Form, Kind, OpType, Operation,
-    Work,
+    AddressVector, Buffer, Caps, CompletionQueue, Counter, Endpoint, Error, Form, KfiErrno, Kind,
+    OpType, Operation, Work,
 };
 use serde::Serialize;
 
@@ -125,13 +125,13 @@ impl Pair {
             endpoint.bind(vector.handle(), 0).during("kfi_ep_bind")?;
             Ok::<_, Problem>(endpoint)
         };
-        let both = u64::from(uapi::KFI_TRANSMIT) | uapi::KFI_RECV as u64;
+        let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
         let sender = open()?;
         let receiver = open()?;
         for (endpoint, queue) in [(&sender, &sent), (&receiver, &arrivals)] {
             endpoint.bind(queue.handle(), both).during("kfi_ep_bind")?;
         }
-        let counted = receiver.bind(arrived.handle(), uapi::KFI_RECV as u64);
+        let counted = receiver.bind(arrived.handle(), u64::from(uapi::KFI_RECV));
         counted.during("kfi_ep_bind")?;
         for endpoint in [&sender, &receiver] {
             endpoint.enable().during("kfi_enable")?;
@@ -146,7 +146,7 @@ impl Pair {
             outbox.write(slot * MESSAGE, &number.to_ne_bytes());
             let receive = Operation::new(Kind::RECV, Form::MSG)
                 .segment(inbox.segment(piece(slot)))
-                .flags(uapi::KFI_COMPLETION as u64)
+                .flags(u64::from(uapi::KFI_COMPLETION))
                 .context(slot as u64);
             receiver.post(&receive).during("kfi_recvmsg")?;
         }
@@ -178,7 +178,7 @@ impl Pair {
             queued.map(drop).during("KFI_QUEUE_WORK")
         } else {
             let send = send
-                .flags(uapi::KFI_TRIGGER as u64 | uapi::KFI_COMPLETION as u64)
+                .flags(u64::from(uapi::KFI_TRIGGER) | u64::from(uapi::KFI_COMPLETION))
                 .trigger(&self.trigger, threshold);
             self.sender.post(&send).during("kfi_sendmsg")
         }
@@ -190,7 +190,12 @@ impl Pair {
         // Too few is what is to be told, not an error.
         let _ = self.arrived.wait(all as u64, Some(PATIENCE));
         let mut numbers = Vec::new();
-        while let Ok(completions) = self.arrivals.read(16) {
+        loop {
+            let completions = match self.arrivals.read(16) {
+                Ok(completions) => completions,
+                Err(Error::Fabric(KfiErrno::EAGAIN)) => break,
+                Err(error) => return Err(Problem::Call("kfi_cq_read", error)),
+            };
             for completion in completions {
                 let mut bytes = [0; MESSAGE];
                 let slot = completion.op_context as usize;
@@ -302,9 +307,10 @@ fn print(report: &Report) -> Result<(), Problem> {
     for step in &report.steps {
         let add = step.add.map_or_else(String::new, |add| format!("+{add}"));
         let counter = step.counter;
-        let started = match step.started.is_empty() {
-            true => "-".to_owned(),
-            false => list(step.started.iter().copied()),
+        let started = if step.started.is_empty() {
+            "-".to_owned()
+        } else {
+            list(step.started.iter().copied())
         };
         let note = if step.as_expected {
             ""

@@ -86,7 +86,7 @@ impl Allreduce {
             let own = team.sum(member, piece(member, Piece::Own), &sums[member]);
             graph.when(&entered[member], 1, own.into());
 
-            let onwards = match team.parent(member) {
+            let onwards = match Team::parent(member) {
                 Some(parent) => team.sum(member, sum, &sums[parent]),
                 None => team.write(member, sum, &results[member]),
             };

@@ -60,7 +60,7 @@ impl Barrier {
             let word = memory[member].all();
             let children = team.children(member);
             let all = 1 + children.len() as u64;
-            let onwards = match team.parent(member) {
+            let onwards = match Team::parent(member) {
                 Some(parent) => team.write(member, word, &from_below[parent]).into(),
                 None => Action::Add(released[member].clone()),
             };

@@ -34,7 +34,7 @@ pub(crate) enum Action {
     /// Adds 1 to a counter.
     Add(Rc<NamedCounter>),
     /// Transfers data.
-    Transfer(Transfer),
+    Transfer(Box<Transfer>),
 }
 
 /// A data transfer.
@@ -74,7 +74,7 @@ impl Step {
                     operation,
                     completion,
                     ..
-                } = transfer;
+                } = &**transfer;
                 let work = Work::transfer(*op_type, *endpoint, operation, trigger, threshold);
                 match completion {
                     Some(counter) => work.completion(counter.counter.handle()),

@@ -65,7 +65,7 @@ impl Team {
     }
 
     /// Who is above in the tree; nobody is above 0.
-    pub(crate) fn parent(&self, member: usize) -> Option<usize> {
+    pub(crate) fn parent(member: usize) -> Option<usize> {
         Some(member.checked_sub(1)? / 2)
     }
 
@@ -117,7 +117,7 @@ impl Team {
 
         let mut attr = MrAttr::new(u64::from(uapi::KFI_REMOTE_WRITE), key);
         if arrivals.is_some() {
-            attr = attr.flags(uapi::KFI_RMA_EVENT as u64);
+            attr = attr.flags(uapi::KFI_RMA_EVENT);
         }
         let region = self.place.domain.register(&[memory], &attr);
         let region = region.during("kfi_mr_regv")?;
@@ -224,6 +224,6 @@ impl Transfer {
 
 impl From<Transfer> for Action {
     fn from(transfer: Transfer) -> Self {
-        Self::Transfer(transfer)
+        Self::Transfer(Box::new(transfer))
     }
 }
