@@ -341,7 +341,7 @@ mod tests {
         let next = due(&thresholds, &started, 4);
         assert_eq!(numbers(&next), [2, 4, 1]);
         started.extend(next);
-        assert_eq!(numbers(&due(&thresholds, &started, 4)), []);
+        assert!(due(&thresholds, &started, 4).is_empty());
         assert_eq!(numbers(&due(&thresholds, &started, 9)), [3]);
     }
 }
