@@ -17,6 +17,8 @@ pub struct Settings {
     pub seed: u64,
     /// Factor on how much a stress test does.
     pub scale: f64,
+    /// Seconds that random traffic goes on for, at scale 1.
+    pub soak: f64,
     /// The provider to test; the first one if none is named.
     pub provider: Option<String>,
     /// Where the modules are.
@@ -28,6 +30,7 @@ impl Default for Settings {
         Self {
             seed: 1,
             scale: 1.0,
+            soak: 3.0,
             provider: None,
             modules: PathBuf::from("/modules"),
         }

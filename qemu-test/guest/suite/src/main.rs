@@ -60,7 +60,11 @@ struct Arguments {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
     scale: f64,
 
-    /// Seconds after which a test has failed
+    /// Seconds that the random traffic of soak tests goes on for
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
+    soak: f64,
+
+    /// Seconds after which a test has failed, soak tests that much later
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
 
@@ -79,6 +83,13 @@ struct Arguments {
     /// Print for people
     #[arg(long)]
     human: bool,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err("a number above 0, at most 1000000".to_owned()),
+    }
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -141,10 +152,12 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         settings: Settings {
             seed,
             scale: arguments.scale,
+            soak: arguments.soak,
             provider: arguments.provider.clone(),
             modules: arguments.modules.clone(),
         },
-        time_limit: Duration::from_secs(arguments.time_limit),
+        time_limit: Duration::from_secs(arguments.time_limit)
+            + Duration::from_secs_f64(arguments.soak),
         fail_fast: arguments.fail_fast,
     };
     let mut complete = true;

@@ -11,6 +11,7 @@ pub mod cntr;
 pub mod control;
 pub mod control_work;
 pub mod deferred;
+pub mod endpoint;
 pub mod hostile;
 pub mod info;
 pub mod message;
@@ -21,9 +22,11 @@ pub mod queue;
 pub mod rma;
 pub mod session;
 pub mod signal;
+pub mod soak;
 pub mod tagged;
 pub mod tool;
 pub mod trigger;
+pub mod trace;
 pub mod trywait;
 pub mod wait;
 pub mod wait_fd;
@@ -46,12 +49,15 @@ pub fn all() -> Vec<Test> {
         trigger::TESTS,
         deferred::TESTS,
         control_work::TESTS,
+        endpoint::TESTS,
         message::TESTS,
         tagged::TESTS,
         rma::TESTS,
         atomic::TESTS,
         signal::TESTS,
         model::TESTS,
+        soak::TESTS,
+        trace::TESTS,
         close::TESTS,
         buffer::TESTS,
         hostile::TESTS,

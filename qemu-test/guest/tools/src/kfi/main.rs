@@ -11,6 +11,7 @@ mod errno;
 mod info;
 mod members;
 mod output;
+mod pingpong;
 mod poll;
 mod setup;
 mod stat;
@@ -41,6 +42,7 @@ struct Arguments {
 enum Command {
     Info(info::Arguments),
     Cntr(cntr::Arguments),
+    Pingpong(pingpong::Arguments),
     Wait(wait::Arguments),
     Poll(poll::Arguments),
     Trigger(trigger::Arguments),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     let result = match &Arguments::parse().command {
         Command::Info(arguments) => info::run(arguments),
         Command::Cntr(arguments) => cntr::run(arguments),
+        Command::Pingpong(arguments) => pingpong::run(arguments),
         Command::Wait(arguments) => wait::run(arguments),
         Command::Poll(arguments) => poll::run(arguments),
         Command::Trigger(arguments) => trigger::run(arguments),

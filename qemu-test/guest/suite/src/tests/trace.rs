@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What tracepoints and debugfs tell.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use kfi::{Caps, Form, Kind};
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::pair::{bits, needs, Area, Pair};
+use crate::rig::Rig;
+use crate::{check, check_eq, tests};
+
+tests! {
+    "trace";
+    "events-of-the-core" ["kfabric.h"] events_of_the_core;
+    "events-of-triggers" ["R-TRIG-13"] events_of_triggers;
+    "debugfs-of-the-core" ["kfabric.h"] debugfs_of_the_core;
+    "debugfs-of-the-provider" ["kfabric.h"] debugfs_of_the_provider;
+}
+
+/// Events that are traced as long as this is there, in an instance of their own.
+struct Tracing {
+    folder: PathBuf,
+}
+
+impl Tracing {
+    fn new(events: &str) -> Result<Self, Stop> {
+        let instances = Path::new("/sys/kernel/tracing/instances");
+        if !instances.is_dir() {
+            return Err(Stop::Skip("there is no tracefs".to_owned()));
+        }
+        let folder = instances.join(format!("kfi-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        let tracing = Self { folder };
+        let group = tracing.folder.join("events").join(events);
+        if !group.is_dir() {
+            return Err(Stop::Skip(format!("there are no events of {events}")));
+        }
+        fs::write(group.join("enable"), "1")?;
+        Ok(tracing)
+    }
+
+    /// The lines that have come since the last time.
+    fn lines(&self) -> Result<Vec<String>, Stop> {
+        let text = fs::read_to_string(self.folder.join("trace"))?;
+        fs::write(self.folder.join("trace"), "")?;
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        Ok(lines.map(str::to_owned).collect())
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        // If that fails an empty buffer stays.
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// There is a line with these words.
+#[track_caller]
+fn has(lines: &[String], words: &[&str]) -> Outcome {
+    if lines
+        .iter()
+        .any(|line| words.iter().all(|word| line.contains(word)))
+    {
+        return Ok(());
+    }
+    Err(Stop::fail(format!("no line with {words:?} in {lines:#?}")))
+}
+
+fn events_of_the_core(env: &Env) -> Outcome {
+    let tracing = Tracing::new("kfabric")?;
+    let rig = Rig::new(env)?;
+    let name = rig.info.entries()[0].fabric_attr.prov_name.clone();
+    let provider = format!("provider={name}");
+    let lines = tracing.lines()?;
+    let count = format!("result={}", rig.info.entries().len());
+    has(&lines, &["kfi_provider_getinfo:", &provider, &count])?;
+    has(&lines, &["kfi_fabric_open:", &provider, "result=0"])?;
+    check!(
+        crate::rig::expect_busy(rig.session.close_handle(rig.fabric.handle())).is_ok(),
+        "the fabric lets itself be closed"
+    );
+    rig.close()?;
+    let lines = tracing.lines()?;
+    has(&lines, &["kfi_fabric_close:", &provider, "result=0"])?;
+    let refused = format!("result=-{}", kfi::KfiErrno::EBUSY.number());
+    has(&lines, &["kfi_fabric_close:", &provider, &refused])?;
+    // Something that is not there.
+    let session = kfi::Session::open()?;
+    let query = kfi::Query::new().provider("nobody");
+    crate::rig::expect_fabric(session.getinfo(&query), kfi::KfiErrno::ENODATA)?;
+    tracing.lines()?;
+    Ok(())
+}
+
+fn events_of_triggers(env: &Env) -> Outcome {
+    let tracing = Tracing::new("kfi_soft")?;
+    let pair = Pair::new(env, Caps::MSG | Caps::TRIGGER)?;
+    if pair.entry().fabric_attr.prov_name == "kcxi" {
+        return Err(Stop::Skip("another name".to_owned()));
+    }
+    let memory = Area::plain(&pair.session, 64)?;
+    let counter = pair.rig.counter()?;
+    let send = |threshold| {
+        let send = pair.a.operation(Kind::SEND, Form::MSG);
+        send.flags(bits::TRIGGER)
+            .segment(memory.part(0, 8))
+            .trigger(&counter, threshold)
+            .context(threshold)
+    };
+    for threshold in [5, 3] {
+        pair.b.recv(memory.part(8, 8), 1)?;
+        pair.a.post(&send(threshold))?;
+    }
+    let lines = tracing.lines()?;
+    for threshold in [3, 5] {
+        let threshold = format!("threshold={threshold} ");
+        has(&lines, &["kfi_soft_submit:", &threshold, "kind=classic"])?;
+    }
+    pair.a.ep.cancel(5)?;
+    crate::pair::expect_error(&pair.a.tx, 5, kfi::KfiErrno::ECANCELED)?;
+    counter.add(3)?;
+    crate::pair::expect(&pair.a.tx, 3, crate::pair::done::SEND_, 8)?;
+    let lines = tracing.lines()?;
+    has(&lines, &["kfi_soft_cancel:", "threshold=5 "])?;
+    has(&lines, &["kfi_soft_fire:", "threshold=3 "])?;
+    let fired = lines.iter().filter(|line| line.contains("kfi_soft_fire:"));
+    check_eq!(fired.count(), 1, "what has fired");
+    drop((pair, counter, memory));
+    Ok(())
+}
+
+/// The lines of a file of debugfs, but for the headings.
+fn debugfs(name: &str) -> Result<Vec<String>, Stop> {
+    let path = Path::new("/sys/kernel/debug").join(name);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Stop::Skip(format!("there is no {}", path.display())));
+        }
+        text => text?,
+    };
+    check!(text.ends_with('\n'), "{name} ends in the middle of a line");
+    Ok(text.lines().skip(1).map(str::to_owned).collect())
+}
+
+fn debugfs_of_the_core(env: &Env) -> Outcome {
+    let session = kfi::Session::open()?;
+    let info = session.getinfo(&crate::rig::query(env))?;
+    let name = info.entries()[0].fabric_attr.prov_name.clone();
+    let fabrics_of = |lines: &[String]| -> Result<u64, Stop> {
+        let line = lines
+            .iter()
+            .find(|line| line.split(' ').next() == Some(&name))
+            .ok_or_else(|| Stop::fail(format!("no {name} in {lines:?}")))?;
+        let words: Vec<_> = line.split(' ').collect();
+        check_eq!(words.len(), 5, "{line:?}: words");
+        check_eq!(words[3], "active");
+        Ok(words[4].parse()?)
+    };
+    let before = fabrics_of(&debugfs("kfabric/providers")?)?;
+    let lines_before = debugfs("kfabric/fabrics")?.len();
+    let fabrics = [info.fabric(0)?, info.fabric(0)?];
+    check_eq!(fabrics_of(&debugfs("kfabric/providers")?)?, before + 2);
+    let lines = debugfs("kfabric/fabrics")?;
+    check_eq!(lines.len(), lines_before + 2, "lines of fabrics");
+    has(&lines, &[&name, &info.entries()[0].fabric_attr.name])?;
+    drop(fabrics);
+    check_eq!(fabrics_of(&debugfs("kfabric/providers")?)?, before);
+    check_eq!(debugfs("kfabric/fabrics")?.len(), lines_before);
+    Ok(())
+}
+
+fn debugfs_of_the_provider(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    needs(&rig.info.entries()[0], Caps::TRIGGER)?;
+    let before = debugfs("kfi_soft/counters")?.len();
+    debugfs("kfi_soft/pending")?;
+    let domains = debugfs("kfi_soft/domains")?.len();
+    let counters = [rig.counter()?, rig.counter()?];
+    counters[0].set(1234)?;
+    counters[1].set_err(98_765)?;
+    let lines = debugfs("kfi_soft/counters")?;
+    check_eq!(lines.len(), before + 2, "lines of counters");
+    has(&lines, &["1234"])?;
+    has(&lines, &["98765"])?;
+    let second = rig.fabric.domain(&rig.info, 0)?;
+    check_eq!(debugfs("kfi_soft/domains")?.len(), domains + 1);
+    drop((counters, second));
+    check_eq!(debugfs("kfi_soft/counters")?.len(), before);
+    check_eq!(debugfs("kfi_soft/domains")?.len(), domains);
+    rig.close()
+}
