@@ -39,10 +39,19 @@ const RESULTS: u64 = 64;
 /// What is done when a threshold is reached.
 #[derive(Clone, Copy, Debug)]
 enum Action {
-    Add { counter: usize, value: u64 },
-    Set { counter: usize, value: u64 },
+    Add {
+        counter: usize,
+        value: u64,
+    },
+    Set {
+        counter: usize,
+        value: u64,
+    },
     /// Fetches the number into a slot, and completes into a counter.
-    Fetch { slot: u64, done: Option<usize> },
+    Fetch {
+        slot: u64,
+        done: Option<usize>,
+    },
 }
 
 /// Who can take it back.
@@ -213,8 +222,7 @@ impl Round<'_> {
                 let fetch = self.fetch(slot);
                 let ep = self.net.peers[0].ep.handle();
                 let source = &self.counters[trigger];
-                let mut work =
-                    Work::transfer(OpType::FETCH_ATOMIC, ep, &fetch, source, threshold);
+                let mut work = Work::transfer(OpType::FETCH_ATOMIC, ep, &fetch, source, threshold);
                 let done = rng.random_bool(0.5).then_some(counter);
                 if let Some(done) = done {
                     work = work.completion(self.counters[done].handle());
@@ -369,7 +377,9 @@ impl Round<'_> {
             let is = (counter.read()?, counter.read_err()?);
             let should = (self.model.success[which], self.model.error[which]);
             if is != should {
-                return Ok(Some(format!("counter {which} is {is:?}, should be {should:?}")));
+                return Ok(Some(format!(
+                    "counter {which} is {is:?}, should be {should:?}"
+                )));
             }
         }
         let [this, other] = [&self.net.peers[0], &self.net.peers[1]];
@@ -383,7 +393,9 @@ impl Round<'_> {
         for (rank, slot) in self.model.fetched.iter().enumerate().skip(self.compared) {
             let is = this.number(RESULTS + 8 * slot);
             if is != rank as u64 {
-                return Ok(Some(format!("slot {slot} is number {is}, should be {rank}")));
+                return Ok(Some(format!(
+                    "slot {slot} is number {is}, should be {rank}"
+                )));
             }
         }
         Ok(None)
@@ -466,7 +478,9 @@ fn one_thread(env: &Env) -> Outcome {
         drop(state);
         net.close()?;
     }
-    env.note(format!("{fired} begun or taken back, {waited} steps waited"));
+    env.note(format!(
+        "{fired} begun or taken back, {waited} steps waited"
+    ));
     Ok(())
 }
 
