@@ -480,6 +480,9 @@ static void all_ports(struct test *t)
 	unsigned int count, i;
 	int ret = 0;
 
+	/* Takes minutes where every allocation is watched. */
+	if (rounds < 20000)
+		return;
 	for (count = 0; count < ARRAY_SIZE(eps); count++) {
 		ret = kfi_endpoint(nic_domain[0], nic_info[0], &eps[count], NULL);
 		if (ret)
