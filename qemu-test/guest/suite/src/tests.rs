@@ -4,6 +4,7 @@
 
 use crate::harness::Test;
 
+pub mod address_vector;
 pub mod atomic;
 pub mod buffer;
 pub mod close;
@@ -49,6 +50,7 @@ pub fn all() -> Vec<Test> {
         trigger::TESTS,
         deferred::TESTS,
         control_work::TESTS,
+        address_vector::TESTS,
         endpoint::TESTS,
         message::TESTS,
         tagged::TESTS,
