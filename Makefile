@@ -147,7 +147,8 @@ shell: machine
 
 # --- checks -------------------------------------------------------------------
 
-crates := rust/kfabric/kfabric.rs rust/kfi_soft/kfi_soft.rs rust/kfi_shim/kfi_shim.rs
+crates := rust/kfabric/kfabric.rs rust/kfi_soft/kfi_soft.rs rust/kfi_shim/kfi_shim.rs \
+	rust/kfi_bench/kfi_bench.rs
 c_files = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: check

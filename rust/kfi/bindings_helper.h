@@ -27,6 +27,7 @@
 #include "helpers.h"
 #include "../kfabric/trace.h"
 #include "../kfi_soft/trace.h"
+#include "../kfi_bench/bench.h"
 
 /* bindgen does not evaluate macros that contain sizeof; it does evaluate constants. */
 static const u32 KFI_SHIM_IOC_SIZE_MASK = IOCSIZE_MASK;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The cases, which are in C: see `bench.h`.
+
+use kernel::{
+    error::to_result,
+    prelude::*,
+    str::CStr, //
+};
+
+use crate::kfi::bindings;
+
+/// What one measurement gave.
+pub(crate) struct Sample {
+    /// Nanoseconds, or bytes.
+    pub(crate) total: u64,
+    /// Over how many operations.
+    pub(crate) count: u64,
+}
+
+/// A figure that is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct Case(&'static bindings::kfi_bench_case);
+
+impl Case {
+    /// Returns the case with this number, if there is one.
+    pub(crate) fn get(index: usize) -> Option<Self> {
+        // SAFETY: Callable at any time; the cases are constants of this module.
+        unsafe { bindings::kfi_bench_case(index).as_ref() }.map(Self)
+    }
+
+    /// Returns a text of the case.
+    fn text(text: *const c_char) -> &'static CStr {
+        // SAFETY: The texts of cases are constants of this module.
+        unsafe { CStr::from_char_ptr(text) }
+    }
+
+    /// Returns what is measured.
+    pub(crate) fn item(self) -> &'static CStr {
+        Self::text(self.0.item)
+    }
+
+    /// Returns whose figure it is.
+    pub(crate) fn design(self) -> &'static CStr {
+        Self::text(self.0.design)
+    }
+
+    /// Returns the unit.
+    pub(crate) fn unit(self) -> &'static CStr {
+        Self::text(self.0.unit)
+    }
+
+    /// Returns what the figure depends on.
+    pub(crate) fn size(self) -> u64 {
+        self.0.size
+    }
+
+    /// Measures once. Latencies of single operations, if they are taken, are added to `latencies`,
+    /// as far as there is room. May sleep.
+    pub(crate) fn run(self, latencies: &mut KVVec<u32>) -> Result<Sample> {
+        let room = latencies.spare_capacity_mut();
+        let mut sample = bindings::kfi_bench_sample {
+            latencies: room.as_mut_ptr().cast(),
+            latency_room: u32::try_from(room.len()).unwrap_or(u32::MAX),
+            ..Default::default()
+        };
+        let run = self.0.run.ok_or(EINVAL)?;
+        // SAFETY: The case is one; the sample is valid, and there is as much room.
+        to_result(unsafe { run(self.0, &mut sample) })?;
+        let taken = sample.latency_count.min(sample.latency_room) as usize;
+        // SAFETY: So many were written behind the last one, where there is room for them.
+        unsafe { latencies.inc_len(taken) };
+        Ok(Sample {
+            total: sample.total,
+            count: sample.count,
+        })
+    }
+}
+
+/// The objects that all cases use, open.
+pub(crate) struct Objects(());
+
+impl Objects {
+    /// Opens them. May sleep.
+    pub(crate) fn open() -> Result<Self> {
+        // SAFETY: Called once at a time, as the module is initialised by one thread.
+        to_result(unsafe { bindings::kfi_bench_setup() })?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Objects {
+    fn drop(&mut self) {
+        // SAFETY: They are open, and no case is running.
+        unsafe { bindings::kfi_bench_teardown() };
+    }
+}
+
+/// Returns how many rounds count.
+pub(crate) fn rounds() -> u32 {
+    // SAFETY: Callable at any time.
+    unsafe { bindings::kfi_bench_rounds() }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * All cases, and those that were asked for.
+ */
+#include <linux/moduleparam.h>
+#include <linux/string.h>
+
+#include "rig.h"
+
+static char *items = "";
+module_param(items, charp, 0444);
+MODULE_PARM_DESC(items, "Measure only items whose names contain one of these words, joined by commas");
+
+static unsigned int rounds = 7;
+module_param(rounds, uint, 0444);
+MODULE_PARM_DESC(rounds, "Rounds that count, after one that does not (default 7)");
+
+static const struct kfi_bench_case *const lists[] = {
+	bench_counter_cases, bench_trigger_cases, bench_wait_cases, bench_message_cases,
+	bench_memory_cases,
+};
+
+u32 kfi_bench_rounds(void)
+{
+	return clamp(rounds, 1U, 1000U);
+}
+
+static bool wanted(const struct kfi_bench_case *c)
+{
+	const char *word = items, *end, *at;
+	size_t len;
+
+	if (!*items)
+		return true;
+	for (;; word = end + 1) {
+		end = strchrnul(word, ',');
+		len = end - word;
+		for (at = c->item; len && *at; at++) {
+			if (!strncmp(at, word, len))
+				return true;
+		}
+		if (!*end)
+			return false;
+	}
+}
+
+/* The case with this number of those that are wanted, or NULL. */
+const struct kfi_bench_case *kfi_bench_case(size_t index)
+{
+	const struct kfi_bench_case *c;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		for (c = lists[i]; c->item; c++) {
+			if (wanted(c) && !index--)
+				return c;
+		}
+	}
+	return NULL;
+}

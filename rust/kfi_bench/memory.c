@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory: what the machine has less of after many objects were made.
+ */
+#include <linux/delay.h>
+#include <linux/mm.h>
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include <kfi_endpoint.h>
+
+#include "design.h"
+#include "rig.h"
+
+#define FAR (1ULL << 62)
+
+static u64 free_memory(void)
+{
+	struct sysinfo info;
+
+	/* What was freed before is free now. */
+	rcu_barrier();
+	msleep(20);
+	si_meminfo(&info);
+	return (u64)info.freeram * info.mem_unit;
+}
+
+static void note(struct kfi_bench_sample *sample, u64 before, u64 after, u64 count)
+{
+	sample->total = before > after ? before - after : 0;
+	sample->count = count;
+}
+
+static int counters(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	struct kfid_cntr **cntrs = kvcalloc(c->size, sizeof(*cntrs), GFP_KERNEL);
+	u32 i, count = 0;
+	u64 before;
+	int ret = 0;
+
+	if (!cntrs)
+		return -ENOMEM;
+	before = free_memory();
+	while (count < c->size && !ret) {
+		ret = bench_open_cntr(NULL, &cntrs[count]);
+		if (!ret)
+			count++;
+	}
+	note(sample, before, free_memory(), c->size);
+	for (i = 0; i < count; i++)
+		kfi_close(&cntrs[i]->fid);
+	kvfree(cntrs);
+	return ret;
+}
+
+static int pending(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	struct bench_work *works = kvcalloc(c->size, sizeof(*works), GFP_KERNEL);
+	const struct bench_design *design = c->design_data;
+	struct kfid_cntr *cntrs[2] = {};
+	int ret = works ? 0 : -ENOMEM;
+	u64 before;
+	u32 i;
+
+	for (i = 0; i < 2 && !ret; i++)
+		ret = design->open(&cntrs[i]);
+	before = free_memory();
+	for (i = 0; i < c->size && !ret; i++)
+		ret = design->submit(&works[i], cntrs[0], FAR + i, cntrs[1]);
+	note(sample, before, free_memory(), c->size);
+	for (i = 0; i < 2; i++) {
+		if (cntrs[i])
+			design->flush(cntrs[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		if (cntrs[i])
+			design->close(cntrs[i]);
+	}
+	kvfree(works);
+	return ret;
+}
+
+/* Enabled, without the queue and the address vector, which they share. */
+static int endpoints(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	struct kfi_cq_attr cq_attr = { .format = KFI_CQ_FORMAT_CONTEXT, .size = 1024 };
+	struct kfid_ep **eps = kvcalloc(c->size, sizeof(*eps), GFP_KERNEL);
+	struct kfi_av_attr av_attr = {};
+	int ret = eps ? 0 : -ENOMEM;
+	struct kfid_cq *cq = NULL;
+	struct kfid_av *av = NULL;
+	u64 before;
+	u32 i;
+
+	if (!ret)
+		ret = kfi_cq_open(bench_domain, &cq_attr, &cq, NULL, NULL);
+	if (!ret)
+		ret = kfi_av_open(bench_domain, &av_attr, &av, NULL);
+	before = free_memory();
+	for (i = 0; i < c->size && !ret; i++) {
+		ret = kfi_endpoint(bench_domain, bench_info, &eps[i], NULL);
+		if (!ret)
+			ret = kfi_ep_bind(eps[i], &cq->fid, KFI_TRANSMIT | KFI_RECV);
+		if (!ret)
+			ret = kfi_ep_bind(eps[i], &av->fid, 0);
+		if (!ret)
+			ret = kfi_enable(eps[i]);
+	}
+	note(sample, before, free_memory(), c->size);
+	for (i = 0; eps && i < c->size; i++) {
+		if (eps[i])
+			kfi_close(&eps[i]->fid);
+	}
+	if (av)
+		kfi_close(&av->fid);
+	if (cq)
+		kfi_close(&cq->fid);
+	kvfree(eps);
+	return ret;
+}
+
+#define CASE(title, name, objects, function, with) \
+	{ .item = title, .design = name, .unit = "bytes", .size = objects, .run = function, \
+	  .design_data = with }
+
+const struct kfi_bench_case bench_memory_cases[] = {
+	CASE("memory, counter", "kfi_soft", 10000, counters, NULL),
+	CASE("memory, pending operation", "kfi_soft", 100000, pending, &bench_kfi_soft),
+	CASE("memory, pending operation", "tree irq", 100000, pending, &bench_tree_irq),
+	CASE("memory, endpoint", "kfi_soft", 500, endpoints, NULL),
+	{}
+};

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Operations that wait for counters: submitted, cancelled, flushed, fired.
+ */
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "design.h"
+#include "rig.h"
+
+#define FAR (1ULL << 62)
+/* Between thresholds of what is pending, so that there is room for more. */
+#define SPACE 1024ULL
+#define CHAIN_CNTRS 1000U
+#define FAN_CNTRS 100U
+#define TIMEOUT_MS 60000
+
+struct set {
+	const struct bench_design *design;
+	struct kfid_cntr **cntrs;
+	u32 cntr_count;
+	struct bench_work *works;
+	u32 *order;
+};
+
+static void close_set(struct set *s)
+{
+	u32 i;
+
+	/* First all that makes counters busy. */
+	for (i = 0; s->cntrs && i < s->cntr_count; i++) {
+		if (s->cntrs[i])
+			s->design->flush(s->cntrs[i]);
+	}
+	for (i = 0; s->cntrs && i < s->cntr_count; i++) {
+		if (s->cntrs[i])
+			s->design->close(s->cntrs[i]);
+	}
+	kvfree(s->cntrs);
+	kvfree(s->works);
+	kvfree(s->order);
+}
+
+static int open_set(struct set *s, const struct bench_design *design, u32 cntrs, u32 works)
+{
+	int ret = 0;
+	u32 i;
+
+	*s = (struct set) { .design = design, .cntr_count = cntrs };
+	s->cntrs = kvcalloc(cntrs, sizeof(*s->cntrs), GFP_KERNEL);
+	s->works = kvcalloc(works, sizeof(*s->works), GFP_KERNEL);
+	s->order = kvcalloc(works, sizeof(*s->order), GFP_KERNEL);
+	if (!s->cntrs || !s->works || !s->order)
+		ret = -ENOMEM;
+	for (i = 0; i < cntrs && !ret; i++)
+		ret = design->open(&s->cntrs[i]);
+	if (ret)
+		close_set(s);
+	else
+		bench_shuffle(s->order, works);
+	return ret;
+}
+
+/* Far and in random order, or in the order in which linear designs are quick. */
+static int fill(struct set *s, u32 count, bool increasing)
+{
+	int ret = 0;
+	u32 i, at;
+
+	for (i = 0; i < count && !ret; i++) {
+		at = increasing || s->design->linear_submit ? i : s->order[i] % count;
+		ret = s->design->submit(&s->works[i], s->cntrs[0], FAR + at * SPACE, s->cntrs[1]);
+		if (!(i % 1024))
+			cond_resched();
+	}
+	return ret;
+}
+
+static int submit(const struct kfi_bench_case *c, struct kfi_bench_sample *sample, bool increasing)
+{
+	const struct bench_design *design = c->design_data;
+	u32 i, pending = c->size, state = 88172645U, count;
+	u64 *thresholds, start;
+	struct set s;
+	int ret;
+
+	count = design->linear_submit && pending > 10000 ? 50 : 1000;
+	ret = open_set(&s, design, 2, pending + count);
+	if (ret)
+		return ret;
+	thresholds = kvcalloc(count, sizeof(*thresholds), GFP_KERNEL);
+	ret = thresholds ? fill(&s, pending, increasing) : -ENOMEM;
+	if (ret)
+		goto close;
+	for (i = 0; i < count; i++)
+		thresholds[i] = increasing ? FAR + (pending + i) * SPACE :
+			FAR + bench_random(&state) % (pending * SPACE);
+	start = bench_now();
+	for (i = 0; i < count && !ret; i++)
+		ret = design->submit(&s.works[pending + i], s.cntrs[0], thresholds[i], s.cntrs[1]);
+	sample->total = bench_now() - start;
+	sample->count = count;
+close:
+	kvfree(thresholds);
+	close_set(&s);
+	return ret;
+}
+
+static int submit_increasing(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	return submit(c, sample, true);
+}
+
+static int submit_random(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	return submit(c, sample, false);
+}
+
+static int cancel_random(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	const struct bench_design *design = c->design_data;
+	u32 i, count = c->size / 10;
+	struct set s;
+	u64 start;
+	int ret;
+
+	ret = open_set(&s, design, 2, c->size);
+	if (ret)
+		return ret;
+	ret = fill(&s, c->size, true);
+	start = bench_now();
+	for (i = 0; i < count && !ret; i++)
+		ret = design->cancel(&s.works[s.order[i]]);
+	sample->total = bench_now() - start;
+	sample->count = count;
+	close_set(&s);
+	return ret;
+}
+
+static int flush(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	const struct bench_design *design = c->design_data;
+	struct set s;
+	u64 start;
+	int ret;
+
+	ret = open_set(&s, design, 2, c->size);
+	if (ret)
+		return ret;
+	ret = fill(&s, c->size, false);
+	start = bench_now();
+	if (!ret)
+		ret = design->flush(s.cntrs[0]);
+	sample->total = bench_now() - start;
+	sample->count = c->size;
+	close_set(&s);
+	return ret;
+}
+
+/* Adds, and waits until the last counter has its value. */
+static int release(struct kfid_cntr *first, u64 value, struct kfid_cntr *last, u64 wanted,
+		   struct kfi_bench_sample *sample)
+{
+	u64 start = bench_now();
+	int ret = 0;
+
+	kfi_cntr_add(first, value);
+	/* The provider leaves to another thread what would take too long. */
+	if (kfi_cntr_read(last) < wanted)
+		ret = last->ops->wait ? kfi_cntr_wait(last, wanted, TIMEOUT_MS) : -EIO;
+	sample->total = bench_now() - start;
+	return ret;
+}
+
+static int fire(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	const struct bench_design *design = c->design_data;
+	struct set s;
+	int ret;
+	u32 i;
+
+	ret = open_set(&s, design, 2, c->size);
+	if (ret)
+		return ret;
+	for (i = 0; i < c->size && !ret; i++)
+		ret = design->submit(&s.works[i], s.cntrs[0], i + 1, s.cntrs[1]);
+	if (!ret)
+		ret = release(s.cntrs[0], c->size, s.cntrs[1], c->size, sample);
+	sample->count = c->size;
+	close_set(&s);
+	return ret;
+}
+
+/* Round and round through some counters. */
+static int chain(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	const struct bench_design *design = c->design_data;
+	struct set s;
+	int ret;
+	u32 i;
+
+	ret = open_set(&s, design, CHAIN_CNTRS, c->size);
+	if (ret)
+		return ret;
+	for (i = 0; i < c->size && !ret; i++)
+		ret = design->submit(&s.works[i], s.cntrs[i % CHAIN_CNTRS], i / CHAIN_CNTRS + 1,
+				     s.cntrs[(i + 1) % CHAIN_CNTRS]);
+	if (!ret)
+		ret = release(s.cntrs[0], 1, s.cntrs[0], c->size / CHAIN_CNTRS + 1, sample);
+	sample->count = c->size;
+	close_set(&s);
+	return ret;
+}
+
+static int fan_out(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	const struct bench_design *design = c->design_data;
+	struct set s;
+	int ret;
+	u32 i;
+
+	ret = open_set(&s, design, FAN_CNTRS + 1, c->size);
+	if (ret)
+		return ret;
+	for (i = 0; i < c->size && !ret; i++)
+		ret = design->submit(&s.works[i], s.cntrs[FAN_CNTRS], 1, s.cntrs[i % FAN_CNTRS]);
+	if (!ret)
+		ret = release(s.cntrs[FAN_CNTRS], 1, s.cntrs[FAN_CNTRS - 1],
+			      c->size / FAN_CNTRS, sample);
+	sample->count = c->size;
+	close_set(&s);
+	return ret;
+}
+
+#define CASE(title, name, of, pending, function) \
+	{ .item = title, .design = name, .unit = "ns", .size = pending, .run = function, \
+	  .design_data = &(of) }
+#define SIZES(title, name, of, function) \
+	CASE(title, name, of, 1000, function), CASE(title, name, of, 100000, function)
+#define AGAINST_TREE(title, pending, function) \
+	CASE(title, "kfi_soft", bench_kfi_soft, pending, function), \
+	CASE(title, "tree irq", bench_tree_irq, pending, function), \
+	CASE(title, "tree", bench_tree, pending, function)
+#define SIZES_AGAINST_ALL(title, function) \
+	SIZES(title, "kfi_soft", bench_kfi_soft, function), \
+	SIZES(title, "tree irq", bench_tree_irq, function), \
+	SIZES(title, "tree", bench_tree, function), \
+	SIZES(title, "sorted irq", bench_sorted_irq, function), \
+	SIZES(title, "sorted", bench_sorted, function), \
+	SIZES(title, "list irq", bench_list_irq, function), \
+	SIZES(title, "list", bench_list, function)
+
+const struct kfi_bench_case bench_trigger_cases[] = {
+	SIZES_AGAINST_ALL("submit increasing", submit_increasing),
+	SIZES_AGAINST_ALL("submit random", submit_random),
+	AGAINST_TREE("cancel random", 1000, cancel_random),
+	AGAINST_TREE("cancel random", 100000, cancel_random),
+	AGAINST_TREE("flush", 100000, flush),
+	AGAINST_TREE("fire", 100000, fire),
+	AGAINST_TREE("chain", 100000, chain),
+	AGAINST_TREE("fan-out", 10000, fan_out),
+	{}
+};
