@@ -20,7 +20,8 @@ const LATENCIES: usize = 1 << 16;
 /// The rounds of a case.
 pub(crate) struct Figure {
     case: Case,
-    /// What an operation took in each round, in thousandths of the unit.
+    /// What an operation took in each round, in thousandths of the unit and in the order of rounds,
+    /// so that those of several figures can be compared round by round.
     values: KVec<u64>,
     latencies: KVVec<u32>,
     /// The error that a round failed with.
@@ -54,7 +55,6 @@ impl Figure {
 
     /// Returns the figure for people and programs.
     pub(crate) fn report(&mut self) -> Report<'_> {
-        self.values.sort_unstable();
         self.latencies.sort_unstable();
         Report(self)
     }
@@ -70,7 +70,7 @@ fn per_operation(sample: &Sample) -> u64 {
 }
 
 /// Returns the value below which `percent` of 100 of the others lie.
-fn quantile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
+fn quantile(sorted: &[u32], percent: usize) -> Option<u32> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((last * percent + 50) / 100).copied()
 }
@@ -105,12 +105,12 @@ impl fmt::Display for Report<'_> {
         if let Some(error) = failed {
             return f.write_fmt(fmt!(",\"error\":{}}}", error.to_errno()));
         }
-        f.write_fmt(fmt!(",\"rounds\":{}", values.len()))?;
-        for (name, percent) in [("min", 0), ("q1", 25), ("median", 50), ("q3", 75), ("max", 100)] {
-            if let Some(value) = quantile(values, percent) {
-                f.write_fmt(fmt!(",\"{}\":{}", name, Thousandths(value)))?;
-            }
+        f.write_str(",\"values\":[")?;
+        for (round, value) in values.iter().enumerate() {
+            let comma = if round == 0 { "" } else { "," };
+            f.write_fmt(fmt!("{}{}", comma, Thousandths(*value)))?;
         }
+        f.write_str("]")?;
         for (name, percent) in [("p50", 50), ("p99", 99)] {
             if let Some(latency) = quantile(latencies, percent) {
                 f.write_fmt(fmt!(",\"{}\":{}", name, latency))?;

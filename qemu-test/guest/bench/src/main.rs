@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Runs the benchmarks of the kernel and says what they found: see `--help`.
+
+// The documentation of the arguments is the text of --help.
+#![allow(clippy::doc_markdown)]
+
+mod collect;
+mod compare;
+mod figure;
+mod plot;
+mod run;
+mod table;
+mod targets;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::figure::Results;
+
+/// What ends a command.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    /// A file that cannot be read or written.
+    #[error("{0}: {1}")]
+    File(String, std::io::Error),
+    /// The module cannot be used.
+    #[error("kfi_bench.ko: {0}")]
+    Module(std::io::Error),
+    /// Input that is no result.
+    #[error("{0}")]
+    Results(String),
+    /// A plot that cannot be drawn.
+    #[error("{0}: {1}")]
+    Plot(String, String),
+}
+
+/// Benchmarks of kfabric
+///
+/// `run` is for the guest, all others for the host; `make bench` does all.
+#[derive(Debug, Parser)]
+#[command(name = "kfi-bench", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Load kfi_bench.ko and print what it measures, a line of JSON for each figure
+    Run {
+        /// Measure only items whose names contain one of these words
+        #[arg(long, value_name = "WORD", value_delimiter = ',')]
+        items: Vec<String>,
+        /// Rounds that count
+        #[arg(long, value_name = "N", default_value_t = 7)]
+        rounds: u32,
+        /// The module
+        #[arg(long, value_name = "FILE", default_value = "/modules/kfi_bench.ko")]
+        module: PathBuf,
+    },
+    /// Read what `run` prints, show it, and write a file of results
+    Collect {
+        /// Where it runs
+        #[arg(long, value_name = "NAME")]
+        vehicle: String,
+        /// The file of results
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
+    },
+    /// Write tables and plots of results
+    Report {
+        /// The file of results
+        results: PathBuf,
+        /// Results in QEMU, for a column of its own in the table for the README
+        #[arg(long, value_name = "FILE")]
+        qemu: Option<PathBuf>,
+        /// Where tables and plots go
+        #[arg(long, value_name = "FOLDER")]
+        output: PathBuf,
+    },
+    /// Compare two files of results
+    Compare {
+        /// The file to compare with
+        old: PathBuf,
+        /// The file that is compared
+        new: PathBuf,
+        /// Changes below this many percent are noise
+        #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+        noise: f64,
+    },
+    /// Replace the table in a file, between the lines
+    /// `<!-- bench: begin -->` and `<!-- bench: end -->`
+    Insert {
+        /// The table
+        table: PathBuf,
+        /// The file, README.md
+        file: PathBuf,
+    },
+}
+
+fn execute(command: Command) -> Result<(), Error> {
+    match command {
+        Command::Run {
+            items,
+            rounds,
+            module,
+        } => run::run(&module, &items, rounds),
+        Command::Collect { vehicle, output } => collect::collect(&vehicle, &output),
+        Command::Report {
+            results,
+            qemu,
+            output,
+        } => {
+            let results = Results::read(&results)?;
+            let qemu = qemu.map(|path| Results::read(&path)).transpose()?;
+            table::write(&results, qemu.as_ref(), &output)?;
+            plot::write(&results, &output)
+        }
+        Command::Compare { old, new, noise } => {
+            compare::compare(&Results::read(&old)?, &Results::read(&new)?, noise);
+            Ok(())
+        }
+        Command::Insert { table, file } => table::insert(&table, &file),
+    }
+}
+
+fn main() -> ExitCode {
+    match execute(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("kfi-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
