@@ -27,6 +27,11 @@ help:
 	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make shell          a shell in the machine'
+	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
+	@echo '                      VEHICLE=qemu): tables and plots in build/bench; ARGS=... goes to'
+	@echo '                      kfi-bench run (ARGS=--help)'
+	@echo '  make bench-compare OLD=... NEW=...  compare two files of results'
+	@echo '  make bench-readme   put the table of ratios of the last runs into README.md'
 	@echo '      VEHICLE=uml     user-mode Linux instead of QEMU'
 	@echo '      KIND=debug      that kernel instead of the fast one'
 	@echo
@@ -84,7 +89,7 @@ APPEND ?= $(if $(filter debug,$(KIND)),kfi_shim.max_objects=2048 kfi_soft.pendin
 TIMEOUT ?= $(if $(filter debug,$(KIND)),1800,600)
 
 out := build/$(KIND)
-programs := kfi kfi-demo kfi-suite
+programs := kfi kfi-bench kfi-demo kfi-suite
 # What scripts/setup found.
 tool = $(or $(shell sed -n 's/^$(1) := //p' $(cache)/toolchain.mk 2>/dev/null),$(2))
 
@@ -144,6 +149,46 @@ test-debug:
 .PHONY: shell
 shell: machine
 	@$(run) --log $(out)/shell.log --shell
+
+# --- benchmarks ---------------------------------------------------------------
+# At native speed unless QEMU is asked for. The last line of the file of results is
+# written when the guest has ended.
+
+bench := build/bench
+kfi_bench := build/guest/x86_64-unknown-linux-gnu/release/kfi-bench
+bench_vehicle := $(if $(filter command line environment,$(origin VEHICLE)),$(VEHICLE),uml)
+
+.PHONY: bench
+bench:
+	+@$(MAKE) VEHICLE=$(bench_vehicle) TIMEOUT=$(if $(filter qemu,$(bench_vehicle)),3600,1200) \
+		run-bench
+
+.PHONY: run-bench
+run-bench: machine
+	@mkdir -p $(bench)
+	@$(run) --log $(bench)/$(VEHICLE).log --transcript -- kfi-bench run $(ARGS) | \
+		$(kfi_bench) collect --vehicle $(VEHICLE) --output $(bench)/$(VEHICLE).jsonl
+	+@$(MAKE) bench-report
+
+# Of user-mode Linux, with what there is of QEMU beside it; of QEMU alone if there is only that.
+.PHONY: bench-report
+bench-report:
+	@if [ -e $(bench)/uml.jsonl ]; then \
+		$(kfi_bench) report $(bench)/uml.jsonl --output $(bench) \
+			$$([ ! -e $(bench)/qemu.jsonl ] || echo --qemu $(bench)/qemu.jsonl); \
+	fi
+	@if [ -e $(bench)/qemu.jsonl ]; then \
+		$(kfi_bench) report $(bench)/qemu.jsonl --output $(bench)/qemu; \
+	fi
+	@echo 'kfabric: results, tables and plots are in $(bench)'
+
+.PHONY: bench-compare
+bench-compare: guest
+	@$(kfi_bench) compare $(OLD) $(NEW)
+
+.PHONY: bench-readme
+bench-readme: bench-report
+	@$(kfi_bench) insert $(bench)/README-table.md README.md
 
 # --- checks -------------------------------------------------------------------
 

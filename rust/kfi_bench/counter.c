@@ -10,6 +10,8 @@
 
 /* Never reached. */
 #define FAR (1ULL << 62)
+/* Short enough that most are not disturbed, and many. */
+#define LAPS 20U
 
 static int soft_open(struct kfid_cntr **cntr)
 {
@@ -100,22 +102,24 @@ static int load(const struct bench_design *design, struct loaded *l, u64 pending
 static int add(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 {
 	const struct bench_design *design = c->design_data;
-	u32 i, count = additions(design, c->size);
+	u32 i, lap, count = additions(design, c->size) / LAPS;
+	struct bench_laps laps;
 	struct kfid_cntr *cntr;
 	struct loaded l;
-	u64 start;
 	int ret;
 
 	ret = load(design, &l, c->size);
 	if (ret)
 		return ret;
 	cntr = l.cntrs[0];
-	start = bench_now();
-	for (i = 0; i < count; i++)
-		kfi_cntr_add(cntr, 1);
-	sample->total = bench_now() - start;
-	sample->count = count;
-	ret = kfi_cntr_read(cntr) == count ? 0 : -EIO;
+	bench_begin(&laps);
+	for (lap = 0; lap < LAPS; lap++) {
+		for (i = 0; i < count; i++)
+			kfi_cntr_add(cntr, 1);
+		bench_lap(&laps);
+	}
+	bench_end(&laps, count, sample);
+	ret = kfi_cntr_read(cntr) == LAPS * count ? 0 : -EIO;
 	unload(design, &l);
 	return ret;
 }
@@ -123,18 +127,20 @@ static int add(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 struct adder {
 	struct kfid_cntr *cntr;
 	u32 count;
-	u64 ns;
+	struct bench_laps laps;
 };
 
 static int add_many(void *data)
 {
 	struct adder *adder = data;
-	u64 start = bench_now();
-	u32 i;
+	u32 i, lap;
 
-	for (i = 0; i < adder->count; i++)
-		kfi_cntr_add(adder->cntr, 1);
-	adder->ns = bench_now() - start;
+	bench_begin(&adder->laps);
+	for (lap = 0; lap < LAPS; lap++) {
+		for (i = 0; i < adder->count; i++)
+			kfi_cntr_add(adder->cntr, 1);
+		bench_lap(&adder->laps);
+	}
 	return 0;
 }
 
@@ -142,23 +148,27 @@ static int add_many(void *data)
 static int add_two(const struct kfi_bench_case *c, struct kfi_bench_sample *sample, bool apart)
 {
 	const struct bench_design *design = c->design_data;
-	u32 count = additions(design, c->size);
-	struct adder adders[2];
+	u32 count = additions(design, c->size) / LAPS;
+	struct adder *adders = kcalloc(2, sizeof(*adders), GFP_KERNEL);
 	struct loaded l;
 	int ret;
 
+	if (!adders)
+		return -ENOMEM;
 	ret = load(design, &l, c->size);
 	if (ret)
-		return ret;
-	adders[0] = (struct adder) { .cntr = l.cntrs[0], .count = count };
-	adders[1] = (struct adder) { .cntr = l.cntrs[apart], .count = count };
+		goto free;
+	adders[0].cntr = l.cntrs[0];
+	adders[1].cntr = l.cntrs[apart];
+	adders[0].count = adders[1].count = count;
 	ret = bench_on_cpus((unsigned int []) { 0, 1 }, add_many,
 			    (void *[]) { &adders[0], &adders[1] });
-	sample->total = (adders[0].ns + adders[1].ns) / 2;
-	sample->count = count;
-	if (!ret && kfi_cntr_read(l.cntrs[0]) != (apart ? count : 2ULL * count))
+	bench_end(&adders[0].laps, count, sample);
+	if (!ret && kfi_cntr_read(l.cntrs[0]) != (apart ? 1ULL : 2ULL) * LAPS * count)
 		ret = -EIO;
 	unload(design, &l);
+free:
+	kfree(adders);
 	return ret;
 }
 

@@ -14,7 +14,8 @@
 #include "design.h"
 #include "rig.h"
 
-#define SMALL 20000U
+#define SMALL 1280U
+#define SMALL_LAP 10U
 #define TIMEOUT_MS 30000
 /* Transfers under way at a time, where bandwidth is measured. */
 #define WINDOW 16U
@@ -59,7 +60,8 @@ static void close_link(struct link *l)
 
 static int open_end(struct link *l, struct end *end)
 {
-	struct kfi_cq_attr cq_attr = { .format = KFI_CQ_FORMAT_CONTEXT, .size = 1024 };
+	struct kfi_cq_attr cq_attr = { .format = KFI_CQ_FORMAT_CONTEXT, .size = 1024,
+				      .wait_obj = KFI_WAIT_UNSPEC };
 	int ret;
 
 	ret = kfi_cq_open(bench_domain, &cq_attr, &end->cq, NULL, NULL);
@@ -154,7 +156,8 @@ static ssize_t post(struct link *l, enum how how, size_t len)
 static __always_inline int small(const struct kfi_bench_case *c, struct kfi_bench_sample *sample,
 				 enum how how)
 {
-	u64 begin, before, now;
+	struct bench_laps laps;
+	u64 before, now;
 	struct link l;
 	int ret;
 	u32 i;
@@ -162,17 +165,19 @@ static __always_inline int small(const struct kfi_bench_case *c, struct kfi_benc
 	ret = open_link(&l, c->size);
 	if (ret)
 		return ret;
-	/* All of it, and then single ones, as telling the time takes long. */
-	begin = bench_now();
+	/* Many together, and then single ones, as telling the time takes long. */
+	bench_begin(&laps);
 	for (i = 0; i < SMALL && !ret; i++) {
+		if (i && !(i % SMALL_LAP))
+			bench_lap(&laps);
 		ret = post(&l, how, c->size);
 		if (!ret)
 			ret = take(l.ends[0].cq, 1);
 		if (!ret && how != RMA)
 			ret = take(l.ends[1].cq, 1);
 	}
-	sample->total = bench_now() - begin;
-	sample->count = SMALL;
+	bench_lap(&laps);
+	bench_end(&laps, SMALL_LAP, sample);
 	for (i = 0; i < SMALL / 4 && !ret; i++) {
 		before = bench_now();
 		ret = post(&l, how, c->size);
@@ -208,16 +213,18 @@ static int small_rma(const struct kfi_bench_case *c, struct kfi_bench_sample *sa
 static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sample, enum how how)
 {
 	u32 i, window, rounds = max(div_u64(VOLUME, c->size * WINDOW), 1ULL);
+	struct bench_laps laps;
 	struct link l;
-	u64 start;
 	int ret;
 
-	rounds = min(rounds, 500U);
+	rounds = min(rounds, BENCH_LAPS);
 	ret = open_link(&l, c->size);
 	if (ret)
 		return ret;
-	start = bench_now();
+	bench_begin(&laps);
 	for (i = 0; i < rounds && !ret; i++) {
+		if (i)
+			bench_lap(&laps);
 		for (window = 0; window < WINDOW && !ret; window++)
 			ret = post(&l, how, c->size);
 		if (!ret)
@@ -225,8 +232,8 @@ static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sampl
 		if (!ret && how != RMA)
 			ret = take(l.ends[1].cq, WINDOW);
 	}
-	sample->total = bench_now() - start;
-	sample->count = (u64)rounds * WINDOW;
+	bench_lap(&laps);
+	bench_end(&laps, WINDOW, sample);
 	close_link(&l);
 	return ret;
 }
@@ -248,19 +255,20 @@ static int stream_rma(const struct kfi_bench_case *c, struct kfi_bench_sample *s
 
 static int stream_memcpy(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 {
-	u32 i, count = min(max(div_u64(VOLUME, c->size), 1ULL), 500ULL * WINDOW);
+	u32 i, rounds = min(max(div_u64(VOLUME, c->size * WINDOW), 1ULL), BENCH_LAPS);
 	u8 *from = kvzalloc(c->size, GFP_KERNEL), *to = kvzalloc(c->size, GFP_KERNEL);
-	u64 start;
+	struct bench_laps laps;
 
 	if (from && to) {
-		start = bench_now();
-		for (i = 0; i < count; i++) {
+		bench_begin(&laps);
+		for (i = 0; i < rounds * WINDOW; i++) {
 			memcpy(to, from, c->size);
 			/* Each of them is wanted. */
 			barrier_data(to);
+			if (i % WINDOW == WINDOW - 1)
+				bench_lap(&laps);
 		}
-		sample->total = bench_now() - start;
-		sample->count = count;
+		bench_end(&laps, WINDOW, sample);
 	}
 	kvfree(from);
 	kvfree(to);
@@ -321,14 +329,16 @@ static int bare(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 	const struct bare *how = c->design_data;
 	struct queue *q = kzalloc(sizeof(*q), GFP_KERNEL);
 	u8 *from = kzalloc(c->size, GFP_KERNEL), *to = kzalloc(c->size, GFP_KERNEL);
+	struct bench_laps laps;
 	unsigned int entry;
-	u64 start;
 	u32 i;
 
 	if (q && from && to) {
 		spin_lock_init(&q->lock);
-		start = bench_now();
-		for (i = 0; i < 4 * SMALL; i++) {
+		bench_begin(&laps);
+		for (i = 0; i < SMALL; i++) {
+			if (i && !(i % SMALL_LAP))
+				bench_lap(&laps);
 			memcpy(to, from, c->size);
 			barrier_data(to);
 			for (entry = 0; entry < how->entries; entry++)
@@ -336,8 +346,8 @@ static int bare(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 			for (entry = 0; entry < how->entries; entry++)
 				pop(q, how->irq);
 		}
-		sample->total = bench_now() - start;
-		sample->count = 4 * SMALL;
+		bench_lap(&laps);
+		bench_end(&laps, SMALL_LAP, sample);
 	}
 	kfree(from);
 	kfree(to);

@@ -8,6 +8,7 @@
 #include <linux/kthread.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <linux/string.h>
 
 #include "rig.h"
@@ -44,6 +45,20 @@ void bench_shuffle(u32 *numbers, u32 count)
 		numbers[i] = numbers[other];
 		numbers[other] = i;
 	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+void bench_end(struct bench_laps *laps, u64 operations, struct kfi_bench_sample *sample)
+{
+	sort(laps->ns, laps->count, sizeof(laps->ns[0]), compare, NULL);
+	sample->total = laps->count ? laps->ns[laps->count / 2] : 0;
+	sample->count = operations;
 }
 
 struct pair {

@@ -49,4 +49,41 @@ static inline u64 bench_now(void)
 	return ktime_get_ns();
 }
 
+/* Laps of a loop. */
+#define BENCH_LAPS 128U
+
+/**
+ * struct bench_laps - how long equal parts of a loop took
+ * @last: when the last one ended
+ * @count: how many there were
+ * @ns: how long they took
+ *
+ * What other work on the host takes away hits some laps and not others, as long
+ * as they are short: the one in the middle is what the loop costs.
+ */
+struct bench_laps {
+	u64 last;
+	u32 count;
+	u64 ns[BENCH_LAPS];
+};
+
+static inline void bench_begin(struct bench_laps *laps)
+{
+	laps->count = 0;
+	laps->last = bench_now();
+}
+
+/* Ends a lap. */
+static inline void bench_lap(struct bench_laps *laps)
+{
+	u64 now = bench_now();
+
+	if (laps->count < BENCH_LAPS)
+		laps->ns[laps->count++] = now - laps->last;
+	laps->last = now;
+}
+
+/* The median of the laps, each of @operations, becomes the sample. */
+void bench_end(struct bench_laps *laps, u64 operations, struct kfi_bench_sample *sample);
+
 #endif /* _KFI_BENCH_RIG_H_ */

@@ -11,6 +11,8 @@
 #define FAR (1ULL << 62)
 /* Between thresholds of what is pending, so that there is room for more. */
 #define SPACE 1024ULL
+/* Submissions and cancellations that are timed together. */
+#define LAP 50U
 #define CHAIN_CNTRS 1000U
 #define FAN_CNTRS 100U
 #define TIMEOUT_MS 60000
@@ -80,11 +82,12 @@ static int submit(const struct kfi_bench_case *c, struct kfi_bench_sample *sampl
 {
 	const struct bench_design *design = c->design_data;
 	u32 i, pending = c->size, state = 88172645U, count;
-	u64 *thresholds, start;
+	struct bench_laps laps;
+	u64 *thresholds;
 	struct set s;
 	int ret;
 
-	count = design->linear_submit && pending > 10000 ? 50 : 1000;
+	count = design->linear_submit && pending > 10000 ? LAP : 1000;
 	ret = open_set(&s, design, 2, pending + count);
 	if (ret)
 		return ret;
@@ -95,11 +98,13 @@ static int submit(const struct kfi_bench_case *c, struct kfi_bench_sample *sampl
 	for (i = 0; i < count; i++)
 		thresholds[i] = increasing ? FAR + (pending + i) * SPACE :
 			FAR + bench_random(&state) % (pending * SPACE);
-	start = bench_now();
-	for (i = 0; i < count && !ret; i++)
+	bench_begin(&laps);
+	for (i = 0; i < count && !ret; i++) {
 		ret = design->submit(&s.works[pending + i], s.cntrs[0], thresholds[i], s.cntrs[1]);
-	sample->total = bench_now() - start;
-	sample->count = count;
+		if (i % LAP == LAP - 1)
+			bench_lap(&laps);
+	}
+	bench_end(&laps, LAP, sample);
 close:
 	kvfree(thresholds);
 	close_set(&s);
@@ -119,20 +124,22 @@ static int submit_random(const struct kfi_bench_case *c, struct kfi_bench_sample
 static int cancel_random(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 {
 	const struct bench_design *design = c->design_data;
-	u32 i, count = c->size / 10;
+	u32 i, count = min(c->size / 2, 5000ULL);
+	struct bench_laps laps;
 	struct set s;
-	u64 start;
 	int ret;
 
 	ret = open_set(&s, design, 2, c->size);
 	if (ret)
 		return ret;
 	ret = fill(&s, c->size, true);
-	start = bench_now();
-	for (i = 0; i < count && !ret; i++)
+	bench_begin(&laps);
+	for (i = 0; i < count && !ret; i++) {
 		ret = design->cancel(&s.works[s.order[i]]);
-	sample->total = bench_now() - start;
-	sample->count = count;
+		if (i % LAP == LAP - 1)
+			bench_lap(&laps);
+	}
+	bench_end(&laps, LAP, sample);
 	close_set(&s);
 	return ret;
 }

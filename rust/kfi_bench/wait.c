@@ -9,8 +9,12 @@
 #include "design.h"
 #include "rig.h"
 
-#define TRIPS 5000U
-#define TRIPS_WARM 200U
+/* Calls that are timed together. */
+#define LAP 50U
+#define TRIPS 4000U
+#define TRIPS_WARM 100U
+/* Between CPUs that sleep it may take long. */
+#define PLAY_NS (NSEC_PER_SEC / 2)
 #define TIMEOUT_MS 30000
 
 /* One end of a ping-pong. */
@@ -21,6 +25,8 @@ struct end {
 	struct wait_queue_head *own_queue, *other_queue;
 	atomic64_t *own_value, *other_value;
 	bool first;
+	/* Of both. */
+	bool *stop;
 	struct kfi_bench_sample *sample;
 };
 
@@ -51,31 +57,45 @@ static __always_inline int play(struct end *end, int (*wake)(struct end *end),
 				int (*wait)(struct end *end, u64 value))
 {
 	struct kfi_bench_sample *sample = end->sample;
-	u64 before = 0, begin = 0, now;
+	u64 begin = bench_now(), before, now;
+	struct bench_laps laps;
 	int ret = 0;
 	u32 i;
 
-	for (i = 1; i <= TRIPS + TRIPS_WARM && !ret; i++) {
+	for (i = 1; !ret; i++) {
 		if (!end->first) {
+			bool stop;
+
 			ret = wait(end, i);
+			stop = READ_ONCE(*end->stop);
 			if (!ret)
 				ret = wake(end);
+			if (stop)
+				break;
 			continue;
 		}
 		before = bench_now();
-		if (i == TRIPS_WARM + 1)
-			begin = before;
+		if (i == TRIPS_WARM + TRIPS || before - begin > PLAY_NS)
+			WRITE_ONCE(*end->stop, true);
 		ret = wake(end);
 		if (!ret)
 			ret = wait(end, i);
 		now = bench_now();
 		/* There and back. */
-		if (i > TRIPS_WARM && sample->latency_count < sample->latency_room)
+		if (i == TRIPS_WARM)
+			bench_begin(&laps);
+		if (i > TRIPS_WARM && i % LAP == 0)
+			bench_lap(&laps);
+		if (sample->latency_count < sample->latency_room)
 			sample->latencies[sample->latency_count++] = (now - before) / 2;
+		if (*end->stop)
+			break;
 	}
-	if (end->first) {
+	if (end->first && i >= TRIPS_WARM + LAP) {
+		bench_end(&laps, 2 * LAP, sample);
+	} else if (end->first) {
 		sample->total = bench_now() - begin;
-		sample->count = 2 * TRIPS;
+		sample->count = 2 * i;
 	}
 	return ret;
 }
@@ -94,6 +114,7 @@ static int cntr_ping_pong(const struct kfi_bench_case *c, struct kfi_bench_sampl
 {
 	struct kfid_cntr *cntrs[2] = {};
 	struct end ends[2];
+	bool stop = false;
 	int i, ret;
 
 	ret = bench_open_cntr(NULL, &cntrs[0]);
@@ -102,7 +123,8 @@ static int cntr_ping_pong(const struct kfi_bench_case *c, struct kfi_bench_sampl
 	if (!ret) {
 		for (i = 0; i < 2; i++)
 			ends[i] = (struct end) {
-				.own = cntrs[i], .other = cntrs[!i], .first = !i, .sample = sample,
+				.own = cntrs[i], .other = cntrs[!i], .first = !i,
+				.stop = &stop, .sample = sample,
 			};
 		ret = bench_on_cpus(c->design_data, play_cntr, (void *[]) { &ends[0], &ends[1] });
 	}
@@ -118,6 +140,7 @@ static int queue_ping_pong(const struct kfi_bench_case *c, struct kfi_bench_samp
 	struct wait_queue_head queues[2];
 	atomic64_t values[2];
 	struct end ends[2];
+	bool stop = false;
 	int i;
 
 	for (i = 0; i < 2; i++) {
@@ -126,7 +149,7 @@ static int queue_ping_pong(const struct kfi_bench_case *c, struct kfi_bench_samp
 		ends[i] = (struct end) {
 			.own_queue = &queues[i], .other_queue = &queues[!i],
 			.own_value = &values[i], .other_value = &values[!i],
-			.first = !i, .sample = sample,
+			.first = !i, .stop = &stop, .sample = sample,
 		};
 	}
 	return bench_on_cpus(c->design_data, play_queue, (void *[]) { &ends[0], &ends[1] });
@@ -134,7 +157,7 @@ static int queue_ping_pong(const struct kfi_bench_case *c, struct kfi_bench_samp
 
 /* --- sets ------------------------------------------------------------------- */
 
-#define CALLS 20000U
+#define CALLS 5000U
 /* Of a poll set, at most so many are reported at a time. */
 #define REPORTS 16
 
@@ -188,8 +211,8 @@ static int open_members(struct members *m, u32 idle, bool polled)
 /* A member changes, and the set tells. */
 static int wait_set(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 {
+	struct bench_laps laps;
 	struct members m;
-	u64 start;
 	int ret;
 	u32 i;
 
@@ -199,14 +222,15 @@ static int wait_set(const struct kfi_bench_case *c, struct kfi_bench_sample *sam
 	/* New members are news. */
 	while (!kfi_wait(m.wait_set, 0))
 		;
-	start = bench_now();
+	bench_begin(&laps);
 	for (i = 0; i < CALLS && !ret; i++) {
 		ret = kfi_cntr_add(m.cntrs[0], 1);
 		if (!ret)
 			ret = kfi_wait(m.wait_set, 0);
+		if (i % LAP == LAP - 1)
+			bench_lap(&laps);
 	}
-	sample->total = bench_now() - start;
-	sample->count = CALLS;
+	bench_end(&laps, LAP, sample);
 	close_members(&m);
 	return ret;
 }
@@ -216,8 +240,8 @@ static int poll_set(const struct kfi_bench_case *c, struct kfi_bench_sample *sam
 {
 	void *contexts[REPORTS];
 	struct members m;
+	struct bench_laps laps;
 	int ret, told = 0;
-	u64 start;
 	u32 i;
 
 	ret = open_members(&m, c->size, true);
@@ -225,11 +249,13 @@ static int poll_set(const struct kfi_bench_case *c, struct kfi_bench_sample *sam
 		return ret;
 	while (kfi_poll(m.poll_set, contexts, REPORTS) > 0)
 		;
-	start = bench_now();
-	for (i = 0; i < CALLS; i++)
+	bench_begin(&laps);
+	for (i = 0; i < CALLS; i++) {
 		told |= kfi_poll(m.poll_set, contexts, REPORTS);
-	sample->total = bench_now() - start;
-	sample->count = CALLS;
+		if (i % LAP == LAP - 1)
+			bench_lap(&laps);
+	}
+	bench_end(&laps, LAP, sample);
 	close_members(&m);
 	return told ? -EIO : 0;
 }
