@@ -203,6 +203,7 @@ static __always_inline int list_submit(struct bench_work *work, struct kfid_cntr
 	flags = lock(&c->lock, irq);
 	list_add_tail(&entry->link, &c->list);
 	unlock(&c->lock, flags, irq);
+	/* Between the entry and the value; an addition is a full barrier in between, too. */
 	smp_mb();
 	if (atomic64_read(&c->value) >= threshold)
 		list_add_op(trigger, 0, irq);
@@ -274,6 +275,7 @@ static __always_inline int sorted_submit(struct bench_work *work, struct kfid_cn
 	}
 	list_add(&entry->link, &at->link);
 	unlock(&c->lock, flags, irq);
+	/* Between the entry and the value; an addition is a full barrier in between, too. */
 	smp_mb();
 	if (atomic64_read(&c->value) >= threshold)
 		sorted_add(trigger, 0, irq);
@@ -349,6 +351,7 @@ static __always_inline int tree_submit(struct bench_work *work, struct kfid_cntr
 	rb_add_cached(&entry->node, &c->tree, before);
 	publish(c);
 	unlock(&c->lock, flags, irq);
+	/* Between the entry and the value; an addition is a full barrier in between, too. */
 	smp_mb();
 	if (atomic64_read(&c->value) >= threshold)
 		tree_attend(c, irq);

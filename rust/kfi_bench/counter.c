@@ -59,7 +59,7 @@ static u32 additions(const struct bench_design *design, u64 pending)
 	return design->linear_add ? max(2000000 / (pending + 2), 20ULL) : 1000000;
 }
 
-/* Two counters with @pending operations on each of the first @loaded. */
+/* Two counters, and what is pending on the first. */
 struct loaded {
 	struct kfid_cntr *cntrs[2];
 	struct bench_work *works;
@@ -185,9 +185,6 @@ static int add_apart(const struct kfi_bench_case *c, struct kfi_bench_sample *sa
 #define ADD(title, of, pending) \
 	{ .item = "add", .design = title, .unit = "ns", .size = pending, .run = add, \
 	  .design_data = &(of) }
-#define ADD_PENDING(title, of) \
-	ADD(title, of, 0), ADD(title, of, 1), ADD(title, of, 10), ADD(title, of, 100), \
-	ADD(title, of, 1000), ADD(title, of, 10000), ADD(title, of, 100000)
 #define TWO(title, of, pending) \
 	{ .item = "add, two CPUs", .design = title, .unit = "ns", .size = pending, \
 	  .run = add_contended, .design_data = &(of) }
@@ -199,13 +196,55 @@ const struct kfi_bench_case bench_counter_cases[] = {
 	ADD("atomic", bench_atomic, 0),
 	ADD("locked irq", bench_locked_irq, 0),
 	ADD("locked", bench_locked, 0),
-	ADD_PENDING("kfi_soft", bench_kfi_soft),
-	ADD_PENDING("tree irq", bench_tree_irq),
-	ADD_PENDING("tree", bench_tree),
-	ADD_PENDING("sorted irq", bench_sorted_irq),
-	ADD_PENDING("sorted", bench_sorted),
-	ADD_PENDING("list irq", bench_list_irq),
-	ADD_PENDING("list", bench_list),
+	ADD("kfi_soft", bench_kfi_soft, 0),
+	ADD("kfi_soft", bench_kfi_soft, 1),
+	ADD("kfi_soft", bench_kfi_soft, 10),
+	ADD("kfi_soft", bench_kfi_soft, 100),
+	ADD("kfi_soft", bench_kfi_soft, 1000),
+	ADD("kfi_soft", bench_kfi_soft, 10000),
+	ADD("kfi_soft", bench_kfi_soft, 100000),
+	ADD("tree irq", bench_tree_irq, 0),
+	ADD("tree irq", bench_tree_irq, 1),
+	ADD("tree irq", bench_tree_irq, 10),
+	ADD("tree irq", bench_tree_irq, 100),
+	ADD("tree irq", bench_tree_irq, 1000),
+	ADD("tree irq", bench_tree_irq, 10000),
+	ADD("tree irq", bench_tree_irq, 100000),
+	ADD("tree", bench_tree, 0),
+	ADD("tree", bench_tree, 1),
+	ADD("tree", bench_tree, 10),
+	ADD("tree", bench_tree, 100),
+	ADD("tree", bench_tree, 1000),
+	ADD("tree", bench_tree, 10000),
+	ADD("tree", bench_tree, 100000),
+	ADD("sorted irq", bench_sorted_irq, 0),
+	ADD("sorted irq", bench_sorted_irq, 1),
+	ADD("sorted irq", bench_sorted_irq, 10),
+	ADD("sorted irq", bench_sorted_irq, 100),
+	ADD("sorted irq", bench_sorted_irq, 1000),
+	ADD("sorted irq", bench_sorted_irq, 10000),
+	ADD("sorted irq", bench_sorted_irq, 100000),
+	ADD("sorted", bench_sorted, 0),
+	ADD("sorted", bench_sorted, 1),
+	ADD("sorted", bench_sorted, 10),
+	ADD("sorted", bench_sorted, 100),
+	ADD("sorted", bench_sorted, 1000),
+	ADD("sorted", bench_sorted, 10000),
+	ADD("sorted", bench_sorted, 100000),
+	ADD("list irq", bench_list_irq, 0),
+	ADD("list irq", bench_list_irq, 1),
+	ADD("list irq", bench_list_irq, 10),
+	ADD("list irq", bench_list_irq, 100),
+	ADD("list irq", bench_list_irq, 1000),
+	ADD("list irq", bench_list_irq, 10000),
+	ADD("list irq", bench_list_irq, 100000),
+	ADD("list", bench_list, 0),
+	ADD("list", bench_list, 1),
+	ADD("list", bench_list, 10),
+	ADD("list", bench_list, 100),
+	ADD("list", bench_list, 1000),
+	ADD("list", bench_list, 10000),
+	ADD("list", bench_list, 100000),
 
 	APART("atomic", bench_atomic),
 	APART("kfi_soft", bench_kfi_soft),

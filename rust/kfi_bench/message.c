@@ -23,7 +23,7 @@
 #define VOLUME (64ULL << 20)
 #define KEY 4711
 
-enum how { MESSAGE, TAGGED, RMA };
+enum kind { MESSAGE, TAGGED, RMA };
 
 struct end {
 	struct kfid_ep *ep;
@@ -134,12 +134,12 @@ static int take(struct kfid_cq *cq, u32 count)
 	return 0;
 }
 
-static ssize_t post(struct link *l, enum how how, size_t len)
+static ssize_t post(struct link *l, enum kind what, size_t len)
 {
 	struct end *a = &l->ends[0], *b = &l->ends[1];
 	ssize_t ret;
 
-	switch (how) {
+	switch (what) {
 	case MESSAGE:
 		ret = kfi_recv(b->ep, l->to, len, NULL, KFI_ADDR_UNSPEC, NULL);
 		return ret ? ret : kfi_send(a->ep, l->from, len, NULL, a->peer, NULL);
@@ -154,7 +154,7 @@ static ssize_t post(struct link *l, enum how how, size_t len)
 }
 
 static __always_inline int small(const struct kfi_bench_case *c, struct kfi_bench_sample *sample,
-				 enum how how)
+				 enum kind what)
 {
 	struct bench_laps laps;
 	u64 before, now;
@@ -170,20 +170,20 @@ static __always_inline int small(const struct kfi_bench_case *c, struct kfi_benc
 	for (i = 0; i < SMALL && !ret; i++) {
 		if (i && !(i % SMALL_LAP))
 			bench_lap(&laps);
-		ret = post(&l, how, c->size);
+		ret = post(&l, what, c->size);
 		if (!ret)
 			ret = take(l.ends[0].cq, 1);
-		if (!ret && how != RMA)
+		if (!ret && what != RMA)
 			ret = take(l.ends[1].cq, 1);
 	}
 	bench_lap(&laps);
 	bench_end(&laps, SMALL_LAP, sample);
 	for (i = 0; i < SMALL / 4 && !ret; i++) {
 		before = bench_now();
-		ret = post(&l, how, c->size);
+		ret = post(&l, what, c->size);
 		if (!ret)
 			ret = take(l.ends[0].cq, 1);
-		if (!ret && how != RMA)
+		if (!ret && what != RMA)
 			ret = take(l.ends[1].cq, 1);
 		now = bench_now();
 		if (sample->latency_count < sample->latency_room)
@@ -210,7 +210,7 @@ static int small_rma(const struct kfi_bench_case *c, struct kfi_bench_sample *sa
 
 /* --- many under way ----------------------------------------------------------- */
 
-static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sample, enum how how)
+static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sample, enum kind what)
 {
 	u32 i, window, rounds = max(div_u64(VOLUME, c->size * WINDOW), 1ULL);
 	struct bench_laps laps;
@@ -226,10 +226,10 @@ static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sampl
 		if (i)
 			bench_lap(&laps);
 		for (window = 0; window < WINDOW && !ret; window++)
-			ret = post(&l, how, c->size);
+			ret = post(&l, what, c->size);
 		if (!ret)
 			ret = take(l.ends[0].cq, WINDOW);
-		if (!ret && how != RMA)
+		if (!ret && what != RMA)
 			ret = take(l.ends[1].cq, WINDOW);
 	}
 	bench_lap(&laps);
@@ -366,9 +366,6 @@ static const struct bare bare_all = { .entries = 3 };
 #define BARE(name, how) \
 	{ .item = "small transfer", .design = name, .unit = "ns", .size = 8, .run = bare, \
 	  .design_data = &(how) }
-#define STREAM(name, function) \
-	CASE("bandwidth", name, 4096, function), CASE("bandwidth", name, 65536, function), \
-	CASE("bandwidth", name, 1048576, function)
 
 const struct kfi_bench_case bench_message_cases[] = {
 	CASE("small transfer", "send", 8, small_message),
@@ -378,9 +375,17 @@ const struct kfi_bench_case bench_message_cases[] = {
 	BARE("bare", bare_plain),
 	BARE("bare, three entries irq", bare_all_irq),
 	BARE("bare, three entries", bare_all),
-	STREAM("memcpy", stream_memcpy),
-	STREAM("send", stream_message),
-	STREAM("tagged", stream_tagged),
-	STREAM("write", stream_rma),
+	CASE("bandwidth", "memcpy", 4096, stream_memcpy),
+	CASE("bandwidth", "memcpy", 65536, stream_memcpy),
+	CASE("bandwidth", "memcpy", 1048576, stream_memcpy),
+	CASE("bandwidth", "send", 4096, stream_message),
+	CASE("bandwidth", "send", 65536, stream_message),
+	CASE("bandwidth", "send", 1048576, stream_message),
+	CASE("bandwidth", "tagged", 4096, stream_tagged),
+	CASE("bandwidth", "tagged", 65536, stream_tagged),
+	CASE("bandwidth", "tagged", 1048576, stream_tagged),
+	CASE("bandwidth", "write", 4096, stream_rma),
+	CASE("bandwidth", "write", 65536, stream_rma),
+	CASE("bandwidth", "write", 1048576, stream_rma),
 	{}
 };

@@ -242,29 +242,62 @@ static int fan_out(const struct kfi_bench_case *c, struct kfi_bench_sample *samp
 #define CASE(title, name, of, pending, function) \
 	{ .item = title, .design = name, .unit = "ns", .size = pending, .run = function, \
 	  .design_data = &(of) }
-#define SIZES(title, name, of, function) \
-	CASE(title, name, of, 1000, function), CASE(title, name, of, 100000, function)
-#define AGAINST_TREE(title, pending, function) \
-	CASE(title, "kfi_soft", bench_kfi_soft, pending, function), \
-	CASE(title, "tree irq", bench_tree_irq, pending, function), \
-	CASE(title, "tree", bench_tree, pending, function)
-#define SIZES_AGAINST_ALL(title, function) \
-	SIZES(title, "kfi_soft", bench_kfi_soft, function), \
-	SIZES(title, "tree irq", bench_tree_irq, function), \
-	SIZES(title, "tree", bench_tree, function), \
-	SIZES(title, "sorted irq", bench_sorted_irq, function), \
-	SIZES(title, "sorted", bench_sorted, function), \
-	SIZES(title, "list irq", bench_list_irq, function), \
-	SIZES(title, "list", bench_list, function)
-
 const struct kfi_bench_case bench_trigger_cases[] = {
-	SIZES_AGAINST_ALL("submit increasing", submit_increasing),
-	SIZES_AGAINST_ALL("submit random", submit_random),
-	AGAINST_TREE("cancel random", 1000, cancel_random),
-	AGAINST_TREE("cancel random", 100000, cancel_random),
-	AGAINST_TREE("flush", 100000, flush),
-	AGAINST_TREE("fire", 100000, fire),
-	AGAINST_TREE("chain", 100000, chain),
-	AGAINST_TREE("fan-out", 10000, fan_out),
+	CASE("submit increasing", "kfi_soft", bench_kfi_soft, 1000, submit_increasing),
+	CASE("submit increasing", "kfi_soft", bench_kfi_soft, 100000, submit_increasing),
+	CASE("submit increasing", "tree irq", bench_tree_irq, 1000, submit_increasing),
+	CASE("submit increasing", "tree irq", bench_tree_irq, 100000, submit_increasing),
+	CASE("submit increasing", "tree", bench_tree, 1000, submit_increasing),
+	CASE("submit increasing", "tree", bench_tree, 100000, submit_increasing),
+	CASE("submit increasing", "sorted irq", bench_sorted_irq, 1000, submit_increasing),
+	CASE("submit increasing", "sorted irq", bench_sorted_irq, 100000, submit_increasing),
+	CASE("submit increasing", "sorted", bench_sorted, 1000, submit_increasing),
+	CASE("submit increasing", "sorted", bench_sorted, 100000, submit_increasing),
+	CASE("submit increasing", "list irq", bench_list_irq, 1000, submit_increasing),
+	CASE("submit increasing", "list irq", bench_list_irq, 100000, submit_increasing),
+	CASE("submit increasing", "list", bench_list, 1000, submit_increasing),
+	CASE("submit increasing", "list", bench_list, 100000, submit_increasing),
+	CASE("submit random", "kfi_soft", bench_kfi_soft, 1000, submit_random),
+	CASE("submit random", "kfi_soft", bench_kfi_soft, 100000, submit_random),
+	CASE("submit random", "tree irq", bench_tree_irq, 1000, submit_random),
+	CASE("submit random", "tree irq", bench_tree_irq, 100000, submit_random),
+	CASE("submit random", "tree", bench_tree, 1000, submit_random),
+	CASE("submit random", "tree", bench_tree, 100000, submit_random),
+	CASE("submit random", "sorted irq", bench_sorted_irq, 1000, submit_random),
+	CASE("submit random", "sorted irq", bench_sorted_irq, 100000, submit_random),
+	CASE("submit random", "sorted", bench_sorted, 1000, submit_random),
+	CASE("submit random", "sorted", bench_sorted, 100000, submit_random),
+	CASE("submit random", "list irq", bench_list_irq, 1000, submit_random),
+	CASE("submit random", "list irq", bench_list_irq, 100000, submit_random),
+	CASE("submit random", "list", bench_list, 1000, submit_random),
+	CASE("submit random", "list", bench_list, 100000, submit_random),
+	CASE("cancel random", "kfi_soft", bench_kfi_soft, 1000, cancel_random),
+	CASE("cancel random", "tree irq", bench_tree_irq, 1000, cancel_random),
+	CASE("cancel random", "tree", bench_tree, 1000, cancel_random),
+	CASE("cancel random", "kfi_soft", bench_kfi_soft, 100000, cancel_random),
+	CASE("cancel random", "tree irq", bench_tree_irq, 100000, cancel_random),
+	CASE("cancel random", "tree", bench_tree, 100000, cancel_random),
+	CASE("flush", "kfi_soft", bench_kfi_soft, 100000, flush),
+	CASE("flush", "tree irq", bench_tree_irq, 100000, flush),
+	CASE("flush", "tree", bench_tree, 100000, flush),
+	/* The fewer ones are run by whoever adds, the many by others in part. */
+	CASE("fire", "kfi_soft", bench_kfi_soft, 4000, fire),
+	CASE("fire", "tree irq", bench_tree_irq, 4000, fire),
+	CASE("fire", "tree", bench_tree, 4000, fire),
+	CASE("fire", "kfi_soft", bench_kfi_soft, 100000, fire),
+	CASE("fire", "tree irq", bench_tree_irq, 100000, fire),
+	CASE("fire", "tree", bench_tree, 100000, fire),
+	CASE("chain", "kfi_soft", bench_kfi_soft, 4000, chain),
+	CASE("chain", "tree irq", bench_tree_irq, 4000, chain),
+	CASE("chain", "tree", bench_tree, 4000, chain),
+	CASE("chain", "kfi_soft", bench_kfi_soft, 100000, chain),
+	CASE("chain", "tree irq", bench_tree_irq, 100000, chain),
+	CASE("chain", "tree", bench_tree, 100000, chain),
+	CASE("fan-out", "kfi_soft", bench_kfi_soft, 4000, fan_out),
+	CASE("fan-out", "tree irq", bench_tree_irq, 4000, fan_out),
+	CASE("fan-out", "tree", bench_tree, 4000, fan_out),
+	CASE("fan-out", "kfi_soft", bench_kfi_soft, 10000, fan_out),
+	CASE("fan-out", "tree irq", bench_tree_irq, 10000, fan_out),
+	CASE("fan-out", "tree", bench_tree, 10000, fan_out),
 	{}
 };

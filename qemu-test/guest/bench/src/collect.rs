@@ -59,7 +59,10 @@ pub(crate) fn collect(vehicle: &str, output: &Path) -> Result<(), Error> {
                 if let (Some(p50), Some(p99)) = (figure.p50, figure.p99) {
                     said += &format!("  p50 {p50} p99 {p99}");
                 }
-                println!("{:26} {:26} {:>8}  {said}", figure.item, figure.design, figure.size);
+                println!(
+                    "{:26} {:26} {:>8}  {said}",
+                    figure.item, figure.design, figure.size
+                );
                 lines.push(Line::Figure(figure));
             }
             Ok(Line::End { .. }) => complete = true,

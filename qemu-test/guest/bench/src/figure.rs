@@ -84,7 +84,10 @@ pub(crate) fn quantile(values: &[f64], share: f64) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let last = sorted.len().checked_sub(1)?;
     let position = share * last as f64;
-    let (low, high) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    let (low, high) = (
+        sorted[position.floor() as usize],
+        sorted[position.ceil() as usize],
+    );
     Some(low + (high - low) * position.fract())
 }
 
@@ -139,9 +142,9 @@ impl Results {
 
     /// The figure, if it was measured.
     pub(crate) fn get(&self, item: &str, design: &str, size: u64) -> Option<&Figure> {
-        self.figures.iter().find(|figure| {
-            figure.item == item && figure.design == design && figure.size == size
-        })
+        self.figures
+            .iter()
+            .find(|figure| figure.item == item && figure.design == design && figure.size == size)
     }
 
     /// The ratio of two figures, round by round: what disturbed one of them
@@ -174,6 +177,9 @@ mod tests {
     fn lines_are_told_apart() {
         let text = r#"{"item":"add","design":"atomic","size":0,"unit":"ns","values":[2.5]}"#;
         assert!(matches!(serde_json::from_str(text), Ok(Line::Figure(_))));
-        assert!(matches!(serde_json::from_str(r#"{"end":true}"#), Ok(Line::End { .. })));
+        assert!(matches!(
+            serde_json::from_str(r#"{"end":true}"#),
+            Ok(Line::End { .. })
+        ));
     }
 }

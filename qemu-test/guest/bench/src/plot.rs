@@ -64,7 +64,14 @@ fn plots(results: &Results) -> Vec<Plot> {
             y: "ns",
             curves: cost(
                 "add",
-                &["kfi_soft", "tree irq", "sorted", "sorted irq", "list", "list irq"],
+                &[
+                    "kfi_soft",
+                    "tree irq",
+                    "sorted",
+                    "sorted irq",
+                    "list",
+                    "list irq",
+                ],
             ),
         },
         Plot {

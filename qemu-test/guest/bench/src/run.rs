@@ -42,8 +42,7 @@ pub(crate) fn run(module: &Path, items: &[String], rounds: u32) -> Result<(), Er
         Err(_) => return Err(Error::Module(ErrorKind::Other.into())),
     }
     let flags = OFlags::NONBLOCK.bits().cast_signed();
-    rustix::system::delete_module(c"kfi_bench", flags)
-        .map_err(|errno| Error::Module(errno.into()))
+    rustix::system::delete_module(c"kfi_bench", flags).map_err(|errno| Error::Module(errno.into()))
 }
 
 /// The kernel's log, from now on.

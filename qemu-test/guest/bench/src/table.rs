@@ -51,7 +51,10 @@ fn value(figure: &Figure) -> String {
 
 fn bandwidth(figure: &Figure) -> Option<String> {
     let median = figure.median.filter(|_| figure.item == "bandwidth")?;
-    Some(format!("{} MB/s", number(figure.size as f64 / median * 1000.0)))
+    Some(format!(
+        "{} MB/s",
+        number(figure.size as f64 / median * 1000.0)
+    ))
 }
 
 /// Every figure, for people.
@@ -149,7 +152,10 @@ fn readme(results: &Results, qemu: Option<&Results>) -> String {
         text.push('\n');
     }
     if let Some(machine) = &results.machine {
-        let rounds = results.figures.first().map_or(0, |figure| figure.values.len());
+        let rounds = results
+            .figures
+            .first()
+            .map_or(0, |figure| figure.values.len());
         let _ = write!(
             text,
             "\nMedians of {rounds} rounds on {} x {}, of which other work took its share (load {} \
@@ -164,18 +170,13 @@ fn readme(results: &Results, qemu: Option<&Results>) -> String {
 }
 
 /// Writes `table.txt` and `README-table.md`, and shows the ratios.
-pub(crate) fn write(
-    results: &Results,
-    qemu: Option<&Results>,
-    folder: &Path,
-) -> Result<(), Error> {
+pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) -> Result<(), Error> {
     let ratios = ratios(results);
     let tables = [
         ("table.txt", format!("{ratios}{}", all(results))),
         ("README-table.md", readme(results, qemu)),
     ];
-    fs::create_dir_all(folder)
-        .map_err(|error| Error::File(folder.display().to_string(), error))?;
+    fs::create_dir_all(folder).map_err(|error| Error::File(folder.display().to_string(), error))?;
     for (name, text) in tables {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|error| Error::File(path.display().to_string(), error))?;
