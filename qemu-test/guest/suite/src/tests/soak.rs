@@ -197,7 +197,6 @@ fn random_traffic(env: &Env) -> Outcome {
             for slot in 0..SLOTS {
                 side.receive(slot)?;
             }
-            let mut idle = false;
             // The other side needs its answers until it is through, too.
             let mut told = false;
             loop {
@@ -210,15 +209,17 @@ fn random_traffic(env: &Env) -> Outcome {
                     told = true;
                     finished.fetch_add(1, Ordering::SeqCst);
                 }
-                if told && finished.load(Ordering::SeqCst) == 2 && idle {
-                    return Ok(());
-                }
+                // Asked before the queues are: what both have sent is there by then.
+                let both = told && finished.load(Ordering::SeqCst) == 2;
                 if !over {
                     side.begin()?;
                 }
-                idle = true;
+                let mut idle = true;
                 for cq in [&side.end.tx, &side.end.rx] {
                     idle &= !side.progress(cq)?;
+                }
+                if both && idle {
+                    return Ok(());
                 }
                 if over && idle {
                     kfi_host::thread::relax();
