@@ -160,7 +160,7 @@ bench_vehicle := $(if $(filter command line environment,$(origin VEHICLE)),$(VEH
 
 .PHONY: bench
 bench:
-	+@$(MAKE) VEHICLE=$(bench_vehicle) TIMEOUT=$(if $(filter qemu,$(bench_vehicle)),3600,1200) \
+	+@$(MAKE) VEHICLE=$(bench_vehicle) TIMEOUT=$(if $(filter qemu,$(bench_vehicle)),7200,3600) \
 		run-bench
 
 .PHONY: run-bench

@@ -156,6 +156,20 @@ static int atomic_add_op(struct kfid_cntr *cntr, uint64_t value)
 	return 0;
 }
 
+/* As in Rust where the kernel's inline functions are calls. */
+static noinline u64 atomic_call(u64 value, atomic64_t *variable)
+{
+	return atomic64_fetch_add(value, variable);
+}
+
+static int atomic_call_add(struct kfid_cntr *cntr, uint64_t value)
+{
+	atomic_call(value, &counter_of(cntr)->value);
+	/* No tail call. */
+	barrier();
+	return 0;
+}
+
 /* --- a variable under a lock ----------------------------------------------- */
 
 static __always_inline int locked_add(struct kfid_cntr *cntr, u64 value, bool irq)
@@ -435,6 +449,17 @@ static int atomic_open(struct kfid_cntr **cntr)
 	return counter_open(cntr, &atomic_ops);
 }
 
+static struct kfi_ops_cntr atomic_call_ops = {
+	.size = sizeof(struct kfi_ops_cntr),
+	.read = counter_read,
+	.add = atomic_call_add,
+};
+
+static int atomic_call_open(struct kfid_cntr **cntr)
+{
+	return counter_open(cntr, &atomic_call_ops);
+}
+
 DEFINE_ADD(locked_irq, locked_add, true)
 DEFINE_ADD(locked_plain, locked_add, false)
 DEFINE_ADD(list_irq, list_add_op, true)
@@ -452,6 +477,7 @@ DEFINE_WORK(tree_irq, tree, tree, true)
 DEFINE_WORK(tree_plain, tree, tree, false)
 
 const struct bench_design bench_atomic = { .name = "atomic", DESIGN(atomic) };
+const struct bench_design bench_atomic_call = { .name = "atomic by call", DESIGN(atomic_call) };
 const struct bench_design bench_locked_irq = { .name = "locked irq", DESIGN(locked_irq) };
 const struct bench_design bench_locked = { .name = "locked", DESIGN(locked_plain) };
 const struct bench_design bench_list_irq = {

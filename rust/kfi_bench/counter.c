@@ -194,6 +194,7 @@ static int add_apart(const struct kfi_bench_case *c, struct kfi_bench_sample *sa
 
 const struct kfi_bench_case bench_counter_cases[] = {
 	ADD("atomic", bench_atomic, 0),
+	ADD("atomic by call", bench_atomic_call, 0),
 	ADD("locked irq", bench_locked_irq, 0),
 	ADD("locked", bench_locked, 0),
 	ADD("kfi_soft", bench_kfi_soft, 0),

@@ -47,8 +47,10 @@ struct bench_design {
 };
 
 extern const struct bench_design bench_kfi_soft;
-/* A full barrier and an atomic addition, through a pointer to a function. */
+/* An atomic addition, fully ordered, through a pointer to a function. */
 extern const struct bench_design bench_atomic;
+/* The same, by one more call. */
+extern const struct bench_design bench_atomic_call;
 /* The same variable under a lock, with interrupts disabled and without. */
 extern const struct bench_design bench_locked_irq, bench_locked;
 /* A list that every addition goes through. */

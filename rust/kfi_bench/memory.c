@@ -125,9 +125,9 @@ static int endpoints(const struct kfi_bench_case *c, struct kfi_bench_sample *sa
 	  .design_data = with }
 
 const struct kfi_bench_case bench_memory_cases[] = {
-	CASE("memory, counter", "kfi_soft", 10000, counters, NULL),
+	CASE("memory, counter", "kfi_soft", 1000, counters, NULL),
 	CASE("memory, pending operation", "kfi_soft", 100000, pending, &bench_kfi_soft),
 	CASE("memory, pending operation", "tree irq", 100000, pending, &bench_tree_irq),
-	CASE("memory, endpoint", "kfi_soft", 500, endpoints, NULL),
+	CASE("memory, endpoint", "kfi_soft", 100, endpoints, NULL),
 	{}
 };

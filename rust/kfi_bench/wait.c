@@ -157,7 +157,7 @@ static int queue_ping_pong(const struct kfi_bench_case *c, struct kfi_bench_samp
 
 /* --- sets ------------------------------------------------------------------- */
 
-#define CALLS 5000U
+#define CALLS 2500U
 /* Of a poll set, at most so many are reported at a time. */
 #define REPORTS 16
 

@@ -28,6 +28,8 @@ struct Plot {
     title: &'static str,
     x: &'static str,
     y: &'static str,
+    /// Where no curve is.
+    legend: SeriesLabelPosition,
     curves: Vec<Curve>,
 }
 
@@ -62,6 +64,7 @@ fn plots(results: &Results) -> Vec<Plot> {
             title: "One addition, nothing due",
             x: "operations pending",
             y: "ns",
+            legend: SeriesLabelPosition::UpperLeft,
             curves: cost(
                 "add",
                 &[
@@ -79,6 +82,7 @@ fn plots(results: &Results) -> Vec<Plot> {
             title: "One submission, random threshold",
             x: "operations pending",
             y: "ns",
+            legend: SeriesLabelPosition::UpperLeft,
             curves: cost(
                 "submit random",
                 &["kfi_soft", "tree irq", "tree", "sorted irq", "list irq"],
@@ -89,6 +93,7 @@ fn plots(results: &Results) -> Vec<Plot> {
             title: "Bandwidth of transfers inside the node",
             x: "bytes",
             y: "MB/s",
+            legend: SeriesLabelPosition::LowerRight,
             curves: ["memcpy", "write", "send", "tagged"]
                 .iter()
                 .filter_map(|design| {
@@ -150,7 +155,7 @@ impl Plot {
             }
             chart
                 .configure_series_labels()
-                .position(SeriesLabelPosition::UpperLeft)
+                .position(self.legend.clone())
                 .background_style(WHITE.mix(0.8))
                 .border_style(BLACK.mix(0.3))
                 .label_font((FONT, 14))

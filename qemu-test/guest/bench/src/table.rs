@@ -57,6 +57,23 @@ fn bandwidth(figure: &Figure) -> Option<String> {
     ))
 }
 
+/// What makes figures of two CPUs doubtful: they have to run at the same time.
+fn doubts(results: &Results) -> String {
+    let two = |design| results.get("add, two CPUs", design, 0)?.median;
+    let one = results
+        .get("add", "atomic", 0)
+        .and_then(|figure| figure.median);
+    match (one, two("atomic apart"), two("atomic")) {
+        (Some(one), Some(apart), _) if apart > 1.25 * one => {
+            "doubtful: two CPUs: on lines of their own they are slower than one\n".to_owned()
+        }
+        (_, Some(apart), Some(together)) if together < 1.5 * apart => {
+            "doubtful: two CPUs: they did not run at the same time\n".to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
 /// Every figure, for people.
 fn all(results: &Results) -> String {
     let mut text = String::new();
@@ -165,13 +182,16 @@ fn readme(results: &Results, qemu: Option<&Results>) -> String {
             number(machine.load[0]),
             number(machine.load[1]),
         );
+        if !doubts(results).is_empty() {
+            text += "The host was too busy for two CPUs: that figure does not count.\n";
+        }
     }
     text
 }
 
 /// Writes `table.txt` and `README-table.md`, and shows the ratios.
 pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) -> Result<(), Error> {
-    let ratios = ratios(results);
+    let ratios = ratios(results) + &doubts(results);
     let tables = [
         ("table.txt", format!("{ratios}{}", all(results))),
         ("README-table.md", readme(results, qemu)),
