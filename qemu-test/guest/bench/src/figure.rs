@@ -149,7 +149,7 @@ impl Results {
 
     /// The ratio of two figures, round by round: what disturbed one of them
     /// disturbed the other as well.
-    pub(crate) fn ratio(&self, over: &Figure, under: &Figure) -> Option<Spread> {
+    pub(crate) fn ratio(over: &Figure, under: &Figure) -> Option<Spread> {
         let ratios: Vec<_> = over
             .values
             .iter()

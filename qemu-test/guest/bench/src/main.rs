@@ -4,6 +4,8 @@
 
 // The documentation of the arguments is the text of --help.
 #![allow(clippy::doc_markdown)]
+// Figures are for people.
+#![allow(clippy::cast_precision_loss)]
 
 mod collect;
 mod compare;

@@ -41,7 +41,8 @@ pub(crate) fn run(module: &Path, items: &[String], rounds: u32) -> Result<(), Er
         Ok(result) => result.map_err(|errno| Error::Module(errno.into()))?,
         Err(_) => return Err(Error::Module(ErrorKind::Other.into())),
     }
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let flags = i32::try_from(OFlags::NONBLOCK.bits())
+        .map_err(|_| Error::Module(ErrorKind::Other.into()))?;
     rustix::system::delete_module(c"kfi_bench", flags).map_err(|errno| Error::Module(errno.into()))
 }
 

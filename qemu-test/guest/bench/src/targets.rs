@@ -139,6 +139,6 @@ impl Target {
             return Some((Spread::of(&over.values)?, over, None));
         };
         let under = get(under)?;
-        Some((results.ratio(over, under)?, over, Some(under)))
+        Some((Results::ratio(over, under)?, over, Some(under)))
     }
 }

@@ -101,7 +101,7 @@ impl AddressVector {
             addrs: vec![0; count],
             ..Inserted::default()
         };
-        if argument.flags & u64::from(uapi::KFI_SYNC_ERR) != 0 {
+        if argument.flags & uapi::KFI_SYNC_ERR != 0 {
             inserted.errors = vec![0; count];
         }
         sys::av_insert(

@@ -416,7 +416,7 @@ impl Map {
     pub(crate) fn read(&self, offset: usize, to: &mut [u8]) {
         // SAFETY: Mapped, by the check; `to` is ours, and elsewhere.
         unsafe {
-            std::ptr::copy_nonoverlapping(self.at(offset, to.len()), to.as_mut_ptr(), to.len())
+            std::ptr::copy_nonoverlapping(self.at(offset, to.len()), to.as_mut_ptr(), to.len());
         };
     }
 
@@ -425,7 +425,7 @@ impl Map {
     pub(crate) fn write(&self, offset: usize, from: &[u8]) {
         // SAFETY: As above.
         unsafe {
-            std::ptr::copy_nonoverlapping(from.as_ptr(), self.at(offset, from.len()), from.len())
+            std::ptr::copy_nonoverlapping(from.as_ptr(), self.at(offset, from.len()), from.len());
         };
     }
 }

@@ -26,43 +26,43 @@ const CAPS: Caps = Caps::ATOMIC;
 
 /// Integer types: number, bytes, whether they have a sign.
 const TYPES: [(u32, usize, bool); 8] = [
-    (uapi::KFI_INT8 as u32, 1, true),
-    (uapi::KFI_UINT8 as u32, 1, false),
-    (uapi::KFI_INT16 as u32, 2, true),
-    (uapi::KFI_UINT16 as u32, 2, false),
-    (uapi::KFI_INT32 as u32, 4, true),
-    (uapi::KFI_UINT32 as u32, 4, false),
-    (uapi::KFI_INT64 as u32, 8, true),
-    (uapi::KFI_UINT64 as u32, 8, false),
+    (uapi::KFI_INT8, 1, true),
+    (uapi::KFI_UINT8, 1, false),
+    (uapi::KFI_INT16, 2, true),
+    (uapi::KFI_UINT16, 2, false),
+    (uapi::KFI_INT32, 4, true),
+    (uapi::KFI_UINT32, 4, false),
+    (uapi::KFI_INT64, 8, true),
+    (uapi::KFI_UINT64, 8, false),
 ];
 
 /// Operations with one operand.
 const PLAIN: [u32; 11] = [
-    uapi::KFI_MIN as u32,
-    uapi::KFI_MAX as u32,
-    uapi::KFI_SUM as u32,
-    uapi::KFI_PROD as u32,
-    uapi::KFI_LOR as u32,
-    uapi::KFI_LAND as u32,
-    uapi::KFI_BOR as u32,
-    uapi::KFI_BAND as u32,
-    uapi::KFI_LXOR as u32,
-    uapi::KFI_BXOR as u32,
-    uapi::KFI_ATOMIC_WRITE as u32,
+    uapi::KFI_MIN,
+    uapi::KFI_MAX,
+    uapi::KFI_SUM,
+    uapi::KFI_PROD,
+    uapi::KFI_LOR,
+    uapi::KFI_LAND,
+    uapi::KFI_BOR,
+    uapi::KFI_BAND,
+    uapi::KFI_LXOR,
+    uapi::KFI_BXOR,
+    uapi::KFI_ATOMIC_WRITE,
 ];
 
 /// Operations that compare.
 const COMPARE: [u32; 7] = [
-    uapi::KFI_CSWAP as u32,
-    uapi::KFI_CSWAP_NE as u32,
-    uapi::KFI_CSWAP_LE as u32,
-    uapi::KFI_CSWAP_LT as u32,
-    uapi::KFI_CSWAP_GE as u32,
-    uapi::KFI_CSWAP_GT as u32,
-    uapi::KFI_MSWAP as u32,
+    uapi::KFI_CSWAP,
+    uapi::KFI_CSWAP_NE,
+    uapi::KFI_CSWAP_LE,
+    uapi::KFI_CSWAP_LT,
+    uapi::KFI_CSWAP_GE,
+    uapi::KFI_CSWAP_GT,
+    uapi::KFI_MSWAP,
 ];
 
-const READ: u32 = uapi::KFI_ATOMIC_READ as u32;
+const READ: u32 = uapi::KFI_ATOMIC_READ;
 
 /// An element as a number.
 fn number(bytes: &[u8], signed: bool) -> i128 {
@@ -80,25 +80,25 @@ fn number(bytes: &[u8], signed: bool) -> i128 {
 /// What an element becomes: a model.
 fn model(op: u32, old: i128, new: i128, compare: i128) -> i128 {
     let when = |condition| if condition { new } else { old };
-    match op as u64 {
-        op if op == uapi::KFI_MIN as u64 => old.min(new),
-        op if op == uapi::KFI_MAX as u64 => old.max(new),
-        op if op == uapi::KFI_SUM as u64 => old + new,
-        op if op == uapi::KFI_PROD as u64 => old.wrapping_mul(new),
-        op if op == uapi::KFI_LOR as u64 => i128::from(old != 0 || new != 0),
-        op if op == uapi::KFI_LAND as u64 => i128::from(old != 0 && new != 0),
-        op if op == uapi::KFI_LXOR as u64 => i128::from((old != 0) != (new != 0)),
-        op if op == uapi::KFI_BOR as u64 => old | new,
-        op if op == uapi::KFI_BAND as u64 => old & new,
-        op if op == uapi::KFI_BXOR as u64 => old ^ new,
-        op if op == uapi::KFI_ATOMIC_WRITE as u64 => new,
-        op if op == uapi::KFI_CSWAP as u64 => when(compare == old),
-        op if op == uapi::KFI_CSWAP_NE as u64 => when(compare != old),
-        op if op == uapi::KFI_CSWAP_LE as u64 => when(compare <= old),
-        op if op == uapi::KFI_CSWAP_LT as u64 => when(compare < old),
-        op if op == uapi::KFI_CSWAP_GE as u64 => when(compare >= old),
-        op if op == uapi::KFI_CSWAP_GT as u64 => when(compare > old),
-        op if op == uapi::KFI_MSWAP as u64 => new & compare | old & !compare,
+    match u64::from(op) {
+        op if op == u64::from(uapi::KFI_MIN) => old.min(new),
+        op if op == u64::from(uapi::KFI_MAX) => old.max(new),
+        op if op == u64::from(uapi::KFI_SUM) => old + new,
+        op if op == u64::from(uapi::KFI_PROD) => old.wrapping_mul(new),
+        op if op == u64::from(uapi::KFI_LOR) => i128::from(old != 0 || new != 0),
+        op if op == u64::from(uapi::KFI_LAND) => i128::from(old != 0 && new != 0),
+        op if op == u64::from(uapi::KFI_LXOR) => i128::from((old != 0) != (new != 0)),
+        op if op == u64::from(uapi::KFI_BOR) => old | new,
+        op if op == u64::from(uapi::KFI_BAND) => old & new,
+        op if op == u64::from(uapi::KFI_BXOR) => old ^ new,
+        op if op == u64::from(uapi::KFI_ATOMIC_WRITE) => new,
+        op if op == u64::from(uapi::KFI_CSWAP) => when(compare == old),
+        op if op == u64::from(uapi::KFI_CSWAP_NE) => when(compare != old),
+        op if op == u64::from(uapi::KFI_CSWAP_LE) => when(compare <= old),
+        op if op == u64::from(uapi::KFI_CSWAP_LT) => when(compare < old),
+        op if op == u64::from(uapi::KFI_CSWAP_GE) => when(compare >= old),
+        op if op == u64::from(uapi::KFI_CSWAP_GT) => when(compare > old),
+        op if op == u64::from(uapi::KFI_MSWAP) => new & compare | old & !compare,
         _ => old,
     }
 }
@@ -144,7 +144,7 @@ fn every_type_and_operation(env: &Env) -> Outcome {
     let Pair { a, b, .. } = &pair;
     let mut rng = env.rng();
     let memory = Memory::new(&pair, 4096)?;
-    let _region = pair.region(&memory.target, 1)?;
+    let region = pair.region(&memory.target, 1)?;
     let mut done_so_far = 0;
     let mut cases: Vec<(Kind, u32)> = vec![(Kind::FETCH_ATOMIC, READ)];
     cases.extend(PLAIN.map(|op| (Kind::ATOMIC, op)));
@@ -218,25 +218,25 @@ fn every_type_and_operation(env: &Env) -> Outcome {
     check!(done_so_far > 0, "no operation is valid");
     env.note(format!("{done_so_far} operations"));
     b.quiet()?;
-    drop((_region, memory));
+    drop((region, memory));
     pair.close()
 }
 
 fn what_is_offered(env: &Env) -> Outcome {
     let pair = Pair::new(env, CAPS)?;
     let floats = [
-        uapi::KFI_FLOAT as u32,
-        uapi::KFI_DOUBLE as u32,
-        uapi::KFI_FLOAT_COMPLEX as u32,
-        uapi::KFI_DOUBLE_COMPLEX as u32,
-        uapi::KFI_LONG_DOUBLE as u32,
-        uapi::KFI_LONG_DOUBLE_COMPLEX as u32,
+        uapi::KFI_FLOAT,
+        uapi::KFI_DOUBLE,
+        uapi::KFI_FLOAT_COMPLEX,
+        uapi::KFI_DOUBLE_COMPLEX,
+        uapi::KFI_LONG_DOUBLE,
+        uapi::KFI_LONG_DOUBLE_COMPLEX,
         1000,
     ];
     for kind in [Kind::ATOMIC, Kind::FETCH_ATOMIC, Kind::COMPARE_ATOMIC] {
         // There is no floating point in the kernel.
         for datatype in floats {
-            for op in [uapi::KFI_SUM as u32, uapi::KFI_CSWAP as u32] {
+            for op in [uapi::KFI_SUM, uapi::KFI_CSWAP] {
                 let result = pair.a.ep.atomic_valid(kind, datatype, op);
                 expect_fabric(result, KfiErrno::EOPNOTSUPP)?;
                 let result = pair.rig.domain.query_atomic(datatype, op, 0);
@@ -275,7 +275,7 @@ fn forms(env: &Env) -> Outcome {
     let region = pair.region(&memory.target, 1)?;
     memory.target.write(0, &[0; 64]);
     memory.operand.write(0, &1_u64.to_le_bytes().repeat(8));
-    let (u64_type, sum) = (uapi::KFI_UINT64 as u32, uapi::KFI_SUM as u32);
+    let (u64_type, sum) = (uapi::KFI_UINT64, uapi::KFI_SUM);
     let mut total = 0_u64;
     for form in [Form::PLAIN, Form::V, Form::MSG] {
         a.post(
@@ -338,15 +338,12 @@ fn bad_operations(env: &Env) -> Outcome {
     let memory = Memory::new(&pair, 8192)?;
     let region = pair.region(&memory.target, 1)?;
     let (kind, form) = (Kind::ATOMIC, Form::MSG);
-    let (u64_type, sum) = (uapi::KFI_UINT64 as u32, uapi::KFI_SUM as u32);
+    let (u64_type, sum) = (uapi::KFI_UINT64, uapi::KFI_SUM);
     let fails = |operation: Operation, errno| expect_fabric(a.ep.post(&operation), errno);
     let plain = || memory.operation(&pair, kind, form, 8);
+    fails(plain().atomic(uapi::KFI_DOUBLE, sum), KfiErrno::EOPNOTSUPP)?;
     fails(
-        plain().atomic(uapi::KFI_DOUBLE as u32, sum),
-        KfiErrno::EOPNOTSUPP,
-    )?;
-    fails(
-        plain().atomic(u64_type, uapi::KFI_CSWAP as u32),
+        plain().atomic(u64_type, uapi::KFI_CSWAP),
         KfiErrno::EOPNOTSUPP,
     )?;
     fails(plain().atomic(u64_type, READ), KfiErrno::EOPNOTSUPP)?;
@@ -378,7 +375,7 @@ fn access(env: &Env) -> Outcome {
     let pair = Pair::new(env, CAPS)?;
     let a = &pair.a;
     let memory = Memory::new(&pair, 64)?;
-    let (u64_type, sum) = (uapi::KFI_UINT64 as u32, uapi::KFI_SUM as u32);
+    let (u64_type, sum) = (uapi::KFI_UINT64, uapi::KFI_SUM);
     for (access, kind, op, allowed) in [
         (bits::REMOTE_READ, Kind::ATOMIC, sum, false),
         (bits::REMOTE_READ, Kind::FETCH_ATOMIC, sum, false),
@@ -420,7 +417,7 @@ fn nothing_lost(env: &Env) -> Outcome {
     target.write(0, &[0; 16]);
     let region = pair.region(&target, 1)?;
     let to_itself = pair.b.av.insert(&pair.b.name)?;
-    let u64_type = uapi::KFI_UINT64 as u32;
+    let u64_type = uapi::KFI_UINT64;
     in_threads([0_usize, 1], |which| {
         pin(which)?;
         let (end, to) = if which == 0 {
@@ -449,13 +446,13 @@ fn nothing_lost(env: &Env) -> Outcome {
         };
         let mut last = 0;
         for _ in 0..rounds {
-            let old = round_trip(Kind::FETCH_ATOMIC, uapi::KFI_SUM as u32, 0, 1, 0)?;
+            let old = round_trip(Kind::FETCH_ATOMIC, uapi::KFI_SUM, 0, 1, 0)?;
             check!(old == 0 || old >= last, "{old} after {last}");
             last = old;
             // The same with an exchange, until it works.
             let mut is = old;
             loop {
-                let cswap = uapi::KFI_CSWAP as u32;
+                let cswap = uapi::KFI_CSWAP;
                 let found = round_trip(Kind::COMPARE_ATOMIC, cswap, 8, is + 1, is)?;
                 if found == is {
                     break;

@@ -379,7 +379,9 @@ fn queue_races_flush(env: &Env) -> Outcome {
             match role {
                 0 | 1 => {
                     let works: Vec<_> = (0..batch)
-                        .map(|i| Work::add(&target, 1, &trigger, 1 + (round * batch + i) / 2))
+                        .map(|i| {
+                            Work::add(&target, 1, &trigger, 1 + u64::midpoint(round * batch, i))
+                        })
                         .collect();
                     queue_all(&rig.domain, &works)?;
                     queued.fetch_add(batch, Ordering::Relaxed);

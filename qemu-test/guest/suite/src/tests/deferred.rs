@@ -230,10 +230,11 @@ fn receive_after_message(env: &Env) -> Outcome {
 }
 
 fn success_and_error(env: &Env) -> Outcome {
+    type Step = fn(&Counter) -> kfi::Result<()>;
+
     let rig = Rig::new(env)?;
     let target = rig.counter()?;
     let mut total = 0;
-    type Step = fn(&Counter) -> kfi::Result<()>;
     let steps: [(u64, [Step; 3]); 6] = [
         (3, [|c| c.add(1), |c| c.add_err(1), |c| c.add_err(1)]),
         (3, [|c| c.add_err(2), |c| c.set_err(1), |c| c.add(2)]),
@@ -760,7 +761,7 @@ fn mixed(env: &Env) -> Outcome {
     }
     should.sort_unstable();
     trigger.add(20)?;
-    let classic = (count + 2) / 3;
+    let classic = count.div_ceil(3);
     expect_value(&done, count - classic)?;
     crate::net::contexts(&this.tx, classic as usize)?;
     for (rank, (_, i)) in (0..).zip(&should) {

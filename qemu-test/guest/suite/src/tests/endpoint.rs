@@ -168,7 +168,7 @@ fn attributes(env: &Env) -> Outcome {
         ("injection", |entry| entry.tx_attr.inject_size = 1 << 40),
         ("pieces", |entry| entry.tx_attr.iov_limit = 1 << 40),
         ("pieces of receives", |entry| {
-            entry.rx_attr.iov_limit = 1 << 40
+            entry.rx_attr.iov_limit = 1 << 40;
         }),
         ("ranges", |entry| entry.tx_attr.rma_iov_limit = 1 << 40),
         ("default flags", |entry| {

@@ -1305,7 +1305,7 @@ const KIND: u32 = uapi::KFI_SHIM_IOC_MAGIC;
 fn unknown_requests(env: &Env) -> Outcome {
     let scene = Scene::new(env)?;
     let session = scene.session();
-    let batches = [request::POST_BATCH, request::QUEUE_WORK_BATCH].map(|request| request.number());
+    let batches = [request::POST_BATCH, request::QUEUE_WORK_BATCH].map(kfi::uapi::Request::number);
     let known: Vec<u32> = FORMS
         .iter()
         .map(|form| form.number)

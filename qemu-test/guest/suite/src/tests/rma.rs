@@ -125,7 +125,7 @@ fn random_pieces(env: &Env) -> Outcome {
     let remote: Vec<Area> = (0..3)
         .map(|i| Area::new(&pair.session, BufferKind::VMALLOC, i, size))
         .collect::<Result<_, _>>()?;
-    let _regions: Vec<_> = remote
+    let regions: Vec<_> = remote
         .iter()
         .zip(1..)
         .map(|(area, key)| pair.region(area, key))
@@ -168,7 +168,7 @@ fn random_pieces(env: &Env) -> Outcome {
         }
         check!(local.bytes(0, local.len) == here, "round {round}: here");
     }
-    drop((_regions, local, remote));
+    drop((regions, local, remote));
     pair.close()
 }
 
@@ -208,7 +208,7 @@ fn very_large(env: &Env) -> Outcome {
     for at in (0..size).step_by(block as usize) {
         from.write(at, &pattern(at, 0, block as usize));
     }
-    let _region = pair.region(&to, 1)?;
+    let region = pair.region(&to, 1)?;
     let a = &pair.a;
     a.post(
         &a.operation(Kind::WRITE, Form::PLAIN)
@@ -223,7 +223,7 @@ fn very_large(env: &Env) -> Outcome {
         to.has(at, block, at, 0)?;
     }
     env.note(format!("{} MiB", size >> 20));
-    drop((_region, from, to));
+    drop((region, from, to));
     pair.close()
 }
 
@@ -740,7 +740,7 @@ fn regions_event_queue(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     crate::pair::needs(&rig.info.entries()[0], CAPS)?;
     let eq = rig.fabric.event_queue(&EqAttr::new())?;
-    let reg_mr = u64::from(kfi::uapi::KFI_REG_MR);
+    let reg_mr = kfi::uapi::KFI_REG_MR;
     if let Err(error) = rig.domain.bind(eq.handle(), reg_mr) {
         return Err(Stop::Skip(format!("the domain takes no queue: {error}")));
     }
@@ -749,7 +749,7 @@ fn regions_event_queue(env: &Env) -> Outcome {
         let attr = MrAttr::new(bits::REMOTE_READ, key).context(key + 70);
         let region = rig.domain.register(&[memory.all()], &attr)?;
         let event = eq.sread_ms(64, 20_000)?;
-        check_eq!(event.event, kfi::uapi::KFI_MR_COMPLETE as u32);
+        check_eq!(event.event, { kfi::uapi::KFI_MR_COMPLETE });
         check_eq!(event.object, region.handle());
     }
     expect_fabric(eq.read(64), KfiErrno::EAGAIN)?;

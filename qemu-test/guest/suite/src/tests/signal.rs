@@ -114,9 +114,9 @@ fn bind_matrix(env: &Env) -> Outcome {
     let remote = Area::plain(&pair.session, 64)?;
     let region = pair.region(&remote, 1)?;
     let (u64_type, sum, read) = (
-        kfi::uapi::KFI_UINT64 as u32,
-        kfi::uapi::KFI_SUM as u32,
-        kfi::uapi::KFI_ATOMIC_READ as u32,
+        kfi::uapi::KFI_UINT64,
+        kfi::uapi::KFI_SUM,
+        kfi::uapi::KFI_ATOMIC_READ,
     );
     let local = memory.part(0, 8);
     // Name, operation, whether a receive is needed, and what counts it: here and there.
@@ -135,8 +135,7 @@ fn bind_matrix(env: &Env) -> Outcome {
         }
     };
     let compare = |key| {
-        atomic(Kind::COMPARE_ATOMIC, kfi::uapi::KFI_CSWAP as u32, key)
-            .compare(memory.elements(16, 1))
+        atomic(Kind::COMPARE_ATOMIC, kfi::uapi::KFI_CSWAP, key).compare(memory.elements(16, 1))
     };
     for (what, kind, recv) in [
         ("send", Kind::SEND, Kind::RECV),

@@ -168,7 +168,7 @@ impl Side<'_> {
 
 fn random_traffic(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG | Caps::TAGGED | Caps::RMA)?;
-    let time = Duration::from_secs_f64(env.settings.soak * env.settings.scale.min(1.0).max(0.1));
+    let time = Duration::from_secs_f64(env.settings.soak * env.settings.scale.clamp(0.1, 1.0));
     let area = || Area::plain(&pair.session, SLOTS * ROOM);
     let (inbox, local, exposed) = ([area()?, area()?], [area()?, area()?], [area()?, area()?]);
     let access = bits::REMOTE_READ | bits::REMOTE_WRITE;
@@ -240,8 +240,8 @@ fn random_traffic(env: &Env) -> Outcome {
         Ok(side.counts)
     })?;
     let count = |side: usize, name| sides[side].get(name).copied().unwrap_or(0);
-    for side in 0..2 {
-        let mut counts: Vec<_> = sides[side].iter().collect();
+    for (side, done) in sides.iter().enumerate() {
+        let mut counts: Vec<_> = done.iter().collect();
         counts.sort_unstable();
         env.note(format!("side {side}: {counts:?}"));
         check_eq!(

@@ -168,17 +168,14 @@ fn look_until_there(
     let mut found = None;
     until(|| {
         pair.b.post(&look(tag, 0, flags))?;
-        match pair.b.rx.sread_ms(1, 20_000) {
-            Ok(mut entries) => {
-                found = entries.pop();
-                Ok(true)
-            }
-            Err(_) => {
-                let error = pair.b.rx.read_err()?;
-                check_eq!(error.err, KfiErrno::ENOMSG.number());
-                check_eq!(error.entry.op_context, 100 + tag);
-                Ok(false)
-            }
+        if let Ok(mut entries) = pair.b.rx.sread_ms(1, 20_000) {
+            found = entries.pop();
+            Ok(true)
+        } else {
+            let error = pair.b.rx.read_err()?;
+            check_eq!(error.err, KfiErrno::ENOMSG.number());
+            check_eq!(error.entry.op_context, 100 + tag);
+            Ok(false)
         }
     })?;
     found.ok_or_else(|| crate::check::Stop::fail("sread returns nothing"))
@@ -455,12 +452,11 @@ fn model(env: &Env) -> Outcome {
             let at = messages
                 .iter()
                 .position(|message| (message.0 ^ tag) & !ignore == 0);
-            match at {
-                Some(at) => Some((number, messages.remove(at).1)),
-                None => {
-                    receives.push((tag, ignore, number));
-                    None
-                }
+            if let Some(at) = at {
+                Some((number, messages.remove(at).1))
+            } else {
+                receives.push((tag, ignore, number));
+                None
             }
         } else if messages.len() < 20 {
             sent += 1;
@@ -473,12 +469,11 @@ fn model(env: &Env) -> Outcome {
             let at = receives
                 .iter()
                 .position(|receive| (receive.0 ^ tag) & !receive.1 == 0);
-            match at {
-                Some(at) => Some((receives.remove(at).2, len)),
-                None => {
-                    messages.push((tag, len));
-                    None
-                }
+            if let Some(at) = at {
+                Some((receives.remove(at).2, len))
+            } else {
+                messages.push((tag, len));
+                None
             }
         } else {
             // Nothing may stay too long.

@@ -272,7 +272,7 @@ fn order_across_endpoints(env: &Env) -> Outcome {
     for peer in &net.peers[1..] {
         let count = submitted
             .iter()
-            .filter(|(_, _, from)| std::ptr::eq(&net.peers[*from], peer));
+            .filter(|(_, _, from)| std::ptr::eq(&raw const net.peers[*from], peer));
         contexts(&peer.tx, count.count())?;
     }
     for (rank, (_, i, from)) in (0..).zip(submitted) {

@@ -86,7 +86,7 @@ enum Sizes {
 /// The largest message that is measured.
 const LARGEST: u64 = 8 << 20;
 /// The tag of tagged messages.
-const TAG: u64 = 0x6b66_6970_696e_67;
+const TAG: u64 = 0x006b_6669_7069_6e67;
 
 fn parse_sizes(text: &str) -> Result<Sizes, String> {
     if text == "all" {
@@ -468,7 +468,7 @@ mod tests {
 
     #[test]
     fn rows_line_up() {
-        let row = Row::new(64, 1000, Duration::from_micros(4000));
+        let row = Row::new(64, 1000, Duration::from_millis(4));
         assert!((row.microseconds_per_transfer - 2.0).abs() < 1e-9);
         assert!((row.megabytes_per_second - 32.0).abs() < 1e-9);
         assert!(row
