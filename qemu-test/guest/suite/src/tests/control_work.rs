@@ -41,7 +41,6 @@ fn cancel(env: &Env) -> Outcome {
     trigger.add(1)?;
     settle();
     check_eq!(target.read()?, 0);
-    // Nothing keeps the counters.
     trigger.set(0)?;
     // Fired.
     let id = domain.queue_work(&work)?;

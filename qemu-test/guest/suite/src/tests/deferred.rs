@@ -229,6 +229,9 @@ fn receive_after_message(env: &Env) -> Outcome {
     net.close()
 }
 
+/// A change of a counter.
+type Step = fn(&Counter) -> kfi::Result<()>;
+
 fn success_and_error(env: &Env) -> Outcome {
     type Step = fn(&Counter) -> kfi::Result<()>;
 
@@ -718,7 +721,6 @@ fn alias(env: &Env) -> Outcome {
         let work = Work::transfer(OpType::WRITE, transmit.handle(), &write, &trigger, 1);
         domain.queue_work(&work.completion(done.handle()))?;
     }
-    // It is in use.
     trigger.add(1)?;
     expect_value(&done, 3)?;
     expect_none(&net.peers[0].tx)?;
@@ -844,7 +846,7 @@ fn node(net: &Net, index: usize) -> Result<Node, Stop> {
     let region = |number: u64, counter: &Counter| -> Result<MemoryRegion, Stop> {
         let start = number * REGION;
         let key = 100 + 2 * index as u64 + number;
-        let attr = MrAttr::new(flag::REMOTE_WRITE, key).flags(0);
+        let attr = MrAttr::new(flag::REMOTE_WRITE, key);
         let region = domain.register(&[memory.segment(start..start + REGION)], &attr)?;
         region.bind(counter.handle(), flag::REMOTE_WRITE)?;
         Ok(region)
