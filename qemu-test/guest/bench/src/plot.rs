@@ -2,6 +2,8 @@
 
 //! Plots, as SVG and as PNG.
 
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::Path;
 
 use plotters::coord::Shift;
@@ -176,6 +178,14 @@ fn label(value: f64) -> String {
     }
 }
 
+/// Writes a picture of [`SIZE`] with three bytes a pixel.
+fn write_png(path: &Path, pixels: &[u8]) -> Result<(), png::EncodingError> {
+    let (width, height) = SIZE;
+    let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header()?.write_image_data(pixels)
+}
+
 /// Writes the plots of all that was measured.
 pub(crate) fn write(results: &Results, folder: &Path) -> Result<(), Error> {
     // The host need not have fonts.
@@ -190,8 +200,11 @@ pub(crate) fn write(results: &Results, folder: &Path) -> Result<(), Error> {
         let (svg, png) = (path("svg"), path("png"));
         plot.draw(&SVGBackend::new(&svg, SIZE).into_drawing_area())
             .map_err(|error| failed(&svg, error))?;
-        plot.draw(&BitMapBackend::new(&png, SIZE).into_drawing_area())
+        let (width, height) = SIZE;
+        let mut pixels = vec![0; 3 * width as usize * height as usize];
+        plot.draw(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area())
             .map_err(|error| failed(&png, error))?;
+        write_png(&png, &pixels).map_err(|error| failed(&png, error.to_string()))?;
     }
     Ok(())
 }
