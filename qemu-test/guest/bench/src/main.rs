@@ -4,8 +4,8 @@
 
 // The documentation of the arguments is the text of --help.
 #![allow(clippy::doc_markdown)]
-// Figures are for people.
-#![allow(clippy::cast_precision_loss)]
+// Figures are for people, and few.
+#![allow(clippy::cast_precision_loss, clippy::format_push_string)]
 
 mod collect;
 mod compare;

@@ -233,8 +233,6 @@ fn receive_after_message(env: &Env) -> Outcome {
 type Step = fn(&Counter) -> kfi::Result<()>;
 
 fn success_and_error(env: &Env) -> Outcome {
-    type Step = fn(&Counter) -> kfi::Result<()>;
-
     let rig = Rig::new(env)?;
     let target = rig.counter()?;
     let mut total = 0;
