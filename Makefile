@@ -26,6 +26,7 @@ help:
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
 	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
+	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make shell          a shell in the machine'
 	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
 	@echo '                      VEHICLE=qemu): tables and plots in build/bench; ARGS=... goes to'
@@ -224,6 +225,10 @@ run-checks: check-kernel
 	@echo 'check: test tools'
 	@cd qemu-test && $(call tool,PYTHON,python3) -m unittest --quiet
 	@echo 'check: all passed'
+
+.PHONY: coverage-map
+coverage-map:
+	@$(call tool,PYTHON,python3) qemu-test/coverage_map.py
 
 quietly = { $(1); } >build/check.log 2>&1 || { cat build/check.log; false; }
 
