@@ -6,9 +6,12 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rand::rngs::SmallRng;
 use rand::SeedableRng;
+
+use crate::fuzz::replay::Replay;
 
 /// What the command line says to all tests.
 #[derive(Clone, Debug)]
@@ -23,6 +26,10 @@ pub struct Settings {
     pub provider: Option<String>,
     /// Where the modules are.
     pub modules: PathBuf,
+    /// How long each fuzz test goes on; else as many rounds as the scale says.
+    pub fuzz_time: Option<Duration>,
+    /// The one round that fuzz tests run.
+    pub replay: Option<Replay>,
 }
 
 impl Default for Settings {
@@ -33,6 +40,8 @@ impl Default for Settings {
             soak: 3.0,
             provider: None,
             modules: PathBuf::from("/modules"),
+            fuzz_time: None,
+            replay: None,
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod check;
 pub mod env;
 pub mod exchange;
 pub mod filter;
+pub mod fuzz;
 pub mod harness;
 pub mod kernel_log;
 pub mod net;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Parser;
 use kfi_suite::env::Settings;
 use kfi_suite::filter::{selects, Filter};
+use kfi_suite::fuzz::replay::Replay;
 use kfi_suite::harness::{self, Options, Test};
 use kfi_suite::kernel_log::KernelLog;
 use kfi_suite::report::{Form, Report};
@@ -79,6 +80,18 @@ struct Arguments {
     /// Where the modules are, for the tests that load them
     #[arg(long, value_name = "FOLDER", default_value = "/modules")]
     modules: PathBuf,
+
+    /// Fuzz for so long in each test of the area fuzz, instead of so many rounds
+    #[arg(long, value_name = "SECONDS")]
+    fuzz_seconds: Option<u64>,
+
+    /// Run this round in the tests of the area fuzz, as a failed one names itself
+    #[arg(long, value_name = "SEED/STEPS/PROCESSES[/KEPT]")]
+    fuzz_replay: Option<Replay>,
+
+    /// Tell which so many tests took longest
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    slowest: usize,
 
     /// Print for people
     #[arg(long)]
@@ -155,9 +168,13 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             soak: arguments.soak,
             provider: arguments.provider.clone(),
             modules: arguments.modules.clone(),
+            fuzz_time: arguments.fuzz_seconds.map(Duration::from_secs),
+            replay: arguments.fuzz_replay.clone(),
         },
+        // What is asked for does not count as slow.
         time_limit: Duration::from_secs(arguments.time_limit)
-            + Duration::from_secs_f64(arguments.soak),
+            .saturating_add(Duration::from_secs(arguments.fuzz_seconds.unwrap_or(0)))
+            .saturating_add(Duration::from_secs_f64(arguments.soak)),
         fail_fast: arguments.fail_fast,
     };
     let mut complete = true;
@@ -165,6 +182,7 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         complete = complete && harness::run(&tests, &options, &mut report, &mut log)?;
         options.settings.seed = options.settings.seed.wrapping_add(1);
     }
+    report.slowest(arguments.slowest)?;
     report.finish()?;
     Ok(ExitCode::from(u8::from(
         !complete || report.totals.failed > 0,

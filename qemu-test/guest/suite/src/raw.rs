@@ -5,10 +5,13 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr::NonNull;
 
 use kfi::{uapi, Session};
 use kfi_host::memory::Guarded;
 use rustix::io::Errno;
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use zerocopy::IntoBytes;
 
 /// Addresses at which no process has memory: page 0, the gap and the kernel's
@@ -185,4 +188,78 @@ pub fn read_info(
     // from the start of `buffer`, which is borrowed for that, and finds no
     // memory behind its end.
     unsafe { session.raw_ioctl(uapi::KFI_REQUEST_READ_INFO, argument) }
+}
+
+/// Makes a request whose argument points to memory, each piece at an offset.
+///
+/// Other addresses to which the kernel would write are replaced by bad ones.
+pub fn with_memory(
+    session: &Session,
+    request: u32,
+    argument: &mut [u8],
+    memory: &mut [(usize, Guarded)],
+) -> Result<(), Errno> {
+    let size = argument.len().max(size_of_request(request)).max(128);
+    let mut words = vec![0_u64; size.div_ceil(8)];
+    let copy = words.as_mut_bytes();
+    copy[..argument.len()].copy_from_slice(argument);
+    for (offset, _) in written_addresses(request) {
+        copy[offset..offset + 8].copy_from_slice(&BAD_ADDRESSES[1].to_ne_bytes());
+    }
+    for (offset, piece) in memory.iter_mut() {
+        if let Some(place) = copy.get_mut(*offset..*offset + 8) {
+            place.copy_from_slice(&(piece.address() as u64).to_ne_bytes());
+        }
+    }
+    // SAFETY: Behind the argument is as much memory as the number says. Each
+    // address that the kernel writes to is bad or that of a piece of `memory`,
+    // borrowed for that, and behind the end of a piece there is no memory.
+    let result = unsafe { session.raw_ioctl(request, words.as_mut_ptr().cast::<c_void>()) };
+    argument.copy_from_slice(&words.as_bytes()[..argument.len()]);
+    result
+}
+
+/// A page of a buffer of the session, mapped.
+#[derive(Debug)]
+pub struct MappedPage(NonNull<c_void>);
+
+impl MappedPage {
+    const SIZE: usize = 4096;
+
+    /// Maps the page that has this offset.
+    pub fn new(session: &Session, offset: u64) -> Result<Self, Errno> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: The kernel chooses an address where nothing is yet.
+        let address = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                Self::SIZE,
+                protection,
+                MapFlags::SHARED,
+                session,
+                offset,
+            )
+        }?;
+        NonNull::new(address).map(Self).ok_or(Errno::FAULT)
+    }
+
+    /// Changes a byte; a signal ends the process if the memory is gone.
+    pub fn touch(&self) {
+        let byte = self.0.cast::<u8>();
+        // SAFETY: Mapped until `self` is dropped, and no reference to it exists.
+        unsafe { byte.write_volatile(byte.read_volatile().wrapping_add(1)) };
+    }
+}
+
+impl Drop for MappedPage {
+    fn drop(&mut self) {
+        // SAFETY: Nobody else knows the address.
+        let _ = unsafe { munmap(self.0.as_ptr(), Self::SIZE) };
+    }
+}
+
+/// Takes a descriptor that a request has made.
+pub fn own(fd: i32) -> Option<OwnedFd> {
+    // SAFETY: The kernel made it for this request, so that nobody else has it.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -50,6 +50,7 @@ pub struct Report<W> {
     form: Form,
     out: W,
     number: usize,
+    times: Vec<(Duration, String)>,
     /// So far.
     pub totals: Totals,
 }
@@ -65,6 +66,7 @@ impl<W: Write> Report<W> {
             form,
             out,
             number: 0,
+            times: Vec::new(),
             totals: Totals::default(),
         })
     }
@@ -88,6 +90,7 @@ impl<W: Write> Report<W> {
         time: Duration,
     ) -> io::Result<()> {
         self.number += 1;
+        self.times.push((time, name.to_owned()));
         let reasons: &[String] = match verdict {
             Verdict::Passed => {
                 self.totals.passed += 1;
@@ -144,6 +147,20 @@ impl<W: Write> Report<W> {
         self.out.flush()
     }
 
+    /// Tells which tests took longest, and how long it took in all.
+    pub fn slowest(&mut self, count: usize) -> io::Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        let mut times = std::mem::take(&mut self.times);
+        let all: Duration = times.iter().map(|(time, _)| *time).sum();
+        times.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+        for (time, name) in times.iter().take(count) {
+            self.remark(&format!("{:6.1} s {name}", time.as_secs_f64()))?;
+        }
+        self.remark(&format!("{:6.1} s in all", all.as_secs_f64()))
+    }
+
     /// Ends the report.
     pub fn finish(&mut self) -> io::Result<()> {
         let totals = self.totals.to_string();
@@ -169,6 +186,7 @@ mod tests {
             .result("a/c", "R-A-2 R-A-3", &bad, &[], time)
             .unwrap();
         report.result("a/d", "R-A-4", &skipped, &[], time).unwrap();
+        report.slowest(0).unwrap();
         report.finish().unwrap();
         assert_eq!(report.totals.passed, 1);
         String::from_utf8(out).unwrap()
@@ -187,6 +205,22 @@ mod tests {
              ok 3 a/d # SKIP no modules\n\
              # 1 passed, 1 failed, 1 skipped\n"
         );
+    }
+
+    #[test]
+    fn slowest() {
+        let mut out = Vec::new();
+        let mut report = Report::new(Form::Ktap, &mut out, 3).unwrap();
+        for (name, seconds) in [("a/b", 1), ("a/c", 20), ("a/d", 3)] {
+            let time = Duration::from_secs(seconds);
+            report
+                .result(name, "R-A-1", &Verdict::Passed, &[], time)
+                .unwrap();
+        }
+        report.slowest(2).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let tail = "#   20.0 s a/c\n#    3.0 s a/d\n#   24.0 s in all\n";
+        assert!(text.ends_with(tail), "{text}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod control;
 pub mod control_work;
 pub mod deferred;
 pub mod endpoint;
+pub mod fuzz;
 pub mod hostile;
 pub mod info;
 pub mod message;
@@ -64,6 +65,7 @@ pub fn all() -> Vec<Test> {
         buffer::TESTS,
         hostile::TESTS,
         tool::TESTS,
+        fuzz::TESTS,
         module::TESTS,
     ]
     .concat()
