@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Sees whether the tests notice deliberate faults.
+
+Each patch in qemu-test/mutations makes one fault. It is applied to a copy of
+this tree, that is built, and the tests that should notice run there, in
+user-mode Linux, which is the fastest. What is said before the first "diff" of a
+patch tells what it does and which tests these are:
+
+    What: the fault, in a sentence
+    Shows: the requirement that it breaks
+    Tests: filters of kfi-suite
+    Options: more for kfi-suite
+    Vehicle: qemu, if user-mode Linux does not do
+
+A fault is caught if a test fails, or the kernel complains. First the tests run
+without any fault, and must all pass.
+
+The exit status is 0 if all faults are caught, 1 if one survives, 2 if something
+could not be tried.
+"""
+
+from __future__ import annotations
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import argparse
+import re
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List, Optional, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+PATCHES = ROOT / "qemu-test/mutations"
+COPY = ROOT / "build/mutations"
+
+HEADER = re.compile(r"([A-Z][a-z]+): (.+)")
+# What qemu-test/run and the suite print. The name of the suite's test that ran
+# the kernel's says less than those.
+FAILED = re.compile(r"(?:FAILED |not ok \d+ )(\S+)")
+TOTAL = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
+SHOWN = 4
+
+
+class CannotTry(Exception):
+    """Neither caught nor survived."""
+
+
+@dataclass
+class Mutation:
+    """A patch and what it says of itself."""
+
+    name: str
+    patch: Path
+    what: str
+    shows: str
+    tests: str
+    options: str
+    vehicle: str
+
+
+def read(name: str, patch: Path, text: str) -> Mutation:
+    """What a patch says of itself."""
+    said: Dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith("diff "):
+            break
+        if match := HEADER.fullmatch(line):
+            said[match[1]] = match[2]
+    for wanted in ("What", "Shows", "Tests"):
+        if wanted not in said:
+            raise CannotTry(f"{patch.name}: no line {wanted}:")
+    vehicle = said.get("Vehicle", "uml")
+    options = said.get("Options", "")
+    return Mutation(name, patch, said["What"], said["Shows"], said["Tests"], options, vehicle)
+
+
+def all_mutations(wanted: Sequence[str]) -> List[Mutation]:
+    found = [read(path.stem, path, path.read_text()) for path in sorted(PATCHES.glob("*.patch"))]
+    chosen = [m for m in found if not wanted or m.name in wanted]
+    unknown = set(wanted) - {m.name for m in chosen}
+    if unknown or not chosen:
+        raise CannotTry(f"no such mutation: {', '.join(sorted(unknown))}")
+    return chosen
+
+
+def copy_tree() -> None:
+    """Brings the copy up to date. Files that are the same keep their time, so
+    that as little as possible is built again."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    names = {name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()}
+    for name in names:
+        source, target = ROOT / name, COPY / name
+        if target.is_file() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
+    for path in COPY.rglob("*"):
+        name = str(path.relative_to(COPY))
+        if path.is_file() and name not in names and not name.startswith(("build/", ".git/")):
+            path.unlink()
+    # Some scripts ask git what belongs to the tree.
+    if not (COPY / ".git").exists():
+        subprocess.run(["git", "init", "--quiet"], cwd=COPY, check=True)
+
+
+def apply(mutation: Mutation) -> None:
+    done = subprocess.run(
+        ["patch", "-p1", "--quiet", "--no-backup-if-mismatch", "-i", str(mutation.patch)],
+        cwd=COPY,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise CannotTry(f"{mutation.name} does not apply: {done.stdout.strip()}")
+
+
+@dataclass
+class Outcome:
+    """What a run gave."""
+
+    passed: int
+    failed: List[str]
+
+
+def judge(text: str, name: str) -> Outcome:
+    """What a run printed."""
+    totals = TOTAL.findall(text)
+    if not totals:
+        raise CannotTry(f"{name}: no result:\n{text[-2000:]}")
+    passed, failed, _ = (int(number) for number in totals[-1])
+    names = list(dict.fromkeys(FAILED.findall(text)))
+    if failed and not names:
+        names = ["the run"]
+    return Outcome(passed, names if failed else [])
+
+
+def run(vehicle: str, arguments: str, name: str, limit: float) -> Outcome:
+    command = ["make", "test", f"VEHICLE={vehicle}", f"ARGS={arguments}", f"TIMEOUT={limit:.0f}"]
+    # Building comes on top.
+    log = COPY / f"build/{name}.txt"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w") as out:
+        process = subprocess.Popen(command, cwd=COPY, stdout=out, stderr=subprocess.STDOUT)
+        try:
+            process.wait(timeout=limit + 1800)
+        except BaseException:
+            process.terminate()
+            process.wait()
+            raise
+    return judge(log.read_text(errors="replace"), name)
+
+
+def arguments_for(mutations: Sequence[Mutation]) -> str:
+    """All tests that are wanted, each once."""
+    words = dict.fromkeys(word for m in mutations for word in m.tests.split())
+    return " ".join(words)
+
+
+def names_of(failed: Sequence[str]) -> str:
+    """The tests that say most: those of the kernel before the one that ran them."""
+    ordered = sorted(failed, key=lambda name: name.startswith("module/"))
+    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
+    return ", ".join(ordered[:SHOWN]) + more
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="See whether the tests notice deliberate faults.",
+        epilog="The exit status is 0 if all are caught.",
+    )
+    add = parser.add_argument
+    add("wanted", nargs="*", metavar="NAME", help="only these, of qemu-test/mutations")
+    add("--list", action="store_true", help="say what there is")
+    add("--no-baseline", action="store_true", help="do not run the tests without a fault first")
+    add("--timeout", type=float, default=300, metavar="SECONDS", help="of a run: %(default)s")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = parse(arguments)
+    mutations = all_mutations(options.wanted)
+    if options.list:
+        for mutation in mutations:
+            say(f"{mutation.name:<24} {mutation.shows:<16} {mutation.what}")
+        return 0
+    if not options.no_baseline:
+        copy_tree()
+        baseline = run("uml", arguments_for(mutations), "baseline", options.timeout)
+        if baseline.failed:
+            raise CannotTry(f"without a fault these fail: {names_of(baseline.failed)}")
+        say(f"without a fault: {baseline.passed} passed")
+    survived: List[str] = []
+    untried: List[str] = []
+    for mutation in mutations:
+        start = time.monotonic()
+        outcome: Optional[Outcome] = None
+        try:
+            copy_tree()
+            apply(mutation)
+            words = f"{mutation.tests} {mutation.options}"
+            outcome = run(mutation.vehicle, words, mutation.name, options.timeout)
+        except CannotTry as error:
+            say(f"NOT TRIED {error}")
+            untried.append(mutation.name)
+            continue
+        seconds = time.monotonic() - start
+        if outcome.failed:
+            say(f"caught    {mutation.name} ({seconds:.0f} s) by {names_of(outcome.failed)}")
+        else:
+            say(f"SURVIVED  {mutation.name} ({seconds:.0f} s): {mutation.what}")
+            survived.append(mutation.name)
+    copy_tree()
+    caught = len(mutations) - len(survived) - len(untried)
+    say(f"{caught} caught, {len(survived)} survived, {len(untried)} not tried")
+    return 2 if untried else int(bool(survived))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except CannotTry as error:
+        print(f"mutations: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of what judges mutations."""
+
+from __future__ import annotations
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import subprocess
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import coverage_map
+import mutations
+
+
+class Headers(unittest.TestCase):
+    def test_read(self) -> None:
+        text = "What: a fault\nShows: R-A-1\nTests: a/* b\nOptions: --scale 2\n\ndiff --git a/x b/x\nWhat: x\n"
+        mutation = mutations.read("a", Path("a.patch"), text)
+        self.assertEqual((mutation.what, mutation.tests), ("a fault", "a/* b"))
+        self.assertEqual((mutation.options, mutation.vehicle), ("--scale 2", "uml"))
+
+    def test_incomplete(self) -> None:
+        with self.assertRaises(mutations.CannotTry):
+            mutations.read("a", Path("a.patch"), "What: a fault\nTests: x\n")
+
+    def test_all_of_this_tree(self) -> None:
+        found = mutations.all_mutations([])
+        self.assertGreaterEqual(len(found), 10)
+        listed = (mutations.PATCHES.parent / "requirements.txt").read_text()
+        ids = {requirement.id for requirement in coverage_map.read_list(listed)}
+        for mutation in found:
+            for word in mutation.shows.split():
+                self.assertTrue(word in ids or word.endswith(".h"), f"{mutation.name}: {word}")
+
+    def test_unknown(self) -> None:
+        with self.assertRaises(mutations.CannotTry):
+            mutations.all_mutations(["no-such"])
+
+    def test_patches_apply(self) -> None:
+        for mutation in mutations.all_mutations([]):
+            command = ["patch", "-p1", "--dry-run", "--quiet", "-i", str(mutation.patch)]
+            done = subprocess.run(command, cwd=mutations.ROOT, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, f"{mutation.name}: {done.stdout}")
+
+
+class Judging(unittest.TestCase):
+    def test_survived(self) -> None:
+        outcome = mutations.judge("ok 1 a/b\n\n7 passed, 0 failed, 1 skipped\n", "x")
+        self.assertEqual((outcome.passed, outcome.failed), (7, []))
+
+    def test_caught(self) -> None:
+        text = "not ok 3 a/b # R-A-1\nFAILED a/b - why\nFAILED c/d\n\n7 passed, 2 failed, 1 skipped\n"
+        self.assertEqual(mutations.judge(text, "x").failed, ["a/b", "c/d"])
+
+    def test_nothing_to_judge(self) -> None:
+        with self.assertRaises(mutations.CannotTry):
+            mutations.judge("make: *** Error 2\n", "x")
+
+    def test_names(self) -> None:
+        self.assertEqual(mutations.names_of(["module/c", "a/b"]), "a/b, module/c")
+        self.assertEqual(mutations.names_of(list("abcdef")), "a, b, c, d and 2 more")
+
+
+if __name__ == "__main__":
+    unittest.main()
