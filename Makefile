@@ -25,6 +25,8 @@ help:
 	@echo '  make demo           see kfabric at work'
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
 	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
+	@echo '  make test-deep      suite, fuzzing, failing allocations and stress in that kernel, 45 minutes'
+	@echo '  make mutations      see whether the tests notice deliberate faults'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make shell          a shell in the machine'
@@ -146,6 +148,33 @@ test: machine
 .PHONY: test-debug
 test-debug:
 	+@$(MAKE) test KIND=debug ARGS='--scale 0.1 --time-limit 600 $(ARGS)'
+
+# Every run is one machine, and each goes on although one before has failed. Unit tests of the
+# modules run whenever these are loaded.
+FUZZ_SECONDS ?= 240
+SOAK_SECONDS ?= 240
+deep_runs := suite fuzz soak
+deep_suite := --scale 0.1 -x fuzz/
+deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/ hostile/
+deep_soak := --soak $(SOAK_SECONDS) soak/
+
+.PHONY: test-deep
+test-deep:
+	+@$(MAKE) KIND=debug machine
+	+@failed=; for run in $(deep_runs); do \
+		echo "kfabric: $$run"; \
+		$(MAKE) KIND=debug deep-$$run || failed="$$failed $$run"; \
+	done; \
+	[[ -z $$failed ]] || { echo "failed:$$failed"; exit 1; }
+
+.PHONY: $(addprefix deep-,$(deep_runs))
+$(addprefix deep-,$(deep_runs)): deep-%:
+	@$(run) --log $(out)/deep-$*.log -- kfi-suite --time-limit 600 --slowest 10 $(deep_$*)
+
+# In a copy of this tree; ARGS are names of mutations.
+.PHONY: mutations
+mutations:
+	@$(call tool,PYTHON,python3) qemu-test/mutations.py $(ARGS)
 
 .PHONY: shell
 shell: machine
