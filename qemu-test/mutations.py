@@ -42,7 +42,7 @@ COPY = ROOT / "build/mutations"
 HEADER = re.compile(r"([A-Z][a-z]+): (.+)")
 # What qemu-test/run and the suite print. The name of the suite's test that ran
 # the kernel's says less than those.
-FAILED = re.compile(r"(?:FAILED |not ok \d+ )(\S+)")
+FAILED = re.compile(r"^(?:FAILED (?:kernel: )?|not ok \d+ )(.+?)(?: (?:-|#) .*)?$", re.M)
 TOTAL = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 SHOWN = 4
 

@@ -55,7 +55,7 @@ class Judging(unittest.TestCase):
         self.assertEqual((outcome.passed, outcome.failed), (7, []))
 
     def test_caught(self) -> None:
-        text = "not ok 3 a/b # R-A-1\nFAILED a/b - why\nFAILED c/d\n\n7 passed, 2 failed, 1 skipped\n"
+        text = "not ok 3 a/b # R-A-1\nFAILED a/b - why\nFAILED kernel: c/d\n\n7 passed, 2 failed, 1 skipped\n"
         self.assertEqual(mutations.judge(text, "x").failed, ["a/b", "c/d"])
 
     def test_nothing_to_judge(self) -> None:
