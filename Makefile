@@ -87,7 +87,7 @@ ARGS ?=
 # Parameters of modules: MODULE.NAME=VALUE. The tests go to the limit of objects, which takes
 # minutes where every allocation is watched; and the mock providers go through 10000 rounds, the
 # transfers through 100000, if they are not told to do less.
-APPEND ?= $(if $(filter debug,$(KIND)),kfi_shim.max_objects=2048 kfi_soft.pending=8192 kfi_mock.rounds=300 kfi_transfer.rounds=10000,kfi_shim.max_objects=8192 kfi_mock.rounds=1000)
+APPEND ?= $(if $(filter debug,$(KIND)),kfi_shim.max_objects=2048 kfi_soft.pending=8192 kfi_mock.rounds=300 kfi_transfer.rounds=10000,kfi_shim.max_objects=16384 kfi_mock.rounds=1000)
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug,$(KIND)),1800,600)
 
