@@ -127,11 +127,15 @@ quiet-modules: check-kernel
 		OUT=$(top)/$(out)/consumer $(kbuild_args); } >$(out)/build.log 2>&1 || \
 		{ cat $(out)/build.log; false; }
 
+# The compiler beside cargo: the rustc of rustup obeys a rust-toolchain file, and packages of
+# others have some.
+own_rustc = $(patsubst %,RUSTC=%,$(wildcard $(dir $(call tool,CARGO))rustc))
+
 .PHONY: guest
 guest:
 	@echo 'kfabric: building the programs'
-	@cd qemu-test/guest && BINDGEN=$(call tool,BINDGEN,bindgen) CARGO_TARGET_DIR=$(top)/build/guest \
-		$(call tool,CARGO,cargo) build --release --locked --quiet
+	@cd qemu-test/guest && $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
+		CARGO_TARGET_DIR=$(top)/build/guest $(call tool,CARGO,cargo) build --release --locked --quiet
 
 run = $(call tool,PYTHON,python3) qemu-test/run --kernel "$$(scripts/kernel --print $(KIND))" \
 	--image $(out)/image.gz --vehicle $(VEHICLE) --timeout $(TIMEOUT) \
@@ -247,7 +251,7 @@ run-checks: check-kernel
 	@echo 'check: documentation'
 	+@$(call quietly,$(kbuild) KFI_RUSTDOC=1 KCFLAGS=-Werror modules)
 	@echo 'check: programs'
-	@cd qemu-test/guest && export BINDGEN=$(call tool,BINDGEN,bindgen) \
+	@cd qemu-test/guest && export $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
 		CARGO_TARGET_DIR=$(top)/build/guest-check && \
 		$(call tool,CARGO,cargo) clippy --quiet --locked --all-targets -- -Dwarnings && \
 		$(call tool,CARGO,cargo) test --quiet --locked
