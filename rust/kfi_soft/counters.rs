@@ -26,6 +26,7 @@ use kernel::{
 
 use crate::{
     counter::Counter,
+    fault_files::FaultFiles,
     kfi::{
         fid::Fid,
         provider::CounterOps, //
@@ -93,6 +94,8 @@ pub(crate) struct Files {
     _pending: Pin<KBox<File<()>>>,
     /// The domains.
     _domains: DomainsFile,
+    /// What can go wrong on demand.
+    _faults: FaultFiles,
 }
 
 impl Files {
@@ -109,6 +112,7 @@ impl Files {
                 GFP_KERNEL,
             )?,
             _domains: DomainsFile::new(&dir)?,
+            _faults: FaultFiles::new(&dir)?,
         })
     }
 }

@@ -660,6 +660,10 @@ impl Core {
     /// Posts a receive.
     fn post_receive(&self, operation: Operation<'_>) -> Result {
         let receiver = self.own_receiver()?;
+        let faults = &self.port.node().faults;
+        if faults.any() {
+            faults.check_post(self.port.address().nic())?;
+        }
         let flags = operation.flags;
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);

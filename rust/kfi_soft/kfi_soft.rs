@@ -39,6 +39,8 @@ mod domain;
 mod endpoint;
 mod event_queue;
 mod fabric;
+mod fault_files;
+mod faults;
 mod handler;
 mod info;
 #[allow(
@@ -48,6 +50,7 @@ mod info;
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
+mod knob;
 mod limits;
 mod memory_region;
 mod nic;
@@ -61,6 +64,7 @@ mod queue;
 mod receive_queue;
 mod receiver;
 mod region;
+mod replay;
 mod reporter;
 mod ring;
 mod run_list;

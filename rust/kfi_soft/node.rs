@@ -20,6 +20,7 @@ use kernel::{
 use crate::{
     address::Address,
     auth_key::AuthKeys,
+    faults::Faults,
     kfi::work_queue::{
         WorkQueue,
         WorkQueueFlags, //
@@ -76,6 +77,9 @@ pub(crate) struct Node {
     pub(crate) work_queue: WorkQueue,
     /// The authorization keys of endpoints.
     pub(crate) auth_keys: Arc<AuthKeys>,
+    /// What goes wrong on demand.
+    #[pin]
+    pub(crate) faults: Faults,
 }
 
 impl Node {
@@ -96,6 +100,7 @@ impl Node {
             boxes.push(nic, GFP_KERNEL)?;
         }
         let auth_keys = AuthKeys::new()?;
+        let faults = Faults::new(nics)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
                 nics: boxes,
@@ -105,6 +110,7 @@ impl Node {
                     WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)
                 ),
                 auth_keys,
+                faults <- faults,
             }? Error),
             GFP_KERNEL,
         )
@@ -198,6 +204,7 @@ impl NodeUse {
 impl Drop for NodeUse {
     fn drop(&mut self) {
         let node = NODE.lock().take();
+        self.0.faults.stop();
         self.0.work_queue.destroy();
         drop(node);
     }

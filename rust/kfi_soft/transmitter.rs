@@ -35,6 +35,7 @@ use crate::{
     auth_key::KeyNumber,
     counter::Counter,
     domain::Domain,
+    faults::Held,
     kfi::{
         addr::FabricAddr,
         errno::{
@@ -271,6 +272,11 @@ impl Transmitter {
         )
     }
 
+    /// Returns the node.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.parts.node
+    }
+
     /// Returns how its completions are told.
     pub(crate) fn reporter(&self) -> &Reporter {
         &self.parts.reporter
@@ -438,6 +444,7 @@ impl Transmitter {
                 matched: None,
                 claimed_for: None,
                 needs_room: false,
+                held: Held::NOT,
             },
             gfp,
         )
@@ -446,6 +453,11 @@ impl Transmitter {
 
     /// Begins an operation.
     pub(crate) fn start(this: &Arc<Self>, mut prepared: Prepared<'_>) -> Result {
+        let node = &this.parts.node;
+        let adverse = node.faults.any();
+        if adverse {
+            node.faults.check_post(this.parts.source.nic())?;
+        }
         if !this.parts.credits.take() {
             return Err(EAGAIN);
         }
@@ -468,10 +480,12 @@ impl Transmitter {
         if !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
-            let response = this
-                .parts
-                .node
-                .try_now(&prepared.parts.request, prepared.parts.payload());
+            let response = if adverse {
+                // Packets only are held.
+                None
+            } else {
+                node.try_now(&prepared.parts.request, prepared.parts.payload())
+            };
             if let Some(response) = response {
                 let transfer::Parts {
                     request, ending, ..
@@ -488,7 +502,7 @@ impl Transmitter {
                 }
             };
             this.note(&packet.transfer);
-            this.parts.node.send(packet);
+            node.send(packet);
             return Ok(());
         }
 
@@ -734,6 +748,7 @@ impl Transmitter {
             None => {
                 let request = transfer.request();
                 let node = &self.parts.node;
+                node.faults.forget(transfer);
                 if let Some(receiver) = node.receiver(request.destination, request.context) {
                     receiver.forget(transfer);
                 }

@@ -22,6 +22,10 @@ use crate::{
     address::Address,
     atomic::Atomics,
     auth_key::KeyNumber,
+    faults::{
+        Faults,
+        Held, //
+    },
     kfi::{
         fid::Context,
         memory::{
@@ -160,6 +164,8 @@ pub(crate) struct Carried {
     /// It was submitted before, and is yet to get what posting gets: a credit, and room for its
     /// completion.
     pub(crate) needs_room: bool,
+    /// What the wire does with it while it holds it.
+    pub(crate) held: Held,
 }
 
 /// A request on the wire or in a queue.
@@ -189,6 +195,17 @@ impl Wire for Node {
     }
 
     fn send(&self, packet: Packet) {
+        if self.faults.any() {
+            Faults::send(packet);
+        } else {
+            self.carry(packet);
+        }
+    }
+}
+
+impl Node {
+    /// Carries a request, whatever else may happen to it.
+    pub(crate) fn carry(&self, packet: Packet) {
         let request = packet.transfer.request();
         match self.receiver(request.destination, request.context) {
             Some(receiver) => Receiver::accept(&receiver, packet),
