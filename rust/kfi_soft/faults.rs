@@ -275,17 +275,18 @@ impl State {
         if held.is_none() {
             held = self.strike(nic, Fault::Delay);
         }
-        // One that overtakes is not overtaken itself, or nobody would go on.
+        let behind = self.behind(&packet.transfer, now);
+        // One that overtakes is not overtaken itself, or nobody would go on. Who waits behind
+        // others is not let go before them.
         let overtakes = self
             .held
             .iter()
             .any(|other| other.held.overtakable && !are_pair(&other.transfer, &packet.transfer));
-        if held.is_none() && !overtakes {
+        if held.is_none() && behind.is_none() && !overtakes {
             held = self.strike(nic, Fault::Reorder);
             packet.held.overtakable = held.is_some();
         }
         let until = held.map(|millis| after(now, millis));
-        let behind = self.behind(&packet.transfer, now);
         packet.held.until = match (until, behind) {
             (None, None) => {
                 let sequence = self.sequence(nic);

@@ -14,6 +14,7 @@ pub mod control_work;
 pub mod deferred;
 pub mod endpoint;
 pub mod fuzz;
+pub mod faults;
 pub mod hostile;
 pub mod info;
 pub mod message;
@@ -63,6 +64,7 @@ pub fn all() -> Vec<Test> {
         trace::TESTS,
         close::TESTS,
         buffer::TESTS,
+        faults::TESTS,
         hostile::TESTS,
         tool::TESTS,
         fuzz::TESTS,
