@@ -19,6 +19,7 @@ pub mod hostile;
 pub mod info;
 pub mod message;
 pub mod model;
+pub mod load;
 pub mod module;
 pub mod poll_set;
 pub mod queue;
@@ -31,6 +32,7 @@ pub mod tool;
 pub mod trace;
 pub mod trigger;
 pub mod trywait;
+pub mod users;
 pub mod wait;
 pub mod wait_fd;
 pub mod wait_set;
@@ -68,6 +70,8 @@ pub fn all() -> Vec<Test> {
         hostile::TESTS,
         tool::TESTS,
         fuzz::TESTS,
+        users::TESTS,
+        load::TESTS,
         module::TESTS,
     ]
     .concat()

@@ -44,13 +44,13 @@ const MOCK: &str = "kfi_mock";
 const ALL: [&str; 3] = [CORE, PROVIDER, DEVICE_MODULE];
 
 /// The modules, loaded when it begins and when it ends.
-struct Modules<'a> {
+pub(super) struct Modules<'a> {
     env: &'a Env,
 }
 
 impl<'a> Modules<'a> {
     /// Skips the test if this is not the place for it.
-    fn new(env: &'a Env) -> Result<Self, Stop> {
+    pub(super) fn new(env: &'a Env) -> Result<Self, Stop> {
         if !rustix::process::geteuid().is_root() {
             return Err(Stop::Skip("not root".to_owned()));
         }
@@ -84,7 +84,7 @@ impl<'a> Modules<'a> {
         self.load_with(PROVIDER, parameters)
     }
 
-    fn unload_all() -> Outcome {
+    pub(super) fn unload_all() -> Outcome {
         for name in ALL.into_iter().rev() {
             if is_loaded(name)? {
                 unload(name).map_err(|errno| could_not("unload", name, errno))?;
@@ -93,7 +93,7 @@ impl<'a> Modules<'a> {
         Ok(())
     }
 
-    fn load_all(&self) -> Outcome {
+    pub(super) fn load_all(&self) -> Outcome {
         for name in ALL {
             if !is_loaded(name)? {
                 self.load(name)

@@ -447,7 +447,8 @@ fn passed(env: &Env) -> Outcome {
     Ok(())
 }
 
-fn send_fd(socket: &UnixStream, fd: &WaitFd) -> Outcome {
+/// Sends a descriptor.
+pub(super) fn send_fd(socket: &UnixStream, fd: &impl AsFd) -> Outcome {
     let fds = [fd.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -457,7 +458,8 @@ fn send_fd(socket: &UnixStream, fd: &WaitFd) -> Outcome {
     Ok(())
 }
 
-fn receive_fd(socket: &UnixStream) -> Result<OwnedFd, Stop> {
+/// Receives a descriptor.
+pub(super) fn receive_fd(socket: &UnixStream) -> Result<OwnedFd, Stop> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who may use /dev/kfi, what a descriptor of it is worth, and what is not told.
+
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+
+use kfi::uapi::{self, request};
+use kfi::{
+    AvAttr, BufferKind, CqAttr, EpInfo, Error, Form, InfoEntry, KfiErrno, Kind, Operation, Session,
+};
+use kfi_host::memory::Guarded;
+use kfi_host::process::{self, Status};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::rig::{query, Rig};
+use crate::tests::wait_fd::{receive_fd, send_fd};
+use crate::{check, check_eq, raw, tests};
+
+tests! {
+    "users";
+    "only-the-owner-opens" ["kfi_shim.h"] only_owner;
+    "knobs-are-the-owners" ["kfi_shim.h"] only_owner_of_knobs;
+    "descriptor-is-inherited" ["kfi_shim.h"] inherited;
+    "descriptor-is-passed" ["kfi_shim.h R-CLOSE-8"] passed;
+    "info-tells-nothing-else" ["kfi_shim.h"] info_tells;
+    "answers-tell-nothing-else" ["kfi_shim.h"] answers_tell;
+    "completions-tell-nothing-else" ["kfi_shim.h"] completions_tell;
+}
+
+/// Nobody in particular.
+const NOBODY: u32 = 65534;
+
+/// Makes this thread, the only one, an unprivileged user.
+fn become_nobody() -> Outcome {
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_gid(Gid::from_raw(NOBODY))?;
+    rustix::thread::set_thread_uid(Uid::from_raw(NOBODY))?;
+    Ok(())
+}
+
+/// Runs something as nobody.
+fn as_nobody(run: impl FnOnce() -> Outcome) -> Outcome {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut child = process::fork(move || match become_nobody().and_then(|()| run()) {
+        Ok(()) => 0,
+        Err(stop) => {
+            let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
+            1
+        }
+    })?;
+    let mut text = [0; 500];
+    let length = rustix::io::read(&reader, &mut text)?;
+    let text = String::from_utf8_lossy(&text[..length]).into_owned();
+    check_eq!(child.wait()?, Status::Exited(0), "{text}");
+    Ok(())
+}
+
+fn only_owner(_: &Env) -> Outcome {
+    let node = fs::metadata(kfi::DEVICE)?;
+    check_eq!(node.permissions().mode() & 0o7777, 0o600);
+    check_eq!((node.uid(), node.gid()), (0, 0));
+    as_nobody(|| {
+        let denied = Session::open().err();
+        check_eq!(denied, Some(Error::Os(Errno::ACCESS)));
+        Ok(())
+    })
+}
+
+fn only_owner_of_knobs(_: &Env) -> Outcome {
+    let knob = "/sys/kernel/debug/kfi_soft/nic0/drop";
+    if fs::metadata(knob).is_err() {
+        return Err(Stop::Skip(format!("no {knob}")));
+    }
+    as_nobody(|| {
+        check!(fs::write(knob, "every=1").is_err(), "written by nobody");
+        check!(fs::read(knob).is_err(), "read by nobody");
+        Ok(())
+    })
+}
+
+fn inherited(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let (theirs, session) = (counter.clone(), rig.session.clone());
+    // Whoever was given the descriptor may use it, and only that.
+    as_nobody(move || {
+        theirs.add(4)?;
+        check_eq!(theirs.read()?, 4);
+        for entry in fs::read_dir("/proc/self/fd")
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let target = fs::read_link(entry.path()).unwrap_or_default();
+            if target == std::path::Path::new(kfi::DEVICE) {
+                let opened = Session::open_at(entry.path()).err();
+                check_eq!(opened, Some(Error::Os(Errno::ACCESS)));
+            }
+        }
+        drop(session);
+        std::mem::forget(theirs);
+        Ok(())
+    })?;
+    check_eq!(counter.read()?, 4);
+    Ok(())
+}
+
+fn passed(env: &Env) -> Outcome {
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut opener = process::fork(|| {
+        let Ok(rig) = Rig::new(env) else { return 1 };
+        let Ok(counter) = rig.counter() else { return 2 };
+        let fd = rig.session.as_fd();
+        let Ok(()) = send_fd(&theirs, &fd) else {
+            return 3;
+        };
+        let Ok(()) = send_fd(&theirs, &fd) else {
+            return 4;
+        };
+        std::mem::forget(counter);
+        // All that this process has goes, but not the session.
+        0
+    })?;
+    let first: OwnedFd = receive_fd(&ours)?;
+    let second: OwnedFd = receive_fd(&ours)?;
+    opener.wait()?;
+    let (first, second) = (Session::from(first), Session::from(second));
+    // Both are the same session, whose objects have lost the process that had opened them.
+    as_nobody(|| {
+        let list = second.getinfo(&query(env))?;
+        check!(
+            first.close_handle(list.handle()).is_ok(),
+            "the same session"
+        );
+        std::mem::forget(list);
+        Ok(())
+    })?;
+    drop(first);
+    let list = second.getinfo(&query(env))?;
+    check!(!list.entries().is_empty(), "no answer");
+    Ok(())
+}
+
+/// What the structure says, and nothing in between: encoded anew it is the same.
+fn info_tells(env: &Env) -> Outcome {
+    let session = Session::open()?;
+    let list = session.getinfo(&query(env))?;
+    let size = size_of::<uapi::kfi_shim_info>();
+    for index in 0..list.entries().len() as u32 {
+        let mut answers = Vec::new();
+        for poison in [0xa5, 0x5a, 0] {
+            let mut buffer = Guarded::new(&vec![poison; size])?;
+            raw::read_info(&session, list.handle(), index, &mut buffer, size as u32)?;
+            answers.push(buffer.bytes().to_vec());
+        }
+        check!(answers[0] == answers[1], "something is left unwritten");
+        check!(answers[0] == answers[2], "something changes");
+        let info = uapi::kfi_shim_info::read_from_bytes(&answers[0])
+            .map_err(|_| Stop::fail("another size"))?;
+        let again = uapi::kfi_shim_info::from(&InfoEntry::from(&info));
+        let different = again.as_bytes().iter().zip(&answers[0]).enumerate();
+        let different: Vec<_> = different.filter(|(_, (a, b))| a != b).collect();
+        check!(
+            different.is_empty(),
+            "bytes that say nothing: {different:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Bytes behind what was written are as they were, or zero.
+#[track_caller]
+fn check_rest(what: &str, bytes: &[u8], used: usize, poison: u8) -> Outcome {
+    let rest = bytes.iter().enumerate().skip(used);
+    let told: Vec<_> = rest.filter(|(_, b)| **b != poison && **b != 0).collect();
+    if told.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::fail(format!("{what}: behind {used} bytes: {told:?}")))
+}
+
+fn answers_tell(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let session = &rig.session;
+    let av = rig.domain.address_vector(&AvAttr::default())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    let ep = rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0)?;
+    ep.bind(av.handle(), 0)?;
+    let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
+    ep.bind(cq.handle(), both)?;
+    ep.enable()?;
+    let own = av.insert(&ep.name()?)?;
+    for poison in [0xa5_u8, 0x5a] {
+        let word = u32::from_ne_bytes([poison; 4]);
+        let mut version = uapi::kfi_shim_version {
+            interface: word,
+            api: word,
+        };
+        session.ioctl(request::VERSION, &mut version)?;
+        check!(version.interface != word && version.api != word, "version");
+
+        let mut name = uapi::kfi_shim_name {
+            ep: ep.handle(),
+            addr_len: uapi::KFI_SHIM_ADDR_MAX,
+            addr: [poison; uapi::KFI_SHIM_ADDR_MAX as usize],
+            ..FromZeros::new_zeroed()
+        };
+        session.ioctl(request::GETNAME, &mut name)?;
+        check_eq!((name.result, name.reserved), (0, 0));
+        check_rest("name", &name.addr, name.addr_len as usize, poison)?;
+
+        let mut lookup = uapi::kfi_shim_av_lookup {
+            av: av.handle(),
+            addr_len: uapi::KFI_SHIM_ADDR_MAX,
+            kfi_addr: own,
+            addr: [poison; uapi::KFI_SHIM_ADDR_MAX as usize],
+            ..FromZeros::new_zeroed()
+        };
+        session.ioctl(request::AV_LOOKUP, &mut lookup)?;
+        check_eq!((lookup.result, lookup.reserved), (0, 0));
+        check_rest("lookup", &lookup.addr, lookup.addr_len as usize, poison)?;
+
+        let mut text: uapi::kfi_shim_av_straddr = FromZeros::new_zeroed();
+        text.av = av.handle();
+        text.len = uapi::KFI_SHIM_TEXT_MAX;
+        text.text.as_mut_bytes().fill(poison);
+        let address = ep.name()?;
+        text.addr[..address.len()].copy_from_slice(&address);
+        session.ioctl(request::AV_STRADDR, &mut text)?;
+        check_eq!((text.result, text.reserved), (0, 0));
+        let bytes = text.text.as_bytes();
+        let end = bytes.iter().position(|byte| *byte == 0);
+        check_rest("text", bytes, end.unwrap_or(bytes.len()), poison)?;
+
+        let mut option = uapi::kfi_shim_opt {
+            ep: ep.handle(),
+            level: uapi::KFI_OPT_ENDPOINT as i32,
+            optname: uapi::KFI_OPT_MIN_MULTI_RECV as i32,
+            optlen: uapi::KFI_SHIM_OPT_MAX,
+            value: [poison; uapi::KFI_SHIM_OPT_MAX as usize],
+            ..FromZeros::new_zeroed()
+        };
+        session.ioctl(request::GETOPT, &mut option)?;
+        check_eq!((option.result, option.reserved), (0, 0));
+        check_rest("option", &option.value, option.optlen as usize, poison)?;
+    }
+    drop((ep, cq, av));
+    rig.close()
+}
+
+fn completions_tell(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let av = rig.domain.address_vector(&AvAttr::default())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    let ep = rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0)?;
+    ep.bind(av.handle(), 0)?;
+    let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
+    ep.bind(cq.handle(), both)?;
+    ep.enable()?;
+    let own = av.insert(&ep.name()?)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    for round in 0..50 {
+        let receive = Operation::new(Kind::RECV, Form::PLAIN);
+        ep.post(&receive.segment(buffer.segment(2048..2148)).context(11))?;
+        let send = Operation::new(Kind::SEND, Form::PLAIN);
+        ep.post(&send.segment(buffer.segment(0..100)).to(own).context(12))?;
+        for _ in 0..2 {
+            let entry = cq.sread_ms(1, 5_000)?.pop();
+            let entry = entry.ok_or_else(|| Stop::fail("no completion"))?;
+            // Contexts are what user space gave, never an address of the kernel.
+            check!([11, 12].contains(&entry.op_context), "{entry:?}");
+            check_eq!((entry.data, entry.tag), (0, 0), "round {round}");
+            let high = 1 << 63;
+            check!(entry.buf & high == 0, "an address of the kernel: {entry:?}");
+            check!(entry.len == 100, "{entry:?}");
+        }
+    }
+    match cq.read(1) {
+        Err(Error::Fabric(KfiErrno::EAGAIN)) => {}
+        other => return Err(Stop::fail(format!("{other:?}"))),
+    }
+    drop((ep, cq, av, buffer));
+    rig.close()
+}
