@@ -597,6 +597,7 @@ impl Core {
                 reporter: Reporter::new(setup.rx_queue.clone(), rx_counters),
                 domain: self.domain().clone(),
                 node: node.clone(),
+                nic: port.address().nic(),
                 sources: rx_caps.contains(Caps::SOURCE).then(|| av.clone()),
                 auth_key: self.auth_key.number(),
                 caps: rx_caps,
@@ -660,10 +661,7 @@ impl Core {
     /// Posts a receive.
     fn post_receive(&self, operation: Operation<'_>) -> Result {
         let receiver = self.own_receiver()?;
-        let faults = &self.port.node().faults;
-        if faults.any() {
-            faults.check_post(self.port.address().nic())?;
-        }
+        receiver.check_post()?;
         let flags = operation.flags;
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);

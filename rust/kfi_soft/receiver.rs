@@ -107,6 +107,8 @@ pub(crate) struct Parts {
     pub(crate) domain: Arc<Fid<Domain>>,
     /// The node.
     pub(crate) node: Arc<Node>,
+    /// The number of its NIC.
+    pub(crate) nic: u32,
     /// Where senders are looked up for completions, if they are wanted there.
     pub(crate) sources: Option<Arc<Fid<AddressVector>>>,
     /// Who has another one cannot see it.
@@ -553,6 +555,15 @@ impl Receiver {
             return Ok(None);
         }
         self.parts.reporter.reserve()
+    }
+
+    /// `EAGAIN` if a post is to be refused on demand.
+    pub(crate) fn check_post(&self) -> Result {
+        let faults = &self.parts.node.faults;
+        if faults.any() {
+            faults.check_post(self.parts.nic)?;
+        }
+        Ok(())
     }
 
     /// Posts a receive.
