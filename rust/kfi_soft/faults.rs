@@ -207,7 +207,8 @@ fn is_over(until: Jiffies, now: Jiffies) -> bool {
 
 /// Returns the time in so many milliseconds.
 fn after(now: Jiffies, millis: u32) -> Jiffies {
-    now.wrapping_add(msecs_to_jiffies(millis))
+    // One more, as part of this one is over.
+    now.wrapping_add(msecs_to_jiffies(millis)).wrapping_add(1)
 }
 
 /// Returns whether two requests go from one context to another one.
