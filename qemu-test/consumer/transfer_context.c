@@ -159,13 +159,16 @@ static void with_bottom_halves_off(struct test *t)
 	local_irq_save(flags);
 	ret[0] = kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(2));
 	ret[1] = kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1));
+	/* A message that has waited is received by the work queue. */
 	ret[2] = kfi_cq_read(a.tx_cq, &entry, 1);
 	ret[3] = kfi_cq_read(b.rx_cq, &entry, 1);
 	local_irq_restore(flags);
 	expect(t, ret[0], 0);
 	expect(t, ret[1], 0);
-	expect(t, ret[2], 1);
-	expect(t, ret[3], 1);
+	if (ret[2] != 1)
+		await(t, a.tx_cq, &entry, NULL);
+	if (ret[3] != 1)
+		await(t, b.rx_cq, &entry, NULL);
 	pair_close(t, &a, &b);
 }
 

@@ -353,8 +353,8 @@ static void directed(struct test *t)
 	expect(t, kfi_tsend(a.ep, from, 1, NULL, a.peer, 5, CONTEXT(3)), 0);
 	expect(t, kfi_tsend(c.ep, from + 1, 1, NULL, c.peer, 5, CONTEXT(3)), 0);
 	expect(t, kfi_trecv(b.ep, to + 2, 1, NULL, addr, 5, 0, CONTEXT(4)), 0);
-	expect(t, kfi_trecv(b.ep, to + 3, 1, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(5)), 0);
 	expect_completion(t, b.rx_cq, CONTEXT(4), TRECEIVED, 1);
+	expect(t, kfi_trecv(b.ep, to + 3, 1, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(5)), 0);
 	expect_completion(t, b.rx_cq, CONTEXT(5), TRECEIVED, 1);
 	expect(t, to[2], 'c');
 	expect(t, to[3], 'a');
