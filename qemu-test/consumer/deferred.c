@@ -366,7 +366,7 @@ static void order(struct test *t)
 
 	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
 	target = open_cntr(t, KFI_WAIT_QUEUE);
-	r = kvzalloc(sizeof(*r), GFP_KERNEL);
+	r = kvzalloc_obj(*r);
 	random_thresholds = kvcalloc(1000, sizeof(*random_thresholds), GFP_KERNEL);
 	if (!expect_true(t, trigger && target && r && random_thresholds))
 		goto close;
@@ -601,7 +601,7 @@ static void cancel(struct test *t)
 	struct kfi_op_cntr op;
 	struct kfid_cntr *c[2];
 
-	work = kzalloc(sizeof(*work), GFP_KERNEL);
+	work = kzalloc_obj(*work);
 	if (!expect_true(t, work))
 		return;
 	if (!open_cntrs(t, c, 2))
