@@ -2,6 +2,12 @@
 
 //! What goes wrong on demand: each knob of debugfs has its effect, and nothing is lost by it.
 
+#![allow(
+    clippy::unused_self,
+    clippy::used_underscore_binding,
+    reason = "what a rig holds, it is asked for"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
