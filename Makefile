@@ -89,7 +89,7 @@ ARGS ?=
 # transfers through 100000, if they are not told to do less.
 APPEND ?= $(if $(filter debug,$(KIND)),kfi_shim.max_objects=2048 kfi_soft.pending=8192 kfi_mock.rounds=300 kfi_transfer.rounds=10000,kfi_shim.max_objects=16384 kfi_mock.rounds=1000)
 # Many times what a run takes, for slow and busy machines.
-TIMEOUT ?= $(if $(filter debug,$(KIND)),1800,600)
+TIMEOUT ?= $(if $(filter debug,$(KIND)),3000,1800)
 
 out := build/$(KIND)
 programs := kfi kfi-bench kfi-demo kfi-suite
