@@ -85,9 +85,13 @@ VEHICLE ?= qemu
 KIND ?= $(if $(filter uml,$(VEHICLE)),uml,fast)
 ARGS ?=
 # Parameters of modules: MODULE.NAME=VALUE. The tests go to the limit of objects, which takes
-# minutes where every allocation is watched; and the mock providers go through 10000 rounds, the
-# transfers through 100000, if they are not told to do less.
-APPEND ?= $(if $(filter debug,$(KIND)),kfi_shim.max_objects=2048 kfi_soft.pending=8192 kfi_mock.rounds=300 kfi_transfer.rounds=10000,kfi_shim.max_objects=16384 kfi_mock.rounds=1000)
+# minutes where every allocation is watched; the mock providers go through 10000 rounds, the
+# transfers through 100000, if they are not told to do less; and where all is slow a test posts for
+# longer than messages wait by default.
+parameters := kfi_shim.max_objects=16384 kfi_mock.rounds=1000
+parameters_debug := kfi_shim.max_objects=2048 kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
+	kfi_soft.pending=8192 kfi_soft.rnr_timeout=2000 kfi_transfer.rnr_timeout=2000
+APPEND ?= $(if $(filter debug,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug,$(KIND)),3000,1800)
 

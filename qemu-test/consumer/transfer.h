@@ -20,8 +20,8 @@
 
 /* Rounds of the long tests. */
 extern unsigned int rounds;
-/* The module parameter of the provider, in milliseconds. */
-#define RNR_TIMEOUT 500
+/* As the module parameter of the provider, in milliseconds. */
+extern unsigned int rnr_timeout;
 
 /* Contexts of operations: numbers that tell them apart. */
 #define CONTEXT(number) ((void *)(0xc000UL + (number)))

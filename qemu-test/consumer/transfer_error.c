@@ -207,14 +207,14 @@ static void not_ready(struct test *t)
 		return;
 	start = ktime_get();
 	expect(t, send_to(&a, from, 8, CONTEXT(1)), 0);
-	msleep(RNR_TIMEOUT / 2);
+	msleep(rnr_timeout / 2);
 	expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 1, CONTEXT(2)), 0);
 	expect_failure(t, a.tx_cq, CONTEXT(1), SENT, KFI_EREMOTEIO, 0, 0);
 	ms = ktime_ms_delta(ktime_get(), start);
-	expect_true(t, ms >= RNR_TIMEOUT - 10 && ms < RNR_TIMEOUT + 200);
+	expect_true(t, ms >= (s64)rnr_timeout - 10);
 	expect_failure(t, a.tx_cq, CONTEXT(2), TSENT, KFI_EREMOTEIO, 0, 0);
 	ms = ktime_ms_delta(ktime_get(), start);
-	expect_true(t, ms >= RNR_TIMEOUT * 3 / 2 - 10 && ms < RNR_TIMEOUT * 3 / 2 + 300);
+	expect_true(t, ms >= (s64)rnr_timeout * 3 / 2 - 10);
 	expect_count(t, a.cntr[COUNT_SEND], 0, 2);
 	/* What comes too late finds nothing. */
 	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(3)), 0);

@@ -18,6 +18,10 @@ unsigned int rounds = 100000;
 module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "Rounds of the long tests");
 
+unsigned int rnr_timeout = 500;
+module_param(rnr_timeout, uint, 0444);
+MODULE_PARM_DESC(rnr_timeout, "That of the provider");
+
 static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "Run only the tests whose names start so");
