@@ -2,19 +2,23 @@
 
 //! Counters, poll sets, wait sets and descriptors, driven by what endpoints do.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use kfi::{
     Caps, CntrAttr, CompletionQueue, Counter, CqAttr, Error, Form, KfiErrno, Kind, Operation,
-    WaitObj, WaitSetAttr,
+    WaitFd, WaitObj, WaitSetAttr,
 };
+use kfi_host::sys::select;
 use rand::RngExt;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fd::{AsFd, OwnedFd};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::pair::{bits, done, expect, expect_error, quiet, Area, Pair, Setup};
-use crate::rig::{expect_fabric, in_threads, pin, until, Waiter};
+use crate::rig::{expect_busy, expect_fabric, in_threads, pin, until, Waiter};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -31,7 +35,10 @@ tests! {
     "case-56-failure-only" ["R-POLL-6 R-POLL-9"] failure_only;
     "case-62-wait-then-drain" ["R-WAIT-1 R-WAIT-6"] wait_then_drain;
     "case-65-domains-of-one-fabric" ["R-WAIT-10"] domains_of_one_fabric;
-    "case-67-loop-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] loop_with_completions;
+    "case-65-queues-of-two-domains" ["R-WAIT-6 R-WAIT-10"] queues_of_two_domains;
+    "case-67-poll-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] poll_with_completions;
+    "case-67-select-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] select_with_completions;
+    "case-67-epoll-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] epoll_with_completions;
     "case-68-completion-then-nothing" ["R-TRYWAIT-1 R-TRYWAIT-7"] completion_then_nothing;
 }
 
@@ -659,6 +666,66 @@ fn domains_of_one_fabric(env: &Env) -> Outcome {
     Ok(())
 }
 
+fn queues_of_two_domains(env: &Env) -> Outcome {
+    let mut pair = Pair::prepare(env, Caps::MSG, &Setup::default())?;
+    let set = pair.rig.fabric.wait_set(&WaitSetAttr::new())?;
+    let attr = CqAttr::new().wait_obj(WaitObj::SET).wait_set(set.handle());
+    // Other endpoints in place of those that there are, with queues in the set.
+    let entries = pair.rig.info.entries();
+    let far = entries
+        .iter()
+        .position(|entry| entry.src_addr != entries[0].src_addr)
+        .unwrap_or(0);
+    let rig = &pair.rig;
+    for (domain, end, index) in [(&rig.domain, &mut pair.a, 0), (&pair.far, &mut pair.b, far)] {
+        let rx = domain.completion_queue(&attr)?;
+        let ep = domain.endpoint(kfi::EpInfo::Entry(&rig.info, index), 0)?;
+        ep.bind(end.av.handle(), 0)?;
+        ep.bind(end.tx.handle(), bits::TRANSMIT)?;
+        ep.bind(rx.handle(), bits::RECV)?;
+        end.ep = ep;
+        end.rx = rx;
+    }
+    pair.connect()?;
+    let memory = Area::plain(&pair.session, 64)?;
+    let waits = |ms| set.wait_ms(ms);
+    expect_fabric(waits(0), KfiErrno::ETIMEDOUT)?;
+    for round in 0..env.scaled(200, 20) {
+        for (from, to) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+            to.recv(memory.part(0, 8), round)?;
+            from.send(memory.part(8, 8), round)?;
+            // Ready until it is read, whichever domain it belongs to.
+            waits(20_000)?;
+            waits(0)?;
+            // sread is not for a queue in a set.
+            let entries = to.rx.read(4)?;
+            check_eq!(entries.len(), 1);
+            check_eq!((entries[0].op_context, entries[0].len), (round, 8));
+            expect_fabric(waits(0), KfiErrno::ETIMEDOUT)?;
+            expect(&from.tx, round, done::SEND_, 8)?;
+        }
+        // Both at once: one wait may tell of both.
+        for (from, to) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+            to.recv(memory.part(0, 8), round)?;
+            from.send(memory.part(8, 8), round)?;
+        }
+        let mut count = 0;
+        while count < 2 {
+            waits(20_000)?;
+            count += drained(&pair.a.rx)? + drained(&pair.b.rx)?;
+        }
+        check_eq!(count, 2);
+        expect_fabric(waits(0), KfiErrno::ETIMEDOUT)?;
+        for from in [&pair.a, &pair.b] {
+            expect(&from.tx, round, done::SEND_, 8)?;
+        }
+    }
+    // A set with members stays.
+    expect_busy(pair.session.close_handle(set.handle()))?;
+    drop((pair.a, pair.b, set, memory));
+    Ok(())
+}
+
 /// A pair whose first end receives into a queue with a descriptor, and counts.
 fn described(env: &Env) -> Result<(Pair, CompletionQueue, Arc<Counter>), Stop> {
     let mut pair = Pair::prepare(env, Caps::MSG, &Setup::default())?;
@@ -681,11 +748,65 @@ fn described(env: &Env) -> Result<(Pair, CompletionQueue, Arc<Counter>), Stop> {
     Ok((pair, rx, counter))
 }
 
-fn loop_with_completions(env: &Env) -> Outcome {
+/// Until something is to be read, at most so many milliseconds.
+const PATIENCE: u32 = 30_000;
+
+fn poll_with_completions(env: &Env) -> Outcome {
+    loop_with_completions(env, |fds| {
+        let mut polled: Vec<_> = fds
+            .iter()
+            .map(|fd| PollFd::new(fd, PollFlags::IN))
+            .collect();
+        let time = Timespec {
+            tv_sec: i64::from(PATIENCE / 1000),
+            tv_nsec: 0,
+        };
+        Ok(rustix::event::poll(&mut polled, Some(&time))? > 0)
+    })
+}
+
+/// The two descriptors as one.
+fn together(fds: &[WaitFd]) -> Result<OwnedFd, Stop> {
+    let set = epoll::create(CreateFlags::CLOEXEC)?;
+    for fd in fds {
+        epoll::add(&set, fd, EventData::new_u64(1), EventFlags::IN)?;
+    }
+    Ok(set)
+}
+
+fn select_with_completions(env: &Env) -> Outcome {
+    // One descriptor that stands for both.
+    loop_with_completions(
+        env,
+        |fds| Ok(select(together(fds)?.as_fd(), PATIENCE)?.read),
+    )
+}
+
+fn epoll_with_completions(env: &Env) -> Outcome {
+    loop_with_completions(env, |fds| {
+        let mut events = [MaybeUninit::uninit(); 4];
+        let time = Timespec {
+            tv_sec: i64::from(PATIENCE / 1000),
+            tv_nsec: 0,
+        };
+        let (events, _) = epoll::wait(&together(fds)?, &mut events, Some(&time))?;
+        for event in &*events {
+            check_eq!({ event.flags }, EventFlags::IN);
+        }
+        Ok(!events.is_empty())
+    })
+}
+
+/// The documented loop over a queue and a counter, whose messages another thread sends. `block`
+/// says whether there is something to read.
+fn loop_with_completions(
+    env: &Env,
+    block: impl Fn(&[WaitFd]) -> Result<bool, Stop> + Sync,
+) -> Outcome {
     let (pair, rx, counter) = described(env)?;
     let memory = Area::plain(&pair.session, 40_000)?;
     let read = pair.rig.counter()?;
-    let total = env.scaled(2_000, 200);
+    let total = env.scaled(1_000, 100);
     let fds = [rx.wait_fd()?, counter.wait_fd()?];
     let handles = [rx.handle(), counter.handle()];
     let blocked = in_threads([0_usize, 1], |which| {
@@ -698,16 +819,7 @@ fn loop_with_completions(env: &Env) -> Outcome {
         while count < total || counter.read()? < total {
             match pair.rig.fabric.trywait(&handles) {
                 Ok(()) => {
-                    let mut polled: Vec<_> = fds
-                        .iter()
-                        .map(|fd| PollFd::new(fd, PollFlags::IN))
-                        .collect();
-                    let time = rustix::event::Timespec {
-                        tv_sec: 30,
-                        tv_nsec: 0,
-                    };
-                    let ready = rustix::event::poll(&mut polled, Some(&time))?;
-                    check!(ready > 0, "asleep with {count} of {total} read");
+                    check!(block(&fds)?, "asleep with {count} of {total} read");
                     blocked += 1;
                 }
                 result => expect_fabric(result, KfiErrno::EAGAIN)?,
