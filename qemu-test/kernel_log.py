@@ -24,6 +24,11 @@ NO_LEAKS = "guest: the leaks up to here, if any, are not the modules"
 # the state of all tasks, asked for, with back traces.
 OUT_OF_TIME = "guest: out of time, these are the tasks"
 
+# A test that provokes a report says so before, with a part of its title, and
+# after. The report has to come.
+EXPECTED = re.compile(r"# a report is expected: (.+)")
+EXPECTED_END = "# a report was expected"
+
 LEAKS = re.compile(r"kmemleak: .*suspected memory leaks|\bunreferenced object\b")
 
 REPORTS: Tuple[Pattern[str], ...] = tuple(
@@ -142,6 +147,8 @@ class Checker:
         self.reports: List[Report] = []
         # Number of the line from which on the guest tells what it was doing.
         self.out_of_time = 0
+        # What is expected, and the number of the line that says so.
+        self._expected: Optional[Tuple[str, int]] = None
 
     def feed(self, line: str) -> Optional[Report]:
         """Takes one line. Gives a report when the line has given it its title."""
@@ -151,11 +158,16 @@ class Checker:
             self.reports = [r for r in self.reports if not LEAKS.search(r.title)]
         if OUT_OF_TIME in text:
             self.out_of_time = len(self.lines)
+        if match := EXPECTED.search(text):
+            self._expected = match[1], len(self.lines)
+            return None
+        if EXPECTED_END in text:
+            return self._end_expected()
         if self.out_of_time or not is_report(text):
             return None
         number = len(self.lines)
         last = self.reports[-1] if self.reports else None
-        if last and self._continues(last, number, text):
+        if last and not self._is_unexpected(text) and self._continues(last, number, text):
             last.last = number
             last.lines.append(number)
             if "cut here" not in last.title:
@@ -164,7 +176,31 @@ class Checker:
             return last
         report = Report(text.strip(), number, number, [number])
         self.reports.append(report)
+        if self._expected and self._expected[0] in text:
+            return None
         return None if "cut here" in text else report
+
+    def _is_unexpected(self, text: str) -> bool:
+        """Whether another report begins inside of the one that is expected."""
+        if not self._expected or self._expected[0] in text:
+            return False
+        return bool(HEADLINE.search(text))
+
+    def _end_expected(self) -> Optional[Report]:
+        """Forgets the report that was expected, or makes one of its absence."""
+        if not self._expected:
+            return None
+        title, start = self._expected
+        self._expected = None
+        others = [r for r in self.reports if r.first < start or title not in r.title]
+        missing = len(others) == len(self.reports)
+        self.reports = others
+        if not missing:
+            return None
+        number = len(self.lines)
+        report = Report(f"expected and not seen: {title}", start, number, [start, number])
+        self.reports.append(report)
+        return report
 
     def excerpt(self, report: Report) -> List[str]:
         """The lines of a report with some context, the matching ones marked."""

@@ -615,6 +615,18 @@ class KernelLog(unittest.TestCase):
         marker = f"[    9.1] {kernel_log.OUT_OF_TIME}"
         self.assertEqual(self.check(f"{marker}\n[    9.2] Call Trace:").reports, [])
 
+    def test_expected_report(self) -> None:
+        start = "[    9.1] module: # a report is expected: BUG: sleeping function"
+        report = "[    9.2] BUG: sleeping function called from\n[    9.2] Call Trace:"
+        end = f"[    9.3] module: {kernel_log.EXPECTED_END}"
+        self.assertEqual(self.check(f"{start}\n{report}\n{end}").reports, [])
+        # It has to come, and nothing else.
+        self.assertEqual(len(self.check(f"{start}\n{end}").reports), 1)
+        both = f"{start}\n{report}\n{REPORTS['kasan']}\n{end}"
+        self.assertEqual(len(self.check(both).reports), 1)
+        self.assertEqual(len(self.check(f"{start}\n{report}\n{end}\n{report}").reports), 1)
+        self.assertEqual(len(self.check(f"{report}\nx\nx\nx\n{start}\n{end}").reports), 2)
+
     def test_guest_says_the_markers(self) -> None:
         init = (HERE / "init").read_text()
         for marker in (kernel_log.NO_LEAKS, kernel_log.OUT_OF_TIME, kernel_log.GUEST_UP):

@@ -3,6 +3,7 @@
  * Deferred work: counter operations that wait for counters.
  */
 #include <linux/delay.h>
+#include <linux/preempt.h>
 #include <linux/prandom.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -565,6 +566,53 @@ static void from_hardirq(struct test *t)
 	close_cntrs(t, c, 2);
 }
 
+/* Documented: the commands may sleep. */
+static void may_sleep(struct test *t)
+{
+	struct kfid_cntr *c[2];
+	int ret;
+
+	if (!IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP)) {
+		pr_info("# needs CONFIG_DEBUG_ATOMIC_SLEEP\n");
+		return;
+	}
+	if (!open_cntrs(t, c, 2))
+		return;
+	expect_report(SLEEPS);
+	preempt_disable();
+	ret = queue_add(t, c[0], 1, c[1], 1);
+	preempt_enable();
+	end_expected_report();
+	/* It worked all the same. */
+	expect(t, ret, 0);
+	expect(t, kfi_cntr_add(c[0], 1), 0);
+	expect(t, kfi_cntr_read(c[1]), 1);
+	close_cntrs(t, c, 2);
+}
+
+/* Thresholds and values have 64 bits. */
+static void wide_thresholds(struct test *t)
+{
+	static const u64 thresholds[] = { BIT_ULL(31), BIT_ULL(32), BIT_ULL(32) + 1, BIT_ULL(63),
+					  U64_MAX - 1, U64_MAX };
+	struct kfid_cntr *c[2];
+	unsigned int i;
+
+	if (!open_cntrs(t, c, 2))
+		return;
+	for (i = ARRAY_SIZE(thresholds); i--;)
+		expect(t, queue_add(t, c[0], thresholds[i], c[1], BIT_ULL(8 * i)), 0);
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		u64 before = kfi_cntr_read(c[1]);
+
+		expect(t, kfi_cntr_set(c[0], thresholds[i] - 1), 0);
+		expect(t, kfi_cntr_read(c[1]), before);
+		expect(t, kfi_cntr_add(c[0], 1), 0);
+		expect(t, kfi_cntr_read(c[1]), before + BIT_ULL(8 * i));
+	}
+	close_cntrs(t, c, 2);
+}
+
 /* What is not due costs an addition nothing, however much it is. */
 static void nothing_due(struct test *t)
 {
@@ -850,6 +898,8 @@ const struct test_case deferred_tests[] = {
 	{ "dwq/busy", "R-CLOSE-2 R-CLOSE-3", busy },
 	{ "dwq/wakes-and-polls", "R-DWQ-20 R-POLL-6", wakes_and_polls },
 	{ "dwq/from-hardirq", "R-DWQ-8", from_hardirq },
+	{ "dwq/may-sleep", "R-DWQ-23", may_sleep },
+	{ "dwq/wide-thresholds", "R-DWQ-22", wide_thresholds },
 	{ "dwq/nothing-due-costs-nothing", "R-TRIG-13", nothing_due },
 	{ "ctl/case-48-cancel", "R-CTL-2", cancel },
 	{ "ctl/case-49-cancel-race", "R-CTL-2", cancel_race },

@@ -2,6 +2,7 @@
 /*
  * Expectations, and the objects that most tests need.
  */
+#include <linux/delay.h>
 #include <linux/printk.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -47,6 +48,22 @@ struct kfi_info *get_provider_info(struct test *t)
 	}
 	kfi_freeinfo(hints);
 	return expect(t, ret, 0) && expect_true(t, info) ? info : NULL;
+}
+
+/*
+ * Tells whoever reads the log that the kernel is going to report something, with
+ * this in its title, until end_expected_report().
+ */
+void expect_report(const char *title)
+{
+	/* Sleeping at the wrong place is reported once in a second. */
+	msleep(1100);
+	pr_info("# a report is expected: %s\n", title);
+}
+
+void end_expected_report(void)
+{
+	pr_info("# a report was expected\n");
 }
 
 struct kfid_cntr *open_cntr(struct test *t, enum kfi_wait_obj wait_obj)

@@ -77,6 +77,12 @@ bool expect_value(struct test *t, long long got, long long want,
 bool expect_errno_value(struct test *t, long long got, const char *what,
 			const char *file, int line);
 
+/* For those that sleep: what a kernel with CONFIG_DEBUG_ATOMIC_SLEEP says. */
+#define SLEEPS "BUG: sleeping function called from invalid context"
+
+void expect_report(const char *title);
+void end_expected_report(void);
+
 struct kfi_info *get_provider_info(struct test *t);
 struct kfid_cntr *open_cntr(struct test *t, enum kfi_wait_obj wait_obj);
 void close_fid(struct test *t, struct kfid *fid);

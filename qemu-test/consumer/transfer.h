@@ -49,6 +49,7 @@ extern const struct test_case region_tests[];
 extern const struct test_case error_tests[];
 extern const struct test_case busy_tests[];
 extern const struct test_case context_tests[];
+extern const struct test_case trigger_tests[];
 extern const struct test_case stress_tests[];
 
 /* What there is on the two NICs. */

@@ -4,6 +4,7 @@
  */
 #include <linux/ktime.h>
 #include <linux/limits.h>
+#include <linux/preempt.h>
 
 #include "test.h"
 
@@ -232,6 +233,29 @@ static void without_wait_object(struct test *t)
 	close_fid(t, &cntr->fid);
 }
 
+/* Even where there is nothing to wait for, so that mistakes show. */
+static void may_sleep(struct test *t)
+{
+	struct kfid_cntr *cntr;
+	int ret;
+
+	if (!IS_ENABLED(CONFIG_DEBUG_ATOMIC_SLEEP)) {
+		pr_info("# needs CONFIG_DEBUG_ATOMIC_SLEEP\n");
+		return;
+	}
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		return;
+	expect(t, kfi_cntr_wait(cntr, 0, 0), 0);
+	expect_report(SLEEPS);
+	preempt_disable();
+	ret = kfi_cntr_wait(cntr, 0, 0);
+	preempt_enable();
+	end_expected_report();
+	expect(t, ret, 0);
+	close_fid(t, &cntr->fid);
+}
+
 const struct test_case wait_tests[] = {
 	{ "wait/case-09-satisfied-at-entry", "R-CNTR-30 R-CNTR-34", satisfied_at_entry },
 	{ "wait/case-10-times-out", "R-CNTR-32 R-CNTR-35", times_out },
@@ -243,6 +267,7 @@ const struct test_case wait_tests[] = {
 	{ "wait/case-12-threshold-wins", "R-CNTR-30 R-CNTR-31", threshold_wins },
 	{ "wait/case-13-errors-stay-on-timeout", "R-CNTR-32", errors_stay_on_timeout },
 	{ "wait/case-14-many-thresholds", "R-CNTR-36", many_thresholds },
+	{ "wait/may-sleep", "R-CNTR-39", may_sleep },
 	{ "wait/case-17-without-wait-object", "R-CNTR-11", without_wait_object },
 	{}
 };

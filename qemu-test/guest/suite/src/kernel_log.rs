@@ -28,6 +28,13 @@ const REPORTS: [&str; 9] = [
     "suspicious RCU usage",
 ];
 
+/// A test that provokes a report says so before, with a part of its text, and after.
+const EXPECTED: &str = "# a report is expected: ";
+const EXPECTED_END: &str = "# a report was expected";
+
+/// What a report that says nothing worse sets in the taint: warning.
+const WARNED: u64 = 1 << 9;
+
 /// So many lines of a report are shown.
 const LINES: usize = 25;
 
@@ -90,11 +97,16 @@ impl KernelLog {
     /// What the kernel has complained about since the last call; nothing is
     /// good.
     pub fn complaints(&mut self) -> Vec<String> {
-        let lines = self.read();
+        let mut lines = self.read();
+        let (provoked, missing) = take_expected(&mut lines);
         let mut complaints = complaints_in(&lines);
+        complaints.extend(missing);
 
         let taint = read_taint();
-        let new = taint & !self.taint;
+        let mut new = taint & !self.taint;
+        if provoked {
+            new &= !WARNED;
+        }
         self.taint = taint;
         for (bit, letter) in TAINTS {
             if new & (1 << bit) != 0 {
@@ -103,6 +115,36 @@ impl KernelLog {
         }
         complaints
     }
+}
+
+/// Takes the reports away that were expected. Gives whether there was one, and those that have
+/// not come.
+fn take_expected(lines: &mut Vec<String>) -> (bool, Vec<String>) {
+    let (mut provoked, mut missing) = (false, Vec::new());
+    // What is expected, and whether it was seen.
+    let mut expected: Option<(String, bool)> = None;
+    lines.retain(|line| {
+        if let Some((_, text)) = line.split_once(EXPECTED) {
+            expected = Some((text.to_owned(), false));
+            return false;
+        }
+        if line.contains(EXPECTED_END) {
+            match expected.take() {
+                Some((_, true)) => provoked = true,
+                Some((text, false)) => missing.push(format!("expected and not seen: {text}")),
+                None => {}
+            }
+            return false;
+        }
+        match &mut expected {
+            Some((text, seen)) => {
+                *seen |= line.contains(text.as_str());
+                false
+            }
+            None => true,
+        }
+    });
+    (provoked, missing)
 }
 
 fn complaints_in(lines: &[String]) -> Vec<String> {
@@ -142,9 +184,24 @@ mod tests {
         assert_eq!(message(b"nothing"), None);
     }
 
+    fn lines(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn expected_reports_have_to_come() {
+        let start = "module: # a report is expected: BUG: sleeping";
+        let mut log = lines(&["a", start, "BUG: sleeping here", EXPECTED_END, "b"]);
+        assert_eq!(take_expected(&mut log), (true, vec![]));
+        assert_eq!(log, ["a", "b"]);
+        let mut log = lines(&[start, "x", EXPECTED_END, "BUG: sleeping here"]);
+        let (provoked, missing) = take_expected(&mut log);
+        assert!(!provoked && missing.len() == 1);
+        assert_eq!(log, ["BUG: sleeping here"]);
+    }
+
     #[test]
     fn reports_are_found() {
-        let lines = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert!(complaints_in(&lines(&["usb 1-1: new", "kfi_soft: loaded"])).is_empty());
         assert!(complaints_in(&lines(&["kfi-suite: BUG: is a test's name"])).is_empty());
         let log = lines(&["a", "WARNING: CPU: 1 PID: 2 at x", "b"]);

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a triggered operation does with the context that names its condition,
+ * and in which order those that become due at once are posted.
+ */
+#include <linux/string.h>
+
+#include <kfi_trigger.h>
+
+#include "transfer.h"
+
+static ssize_t send_triggered(struct end *e, void *buf, size_t len, void *context)
+{
+	const struct op op = {
+		.family = F_SEND,
+		.form = FORM_MSG_KVEC,
+		.buf = buf,
+		.len = len,
+		.flags = KFI_TRIGGER | KFI_COMPLETION,
+		.peer = e->peer,
+		.context = context,
+	};
+
+	return op_post(e->ep, &op);
+}
+
+static void larger_context(struct test *t)
+{
+	struct kfi_triggered_context2 context = {
+		.event_type = KFI_TRIGGER_THRESHOLD,
+		.trigger.threshold.threshold = 2,
+	};
+	struct kfid_cntr *cntr;
+	u8 from[8] = { 1 }, to[8];
+	struct end a, b;
+
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		return;
+	context.trigger.threshold.cntr = cntr;
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		goto close;
+	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect(t, send_triggered(&a, from, 8, &context), 0);
+	expect(t, kfi_cntr_add(cntr, 1), 0);
+	expect_nothing(t, a.tx_cq);
+	expect(t, kfi_cntr_add(cntr, 1), 0);
+	expect_completion(t, a.tx_cq, &context, SENT, 8);
+	expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+	expect(t, to[0], 1);
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &cntr->fid);
+}
+
+/* Whatever becomes of the context while it is pending, the condition is that of the post. */
+static void scribbled_context(struct test *t)
+{
+	static const u8 fills[] = { 0, 0xaa, 0xff };
+	struct kfi_triggered_context contexts[ARRAY_SIZE(fills)][2];
+	struct kfid_cntr *cntr;
+	u8 from[8] = {}, to[8];
+	struct end a, b;
+	unsigned int i, j;
+
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		return;
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		goto close;
+	for (i = 0; i < ARRAY_SIZE(fills); i++) {
+		expect(t, kfi_cntr_set(cntr, 0), 0);
+		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+		for (j = 0; j < 2; j++) {
+			struct kfi_triggered_context *context = &contexts[i][j];
+
+			*context = (struct kfi_triggered_context) {
+				.event_type = KFI_TRIGGER_THRESHOLD,
+				.trigger.threshold = { .cntr = cntr, .threshold = 3 },
+			};
+			expect(t, send_triggered(&a, from, 8, context), 0);
+			memset(context, fills[i], sizeof(*context));
+		}
+		expect(t, kfi_cntr_set(cntr, 2), 0);
+		expect_nothing(t, a.tx_cq);
+		/* It is found by its address. */
+		expect(t, kfi_cancel(&a.ep->fid, &contexts[i][0]), 0);
+		expect_failure(t, a.tx_cq, &contexts[i][0], SENT, KFI_ECANCELED, 0, 0);
+		expect(t, kfi_cntr_add(cntr, 1), 0);
+		expect_completion(t, a.tx_cq, &contexts[i][1], SENT, 8);
+		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+		expect_nothing(t, a.tx_cq);
+		say(t, "filled with %x", fills[i]);
+	}
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &cntr->fid);
+}
+
+/* All by one addition: the messages are sent, and so arrive, in the order of the thresholds. */
+static void posted_in_order(struct test *t)
+{
+	static const size_t thresholds[] = { 30, 10, 20, 10, SIZE_MAX, 1, 20 };
+	static const u8 order[] = { 5, 1, 3, 2, 6, 0, 4 };
+	struct kfi_triggered_context contexts[ARRAY_SIZE(thresholds)];
+	u8 from[ARRAY_SIZE(thresholds)], to[ARRAY_SIZE(thresholds)];
+	struct kfid_cntr *cntr;
+	struct end a, b;
+	unsigned int i;
+
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		return;
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		goto close;
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		from[i] = i;
+		contexts[i] = (struct kfi_triggered_context) {
+			.event_type = KFI_TRIGGER_THRESHOLD,
+			.trigger.threshold = { .cntr = cntr, .threshold = thresholds[i] },
+		};
+		expect(t, send_triggered(&a, &from[i], 1, &contexts[i]), 0);
+		expect(t, kfi_recv(b.ep, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
+	}
+	expect(t, kfi_cntr_set(cntr, U64_MAX), 0);
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		expect_completion(t, a.tx_cq, &contexts[order[i]], SENT, 1);
+		expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
+		expect(t, to[i], order[i]);
+		say(t, "message %u", i);
+	}
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &cntr->fid);
+}
+
+const struct test_case trigger_tests[] = {
+	{ "trigger/larger-context", "R-TRIG-8", larger_context },
+	{ "trigger/scribbled-context", "R-TRIG-9", scribbled_context },
+	{ "trigger/posted-in-order", "R-TRIG-17 R-TRIG-14", posted_in_order },
+	{}
+};
