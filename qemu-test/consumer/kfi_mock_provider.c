@@ -64,8 +64,8 @@ static struct kfi_provider mock_provider = {
 	.name = "kfi_mock_provider",
 	.version = KFI_VERSION(1, 0),
 	.kfi_version = KFI_VERSION(1, 7),
-	.kgetinfo = mock_getinfo,
-	.kfabric = mock_fabric,
+	.kgetinfo = mock_getinfo,	/* what there is: a list of struct kfi_info */
+	.kfabric = mock_fabric,		/* opens a fabric; all else follows from its operations */
 };
 
 static int __init kfi_mock_provider_init(void)
