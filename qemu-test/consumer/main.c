@@ -6,6 +6,7 @@
  */
 #include <linux/module.h>
 #include <linux/printk.h>
+#include <linux/string.h>
 
 #include "test.h"
 
@@ -13,11 +14,20 @@ char *provider = "kfi_soft";
 module_param(provider, charp, 0444);
 MODULE_PARM_DESC(provider, "Name of the provider to test");
 
+static char *only = "";
+module_param(only, charp, 0444);
+MODULE_PARM_DESC(only, "Run only the tests whose names start so");
+
 static const struct test_case *const suites[] = {
 	info_tests, cntr_tests, wait_tests, control_tests, close_tests,
 	queue_tests, handler_tests, wait_set_tests, poll_set_tests,
 	trywait_tests, deferred_tests, av_tests,
 };
+
+static bool is_wanted(const struct test_case *test)
+{
+	return !strncmp(test->name, only, strlen(only));
+}
 
 static unsigned int count_tests(void)
 {
@@ -26,7 +36,7 @@ static unsigned int count_tests(void)
 
 	for (i = 0; i < ARRAY_SIZE(suites); i++) {
 		for (test = suites[i]; test->run; test++)
-			count++;
+			count += is_wanted(test);
 	}
 	return count;
 }
@@ -45,6 +55,8 @@ static void run_tests(struct test *t, unsigned int *number)
 
 	for (i = 0; i < ARRAY_SIZE(suites); i++) {
 		for (test = suites[i]; test->run; test++) {
+			if (!is_wanted(test))
+				continue;
 			t->failed = false;
 			test->run(t);
 			print_result(!t->failed, ++*number, test->name,

@@ -339,7 +339,21 @@ fn kcxi(env: &Env) -> Outcome {
         domain.close().map_err(|(_, error)| error)?;
         fabric.close().map_err(|(_, error)| error)?;
         drop((info, session));
-        run_in_kernel(env, CONSUMER, c"provider=kcxi")
+        // What depends on the personality; the rest is the same provider.
+        for only in [
+            c"provider=kcxi only=info",
+            c"provider=kcxi only=open",
+            c"provider=kcxi only=av",
+        ] {
+            run_in_kernel(env, CONSUMER, only)?;
+        }
+        for only in [
+            c"provider=kcxi only=transfer",
+            c"provider=kcxi only=endpoint",
+        ] {
+            run_in_kernel(env, TRANSFER, only)?;
+        }
+        Ok(())
     })();
     unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
     modules.load_all()?;
