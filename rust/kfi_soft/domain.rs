@@ -270,6 +270,7 @@ impl Object for Domain {
         // First, as these may sleep. Nothing is due any more, but who has run it may be about to
         // return.
         self.work_queue.destroy();
+        self.run_list.release();
         open_objects::remove_domain(self);
         if let Some(events) = self.events.as_ref() {
             events.queue.release();

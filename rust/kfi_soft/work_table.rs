@@ -27,7 +27,7 @@ const NONE: u32 = u32::MAX;
 const CHUNK: usize = 4096 / size_of::<Slot<KBox<()>>>();
 
 /// Something pending.
-struct Slot<C> {
+pub(crate) struct Slot<C> {
     /// What it is found by: a pointer that is never looked behind.
     id: usize,
     /// The counter that it waits for; `None` in a free slot.
@@ -120,6 +120,16 @@ impl<C: Clone> WorkTable<C> {
     /// Returns the number of slots.
     pub(crate) fn capacity(&self) -> usize {
         self.chunks.len() * CHUNK
+    }
+
+    /// Takes the memory of all slots, for their owner to free where that may sleep; without slots
+    /// the table is as new. `None` while one is in use.
+    pub(crate) fn take_memory(&mut self) -> Option<KVVec<KVec<Slot<C>>>> {
+        if self.used != 0 {
+            return None;
+        }
+        self.free = NONE;
+        Some(core::mem::replace(&mut self.chunks, KVVec::new()))
     }
 
     /// Returns a slot.
@@ -379,6 +389,22 @@ mod tests {
             insert(&mut table, i, 0)?;
         }
         assert!(insert(&mut table, 1, 1).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn memory_leaves_when_nothing_is_in_use() -> Result {
+        let mut table = Table::new(1000, 1);
+        for _ in 0..2 {
+            let (first, _) = insert(&mut table, 1, 1)?;
+            let (second, _) = insert(&mut table, 2, 2)?;
+            assert!(table.remove(first).is_some());
+            assert!(table.take_memory().is_none());
+            assert!(table.find(2, u64::MAX).is_some());
+            assert!(table.remove(second).is_some());
+            assert!(table.take_memory().is_some_and(|memory| memory.len() == 1));
+            assert_eq!(table.capacity(), 0);
+        }
         Ok(())
     }
 
