@@ -50,6 +50,8 @@ extern const struct test_case error_tests[];
 extern const struct test_case busy_tests[];
 extern const struct test_case context_tests[];
 extern const struct test_case trigger_tests[];
+extern const struct test_case chain_tests[];
+extern const struct test_case large_tests[];
 extern const struct test_case stress_tests[];
 
 /* What there is on the two NICs. */

@@ -6,6 +6,8 @@
 #include <linux/delay.h>
 #include <linux/string.h>
 
+#include <kfi_trigger.h>
+
 #include "transfer.h"
 
 static ssize_t post_multi(struct end *e, void *buf, size_t len, void *context,
@@ -625,11 +627,137 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/*
+ * Several messages to a buffer that is posted when a counter says so: there is
+ * room for its end however full the queue is.
+ */
+static void multi_receive_deferred(struct test *t)
+{
+	const struct setup setup = { .rx_cq_size = 4 };
+	u8 from[8] = { 1 }, to[100] = {}, filler[8];
+	struct kvec iov = { to, sizeof(to) };
+	struct kfi_op_msg op = {
+		.msg = {
+			.type = KFI_KVEC,
+			.msg_iov = &iov,
+			.iov_count = 1,
+			.addr = KFI_ADDR_UNSPEC,
+			.context = CONTEXT(1),
+		},
+		.flags = KFI_MULTI_RECV | KFI_COMPLETION,
+	};
+	struct kfi_deferred_work work = {
+		.threshold = 1,
+		.op_type = KFI_OP_RECV,
+		.op.msg = &op,
+	};
+	unsigned int posted, i;
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		return;
+	op.ep = b.ep;
+	work.triggering_cntr = b.cntr[COUNT_SEND];
+	expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	expect(t, kfi_cntr_add(b.cntr[COUNT_SEND], 1), 0);
+	expect(t, send_to(&a, from, 8, CONTEXT(2)), 0);
+	expect_part(t, &b, CONTEXT(1), RECEIVED, 8, to);
+	expect_completion(t, a.tx_cq, CONTEXT(2), SENT, 8);
+	for (posted = 0; posted < 100; posted++) {
+		ssize_t ret = kfi_trecv(b.ep, filler, 8, NULL, KFI_ADDR_UNSPEC, 1, 0, CONTEXT(3));
+
+		if (ret) {
+			expect(t, ret, -KFI_EAGAIN);
+			break;
+		}
+	}
+	for (i = 0; i < posted; i++) {
+		expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 1, CONTEXT(4)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(4), TSENT, 8);
+	}
+	expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), 0);
+	for (i = 0; i < posted; i++)
+		expect_completion(t, b.rx_cq, CONTEXT(3), TRECEIVED, 8);
+	expect_failure(t, b.rx_cq, CONTEXT(1), RECEIVED, KFI_ECANCELED, 0, 0);
+	expect_nothing(t, b.rx_cq);
+	expect_count(t, b.cntr[COUNT_RECV], posted + 1, 1);
+	pair_close(t, &a, &b);
+}
+
+/*
+ * Two endpoints share receives. Messages for the one whose queue is full wait,
+ * in order; those for the other do not.
+ */
+static void shared_room(struct test *t)
+{
+	const struct setup usual = {};
+	enum { COUNT = 10 };
+	struct setup small = { .rx_cq_size = 4 }, large = {};
+	struct kfid_ep *srx = NULL;
+	u8 from[COUNT + 1], to[2 * COUNT] = {};
+	struct kfi_cq_tagged_entry entry;
+	kfi_addr_t other;
+	struct end a, b, c;
+	unsigned int i;
+
+	if (!expect(t, kfi_srx_context(nic_domain[0], NULL, &srx, NULL), 0))
+		return;
+	small.srx = srx;
+	large.srx = srx;
+	for (i = 0; i <= COUNT; i++)
+		from[i] = i;
+	if (!pair_open(t, &b, &a, &small, &usual))
+		goto close_srx;
+	if (!end_open(t, &c, 0, &large))
+		goto close;
+	if (!end_knows(t, &a, c.ep, &other))
+		goto close_third;
+	/* All of them wait, the one for the other endpoint behind the others. */
+	for (i = 0; i < COUNT; i++)
+		expect(t, send_to(&a, from + i, 1, CONTEXT(1)), 0);
+	expect(t, kfi_send(a.ep, from + COUNT, 1, NULL, other, CONTEXT(2)), 0);
+	for (i = 0; i < 2 * COUNT; i++)
+		expect(t, kfi_recv(srx, to + i, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
+	if (await(t, c.rx_cq, &entry, NULL)) {
+		expect(t, entry.flags, RECEIVED);
+		i = entry.op_context - CONTEXT(0);
+		if (expect_true(t, i < 2 * COUNT))
+			expect(t, to[i], COUNT);
+	}
+	expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 1);
+	/* And so does one that comes now, whoever sends it. */
+	expect(t, kfi_send(a.ep, from + COUNT, 1, NULL, other, CONTEXT(2)), 0);
+	if (await(t, c.rx_cq, &entry, NULL))
+		expect(t, entry.flags, RECEIVED);
+	/* There was no room for all of the first. */
+	expect_true(t, kfi_cntr_read(b.cntr[COUNT_RECV]) < COUNT);
+	for (i = 0; i < COUNT && !t->failed; i++) {
+		unsigned long at;
+
+		if (!await(t, b.rx_cq, &entry, NULL))
+			break;
+		at = entry.op_context - CONTEXT(0);
+		if (expect_true(t, at < 2 * COUNT))
+			expect(t, to[at], i);
+	}
+	expect_nothing(t, b.rx_cq);
+	expect_nothing(t, c.rx_cq);
+	expect_count(t, a.cntr[COUNT_SEND], COUNT + 2, 0);
+close_third:
+	end_close(t, &c);
+close:
+	pair_close(t, &b, &a);
+close_srx:
+	close_fid(t, &srx->fid);
+}
+
 const struct test_case receive_tests[] = {
 	{ "receive/multi", "", multi_receive },
 	{ "receive/multi-many", "", multi_receive_many },
 	{ "receive/multi-tagged", "", tagged_multi_receive },
 	{ "receive/multi-by-default", "", multi_receive_by_default },
+	{ "receive/multi-deferred", "R-DWQ-11", multi_receive_deferred },
+	{ "receive/shared-room", "", shared_room },
 	{ "receive/case-5-selective", "R-CNTR-6", selective },
 	{ "receive/case-5-selective-by-default", "R-CNTR-6", selective_by_default },
 	{ "receive/directed", "", directed },

@@ -109,6 +109,13 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
+    /// Takes room in the completion queue, if there is none yet.
+    fn set_reservation(&mut self, reservation: &mut Option<Reservation>) {
+        if self.reservation.is_none() {
+            self.reservation = reservation.take();
+        }
+    }
+
     /// Gives everything up.
     pub(crate) fn give_up(self) {
         if let Some(notify) = &self.notify {
@@ -267,13 +274,25 @@ impl Posted {
         }
     }
 
-    /// Gives it room for its completion, if it has none.
-    pub(crate) fn set_reservation(&mut self, reservation: Option<Reservation>) {
-        if let Buffer::One(_, claims) = &mut self.buffer {
-            if claims.reservation.is_none() {
-                claims.reservation = reservation;
+    /// Returns whether there is room for its last completion.
+    fn has_reservation(&self) -> bool {
+        match &self.buffer {
+            Buffer::One(_, claims) => claims.reservation.is_some(),
+            Buffer::Multi(buffer, _) => buffer.has_reservation(),
+        }
+    }
+
+    /// Gives it room for its last completion, if it has none.
+    pub(crate) fn set_reservation(&mut self, mut reservation: Option<Reservation>) {
+        match &mut self.buffer {
+            Buffer::One(_, claims) => claims.set_reservation(&mut reservation),
+            Buffer::Multi(buffer, _) => {
+                if let Some(claims) = &mut *buffer.claims.lock() {
+                    claims.set_reservation(&mut reservation);
+                }
             }
         }
+        // One that is not needed is dropped here, without the lock.
     }
 
     /// Uses it for one message that was chosen before.
@@ -488,6 +507,8 @@ impl Side {
             && self.messages.iter().any(|message| {
                 let other = message.transfer.request();
                 other.source == request.source
+                    && other.destination == request.destination
+                    && other.context == request.context
                     && self
                         .posted
                         .iter()
@@ -500,7 +521,11 @@ impl Side {
     }
 
     /// Takes out the messages that somebody wants; `true` if there was no room for one of them.
-    fn sweep(&mut self, swept: &mut Swept) -> bool {
+    ///
+    /// Those for the same receive context wait behind it, but not those for others that share the
+    /// queue. `number` tells this sweep from others.
+    fn sweep(&mut self, number: usize, swept: &mut Swept) -> bool {
+        let mut no_room = false;
         loop {
             let Self {
                 posted,
@@ -509,6 +534,9 @@ impl Side {
             } = self;
             let wanted = |message: &Carried| {
                 let request = message.transfer.request();
+                if no_room && message.is_behind(number) {
+                    return false;
+                }
                 if *stalled {
                     posted.iter().any(|posted| posted.wants(request))
                 } else {
@@ -517,8 +545,8 @@ impl Side {
                 }
             };
             let Some(found) = messages.find(wanted) else {
-                *stalled = false;
-                return false;
+                *stalled = no_room;
+                return no_room;
             };
             let Some(receiver) = found.receiver.as_ref().and_then(Receiver::enter) else {
                 // It is being closed.
@@ -534,8 +562,10 @@ impl Side {
                     swept.landing.push_back(packet);
                 }
                 Err(Mismatch::NoRoom) => {
+                    receiver.stall(number);
+                    no_room = true;
+                    // What others want may lie further in front.
                     *stalled = true;
-                    return true;
                 }
                 Err(Mismatch::OutOfRange) => swept.refused.push_back(found.take()),
                 Err(Mismatch::Gone | Mismatch::Unwanted) => swept.gone.push_back(found.take()),
@@ -572,13 +602,13 @@ impl Swept {
     /// Answers those that do not land, and lets the others land.
     fn settle(mut self) {
         while let Some(packet) = self.refused.pop_front() {
-            packet.transfer.refuse(EACCES);
+            Receiver::refuse(packet, EACCES);
         }
         while let Some(packet) = self.unreachable.pop_front() {
-            packet.transfer.refuse(EHOSTUNREACH);
+            Receiver::refuse(packet, EHOSTUNREACH);
         }
         while let Some(packet) = self.expired.pop_front() {
-            packet.transfer.refuse(EREMOTEIO);
+            Receiver::refuse(packet, EREMOTEIO);
         }
         while let Some(packet) = self.landing.pop_front() {
             Receiver::land(packet);
@@ -622,6 +652,8 @@ struct State {
     watch_at: Option<Jiffies>,
     /// The first of them is being posted.
     reposting: bool,
+    /// The number of the last sweep.
+    sweeps: usize,
 }
 
 impl State {
@@ -631,6 +663,14 @@ impl State {
         } else {
             &mut self.plain
         }
+    }
+
+    /// See [`Side::sweep`].
+    fn sweep(&mut self, tagged: bool, swept: &mut Swept) -> bool {
+        // Long before it has come round nobody remembers.
+        self.sweeps = self.sweeps.wrapping_add(1);
+        let number = self.sweeps;
+        self.side(tagged).sweep(number, swept)
     }
 }
 
@@ -670,6 +710,7 @@ impl ReceiveQueue {
                         fired: EntryQueue::new(),
                         watch_at: None,
                         reposting: false,
+                        sweeps: 0,
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -773,8 +814,9 @@ impl ReceiveQueue {
                 let error = if closed { EOPBADSTATE.into() } else { EAGAIN };
                 return Err((error, posted));
             }
+            let tagged = posted.tag.is_some();
             side.posted.push_back(posted);
-            !side.messages.is_empty() && side.sweep(&mut swept)
+            !side.messages.is_empty() && state.sweep(tagged, &mut swept)
         };
         if no_room {
             self.watch_after(msecs_to_jiffies(RETRY_MILLIS));
@@ -830,12 +872,10 @@ impl ReceiveQueue {
         receiver: &Receiver,
         mut posted: Entry<Posted>,
     ) -> core::result::Result<Entry<Posted>, Entry<Posted>> {
-        if let Buffer::One(_, claims) = &mut posted.buffer {
-            if claims.reservation.is_none() {
-                match receiver.reserve() {
-                    Ok(reservation) => claims.reservation = reservation,
-                    Err(_) => return Err(posted),
-                }
+        if !posted.has_reservation() {
+            match receiver.reserve() {
+                Ok(reservation) => posted.set_reservation(reservation),
+                Err(_) => return Err(posted),
             }
         }
         Ok(posted)
@@ -1061,12 +1101,11 @@ impl WorkItem for ReceiveQueue {
         {
             let mut state = this.state.lock();
             for tagged in [false, true] {
-                let side = state.side(tagged);
                 // First: what can be received must not expire.
-                if side.sweep(&mut swept) {
+                if state.sweep(tagged, &mut swept) {
                     next = Some(msecs_to_jiffies(RETRY_MILLIS));
                 }
-                expire(&mut side.messages, now, &mut swept, &mut next);
+                expire(&mut state.side(tagged).messages, now, &mut swept, &mut next);
             }
             expire(&mut state.claimed, now, &mut swept, &mut next);
         }

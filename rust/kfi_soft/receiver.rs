@@ -127,6 +127,8 @@ pub(crate) struct Receiver {
     /// Requests that are being carried out.
     users: Atomic<usize>,
     closed: Atomic<bool>,
+    /// The last sweep of the queue that has found no room for one of its completions.
+    stalled: Atomic<usize>,
     #[pin]
     idle: WaitQueue,
 }
@@ -167,6 +169,7 @@ impl Receiver {
                 regions <- Regions::new(),
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
+                stalled: Atomic::new(0),
                 idle <- WaitQueue::new(c"kfi_soft::Receiver::idle", static_lock_class!()),
             }),
             GFP_KERNEL,
@@ -201,6 +204,18 @@ impl Receiver {
     pub(crate) fn is_closed(&self) -> bool {
         // Relaxed: who needs more has a barrier or a lock.
         self.closed.load(ordering::Relaxed)
+    }
+
+    /// Notes that a sweep of the queue has found no room for one of its completions.
+    pub(crate) fn stall(&self, sweep: usize) {
+        // Relaxed: under the lock of the queue.
+        self.stalled.store(sweep, ordering::Relaxed);
+    }
+
+    /// Returns whether this sweep of the queue has found no room for one of its completions.
+    pub(crate) fn is_stalled(&self, sweep: usize) -> bool {
+        // Relaxed: under the lock of the queue.
+        self.stalled.load(ordering::Relaxed) == sweep
     }
 
     /// Begins to use the context; `None` if it is closed.
@@ -295,19 +310,34 @@ impl Receiver {
     /// another domain would run inside of what has begun the operation, and so on from domain to
     /// domain (R-DWQ-30).
     pub(crate) fn land(packet: Packet) {
-        let transmitter = packet.transfer.transmitter();
+        if Self::is_local(&packet) && packet.transfer.request().len <= INLINE_LIMIT {
+            Self::carry_out(packet, || ());
+        } else {
+            let transmitter = packet.transfer.transmitter().clone();
+            transmitter.carry_out_later(packet);
+        }
+    }
+
+    /// Refuses a request that was kept: at once if it does not leave the domain, else by the work
+    /// queue, for the same reason.
+    pub(crate) fn refuse(mut packet: Packet, error: Error) {
+        if Self::is_local(&packet) {
+            packet.transfer.refuse(error);
+        } else {
+            packet.refused = Some(error);
+            let transmitter = packet.transfer.transmitter().clone();
+            transmitter.carry_out_later(packet);
+        }
+    }
+
+    /// Returns whether a request that was accepted stays inside of its domain.
+    fn is_local(packet: &Packet) -> bool {
         let receiver = match &packet.matched {
             Some((receiver, _)) => Some(receiver.receiver()),
             None => packet.receiver.as_ref(),
         };
-        let same = receiver
-            .is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, transmitter.domain()));
-        if same && packet.transfer.request().len <= INLINE_LIMIT {
-            Self::carry_out(packet, || ());
-        } else {
-            let transmitter = transmitter.clone();
-            transmitter.carry_out_later(packet);
-        }
+        let domain = packet.transfer.transmitter().domain();
+        receiver.is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, domain))
     }
 
     /// Carries out a request that was accepted, and answers.
@@ -315,6 +345,10 @@ impl Receiver {
         let packet = packet.into_inner();
         let transfer = packet.transfer;
         let request = transfer.request();
+        if let Some(error) = packet.refused {
+            transfer.refuse(error);
+            return;
+        }
         match (packet.matched, packet.receiver) {
             (Some((receiver, matched)), _) => {
                 let landing = matched.into_landing(&receiver);

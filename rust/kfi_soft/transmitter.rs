@@ -442,6 +442,7 @@ impl Transmitter {
                 transfer,
                 receiver: None,
                 matched: None,
+                refused: None,
                 claimed_for: None,
                 needs_room: false,
                 held: Held::NOT,

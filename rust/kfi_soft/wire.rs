@@ -159,6 +159,8 @@ pub(crate) struct Carried {
     pub(crate) receiver: Option<Arc<Receiver>>,
     /// What it was matched with.
     pub(crate) matched: Option<(ReceiverUse, Match)>,
+    /// Why it is to be refused, by whoever carries it out.
+    pub(crate) refused: Option<Error>,
     /// The context that it was set aside for.
     pub(crate) claimed_for: Option<Context>,
     /// It was submitted before, and is yet to get what posting gets: a credit, and room for its
@@ -166,6 +168,15 @@ pub(crate) struct Carried {
     pub(crate) needs_room: bool,
     /// What the wire does with it while it holds it.
     pub(crate) held: Held,
+}
+
+impl Carried {
+    /// Returns whether this sweep of the queue has found no room for what its receiver gets before.
+    pub(crate) fn is_behind(&self, sweep: usize) -> bool {
+        self.receiver
+            .as_ref()
+            .is_some_and(|receiver| receiver.is_stalled(sweep))
+    }
 }
 
 /// A request on the wire or in a queue.
