@@ -90,7 +90,7 @@ ARGS ?=
 # longer than messages wait by default.
 parameters := kfi_shim.max_objects=16384 kfi_mock.rounds=1000
 parameters_debug := kfi_shim.max_objects=2048 kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
-	kfi_soft.pending=8192 kfi_soft.rnr_timeout=2000 kfi_transfer.rnr_timeout=2000
+	kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 kfi_transfer.rnr_timeout=4000
 APPEND ?= $(if $(filter debug,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug,$(KIND)),3000,1800)
