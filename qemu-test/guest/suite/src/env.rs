@@ -59,6 +59,14 @@ impl Env {
         Self { settings, notes }
     }
 
+    /// The same with other settings.
+    pub fn with(&self, settings: Settings) -> std::io::Result<Self> {
+        Ok(Self {
+            settings,
+            notes: self.notes.try_clone()?,
+        })
+    }
+
     /// So many at scale 1, and never fewer than `least`.
     pub fn scaled(&self, count: u64, least: u64) -> u64 {
         scaled(self.settings.scale, count, least)

@@ -486,6 +486,18 @@ impl Area {
         self.buffer.write((self.offset + from) as usize, bytes);
     }
 
+    /// What is around it has not changed.
+    pub fn intact(&self) -> Outcome {
+        let end = (self.offset + self.len) as usize;
+        let before = self
+            .buffer
+            .bytes((self.offset - GUARD) as usize..self.offset as usize);
+        let after = self.buffer.bytes(end..end + GUARD as usize);
+        let changed = before.iter().chain(&after).any(|byte| *byte != FILL);
+        check!(!changed, "bytes around {} were changed", self.len);
+        Ok(())
+    }
+
     /// Fills it with a pattern.
     pub fn fill(&self, seed: u64) {
         self.write(0, &pattern(seed, 0, self.len as usize));

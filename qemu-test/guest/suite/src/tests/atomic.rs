@@ -25,7 +25,7 @@ tests! {
 const CAPS: Caps = Caps::ATOMIC;
 
 /// Integer types: number, bytes, whether they have a sign.
-const TYPES: [(u32, usize, bool); 8] = [
+pub(super) const TYPES: [(u32, usize, bool); 8] = [
     (uapi::KFI_INT8, 1, true),
     (uapi::KFI_UINT8, 1, false),
     (uapi::KFI_INT16, 2, true),
@@ -37,7 +37,7 @@ const TYPES: [(u32, usize, bool); 8] = [
 ];
 
 /// Operations with one operand.
-const PLAIN: [u32; 11] = [
+pub(super) const PLAIN: [u32; 11] = [
     uapi::KFI_MIN,
     uapi::KFI_MAX,
     uapi::KFI_SUM,
@@ -52,7 +52,7 @@ const PLAIN: [u32; 11] = [
 ];
 
 /// Operations that compare.
-const COMPARE: [u32; 7] = [
+pub(super) const COMPARE: [u32; 7] = [
     uapi::KFI_CSWAP,
     uapi::KFI_CSWAP_NE,
     uapi::KFI_CSWAP_LE,
@@ -62,10 +62,10 @@ const COMPARE: [u32; 7] = [
     uapi::KFI_MSWAP,
 ];
 
-const READ: u32 = uapi::KFI_ATOMIC_READ;
+pub(super) const READ: u32 = uapi::KFI_ATOMIC_READ;
 
 /// An element as a number.
-fn number(bytes: &[u8], signed: bool) -> i128 {
+pub(super) fn number(bytes: &[u8], signed: bool) -> i128 {
     let mut wide = [0; 16];
     wide[..bytes.len()].copy_from_slice(bytes);
     let value = i128::from_le_bytes(wide);
@@ -78,7 +78,7 @@ fn number(bytes: &[u8], signed: bool) -> i128 {
 }
 
 /// What an element becomes: a model.
-fn model(op: u32, old: i128, new: i128, compare: i128) -> i128 {
+pub(super) fn model(op: u32, old: i128, new: i128, compare: i128) -> i128 {
     let when = |condition| if condition { new } else { old };
     match u64::from(op) {
         op if op == u64::from(uapi::KFI_MIN) => old.min(new),
