@@ -116,6 +116,11 @@ impl AddressVector {
         Ok(inserted)
     }
 
+    /// Binds an event queue.
+    pub fn bind(&self, other: Handle, flags: u64) -> Result<()> {
+        self.session().bind(self.handle(), other, flags)
+    }
+
     /// Inserts one binary address; returns what it is in the vector.
     pub fn insert(&self, addr: &[u8]) -> Result<u64> {
         Ok(self.insert_all(addr, 1, 0, 0)?.addrs[0])
@@ -142,10 +147,22 @@ impl AddressVector {
 
     /// Inserts the address of a node and a service.
     pub fn insert_service(&self, node: &CStr, service: &CStr, flags: u64) -> Result<Inserted> {
+        self.insert_service_with(node, service, flags, 0)
+    }
+
+    /// As [`Self::insert_service`], with a context for the event.
+    pub fn insert_service_with(
+        &self,
+        node: &CStr,
+        service: &CStr,
+        flags: u64,
+        context: u64,
+    ) -> Result<Inserted> {
         let mut argument = uapi::kfi_shim_av_insert {
             node: node.as_ptr() as u64,
             service: service.as_ptr() as u64,
             flags,
+            context,
             ..FromZeros::new_zeroed()
         };
         self.insert_with(request::AV_INSERTSVC, &mut argument, 1)

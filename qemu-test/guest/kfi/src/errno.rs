@@ -69,6 +69,8 @@ impl KfiErrno {
     pub const ENOAV: Self = Self(uapi::KFI_ENOAV as i32);
     /// No completion queue or counter is bound.
     pub const ENOCQ: Self = Self(uapi::KFI_ENOCQ as i32);
+    /// No event queue is bound.
+    pub const ENOEQ: Self = Self(uapi::KFI_ENOEQ as i32);
     /// There is no such thing.
     pub const ENOENT: Self = Self(uapi::KFI_ENOENT as i32);
     /// The key is not to be had.

@@ -37,6 +37,7 @@ pub mod bits {
     pub const PEEK: u64 = uapi::KFI_PEEK as u64;
     pub const CLAIM: u64 = uapi::KFI_CLAIM as u64;
     pub const DISCARD: u64 = uapi::KFI_DISCARD as u64;
+    pub const EVENT: u64 = uapi::KFI_EVENT as u64;
     pub const TRIGGER: u64 = uapi::KFI_TRIGGER as u64;
     pub const FENCE: u64 = uapi::KFI_FENCE as u64;
     pub const COMPLETION: u64 = uapi::KFI_COMPLETION as u64;

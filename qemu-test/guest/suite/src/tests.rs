@@ -26,6 +26,7 @@ pub mod queue;
 pub mod rma;
 pub mod session;
 pub mod signal;
+pub mod sizes;
 pub mod soak;
 pub mod tagged;
 pub mod tool;
@@ -60,6 +61,7 @@ pub fn all() -> Vec<Test> {
         tagged::TESTS,
         rma::TESTS,
         atomic::TESTS,
+        sizes::TESTS,
         signal::TESTS,
         model::TESTS,
         soak::TESTS,

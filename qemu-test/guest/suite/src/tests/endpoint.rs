@@ -30,6 +30,7 @@ tests! {
     "shared-receive-context" ["kfi_endpoint.h"] shared_receive_context;
     "shared-transmit-context" ["kfi_endpoint.h"] shared_transmit_context;
     "one-queue-for-both-directions" ["kfi_endpoint.h"] one_queue;
+    "keys-isolate" ["kfi_endpoint.h"] keys_isolate;
     "many" ["kfi_endpoint.h"] many;
     "case-71-busy-matrix" ["R-CLOSE-1 R-CLOSE-4 R-CLOSE-7"] busy_matrix;
     "case-71-close-with-everything-pending" ["R-CLOSE-4"] close_with_everything_pending;
@@ -759,4 +760,79 @@ fn killed_in_any_moment(env: &Env) -> Outcome {
         check_eq!(child.wait()?, Status::Signaled(Signal::KILL.as_raw()));
     }
     works_again(env)
+}
+
+/// Who has another authorization key is not there: neither for messages nor for memory.
+fn keys_isolate(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let entry = rig.info.entries()[0].clone();
+    needs(&entry, Caps::MSG | Caps::RMA | Caps::TAGGED)?;
+    let long = vec![7; 64];
+    let keys: [&[u8]; 5] = [b"", b"one", b"two", b"on", &long];
+    let memory = Area::plain(&rig.session, 64)?;
+    let access = bits::REMOTE_READ | bits::REMOTE_WRITE;
+    let region = rig
+        .domain
+        .register(&[memory.part(0, 8)], &MrAttr::new(access, 1))?;
+    let mut ends = Vec::new();
+    for key in keys {
+        let mut entry = entry.clone();
+        entry.ep_attr.auth_key = kfi::Bytes(key.to_vec());
+        let setup = Setup {
+            entry: Some(entry),
+            ..Setup::default()
+        };
+        let mut end = End::open(&rig.domain, EpInfo::Entry(&rig.info, 0), &setup)?;
+        end.enable()?;
+        ends.push(end);
+    }
+    for (i, a) in ends.iter().enumerate() {
+        for (j, b) in ends.iter().enumerate() {
+            let same = i == j;
+            // Addresses are known, whoever uses them.
+            let peer = a.av.insert(&b.name)?;
+            let operation = |kind| {
+                Operation::new(kind, Form::PLAIN)
+                    .to(peer)
+                    .segment(memory.part(16, 8))
+                    .context(5)
+            };
+            b.recv(memory.part(32, 8), 1)?;
+            b.post(
+                &Operation::new(Kind::TRECV, Form::PLAIN)
+                    .segment(memory.part(40, 8))
+                    .context(2),
+            )?;
+            memory.write(0, &[0; 8]);
+            memory.write(16, &[j as u8 + 1; 8]);
+            for (operation, flags) in [
+                (operation(Kind::SEND), done::SEND_),
+                (operation(Kind::TSEND), done::TAGGED_SEND),
+                (operation(Kind::WRITE).rma(0, 8, 1), done::RMA_WRITE),
+                (operation(Kind::READ).rma(0, 8, 1), done::RMA_READ),
+            ] {
+                a.post(&operation)?;
+                if same {
+                    expect(&a.tx, 5, flags, 8)?;
+                } else {
+                    let error = expect_error(&a.tx, 5, KfiErrno::EHOSTUNREACH)?;
+                    check_eq!(error.entry.flags, flags);
+                }
+            }
+            if same {
+                expect(&b.rx, 1, done::RECV_, 8)?;
+                expect(&b.rx, 2, done::TAGGED_RECV, 8)?;
+            } else {
+                check_eq!(memory.bytes(0, 8), [0; 8], "keys {i} and {j}");
+                b.quiet()?;
+                for context in [1, 2] {
+                    b.ep.cancel(context)?;
+                    expect_error(&b.rx, context, KfiErrno::ECANCELED)?;
+                }
+            }
+            a.quiet()?;
+        }
+    }
+    drop((ends, region, memory));
+    rig.close()
 }
