@@ -18,7 +18,7 @@
 #define API_VERSION KFI_VERSION(KFI_MAJOR_VERSION, KFI_MINOR_VERSION)
 
 /* In milliseconds: what should happen at once has happened by then. */
-#define SOON 5000
+#define SOON 20000
 /* In milliseconds: what should not happen would have happened by then. */
 #define A_WHILE 50
 

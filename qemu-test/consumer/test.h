@@ -16,7 +16,7 @@
 #include <kfi_errno.h>
 
 /* In milliseconds: what should happen at once has happened by then. */
-#define SOON 5000
+#define SOON 20000
 
 /**
  * struct test - a test that runs
