@@ -1007,8 +1007,13 @@ struct kfi_mr_map_raw {
  * enum - commands of kfi_control(), with the type of their argument
  * @KFI_GETFIDFLAG: (``uint64_t *``) read the flags of the object
  * @KFI_SETFIDFLAG: (``uint64_t *``) change the flags of the object
- * @KFI_GETOPSFLAG: (``uint64_t *``) read the default flags of operations
- * @KFI_SETOPSFLAG: (``uint64_t *``) change the default flags of operations
+ * @KFI_GETOPSFLAG: (``uint64_t *``) read the default flags of operations; of an
+ *   endpoint, in: KFI_TRANSMIT or KFI_RECV, the direction
+ * @KFI_SETOPSFLAG: (``uint64_t *``) change the default flags of operations; of
+ *   an endpoint together with KFI_TRANSMIT or KFI_RECV, the direction: exactly
+ *   one (-KFI_EINVAL), which need not be named if there is but one. They hold
+ *   for operations that are posted later, and of an alias for its own direction
+ *   only
  * @KFI_ALIAS: (``struct kfi_alias *``) make an alias, see kfi_alias()
  * @KFI_GETWAIT: (``void **``) read the wait object of a queue, counter or wait
  *   set: for KFI_WAIT_QUEUE, and for the set behind KFI_WAIT_SET, a pointer to

@@ -425,7 +425,8 @@ struct kfi_shim_cntr_wait {
  * struct kfi_shim_control - kfi_control() with a number for argument: %KFI_SHIM_CONTROL
  * @handle: in: handle of any object but an answer of kfi_getinfo() or a buffer
  * @command: in: KFI_GETOPSFLAG, KFI_SETOPSFLAG or KFI_GETWAITOBJ; EINVAL for any other
- * @value: in for KFI_SETOPSFLAG, else out
+ * @value: in for KFI_SETOPSFLAG, and for KFI_GETOPSFLAG of endpoints the direction, see kfabric.h;
+ *	else out
  * @result: out: what kfi_control() returned
  * @reserved: must be 0
  */

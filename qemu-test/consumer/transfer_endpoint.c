@@ -308,6 +308,14 @@ static void aliases(struct test *t)
 		flags = KFI_TRANSMIT;
 		expect(t, kfi_control(&alias->fid, KFI_GETOPSFLAG, &flags), 0);
 		expect(t, flags, KFI_COMPLETION);
+		/* Of endpoints the direction has to be told. */
+		flags = 0;
+		expect(t, kfi_control(&a.ep->fid, KFI_GETOPSFLAG, &flags), -KFI_EINVAL);
+		expect(t, kfi_control(&a.ep->fid, KFI_SETOPSFLAG, &flags), -KFI_EINVAL);
+		expect(t, kfi_control(&a.ep->fid, KFI_SETOPSFLAG, NULL), -KFI_EINVAL);
+		flags = KFI_RECV;
+		expect(t, kfi_control(&a.ep->fid, KFI_GETOPSFLAG, &flags), 0);
+		expect(t, flags, 0);
 		/* Only what goes through the alias gives entries. */
 		expect(t, kfi_recv(rx_alias, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
 		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2)), 0);

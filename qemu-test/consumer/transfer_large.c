@@ -12,9 +12,9 @@
 #define GIB	(1UL << 30)
 /* 256 of them are a GiB: as many as a vector may have. */
 #define PIECE	(GIB / VECTOR)
-/* More takes a minute where each access to memory is emulated and checked. */
-#define LARGE	(IS_ENABLED(CONFIG_KASAN) ? GIB / 8 : GIB)
-#define PIECES	(LARGE / PIECE)
+/* What takes long where each access to memory is emulated and checked. */
+#define MANY	(IS_ENABLED(CONFIG_KASAN) ? VECTOR / 8 : VECTOR)
+#define SOME	(VECTOR / 8)
 
 /* Pieces of memory that may be named by pages, too. */
 struct mem {
@@ -43,21 +43,20 @@ static void mem_free(struct mem *mem)
 		__free_pages(mem->page, get_order(PIECE));
 }
 
-/* The last piece that was transferred lies in @to, and one comes before it. */
-static void has_last(struct test *t, const struct mem *to, const struct mem *last)
+static void is_same(struct test *t, const struct mem *one, const struct mem *other)
 {
-	expect(t, memcmp(to->data, last->data, PIECE), 0);
+	expect(t, memcmp(one->data, other->data, PIECE), 0);
 }
 
-/* Names memory in both ways: again and again, with something else at the end. */
-static void name(struct pieces *pieces, struct mem *mem, struct mem *last)
+/* Names memory in all ways: again and again, with something else at the end. */
+static void name(struct pieces *pieces, struct mem *mem, struct mem *last, unsigned int count)
 {
 	unsigned int i;
 
 	sg_init_table(pieces->sgl, VECTOR);
-	pieces->count = PIECES;
-	for (i = 0; i < PIECES; i++) {
-		struct mem *at = i == PIECES - 1 ? last : mem;
+	pieces->count = count;
+	for (i = 0; i < count; i++) {
+		struct mem *at = i == count - 1 ? last : mem;
 
 		pieces->kvec[i] = (struct kvec) { at->data, PIECE };
 		bvec_set_page(&pieces->bvec[i], at->page, PIECE, 0);
@@ -66,14 +65,14 @@ static void name(struct pieces *pieces, struct mem *mem, struct mem *last)
 }
 
 /* A completion, however long it takes to copy so much. */
-static void expect_large(struct test *t, struct kfid_cq *cq, u64 flags)
+static void expect_large(struct test *t, struct kfid_cq *cq, u64 flags, unsigned int count)
 {
 	struct kfi_cq_tagged_entry entry = {};
 
 	if (!expect(t, kfi_cq_sread(cq, &entry, 1, NULL, 20 * SOON), 1))
 		return;
 	expect(t, entry.flags, flags);
-	expect(t, entry.len, LARGE);
+	expect(t, entry.len, count * PIECE);
 }
 
 static void gibibyte(struct test *t)
@@ -89,40 +88,43 @@ static void gibibyte(struct test *t)
 	if (!mem_alloc(t, &one, 1) || !mem_alloc(t, &two, 2) || !mem_alloc(t, &three, 3) ||
 	    !mem_alloc(t, &other, 4))
 		goto free;
-	name(&from, &one, &two);
-	name(&to, &three, &other);
+	name(&from, &one, &two, MANY);
+	name(&to, &three, &other, MANY);
 
-	/* Written from addresses. */
+	/* Written from addresses: all of it. */
 	expect(t, kfi_mr_regv(b.domain, to.kvec, to.count, KFI_REMOTE_READ | KFI_REMOTE_WRITE,
 			      0, 1, 0, &mr, NULL), 0);
 	if (!mr)
 		goto free;
 	expect(t, kfi_writev(a.ep, from.kvec, NULL, from.count, a.peer, 0, 1, NULL), 0);
-	expect_large(t, a.tx_cq, WRITTEN);
-	has_last(t, &three, &one);
-	has_last(t, &other, &two);
+	expect_large(t, a.tx_cq, WRITTEN, MANY);
+	is_same(t, &three, &one);
+	is_same(t, &other, &two);
 	/* Not a byte more. */
 	expect(t, kfi_writev(a.ep, from.kvec, NULL, from.count, a.peer, 1, 1, NULL), 0);
 	expect_failure(t, a.tx_cq, NULL, WRITTEN, KFI_EACCES, 0, 0);
 
-	/* Read into pages, where other things are. */
+	/* Read into pages, where other things are; the end of what was written. */
+	name(&from, &one, &two, SOME);
 	memset(one.data, 9, PIECE);
 	memset(two.data, 9, PIECE);
-	expect(t, kfi_readbv(a.ep, from.bvec, NULL, from.count, a.peer, 0, 1, NULL), 0);
-	expect_large(t, a.tx_cq, READ_DONE);
-	has_last(t, &one, &three);
-	has_last(t, &two, &other);
+	expect(t, kfi_readbv(a.ep, from.bvec, NULL, from.count, a.peer,
+			     (MANY - SOME) * PIECE, 1, NULL), 0);
+	expect_large(t, a.tx_cq, READ_DONE, SOME);
+	is_same(t, &one, &three);
+	is_same(t, &two, &other);
 	close_fid(t, &mr->fid);
 
 	/* Sent from a scatterlist, received in pages. */
+	name(&to, &three, &other, SOME);
 	memset(three.data, 9, PIECE);
 	memset(other.data, 9, PIECE);
 	expect(t, kfi_recvbv(b.ep, to.bvec, NULL, to.count, KFI_ADDR_UNSPEC, NULL), 0);
 	expect(t, kfi_sendsgl(a.ep, from.sgl, NULL, from.count, a.peer, NULL), 0);
-	expect_large(t, a.tx_cq, SENT);
-	expect_large(t, b.rx_cq, RECEIVED);
-	has_last(t, &three, &one);
-	has_last(t, &other, &two);
+	expect_large(t, a.tx_cq, SENT, SOME);
+	expect_large(t, b.rx_cq, RECEIVED, SOME);
+	is_same(t, &three, &one);
+	is_same(t, &other, &two);
 	expect_count(t, a.cntr[COUNT_WRITE], 1, 1);
 	expect_count(t, a.cntr[COUNT_READ], 1, 0);
 	expect_count(t, a.cntr[COUNT_SEND], 1, 0);

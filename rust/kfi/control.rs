@@ -68,6 +68,12 @@ pub(crate) enum Control<'a> {
 pub(crate) struct OpsFlag<'a>(*mut u64, PhantomData<&'a mut u64>);
 
 impl OpsFlag<'_> {
+    /// Returns what the caller has put there: of endpoints it names the direction.
+    pub(crate) fn asked(&self) -> OpFlags {
+        // SAFETY: `Control::from_raw` was given a pointer that is valid for reads, too.
+        OpFlags::from_raw(unsafe { self.0.read() })
+    }
+
     /// Answers with flags.
     pub(crate) fn set(self, flags: OpFlags) {
         // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.

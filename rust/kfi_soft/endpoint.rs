@@ -126,7 +126,7 @@ pub(crate) use shared::{
 };
 pub(crate) use submitted::prepare;
 
-/// Default flags that operations of an alias may have.
+/// Default flags that operations of an alias may have, or that an endpoint may be given later.
 const TRANSMIT_DEFAULTS: OpFlags = limits::TX_OP_FLAGS
     .union(OpFlags::TRIGGER)
     .union(OpFlags::FENCE)
@@ -776,9 +776,50 @@ impl Core {
     fn control(&self, command: Control<'_>) -> Result {
         match command {
             Control::Enable => self.enable(),
+            Control::GetOpsFlag(out) => {
+                let receive = self.direction(out.asked())?;
+                out.set(self.default_flags(receive));
+                Ok(())
+            }
+            Control::SetOpsFlag(flags) => {
+                let receive = self.direction(flags)?;
+                let defaults = defaults(receive, flags)?;
+                // Relaxed: a number that stands for itself.
+                self.flags(receive)
+                    .store(defaults.as_raw(), ordering::Relaxed);
+                Ok(())
+            }
             _ => Err(ENOSYS),
         }
     }
+
+    /// Returns whether it is the receive direction that flags name: exactly one, which need not be
+    /// named if there is but one.
+    fn direction(&self, flags: OpFlags) -> Result<bool> {
+        let named = (
+            flags.contains(OpFlags::TRANSMIT),
+            flags.contains(OpFlags::RECV),
+        );
+        match (named, self.transmits, self.receives) {
+            ((true, false), true, _) | ((false, false), true, false) => Ok(false),
+            ((false, true), _, true) | ((false, false), false, true) => Ok(true),
+            _ => Err(EINVAL),
+        }
+    }
+}
+
+/// Returns the default flags that are given together with a direction.
+fn defaults(receive: bool, flags: OpFlags) -> Result<OpFlags> {
+    let flags = flags.without(OpFlags::TRANSMIT | OpFlags::RECV);
+    let known = if receive {
+        RECEIVE_FLAGS.without(OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD)
+    } else {
+        TRANSMIT_DEFAULTS
+    };
+    if !known.contains(flags) {
+        return Err(EBADFLAGS.into());
+    }
+    Ok(flags)
 }
 
 /// Checks a receive, copies its description and reserves room for its completion.
@@ -992,13 +1033,17 @@ impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
 impl Core {
     /// Returns the default flags of operations.
     fn default_flags(&self, receive: bool) -> OpFlags {
-        let flags = if receive {
+        // Relaxed: a number that stands for itself.
+        OpFlags::from_raw(self.flags(receive).load(ordering::Relaxed))
+    }
+
+    /// Returns where the default flags of a direction are.
+    fn flags(&self, receive: bool) -> &Atomic<u64> {
+        if receive {
             &self.rx_flags
         } else {
             &self.tx_flags
-        };
-        // Relaxed: a number that stands for itself.
-        OpFlags::from_raw(flags.load(ordering::Relaxed))
+        }
     }
 }
 

@@ -86,9 +86,9 @@ impl<H> Object<H> {
         ret.is_ok()
     }
 
-    /// Returns the default operation flags.
-    pub(super) fn ops_flag(&self) -> Result<OpFlags> {
-        let mut flags = 0u64;
+    /// Returns the default operation flags; of endpoints `asked` names the direction.
+    pub(super) fn ops_flag(&self, asked: OpFlags) -> Result<OpFlags> {
+        let mut flags = asked.as_raw();
         // SAFETY: Open by the type invariants; the command takes an `uint64_t *`.
         to_result(unsafe {
             bindings::kfi_control(
@@ -304,8 +304,8 @@ macro_rules! object {
             }
 
             /// Returns the default operation flags (KFI_GETOPSFLAG).
-            pub(crate) fn ops_flag(&self) -> Result<OpFlags> {
-                self.0.ops_flag()
+            pub(crate) fn ops_flag(&self, asked: OpFlags) -> Result<OpFlags> {
+                self.0.ops_flag(asked)
             }
 
             /// Changes the default operation flags (KFI_SETOPSFLAG).

@@ -59,7 +59,9 @@ pub(super) fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     let ret = for_object!(
         &*object,
         object => match request.command {
-            abi::KFI_GETOPSFLAG => object.ops_flag().map(OpFlags::as_raw),
+            abi::KFI_GETOPSFLAG => object
+                .ops_flag(OpFlags::from_raw(request.value))
+                .map(OpFlags::as_raw),
             abi::KFI_SETOPSFLAG => object
                 .set_ops_flag(OpFlags::from_raw(request.value))
                 .map(|()| request.value),

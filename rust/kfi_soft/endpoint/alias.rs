@@ -18,7 +18,6 @@ use kernel::{
 use super::HasCore;
 use crate::kfi::{
     control::Control,
-    errno::EBADFLAGS,
     fid::{
         AnyFid,
         Context,
@@ -54,15 +53,7 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alia
         if transmit == receive {
             return Err(EINVAL);
         }
-        let flags = flags.without(OpFlags::TRANSMIT | OpFlags::RECV);
-        let known = if receive {
-            super::RECEIVE_FLAGS.without(OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD)
-        } else {
-            super::TRANSMIT_DEFAULTS
-        };
-        if !known.contains(flags) {
-            return Err(EBADFLAGS.into());
-        }
+        let flags = super::defaults(receive, flags)?;
         let core = base.core();
         if (receive && !core.receives) || (transmit && !core.transmits) {
             return Err(EINVAL);
@@ -75,6 +66,19 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alia
             },
             base.context(),
         )
+    }
+
+    /// Returns whether it is the receive direction that flags name; by default that of the alias.
+    fn direction(&self, flags: OpFlags) -> Result<bool> {
+        let named = (
+            flags.contains(OpFlags::TRANSMIT),
+            flags.contains(OpFlags::RECV),
+        );
+        match named {
+            (true, true) => Err(EINVAL),
+            (false, false) => Ok(self.receive),
+            (_, receive) => Ok(receive),
+        }
     }
 
     /// Returns the endpoint.
@@ -97,8 +101,18 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Obje
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
             Control::GetOpsFlag(out) => {
+                let receive = this.direction(out.asked())?;
+                out.set(this.default_flags(receive));
+                Ok(())
+            }
+            Control::SetOpsFlag(flags) => {
+                // Those of the other direction are the endpoint's.
+                if this.direction(flags)? != this.receive {
+                    return Err(EINVAL);
+                }
+                let defaults = super::defaults(this.receive, flags)?;
                 // Relaxed: a number that stands for itself.
-                out.set(OpFlags::from_raw(this.flags.load(ordering::Relaxed)));
+                this.flags.store(defaults.as_raw(), ordering::Relaxed);
                 Ok(())
             }
             command => T::control(this.base.fid(), command),

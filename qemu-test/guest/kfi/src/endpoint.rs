@@ -188,13 +188,18 @@ impl Endpoint {
         self.session().enable(self.handle())
     }
 
-    /// Default operation flags.
+    /// Default operation flags of an alias or a context.
     pub fn ops_flags(&self) -> Result<u64> {
-        self.session()
-            .control(self.handle(), uapi::KFI_GETOPSFLAG, 0)
+        self.ops_flags_of(0)
     }
 
-    /// Sets the default operation flags.
+    /// Default operation flags of a direction, `KFI_TRANSMIT` or `KFI_RECV`.
+    pub fn ops_flags_of(&self, direction: u64) -> Result<u64> {
+        self.session()
+            .control(self.handle(), uapi::KFI_GETOPSFLAG, direction)
+    }
+
+    /// Sets the default operation flags of the direction that they name, too.
     pub fn set_ops_flags(&self, flags: u64) -> Result<()> {
         self.session()
             .control(self.handle(), uapi::KFI_SETOPSFLAG, flags)

@@ -26,6 +26,7 @@ tests! {
     "attributes" ["kfi_endpoint.h"] attributes;
     "options" ["kfi_endpoint.h"] options;
     "aliases" ["kfi_endpoint.h"] aliases;
+    "default-flags-change" ["kfabric.h kfi_endpoint.h"] default_flags_change;
     "scalable" ["kfi_endpoint.h kfi_domain.h"] scalable;
     "shared-receive-context" ["kfi_endpoint.h"] shared_receive_context;
     "shared-transmit-context" ["kfi_endpoint.h"] shared_transmit_context;
@@ -835,4 +836,81 @@ fn keys_isolate(env: &Env) -> Outcome {
     }
     drop((ends, region, memory));
     rig.close()
+}
+
+/// Flags of a direction, of the endpoint and of an alias, hold for what is posted afterwards.
+fn default_flags_change(env: &Env) -> Outcome {
+    let setup = Setup {
+        tx_bind: bits::SELECTIVE_COMPLETION,
+        rx_bind: bits::SELECTIVE_COMPLETION,
+        ..Setup::default()
+    };
+    let pair = Pair::with(env, Caps::MSG, &setup)?;
+    let Pair { a, b, .. } = &pair;
+    let memory = Area::plain(&pair.session, 64)?;
+    let alias = a.ep.alias(bits::TRANSMIT)?;
+    let both = bits::TRANSMIT | bits::RECV;
+    for ep in [&a.ep, &alias] {
+        expect_fabric(ep.ops_flags_of(both), KfiErrno::EINVAL)?;
+        expect_fabric(ep.set_ops_flags(both), KfiErrno::EINVAL)?;
+        for flags in [1 << 50, bits::PEEK, bits::MULTI_RECV, bits::REMOTE_CQ_DATA] {
+            let result = ep.set_ops_flags(bits::TRANSMIT | flags);
+            expect_fabric(result, KfiErrno::EBADFLAGS)?;
+        }
+        check_eq!(ep.ops_flags_of(bits::TRANSMIT)?, 0);
+        check_eq!(ep.ops_flags_of(bits::RECV)?, 0);
+    }
+    // Which direction?
+    expect_fabric(a.ep.ops_flags(), KfiErrno::EINVAL)?;
+    expect_fabric(a.ep.set_ops_flags(bits::COMPLETION), KfiErrno::EINVAL)?;
+    // Not that of the endpoint.
+    let result = alias.set_ops_flags(bits::RECV | bits::COMPLETION);
+    expect_fabric(result, KfiErrno::EINVAL)?;
+
+    let told = |ep: &kfi::Endpoint, sent: bool, received: bool| -> Outcome {
+        b.recv(memory.part(0, 8), 1)?;
+        ep.post(
+            &a.operation(Kind::SEND, Form::PLAIN)
+                .segment(memory.part(8, 8))
+                .context(2),
+        )?;
+        // One that is told in any case comes behind it.
+        let loud = |kind| Operation::new(kind, Form::MSG).flags(bits::COMPLETION);
+        b.post(&loud(Kind::RECV).segment(memory.part(16, 8)).context(3))?;
+        a.post(
+            &loud(Kind::SEND)
+                .segment(memory.part(24, 8))
+                .to(a.peer)
+                .context(4),
+        )?;
+        if sent {
+            expect(&a.tx, 2, done::SEND_, 8)?;
+        }
+        expect(&a.tx, 4, done::SEND_, 8)?;
+        if received {
+            expect(&b.rx, 1, done::RECV_, 8)?;
+        }
+        expect(&b.rx, 3, done::RECV_, 8)?;
+        a.quiet()?;
+        b.quiet()
+    };
+    told(&a.ep, false, false)?;
+    a.ep.set_ops_flags(bits::TRANSMIT | bits::COMPLETION)?;
+    check_eq!(a.ep.ops_flags_of(bits::TRANSMIT)?, bits::COMPLETION);
+    check_eq!(a.ep.ops_flags_of(bits::RECV)?, 0);
+    told(&a.ep, true, false)?;
+    // The alias has flags of its own.
+    told(&alias, false, false)?;
+    alias.set_ops_flags(bits::TRANSMIT | bits::COMPLETION)?;
+    a.ep.set_ops_flags(bits::TRANSMIT)?;
+    told(&alias, true, false)?;
+    told(&a.ep, false, false)?;
+    b.ep.set_ops_flags(bits::RECV | bits::COMPLETION)?;
+    told(&a.ep, false, true)?;
+    alias.set_ops_flags(0)?;
+    check_eq!(alias.ops_flags()?, 0);
+    told(&alias, false, true)?;
+    alias.close().map_err(|(_, error)| error)?;
+    drop(memory);
+    pair.close()
 }
