@@ -249,6 +249,7 @@ run-checks: check-kernel
 	@cd qemu-test/guest && $(call tool,CARGO,cargo) fmt --check
 	@echo 'check: C style'
 	@scripts/check-c $(KFI_KERNEL_SOURCE)
+	@scripts/check-litmus $(KFI_KERNEL_SOURCE)
 	@echo 'check: lints, ABI assertions'
 	@mkdir -p build
 	+@$(call quietly,$(kbuild) CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
