@@ -3,6 +3,7 @@
 #ifndef _KFI_RUST_HELPERS_H
 #define _KFI_RUST_HELPERS_H
 
+#include <linux/atomic.h>
 #include <linux/module.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
@@ -24,6 +25,22 @@ void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags);
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module);
 void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func);
+
+/**
+ * struct kfi_rust_tally - a value that is added to: see tally.rs
+ * @value: the value
+ * @attention: from this value on somebody has to look
+ * @events: how many additions were counted
+ */
+struct kfi_rust_tally {
+	atomic64_t value;
+	atomic64_t attention;
+	atomic64_t events;
+};
+
+int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
+			      void (*attend)(void *owner, u64 value, u64 sum));
+bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *sum);
 
 void kfi_rust_helper_cond_resched(void);
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry);

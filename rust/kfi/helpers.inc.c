@@ -52,6 +52,41 @@ void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 	init_waitqueue_func_entry(entry, func);
 }
 
+static __always_inline bool has_to_look(struct kfi_rust_tally *tally, u64 value, u64 sum)
+{
+	return unlikely(sum >= (u64)atomic64_read(&tally->attention) || sum < value);
+}
+
+int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,
+			      void (*attend)(void *owner, u64 value, u64 sum))
+{
+	u64 sum;
+
+	/* Close waits for this section as for any other; where RCU is preemptible it costs less. */
+	rcu_read_lock_sched();
+	/* Fully ordered, which the proof in counter.rs builds on. */
+	sum = atomic64_add_return(value, &tally->value);
+	if (has_to_look(tally, value, sum)) {
+		/* May take longer, and locks may sleep where the kernel is a realtime one. */
+		rcu_read_lock();
+		rcu_read_unlock_sched();
+		attend(owner, value, sum);
+		rcu_read_unlock();
+		return 0;
+	}
+	rcu_read_unlock_sched();
+	return 0;
+}
+
+bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *sum)
+{
+	/* As above. */
+	*sum = atomic64_add_return(value, &tally->value);
+	/* After the change, by that order. */
+	atomic64_inc(&tally->events);
+	return has_to_look(tally, value, *sum);
+}
+
 void kfi_rust_helper_cond_resched(void)
 {
 	cond_resched();

@@ -25,6 +25,7 @@ pub(crate) mod provider;
 pub(crate) mod queue;
 pub(crate) mod random;
 mod rcu;
+pub(crate) mod tally;
 pub(crate) mod task;
 pub(crate) mod timeout;
 pub(crate) mod uaccess;

@@ -89,6 +89,7 @@ use crate::{
             CounterStatistics,
             CounterTestOps, //
         },
+        tally::Tally,
         timeout::Timeout,
         wait_obj::WaitObj,
         wait_queue::WaitQueue,
@@ -126,10 +127,10 @@ const NEVER: u64 = u64::MAX;
 /// The values, on a cache line of their own.
 #[repr(align(64))]
 struct Values {
-    success: Atomic<u64>,
+    /// The success value; the smallest one at which something is due, written under the lock; how
+    /// often the provider has changed the counter.
+    success: Tally,
     error: Atomic<u64>,
-    /// The smallest success value at which something is due; written under the lock.
-    attention: Atomic<u64>,
 }
 
 /// What the lock protects.
@@ -165,8 +166,6 @@ pub(crate) struct Counter {
     values: Values,
     /// What debugfs and events call it.
     id: u64,
-    /// How often the provider has changed the counter.
-    events: Atomic<u64>,
     /// The events before the last change by the application that had to be seen.
     events_marked: Atomic<u64>,
     wait_obj: WaitObj,
@@ -231,11 +230,9 @@ impl Counter {
         Ok(pin_init!(Self {
             id: counters::next_id(),
             values: Values {
-                success: Atomic::new(0),
+                success: Tally::new(attention),
                 error: Atomic::new(0),
-                attention: Atomic::new(attention),
             },
-            events: Atomic::new(0),
             events_marked: Atomic::new(0),
             wait_obj,
             set,
@@ -271,7 +268,7 @@ impl Counter {
     /// Returns the success value.
     fn success(&self) -> u64 {
         // Acquire: who sees a value sees what came before it was counted.
-        self.values.success.load(ordering::Acquire)
+        self.values.success.value.load(ordering::Acquire)
     }
 
     /// Returns whether somebody has to see every change.
@@ -294,7 +291,10 @@ impl Counter {
             waiter.min(pending)
         };
         // Relaxed: see the proof at the top; who joins adds a full barrier.
-        self.values.attention.store(attention, ordering::Relaxed);
+        self.values
+            .success
+            .attention
+            .store(attention, ordering::Relaxed);
     }
 
     /// Publishes the attention threshold for somebody who joins; what they read of the counter
@@ -305,19 +305,13 @@ impl Counter {
         smp_mb(ordering::Full);
     }
 
-    /// Returns whether anything is due at `value`, right after an atomic change with full ordering.
-    fn is_due(&self, value: u64) -> bool {
-        // Relaxed: ordered after the change by that.
-        value >= self.values.attention.load(ordering::Relaxed)
-    }
-
     /// Notes a change; under the lock.
     fn note(&self, state: &mut State, origin: Origin) {
         state.changes = state.changes.wrapping_add(1);
         if origin == Origin::Application {
             // Relaxed, both: a poll that sees one without the other tells of the counter once too
             // often, which it may (R-POLL-8).
-            let events = self.events.load(ordering::Relaxed);
+            let events = self.values.success.events.load(ordering::Relaxed);
             self.events_marked.store(events, ordering::Relaxed);
         }
     }
@@ -369,7 +363,7 @@ impl Counter {
     fn attend_late(&self, peak: u64, origin: Origin) {
         let state = self.state.lock();
         // Relaxed: it is the value that this thread has made, or a later one.
-        let value = self.values.success.load(ordering::Relaxed);
+        let value = self.values.success.value.load(ordering::Relaxed);
         let (wakeups, after) = self.attend(state, value.max(peak), origin);
         drop(wakeups);
         after.finish(self.domain.run_list());
@@ -379,7 +373,7 @@ impl Counter {
     fn change_success(&self, origin: Origin, change: impl FnOnce(&Atomic<u64>) -> (u64, u64)) {
         let (wakeups, after) = {
             let state = self.state.lock();
-            let (old, new) = change(&self.values.success);
+            let (old, new) = change(&self.values.success.value);
             if old == new {
                 return;
             }
@@ -394,29 +388,37 @@ impl Counter {
     fn count_event(&self, origin: Origin) {
         if origin == Origin::Provider {
             // Release: after the change.
-            self.events.fetch_add(1, ordering::Release);
+            self.values.success.events.fetch_add(1, ordering::Release);
         }
     }
 
-    /// Adds to the success value.
-    fn add_from(&self, value: u64, origin: Origin) {
+    /// Adds to the success value, for the provider.
+    fn count(&self, value: u64) {
         if value.cast_signed() < 0 {
-            // A subtraction, as for credits (R-CNTR-20).
-            self.change_success(origin, |success| {
-                // Relaxed: under the lock.
-                let old = success.fetch_add(value, ordering::Relaxed);
-                (old, old.wrapping_add(value))
-            });
-            return;
+            self.take_off_from(value, Origin::Provider);
+        } else if let Some(sum) = self.values.success.count(value) {
+            self.reached_from(value, sum, Origin::Provider);
         }
-        // Full: see the proof at the top. Addition wraps (R-CNTR-20).
-        let old = self.values.success.fetch_add(value, ordering::Full);
-        self.count_event(origin);
-        let new = old.wrapping_add(value);
-        if self.is_due(old.max(new)) {
-            // If the sum has passed 2^64, what was due before still is.
-            self.attend_late(if new < old { old } else { 0 }, origin);
-        }
+    }
+
+    /// Attends to an addition that was made without the lock.
+    fn reached_from(&self, value: u64, sum: u64, origin: Origin) {
+        // Addition wraps (R-CNTR-20). If the sum has passed 2^64, what was due before still is.
+        let peak = if sum < value {
+            sum.wrapping_sub(value)
+        } else {
+            0
+        };
+        self.attend_late(peak, origin);
+    }
+
+    /// Adds a negative value, as for credits (R-CNTR-20).
+    fn take_off_from(&self, value: u64, origin: Origin) {
+        self.change_success(origin, |success| {
+            // Relaxed: under the lock.
+            let old = success.fetch_add(value, ordering::Relaxed);
+            (old, old.wrapping_add(value))
+        });
     }
 
     /// Sets the success value.
@@ -447,7 +449,7 @@ impl Counter {
             // What waits for the sum is due at other success values than before.
             self.join(&state.lend());
             // Relaxed: see the proof at the top. With the higher error value, see there too.
-            let value = self.values.success.load(ordering::Relaxed);
+            let value = self.values.success.value.load(ordering::Relaxed);
             let after = self.fire(&mut state, value, old.max(new));
             self.publish(&state.lend());
             (self.wakeups(&state, due), after)
@@ -478,10 +480,10 @@ impl Counter {
         // top for that.
         let error = this.values.error.load(ordering::Relaxed);
         let first = state.triggers.first_due(error).unwrap_or(NEVER);
-        if first < this.values.attention.load(ordering::Relaxed) {
+        if first < this.values.success.attention.load(ordering::Relaxed) {
             this.join(&state.lend());
         }
-        let value = this.values.success.load(ordering::Relaxed);
+        let value = this.values.success.value.load(ordering::Relaxed);
         if first > value {
             return Ok(After {
                 hold: None,
@@ -532,7 +534,7 @@ impl Counter {
 
     /// Counts an operation that has succeeded. From any context, with no lock held.
     pub(crate) fn complete(&self) {
-        self.add_from(1, Origin::Provider);
+        self.count(1);
     }
 
     /// Counts an operation that has failed. From any context, with no lock held.
@@ -543,7 +545,7 @@ impl Counter {
     /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held.
     pub(crate) fn add_completed(&self, value: u64) {
         if value != 0 {
-            self.add_from(value, Origin::Provider);
+            self.count(value);
         }
     }
 
@@ -569,7 +571,7 @@ impl Counter {
     /// Returns the number of events if there is news for a poll set that has told of `told`.
     pub(crate) fn events_since(&self, told: u64) -> Option<u64> {
         // Acquire: who sees an event sees the change.
-        let events = self.events.load(ordering::Acquire);
+        let events = self.values.success.events.load(ordering::Acquire);
         // Relaxed: see `note`.
         let marked = self.events_marked.load(ordering::Relaxed);
         // Events are counted in 64 bits, so that a larger number is a later one.
@@ -664,11 +666,16 @@ impl CounterOps for Counter {
         self.values.error.load(ordering::Acquire)
     }
 
-    fn add(&self, value: u64) -> Result {
-        if value != 0 {
-            self.add_from(value, Origin::Application);
-        }
-        Ok(())
+    fn tally(&self) -> &Tally {
+        &self.values.success
+    }
+
+    fn reached(&self, value: u64, sum: u64) {
+        self.reached_from(value, sum, Origin::Application);
+    }
+
+    fn take_off(&self, value: u64) {
+        self.take_off_from(value, Origin::Application);
     }
 
     fn set(&self, value: u64) -> Result {

@@ -19,6 +19,7 @@ use crate::kfi::{
         Object,
         Tables, //
     },
+    tally::Tally,
     timeout::Timeout, //
 };
 
@@ -58,8 +59,16 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     /// Returns the error value.
     fn readerr(&self) -> u64;
 
-    /// Adds to the success value.
-    fn add(&self, value: u64) -> Result;
+    /// Returns the success value with its limit. Additions by consumers do not come through here but
+    /// for those that have to be attended to.
+    fn tally(&self) -> &Tally;
+
+    /// Attends to the addition of `value`, which has made `sum`: that has reached the limit, or has
+    /// passed 2^64.
+    fn reached(&self, value: u64, sum: u64);
+
+    /// Adds `value`, a negative number, to the success value.
+    fn take_off(&self, value: u64);
 
     /// Sets the success value.
     fn set(&self, value: u64) -> Result;
@@ -162,7 +171,54 @@ unsafe extern "C" fn readerr_callback<T: CounterOps>(cntr: *mut bindings::kfid_c
     unsafe { Fid::<T>::borrow(cntr) }.readerr()
 }
 
-/// Defines the functions that change a counter.
+/// Adds to the success value.
+///
+/// # Safety
+///
+/// As for [`set_callback`].
+unsafe extern "C" fn add_callback<T: CounterOps>(
+    cntr: *mut bindings::kfid_cntr,
+    value: u64,
+) -> c_int {
+    if value.cast_signed() <= 0 {
+        // SAFETY: By the safety requirements.
+        return unsafe { take_off::<T>(cntr, value) };
+    }
+    // SAFETY: By the safety requirements it is open, and all that is done is to find the tally.
+    let tally = core::ptr::from_ref(unsafe { Fid::<T>::borrow(cntr) }.tally());
+    // SAFETY: By the safety requirements the counter is open when this begins, and close waits for
+    // sections that have begun by then. It is a counter of `T`.
+    unsafe { Tally::add(tally, value, cntr.cast(), reached_callback::<T>) }
+}
+
+/// Attends to an addition.
+///
+/// # Safety
+///
+/// `cntr` must be a counter of `T` that stays until the end of an RCU read-side critical section in
+/// which this is called.
+unsafe extern "C" fn reached_callback<T: CounterOps>(cntr: *mut c_void, value: u64, sum: u64) {
+    // SAFETY: By the safety requirements.
+    unsafe { Fid::<T>::borrow(cntr.cast()) }.reached(value, sum);
+}
+
+/// Adds 0 or a negative number to the success value.
+///
+/// # Safety
+///
+/// As for [`set_callback`].
+#[cold]
+unsafe fn take_off<T: CounterOps>(cntr: *mut bindings::kfid_cntr, value: u64) -> c_int {
+    // As in the functions below.
+    let _guard = rcu::read_lock();
+    if value != 0 {
+        // SAFETY: By the safety requirements.
+        unsafe { Fid::<T>::borrow(cntr) }.take_off(value);
+    }
+    0
+}
+
+/// Defines the other functions that change a counter.
 macro_rules! update_callback {
     ($($name:ident => $op:ident;)*) => {$(
         /// Changes the counter.
@@ -188,7 +244,6 @@ macro_rules! update_callback {
 }
 
 update_callback! {
-    add_callback => add;
     set_callback => set;
     adderr_callback => adderr;
     seterr_callback => seterr;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A value that many add to, and from which value on somebody has to look.
+//!
+//! To add is what counters do most, so it is one function of C from the first to the last
+//! instruction. Of the kernel's inline functions every single one is a call from Rust: the section,
+//! the addition, the comparison together cost several times what the addition does.
+
+use kernel::{
+    prelude::*,
+    sync::atomic::Atomic, //
+};
+
+use super::bindings;
+
+/// A value, and the limit from which on an addition has to be attended to.
+// As the functions of C see it.
+#[repr(C)]
+pub(crate) struct Tally {
+    /// The value.
+    pub(crate) value: Atomic<u64>,
+    /// An addition that makes the value this high, or makes it pass 2^64, is attended to.
+    pub(crate) attention: Atomic<u64>,
+    /// How many additions have been counted by [`Self::count`].
+    pub(crate) events: Atomic<u64>,
+}
+
+kernel::static_assert!(size_of::<Tally>() == size_of::<bindings::kfi_rust_tally>());
+kernel::static_assert!(align_of::<Tally>() >= align_of::<bindings::kfi_rust_tally>());
+kernel::static_assert!(
+    core::mem::offset_of!(Tally, attention)
+        == core::mem::offset_of!(bindings::kfi_rust_tally, attention)
+);
+kernel::static_assert!(
+    core::mem::offset_of!(Tally, events) == core::mem::offset_of!(bindings::kfi_rust_tally, events)
+);
+
+/// What attends to an addition: told whose tally it is, what was added, and the sum.
+///
+/// It is called in an RCU read-side critical section that has begun before the addition.
+pub(super) type Attend = unsafe extern "C" fn(*mut c_void, u64, u64);
+
+impl Tally {
+    /// The value 0.
+    pub(crate) const fn new(attention: u64) -> Self {
+        Self {
+            value: Atomic::new(0),
+            attention: Atomic::new(attention),
+            events: Atomic::new(0),
+        }
+    }
+
+    /// Returns the tally for C.
+    fn as_ptr(&self) -> *mut bindings::kfi_rust_tally {
+        core::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// Adds `value` in an RCU read-side critical section, in which `attend` is called if the sum has
+    /// to be attended to.
+    ///
+    /// Fully ordered: the limit is read after the addition. Returns 0.
+    ///
+    /// # Safety
+    ///
+    /// `attend` may be called with `owner` as long as the section lasts. `tally` must be valid when
+    /// the call begins, and its memory must stay until the end of an RCU read-side critical section
+    /// that has begun before the addition.
+    #[inline]
+    pub(super) unsafe fn add(
+        tally: *const Self,
+        value: u64,
+        owner: *mut c_void,
+        attend: Attend,
+    ) -> c_int {
+        // SAFETY: By the safety requirements; the layout is the same, and all fields are atomic.
+        unsafe { bindings::tally_add(tally.cast_mut().cast(), value, owner, Some(attend)) }
+    }
+
+    /// Adds `value`, counts that, and returns the sum if it has to be attended to.
+    ///
+    /// Fully ordered: the limit is read after the addition.
+    #[inline]
+    pub(crate) fn count(&self, value: u64) -> Option<u64> {
+        let mut sum = 0;
+        // SAFETY: The tally is valid, the layout is the same, and all fields are atomic.
+        unsafe { bindings::tally_count(self.as_ptr(), value, &mut sum) }.then_some(sum)
+    }
+}
