@@ -2,6 +2,10 @@
 
 //! Who depends on an object, and when it may be closed.
 
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull, //
+};
 use kernel::{
     prelude::*,
     sync::{
@@ -9,11 +13,13 @@ use kernel::{
             ordering,
             Atomic, //
         },
+        rcu,
         Arc, //
     }, //
 };
 
 use super::fid::{
+    Class,
     Fid,
     Object, //
 };
@@ -130,6 +136,60 @@ impl<T: Object> Drop for Hold<T> {
         if core::mem::replace(self.held.get_mut(), false) {
             self.fid.dependents().release();
         }
+    }
+}
+
+/// A dependent's hold on an object that ends with a single use of it.
+///
+/// Who sees what the use has done may close the object at once, so that the hold has to end before
+/// the use. Close waits for RCU read-side critical sections, so that the use is in one.
+///
+/// There is no reference that keeps the object's memory, as the object cannot be closed: that is why
+/// it costs less than [`Hold`].
+///
+/// # Invariants
+///
+/// This is counted in the dependents of the object, so that its memory stays; and the class of the
+/// object has operations for which close waits.
+pub(crate) struct HoldOnce<T: Object>(NonNull<Fid<T>>);
+
+// SAFETY: It refers to the object as a shared reference does, and objects are `Sync`. It never drops
+// the object.
+unsafe impl<T: Object> Send for HoldOnce<T> {}
+// SAFETY: As above.
+unsafe impl<T: Object> Sync for HoldOnce<T> {}
+
+impl<T: Object> HoldOnce<T> {
+    /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is closing.
+    pub(crate) fn new(fid: &Fid<T>) -> Result<Self> {
+        const { assert!(<T::Class as Class>::RCU_OPERATIONS) };
+        if !fid.dependents().hold() {
+            return Err(EINVAL);
+        }
+        // INVARIANT: It has just been counted, and see above for the class.
+        Ok(Self(NonNull::from(fid)))
+    }
+
+    /// Ends the hold and uses the object, from any context.
+    #[inline]
+    pub(crate) fn use_last(self, f: impl FnOnce(&T)) {
+        let this = ManuallyDrop::new(self);
+        let _section = rcu::read_lock();
+        // SAFETY: By the type invariants the object was not closed when the section began, and close
+        // waits for its end.
+        let fid = unsafe { this.0.as_ref() };
+        // INVARIANT: Counted until here, and dropped no more.
+        fid.dependents().release();
+        f(fid);
+    }
+}
+
+impl<T: Object> Drop for HoldOnce<T> {
+    fn drop(&mut self) {
+        // Close may free the object as soon as this has taken effect, but for the section.
+        let _section = rcu::read_lock();
+        // SAFETY: By the type invariants, as above.
+        unsafe { self.0.as_ref() }.dependents().release();
     }
 }
 

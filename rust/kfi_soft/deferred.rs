@@ -20,7 +20,10 @@ use crate::{
             AnyFid,
             Fid, //
         },
-        hold::Hold,
+        hold::{
+            Hold,
+            HoldOnce, //
+        },
         provider::{
             DeferredOp,
             DeferredWork,
@@ -53,11 +56,11 @@ pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
     };
     let action = match work.op {
         DeferredOp::CounterAdd { counter, value } => Action::Add {
-            counter: Hold::new(counter_of(domain, counter)?)?,
+            counter: HoldOnce::new(counter_of(domain, counter)?)?,
             value,
         },
         DeferredOp::CounterSet { counter, value } => Action::Set {
-            counter: Hold::new(counter_of(domain, counter)?)?,
+            counter: HoldOnce::new(counter_of(domain, counter)?)?,
             value,
         },
         DeferredOp::Transfer {

@@ -14,10 +14,7 @@
 
 #![deny(unsafe_code)]
 
-use kernel::{
-    prelude::*,
-    sync::rcu, //
-};
+use kernel::prelude::*;
 
 use crate::{
     abi_trace,
@@ -28,7 +25,10 @@ use crate::{
             Context,
             Fid, //
         },
-        hold::Hold,
+        hold::{
+            Hold,
+            HoldOnce, //
+        },
         jiffies::Instant,
         random::random_u64, //
     },
@@ -74,14 +74,14 @@ pub(crate) enum Action {
     /// Adds to a counter.
     Add {
         /// The counter.
-        counter: Hold<Counter>,
+        counter: HoldOnce<Counter>,
         /// What is added.
         value: u64,
     },
     /// Sets a counter.
     Set {
         /// The counter.
-        counter: Hold<Counter>,
+        counter: HoldOnce<Counter>,
         /// The value.
         value: u64,
     },
@@ -162,17 +162,10 @@ impl Pending {
     pub(crate) fn run(self) {
         match self.action {
             Action::Add { counter, value } => {
-                // Who sees the new value may close the counter at once, so the hold has to go before
-                // that; a close that succeeds waits for the end of this section.
-                let _section = rcu::read_lock();
-                counter.release();
-                counter.add_completed(value);
+                counter.use_last(|counter| counter.add_completed(value));
             }
             Action::Set { counter, value } => {
-                // As above.
-                let _section = rcu::read_lock();
-                counter.release();
-                counter.set_completed(value);
+                counter.use_last(|counter| counter.set_completed(value));
             }
             Action::Transfer(transfer) => transfer.begin(),
         }
