@@ -29,6 +29,7 @@
 
 mod batch;
 
+use core::mem;
 use kernel::{
     alloc::Flags,
     prelude::*, //
@@ -42,6 +43,7 @@ pub(crate) use batch::{
 
 /// Where an entry stands: by threshold, equal ones by the order of submission (R-TRIG-16).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
 pub(crate) struct Key {
     /// The value that the entry waits for.
     pub(crate) threshold: u64,
@@ -62,19 +64,30 @@ impl Key {
 /// An entry, or none.
 type Link<T> = Option<KBox<Entry<T>>>;
 
+/// Lets a link that leads nowhere lead to `to`.
+///
+/// To assign would drop what it led to, and to drop nothing still is a call: dropping entries is
+/// recursive, as they own each other, and so is not inlined.
+#[inline]
+fn set_link<T>(link: &mut Link<T>, to: Link<T>) {
+    let none = mem::replace(link, to);
+    mem::forget(none);
+}
+
 /// What is in a set, a batch or a queue of batches.
-// In this order: what is looked at on the way through a tree shares a cache line.
+// In this order: what is looked at on the way through a tree are the first 32 bytes, which share a
+// cache line.
 #[repr(C)]
 pub(crate) struct Entry<T> {
     /// In a set what is below and before it; in a batch what comes next above it.
     left: Link<T>,
     /// In a set what is below and after it, or, on the spine, what is above it.
     right: Link<T>,
-    key: Key,
     /// Entries with a higher priority are above it.
     priority: u32,
     /// At the head of a batch in a queue: the next one belongs to it.
     paired: bool,
+    key: Key,
     /// At the head of a batch in a queue: the head of the next batch.
     chain: Link<T>,
     /// What waits.
@@ -103,7 +116,16 @@ impl<T> Entry<T> {
 
     /// Returns what waits.
     pub(crate) fn into_value(entry: KBox<Self>) -> T {
-        KBox::into_inner(entry).value
+        // Its links lead nowhere any more: see `set_link`.
+        let Self {
+            left,
+            right,
+            chain,
+            value,
+            ..
+        } = KBox::into_inner(entry);
+        mem::forget((left, right, chain));
+        value
     }
 
     /// Returns the link that leads to a key, if the entry is not on the spine.
@@ -191,7 +213,7 @@ impl<T> ThresholdSet<T> {
             // It comes above that, so it is on the spine; what was between them is divided.
             Some((_, left)) => {
                 let (before, after) = split(left.take(), key);
-                *left = after;
+                set_link(left, after);
                 before
             }
             None => None,
@@ -205,13 +227,13 @@ impl<T> ThresholdSet<T> {
                 break;
             }
             up = lower.right.take();
-            lower.right = below;
+            set_link(&mut lower.right, below);
             below = Some(lower);
         }
         // INVARIANT: Keys below are smaller and so are priorities; those above have higher ones.
-        entry.left = below;
-        entry.right = up;
-        *link = Some(entry);
+        set_link(&mut entry.left, below);
+        set_link(&mut entry.right, up);
+        set_link(link, Some(entry));
     }
 
     /// Removes the entry at `key`, if it is in the set and `wanted`.
@@ -237,13 +259,14 @@ impl<T> ThresholdSet<T> {
                     break;
                 }
                 rest = entry.right.take();
-                entry.right = up;
+                set_link(&mut entry.right, up);
                 up = Some(entry);
             }
             // INVARIANT: The order of keys is as before, and see above for priorities.
-            *link = up;
+            set_link(link, up);
             if let Some((_, left)) = later {
-                *left = merge(rest, left.take());
+                let after = left.take();
+                set_link(left, merge(rest, after));
             }
             removed
         } else {
@@ -266,7 +289,7 @@ impl<T> ThresholdSet<T> {
         let mut spine = link.take();
         if let Some((_, left)) = later {
             let (due, rest) = split(left.take(), bound);
-            *left = rest;
+            set_link(left, rest);
             spine = lengthen(spine, due);
         }
         self.first = self.find_first();
@@ -353,8 +376,10 @@ fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<Entry<T>>) {
             None => break,
         }
     }
-    (entry.left, entry.right) = split(link.take(), entry.key);
-    *link = Some(entry);
+    let (before, after) = split(link.take(), entry.key);
+    set_link(&mut entry.left, before);
+    set_link(&mut entry.right, after);
+    set_link(link, Some(entry));
 }
 
 /// Removes the entry at `key` from a tree, if it is there and `wanted`.
@@ -374,7 +399,7 @@ fn remove_below<T>(
         return None;
     }
     let mut removed = link.take()?;
-    *link = merge(removed.left.take(), removed.right.take());
+    set_link(link, merge(removed.left.take(), removed.right.take()));
     Some(removed)
 }
 
@@ -385,10 +410,10 @@ fn split<T>(mut tree: Link<T>, key: Key) -> (Link<T>, Link<T>) {
     while let Some(mut entry) = tree {
         if entry.key < key {
             tree = entry.right.take();
-            before_end = &mut before_end.insert(entry).right;
+            before_end = &mut before_end.get_or_insert(entry).right;
         } else {
             tree = entry.left.take();
-            after_end = &mut after_end.insert(entry).left;
+            after_end = &mut after_end.get_or_insert(entry).left;
         }
     }
     (before, after)
@@ -401,18 +426,18 @@ fn merge<T>(mut before: Link<T>, mut after: Link<T>) -> Link<T> {
     loop {
         match (before, after) {
             (None, rest) | (rest, None) => {
-                *end = rest;
+                set_link(end, rest);
                 return tree;
             }
             (Some(mut upper), Some(lower)) if upper.priority > lower.priority => {
                 before = upper.right.take();
                 after = Some(lower);
-                end = &mut end.insert(upper).right;
+                end = &mut end.get_or_insert(upper).right;
             }
             (Some(lower), Some(mut upper)) => {
                 before = Some(lower);
                 after = upper.left.take();
-                end = &mut end.insert(upper).left;
+                end = &mut end.get_or_insert(upper).left;
             }
         }
     }
@@ -422,7 +447,7 @@ fn merge<T>(mut before: Link<T>, mut after: Link<T>) -> Link<T> {
 fn lengthen<T>(mut spine: Link<T>, mut tree: Link<T>) -> Link<T> {
     while let Some(mut entry) = tree {
         tree = entry.right.take();
-        entry.right = spine;
+        set_link(&mut entry.right, spine);
         spine = Some(entry);
     }
     spine
@@ -433,7 +458,7 @@ fn hang<T>(mut spine: Link<T>) -> Link<T> {
     let mut tree = None;
     while let Some(mut entry) = spine {
         spine = entry.right.take();
-        entry.right = tree;
+        set_link(&mut entry.right, tree);
         tree = Some(entry);
     }
     tree

@@ -10,6 +10,7 @@ use core::mem;
 use kernel::prelude::*;
 
 use super::{
+    set_link,
     Entry,
     Link, //
 };
@@ -38,15 +39,15 @@ impl<T> Batch<T> {
             tree = entry.left.take();
             // INVARIANT: It and what is right of it come before the others, and what was left of
             // it before that.
-            entry.left = self.next.take();
-            self.next = Some(entry);
+            set_link(&mut entry.left, self.next.take());
+            set_link(&mut self.next, Some(entry));
         }
     }
 
     /// Takes out the first entry.
     pub(crate) fn pop(&mut self) -> Option<KBox<Entry<T>>> {
         let mut entry = self.next.take()?;
-        self.next = entry.left.take();
+        set_link(&mut self.next, entry.left.take());
         self.put_before(entry.right.take());
         Some(entry)
     }
@@ -88,8 +89,8 @@ impl<T> BatchStack<T> {
     /// Adds a batch, unless it is empty.
     fn push_one(&mut self, mut batch: Batch<T>) {
         if let Some(mut head) = batch.next.take() {
-            head.chain = self.top.take();
-            self.top = Some(head);
+            set_link(&mut head.chain, self.top.take());
+            set_link(&mut self.top, Some(head));
         }
     }
 
@@ -99,7 +100,7 @@ impl<T> BatchStack<T> {
         let mut first = None;
         while let Some(mut head) = stack {
             stack = head.chain.take();
-            head.chain = first;
+            set_link(&mut head.chain, first);
             first = Some(head);
         }
         BatchQueue {
@@ -138,7 +139,7 @@ impl<T> BatchQueue<T> {
     /// Takes out the head of the next batch.
     fn next_head(&mut self) -> Link<T> {
         let mut head = self.rest.take()?;
-        self.rest = head.chain.take();
+        set_link(&mut self.rest, head.chain.take());
         Some(head)
     }
 
@@ -147,9 +148,10 @@ impl<T> BatchQueue<T> {
         if self.current.is_empty() && self.paired.is_empty() {
             let mut head = self.next_head()?;
             if mem::replace(&mut head.paired, false) {
-                self.paired.next = self.next_head();
+                let paired = self.next_head();
+                set_link(&mut self.paired.next, paired);
             }
-            self.current.next = Some(head);
+            set_link(&mut self.current.next, Some(head));
         }
         let from_paired = match (&self.current.next, &self.paired.next) {
             (Some(one), Some(other)) => other.key < one.key,
