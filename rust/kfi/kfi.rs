@@ -17,6 +17,7 @@ pub(crate) mod file;
 pub(crate) mod flags;
 pub(crate) mod hold;
 pub(crate) mod info;
+pub(crate) mod interrupts;
 pub(crate) mod jiffies;
 pub(crate) mod memory;
 pub(crate) mod modules;

@@ -21,7 +21,6 @@ use core::{
 };
 use kernel::{
     alloc::Flags,
-    interrupt::local_interrupt_disable,
     prelude::*,
     sync::{
         new_spinlock_irq,
@@ -35,6 +34,7 @@ use crate::{
     counter::Counter,
     kfi::{
         fid::Fid,
+        interrupts::Section,
         random::random_u64,
         work_queue::{
             new_work,
@@ -66,7 +66,10 @@ const BUDGET: u64 = 4096;
 const TRANSFER_COST: u64 = 16;
 
 /// Entries that are taken at once.
-const TAKEN: usize = 8;
+const TAKEN: usize = 64;
+
+/// If more than that are taken at once, interrupts are enabled while they run.
+const FEW_TAKEN: usize = 8;
 
 /// Batches that are put in order with the lock held.
 const FEW_BATCHES: usize = 64;
@@ -150,7 +153,7 @@ impl RunList {
         loop {
             let (first, limit) = {
                 // Once for both locks.
-                let interrupts = local_interrupt_disable();
+                let interrupts = Section::begin();
                 let mut inner = self.inner.lock();
                 if let Some((slot, key)) =
                     inner.table.insert(id, &reference, threshold, transfer)?
@@ -205,7 +208,7 @@ impl RunList {
         wanted: impl FnOnce(&Pending) -> bool,
     ) -> Option<Taken> {
         // Once for all locks.
-        let interrupts = local_interrupt_disable();
+        let interrupts = Section::begin();
         let found = self.inner.lock().table.find(id, before)?;
         let entry = found.counter.remove(kind, found.key, wanted);
         let mut inner = self.inner.lock();
@@ -260,12 +263,13 @@ impl RunList {
         loop {
             let mut taken: [Option<KBox<Entry<Pending>>>; TAKEN] = array::from_fn(|_| None);
             let mut counters: [Option<CounterRef>; TAKEN] = array::from_fn(|_| None);
-            let mut first = queue.pop();
+            // Before the table is looked at, so that what is far away is fetched together.
+            fill(&mut taken, &mut queue);
             // Once for the lock here and those of the counters that are changed.
-            let mut interrupts = Some(local_interrupt_disable());
+            let mut interrupts = Section::begin();
             {
                 let mut inner = self.inner.lock();
-                if first.is_none() {
+                if is_empty(&taken) {
                     queue = if inner.batches <= FEW_BATCHES {
                         inner.batches = 0;
                         inner.incoming.take()
@@ -274,28 +278,33 @@ impl RunList {
                         inner.batches = 0;
                         let mut incoming = mem::replace(&mut inner.incoming, BatchStack::new());
                         drop(inner);
-                        drop(interrupts.take());
+                        interrupts.end();
                         let queue = incoming.take();
-                        interrupts = Some(local_interrupt_disable());
+                        interrupts.resume();
                         inner = self.inner.lock();
                         queue
                     };
-                    first = queue.pop();
+                    if let Some(first) = taken.get_mut(..FEW_TAKEN) {
+                        fill(first, &mut queue);
+                    }
                 }
-                if first.is_none() {
+                if is_empty(&taken) {
                     inner.draining = false;
                     drop(inner);
                     drop(interrupts);
                     abi_trace::drain(spent, false);
                     return;
                 }
-                for (entry, counter) in taken.iter_mut().zip(&mut counters) {
-                    *entry = first.take().or_else(|| queue.pop());
+                for (entry, counter) in taken.iter().zip(&mut counters) {
                     let Some(entry) = entry else {
                         break;
                     };
                     *counter = inner.table.remove(entry.value.slot());
                 }
+            }
+            if taken.get(FEW_TAKEN).is_some_and(Option::is_some) {
+                // Most of them need no lock.
+                interrupts.end();
             }
             for (entry, counter) in taken.into_iter().zip(&counters) {
                 let Some(entry) = entry else {
@@ -306,7 +315,7 @@ impl RunList {
                 }
                 spent += if entry.value.is_transfer() {
                     // It may take long.
-                    drop(interrupts.take());
+                    interrupts.end();
                     TRANSFER_COST
                 } else {
                     1
@@ -345,6 +354,21 @@ impl RunList {
         let queue = mem::replace(&mut self.inner.lock().rest, BatchQueue::new());
         Some((queue, duty))
     }
+}
+
+/// Takes entries out of a queue, as many as there is room for.
+fn fill(taken: &mut [Option<KBox<Entry<Pending>>>], queue: &mut BatchQueue<Pending>) {
+    for place in taken {
+        let Some(entry) = queue.pop() else {
+            break;
+        };
+        place.get_or_insert(entry);
+    }
+}
+
+/// Returns whether nothing was taken.
+fn is_empty(taken: &[Option<KBox<Entry<Pending>>>]) -> bool {
+    taken.first().is_none_or(Option::is_none)
 }
 
 impl WorkItem for RunList {
