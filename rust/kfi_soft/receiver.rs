@@ -39,6 +39,7 @@ use crate::{
             CompletionFlags,
             MrMode, //
         },
+        interrupts::Section,
         memory::{
             transfer,
             Cursor,
@@ -267,6 +268,7 @@ impl Receiver {
         this: &Arc<Self>,
         request: &Request,
         payload: Payload<'_>,
+        section: &mut Section,
     ) -> Option<Response> {
         if request.len > INLINE_LIMIT {
             return None;
@@ -275,10 +277,12 @@ impl Receiver {
             return Some(Response::failed(EHOSTUNREACH));
         };
         if !request.kind.is_matched() {
-            return Some(receiver.access(request, payload, || ()));
+            return Some(receiver.access(request, payload, section, || ()));
         }
         match receiver.parts.queue.arrive(&receiver, request) {
-            Arrival::Landing(landing) => Some(receiver.receive(request, payload, landing, || ())),
+            Arrival::Landing(landing) => {
+                Some(receiver.receive(request, payload, landing, section, || ()))
+            }
             Arrival::Refused(error) => Some(Response::failed(error)),
             Arrival::NotReady => None,
         }
@@ -352,7 +356,9 @@ impl Receiver {
         match (packet.matched, packet.receiver) {
             (Some((receiver, matched)), _) => {
                 let landing = matched.into_landing(&receiver);
-                let response = receiver.receive(request, transfer.payload(), landing, relax);
+                let section = &mut Section::none();
+                let response =
+                    receiver.receive(request, transfer.payload(), landing, section, relax);
                 Transfer::respond(&transfer, response);
             }
             (None, Some(receiver)) => {
@@ -360,7 +366,10 @@ impl Receiver {
                     return;
                 }
                 let response = match Self::enter(&receiver) {
-                    Some(receiver) => receiver.access(request, transfer.payload(), relax),
+                    Some(receiver) => {
+                        let section = &mut Section::none();
+                        receiver.access(request, transfer.payload(), section, relax)
+                    }
                     None => Response::failed(EHOSTUNREACH),
                 };
                 Transfer::respond(&transfer, response);
@@ -375,6 +384,7 @@ impl Receiver {
         request: &Request,
         payload: Payload<'_>,
         landing: Landing,
+        section: &mut Section,
         relax: impl Fn(),
     ) -> Response {
         let mut flags = match request.kind {
@@ -428,6 +438,9 @@ impl Receiver {
             err: EMSGSIZE.to_errno().saturating_neg(),
             olen,
         });
+        if ending.notify.is_some() || self.parts.reporter.counts() {
+            section.end();
+        }
         self.parts
             .reporter
             .end(Event::Receive, ending, completion, failure);
@@ -436,10 +449,16 @@ impl Receiver {
     }
 
     /// Carries out what is done to memory regions.
-    fn access(&self, request: &Request, payload: Payload<'_>, relax: impl Fn()) -> Response {
+    fn access(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        section: &mut Section,
+        relax: impl Fn(),
+    ) -> Response {
         let done = match request.kind {
-            RequestKind::Atomic(atomics) => self.atomic(request, payload, atomics),
-            _ => self.rma(request, payload, relax),
+            RequestKind::Atomic(atomics) => self.atomic(request, payload, section, atomics),
+            _ => self.rma(request, payload, section, relax),
         };
         match done {
             Ok(len) => Response::done(len),
@@ -484,7 +503,13 @@ impl Receiver {
     }
 
     /// Reads or writes memory regions.
-    fn rma(&self, request: &Request, payload: Payload<'_>, relax: impl Fn()) -> Result<usize> {
+    fn rma(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        section: &mut Section,
+        relax: impl Fn(),
+    ) -> Result<usize> {
         let write = matches!(request.kind, RequestKind::Write);
         let (access, cap) = if write {
             (AccessFlags::REMOTE_WRITE, Caps::REMOTE_WRITE)
@@ -514,13 +539,20 @@ impl Receiver {
             done = done.wrapping_add(step);
             event |= region.event;
         }
+        section.end();
         self.count(payload.remote.ranges(), write);
         self.tell(request, write, event, CompletionFlags::RMA, done);
         Ok(done)
     }
 
     /// Changes elements of memory regions.
-    fn atomic(&self, request: &Request, payload: Payload<'_>, atomics: Atomics) -> Result<usize> {
+    fn atomic(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        section: &mut Section,
+        atomics: Atomics,
+    ) -> Result<usize> {
         let write = !atomics.is_read_only();
         let mut access = AccessFlags::NONE;
         let mut caps = Caps::ATOMIC;
@@ -578,6 +610,7 @@ impl Receiver {
             drop(one_at_a_time);
             event |= region.event;
         }
+        section.end();
         self.count(payload.remote.ranges(), write);
         self.tell(request, write, event, CompletionFlags::ATOMIC, done);
         Ok(done)

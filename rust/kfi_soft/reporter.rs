@@ -142,6 +142,11 @@ impl Reporter {
         self.counters.get(event as usize)?.as_deref()
     }
 
+    /// Returns whether there are counters, which may have triggers.
+    pub(crate) fn counts(&self) -> bool {
+        self.counters.iter().any(Option::is_some)
+    }
+
     /// Writes an entry.
     fn write(&self, reservation: Option<Reservation>, entry: &CompletionError) {
         let Some(bound) = &self.queue else {

@@ -52,6 +52,7 @@ use crate::{
             OpFlags, //
         },
         hold::Hold,
+        interrupts::Section,
         memory::{
             Buffers,
             Memory,
@@ -96,7 +97,8 @@ use crate::{
         Request,
         RequestKind,
         Response,
-        Wire, //
+        Wire,
+        SECTION_LIMIT, //
     }, //
 };
 
@@ -481,20 +483,30 @@ impl Transmitter {
         if !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
+            // Once for all locks of something small.
+            let mut section =
+                if prepared.parts.request.len <= SECTION_LIMIT && !this.parts.reporter.counts() {
+                    Section::begin()
+                } else {
+                    Section::none()
+                };
             let response = if adverse {
                 // Packets only are held.
                 None
             } else {
-                node.try_now(&prepared.parts.request, prepared.parts.payload())
+                let payload = prepared.parts.payload();
+                node.try_now(&prepared.parts.request, payload, &mut section)
             };
             if let Some(response) = response {
                 let transfer::Parts {
                     request, ending, ..
                 } = prepared.parts;
                 this.report(&request, ending, response);
+                section.end();
                 this.ended();
                 return Ok(());
             }
+            section.end();
             let packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {

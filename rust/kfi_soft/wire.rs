@@ -28,6 +28,7 @@ use crate::{
     },
     kfi::{
         fid::Context,
+        interrupts::Section,
         memory::{
             Memory,
             RemoteMemory, //
@@ -45,6 +46,9 @@ use crate::{
 
 /// Up to as many bytes are copied in the poster's context, more by the work queue.
 pub(crate) const INLINE_LIMIT: usize = 16 << 10;
+
+/// Up to as many bytes are copied with interrupts disabled.
+pub(crate) const SECTION_LIMIT: usize = 2 << 10;
 
 /// An operation on its way to its target.
 #[derive(Clone, Copy)]
@@ -187,7 +191,14 @@ pub(crate) trait Wire {
     /// Carries a request out, if that can be done at once; if not, nothing has happened.
     ///
     /// Any context; does not sleep.
-    fn try_now(&self, request: &Request, payload: Payload<'_>) -> Option<Response>;
+    ///
+    /// `section` ends before anything is done in it that may take longer than a lock is held.
+    fn try_now(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        section: &mut Section,
+    ) -> Option<Response>;
 
     /// Carries a request. The response goes to [`Transfer::respond`], before or after this returns.
     ///
@@ -198,9 +209,14 @@ pub(crate) trait Wire {
 
 /// The endpoints of a node reach each other without any network.
 impl Wire for Node {
-    fn try_now(&self, request: &Request, payload: Payload<'_>) -> Option<Response> {
+    fn try_now(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        section: &mut Section,
+    ) -> Option<Response> {
         match self.receiver(request.destination, request.context) {
-            Some(receiver) => Receiver::try_now(&receiver, request, payload),
+            Some(receiver) => Receiver::try_now(&receiver, request, payload, section),
             None => Some(Response::failed(EHOSTUNREACH)),
         }
     }
