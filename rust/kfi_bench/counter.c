@@ -117,6 +117,7 @@ static int add(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 		for (i = 0; i < count; i++)
 			kfi_cntr_add(cntr, 1);
 		bench_lap(&laps);
+		cond_resched();
 	}
 	bench_end(&laps, count, sample);
 	ret = kfi_cntr_read(cntr) == LAPS * count ? 0 : -EIO;
@@ -140,6 +141,8 @@ static int add_many(void *data)
 		for (i = 0; i < adder->count; i++)
 			kfi_cntr_add(adder->cntr, 1);
 		bench_lap(&adder->laps);
+		/* Other threads of the CPU have to live, too. */
+		cond_resched();
 	}
 	return 0;
 }
