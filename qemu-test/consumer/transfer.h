@@ -52,6 +52,7 @@ extern const struct test_case context_tests[];
 extern const struct test_case trigger_tests[];
 extern const struct test_case chain_tests[];
 extern const struct test_case large_tests[];
+extern const struct test_case argument_tests[];
 extern const struct test_case stress_tests[];
 
 /* What there is on the two NICs. */

@@ -32,7 +32,8 @@ struct kfid_domain *nic_domain[2];
 static const struct test_case *const suites[] = {
 	basic_tests, form_tests, atomic_tests, receive_tests,
 	error_tests, endpoint_tests, region_tests, busy_tests,
-	context_tests, trigger_tests, chain_tests, large_tests, stress_tests,
+	context_tests, trigger_tests, argument_tests, chain_tests,
+	large_tests, stress_tests,
 };
 
 static bool is_wanted(const struct test_case *test)

@@ -191,6 +191,12 @@ impl Attributes {
         if !domain.caps().contains(caps) {
             return Err(EINVAL);
         }
+        if info
+            .ep_attr()
+            .is_some_and(|attr| !info::is_offered(attr.type_))
+        {
+            return Err(EINVAL);
+        }
         let mut attributes = Self::with_caps(caps)?;
         if let Some(attr) = info.tx_attr() {
             attributes = attributes.with_tx(attr)?;
@@ -913,6 +919,13 @@ fn whereabouts(
 ) -> Result<(Arc<Port>, Arc<AuthKey>)> {
     let node = domain.fabric().node();
     let nic = domain.nic().number();
+    // Bytes that are told of have to be there: without a key it would be visible to others.
+    let no_key = info.ep_auth_key().is_none();
+    let key_size = info.ep_attr().map_or(0, |attr| attr.auth_key_size);
+    let no_address = info.src_addr().is_none();
+    if (no_key && key_size != 0) || (no_address && info.get().src_addrlen != 0) {
+        return Err(EINVAL);
+    }
     let port = match info.src_addr() {
         Some(bytes) => {
             let place = Place::decode(domain.address_format(), bytes).ok_or(EINVAL)?;

@@ -53,6 +53,11 @@ use crate::{
     provider::Soft, //
 };
 
+/// Returns whether endpoints of a type are offered, or any type will do.
+pub(crate) fn is_offered(type_: u32) -> bool {
+    type_ == 0 || type_ == KFI_EP_RDM
+}
+
 /// Kinds of transfers.
 const MESSAGES: Caps = Caps::MSG.union(Caps::TAGGED);
 /// Kinds of transfers that have a target.
@@ -442,7 +447,7 @@ impl<'a> Question<'a> {
                     && attr.prov_version <= Soft::VERSION
             })
             && hints.ep_attr().is_none_or(|attr| {
-                (attr.type_ == 0 || attr.type_ == KFI_EP_RDM)
+                is_offered(attr.type_)
                     && (attr.protocol == 0 || attr.protocol == personality::current().protocol())
                     && attr.protocol_version <= PROTOCOL_VERSION
                     && fits(attr.max_msg_size, limits::MAX_MSG_SIZE)
