@@ -14,6 +14,7 @@ pub mod control_work;
 pub mod deferred;
 pub mod endpoint;
 pub mod faults;
+pub mod flags;
 pub mod fuzz;
 pub mod hostile;
 pub mod info;
@@ -62,6 +63,7 @@ pub fn all() -> Vec<Test> {
         rma::TESTS,
         atomic::TESTS,
         sizes::TESTS,
+        flags::TESTS,
         signal::TESTS,
         model::TESTS,
         soak::TESTS,
