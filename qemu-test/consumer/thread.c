@@ -218,7 +218,9 @@ bool job_is_waiting(struct job *job)
 /* Waits for the thread and returns what its call returned. */
 long job_finish(struct job *job)
 {
-	wait_for_completion(&job->done);
+	/* It may take longer than a task is to sleep without a break. */
+	while (!wait_for_completion_timeout(&job->done, HZ))
+		;
 	put_task_struct(job->task);
 	return job->result;
 }

@@ -651,6 +651,8 @@ static void shared_endpoint(struct test *t)
 	atomic_t stop = ATOMIC_INIT(0);
 	struct sharer sharers[4] = {};
 	struct reader readers[4] = {};
+	const u64 total = rounds / 4 * 2;
+	u64 given_up = 0;
 	struct job jobs[8];
 	unsigned int i, n = 0;
 	struct end a, b;
@@ -670,15 +672,31 @@ static void shared_endpoint(struct test *t)
 	}
 	while (n > 4)
 		expect(t, job_finish(&jobs[--n]), 0);
-	expect_count(t, a.cntr[COUNT_SEND], rounds / 4 * 2, 0);
-	expect_count(t, b.cntr[COUNT_RECV], rounds / 4 * 2, 0);
+	/* On a busy machine nobody may have received in time. */
+	for (i = 0; i < 10 * SOON; i++) {
+		given_up = READ_ONCE(readers[1].other) + READ_ONCE(readers[3].other);
+		if (READ_ONCE(readers[1].good) + READ_ONCE(readers[3].good) + given_up == total)
+			break;
+		usleep_range(1000, 1100);
+	}
+	/* As many receives are left. */
+	for (i = 0; i < given_up; i++)
+		expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), 0);
+	expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), -KFI_ENOENT);
+	expect_count(t, a.cntr[COUNT_SEND], total - given_up, given_up);
+	expect_count(t, b.cntr[COUNT_RECV], total - given_up, given_up);
 	atomic_set_release(&stop, 1);
 	while (n)
 		expect(t, job_finish(&jobs[--n]), 0);
-	expect(t, readers[0].good + readers[2].good, rounds / 4 * 2);
-	expect(t, readers[1].good + readers[3].good, rounds / 4 * 2);
-	for (i = 0; i < 4; i++)
-		expect(t, readers[i].other + readers[i].cancelled, 0);
+	expect(t, readers[0].good + readers[2].good, total - given_up);
+	expect(t, readers[0].cancelled + readers[2].cancelled, given_up);
+	expect(t, readers[1].good + readers[3].good, total - given_up);
+	for (i = 0; i < 4; i++) {
+		expect(t, i & 1 ? readers[i].cancelled : readers[i].other, 0);
+		expect_true(t, !readers[i].other || readers[i].err == KFI_EREMOTEIO);
+	}
+	if (given_up)
+		pr_info("# %llu messages were not received in time\n", given_up);
 	pair_close(t, &a, &b);
 }
 
