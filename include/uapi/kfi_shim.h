@@ -923,7 +923,9 @@ struct kfi_shim_buffer {
  * @buffer: handle of a buffer; 0 for a NULL address, then @offset and @len must be 0, but for the
  *	operands of KFI_ATOMIC_READ, where @len counts
  * @mr: handle of the memory region whose descriptor is handed over (kfi_mr_desc()); 0 for NULL.  If
- *	it is 0 in all segments, the array of descriptors itself is NULL
+ *	it is 0 in all segments, the array of descriptors itself is NULL.  The region cannot be closed
+ *	during the request; that it stays open until the operation has ended is up to the caller, as
+ *	some providers look behind descriptors
  * @offset: where it begins
  * @len: bytes; EINVAL if it does not end within the buffer.  Of atomic operations elements of the
  *	datatype, or bytes if the datatype is unknown

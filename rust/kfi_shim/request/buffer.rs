@@ -34,7 +34,10 @@ use crate::{
         file::Area, //
     },
     object::Object,
-    session::Session, //
+    session::{
+        Session,
+        Use, //
+    }, //
 };
 
 /// The bits of an offset in a buffer, for mmap(2) and where a place in a buffer is told.
@@ -78,13 +81,18 @@ pub(crate) fn map(session: ArcBorrow<'_, Session>, area: &Area<'_>) -> Result {
     area.map(Arc::clone(&buffer), first << PAGE_SHIFT)
 }
 
+/// Memory regions whose descriptors are handed over. They cannot be closed meanwhile.
+pub(super) type Regions = KVVec<Use<Arc<MemoryRegion>>>;
+
 /// Reads segments, for elements of a size; `null` says whether there may be elements at NULL.
+/// `regions` keeps the regions that they name.
 pub(super) fn segments(
     session: ArcBorrow<'_, Session>,
     ptr: u64,
     count: u32,
     element: usize,
     null: bool,
+    regions: &mut Regions,
 ) -> Result<KVVec<Segment>> {
     if count > abi::KFI_SHIM_SEGMENTS_MAX {
         return Err(E2BIG);
@@ -104,7 +112,14 @@ pub(super) fn segments(
         } else {
             let desc = match at.mr {
                 0 => None,
-                mr => Session::get::<MemoryRegion>(session, mr)?.desc(),
+                mr => {
+                    let region = Session::get::<MemoryRegion>(session, mr)?;
+                    let desc = region.desc();
+                    if desc.is_some() {
+                        regions.push(region, GFP_KERNEL)?;
+                    }
+                    desc
+                }
             };
             let buffer = Session::get::<Buffer>(session, at.buffer)?;
             let offset = usize::try_from(at.offset)?;

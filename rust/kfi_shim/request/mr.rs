@@ -10,7 +10,10 @@ use kernel::{
 };
 
 use super::{
-    buffer::segments,
+    buffer::{
+        segments,
+        Regions, //
+    },
     context,
     length,
     opened_by,
@@ -47,7 +50,15 @@ pub(super) fn mr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result 
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let segments = segments(session, request.segments, request.segment_count, 1, false)?;
+    let mut regions = Regions::new();
+    let segments = segments(
+        session,
+        request.segments,
+        request.segment_count,
+        1,
+        false,
+        &mut regions,
+    )?;
     let mut key = request.auth_key;
     let auth_key = part(&mut key, request.auth_key_size)?;
     let register = Register {
@@ -88,7 +99,15 @@ pub(super) fn mr_refresh(session: ArcBorrow<'_, Session>, argument: Argument) ->
         return Err(EINVAL);
     }
     let mr = Session::get::<MemoryRegion>(session, request.mr)?;
-    let segments = segments(session, request.segments, request.segment_count, 1, false)?;
+    let mut regions = Regions::new();
+    let segments = segments(
+        session,
+        request.segments,
+        request.segment_count,
+        1,
+        false,
+        &mut regions,
+    )?;
     request.result = result(mr.refresh(&segments, request.flags)?);
     argument.write(&request)
 }

@@ -16,7 +16,10 @@ use kernel::{
 
 use super::{
     any,
-    buffer::segments,
+    buffer::{
+        segments,
+        Regions, //
+    },
     optional_any,
     result,
     Argument, //
@@ -86,6 +89,7 @@ pub(super) struct Lists {
     results: KVVec<Segment>,
     compares: KVVec<Segment>,
     rma: KVVec<RmaSegment>,
+    _regions: Regions,
 }
 
 impl Lists {
@@ -101,12 +105,15 @@ impl Lists {
             1
         };
         let null = kind == Kind::FetchAtomic && ignores_operand(request.atomic_op);
-        let list = |ptr, count, null| segments(session, ptr, count, element, null);
+        let mut regions = Regions::new();
+        let mut list =
+            |ptr, count, null| segments(session, ptr, count, element, null, &mut regions);
         Ok(Self {
             segments: list(request.segments, request.segment_count, null)?,
             results: list(request.results, request.result_count, false)?,
             compares: list(request.compares, request.compare_count, false)?,
             rma: rma_segments(request.rma_segments, request.rma_segment_count)?,
+            _regions: regions,
         })
     }
 
