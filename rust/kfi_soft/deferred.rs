@@ -24,6 +24,7 @@ use crate::{
             Hold,
             HoldOnce, //
         },
+        interrupts::Section,
         provider::{
             DeferredOp,
             DeferredWork,
@@ -106,18 +107,20 @@ pub(crate) fn flush(domain: &Fid<Domain>, triggering: Option<AnyFid<'_>>) -> Res
     let mut flushed = 0;
     if let Some(fid) = triggering {
         let counter = counter_of(domain, fid)?;
-        let (mut entries, hold) = counter.detach_all(Kind::Deferred);
-        while let Some(entry) = entries.pop() {
-            run_list.forget(&entry);
-            flushed += 1;
-        }
+        let (entries, hold) = counter.detach_all(Kind::Deferred);
+        flushed = run_list.forget_all(entries);
         drop(hold);
     } else {
         run_list.for_each(|found| {
-            if let Some(entry) = found.counter.remove(Kind::Deferred, found.key, |_| true) {
-                run_list.forget(&entry);
+            // Once for both locks.
+            let interrupts = Section::begin();
+            let removed = found.counter.remove(Kind::Deferred, found.key, |_| true);
+            if let Some(entry) = &removed {
+                run_list.forget(entry);
                 flushed += 1;
             }
+            drop(interrupts);
+            drop(removed);
         });
     }
     abi_trace::flush(flushed);

@@ -195,6 +195,24 @@ impl RunList {
         drop(counter);
     }
 
+    /// Frees the slots of entries that do not run, and drops them; returns how many they were.
+    pub(crate) fn forget_all(&self, mut entries: Batch<Pending>) -> u64 {
+        let mut count = 0;
+        loop {
+            let mut taken: [Option<KBox<Entry<Pending>>>; TAKEN] = array::from_fn(|_| None);
+            let mut counters: [Option<CounterRef>; TAKEN] = array::from_fn(|_| None);
+            fill(&mut taken, || entries.pop());
+            if is_empty(&taken) {
+                return count;
+            }
+            let mut inner = self.inner.lock();
+            for (entry, counter) in taken.iter().flatten().zip(&mut counters) {
+                *counter = inner.table.remove(entry.value.slot());
+                count += 1;
+            }
+        }
+    }
+
     /// Takes out the last entry with this id that was submitted before the number `before`, if it
     /// is pending on its counter and `wanted`.
     ///
@@ -264,7 +282,7 @@ impl RunList {
             let mut taken: [Option<KBox<Entry<Pending>>>; TAKEN] = array::from_fn(|_| None);
             let mut counters: [Option<CounterRef>; TAKEN] = array::from_fn(|_| None);
             // Before the table is looked at, so that what is far away is fetched together.
-            fill(&mut taken, &mut queue);
+            fill(&mut taken, || queue.pop());
             // Once for the lock here and those of the counters that are changed.
             let mut interrupts = Section::begin();
             {
@@ -285,7 +303,7 @@ impl RunList {
                         queue
                     };
                     if let Some(first) = taken.get_mut(..FEW_TAKEN) {
-                        fill(first, &mut queue);
+                        fill(first, || queue.pop());
                     }
                 }
                 if is_empty(&taken) {
@@ -356,10 +374,13 @@ impl RunList {
     }
 }
 
-/// Takes entries out of a queue, as many as there is room for.
-fn fill(taken: &mut [Option<KBox<Entry<Pending>>>], queue: &mut BatchQueue<Pending>) {
+/// Takes entries, as many as there is room for.
+fn fill(
+    taken: &mut [Option<KBox<Entry<Pending>>>],
+    mut next: impl FnMut() -> Option<KBox<Entry<Pending>>>,
+) {
     for place in taken {
-        let Some(entry) = queue.pop() else {
+        let Some(entry) = next() else {
             break;
         };
         place.get_or_insert(entry);
