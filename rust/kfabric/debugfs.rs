@@ -5,10 +5,6 @@
 #![deny(unsafe_code)]
 
 use kernel::{
-    debugfs::{
-        Dir,
-        File, //
-    },
     fmt,
     prelude::*,
     sync::Arc, //
@@ -17,6 +13,10 @@ use kernel::{
 use crate::{
     abi_core::Core,
     fabrics::Serial, //
+    kfi::debugfs::{
+        Dir,
+        File, //
+    },
 };
 
 /// The files; dropped, they are gone and nobody reads them any more.
@@ -30,14 +30,14 @@ pub(crate) struct Files {
 impl Files {
     /// Creates the files. Where there is no debugfs nothing is shown.
     pub(crate) fn new(core: &Arc<Core>) -> Result<Self> {
-        let dir = Dir::new(c"kfabric");
+        let dir = Dir::new(c"kfabric")?;
         Ok(Self {
             _providers: KBox::pin_init(
-                dir.read_callback_file(c"providers", core.clone(), &show_providers),
+                dir.read_callback_file(c"providers", core.clone(), show_providers),
                 GFP_KERNEL,
             )?,
             _fabrics: KBox::pin_init(
-                dir.read_callback_file(c"fabrics", core.clone(), &show_fabrics),
+                dir.read_callback_file(c"fabrics", core.clone(), show_fabrics),
                 GFP_KERNEL,
             )?,
         })

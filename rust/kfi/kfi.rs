@@ -10,6 +10,7 @@ pub(crate) mod attr;
 pub(crate) mod bindings;
 pub(crate) mod consumer;
 pub(crate) mod control;
+pub(crate) mod debugfs;
 pub(crate) mod dma_device;
 pub(crate) mod errno;
 pub(crate) mod fid;

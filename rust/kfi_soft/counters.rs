@@ -5,10 +5,6 @@
 #![deny(unsafe_code)]
 
 use kernel::{
-    debugfs::{
-        Dir,
-        File, //
-    },
     fmt,
     prelude::*,
     rbtree::{
@@ -28,6 +24,10 @@ use crate::{
     counter::Counter,
     fault_files::FaultFiles,
     kfi::{
+        debugfs::{
+            Dir,
+            File, //
+        },
         fid::Fid,
         provider::CounterOps, //
     },
@@ -101,14 +101,14 @@ pub(crate) struct Files {
 impl Files {
     /// Creates the files. Where there is no debugfs nothing is shown.
     pub(crate) fn new() -> Result<Self> {
-        let dir = Dir::new(c"kfi_soft");
+        let dir = Dir::new(c"kfi_soft")?;
         Ok(Self {
             _counters: KBox::pin_init(
-                dir.read_callback_file(c"counters", (), &show_counters),
+                dir.read_callback_file(c"counters", (), show_counters),
                 GFP_KERNEL,
             )?,
             _pending: KBox::pin_init(
-                dir.read_callback_file(c"pending", (), &show_pending),
+                dir.read_callback_file(c"pending", (), show_pending),
                 GFP_KERNEL,
             )?,
             _domains: DomainsFile::new(&dir)?,

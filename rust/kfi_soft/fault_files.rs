@@ -6,10 +6,6 @@
 #![deny(unsafe_code)]
 
 use kernel::{
-    debugfs::{
-        Dir,
-        File, //
-    },
     fmt,
     prelude::*,
     str::CString,
@@ -19,6 +15,10 @@ use kernel::{
 
 use crate::{
     faults::Fault,
+    kfi::debugfs::{
+        Dir,
+        File, //
+    },
     knob::Knob,
     nic::Nic,
     node::{
@@ -51,13 +51,12 @@ impl FaultFiles {
         let mut knobs = KVec::new();
         let mut nics = KVec::new();
         for nic in Nic::all() {
-            let dir = parent.subdir(&CString::try_from_fmt(fmt!("nic{}", nic.number()))?);
+            let dir = parent.subdir(&CString::try_from_fmt(fmt!("nic{}", nic.number()))?)?;
             let nic = usize::try_from(nic.number())?;
             for what in Fault::ALL {
                 let node = node::current()?;
                 let about = About { node, nic, what };
-                let file =
-                    dir.read_write_callback_file(what.name(), about, &show_knob, &write_knob);
+                let file = dir.read_write_callback_file(what.name(), about, show_knob, write_knob);
                 knobs.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
             }
             let about = About {
@@ -65,7 +64,7 @@ impl FaultFiles {
                 nic,
                 what: (),
             };
-            let file = dir.read_callback_file(c"faults", about, &show_all);
+            let file = dir.read_callback_file(c"faults", about, show_all);
             nics.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
         }
         Ok(Self {

@@ -6,10 +6,6 @@
 
 use core::ptr;
 use kernel::{
-    debugfs::{
-        Dir,
-        File, //
-    },
     fmt,
     prelude::*,
     sync::Arc, //
@@ -18,6 +14,10 @@ use kernel::{
 use crate::{
     domain::Domain,
     fabric::Fabric,
+    kfi::debugfs::{
+        Dir,
+        File, //
+    },
     kfi::fid::{
         Fid,
         Object, //
@@ -124,7 +124,7 @@ impl DomainsFile {
     pub(crate) fn new(dir: &Dir) -> Result<Self> {
         Ok(Self {
             _domains: KBox::pin_init(
-                dir.read_callback_file(c"domains", (), &show_domains),
+                dir.read_callback_file(c"domains", (), show_domains),
                 GFP_KERNEL,
             )?,
         })

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Folders and files of debugfs.
+//!
+//! Those of the kernel crate name no owner: whoever has one open does not keep the module, and the
+//! kernel looks into the module's memory when it is closed.
+//!
+//! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h).
+
+use core::marker::{
+    PhantomData,
+    PhantomPinned, //
+};
+use kernel::{
+    fmt,
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    str::CStr,
+    sync::Arc,
+    uaccess::{
+        UserPtr,
+        UserSlice,
+        UserSliceReader, //
+    }, //
+};
+
+use super::bindings;
+
+/// What is in debugfs, or an error pointer, with which the kernel does nothing.
+///
+/// # Invariants
+///
+/// What `debugfs_create_dir` or `debugfs_create_file_full` returned; nobody else removes it.
+struct Entry(*mut bindings::dentry);
+
+// SAFETY: debugfs does its own locking.
+unsafe impl Send for Entry {}
+// SAFETY: As above.
+unsafe impl Sync for Entry {}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariants. Waits until nobody is in a callback any more.
+        unsafe { bindings::debugfs_remove(self.0) };
+    }
+}
+
+/// A folder, which goes with its last file and the last clone of this.
+#[derive(Clone)]
+pub(crate) struct Dir {
+    entry: Arc<Entry>,
+    /// Dropped later.
+    _parent: Option<Arc<Entry>>,
+}
+
+impl Dir {
+    /// Creates a folder; where there is no debugfs there is none.
+    pub(crate) fn new(name: &CStr) -> Result<Self> {
+        Self::create(name, None)
+    }
+
+    /// Creates a folder in this one.
+    pub(crate) fn subdir(&self, name: &CStr) -> Result<Self> {
+        Self::create(name, Some(&self.entry))
+    }
+
+    fn create(name: &CStr, parent: Option<&Arc<Entry>>) -> Result<Self> {
+        let above = parent.map_or(core::ptr::null_mut(), |parent| parent.0);
+        // SAFETY: The name is copied, and the parent null or a folder, or an error pointer.
+        let dentry = unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), above) };
+        Ok(Self {
+            // INVARIANT: As created.
+            entry: Arc::new(Entry(dentry), GFP_KERNEL)?,
+            _parent: parent.cloned(),
+        })
+    }
+
+    /// A file that shows `data`.
+    pub(crate) fn read_callback_file<'a, T: Send + Sync + 'static>(
+        &'a self,
+        name: &'a CStr,
+        data: T,
+        show: Show<T>,
+    ) -> impl PinInit<File<T>, Error> + 'a {
+        File::create(self, name, data, show, None)
+    }
+
+    /// A file that shows `data`, and that can be written to.
+    pub(crate) fn read_write_callback_file<'a, T: Send + Sync + 'static>(
+        &'a self,
+        name: &'a CStr,
+        data: T,
+        show: Show<T>,
+        take: Take<T>,
+    ) -> impl PinInit<File<T>, Error> + 'a {
+        File::create(self, name, data, show, Some(take))
+    }
+}
+
+/// Writes what a file shows.
+pub(crate) type Show<T> = fn(&T, &mut fmt::Formatter<'_>) -> fmt::Result;
+
+/// Takes what is written to a file.
+pub(crate) type Take<T> = fn(&T, &mut UserSliceReader) -> Result;
+
+/// A file; dropped, it is gone, and nobody is in its functions any more. As long as somebody has it
+/// open the module stays.
+///
+/// # Invariants
+///
+/// The file's private data is this.
+#[pin_data(PinnedDrop)]
+pub(crate) struct File<T: Send + Sync + 'static> {
+    data: T,
+    show: Show<T>,
+    take: Option<Take<T>>,
+    /// None only while it is being dropped.
+    entry: Option<Entry>,
+    _dir: Dir,
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+impl<T: Send + Sync + 'static> File<T> {
+    fn create<'a>(
+        dir: &'a Dir,
+        name: &'a CStr,
+        data: T,
+        show: Show<T>,
+        take: Option<Take<T>>,
+    ) -> impl PinInit<Self, Error> + 'a {
+        try_pin_init!(&this in Self {
+            data,
+            show,
+            take,
+            _dir: dir.clone(),
+            _pin: PhantomPinned,
+            // INVARIANT: As created. Last: whoever opens it finds all of the rest.
+            entry: Some(Entry(
+                // SAFETY: The name is copied, the parent a folder or an error pointer, and the
+                // table is for files whose private data is a `File<T>`: it is pinned, and takes the
+                // file away before it goes.
+                unsafe {
+                    bindings::debugfs_create_file_full(
+                        name.as_char_ptr(),
+                        if take.is_some() { 0o600 } else { 0o400 },
+                        dir.entry.0,
+                        this.as_ptr().cast(),
+                        core::ptr::null(),
+                        &Table::<T>::OPS,
+                    )
+                },
+            )),
+        })
+    }
+}
+
+#[pinned_drop]
+impl<T: Send + Sync + 'static> PinnedDrop for File<T> {
+    fn drop(self: Pin<&mut Self>) {
+        // SAFETY: Nothing is moved that has to stay.
+        let this = unsafe { self.get_unchecked_mut() };
+        // Before what it shows.
+        drop(this.entry.take());
+    }
+}
+
+/// What a file shows, for `seq_print!`.
+struct Shown<'a, T: Send + Sync + 'static>(&'a File<T>);
+
+impl<T: Send + Sync + 'static> fmt::Display for Shown<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0.show)(&self.0.data, f)
+    }
+}
+
+/// The functions of a file whose private data is a `File<T>`.
+struct Table<T>(PhantomData<T>);
+
+impl<T: Send + Sync + 'static> Table<T> {
+    /// The table.
+    const OPS: bindings::file_operations = bindings::file_operations {
+        owner: kernel::module::this_module::<crate::LocalModule>().as_ptr(),
+        open: Some(Self::open_callback),
+        read: Some(bindings::seq_read),
+        write: Some(Self::write_callback),
+        llseek: Some(bindings::seq_lseek),
+        release: Some(bindings::single_release),
+        ..pin_init::zeroed()
+    };
+
+    /// Opens.
+    ///
+    /// # Safety
+    ///
+    /// `inode` must be that of a file of this table, and `file` one that is being opened.
+    unsafe extern "C" fn open_callback(
+        inode: *mut bindings::inode,
+        file: *mut bindings::file,
+    ) -> c_int {
+        // SAFETY: By the safety requirements; debugfs calls this and what it sets up only while the
+        // file is there, and so the private data.
+        unsafe { bindings::single_open(file, Some(Self::show_callback), (*inode).i_private) }
+    }
+
+    /// Shows.
+    ///
+    /// # Safety
+    ///
+    /// `seq` must be what `open_callback` has set up.
+    unsafe extern "C" fn show_callback(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
+        // SAFETY: By the safety requirements, and the type invariants of `File`.
+        let this = unsafe { &*(*seq).private.cast::<File<T>>() };
+        // SAFETY: As above; the caller has it to itself.
+        let seq = unsafe { SeqFile::from_raw(seq) };
+        seq_print!(seq, "{}", Shown(this));
+        0
+    }
+
+    /// Writes.
+    ///
+    /// # Safety
+    ///
+    /// `file` must be an open file of this table.
+    unsafe extern "C" fn write_callback(
+        file: *mut bindings::file,
+        buffer: *const c_char,
+        len: usize,
+        _offset: *mut bindings::loff_t,
+    ) -> isize {
+        // SAFETY: By the safety requirements `single_open` has set it up.
+        let seq = unsafe { (*file).private_data.cast::<bindings::seq_file>() };
+        // SAFETY: As above, and by the type invariants of `File`.
+        let this = unsafe { &*(*seq).private.cast::<File<T>>() };
+        let Some(take) = this.take else {
+            return errno_of(EINVAL);
+        };
+        let mut reader = UserSlice::new(UserPtr::from_ptr(buffer.cast_mut().cast()), len).reader();
+        match take(&this.data, &mut reader) {
+            Ok(()) => isize::try_from(len).unwrap_or(isize::MAX),
+            Err(error) => errno_of(error),
+        }
+    }
+}
+
+/// Returns an error as system calls return it.
+fn errno_of(error: Error) -> isize {
+    // Errnos are small.
+    isize::try_from(error.to_errno()).unwrap_or(isize::MIN)
+}
