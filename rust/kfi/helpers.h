@@ -101,9 +101,10 @@ void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider);
 void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider);
 
 void *kfi_rust_helper_kzalloc(size_t size);
-void *kfi_rust_helper_vmalloc_user(size_t size);
+void *kfi_rust_helper_vmalloc_buffer(size_t size);
 unsigned long kfi_rust_helper_memory_pages(void);
 struct page *kfi_rust_helper_page_of(const void *addr);
+int kfi_rust_helper_map_vmalloc(struct vm_area_struct *vma, void *addr);
 int kfi_rust_helper_map_kmalloc(struct vm_area_struct *vma, void *addr);
 void kfi_rust_helper_sg_set_page(struct scatterlist *entry, struct page *page, unsigned int len,
 				 unsigned int offset);

@@ -337,9 +337,10 @@ void *kfi_rust_helper_kzalloc(size_t size)
 	return kzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 }
 
-void *kfi_rust_helper_vmalloc_user(size_t size)
+void *kfi_rust_helper_vmalloc_buffer(size_t size)
 {
-	return vmalloc_user(size);
+	/* Whoever asks for it is told; the log need not be. */
+	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 
 unsigned long kfi_rust_helper_memory_pages(void)
@@ -354,6 +355,21 @@ struct page *kfi_rust_helper_page_of(const void *addr)
 }
 
 /* The caller has seen to it that the area ends within the memory. */
+/* As remap_vmalloc_range(), which wants memory that tells everybody when there is none. */
+int kfi_rust_helper_map_vmalloc(struct vm_area_struct *vma, void *addr)
+{
+	unsigned long user;
+	int ret;
+
+	for (user = vma->vm_start; user < vma->vm_end; user += PAGE_SIZE, addr += PAGE_SIZE) {
+		ret = vm_insert_page(vma, user, vmalloc_to_page(addr));
+		if (ret)
+			return ret;
+	}
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	return 0;
+}
+
 int kfi_rust_helper_map_kmalloc(struct vm_area_struct *vma, void *addr)
 {
 	return remap_pfn_range(vma, vma->vm_start, page_to_pfn(virt_to_page(addr)),

@@ -65,7 +65,7 @@ impl Buffer {
         let base: *mut c_void = unsafe {
             match kind {
                 BufferKind::Kmalloc => bindings::kzalloc(room),
-                BufferKind::Vmalloc | BufferKind::Pages => bindings::vmalloc_user(room),
+                BufferKind::Vmalloc | BufferKind::Pages => bindings::vmalloc_buffer(room),
             }
         };
         // INVARIANT: As allocated.
@@ -135,12 +135,7 @@ impl Mappable for Buffer {
         to_result(unsafe {
             match self.kind {
                 BufferKind::Kmalloc => bindings::map_kmalloc(vma, address),
-                BufferKind::Vmalloc | BufferKind::Pages => bindings::remap_vmalloc_range(
-                    vma,
-                    self.base.as_ptr().cast(),
-                    // A quotient of a constant power of two.
-                    offset / PAGE_SIZE,
-                ),
+                BufferKind::Vmalloc | BufferKind::Pages => bindings::map_vmalloc(vma, address),
             }
         })
     }
