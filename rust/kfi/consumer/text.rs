@@ -72,6 +72,11 @@ impl Text {
         Ok(unsafe { Self::from_raw(bindings::kfi_tostr(data, type_)) })
     }
 
+    /// Returns whether there is such a type of numbers: then no text means no memory.
+    pub(crate) fn has_number(type_: u32) -> bool {
+        type_ <= bindings::KFI_TYPE_OP_TYPE
+    }
+
     /// Returns the text.
     pub(crate) fn as_c_str(&self) -> &CStr {
         // SAFETY: By the type invariants.

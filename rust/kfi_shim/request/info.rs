@@ -204,6 +204,7 @@ pub(super) fn tostr(_session: ArcBorrow<'_, Session>, argument: Argument) -> Res
             request.len = put_text(text.as_c_str(), request.text, request.size)?;
             request.result = 0;
         }
+        None if Text::has_number(request.type_) => return Err(ENOMEM),
         None => {
             request.len = 0;
             request.result = EINVAL.to_errno();
