@@ -25,7 +25,7 @@
  * * E2BIG: the structure is longer than this kernel knows and the rest is not all 0, or a buffer is
  *   larger than 64 KiB;
  * * EBADF: a handle or another number names nothing;
- * * EDQUOT: the session has as much memory as it may, see %KFI_SHIM_BUFFER;
+ * * EDQUOT: the session, or its user, has as much memory as it may, see %KFI_SHIM_BUFFER;
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
  * * EMFILE: the session holds as many objects as it may, or has used up its handles;
  * * ENOMEM: no memory.
@@ -52,7 +52,9 @@
  *
  * Operations and memory regions work on memory of the kernel, in buffers (%KFI_SHIM_BUFFER) that
  * user space maps with mmap(2).  A buffer counts in the session's memory, limited by the module
- * parameter max_memory (bytes; half of the machine's memory if it is 0, the default), until nothing needs it any more:
+ * parameter max_memory (bytes; half of the machine's memory if it is 0, the default), and in that of
+ * all sessions of the user who opened it, limited by max_user_memory (likewise), until nothing needs
+ * it any more:
  *
  * * its handle is closed, and
  * * it is not mapped, and

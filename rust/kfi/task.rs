@@ -2,7 +2,14 @@
 
 //! What the kernel crate's tasks lack.
 
+use kernel::task::Kuid;
+
 use super::bindings;
+
+/// Returns whose the current task is.
+pub(crate) fn user() -> Kuid {
+    kernel::current!().uid()
+}
 
 /// Lets others have the CPU if they want it; may sleep.
 pub(crate) fn cond_resched() {

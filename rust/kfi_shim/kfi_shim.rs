@@ -13,6 +13,8 @@
 //! `kfi_shim::Session::works` and `kfi::Contexts::table` are taken alone. Deferred work is handed to
 //! kfabric under `kfi::DeferredWork::idle`, inside which `kfi::Works::queued` is taken.
 //!
+//! `kfi_shim::USERS` is taken alone.
+//!
 //! That of the wait queue `kfi_shim::WaitFd` is taken under that of an object's wait queue.
 
 mod abi;
@@ -27,9 +29,13 @@ mod kfi;
 mod object;
 mod request;
 mod session;
+mod user;
 mod wait_fd;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::global_lock, //
+};
 
 use kfi::file::DeviceRegistration;
 use session::Session;
@@ -49,7 +55,17 @@ module! {
             default: 0,
             description: "Bytes of memory that a session may hold (default 0: half of the machine's)",
         },
+        max_user_memory: u64 {
+            default: 0,
+            description: "Bytes of memory that all sessions of a user may hold (default 0: half of the machine's)",
+        },
     },
+}
+
+global_lock! {
+    /// The users who have sessions.
+    // SAFETY: Initialised in the module's init, before the device is registered.
+    pub(crate) unsafe(uninit) static USERS: Mutex<user::List> = user::List::new();
 }
 
 /// The loaded module.
@@ -62,6 +78,10 @@ struct KfiShim {
 impl kernel::InPlaceModule for KfiShim {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _: {
+                // SAFETY: Called once, as a module is initialised once.
+                unsafe { USERS.init() };
+            },
             _device <- DeviceRegistration::new(),
         })
     }

@@ -42,6 +42,7 @@ use crate::{
         Object, //
     },
     request,
+    user::User,
     wait_fd::Wakeups, //
 };
 
@@ -169,6 +170,8 @@ pub(crate) struct Session {
     settled: CondVar,
     /// How much memory there may be.
     budget: Arc<Budget>,
+    /// Whose it is.
+    _user: User,
     // Dropped after the objects.
     #[pin]
     contexts: Contexts,
@@ -621,7 +624,8 @@ impl Device for Session {
             0 => half_of_memory(),
             limit => usize::try_from(limit).unwrap_or(usize::MAX),
         };
-        let memory = Budget::new(limit)?;
+        let user = User::current()?;
+        let memory = Budget::new(limit, Some(user.budget().clone()))?;
         Arc::pin_init(
             pin_init!(Self {
                 table <- new_mutex!(
@@ -636,6 +640,7 @@ impl Device for Session {
                 membership <- new_mutex!((), "kfi_shim::Session::membership"),
                 settled <- new_condvar!("kfi_shim::Session::settled"),
                 budget: memory.clone(),
+                _user: user,
                 contexts <- Contexts::new(memory.clone()),
                 works <- new_mutex!(
                     Works {

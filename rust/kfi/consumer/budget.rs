@@ -19,6 +19,8 @@ use crate::kfi::bindings;
 pub(crate) struct Budget {
     used: Atomic<usize>,
     limit: usize,
+    /// What this is a part of.
+    whole: Option<Arc<Budget>>,
 }
 
 /// Returns half of the machine's memory, in bytes.
@@ -29,12 +31,13 @@ pub(crate) fn half_of_memory() -> usize {
 }
 
 impl Budget {
-    /// Allows `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Result<Arc<Self>> {
+    /// Allows `limit` bytes, and no more than are left of the whole.
+    pub(crate) fn new(limit: usize, whole: Option<Arc<Self>>) -> Result<Arc<Self>> {
         Ok(Arc::new(
             Self {
                 used: Atomic::new(0),
                 limit,
+                whole,
             },
             GFP_KERNEL,
         )?)
@@ -42,22 +45,38 @@ impl Budget {
 
     /// Takes `bytes`; `EDQUOT` if there are not as many left.
     pub(crate) fn charge(this: &Arc<Self>, bytes: usize) -> Result<Charge> {
-        // Relaxed: a number that nothing else hangs on.
-        let mut used = this.used.load(ordering::Relaxed);
-        loop {
-            let sum = used.checked_add(bytes).ok_or(EDQUOT)?;
-            if sum > this.limit {
-                return Err(EDQUOT);
-            }
-            match this.used.cmpxchg(used, sum, ordering::Relaxed) {
-                Ok(_) => break,
-                Err(other) => used = other,
-            }
+        this.take(bytes)?;
+        if let Some(whole) = &this.whole {
+            whole.take(bytes).inspect_err(|_| this.give_back(bytes))?;
         }
         Ok(Charge {
             budget: this.clone(),
             bytes,
         })
+    }
+}
+
+impl Budget {
+    /// Notes that `bytes` are used; `EDQUOT` if there are not as many left.
+    fn take(&self, bytes: usize) -> Result {
+        // Relaxed: a number that nothing else hangs on.
+        let mut used = self.used.load(ordering::Relaxed);
+        loop {
+            let sum = used.checked_add(bytes).ok_or(EDQUOT)?;
+            if sum > self.limit {
+                return Err(EDQUOT);
+            }
+            match self.used.cmpxchg(used, sum, ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(other) => used = other,
+            }
+        }
+    }
+
+    /// Notes that `bytes` are not used any more.
+    fn give_back(&self, bytes: usize) {
+        // Relaxed: as above.
+        self.used.fetch_sub(bytes, ordering::Relaxed);
     }
 }
 
@@ -69,7 +88,9 @@ pub(crate) struct Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        // Relaxed: as above.
-        self.budget.used.fetch_sub(self.bytes, ordering::Relaxed);
+        self.budget.give_back(self.bytes);
+        if let Some(whole) = &self.budget.whole {
+            whole.give_back(self.bytes);
+        }
     }
 }
