@@ -95,8 +95,10 @@ impl Drop for User {
         known.sessions = known.sessions.saturating_sub(1);
         if known.sessions == 0 {
             let last = users.remove(at);
+            // Nothing is freed of what is static when the module goes.
+            let rest = users.is_empty().then(|| core::mem::take(&mut *users));
             drop(users);
-            drop(last);
+            drop((last, rest));
         }
     }
 }
