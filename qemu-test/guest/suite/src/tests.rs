@@ -29,6 +29,7 @@ pub mod session;
 pub mod signal;
 pub mod sizes;
 pub mod soak;
+pub mod soak_counters;
 pub mod tagged;
 pub mod tool;
 pub mod trace;
@@ -67,6 +68,7 @@ pub fn all() -> Vec<Test> {
         signal::TESTS,
         model::TESTS,
         soak::TESTS,
+        soak_counters::TESTS,
         trace::TESTS,
         close::TESTS,
         buffer::TESTS,

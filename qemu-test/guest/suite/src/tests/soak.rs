@@ -1040,7 +1040,8 @@ fn settle(sides: &mut [Side<'_>; 2]) -> Outcome {
     }
 }
 
-fn traffic(env: &Env) -> Outcome {
+/// Random traffic; what is to happen meanwhile begins when all is open.
+pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
     let caps = Caps::MSG
         | Caps::TAGGED
         | Caps::RMA
@@ -1086,6 +1087,7 @@ fn traffic(env: &Env) -> Outcome {
         Side::new(env, &pair, 0, (&far.0, own), &shared)?,
         Side::new(env, &pair, 1, (&near.0, pair.b.peer), &shared)?,
     ];
+    begin()?;
     let sides = in_threads(sides, |mut side| {
         pin(side.which)?;
         let result = side.run(time);
@@ -1180,7 +1182,7 @@ fn traffic(env: &Env) -> Outcome {
 }
 
 fn random_traffic(env: &Env) -> Outcome {
-    traffic(env)
+    traffic(env, || Ok(()))
 }
 
 /// After all that the modules can be unloaded, and work when they are loaded again.
@@ -1189,7 +1191,7 @@ fn nothing_is_left(env: &Env) -> Outcome {
     for _ in 0..2 {
         let mut short = env.settings.clone();
         short.soak = env.settings.soak.min(1.0);
-        traffic(&env.with(short)?)?;
+        traffic(&env.with(short)?, || Ok(()))?;
         Modules::unload_all()?;
         modules.load_all()?;
     }
