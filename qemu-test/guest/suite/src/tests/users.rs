@@ -29,6 +29,9 @@ tests! {
     "knobs-are-the-owners" ["kfi_shim.h"] only_owner_of_knobs;
     "descriptor-is-inherited" ["kfi_shim.h"] inherited;
     "descriptor-is-passed" ["kfi_shim.h R-CLOSE-8"] passed;
+    "descriptor-ends-with-exec" ["kfi_shim.h"] exec;
+    "sandboxed" ["kfi_shim.h R-CLOSE-8"] sandboxed;
+    "memory-of-a-user" ["kfi_shim.h"] memory_of_a_user;
     "info-tells-nothing-else" ["kfi_shim.h"] info_tells;
     "answers-tell-nothing-else" ["kfi_shim.h"] answers_tell;
     "completions-tell-nothing-else" ["kfi_shim.h"] completions_tell;
@@ -148,6 +151,133 @@ fn passed(env: &Env) -> Outcome {
     drop(first);
     let list = second.getinfo(&query(env))?;
     check!(!list.entries().is_empty(), "no answer");
+    Ok(())
+}
+
+/// Another program inherits neither the session nor its wait descriptors.
+fn exec(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let wait_fd = counter.wait_fd()?;
+    for fd in [rig.session.as_fd(), wait_fd.as_fd()] {
+        let flags = rustix::io::fcntl_getfd(fd)?;
+        check_eq!(flags, rustix::io::FdFlags::CLOEXEC);
+    }
+    let shell = std::path::Path::new("/bin/ls");
+    if !shell.exists() {
+        return Err(Stop::Skip(format!("no {}", shell.display())));
+    }
+    let output = std::process::Command::new(shell)
+        .args(["-l", "/proc/self/fd"])
+        .output()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    check!(output.status.success(), "{text}");
+    check!(!text.contains("kfi"), "inherited: {text}");
+    drop((wait_fd, counter));
+    rig.close()
+}
+
+/// In a sandbox that allows read(2) and write(2) only, a wait descriptor still works. A request
+/// kills, and the session ends as it does whenever somebody is killed.
+fn sandboxed(env: &Env) -> Outcome {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let waits = counter.wait_fd()?;
+    counter.add(5)?;
+    let mut child = process::fork(|| {
+        let own = || -> Result<(Rig, std::sync::Arc<kfi::Counter>), Stop> {
+            let rig = Rig::new(env)?;
+            let counter = rig.counter()?;
+            Ok((rig, counter))
+        };
+        let Ok(own) = own() else { return 1 };
+        let strict = rustix::thread::SecureComputingMode::Strict;
+        if rustix::thread::set_secure_computing_mode(strict).is_err() {
+            return 2;
+        }
+        let value = waits.read().map_or(0, |event| event.value);
+        let _ = rustix::io::write(&writer, &value.to_ne_bytes());
+        let _ = own.1.add(1);
+        // Not reached.
+        let _ = rustix::io::write(&writer, &value.to_ne_bytes());
+        3
+    })?;
+    let status = child.wait()?;
+    if status == Status::Exited(2) {
+        return Err(Stop::Skip("this kernel has no seccomp".to_owned()));
+    }
+    let mut told = [0; 32];
+    let length = rustix::io::read(&reader, &mut told)?;
+    check_eq!(told[..length], 5_u64.to_ne_bytes());
+    check_eq!(
+        status,
+        Status::Signaled(rustix::process::Signal::KILL.as_raw())
+    );
+    drop((waits, counter));
+    rig.close()
+}
+
+/// All sessions of a user have one limit, and other users have their own.
+fn memory_of_a_user(env: &Env) -> Outcome {
+    const PIECE: u64 = 32 << 20;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let (first, second) = (Session::open()?, Session::open()?);
+    let mut buffers = Vec::new();
+    // Taken in turn, so that neither session comes to its own limit.
+    let full = loop {
+        let session = [&first, &second][buffers.len() % 2];
+        match session.buffer(BufferKind::VMALLOC, PIECE) {
+            Ok(buffer) => buffers.push(buffer),
+            Err(error) => break error,
+        }
+    };
+    check_eq!(full, Error::Os(Errno::DQUOT));
+    env.note(format!(
+        "{} MiB in two sessions",
+        (buffers.len() as u64 * PIECE) >> 20
+    ));
+    for session in [&first, &second, &Session::open()?] {
+        let result = session.buffer(BufferKind::VMALLOC, PIECE).err();
+        check_eq!(result, Some(Error::Os(Errno::DQUOT)));
+    }
+    // Somebody else, who may open the device.
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut child = process::fork(|| {
+        let root = Uid::ROOT;
+        let other = || -> Outcome {
+            rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), root, root)?;
+            Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?;
+            Ok(())
+        };
+        match other() {
+            Ok(()) => 0,
+            Err(stop) => {
+                let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
+                1
+            }
+        }
+    })?;
+    let status = child.wait()?;
+    let mut text = [0; 500];
+    let length = if status == Status::Exited(0) {
+        0
+    } else {
+        rustix::io::read(&reader, &mut text)?
+    };
+    check_eq!(
+        status,
+        Status::Exited(0),
+        "{}",
+        String::from_utf8_lossy(&text[..length])
+    );
+    // What one session gives back, another one may have.
+    buffers.pop();
+    buffers.push(Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?);
+    drop(buffers);
+    Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?;
     Ok(())
 }
 
