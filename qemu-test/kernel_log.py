@@ -100,8 +100,8 @@ CLEAN: Tuple[Pattern[str], ...] = tuple(
         r"^(?:Kernel command line|Command line|Unknown kernel command line parameters)\b",
         # What the host's CPU needs and the guest does without.
         r"^(?:Spectre V\d|RETBleed|SRSO|MDS|TAA|MMIO|ITS|TSA|GDS|VMSCAPE)\w* ?[\w ]*: ?WARNING:",
-        # The kernel's own race at boot, found with the sanitizer on since then.
-        r"^BUG: KCSAN: data-race in calibrate_APIC_clock",
+        # The kernel's own races at boot and between a timer's interrupt and who is interrupted.
+        r"^BUG: KCSAN: data-race in (?:calibrate_APIC_clock|do_nanosleep|hrtimer_wakeup|tick_nohz_)",
         r"^Reported by Kernel Concurrency Sanitizer",
     )
 )
