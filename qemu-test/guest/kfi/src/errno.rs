@@ -41,6 +41,8 @@ impl KfiErrno {
     pub const EINTR: Self = Self(uapi::KFI_EINTR as i32);
     /// Invalid argument.
     pub const EINVAL: Self = Self(uapi::KFI_EINVAL as i32);
+    /// No memory.
+    pub const ENOMEM: Self = Self(uapi::KFI_ENOMEM as i32);
     /// Nothing matches.
     pub const ENODATA: Self = Self(uapi::KFI_ENODATA as i32);
     /// There is no room.

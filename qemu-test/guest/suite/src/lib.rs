@@ -19,6 +19,7 @@
 pub mod check;
 pub mod env;
 pub mod exchange;
+pub mod failing;
 pub mod filter;
 pub mod fuzz;
 pub mod harness;

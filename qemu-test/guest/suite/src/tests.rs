@@ -13,6 +13,7 @@ pub mod control;
 pub mod control_work;
 pub mod deferred;
 pub mod endpoint;
+pub mod failslab;
 pub mod faults;
 pub mod flags;
 pub mod fuzz;
@@ -73,6 +74,7 @@ pub fn all() -> Vec<Test> {
         close::TESTS,
         buffer::TESTS,
         faults::TESTS,
+        failslab::TESTS,
         hostile::TESTS,
         tool::TESTS,
         fuzz::TESTS,

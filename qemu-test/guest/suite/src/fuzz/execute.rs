@@ -20,6 +20,7 @@ use super::generate::{put, sequence, Action, Block, Call, Memory as Target, Slot
 use super::replay::Replay;
 use super::schema::{Class, What, REQUESTS};
 use crate::check::Stop;
+use crate::failing::{Nth, MANY};
 use crate::raw::{self, MappedPage};
 
 /// The errnos that the interface documents.
@@ -67,6 +68,8 @@ pub enum Memory {
     Plenty,
     /// As the knobs of failslab say.
     Scarce,
+    /// Each allocation of a request fails, one after the other, until none does.
+    Each,
 }
 
 /// Runs a round in processes of its own.
@@ -94,6 +97,9 @@ pub fn round(replay: &Replay, memory: Memory) -> Result<Ending, Stop> {
                     .write(true)
                     .open("/proc/self/make-it-fail")
                     .ok();
+            }
+            if memory == Memory::Each {
+                player.nth = Nth::of_this_thread();
             }
             let steps = numbers
                 .iter()
@@ -163,6 +169,8 @@ struct Player {
     good: u64,
     /// Where to say whether allocations for this process fail.
     make_it_fail: Option<File>,
+    /// Where to say which one does.
+    nth: Option<Nth>,
     session: Session,
 }
 
@@ -178,6 +186,7 @@ impl Player {
             made: 0,
             good: 0,
             make_it_fail: None,
+            nth: None,
             session,
         }
     }
@@ -185,7 +194,7 @@ impl Player {
     /// Does what a step says; an error if the answer is wrong.
     fn step(&mut self, step: &Step) -> Result<(), String> {
         match &step.action {
-            Action::Call(call) => self.call(call),
+            Action::Call(call) => self.call_in_turn(call),
             Action::Map(slot) => {
                 let offset = self.value(*slot);
                 // In vain if the buffer is closed.
@@ -265,6 +274,28 @@ impl Player {
             memory.push((*offset, piece.map_err(|errno| format!("mmap: {errno}"))?));
         }
         Ok((bytes, memory))
+    }
+
+    /// Makes a request, if wanted with each of its allocations failing before.
+    fn call_in_turn(&mut self, call: &Call) -> Result<(), String> {
+        let Some(nth) = self.nth.take() else {
+            return self.call(call);
+        };
+        let mut outcome = Ok(());
+        for which in 1..=MANY {
+            let armed = nth.arm(which);
+            outcome = self.call(call);
+            match armed.and_then(|()| nth.disarm()) {
+                Ok(true) if outcome.is_ok() => {}
+                Ok(_) => break,
+                Err(stop) => {
+                    outcome = Err(format!("{stop:?}"));
+                    break;
+                }
+            }
+        }
+        self.nth = Some(nth);
+        outcome
     }
 
     fn call(&mut self, call: &Call) -> Result<(), String> {

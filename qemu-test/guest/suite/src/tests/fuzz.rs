@@ -65,7 +65,7 @@ fn without_memory(env: &Env) -> Outcome {
     outcome
 }
 
-fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {
+pub(super) fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {
     // Somebody who has nothing to do with it.
     let bystander = Rig::new(env)?;
     let counter = bystander.counter()?;

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Allocations of the modules that fail: one after the other, or now and then.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use kfi::{Error, KfiErrno};
+use rustix::io::Errno;
+
+use crate::check::{Outcome, Stop};
+
+/// Where the kernel is told.
+const KNOBS: &str = "/sys/kernel/debug/failslab";
+/// Failing copies would count, too.
+const COPIES: &str = "/sys/kernel/debug/fail_usercopy";
+/// No request allocates so often.
+pub const MANY: u32 = 3_000;
+/// Frames of a back trace that are looked at: all that the kernel can.
+const DEPTH: &str = "32";
+
+/// Whose allocations.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Whose {
+    /// Those of all modules, and of what they call.
+    Modules,
+    /// Those of the provider.
+    Provider,
+}
+
+/// What a request may answer that has no memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Answer {
+    /// `ENOMEM`, of the system call or of kfabric.
+    NoMemory,
+    /// Of the system call, or `-KFI_EAGAIN`: the data path (R-TRIG-27).
+    TryAgain,
+    /// All of these: what is queued for later.
+    NoMemoryYet,
+    /// It cannot fail so.
+    Never,
+}
+
+impl Answer {
+    fn is(self, error: Error) -> bool {
+        let no_memory = error == Error::Os(Errno::NOMEM);
+        match self {
+            Self::NoMemory => no_memory || error == Error::Fabric(KfiErrno::ENOMEM),
+            Self::TryAgain => no_memory || error == Error::Fabric(KfiErrno::EAGAIN),
+            Self::NoMemoryYet => Self::NoMemory.is(error) || Self::TryAgain.is(error),
+            Self::Never => false,
+        }
+    }
+}
+
+/// Which allocation of a thread fails.
+#[derive(Debug)]
+pub struct Nth(File);
+
+impl Nth {
+    /// For the calling thread, if the kernel can.
+    pub fn of_this_thread() -> Option<Self> {
+        let path = "/proc/thread-self/fail-nth";
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        file.ok().map(Self)
+    }
+
+    /// Lets the n-th allocation fail that the thread makes in the modules.
+    pub fn arm(&self, nth: u32) -> Outcome {
+        Ok(self.0.write_all_at(nth.to_string().as_bytes(), 0)?)
+    }
+
+    /// Whether it has come to that. From here on none fails.
+    pub fn disarm(&self) -> Result<bool, Stop> {
+        let mut text = [0; 16];
+        let length = self.0.read_at(&mut text, 0)?;
+        self.0.write_all_at(b"0", 0)?;
+        Ok(text[..length] == *b"0\n")
+    }
+}
+
+/// The knobs, back as they were when it is dropped.
+#[derive(Debug)]
+pub struct Failing {
+    saved: Vec<(PathBuf, String)>,
+    nth: Nth,
+    /// Requests that were made with every one of their allocations failing.
+    pub calls: u64,
+    /// Allocations that have failed.
+    pub failed: u64,
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub struct Attempt<T> {
+    /// What it returned; none if there was no memory.
+    pub value: Option<T>,
+    /// Whether all its allocations have failed by now.
+    pub last: bool,
+}
+
+/// Where the code of modules lies.
+fn text_of(modules: &[&str]) -> Result<(u64, u64), Stop> {
+    let symbols = fs::read_to_string("/proc/kallsyms")?;
+    let (mut start, mut end) = (u64::MAX, 0);
+    for line in symbols.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [address, "t" | "T", _, module] = words[..] else {
+            continue;
+        };
+        if modules.contains(&module.trim_matches(['[', ']'])) {
+            let address = u64::from_str_radix(address, 16)?;
+            start = start.min(address);
+            end = end.max(address);
+        }
+    }
+    if start >= end || start == 0 {
+        return Err(Stop::Skip(
+            "the kernel does not tell where modules are".to_owned(),
+        ));
+    }
+    // The last function has a length.
+    Ok((start, end + 256))
+}
+
+impl Failing {
+    /// Skips the test if this kernel cannot.
+    pub fn new(whose: Whose) -> Result<Self, Stop> {
+        let Some(nth) = Nth::of_this_thread() else {
+            return Err(Stop::Skip(
+                "this kernel has no /proc/thread-self/fail-nth".to_owned(),
+            ));
+        };
+        if !Path::new(KNOBS).join("require-start").exists() {
+            return Err(Stop::Skip("failslab cannot tell who allocates".to_owned()));
+        }
+        let mut failing = Self {
+            saved: Vec::new(),
+            nth,
+            calls: 0,
+            failed: 0,
+        };
+        let (start, end) = match whose {
+            Whose::Modules => text_of(&["kfabric", "kfi_soft", "kfi_shim"])?,
+            Whose::Provider => text_of(&["kfi_soft"])?,
+        };
+        for (knob, value) in [
+            ("probability", "0"),
+            ("ignore-gfp-wait", "N"),
+            ("task-filter", "N"),
+            ("verbose", "0"),
+            ("stacktrace-depth", DEPTH),
+            ("require-start", &format!("{start:#x}")),
+            ("require-end", &format!("{end:#x}")),
+        ] {
+            failing.set(Path::new(KNOBS).join(knob), value)?;
+        }
+        if Path::new(COPIES).exists() {
+            // Nobody is called from here.
+            for (knob, value) in [("stacktrace-depth", "0"), ("require-start", "1")] {
+                failing.set(Path::new(COPIES).join(knob), value)?;
+            }
+        }
+        Ok(failing)
+    }
+
+    fn set(&mut self, knob: PathBuf, value: &str) -> Outcome {
+        let was = fs::read_to_string(&knob)?;
+        fs::write(&knob, value)?;
+        self.saved.push((knob, was.trim().to_owned()));
+        Ok(())
+    }
+
+    /// From now on so many allocations of a hundred fail, in all threads, those of the kernel
+    /// included.
+    pub fn now_and_then(&mut self, percent: u32) -> Outcome {
+        self.set(Path::new(KNOBS).join("times"), "-1")?;
+        self.set(Path::new(KNOBS).join("interval"), "1")?;
+        self.set(Path::new(KNOBS).join("probability"), &percent.to_string())
+    }
+
+    /// Makes a request whose n-th allocation fails.
+    #[track_caller]
+    pub fn attempt<T>(
+        &mut self,
+        what: &str,
+        nth: u32,
+        answer: Answer,
+        call: impl FnOnce() -> kfi::Result<T>,
+    ) -> Result<Attempt<T>, Stop> {
+        self.nth.arm(nth)?;
+        let result = call();
+        let failed = self.nth.disarm()?;
+        if failed {
+            self.failed += 1;
+        } else {
+            self.calls += 1;
+        }
+        let value = match result {
+            Ok(value) => Some(value),
+            Err(error) if failed && answer.is(error) => None,
+            Err(error) => {
+                let whether = if failed { "fails" } else { "would fail" };
+                return Err(Stop::fail(format!(
+                    "{what}: {error} where allocation {nth} {whether}"
+                )));
+            }
+        };
+        if nth >= MANY {
+            return Err(Stop::fail(format!("{what} has no end of allocations")));
+        }
+        Ok(Attempt {
+            value,
+            last: !failed,
+        })
+    }
+
+    /// Makes a request, with its first allocation failing, its second, and so on, until none
+    /// fails. Whenever it succeeds, what it has returned goes to `done`.
+    #[track_caller]
+    pub fn each<T>(
+        &mut self,
+        what: &str,
+        answer: Answer,
+        mut call: impl FnMut() -> kfi::Result<T>,
+        mut done: impl FnMut(T) -> Outcome,
+    ) -> Outcome {
+        for nth in 1.. {
+            let attempt = self.attempt(what, nth, answer, &mut call)?;
+            if let Some(value) = attempt.value {
+                done(value)?;
+            }
+            if attempt.last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::each`], for a request that needs something new each time.
+    #[track_caller]
+    pub fn each_of<S, T>(
+        &mut self,
+        what: &str,
+        answer: Answer,
+        mut make: impl FnMut() -> Result<S, Stop>,
+        mut call: impl FnMut(&S) -> kfi::Result<T>,
+        mut done: impl FnMut(S, T) -> Outcome,
+    ) -> Outcome {
+        let mut subject = None;
+        for nth in 1.. {
+            let of = match subject.take() {
+                Some(of) => of,
+                None => make()?,
+            };
+            let attempt = self.attempt(what, nth, answer, || call(&of))?;
+            match attempt.value {
+                Some(value) => done(of, value)?,
+                // As good as new.
+                None => subject = Some(of),
+            }
+            if attempt.last {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        while let Some((knob, was)) = self.saved.pop() {
+            let _ = fs::write(knob, was);
+        }
+    }
+}

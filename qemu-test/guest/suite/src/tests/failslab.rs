@@ -1,0 +1,873 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Every allocation of every request fails once: the first one, then the second, and so on until
+//! the request has none left. What fails says that there is no memory and has changed nothing: the
+//! same request, with the same objects, succeeds in the end, and everything closes.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use kfi::{
+    uapi, AvAttr, AvType, BufferKind, Caps, CntrAttr, CqAttr, CqFormat, EpInfo, EqAttr, Error,
+    Form, InfoEntry, KfiErrno, Kind, MrAttr, Operation, Query, Session, WaitObj, WaitSetAttr, Work,
+};
+use kfi_host::process::{self, Status};
+use rustix::event::epoll;
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::exchange::{memory, Exchange, KINDS};
+use crate::failing::{
+    Answer::{Never, NoMemory, NoMemoryYet, TryAgain},
+    Failing, Whose,
+};
+use crate::fuzz::execute::Memory;
+use crate::net::{self, completion, expect_completion, expect_none, Net};
+use crate::pair::{bits, needs, Area, Pair, FORMS};
+use crate::rig::{query, Rig};
+use crate::tests::{fuzz, soak};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "failslab";
+    "answers" ["kfi_shim.h kfabric.h"] answers;
+    "objects" ["kfi_shim.h R-CLOSE-1"] objects;
+    "endpoints" ["kfi_endpoint.h"] endpoints;
+    "addresses" ["kfi_domain.h"] addresses;
+    "regions" ["kfi_domain.h"] regions;
+    "buffers" ["kfi_shim.h"] buffers;
+    "waiting" ["R-WAIT-1 R-POLL-1 R-TRYWAIT-1"] waiting;
+    "posts" ["kfi_endpoint.h kfi_tagged.h kfi_rma.h kfi_atomic.h"] posts;
+    "triggered" ["R-TRIG-27"] triggered;
+    "deferred" ["R-TRIG-27 R-DWQ-1"] deferred;
+    "closing" ["R-CLOSE-1"] closing;
+    "end-of-a-process" ["R-CLOSE-8"] end_of_a_process;
+    "traffic" ["R-TRIG-27"] traffic;
+    "random-requests" ["kfi_shim.h R-TRIG-27"] random_requests;
+}
+
+/// Tells how much there was.
+fn tell(env: &Env, failing: &Failing) -> Outcome {
+    let (calls, failed) = (failing.calls, failing.failed);
+    env.note(format!("{calls} requests, {failed} allocations failed"));
+    check!(failed > 0, "no allocation has failed");
+    Ok(())
+}
+
+/// Dropping closes it.
+#[allow(clippy::unnecessary_wraps)] // What is done with an answer may fail.
+fn gone<T>(object: T) -> Outcome {
+    drop(object);
+    Ok(())
+}
+
+/// An answer that has nothing to do with memory is as good as success.
+fn or<T: Default>(result: kfi::Result<T>, errno: KfiErrno) -> kfi::Result<T> {
+    match result {
+        Err(Error::Fabric(is)) if is == errno => Ok(T::default()),
+        other => other,
+    }
+}
+
+fn answers(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    failing.each("open", NoMemory, Session::open, gone)?;
+    let session = Session::open()?;
+    let list = session.getinfo(&query(env))?;
+    let name = list.entries()[0].domain_attr.name.clone();
+    let node = std::ffi::CString::new(name.clone())?;
+    for (what, query) in [
+        ("getinfo", query(env)),
+        ("getinfo of a node", query(env).node(node)),
+        (
+            "getinfo with hints",
+            query(env).domain(&name).caps(Caps::MSG),
+        ),
+        (
+            "getinfo with all hints",
+            Query::new().hints(list.entries()[0].clone()),
+        ),
+    ] {
+        failing.each(
+            what,
+            NoMemory,
+            || session.getinfo(&query),
+            |answer| {
+                check!(!answer.entries().is_empty(), "no entry");
+                Ok(())
+            },
+        )?;
+    }
+    failing.each("text of info", NoMemory, || list.text(0), gone)?;
+    for kind in 0..20 {
+        // Not every number is a type.
+        if session.tostr(kind, 1).is_ok() {
+            failing.each("tostr", NoMemory, || session.tostr(kind, 1), gone)?;
+        }
+    }
+    tell(env, &failing)?;
+    drop(failing);
+    list.close().map_err(|(_, error)| error)?;
+    Ok(())
+}
+
+fn objects(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let rig = Rig::new(env)?;
+    let (domain, fabric) = (&rig.domain, &rig.fabric);
+    failing.each("fabric", NoMemory, || rig.info.fabric(0), gone)?;
+    failing.each("domain", NoMemory, || fabric.domain(&rig.info, 0), gone)?;
+    let set = fabric.wait_set(&WaitSetAttr::new().wait_obj(WaitObj::QUEUE))?;
+    for wait_obj in [WaitObj::NONE, WaitObj::UNSPEC, WaitObj::QUEUE, WaitObj::SET] {
+        let what = format!("{wait_obj}");
+        let attr = CntrAttr::new().wait_obj(wait_obj).wait_set(set.handle());
+        failing.each(
+            &format!("counter {what}"),
+            NoMemory,
+            || domain.counter(&attr),
+            gone,
+        )?;
+        for format in [CqFormat::CONTEXT, CqFormat::TAGGED] {
+            let attr = CqAttr::new().format(format).wait_obj(wait_obj);
+            let attr = attr.wait_set(set.handle());
+            let open = || domain.completion_queue(&attr);
+            failing.each(&format!("completion queue {what}"), NoMemory, open, gone)?;
+        }
+        let attr = EqAttr::new().wait_obj(wait_obj).wait_set(set.handle());
+        failing.each(
+            &format!("event queue {what}"),
+            NoMemory,
+            || fabric.event_queue(&attr),
+            gone,
+        )?;
+    }
+    let attr = CqAttr::new().handler();
+    failing.each(
+        "queue with handler",
+        NoMemory,
+        || domain.completion_queue(&attr),
+        gone,
+    )?;
+    let attr = EqAttr::new().handler();
+    failing.each(
+        "events with handler",
+        NoMemory,
+        || fabric.event_queue(&attr),
+        gone,
+    )?;
+    let attr = WaitSetAttr::new().wait_obj(WaitObj::QUEUE);
+    failing.each("wait set", NoMemory, || fabric.wait_set(&attr), gone)?;
+    failing.each("poll set", NoMemory, || domain.poll_set(), gone)?;
+    tell(env, &failing)?;
+    drop((failing, set));
+    rig.close()
+}
+
+/// With two transmit and two receive contexts.
+fn scalable(entry: &InfoEntry) -> InfoEntry {
+    let mut entry = entry.clone();
+    entry.ep_attr.tx_ctx_cnt = 2;
+    entry.ep_attr.rx_ctx_cnt = 2;
+    entry
+}
+
+fn endpoints(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let rig = Rig::new(env)?;
+    needs(&rig.info.entries()[0], Caps::MSG)?;
+    let domain = &rig.domain;
+    let av = domain.address_vector(&AvAttr::default())?;
+    let cq = domain.completion_queue(&CqAttr::new())?;
+    let counter = rig.counter()?;
+    let open = || domain.endpoint(EpInfo::Entry(&rig.info, 0), 0);
+    failing.each("endpoint", NoMemory, open, gone)?;
+    let entry = scalable(&rig.info.entries()[0]);
+    let value = || domain.endpoint(EpInfo::Value(&rig.info.entries()[0]), 0);
+    failing.each("endpoint of attributes", NoMemory, value, gone)?;
+    let sep = || domain.scalable_endpoint(EpInfo::Value(&entry), 0);
+    failing.each("scalable endpoint", NoMemory, sep, gone)?;
+    let sep = sep()?;
+    failing.each(
+        "transmit context",
+        NoMemory,
+        || sep.tx_context(0, None, 0),
+        gone,
+    )?;
+    failing.each(
+        "receive context",
+        NoMemory,
+        || sep.rx_context(1, None, 0),
+        gone,
+    )?;
+    failing.each(
+        "shared receive context",
+        NoMemory,
+        || domain.srx_context(None, 0),
+        gone,
+    )?;
+    failing.each(
+        "shared transmit context",
+        NoMemory,
+        || domain.stx_context(None, 0),
+        gone,
+    )?;
+    drop(sep);
+    let both = bits::TRANSMIT | bits::RECV;
+    let make = || -> Result<_, Stop> { Ok(open()?) };
+    let done = |ep, ()| gone(ep);
+    failing.each_of(
+        "bind a vector",
+        NoMemory,
+        make,
+        |ep| ep.bind(av.handle(), 0),
+        done,
+    )?;
+    failing.each_of(
+        "bind a queue",
+        NoMemory,
+        make,
+        |ep| ep.bind(cq.handle(), both),
+        done,
+    )?;
+    let bind = |ep: &kfi::Endpoint| ep.bind(counter.handle(), bits::SEND | bits::RECV);
+    failing.each_of("bind a counter", NoMemory, make, bind, done)?;
+    let bound = || -> Result<_, Stop> {
+        let ep = open()?;
+        ep.bind(av.handle(), 0)?;
+        ep.bind(cq.handle(), both)?;
+        Ok(ep)
+    };
+    failing.each_of("enable", NoMemory, bound, kfi::Endpoint::enable, done)?;
+    let stx = domain.stx_context(None, 0)?;
+    let srx = domain.srx_context(None, 0)?;
+    for shared in [&stx, &srx] {
+        let bind = |ep: &kfi::Endpoint| ep.bind(shared.handle(), 0);
+        failing.each_of("bind a shared context", NoMemory, make, bind, done)?;
+    }
+    drop((stx, srx));
+    let ep = bound()?;
+    ep.enable()?;
+    failing.each("alias", NoMemory, || ep.alias(bits::TRANSMIT), gone)?;
+    failing.each("name", NoMemory, || ep.name(), gone)?;
+    let level = uapi::KFI_OPT_ENDPOINT as i32;
+    let option = uapi::KFI_OPT_MIN_MULTI_RECV as i32;
+    failing.each("getopt", NoMemory, || ep.option(level, option, 8), gone)?;
+    let value = 64_u64.to_ne_bytes();
+    failing.each(
+        "setopt",
+        NoMemory,
+        || ep.set_option(level, option, &value),
+        gone,
+    )?;
+    let flags = || or(ep.ops_flags(), KfiErrno::ENOSYS);
+    failing.each("flags", NoMemory, flags, gone)?;
+    let valid = || ep.atomic_valid(Kind::ATOMIC, uapi::KFI_UINT64, uapi::KFI_SUM);
+    failing.each("atomicvalid", NoMemory, valid, gone)?;
+    let ask = || domain.query_atomic(uapi::KFI_UINT64, uapi::KFI_SUM, 0);
+    failing.each("query_atomic", NoMemory, ask, gone)?;
+    // Nothing is there to be cancelled, and the answer is its own.
+    let none = KfiErrno::ENOENT;
+    failing.each("cancel", NoMemory, || or(ep.cancel(5), none), gone)?;
+    tell(env, &failing)?;
+    drop((failing, ep, counter, cq, av));
+    rig.close()
+}
+
+/// Whether tables that grow by powers of two may have to, with so many entries.
+fn at_an_edge(count: u64) -> bool {
+    matches!(count % 64, 0 | 1 | 62 | 63)
+}
+
+fn addresses(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let rig = Rig::new(env)?;
+    needs(&rig.info.entries()[0], Caps::MSG)?;
+    let domain = &rig.domain;
+    let node = std::ffi::CString::new(rig.info.entries()[0].domain_attr.name.clone())?;
+    for av_type in [AvType::MAP, AvType::TABLE] {
+        let attr = AvAttr {
+            av_type,
+            ..AvAttr::default()
+        };
+        failing.each(
+            "address vector",
+            NoMemory,
+            || domain.address_vector(&attr),
+            gone,
+        )?;
+        let av = domain.address_vector(&attr)?;
+        let name = {
+            let inserted = av.insert_service(&node, c"77", 0)?;
+            av.lookup(inserted.addrs[0], 64)?.0
+        };
+        // Each round lets the vector grow by one, so that it needs memory now and then.
+        let remove = |inserted: kfi::Inserted| -> Outcome {
+            let told = inserted.addrs.iter().take(inserted.count);
+            let addrs: Vec<u64> = told.copied().filter(|a| *a != u64::MAX).collect();
+            if !addrs.is_empty() {
+                av.remove(&addrs)?;
+            }
+            Ok(())
+        };
+        let some = name.repeat(5);
+        for errors in [0, uapi::KFI_SYNC_ERR] {
+            let insert = || av.insert_all(&some, 5, errors, 0);
+            failing.each("insert", NoMemory, insert, remove)?;
+        }
+        failing.each(
+            "insertsvc",
+            NoMemory,
+            || av.insert_service(&node, c"7", 0),
+            remove,
+        )?;
+        let symmetric = || av.insert_symmetric(&node, 1, c"100", 4, 0);
+        failing.each("insertsym", NoMemory, symmetric, remove)?;
+        let own = av.insert(&name)?;
+        failing.each(
+            "lookup",
+            NoMemory,
+            || av.lookup(own, 64),
+            |found| {
+                check!(found.0 == name, "another address");
+                Ok(())
+            },
+        )?;
+        failing.each("straddr", NoMemory, || av.straddr(&name, 64), gone)?;
+        let insert = || -> Result<u64, Stop> { Ok(av.insert(&name)?) };
+        failing.each_of(
+            "remove",
+            NoMemory,
+            insert,
+            |addr| av.remove(&[*addr]),
+            |_, ()| Ok(()),
+        )?;
+        // Many, so that it has to grow.
+        let errors = uapi::KFI_SYNC_ERR;
+        for round in 0..600 {
+            if !at_an_edge(round) {
+                av.insert(&name)?;
+                continue;
+            }
+            let insert = || av.insert_all(&name, 1, errors, 0);
+            failing.each("insert one", NoMemory, insert, |inserted| {
+                // Without memory for one address, that one is told to be missing.
+                let (addr, errno) = (inserted.addrs[0], inserted.errors[0]);
+                let missing = (0, u64::MAX, KfiErrno::ENOMEM.number());
+                let is = (inserted.count, addr, errno);
+                check!(
+                    is == missing || is == (1, addr, 0) && addr != u64::MAX,
+                    "{is:?}"
+                );
+                Ok(())
+            })?;
+        }
+        av.close().map_err(|(_, error)| error)?;
+    }
+    tell(env, &failing)?;
+    drop(failing);
+    rig.close()
+}
+
+fn regions(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let rig = Rig::new(env)?;
+    needs(&rig.info.entries()[0], Caps::RMA)?;
+    let domain = &rig.domain;
+    let access = bits::REMOTE_READ | bits::REMOTE_WRITE;
+    let area = Area::plain(&rig.session, 16_384)?;
+    for form in FORMS {
+        let attr = MrAttr::new(access, 9).form(form);
+        for segments in [vec![area.all()], area.pieces(4096, 3)] {
+            // Not every form takes all memory.
+            if domain.register(&segments, &attr).is_ok() {
+                let register = || domain.register(&segments, &attr);
+                failing.each(&format!("register {form}"), NoMemory, register, gone)?;
+            }
+        }
+    }
+    let counter = rig.counter()?;
+    let attr = MrAttr::new(access, 3);
+    let make = || -> Result<_, Stop> { Ok(domain.register(&[area.all()], &attr)?) };
+    let region = make()?;
+    failing.each("key", NoMemory, || region.key(), gone)?;
+    failing.each(
+        "raw attributes",
+        NoMemory,
+        || or(region.raw_attr(), KfiErrno::ENOSYS),
+        gone,
+    )?;
+    let refresh = || or(region.refresh(&[area.all()], 0), KfiErrno::ENOSYS);
+    failing.each("refresh", NoMemory, refresh, gone)?;
+    drop(region);
+    let flags = bits::REMOTE_WRITE;
+    let bind = |region: &kfi::MemoryRegion| region.bind(counter.handle(), flags);
+    failing.each_of("bind", NoMemory, make, bind, |region, ()| gone(region))?;
+    tell(env, &failing)?;
+    drop((failing, counter, area));
+    rig.close()
+}
+
+fn buffers(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let session = Session::open()?;
+    for kind in [BufferKind::KMALLOC, BufferKind::VMALLOC, BufferKind::PAGES] {
+        for size in [100, 40_000] {
+            let what = format!("{kind} of {size} bytes");
+            failing.each(
+                &what,
+                NoMemory,
+                || session.buffer(kind, size),
+                |buffer| {
+                    check!(buffer.bytes(0..100).iter().all(|b| *b == 0), "not zeroed");
+                    Ok(())
+                },
+            )?;
+        }
+        let buffer = session.buffer(kind, 40_000)?;
+        let map = || buffer.map_part(0, 8192, true);
+        failing.each("map", NoMemory, map, gone)?;
+    }
+    tell(env, &failing)
+}
+
+fn waiting(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let rig = Rig::new(env)?;
+    let (domain, fabric) = (&rig.domain, &rig.fabric);
+    let counter = rig.counter()?;
+    let timeout = KfiErrno::ETIMEDOUT;
+    for value in [0, 1] {
+        counter.set(value)?;
+        failing.each(
+            "wait",
+            NoMemory,
+            || or(counter.wait_ms(2, value as i32), timeout),
+            gone,
+        )?;
+    }
+    failing.each("add", Never, || counter.add(1), gone)?;
+    failing.each("read", Never, || counter.read(), gone)?;
+
+    let set = fabric.wait_set(&WaitSetAttr::new().wait_obj(WaitObj::QUEUE))?;
+    let member = domain.counter(
+        &CntrAttr::new()
+            .wait_obj(WaitObj::SET)
+            .wait_set(set.handle()),
+    )?;
+    failing.each(
+        "wait of a set",
+        NoMemory,
+        || or(set.wait_ms(1), timeout),
+        gone,
+    )?;
+    failing.each("member's add", Never, || member.add(1), gone)?;
+    failing.each(
+        "wait of a set",
+        NoMemory,
+        || or(set.wait_ms(1), timeout),
+        gone,
+    )?;
+
+    let again = KfiErrno::EAGAIN;
+    let cq = domain.completion_queue(&CqAttr::new().wait_obj(WaitObj::QUEUE))?;
+    let eq = fabric.event_queue(&EqAttr::new().wait_obj(WaitObj::QUEUE))?;
+    let poll_set = domain.poll_set()?;
+    for handle in [counter.handle(), cq.handle()] {
+        let make = || -> Result<(), Stop> {
+            let _ = poll_set.del_handle(handle, 0);
+            Ok(())
+        };
+        let add = |(): &()| poll_set.add_handle(handle, 0);
+        failing.each_of("poll_add", NoMemory, make, add, |(), ()| Ok(()))?;
+    }
+    for room in [1, 16, 200] {
+        failing.each("poll", NoMemory, || poll_set.poll(room), gone)?;
+    }
+    for handle in [counter.handle(), cq.handle()] {
+        let make = || -> Result<(), Stop> { Ok(poll_set.add_handle(handle, 0)?) };
+        let del = |(): &()| poll_set.del_handle(handle, 0);
+        failing.each_of("poll_del", NoMemory, make, del, |(), ()| Ok(()))?;
+    }
+    // The last rounds have made them members of nothing.
+    let all = [counter.handle(), cq.handle(), eq.handle()];
+    failing.each(
+        "trywait",
+        NoMemory,
+        || or(fabric.trywait(&all), again),
+        gone,
+    )?;
+    for _ in 0..2 {
+        let read = || or(cq.read(8), again);
+        failing.each("read a queue", NoMemory, read, gone)?;
+        let read = || or(cq.sread_ms(8, 1).map(|_| ()), timeout);
+        failing.each("wait for a queue", NoMemory, || or(read(), again), gone)?;
+    }
+    // A queue reads itself what it was told.
+    let write = || eq.write(uapi::KFI_NOTIFY, &[7; 24]);
+    failing.each("write an event", NoMemory, write, |_| {
+        check_eq!(eq.sread_ms(64, 1000)?.event, { uapi::KFI_NOTIFY });
+        Ok(())
+    })?;
+    let make = || -> Result<(), Stop> { Ok(eq.write(uapi::KFI_NOTIFY, &[7; 24]).map(|_| ())?) };
+    failing.each_of(
+        "read an event",
+        NoMemory,
+        make,
+        |()| eq.read(64),
+        |(), event| {
+            check_eq!(event.event, { uapi::KFI_NOTIFY });
+            Ok(())
+        },
+    )?;
+
+    failing.each("descriptor", NoMemory, || counter.wait_fd_nonblock(), gone)?;
+    failing.each(
+        "descriptor of a queue",
+        NoMemory,
+        || cq.wait_fd_nonblock(),
+        gone,
+    )?;
+    let fd = counter.wait_fd_nonblock()?;
+    let watch = || -> kfi::Result<_> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(1);
+        epoll::add(&epoll, fd.as_fd(), data, epoll::EventFlags::IN)?;
+        Ok(epoll)
+    };
+    failing.each("epoll", NoMemory, watch, gone)?;
+    counter.add(1)?;
+    failing.each(
+        "trywait with a descriptor",
+        NoMemory,
+        || or(fabric.trywait(&[counter.handle()]), again),
+        gone,
+    )?;
+    counter.add(1)?;
+    fd.read()?;
+    tell(env, &failing)?;
+    drop((failing, fd, poll_set, member, set, cq, eq));
+    drop(counter);
+    rig.close()
+}
+
+/// Runs operations of all kinds in all forms with each of their allocations failing, one after
+/// the other.
+fn transfers(
+    failing: &mut Failing,
+    net: &Net,
+    len: u64,
+    submit: impl Fn(&Exchange<'_>, Form) -> kfi::Result<()>,
+) -> Result<u64, Stop> {
+    let mut kinds = 0;
+    for (kind, _) in KINDS {
+        for form in FORMS {
+            // Forms that complete without completion are others' business, and so are those that
+            // tell the peer.
+            if [Form::INJECT, Form::INJECT_DATA, Form::DATA].contains(&form) {
+                continue;
+            }
+            let mut ready: Option<Exchange<'_>> = None;
+            let finish = |exchange: Exchange<'_>| -> Outcome {
+                exchange.answer()?;
+                completion(exchange.queue())?;
+                exchange.expect_other()?;
+                exchange.expect_done()
+            };
+            let make = || -> Result<Exchange<'_>, Stop> {
+                let exchange = Exchange::new(net, kind, len)?;
+                exchange.refresh();
+                Ok(exchange)
+            };
+            // Not everything has every form.
+            let exchange = make()?;
+            if submit(&exchange, form).is_err() {
+                continue;
+            }
+            finish(exchange)?;
+            for nth in 1.. {
+                let exchange = match ready.take() {
+                    Some(exchange) => exchange,
+                    None => make()?,
+                };
+                let what = format!("{kind} {form}");
+                let attempt = failing.attempt(&what, nth, TryAgain, || submit(&exchange, form))?;
+                match attempt.value {
+                    Some(()) => finish(exchange)?,
+                    None => ready = Some(exchange),
+                }
+                if attempt.last {
+                    kinds += 1;
+                    break;
+                }
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+fn network(env: &Env, len: u64) -> Result<Net, Stop> {
+    Net::new(
+        env,
+        &net::Setup {
+            memory: memory(len),
+            ..net::Setup::default()
+        },
+    )
+}
+
+fn posts(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let mut kinds = 0;
+    for len in [64, 4096] {
+        let net = network(env, len)?;
+        kinds += transfers(&mut failing, &net, len, |exchange, form| {
+            let ep = &net.peers[0].ep;
+            ep.post(&exchange.operation(form).context(7))
+        })?;
+        net.close()?;
+    }
+    env.note(format!("{kinds} kinds and forms"));
+    tell(env, &failing)
+}
+
+fn triggered(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let net = network(env, 64)?;
+    let counter = net.counter()?;
+    let kinds = transfers(&mut failing, &net, 64, |exchange, form| {
+        let ep = &net.peers[0].ep;
+        let next = counter.read()? + 1;
+        let operation = exchange.operation(form).context(7);
+        ep.post(&operation.trigger(&counter, next))?;
+        // Nobody but the one that was accepted waits for it.
+        counter.add(1)
+    })?;
+    env.note(format!("{kinds} kinds and forms"));
+    // What was refused is not pending: all that was accepted has completed.
+    counter.set(u64::MAX / 2)?;
+    tell(env, &failing)?;
+    drop(failing);
+    net.close()
+}
+
+fn deferred(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let net = network(env, 64)?;
+    let (trigger, target) = (net.counter()?, net.counter()?);
+    let domain = &net.rig.domain;
+    for (_, op_type) in KINDS {
+        let (kind, _) = KINDS[KINDS.iter().position(|(_, o)| *o == op_type).unwrap_or(0)];
+        let mut ready: Option<Exchange<'_>> = None;
+        for nth in 1.. {
+            let exchange = match ready.take() {
+                Some(exchange) => exchange,
+                None => Exchange::new(&net, kind, 64)?,
+            };
+            exchange.refresh();
+            let threshold = trigger.read()? + 1;
+            let operation = exchange
+                .operation(Form::MSG)
+                .context(7)
+                .flags(bits::COMPLETION);
+            let ep = net.peers[0].ep.handle();
+            let work = Work::transfer(op_type, ep, &operation, &trigger, threshold)
+                .completion(target.handle());
+            let queue = || domain.queue_work(&work);
+            let attempt = failing.attempt(&format!("work {kind}"), nth, NoMemoryYet, queue)?;
+            if attempt.value.is_some() {
+                let done = target.read()?;
+                trigger.add(1)?;
+                exchange.answer()?;
+                expect_completion(exchange.queue(), 7)?;
+                exchange.expect_other()?;
+                exchange.expect_done()?;
+                target.wait_ms(done + 1, 20_000)?;
+            } else {
+                ready = Some(exchange);
+            }
+            if attempt.last {
+                break;
+            }
+        }
+    }
+    // Works on counters; enough of them to need more room in the tables.
+    for round in 0..300 {
+        let far = 1 << 40;
+        let add = Work::add(&target, 1, &trigger, far + round);
+        if !at_an_edge(round) {
+            domain.queue_work(&add)?;
+            continue;
+        }
+        failing.each("work add", NoMemory, || domain.queue_work(&add), gone)?;
+    }
+    let set = Work::set(&target, 1, &trigger, 1 << 41);
+    let make = || -> Result<(), Stop> { Ok(()) };
+    failing.each_of(
+        "work set",
+        NoMemory,
+        make,
+        |()| domain.queue_work(&set),
+        |(), id| Ok(domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?),
+    )?;
+    let make = || -> Result<_, Stop> { Ok(domain.queue_work(&set)?) };
+    let release = uapi::KFI_SHIM_WORK_RELEASE;
+    let cancel = |id: &u64| domain.cancel_work(*id, release);
+    failing.each_of("cancel work", Never, make, cancel, |_, ()| Ok(()))?;
+    let id = domain.queue_work(&set)?;
+    domain.cancel_work(id, 0)?;
+    failing.each(
+        "queue work again",
+        NoMemory,
+        || net.rig.session.requeue_work(id),
+        |()| Ok(domain.cancel_work(id, 0)?),
+    )?;
+    let batch = [set.clone(), set.clone(), set.clone()];
+    let queue = || domain.queue_work_batch(&batch, true);
+    failing.each("batch of works", NoMemory, queue, |done| {
+        for (id, result) in done {
+            // Those before the one without memory are queued.
+            if result == 0 {
+                domain.cancel_work(id, release)?;
+            }
+        }
+        Ok(())
+    })?;
+    failing.each("flush work", Never, || domain.flush_work(None), gone)?;
+    check_eq!(trigger.read_err()?, 0);
+    tell(env, &failing)?;
+    drop(failing);
+    net.close()
+}
+
+/// What it is, and how to open it.
+type Make<'a> = (&'a str, &'a dyn Fn() -> kfi::Result<u32>);
+
+fn closing(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    let pair = Pair::new(env, Caps::MSG | Caps::RMA)?;
+    let (domain, fabric) = (&pair.rig.domain, &pair.rig.fabric);
+    let area = Area::plain(&pair.session, 4096)?;
+    let session = &pair.session;
+    // Closing a completion queue with what nobody has read, and an endpoint with what it has
+    // posted.
+    let counter = pair.rig.counter()?;
+    let receives = || -> Result<_, Stop> {
+        let mut end = crate::pair::End::open(
+            domain,
+            EpInfo::Entry(&pair.rig.info, 0),
+            &crate::pair::Setup::default(),
+        )?;
+        end.enable()?;
+        for context in 0..10 {
+            end.recv(area.part(0, 8), context)?;
+            let receive = Operation::new(Kind::RECV, Form::MSG).segment(area.part(8, 8));
+            end.ep
+                .post(&receive.trigger(&counter, 1 << 50).context(context))?;
+        }
+        Ok(end)
+    };
+    failing.each_of(
+        "close an endpoint",
+        Never,
+        receives,
+        |end| session.close_handle(end.ep.handle()),
+        |end, ()| gone(end),
+    )?;
+    let kinds: [Make<'_>; 9] = [
+        ("info", &|| Ok(session.getinfo(&query(env))?.into_handle())),
+        ("fabric", &|| Ok(pair.rig.info.fabric(0)?.into_handle())),
+        ("domain", &|| {
+            Ok(fabric.domain(&pair.rig.info, 0)?.into_handle())
+        }),
+        ("counter", &|| {
+            Ok(domain.counter(&CntrAttr::new())?.into_handle())
+        }),
+        ("completion queue", &|| {
+            Ok(domain.completion_queue(&CqAttr::new())?.into_handle())
+        }),
+        ("event queue", &|| {
+            Ok(fabric.event_queue(&EqAttr::new())?.into_handle())
+        }),
+        ("address vector", &|| {
+            Ok(domain.address_vector(&AvAttr::default())?.into_handle())
+        }),
+        ("region", &|| {
+            let attr = MrAttr::new(bits::REMOTE_READ, 4);
+            Ok(domain.register(&[area.all()], &attr)?.into_handle())
+        }),
+        ("poll set", &|| Ok(domain.poll_set()?.into_handle())),
+    ];
+    for (what, make) in kinds {
+        failing.each_of(
+            &format!("close {what}"),
+            Never,
+            || Ok(make()?),
+            |handle| session.close_handle(*handle),
+            |_, ()| Ok(()),
+        )?;
+    }
+    let (calls, failed) = (failing.calls, failing.failed);
+    env.note(format!("{calls} kinds closed, {failed} allocations failed"));
+    drop((failing, counter, area));
+    pair.close()
+}
+
+/// A process that ends closes all that it has, whichever allocation fails then.
+fn end_of_a_process(env: &Env) -> Outcome {
+    let failing = Failing::new(Whose::Modules)?;
+    for nth in 1..=env.scaled(20, 8) {
+        let mut child = process::fork(|| {
+            let build = || -> Outcome {
+                let net = network(env, 64)?;
+                let (trigger, target) = (net.counter()?, net.counter()?);
+                for threshold in 1..20 {
+                    let work = Work::add(&target, 1, &trigger, threshold);
+                    net.rig.domain.queue_work(&work)?;
+                    let receive = net.receive(0, 0, 64).context(threshold);
+                    net.peers[0].ep.post(&receive)?;
+                    let later = net.send(0, 1, 0, 64).context(threshold);
+                    net.peers[0]
+                        .ep
+                        .post(&later.trigger(&trigger, 20 + threshold))?;
+                }
+                std::mem::forget((net, trigger, target));
+                // This process' own, not that of the one that it comes from.
+                let path = "/proc/thread-self/fail-nth";
+                fs::write(path, nth.to_string())?;
+                Ok(())
+            };
+            i32::from(build().is_err())
+        })?;
+        let status = child.wait()?;
+        check_eq!(status, Status::Exited(0), "allocation {nth}");
+    }
+    drop(failing);
+    // All of it is gone.
+    let folder = "/sys/kernel/debug/kfi_soft";
+    for what in ["domains", "pending"] {
+        if let Ok(text) = fs::read_to_string(format!("{folder}/{what}")) {
+            env.note(format!("{what}: {} lines", text.lines().count()));
+        }
+    }
+    Rig::new(env)?.close()
+}
+
+/// Operations go on while allocations of the provider fail now and then, wherever that is.
+fn traffic(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Provider)?;
+    soak::traffic(env, || failing.now_and_then(20))?;
+    drop(failing);
+    std::thread::sleep(Duration::from_millis(10));
+    let net = network(env, 64)?;
+    expect_none(&net.peers[0].tx)?;
+    net.close()
+}
+
+/// Requests of all kinds, sane and not, in any state.
+fn random_requests(env: &Env) -> Outcome {
+    let failing = Failing::new(Whose::Modules)?;
+    let outcome = fuzz::fuzz(env, 1, Memory::Each);
+    drop(failing);
+    outcome
+}
