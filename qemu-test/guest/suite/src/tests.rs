@@ -19,6 +19,7 @@ pub mod flags;
 pub mod fuzz;
 pub mod hostile;
 pub mod info;
+pub mod lifetime;
 pub mod load;
 pub mod message;
 pub mod model;
@@ -80,6 +81,7 @@ pub fn all() -> Vec<Test> {
         fuzz::TESTS,
         users::TESTS,
         load::TESTS,
+        lifetime::TESTS,
         module::TESTS,
     ]
     .concat()

@@ -27,7 +27,7 @@ tests! {
 }
 
 /// What /proc/meminfo tells that the kernel itself uses, in KiB.
-fn kernel_memory() -> Result<BTreeMap<String, i64>, Stop> {
+pub(super) fn kernel_memory() -> Result<BTreeMap<String, i64>, Stop> {
     let mut memory = BTreeMap::new();
     for line in fs::read_to_string("/proc/meminfo")?.lines() {
         let mut words = line.split_whitespace();
@@ -42,7 +42,7 @@ fn kernel_memory() -> Result<BTreeMap<String, i64>, Stop> {
 
 /// Checks that memory is back where it was, or soon is: what is freed after a grace period, or
 /// kept for the next one, is not lost.
-fn check_memory(env: &Env, before: &BTreeMap<String, i64>, slack: i64) -> Outcome {
+pub(super) fn check_memory(env: &Env, before: &BTreeMap<String, i64>, slack: i64) -> Outcome {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
         let now = kernel_memory()?;

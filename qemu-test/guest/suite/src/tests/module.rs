@@ -33,15 +33,18 @@ tests! {
     "mock-providers" ["R-CLOSE-5"] mock_providers;
 }
 
-const CORE: &str = "kfabric";
-const PROVIDER: &str = "kfi_soft";
-const DEVICE_MODULE: &str = "kfi_shim";
+pub(super) const CORE: &str = "kfabric";
+pub(super) const PROVIDER: &str = "kfi_soft";
+pub(super) const DEVICE_MODULE: &str = "kfi_shim";
 const CONSUMER: &str = "kfi_consumer";
 const TRANSFER: &str = "kfi_transfer";
 const MOCK: &str = "kfi_mock";
 
+/// Which unit tests run when a module is loaded, if the kernel has any.
+const UNIT_TESTS: &str = "/sys/module/kunit/parameters/filter_glob";
+
 /// In the order in which they load.
-const ALL: [&str; 3] = [CORE, PROVIDER, DEVICE_MODULE];
+pub(super) const ALL: [&str; 3] = [CORE, PROVIDER, DEVICE_MODULE];
 
 /// The modules, loaded when it begins and when it ends.
 pub(super) struct Modules<'a> {
@@ -62,15 +65,17 @@ impl<'a> Modules<'a> {
                 return Err(Stop::Skip(format!("{name} is not loaded")));
             }
         }
+        // Their unit tests run when they are loaded; once will do.
+        let _ = fs::write(UNIT_TESTS, "none");
         Ok(Self { env })
     }
 
     /// With the parameters that the kernel's command line has for it.
-    fn load(&self, name: &str) -> Result<(), Errno> {
+    pub(super) fn load(&self, name: &str) -> Result<(), Errno> {
         self.load_with(name, &parameters(name))
     }
 
-    fn load_with(&self, name: &str, parameters: &CStr) -> Result<(), Errno> {
+    pub(super) fn load_with(&self, name: &str, parameters: &CStr) -> Result<(), Errno> {
         let file = File::open(path(self.env, name))
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         rustix::system::finit_module(file, parameters, 0)
@@ -109,10 +114,11 @@ impl Drop for Modules<'_> {
         if let Err(stop) = self.load_all() {
             self.env.note(format!("modules are missing now: {stop:?}"));
         }
+        let _ = fs::write(UNIT_TESTS, "*");
     }
 }
 
-fn could_not(what: &str, name: &str, errno: Errno) -> Stop {
+pub(super) fn could_not(what: &str, name: &str, errno: Errno) -> Stop {
     Stop::fail(format!("could not {what} {name}: {}", Error::Os(errno)))
 }
 
@@ -130,19 +136,19 @@ fn parameters(name: &str) -> std::ffi::CString {
     std::ffi::CString::new(words.join(" ")).unwrap_or_default()
 }
 
-fn unload(name: &str) -> Result<(), Errno> {
+pub(super) fn unload(name: &str) -> Result<(), Errno> {
     let name = std::ffi::CString::new(name).map_err(|_| Errno::INVAL)?;
     rustix::system::delete_module(&name, rustix::fs::OFlags::NONBLOCK.bits() as i32)
 }
 
-fn is_loaded(name: &str) -> Result<bool, Stop> {
+pub(super) fn is_loaded(name: &str) -> Result<bool, Stop> {
     Ok(fs::read_to_string("/proc/modules")?
         .lines()
         .any(|line| line.split(' ').next() == Some(name)))
 }
 
 /// Unloading is refused, and the module is still there.
-fn is_kept(name: &str) -> Outcome {
+pub(super) fn is_kept(name: &str) -> Outcome {
     for _ in 0..3 {
         let result = unload(name);
         check!(
