@@ -25,7 +25,8 @@ help:
 	@echo '  make demo           see kfabric at work'
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
 	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
-	@echo '  make test-deep      suite, fuzzing, failing allocations and stress in that kernel, 45 minutes'
+	@echo '  make test-deep      suite, fuzzing, failing allocations, loading and unloading, load and'
+	@echo '                      stress in that kernel, 45 minutes'
 	@echo '  make mutations      see whether the tests notice deliberate faults'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make coverage-map   which tests show which requirement'
@@ -36,7 +37,8 @@ help:
 	@echo '  make bench-compare OLD=... NEW=...  compare two files of results'
 	@echo '  make bench-readme   put the table of ratios of the last runs into README.md'
 	@echo '      VEHICLE=uml     user-mode Linux instead of QEMU'
-	@echo '      KIND=debug      that kernel instead of the fast one'
+	@echo '      KIND=debug      that kernel instead of the fast one; KIND=kcsan, one that looks for'
+	@echo '                      data races'
 	@echo
 	@echo '  make setup          install the tools only (scripts/setup --help)'
 	@echo '  make clean          remove build/; kernels and tools stay in the cache'
@@ -91,9 +93,9 @@ ARGS ?=
 parameters := kfi_shim.max_objects=16384 kfi_mock.rounds=1000
 parameters_debug := kfi_shim.max_objects=2048 kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
 	kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 kfi_transfer.rnr_timeout=4000
-APPEND ?= $(if $(filter debug,$(KIND)),$(parameters_debug),$(parameters))
+APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
-TIMEOUT ?= $(if $(filter debug,$(KIND)),3000,1800)
+TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
 
 out := build/$(KIND)
 programs := kfi kfi-bench kfi-demo kfi-suite
@@ -159,12 +161,16 @@ test-debug:
 
 # Every run is one machine, and each goes on although one before has failed. Unit tests of the
 # modules run whenever these are loaded.
-FUZZ_SECONDS ?= 240
-SOAK_SECONDS ?= 240
-deep_runs := suite fuzz soak
-deep_suite := --scale 0.1 -x fuzz/
+FUZZ_SECONDS ?= 180
+SOAK_SECONDS ?= 180
+deep_runs := suite fuzz trust load soak
+deep_suite := --scale 0.1 -x fuzz/ -x failslab/ -x lifetime/ -x load/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/ hostile/
+deep_trust := failslab/ lifetime/
+deep_load := --scale 10 load/
 deep_soak := --soak $(SOAK_SECONDS) soak/
+# 10,000 works in each of ten domains, and all that KASAN needs for them.
+deep_load_run = --memory 3072 --append '$(APPEND) kfi_soft.pending=16384'
 
 .PHONY: test-deep
 test-deep:
@@ -177,7 +183,8 @@ test-deep:
 
 .PHONY: $(addprefix deep-,$(deep_runs))
 $(addprefix deep-,$(deep_runs)): deep-%:
-	@$(run) --log $(out)/deep-$*.log -- kfi-suite --time-limit 600 --slowest 10 $(deep_$*)
+	@$(run) $(deep_$*_run) --log $(out)/deep-$*.log -- \
+		kfi-suite --time-limit 600 --slowest 10 $(deep_$*)
 
 # In a copy of this tree; ARGS are names of mutations.
 .PHONY: mutations
