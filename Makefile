@@ -167,10 +167,10 @@ deep_runs := suite fuzz trust load soak
 deep_suite := --scale 0.1 -x fuzz/ -x failslab/ -x lifetime/ -x load/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/ hostile/
 deep_trust := failslab/ lifetime/
-deep_load := --scale 10 load/
+deep_load := --scale 3 load/
 deep_soak := --soak $(SOAK_SECONDS) soak/
-# 10,000 works in each of ten domains, and all that KASAN needs for them.
-deep_load_run = --memory 3072 --append '$(APPEND) kfi_soft.pending=16384'
+# 10,000 works in each domain.
+deep_load_run = --append '$(APPEND) kfi_soft.pending=16384'
 
 .PHONY: test-deep
 test-deep:
