@@ -235,6 +235,7 @@ fn beside_use(env: &Env) -> Outcome {
     let results = in_threads(0..3_usize, |thread| {
         if thread > 0 {
             while !over.load(Ordering::Relaxed) {
+                let begin = Instant::now();
                 let attempt = || -> kfi::Result<()> {
                     let session = Session::open()?;
                     let info = session.getinfo(&query(env))?;
@@ -249,14 +250,18 @@ fn beside_use(env: &Env) -> Outcome {
                     Err(error) if is_gone(error) => missing.fetch_add(1, Ordering::Relaxed),
                     Err(error) => return Err(error.into()),
                 };
-                // There have to be moments in which nobody uses anything.
-                std::thread::sleep(Duration::from_millis(2));
+                // There have to be moments in which nobody uses anything, on slow machines, too.
+                std::thread::sleep(begin.elapsed() * 3);
             }
             return Ok((0, 0));
         }
         let (mut went, mut stayed) = (0_u64, 0_u64);
         let result = (|| -> Outcome {
-            for round in 0..rounds {
+            let end = Instant::now() + Duration::from_secs(60);
+            for round in 0.. {
+                if round >= rounds && (went > 0 || Instant::now() > end) {
+                    break;
+                }
                 for name in ALL.into_iter().rev() {
                     if !is_loaded(name)? {
                         continue;
