@@ -28,6 +28,8 @@ const COUNTERS: usize = 12;
 const NEAR: u64 = 40;
 /// Works that are remembered, to be cancelled.
 const REMEMBERED: usize = 256;
+/// Steps of each thread in a round, at least.
+const ENOUGH: u64 = 200;
 /// Two for each CPU of the machine.
 const THREADS: usize = 4;
 /// What they do: change, wait, submit, cancel, flush, close. Each does it all, in any order.
