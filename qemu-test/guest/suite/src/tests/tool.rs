@@ -113,8 +113,8 @@ fn wait(env: &Env) -> Outcome {
         json!(["-KFI_ETIMEDOUT", null, null, "1", "-KFI_ETIMEDOUT"])
     );
     let steps = answer(env, &["wait", "adderr=a@50", "wait", "read=a"])?;
-    let steps = given(&steps);
-    check_eq!(steps.last(), Some(&&json!("0, errors 1")));
+    // That of the other thread may be told of last.
+    check!(given(&steps).contains(&&json!("0, errors 1")), "{steps}");
     Ok(())
 }
 
