@@ -26,7 +26,7 @@ help:
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
 	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
 	@echo '  make test-deep      suite, fuzzing, failing allocations, loading and unloading, load and'
-	@echo '                      stress in that kernel, 45 minutes'
+	@echo '                      stress in that kernel'
 	@echo '  make mutations      see whether the tests notice deliberate faults'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make coverage-map   which tests show which requirement'

@@ -354,7 +354,8 @@ struct page *kfi_rust_helper_page_of(const void *addr)
 	return is_vmalloc_addr(addr) ? vmalloc_to_page(addr) : virt_to_page(addr);
 }
 
-/* The caller has seen to it that the area ends within the memory. */
+/* For both: the caller has seen to it that the area ends within the memory. */
+
 /* As remap_vmalloc_range(), which wants memory that tells everybody when there is none. */
 int kfi_rust_helper_map_vmalloc(struct vm_area_struct *vma, void *addr)
 {
