@@ -6,7 +6,10 @@
 
 #![deny(unsafe_code)]
 
-use core::mem;
+use core::{
+    hint,
+    mem, //
+};
 use kernel::prelude::*;
 
 use super::{
@@ -36,6 +39,8 @@ impl<T> Batch<T> {
     /// Puts a tree before what there is.
     fn put_before(&mut self, mut tree: Link<T>) {
         while let Some(mut entry) = tree {
+            // It is next but one at the earliest; meanwhile it comes into the caches.
+            hint::black_box(entry.right.as_ref().map(|right| right.priority));
             tree = entry.left.take();
             // INVARIANT: It and what is right of it come before the others, and what was left of
             // it before that.
