@@ -2,6 +2,8 @@
 /*
  * kfi_cntr_wait().
  */
+#include <linux/cpumask.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/limits.h>
 #include <linux/preempt.h>
@@ -233,6 +235,94 @@ static void without_wait_object(struct test *t)
 	close_fid(t, &cntr->fid);
 }
 
+#define BEGINNINGS 10000
+/* More steps than a thread takes to begin to wait, also where steps are emulated. */
+#define LATEST 4096
+
+struct beginning {
+	struct kfid_cntr *cntr;
+	unsigned int begun;
+	int result;
+};
+
+static void pass_time(unsigned int steps)
+{
+	while (steps--)
+		barrier();
+}
+
+static long begin_to_wait(void *arg)
+{
+	struct beginning *b = arg;
+	unsigned int i;
+
+	for (i = 1; i <= BEGINNINGS && !b->result; i++) {
+		/* Release: what was read before belongs to the last round. */
+		smp_store_release(&b->begun, i);
+		/* The other one is to be early at times. */
+		pass_time(LATEST / 2);
+		b->result = kfi_cntr_wait(b->cntr, i, -1);
+	}
+	/* The other one does not wait any longer. */
+	smp_store_release(&b->begun, UINT_MAX);
+	return i - 1;
+}
+
+/* Whether the other thread has come so far. */
+static bool has_begun(struct beginning *b, unsigned int round)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(SOON);
+
+	/* Acquire: pairs with the release; what is added comes after it. */
+	while (smp_load_acquire(&b->begun) < round) {
+		if (time_after(jiffies, deadline))
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+
+static long add_meanwhile(void *arg)
+{
+	struct beginning *b = arg;
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 1; i <= BEGINNINGS && !ret && has_begun(b, i); i++) {
+		pass_time(i * 37 % LATEST);
+		ret = kfi_cntr_add(b->cntr, 1);
+	}
+	/* Nobody has told the last one: that shall not stop the others. */
+	if (!has_begun(b, UINT_MAX))
+		kfi_cntr_set(b->cntr, BEGINNINGS + 1);
+	return ret;
+}
+
+/*
+ * One thread adds while the other begins to wait for just that: before it has
+ * looked at the value, after it, and whenever there is something in between. If
+ * once nobody notices, it waits on.
+ */
+static void add_while_beginning(struct test *t)
+{
+	struct beginning b = { .cntr = open_cntr(t, KFI_WAIT_UNSPEC) };
+	unsigned int cpu = cpumask_first(cpu_online_mask);
+	struct job waiting, adding;
+
+	if (!b.cntr)
+		return;
+	if (job_start(t, &adding, add_meanwhile, &b, other_cpu(cpu))) {
+		if (job_start(t, &waiting, begin_to_wait, &b, cpu)) {
+			expect(t, job_finish(&waiting), BEGINNINGS);
+			expect(t, b.result, 0);
+		}
+		expect(t, job_finish(&adding), 0);
+	}
+	/* More than that if one of them was not told. */
+	expect(t, kfi_cntr_read(b.cntr), BEGINNINGS);
+	close_fid(t, &b.cntr->fid);
+}
+
 /* Even where there is nothing to wait for, so that mistakes show. */
 static void may_sleep(struct test *t)
 {
@@ -267,6 +357,7 @@ const struct test_case wait_tests[] = {
 	{ "wait/case-12-threshold-wins", "R-CNTR-30 R-CNTR-31", threshold_wins },
 	{ "wait/case-13-errors-stay-on-timeout", "R-CNTR-32", errors_stay_on_timeout },
 	{ "wait/case-14-many-thresholds", "R-CNTR-36", many_thresholds },
+	{ "wait/case-15-add-while-beginning", "R-CNTR-36", add_while_beginning },
 	{ "wait/may-sleep", "R-CNTR-39", may_sleep },
 	{ "wait/case-17-without-wait-object", "R-CNTR-11", without_wait_object },
 	{}
