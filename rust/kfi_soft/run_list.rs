@@ -15,10 +15,7 @@
 
 #![deny(unsafe_code)]
 
-use core::{
-    array,
-    mem, //
-};
+use core::mem;
 use kernel::{
     alloc::Flags,
     prelude::*,
@@ -68,7 +65,7 @@ const TRANSFER_COST: u64 = 16;
 /// Entries that are taken at once.
 const TAKEN: usize = 64;
 
-/// If more than that are taken at once, interrupts are enabled while they run.
+/// Entries that are taken where one is expected; interrupts stay disabled while these run.
 const FEW_TAKEN: usize = 8;
 
 /// Batches that are put in order with the lock held.
@@ -76,6 +73,9 @@ const FEW_BATCHES: usize = 64;
 
 /// A counter, as what is pending refers to it.
 type CounterRef = Arc<Fid<Counter>>;
+
+/// An entry that is about to run, or none.
+type TakenEntry = Option<KBox<Entry<Pending>>>;
 
 /// What the lock protects.
 struct Inner {
@@ -199,17 +199,16 @@ impl RunList {
     pub(crate) fn forget_all(&self, mut entries: Batch<Pending>) -> u64 {
         let mut count = 0;
         loop {
-            let mut taken: [Option<KBox<Entry<Pending>>>; TAKEN] = array::from_fn(|_| None);
-            let mut counters: [Option<CounterRef>; TAKEN] = array::from_fn(|_| None);
+            let mut taken = [const { None }; TAKEN];
+            let mut counters = [const { None }; TAKEN];
             fill(&mut taken, || entries.pop());
             if is_empty(&taken) {
                 return count;
             }
             let mut inner = self.inner.lock();
-            for (entry, counter) in taken.iter().flatten().zip(&mut counters) {
-                *counter = inner.table.remove(entry.value.slot());
-                count += 1;
-            }
+            inner.remove(&taken, &mut counters);
+            drop(inner);
+            count += taken.iter().flatten().count() as u64;
         }
     }
 
@@ -277,35 +276,28 @@ impl RunList {
     /// From any context. The caller sees to it that the domain stays open meanwhile.
     pub(crate) fn drain(self: &Arc<Self>, mut duty: Duty) {
         let mut queue = mem::replace(&mut self.inner.lock().rest, BatchQueue::new());
+        let mut taken = [const { None }; FEW_TAKEN];
+        let mut counters = [const { None }; FEW_TAKEN];
         let mut spent: u64 = 0;
         loop {
-            let mut taken: [Option<KBox<Entry<Pending>>>; TAKEN] = array::from_fn(|_| None);
-            let mut counters: [Option<CounterRef>; TAKEN] = array::from_fn(|_| None);
-            // Before the table is looked at, so that what is far away is fetched together.
-            fill(&mut taken, || queue.pop());
-            // Once for the lock here and those of the counters that are changed.
-            let mut interrupts = Section::begin();
-            {
+            if queue.is_empty() {
+                // Once for the lock here and those of the counters that are changed.
+                let mut interrupts = Section::begin();
                 let mut inner = self.inner.lock();
-                if is_empty(&taken) {
-                    queue = if inner.batches <= FEW_BATCHES {
-                        inner.batches = 0;
-                        inner.incoming.take()
-                    } else {
-                        // Nobody else takes, so that order and number cannot change.
-                        inner.batches = 0;
-                        let mut incoming = mem::replace(&mut inner.incoming, BatchStack::new());
-                        drop(inner);
-                        interrupts.end();
-                        let queue = incoming.take();
-                        interrupts.resume();
-                        inner = self.inner.lock();
-                        queue
-                    };
-                    if let Some(first) = taken.get_mut(..FEW_TAKEN) {
-                        fill(first, || queue.pop());
-                    }
+                let few = inner.batches <= FEW_BATCHES;
+                // Nobody else takes, so that order and number cannot change.
+                inner.batches = 0;
+                if few {
+                    queue = inner.incoming.take();
+                } else {
+                    let mut incoming = mem::replace(&mut inner.incoming, BatchStack::new());
+                    drop(inner);
+                    interrupts.end();
+                    queue = incoming.take();
+                    interrupts.resume();
+                    inner = self.inner.lock();
                 }
+                fill(&mut taken, || queue.pop());
                 if is_empty(&taken) {
                     inner.draining = false;
                     drop(inner);
@@ -313,34 +305,12 @@ impl RunList {
                     abi_trace::drain(spent, false);
                     return;
                 }
-                for (entry, counter) in taken.iter().zip(&mut counters) {
-                    let Some(entry) = entry else {
-                        break;
-                    };
-                    *counter = inner.table.remove(entry.value.slot());
-                }
+                inner.remove(&taken, &mut counters);
+                drop(inner);
+                spent += run(&mut taken, &mut counters, interrupts);
+            } else {
+                spent += self.run_many(&mut queue, BUDGET.saturating_sub(spent));
             }
-            if taken.get(FEW_TAKEN).is_some_and(Option::is_some) {
-                // Most of them need no lock.
-                interrupts.end();
-            }
-            for (entry, counter) in taken.into_iter().zip(&counters) {
-                let Some(entry) = entry else {
-                    break;
-                };
-                if let Some(counter) = counter {
-                    abi_trace::fire(counter.id(), entry.key());
-                }
-                spent += if entry.value.is_transfer() {
-                    // It may take long.
-                    interrupts.end();
-                    TRANSFER_COST
-                } else {
-                    1
-                };
-                Entry::into_value(entry).run();
-            }
-            drop(interrupts);
             if spent < BUDGET {
                 continue;
             }
@@ -354,6 +324,28 @@ impl RunList {
                     duty = kept_duty;
                     spent = 0;
                 }
+            }
+        }
+    }
+
+    /// Runs what is in a queue until it is empty or the budget is spent; returns what was spent.
+    // Apart from what runs a single entry, which does not need as much of the stack.
+    #[inline(never)]
+    fn run_many(&self, queue: &mut BatchQueue<Pending>, budget: u64) -> u64 {
+        let mut taken = [const { None }; TAKEN];
+        let mut counters = [const { None }; TAKEN];
+        let mut spent: u64 = 0;
+        loop {
+            // Before the table is looked at, so that what is far away is fetched together.
+            fill(&mut taken, || queue.pop());
+            if is_empty(&taken) {
+                return spent;
+            }
+            self.inner.lock().remove(&taken, &mut counters);
+            // Most of them need no lock.
+            spent += run(&mut taken, &mut counters, Section::none());
+            if spent >= budget {
+                return spent;
             }
         }
     }
@@ -374,11 +366,50 @@ impl RunList {
     }
 }
 
+impl Inner {
+    /// Frees the slots of entries that are about to run, and takes the counters that they waited
+    /// for.
+    fn remove(&mut self, taken: &[TakenEntry], counters: &mut [Option<CounterRef>]) {
+        for (entry, counter) in taken.iter().zip(counters) {
+            let Some(entry) = entry else {
+                break;
+            };
+            *counter = self.table.remove(entry.value.slot());
+        }
+    }
+}
+
+/// Runs entries, and leaves nothing behind; returns what that cost.
+fn run(
+    taken: &mut [TakenEntry],
+    counters: &mut [Option<CounterRef>],
+    mut interrupts: Section,
+) -> u64 {
+    let mut spent = 0;
+    for (place, counter) in taken.iter_mut().zip(counters.iter()) {
+        let Some(entry) = place.take() else {
+            break;
+        };
+        if let Some(counter) = counter {
+            abi_trace::fire(counter.id(), entry.key());
+        }
+        spent += if entry.value.is_transfer() {
+            // It may take long.
+            interrupts.end();
+            TRANSFER_COST
+        } else {
+            1
+        };
+        Entry::into_value(entry).run();
+    }
+    drop(interrupts);
+    // May be the last reference to one that was closed meanwhile.
+    counters.fill_with(|| None);
+    spent
+}
+
 /// Takes entries, as many as there is room for.
-fn fill(
-    taken: &mut [Option<KBox<Entry<Pending>>>],
-    mut next: impl FnMut() -> Option<KBox<Entry<Pending>>>,
-) {
+fn fill(taken: &mut [TakenEntry], mut next: impl FnMut() -> TakenEntry) {
     for place in taken {
         let Some(entry) = next() else {
             break;
@@ -388,7 +419,7 @@ fn fill(
 }
 
 /// Returns whether nothing was taken.
-fn is_empty(taken: &[Option<KBox<Entry<Pending>>>]) -> bool {
+fn is_empty(taken: &[TakenEntry]) -> bool {
     taken.first().is_none_or(Option::is_none)
 }
 

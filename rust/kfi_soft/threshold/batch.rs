@@ -141,6 +141,11 @@ impl<T> BatchQueue<T> {
         }
     }
 
+    /// Returns whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.current.is_empty() && self.paired.is_empty() && self.rest.is_none()
+    }
+
     /// Takes out the head of the next batch.
     fn next_head(&mut self) -> Link<T> {
         let mut head = self.rest.take()?;
