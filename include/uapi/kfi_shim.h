@@ -27,7 +27,8 @@
  * * EBADF: a handle or another number names nothing;
  * * EDQUOT: the session, or its user, has as much memory as it may, see %KFI_SHIM_BUFFER;
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
- * * EMFILE: the session holds as many objects as it may, or has used up its handles;
+ * * EMFILE: the session, or its user, holds as many objects as it may, or the session has used up
+ *   its handles;
  * * ENOMEM: no memory.
  *
  * Otherwise the system call returns 0 and the member @result says what kfabric answered: 0, or a
@@ -41,6 +42,10 @@
  * Blocking requests sleep interruptibly; a signal ends them with @result -EINTR.
  *
  * Closing the file closes all objects of the session, dependents first.
+ *
+ * The module parameter max_objects says how many objects a session may hold, max_user_objects how
+ * many all sessions of the user who opened them may hold.  There each session counts as one, too, so
+ * that open(2) may fail with EMFILE as well.
  *
  * Addresses of the kernel never reach user space: memory is named by the handle of a buffer and an
  * offset, objects by their handles, operations by the number that user space gave as context.  Of a

@@ -51,6 +51,10 @@ module! {
             default: 16384,
             description: "Objects that a session may hold (default 16384)",
         },
+        max_user_objects: u32 {
+            default: 65536,
+            description: "Objects that all sessions of a user may hold, themselves included (default 65536)",
+        },
         max_memory: u64 {
             default: 0,
             description: "Bytes of memory that a session may hold (default 0: half of the machine's)",
@@ -63,7 +67,7 @@ module! {
 }
 
 global_lock! {
-    /// The users who have sessions.
+    /// The users who have sessions, and some who had.
     // SAFETY: Initialised in the module's init, before the device is registered.
     pub(crate) unsafe(uninit) static USERS: Mutex<user::List> = user::List::new();
 }
@@ -73,6 +77,8 @@ global_lock! {
 struct KfiShim {
     #[pin]
     _device: DeviceRegistration<Session>,
+    // Dropped when there can be no session any more.
+    _users: user::Forgets,
 }
 
 impl kernel::InPlaceModule for KfiShim {
@@ -82,6 +88,7 @@ impl kernel::InPlaceModule for KfiShim {
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { USERS.init() };
             },
+            _users: user::Forgets,
             _device <- DeviceRegistration::new(),
         })
     }

@@ -27,6 +27,7 @@ use crate::{
         consumer::{
             half_of_memory,
             Budget,
+            Charge,
             Contexts,
             DeferredWork, //
         },
@@ -54,6 +55,8 @@ struct Entry {
     users: usize,
     /// The handles of its members, if it is a poll set.
     members: KVVec<u32>,
+    /// Its part in the objects of the user.
+    _charge: Charge,
 }
 
 /// The handles of a session.
@@ -170,13 +173,15 @@ pub(crate) struct Session {
     settled: CondVar,
     /// How much memory there may be.
     budget: Arc<Budget>,
-    /// Whose it is.
-    _user: User,
     // Dropped after the objects.
     #[pin]
     contexts: Contexts,
     #[pin]
     works: Mutex<Works>,
+    /// Its own part in the objects of the user.
+    _charge: Charge,
+    /// Whose it is. Dropped last, when what counts among the user's has been given back.
+    user: User,
 }
 
 /// Deferred work, by its ids.
@@ -232,7 +237,8 @@ impl Closing {
 /// A handle that is reserved for an object that is being opened.
 pub(crate) struct Slot<'a> {
     session: &'a Session,
-    reservation: Option<RBTreeNodeReservation<u32, Entry>>,
+    /// Its part in the objects of the user is taken along by the object.
+    reservation: Option<(RBTreeNodeReservation<u32, Entry>, Charge)>,
     handle: u32,
 }
 
@@ -244,13 +250,14 @@ impl Slot<'_> {
 
     /// Makes the handle name `object`.
     pub(crate) fn fill(mut self, object: Object) {
-        let Some(reservation) = self.reservation.take() else {
+        let Some((reservation, charge)) = self.reservation.take() else {
             return;
         };
         let entry = Entry {
             object: Some(object),
             users: 0,
             members: KVVec::new(),
+            _charge: charge,
         };
         let node = reservation.into_node(self.handle, entry);
         let old = self.session.table.lock().entries.insert(node);
@@ -311,7 +318,7 @@ impl<T> core::ops::Deref for Use<T> {
 }
 
 impl Session {
-    /// Reserves a handle; `EMFILE` if the session holds as many objects as it may.
+    /// Reserves a handle; `EMFILE` if the session, or its user, holds as many objects as it may.
     pub(crate) fn reserve(&self) -> Result<Slot<'_>> {
         let reservation = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let limit = usize::try_from(*module_parameters::max_objects.value_ref())?;
@@ -322,12 +329,13 @@ impl Session {
         // Handles count up and are never used again, so that one that was closed names nothing, and
         // that what has the larger one was opened later.
         let handle = table.last.checked_add(1).ok_or(EMFILE)?;
+        let charge = self.user.object()?;
         table.last = handle;
         table.count += 1;
         drop(table);
         Ok(Slot {
             session: self,
-            reservation: Some(reservation),
+            reservation: Some((reservation, charge)),
             handle,
         })
     }
@@ -625,7 +633,8 @@ impl Device for Session {
             limit => usize::try_from(limit).unwrap_or(usize::MAX),
         };
         let user = User::current()?;
-        let memory = Budget::new(limit, Some(user.budget().clone()))?;
+        let charge = user.object()?;
+        let memory = Budget::new(limit, Some(user.memory().clone()))?;
         Arc::pin_init(
             pin_init!(Self {
                 table <- new_mutex!(
@@ -640,7 +649,6 @@ impl Device for Session {
                 membership <- new_mutex!((), "kfi_shim::Session::membership"),
                 settled <- new_condvar!("kfi_shim::Session::settled"),
                 budget: memory.clone(),
-                _user: user,
                 contexts <- Contexts::new(memory.clone()),
                 works <- new_mutex!(
                     Works {
@@ -649,6 +657,8 @@ impl Device for Session {
                     },
                     "kfi_shim::Session::works"
                 ),
+                _charge: charge,
+                user,
             }),
             GFP_KERNEL,
         )

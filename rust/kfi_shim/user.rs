@@ -14,7 +14,8 @@ use crate::{
     kfi::{
         consumer::{
             half_of_memory,
-            Budget, //
+            Budget,
+            Charge, //
         },
         task, //
     },
@@ -22,44 +23,76 @@ use crate::{
     USERS, //
 };
 
-/// A user who has sessions.
+/// A user who has sessions, or memory that has outlived them.
 pub(crate) struct Entry {
     uid: Kuid,
     /// How many.
     sessions: usize,
-    /// How much memory they may have together.
-    budget: Arc<Budget>,
+    /// What they may have together.
+    limits: Limits,
 }
 
-/// The users who have sessions.
+impl Entry {
+    /// Returns whether nothing needs it. It stays so, as only sessions take anything.
+    fn is_idle(&self) -> bool {
+        // Objects do not outlive their sessions; memory that is mapped does.
+        self.sessions == 0 && self.limits.memory.is_untouched()
+    }
+}
+
+/// The users who have sessions, and some who had.
 pub(crate) type List = KVVec<Entry>;
+
+/// What the sessions of a user may have together.
+#[derive(Clone)]
+struct Limits {
+    /// Bytes of memory.
+    memory: Arc<Budget>,
+    /// Objects, and the sessions themselves.
+    objects: Arc<Budget>,
+}
+
+impl Limits {
+    /// For a user who has nothing yet, as the module's parameters say.
+    fn new() -> Result<Self> {
+        let memory = match *module_parameters::max_user_memory.value_ref() {
+            0 => half_of_memory(),
+            limit => usize::try_from(limit).unwrap_or(usize::MAX),
+        };
+        let objects = usize::try_from(*module_parameters::max_user_objects.value_ref())?;
+        Ok(Self {
+            memory: Budget::new(memory, None)?,
+            objects: Budget::new(objects, None)?,
+        })
+    }
+}
 
 /// A session's part in what its user has; whoever opened it is the user.
 pub(crate) struct User {
     uid: Kuid,
-    budget: Arc<Budget>,
+    limits: Limits,
 }
 
 impl User {
     /// Counts a session of the current task's user.
     pub(crate) fn current() -> Result<Self> {
         let uid = task::user();
-        let budget = Budget::new(limit(), None)?;
+        let limits = Limits::new()?;
         let mut room = List::new();
         loop {
             let mut users = USERS.lock();
             if let Some(known) = users.iter_mut().find(|known| known.uid == uid) {
                 known.sessions = known.sessions.saturating_add(1);
-                let budget = known.budget.clone();
-                return Ok(Self { uid, budget });
+                let limits = known.limits.clone();
+                return Ok(Self { uid, limits });
             }
             let entry = Entry {
                 uid,
                 sessions: 1,
-                budget: budget.clone(),
+                limits: limits.clone(),
             };
             if users.push_within_capacity(entry).is_ok() {
-                return Ok(Self { uid, budget });
+                return Ok(Self { uid, limits });
             }
             let wanted = users.len().saturating_mul(2).max(4);
             if room.capacity() >= wanted {
@@ -78,35 +111,33 @@ impl User {
     }
 
     /// Returns how much memory the user may have.
-    pub(crate) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    pub(crate) fn memory(&self) -> &Arc<Budget> {
+        &self.limits.memory
+    }
+
+    /// Counts an object of the user, or a session; `EMFILE` if there are as many as there may be.
+    pub(crate) fn object(&self) -> Result<Charge> {
+        Budget::charge(&self.limits.objects, 1).map_err(|_| EMFILE)
     }
 }
 
 impl Drop for User {
     fn drop(&mut self) {
         let mut users = USERS.lock();
-        let Some(at) = users.iter().position(|known| known.uid == self.uid) else {
-            return;
-        };
-        let Some(known) = users.get_mut(at) else {
-            return;
-        };
-        known.sessions = known.sessions.saturating_sub(1);
-        if known.sessions == 0 {
-            let last = users.remove(at);
-            // Nothing is freed of what is static when the module goes.
-            let rest = users.is_empty().then(|| core::mem::take(&mut *users));
-            drop(users);
-            drop((last, rest));
+        if let Some(known) = users.iter_mut().find(|known| known.uid == self.uid) {
+            known.sessions = known.sessions.saturating_sub(1);
         }
+        // Those, too, whose memory has gone since their last session did.
+        users.retain(|known| !known.is_idle());
     }
 }
 
-/// How many bytes the sessions of a user may hold.
-fn limit() -> usize {
-    match *module_parameters::max_user_memory.value_ref() {
-        0 => half_of_memory(),
-        limit => usize::try_from(limit).unwrap_or(usize::MAX),
+/// Forgets all users when the module goes, as nothing is freed of what is static.
+pub(crate) struct Forgets;
+
+impl Drop for Forgets {
+    fn drop(&mut self) {
+        let users = core::mem::take(&mut *USERS.lock());
+        drop(users);
     }
 }

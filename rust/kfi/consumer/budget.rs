@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A limit for memory.
+//! A limit for what somebody holds: bytes of memory, or objects.
 
 use kernel::{
     prelude::*,
@@ -15,7 +15,7 @@ use kernel::{
 
 use crate::kfi::bindings;
 
-/// How much memory there may be, and is.
+/// How much there may be, and is.
 pub(crate) struct Budget {
     used: Atomic<usize>,
     limit: usize,
@@ -31,7 +31,7 @@ pub(crate) fn half_of_memory() -> usize {
 }
 
 impl Budget {
-    /// Allows `limit` bytes, and no more than are left of the whole.
+    /// Allows `limit`, and no more than is left of the whole.
     pub(crate) fn new(limit: usize, whole: Option<Arc<Self>>) -> Result<Arc<Self>> {
         Ok(Arc::new(
             Self {
@@ -43,26 +43,32 @@ impl Budget {
         )?)
     }
 
-    /// Takes `bytes`; `EDQUOT` if there are not as many left.
-    pub(crate) fn charge(this: &Arc<Self>, bytes: usize) -> Result<Charge> {
-        this.take(bytes)?;
+    /// Takes `amount`; `EDQUOT` if there is not as much left.
+    pub(crate) fn charge(this: &Arc<Self>, amount: usize) -> Result<Charge> {
+        this.take(amount)?;
         if let Some(whole) = &this.whole {
-            whole.take(bytes).inspect_err(|_| this.give_back(bytes))?;
+            whole.take(amount).inspect_err(|_| this.give_back(amount))?;
         }
         Ok(Charge {
             budget: this.clone(),
-            bytes,
+            amount,
         })
+    }
+
+    /// Returns whether nothing of it is taken.
+    pub(crate) fn is_untouched(&self) -> bool {
+        // Relaxed: as below.
+        self.used.load(ordering::Relaxed) == 0
     }
 }
 
 impl Budget {
-    /// Notes that `bytes` are used; `EDQUOT` if there are not as many left.
-    fn take(&self, bytes: usize) -> Result {
+    /// Notes that `amount` is used; `EDQUOT` if there is not as much left.
+    fn take(&self, amount: usize) -> Result {
         // Relaxed: a number that nothing else hangs on.
         let mut used = self.used.load(ordering::Relaxed);
         loop {
-            let sum = used.checked_add(bytes).ok_or(EDQUOT)?;
+            let sum = used.checked_add(amount).ok_or(EDQUOT)?;
             if sum > self.limit {
                 return Err(EDQUOT);
             }
@@ -73,24 +79,24 @@ impl Budget {
         }
     }
 
-    /// Notes that `bytes` are not used any more.
-    fn give_back(&self, bytes: usize) {
+    /// Notes that `amount` is not used any more.
+    fn give_back(&self, amount: usize) {
         // Relaxed: as above.
-        self.used.fetch_sub(bytes, ordering::Relaxed);
+        self.used.fetch_sub(amount, ordering::Relaxed);
     }
 }
 
-/// Bytes that are taken until this is dropped.
+/// What is taken until this is dropped.
 pub(crate) struct Charge {
     budget: Arc<Budget>,
-    bytes: usize,
+    amount: usize,
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.budget.give_back(self.bytes);
+        self.budget.give_back(self.amount);
         if let Some(whole) = &self.budget.whole {
-            whole.give_back(self.bytes);
+            whole.give_back(self.amount);
         }
     }
 }

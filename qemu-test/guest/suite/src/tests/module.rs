@@ -89,6 +89,19 @@ impl<'a> Modules<'a> {
         self.load_with(PROVIDER, parameters)
     }
 
+    /// Runs something that has no session, with other parameters of the device, which is there as it
+    /// was afterwards.
+    pub(super) fn with_device(&self, parameters: &CStr, run: impl FnOnce() -> Outcome) -> Outcome {
+        let go =
+            || unload(DEVICE_MODULE).map_err(|errno| could_not("unload", DEVICE_MODULE, errno));
+        go()?;
+        self.load_with(DEVICE_MODULE, parameters)
+            .map_err(|errno| could_not("load", DEVICE_MODULE, errno))?;
+        let outcome = until(|| Ok(Path::new(DEVICE).exists())).and_then(|()| run());
+        go().and_then(|()| self.load_all())?;
+        outcome
+    }
+
     pub(super) fn unload_all() -> Outcome {
         for name in ALL.into_iter().rev() {
             if is_loaded(name)? {

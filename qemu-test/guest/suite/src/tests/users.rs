@@ -9,7 +9,8 @@ use std::os::unix::net::UnixStream;
 
 use kfi::uapi::{self, request};
 use kfi::{
-    AvAttr, BufferKind, CqAttr, EpInfo, Error, Form, InfoEntry, KfiErrno, Kind, Operation, Session,
+    AvAttr, BufferKind, CntrAttr, Counter, CqAttr, EpInfo, Error, Form, InfoEntry, KfiErrno, Kind,
+    Operation, Session,
 };
 use kfi_host::memory::Guarded;
 use kfi_host::process::{self, Status};
@@ -19,7 +20,9 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
+use crate::raw::MappedPage;
 use crate::rig::{query, Rig};
+use crate::tests::module::Modules;
 use crate::tests::wait_fd::{receive_fd, send_fd};
 use crate::{check, check_eq, raw, tests};
 
@@ -32,6 +35,9 @@ tests! {
     "descriptor-ends-with-exec" ["kfi_shim.h"] exec;
     "sandboxed" ["kfi_shim.h R-CLOSE-8"] sandboxed;
     "memory-of-a-user" ["kfi_shim.h"] memory_of_a_user;
+    "memory-without-sessions" ["kfi_shim.h"] memory_without_sessions;
+    "objects-of-a-user" ["kfi_shim.h R-CLOSE-8"] objects_of_a_user;
+    "sessions-of-a-user" ["kfi_shim.h R-CLOSE-8"] sessions_of_a_user;
     "info-tells-nothing-else" ["kfi_shim.h"] info_tells;
     "answers-tell-nothing-else" ["kfi_shim.h"] answers_tell;
     "completions-tell-nothing-else" ["kfi_shim.h"] completions_tell;
@@ -218,6 +224,30 @@ fn sandboxed(env: &Env) -> Outcome {
     rig.close()
 }
 
+/// Runs something in another process, as somebody else who may open the device, too.
+fn as_another_user(run: impl FnOnce() -> Outcome) -> Outcome {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut child = process::fork(move || {
+        let root = Uid::ROOT;
+        let other = || -> Outcome {
+            rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), root, root)?;
+            run()
+        };
+        match other() {
+            Ok(()) => 0,
+            Err(stop) => {
+                let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
+                1
+            }
+        }
+    })?;
+    let mut text = [0; 500];
+    let length = rustix::io::read(&reader, &mut text)?;
+    let text = String::from_utf8_lossy(&text[..length]).into_owned();
+    check_eq!(child.wait()?, Status::Exited(0), "{text}");
+    Ok(())
+}
+
 /// All sessions of a user have one limit, and other users have their own.
 fn memory_of_a_user(env: &Env) -> Outcome {
     const PIECE: u64 = 32 << 20;
@@ -243,42 +273,173 @@ fn memory_of_a_user(env: &Env) -> Outcome {
         let result = session.buffer(BufferKind::VMALLOC, PIECE).err();
         check_eq!(result, Some(Error::Os(Errno::DQUOT)));
     }
-    // Somebody else, who may open the device.
-    let (reader, writer) = rustix::pipe::pipe()?;
-    let mut child = process::fork(|| {
-        let root = Uid::ROOT;
-        let other = || -> Outcome {
-            rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), root, root)?;
-            Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?;
-            Ok(())
-        };
-        match other() {
-            Ok(()) => 0,
-            Err(stop) => {
-                let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
-                1
-            }
-        }
+    as_another_user(|| {
+        Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?;
+        Ok(())
     })?;
-    let status = child.wait()?;
-    let mut text = [0; 500];
-    let length = if status == Status::Exited(0) {
-        0
-    } else {
-        rustix::io::read(&reader, &mut text)?
-    };
-    check_eq!(
-        status,
-        Status::Exited(0),
-        "{}",
-        String::from_utf8_lossy(&text[..length])
-    );
     // What one session gives back, another one may have.
     buffers.pop();
     buffers.push(Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?);
     drop(buffers);
     Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?;
     Ok(())
+}
+
+/// What is mapped counts on when the user has no session any more.
+fn memory_without_sessions(env: &Env) -> Outcome {
+    const PIECE: u64 = 1 << 20;
+    let full = Some(Error::Os(Errno::DQUOT));
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_user_memory=8388608", || {
+        let mut pages = Vec::new();
+        for _ in 0..8 {
+            let session = Session::open()?;
+            let buffer = session.buffer(BufferKind::VMALLOC, PIECE)?;
+            pages.push(MappedPage::new(&session, buffer.offset())?);
+        }
+        for _ in 0..3 {
+            let refused = Session::open()?.buffer(BufferKind::VMALLOC, PIECE).err();
+            check_eq!(refused, full);
+        }
+        as_another_user(|| {
+            // Those of the first user are mapped in here, too.
+            Session::open()?.buffer(BufferKind::VMALLOC, 8 * PIECE)?;
+            Ok(())
+        })?;
+        pages.pop();
+        let session = Session::open()?;
+        let buffer = session.buffer(BufferKind::VMALLOC, PIECE)?;
+        check_eq!(session.buffer(BufferKind::VMALLOC, 1).err(), full);
+        drop((pages, buffer, session));
+        Session::open()?.buffer(BufferKind::VMALLOC, 8 * PIECE)?;
+        Ok(())
+    })
+}
+
+/// Where objects of a user are counted one by one.
+const FEW: usize = 100;
+
+/// One more object.
+fn counter(rig: &Rig) -> kfi::Result<Counter> {
+    rig.domain.counter(&CntrAttr::new())
+}
+
+/// Counters in a session until there can be no more.
+fn fill(rig: &Rig) -> Result<Vec<Counter>, Stop> {
+    let mut counters = Vec::new();
+    loop {
+        match counter(rig) {
+            Ok(counter) => counters.push(counter),
+            Err(Error::Os(Errno::MFILE)) => return Ok(counters),
+            Err(error) => return Err(error.into()),
+        }
+        check!(counters.len() < FEW, "more than {FEW}");
+    }
+}
+
+/// All sessions of a user have one limit, and other users have their own. What fails, is closed or
+/// is killed is given back, exactly.
+fn objects_of_a_user(env: &Env) -> Outcome {
+    /// What a rig holds: a session, an answer, a fabric and a domain.
+    const RIG: usize = 4;
+    let full = Some(Error::Os(Errno::MFILE));
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_objects=90 max_user_objects=100", || {
+        let (first, second) = (Rig::new(env)?, Rig::new(env)?);
+        let mut counters = vec![fill(&first)?];
+        // Its own limit comes first.
+        check_eq!(counters[0].len(), 90 - (RIG - 1));
+        // Refused by that limit, it has taken nothing of the other one.
+        check_eq!(counter(&first).err(), full);
+        counters.push(fill(&second)?);
+        check_eq!(counters[0].len() + counters[1].len(), FEW - 2 * RIG);
+        for rig in [&first, &second] {
+            check_eq!(rig.session.getinfo(&query(env)).err(), full);
+            let buffer = rig.session.buffer(BufferKind::VMALLOC, 1);
+            check_eq!(buffer.err(), full);
+        }
+        check_eq!(Session::open().err(), full);
+        as_another_user(|| {
+            let rig = Rig::new(env)?;
+            check_eq!(fill(&rig)?.len(), 90 - (RIG - 1));
+            Ok(())
+        })?;
+        // One out, one in, in whichever session.
+        counters[0].pop();
+        let Ok(last) = counter(&second) else {
+            return Err(Stop::fail("nothing was given back"));
+        };
+        check_eq!(counter(&first).err(), full);
+        drop(last);
+        // What fails in the provider, or after it, takes nothing.
+        for _ in 0..FEW {
+            let flags = CntrAttr::new().flags(1);
+            let refused = first.domain.counter(&flags).err();
+            check_eq!(refused, Some(Error::Fabric(KfiErrno::EINVAL)));
+            let refused = second.session.buffer(BufferKind::VMALLOC, 0).err();
+            check_eq!(refused, Some(Error::Os(Errno::INVAL)));
+        }
+        check_eq!(fill(&second)?.len(), 1);
+        drop(counters);
+        // A process that is killed holding all that there is.
+        for _ in 0..3 {
+            let mut child = process::fork(|| {
+                let Ok(rig) = Rig::new(env) else { return 1 };
+                let Ok(counters) = fill(&rig) else { return 2 };
+                if counters.len() != 90 - (RIG - 1) {
+                    return 3;
+                }
+                let myself = rustix::process::getpid();
+                let _ = rustix::process::kill_process(myself, rustix::process::Signal::KILL);
+                4
+            })?;
+            let killed = rustix::process::Signal::KILL.as_raw();
+            check_eq!(child.wait()?, Status::Signaled(killed));
+        }
+        first.close()?;
+        check_eq!(fill(&second)?.len(), 90 - (RIG - 1));
+        drop(second);
+        // Nobody has anything any more.
+        check_eq!(fill(&Rig::new(env)?)?.len(), 90 - (RIG - 1));
+        Ok(())
+    })
+}
+
+/// Empty sessions count as objects.
+fn sessions_of_a_user(env: &Env) -> Outcome {
+    let full = Some(Error::Os(Errno::MFILE));
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_user_objects=100", || {
+        let open = || {
+            (0..FEW)
+                .map(|_| Session::open())
+                .collect::<Result<Vec<_>, _>>()
+        };
+        for _ in 0..3 {
+            let mut sessions = open()?;
+            check_eq!(Session::open().err(), full);
+            check_eq!(sessions[0].getinfo(&query(env)).err(), full);
+            as_another_user(|| {
+                Session::open()?.getinfo(&query(env))?;
+                Ok(())
+            })?;
+            sessions.pop();
+            let list = sessions[0].getinfo(&query(env))?;
+            check_eq!(Session::open().err(), full);
+            drop(list);
+            sessions.push(Session::open()?);
+        }
+        let mut child = process::fork(|| {
+            let Ok(_sessions) = open() else { return 1 };
+            let myself = rustix::process::getpid();
+            let _ = rustix::process::kill_process(myself, rustix::process::Signal::KILL);
+            2
+        })?;
+        let killed = rustix::process::Signal::KILL.as_raw();
+        check_eq!(child.wait()?, Status::Signaled(killed));
+        check_eq!(open()?.len(), FEW);
+        Ok(())
+    })
 }
 
 /// What the structure says, and nothing in between: encoded anew it is the same.
