@@ -215,7 +215,7 @@ impl AddressVector {
     ) -> Result {
         let context = insertion.context;
         // What has become of each, to be reported, or undone.
-        let mut outcomes = KVVec::with_capacity(insertion.count, GFP_KERNEL)?;
+        let mut outcomes = KVVec::with_capacity(insertion.count, GFP_KERNEL | __GFP_NOWARN)?;
         let inserted = this.insert_all(list, insertion, |_, index| {
             Ok(outcomes.push(index, GFP_KERNEL)?)
         })?;
@@ -226,7 +226,8 @@ impl AddressVector {
                 // Nor will there ever be.
                 return Err(ETOOSMALL.into());
             }
-            let mut slots = KVVec::with_capacity(failures.saturating_add(1), GFP_KERNEL)?;
+            let mut slots =
+                KVVec::with_capacity(failures.saturating_add(1), GFP_KERNEL | __GFP_NOWARN)?;
             for _ in 0..=failures {
                 slots.push(EventQueue::reserve(queue).ok_or(EAGAIN)?, GFP_KERNEL)?;
             }

@@ -184,7 +184,7 @@ impl PollSetOps for PollSet {
             return Ok(());
         }
         // Nobody else changes the members, so that this is room enough for all and one more.
-        let mut entries = KVVec::with_capacity(count.wrapping_add(1), GFP_KERNEL)?;
+        let mut entries = KVVec::with_capacity(count.wrapping_add(1), GFP_KERNEL | __GFP_NOWARN)?;
         let entry = Entry {
             member: Member::new(fid, this.domain.fid())?,
             _set: Hold::new(this)?,

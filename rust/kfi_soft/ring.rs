@@ -21,7 +21,7 @@ impl<T> Ring<T> {
     /// Creates a queue for `capacity` entries, at least one.
     pub(crate) fn new(capacity: usize) -> Result<Self> {
         let capacity = capacity.max(1);
-        let mut entries = KVVec::with_capacity(capacity, GFP_KERNEL)?;
+        let mut entries = KVVec::with_capacity(capacity, GFP_KERNEL | __GFP_NOWARN)?;
         for _ in 0..capacity {
             entries.push(None, GFP_KERNEL)?;
         }

@@ -243,8 +243,8 @@ impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
         let size = parts.credits.size;
-        let mut noted = KVec::with_capacity(size, GFP_KERNEL)?;
-        let mut places = KVec::with_capacity(size, GFP_KERNEL)?;
+        let mut noted = KVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
+        let mut places = KVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
         for place in 0..size {
             noted.push(None, GFP_KERNEL)?;
             places.push(place, GFP_KERNEL)?;

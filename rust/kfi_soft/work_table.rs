@@ -111,7 +111,7 @@ impl<C: Clone> WorkTable<C> {
                 heads: KVec::with_capacity(CHUNK, flags)?,
             },
             pieces: if first {
-                KVVec::with_capacity(limit / CHUNK + 1, flags)?
+                KVVec::with_capacity(limit / CHUNK + 1, flags | __GFP_NOWARN)?
             } else {
                 KVVec::new()
             },

@@ -222,7 +222,7 @@ impl AddressVector {
         };
         let mut kfi_addrs = KVVec::new();
         if want_addrs {
-            kfi_addrs = KVVec::from_elem(u64::MAX, count, GFP_KERNEL)?;
+            kfi_addrs = KVVec::from_elem(u64::MAX, count, GFP_KERNEL | __GFP_NOWARN)?;
         }
         let to = if kfi_addrs.is_empty() {
             ptr::null_mut()

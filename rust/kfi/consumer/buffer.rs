@@ -276,7 +276,7 @@ impl Local {
                 return Err(E2BIG);
             }
             if with_descs {
-                descs.push(Desc::as_raw(segment.desc), GFP_KERNEL)?;
+                descs.push(Desc::as_raw(segment.desc), GFP_KERNEL | __GFP_NOWARN)?;
             }
             Ok(())
         };
@@ -289,7 +289,7 @@ impl Local {
                         iov_base: segment.address()?,
                         iov_len: segment.len,
                     };
-                    list.push(entry, GFP_KERNEL)?;
+                    list.push(entry, GFP_KERNEL | __GFP_NOWARN)?;
                 }
                 List::Kvec(list)
             }
@@ -301,7 +301,7 @@ impl Local {
                         addr: segment.address()?,
                         count: segment.count,
                     };
-                    list.push(entry, GFP_KERNEL)?;
+                    list.push(entry, GFP_KERNEL | __GFP_NOWARN)?;
                 }
                 List::Ioc(list)
             }
@@ -315,7 +315,7 @@ impl Local {
                             bv_len: len,
                             bv_offset: offset,
                         };
-                        Ok(list.push(entry, GFP_KERNEL)?)
+                        Ok(list.push(entry, GFP_KERNEL | __GFP_NOWARN)?)
                     })?;
                 }
                 List::Bvec(list)
@@ -337,7 +337,7 @@ impl Local {
         for segment in segments {
             segment.pieces(|_, _, _| {
                 note(segment)?;
-                Ok(list.push(pin_init::zeroed(), GFP_KERNEL)?)
+                Ok(list.push(pin_init::zeroed(), GFP_KERNEL | __GFP_NOWARN)?)
             })?;
         }
         let entries = list.as_mut_ptr();

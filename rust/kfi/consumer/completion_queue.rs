@@ -166,10 +166,12 @@ impl CompletionQueue {
     ) -> Result<KVec<Completion>> {
         let cond = ptr::without_provenance(cond);
         // Room for the longest format, whichever it is.
-        let mut entries =
-            KVec::<bindings::kfi_cq_tagged_entry>::with_capacity(count.max(1), GFP_KERNEL)?;
-        let mut addrs = KVec::<u64>::with_capacity(count.max(1), GFP_KERNEL)?;
-        let mut completions = KVec::with_capacity(count, GFP_KERNEL)?;
+        let mut entries = KVec::<bindings::kfi_cq_tagged_entry>::with_capacity(
+            count.max(1),
+            GFP_KERNEL | __GFP_NOWARN,
+        )?;
+        let mut addrs = KVec::<u64>::with_capacity(count.max(1), GFP_KERNEL | __GFP_NOWARN)?;
+        let mut completions = KVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
         let raw = entries.as_mut_ptr();
         let addr = addrs.as_mut_ptr();
         // SAFETY: The queue is open; there is room for `count` entries and addresses.

@@ -165,7 +165,7 @@ impl Operation<'_> {
                         count: piece.len,
                         key: piece.key,
                     },
-                    GFP_KERNEL,
+                    GFP_KERNEL | __GFP_NOWARN,
                 )?;
             } else {
                 rma.push(
@@ -174,7 +174,7 @@ impl Operation<'_> {
                         len: piece.len,
                         key: piece.key,
                     },
-                    GFP_KERNEL,
+                    GFP_KERNEL | __GFP_NOWARN,
                 )?;
             }
         }

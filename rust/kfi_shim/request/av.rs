@@ -103,7 +103,7 @@ fn addresses(request: &abi::AvInsert) -> Result<Insert<'static>> {
         return Ok(Insert::Null(count));
     }
     // One more, so that there is an address even if there is none.
-    let mut bytes = KVVec::from_elem(0u8, (count + 1) * ADDR_MAX, GFP_KERNEL)?;
+    let mut bytes = KVVec::from_elem(0u8, (count + 1) * ADDR_MAX, GFP_KERNEL | __GFP_NOWARN)?;
     let ptr = UserPtr::from_addr(usize::try_from(request.addr)?);
     let mut reader = UserSlice::new(ptr, len).reader();
     reader.read_slice(bytes.get_mut(..len).ok_or(EINVAL)?)?;
@@ -136,7 +136,7 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
     let sync_err = request.flags & abi::KFI_SYNC_ERR != 0;
     let mut errors = KVVec::new();
     if sync_err {
-        errors = KVVec::from_elem(0i32, count, GFP_KERNEL)?;
+        errors = KVVec::from_elem(0i32, count, GFP_KERNEL | __GFP_NOWARN)?;
     }
     // Before anything is inserted that could not be told of.
     let (addrs_at, errors_at) = (
@@ -197,7 +197,7 @@ pub(super) fn av_inserted(session: ArcBorrow<'_, Session>, argument: Argument) -
         return Err(E2BIG);
     }
     let av = Session::get::<AddressVector>(session, request.av)?;
-    let mut addrs = KVVec::with_capacity(room, GFP_KERNEL)?;
+    let mut addrs = KVVec::with_capacity(room, GFP_KERNEL | __GFP_NOWARN)?;
     let count = av.inserted(request.insertion, |count, values| {
         for value in values.take(room) {
             addrs.push(value, GFP_KERNEL)?;
@@ -228,7 +228,7 @@ pub(super) fn av_remove(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     if request.kfi_addrs != 0 {
         let ptr = UserPtr::from_addr(usize::try_from(request.kfi_addrs)?);
         let mut reader = UserSlice::new(ptr, count * size_of::<u64>()).reader();
-        addrs = KVVec::with_capacity(count, GFP_KERNEL)?;
+        addrs = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
         for _ in 0..count {
             addrs.push(reader.read::<u64>()?, GFP_KERNEL)?;
         }

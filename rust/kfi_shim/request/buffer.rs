@@ -100,7 +100,7 @@ pub(super) fn segments(
     let count = usize::try_from(count)?;
     let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<abi::SegmentAt>()).reader();
-    let mut segments = KVVec::with_capacity(count, GFP_KERNEL)?;
+    let mut segments = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
     for _ in 0..count {
         let at: abi::SegmentAt = reader.read()?;
         let len = usize::try_from(at.len)?;
@@ -116,7 +116,7 @@ pub(super) fn segments(
                     let region = Session::get::<MemoryRegion>(session, mr)?;
                     let desc = region.desc();
                     if desc.is_some() {
-                        regions.push(region, GFP_KERNEL)?;
+                        regions.push(region, GFP_KERNEL | __GFP_NOWARN)?;
                     }
                     desc
                 }

@@ -152,7 +152,7 @@ fn rma_segments(ptr: u64, count: u32) -> Result<KVVec<RmaSegment>> {
     let count = usize::try_from(count)?;
     let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<abi::RmaSegmentAt>()).reader();
-    let mut segments = KVVec::with_capacity(count, GFP_KERNEL)?;
+    let mut segments = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
     for _ in 0..count {
         let at: abi::RmaSegmentAt = reader.read()?;
         let segment = RmaSegment {

@@ -102,7 +102,7 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     let size = room * size_of::<u64>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let mut contexts = KVec::with_capacity(room, GFP_KERNEL)?;
+    let mut contexts = KVec::with_capacity(room, GFP_KERNEL | __GFP_NOWARN)?;
     for _ in 0..room {
         contexts.push(Context::NONE, GFP_KERNEL)?;
     }

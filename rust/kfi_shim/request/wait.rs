@@ -136,14 +136,14 @@ pub(super) fn trywait(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let ptr = UserPtr::from_addr(usize::try_from(request.handles)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<u32>()).reader();
-    let mut handles = KVVec::with_capacity(count, GFP_KERNEL)?;
-    let mut objects = KVVec::with_capacity(count, GFP_KERNEL)?;
+    let mut handles = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut objects = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
     for _ in 0..count {
         let handle = reader.read::<u32>()?;
         handles.push(handle, GFP_KERNEL)?;
         objects.push(Session::any(session, handle)?, GFP_KERNEL)?;
     }
-    let mut fids = KVVec::with_capacity(count, GFP_KERNEL)?;
+    let mut fids = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
     for object in &objects {
         fids.push(object.any().ok_or(EINVAL)?, GFP_KERNEL)?;
     }
