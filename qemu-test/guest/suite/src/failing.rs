@@ -27,6 +27,11 @@ pub enum Whose {
     Modules,
     /// Those of the provider.
     Provider,
+    /// Those made while a module begins.
+    Init,
+    /// Those made while a module is loaded, but not those of reading its file, nor those for its
+    /// tracepoints.
+    Loading,
 }
 
 /// What a request may answer that has no memory.
@@ -100,6 +105,29 @@ pub struct Attempt<T> {
     pub last: bool,
 }
 
+/// Where the code of a function of the kernel lies, in which modules are not.
+fn text_of_function(name: &str) -> Result<(u64, u64), Stop> {
+    let symbols = fs::read_to_string("/proc/kallsyms")?;
+    let all: Vec<(u64, &str)> = symbols
+        .lines()
+        .filter_map(
+            |line| match line.split_whitespace().collect::<Vec<_>>()[..] {
+                [address, "t" | "T", name] => Some((u64::from_str_radix(address, 16).ok()?, name)),
+                _ => None,
+            },
+        )
+        .collect();
+    let start = all.iter().find(|(_, other)| *other == name);
+    let &(start, _) = start.ok_or_else(|| Stop::Skip(format!("no {name} in the kernel")))?;
+    let behind = all.iter().map(|(address, _)| *address);
+    match behind.filter(|address| *address > start).min() {
+        Some(end) if start != 0 => Ok((start, end)),
+        _ => Err(Stop::Skip(format!(
+            "the kernel does not tell where {name} is"
+        ))),
+    }
+}
+
 /// Where the code of modules lies.
 fn text_of(modules: &[&str]) -> Result<(u64, u64), Stop> {
     let symbols = fs::read_to_string("/proc/kallsyms")?;
@@ -144,6 +172,8 @@ impl Failing {
         let (start, end) = match whose {
             Whose::Modules => text_of(&["kfabric", "kfi_soft", "kfi_shim"])?,
             Whose::Provider => text_of(&["kfi_soft"])?,
+            Whose::Init => text_of_function("do_init_module")?,
+            Whose::Loading => text_of_function("load_module")?,
         };
         for (knob, value) in [
             ("probability", "0"),
@@ -155,6 +185,13 @@ impl Failing {
             ("require-end", &format!("{end:#x}")),
         ] {
             failing.set(Path::new(KNOBS).join(knob), value)?;
+        }
+        if whose == Whose::Loading {
+            // The kernel warns of tracepoints that it has no memory for.
+            let (start, end) = text_of_function("event_create_dir")?;
+            for (knob, value) in [("reject-start", start), ("reject-end", end)] {
+                failing.set(Path::new(KNOBS).join(knob), &format!("{value:#x}"))?;
+            }
         }
         if Path::new(COPIES).exists() {
             // Nobody is called from here.

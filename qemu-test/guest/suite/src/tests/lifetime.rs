@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
+use crate::failing::{Answer, Failing, Whose};
 use crate::pair::{bits, expect_error, Area, Pair};
 use crate::rig::{in_threads, is_busy, query, until, Rig, Waiter};
 use crate::tests::load::{check_memory, kernel_memory};
@@ -33,6 +34,8 @@ tests! {
     "beside-use" ["R-CLOSE-5 R-CLOSE-8"] beside_use;
     "any-order" ["R-CLOSE-5"] any_order;
     "refused-parameters" ["R-CLOSE-5"] refused_parameters;
+    "failing-init" ["R-CLOSE-5"] failing_init;
+    "failing-load" ["R-CLOSE-5"] failing_load;
     "again-and-again" ["R-CLOSE-5"] again_and_again;
 }
 
@@ -364,6 +367,98 @@ fn refused_parameters(env: &Env) -> Outcome {
     check_memory(env, &before, 2048)?;
     modules.load_all()?;
     Rig::in_session(env, session)?.close()
+}
+
+/// What there is of a module nowhere when it is not loaded.
+#[track_caller]
+fn nothing_left(name: &str, when: &str) -> Outcome {
+    check!(!is_loaded(name)?, "{name} is loaded: {when}");
+    for folder in [
+        "/sys/module",
+        "/sys/kernel/debug",
+        "/sys/kernel/tracing/events",
+    ] {
+        let left = Path::new(folder).join(name);
+        check!(!left.exists(), "{} is left: {when}", left.display());
+    }
+    match name {
+        PROVIDER => {
+            let file = "/sys/kernel/debug/kfabric/providers";
+            let providers = fs::read_to_string(file).unwrap_or_default();
+            check!(!providers.contains("soft"), "{providers} is left: {when}");
+        }
+        DEVICE_MODULE => {
+            check!(
+                !Path::new("/sys/class/misc/kfi").exists(),
+                "a device: {when}"
+            );
+            let devices = fs::read_to_string("/proc/misc").unwrap_or_default();
+            check!(!devices.contains("kfi"), "{devices} is left: {when}");
+            until(|| Ok(!Path::new(DEVICE).exists()))?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Loads all modules with one allocation after the other failing, every `step`-th of them, until
+/// there is none left: each time they are refused and nothing is left of them, or they are there and
+/// go.
+fn load_failing(env: &Env, whose: Whose, step: u32) -> Outcome {
+    let modules = Modules::new(env)?;
+    let mut failing = Failing::new(whose)?;
+    Modules::unload_all()?;
+    let mut all_refused = 0;
+    for name in ALL {
+        let loader = modules
+            .loader(name)
+            .map_err(|errno| could_not("open", name, errno))?;
+        let (before, mut refused) = (failing.failed, 0);
+        // Other ones with another seed.
+        let mut nth = 1 + u32::try_from(env.settings.seed % u64::from(step))?;
+        loop {
+            let load = || loader().map_err(Error::Os);
+            let attempt = failing.attempt(name, nth, Answer::NoMemory, load)?;
+            let when = format!("allocation {nth} failed");
+            if attempt.value.is_some() {
+                check!(is_loaded(name)?, "{name} is not loaded: {when}");
+                unload(name).map_err(|errno| could_not("unload", name, errno))?;
+            } else {
+                refused += 1;
+            }
+            nothing_left(name, &when)?;
+            if attempt.last {
+                break;
+            }
+            nth += step;
+        }
+        env.note(format!(
+            "{name}: {} allocations failed, {refused} times refused",
+            failing.failed - before
+        ));
+        all_refused += refused;
+        loader().map_err(|errno| could_not("load", name, errno))?;
+    }
+    env.note(format!("{} failures injected", failing.failed));
+    check!(all_refused > 0, "none of them needs memory");
+    drop(failing);
+    modules.load_all()?;
+    Rig::new(env)?.close()
+}
+
+/// Allocations of the modules' own beginning.
+fn failing_init(env: &Env) -> Outcome {
+    load_failing(
+        env,
+        Whose::Init,
+        u32::try_from(3 / env.scaled(3, 1).min(3))?,
+    )
+}
+
+/// Those of the kernel's loader, too.
+fn failing_load(env: &Env) -> Outcome {
+    let parts = env.scaled(16, 1).min(16);
+    load_failing(env, Whose::Loading, u32::try_from(48 / parts)?)
 }
 
 /// `--scale 20` is a thousand times.

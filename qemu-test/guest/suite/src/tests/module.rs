@@ -76,9 +76,22 @@ impl<'a> Modules<'a> {
     }
 
     pub(super) fn load_with(&self, name: &str, parameters: &CStr) -> Result<(), Errno> {
-        let file = File::open(path(self.env, name))
-            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        rustix::system::finit_module(file, parameters, 0)
+        rustix::system::finit_module(self.open(name)?, parameters, 0)
+    }
+
+    /// A module's file.
+    fn open(&self, name: &str) -> Result<File, Errno> {
+        File::open(path(self.env, name))
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+
+    /// What loads a module by nothing but the system call, again and again.
+    pub(super) fn loader(
+        &self,
+        name: &str,
+    ) -> Result<impl Fn() -> Result<(), Errno> + use<>, Errno> {
+        let (file, parameters) = (self.open(name)?, parameters(name));
+        Ok(move || rustix::system::finit_module(&file, &parameters, 0))
     }
 
     /// Takes the provider away and brings it back with other parameters.
