@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Allocations of the modules that fail: one after the other, or now and then.
+//! Allocations of the modules that fail: one after the other, or now and then; or all of pages,
+//! from one on.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -13,6 +14,8 @@ use crate::check::{Outcome, Stop};
 
 /// Where the kernel is told.
 const KNOBS: &str = "/sys/kernel/debug/failslab";
+/// Where it is told of whole pages.
+const PAGES: &str = "/sys/kernel/debug/fail_page_alloc";
 /// Failing copies would count, too.
 const COPIES: &str = "/sys/kernel/debug/fail_usercopy";
 /// No request allocates so often.
@@ -175,7 +178,7 @@ impl Failing {
             Whose::Init => text_of_function("do_init_module")?,
             Whose::Loading => text_of_function("load_module")?,
         };
-        for (knob, value) in [
+        let both = [
             ("probability", "0"),
             ("ignore-gfp-wait", "N"),
             ("task-filter", "N"),
@@ -183,7 +186,8 @@ impl Failing {
             ("stacktrace-depth", DEPTH),
             ("require-start", &format!("{start:#x}")),
             ("require-end", &format!("{end:#x}")),
-        ] {
+        ];
+        for (knob, value) in both {
             failing.set(Path::new(KNOBS).join(knob), value)?;
         }
         if whose == Whose::Loading {
@@ -191,6 +195,20 @@ impl Failing {
             let (start, end) = text_of_function("event_create_dir")?;
             for (knob, value) in [("reject-start", start), ("reject-end", end)] {
                 failing.set(Path::new(KNOBS).join(knob), &format!("{value:#x}"))?;
+            }
+        }
+        // The kernel complains of a module that it has no pages for.
+        if Path::new(PAGES).exists() && whose != Whose::Loading {
+            // Who copies from user space, or to it, may have to bring a page in: whether that
+            // succeeds is not the request's business.
+            let (start, end) = text_of_function("handle_mm_fault")?;
+            for (knob, value) in both.into_iter().chain([
+                ("min-order", "0"),
+                ("ignore-gfp-highmem", "N"),
+                ("reject-start", &format!("{start:#x}")),
+                ("reject-end", &format!("{end:#x}")),
+            ]) {
+                failing.set(Path::new(PAGES).join(knob), value)?;
             }
         }
         if Path::new(COPIES).exists() {
@@ -215,6 +233,77 @@ impl Failing {
         self.set(Path::new(KNOBS).join("times"), "-1")?;
         self.set(Path::new(KNOBS).join("interval"), "1")?;
         self.set(Path::new(KNOBS).join("probability"), &percent.to_string())
+    }
+
+    /// Skips the test if this kernel cannot let pages fail. From now on they do for this thread, in
+    /// [`Self::each_with_pages`].
+    pub fn pages(&mut self) -> Outcome {
+        if !Path::new(PAGES).exists() {
+            return Err(Stop::Skip("this kernel has no fail_page_alloc".to_owned()));
+        }
+        for (knob, value) in [("task-filter", "Y"), ("interval", "1"), ("times", "0")] {
+            self.set(Path::new(PAGES).join(knob), value)?;
+        }
+        self.set(PathBuf::from("/proc/thread-self/make-it-fail"), "1")
+    }
+
+    /// Makes a request with no more than so many pages for it, and for what it calls.
+    fn attempt_with_pages<T>(
+        &mut self,
+        what: &str,
+        pages: u32,
+        answer: Answer,
+        call: impl FnOnce() -> kfi::Result<T>,
+    ) -> Result<Attempt<T>, Stop> {
+        const TIMES: u64 = 1_000_000;
+        let knob = |name: &str| Path::new(PAGES).join(name);
+        fs::write(knob("space"), (pages + 1).to_string())?;
+        fs::write(knob("times"), TIMES.to_string())?;
+        fs::write(knob("probability"), "100")?;
+        let result = call();
+        fs::write(knob("probability"), "0")?;
+        let failed = TIMES - fs::read_to_string(knob("times"))?.trim().parse::<u64>()?;
+        self.failed += failed;
+        self.calls += u64::from(failed == 0);
+        let value = match result {
+            Ok(value) => Some(value),
+            Err(error) if failed > 0 && answer.is(error) => None,
+            Err(error) => {
+                return Err(Stop::fail(format!(
+                    "{what}: {error} with {pages} pages, where {failed} more fail"
+                )));
+            }
+        };
+        Ok(Attempt {
+            value,
+            last: failed == 0,
+        })
+    }
+
+    /// Makes a request with no pages for it, with one, and so on, in larger steps when there are
+    /// many, until there are enough. Whenever it succeeds, what it has returned goes to `done`.
+    #[track_caller]
+    pub fn each_with_pages<T>(
+        &mut self,
+        what: &str,
+        answer: Answer,
+        mut call: impl FnMut() -> kfi::Result<T>,
+        mut done: impl FnMut(T) -> Outcome,
+    ) -> Outcome {
+        let mut pages = 0;
+        loop {
+            let attempt = self.attempt_with_pages(what, pages, answer, &mut call)?;
+            if let Some(value) = attempt.value {
+                done(value)?;
+            }
+            if attempt.last {
+                return Ok(());
+            }
+            pages += 1 + pages / 4;
+            if pages > MANY {
+                return Err(Stop::fail(format!("{what} has no end of pages")));
+            }
+        }
     }
 
     /// Makes a request whose n-th allocation fails.

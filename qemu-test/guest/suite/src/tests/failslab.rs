@@ -37,6 +37,7 @@ tests! {
     "addresses" ["kfi_domain.h"] addresses;
     "regions" ["kfi_domain.h"] regions;
     "buffers" ["kfi_shim.h"] buffers;
+    "pages" ["kfi_shim.h kfi_domain.h kfi_endpoint.h"] pages;
     "waiting" ["R-WAIT-1 R-POLL-1 R-TRYWAIT-1"] waiting;
     "posts" ["kfi_endpoint.h kfi_tagged.h kfi_rma.h kfi_atomic.h"] posts;
     "triggered" ["R-TRIG-27"] triggered;
@@ -50,7 +51,7 @@ tests! {
 /// Tells how much there was.
 fn tell(env: &Env, failing: &Failing) -> Outcome {
     let (calls, failed) = (failing.calls, failing.failed);
-    env.note(format!("{calls} requests, {failed} allocations failed"));
+    env.note(format!("{failed} failures injected, in {calls} requests"));
     check!(failed > 0, "no allocation has failed");
     Ok(())
 }
@@ -429,6 +430,115 @@ fn buffers(env: &Env) -> Outcome {
         failing.each("map", NoMemory, map, gone)?;
     }
     tell(env, &failing)
+}
+
+/// What takes whole pages, with ever more of them.
+fn pages(env: &Env) -> Outcome {
+    let mut failing = Failing::new(Whose::Modules)?;
+    failing.pages()?;
+    failing.each_with_pages("open", NoMemory, Session::open, gone)?;
+    let rig = Rig::new(env)?;
+    let entry = &rig.info.entries()[0];
+    needs(entry, Caps::MSG | Caps::RMA)?;
+    let (session, domain, fabric) = (&rig.session, &rig.domain, &rig.fabric);
+    failing.each_with_pages("getinfo", NoMemory, || session.getinfo(&query(env)), gone)?;
+    failing.each_with_pages("fabric", NoMemory, || rig.info.fabric(0), gone)?;
+    failing.each_with_pages("domain", NoMemory, || fabric.domain(&rig.info, 0), gone)?;
+
+    // Queues, from those that are part of a page to those that no kmalloc gives.
+    for size in [16, 1 << 10, 1 << 16] {
+        let attr = CqAttr::new().format(CqFormat::TAGGED).size(size);
+        let what = format!("completion queue of {size}");
+        failing.each_with_pages(&what, NoMemory, || domain.completion_queue(&attr), gone)?;
+        let attr = EqAttr::new().size(size.min(1 << 14));
+        let what = format!("event queue of {size}");
+        failing.each_with_pages(&what, NoMemory, || fabric.event_queue(&attr), gone)?;
+        let attr = AvAttr {
+            count: size,
+            ..AvAttr::default()
+        };
+        let what = format!("address vector of {size}");
+        failing.each_with_pages(&what, NoMemory, || domain.address_vector(&attr), gone)?;
+    }
+    let mut deep = entry.clone();
+    deep.tx_attr.size = 1 << 14;
+    deep.rx_attr.size = 1 << 14;
+    let open = || domain.endpoint(EpInfo::Value(&deep), 0);
+    failing.each_with_pages("deep endpoint", NoMemory, open, gone)?;
+    let av = domain.address_vector(&AvAttr::default())?;
+    let cq = domain.completion_queue(&CqAttr::new().size(1 << 15))?;
+    let bound = || -> kfi::Result<_> {
+        let ep = open()?;
+        ep.bind(av.handle(), 0)?;
+        ep.bind(cq.handle(), bits::TRANSMIT | bits::RECV)?;
+        ep.enable()?;
+        Ok(ep)
+    };
+    failing.each_with_pages("enable a deep endpoint", NoMemory, bound, gone)?;
+    let ep = bound()?;
+    failing.each_with_pages(
+        "insert many",
+        NoMemory,
+        || av.insert_all(&ep.name()?.repeat(2000), 2000, 0, 0),
+        |inserted| {
+            let there = |addr: &u64| *addr != u64::MAX;
+            let addrs: Vec<_> = inserted.addrs.into_iter().filter(there).collect();
+            check_eq!(addrs.len(), inserted.count);
+            Ok(av.remove(&addrs)?)
+        },
+    )?;
+
+    // Buffers, their mappings, and regions of them.
+    for kind in [BufferKind::KMALLOC, BufferKind::VMALLOC, BufferKind::PAGES] {
+        for size in [4096, 40_000, 1 << 20] {
+            let what = format!("{kind} of {size} bytes");
+            let zeroed = |buffer: kfi::Buffer| -> Outcome {
+                let all = buffer.bytes(0..buffer.size() as usize);
+                check!(all.iter().all(|byte| *byte == 0), "not zeroed");
+                Ok(())
+            };
+            failing.each_with_pages(&what, NoMemory, || session.buffer(kind, size), zeroed)?;
+        }
+        let buffer = session.buffer(kind, 1 << 20)?;
+        let what = format!("map {kind}");
+        let map = || buffer.map_part(0, 1 << 20, true);
+        failing.each_with_pages(&what, NoMemory, map, gone)?;
+        let pieces: Vec<_> = (0..200)
+            .map(|piece| buffer.segment(piece * 4096..piece * 4096 + 100))
+            .collect();
+        // Whole pages have no address.
+        let form = match kind {
+            BufferKind::PAGES => Form::MSG_BV,
+            _ => Form::MSG,
+        };
+        let attr = MrAttr::new(bits::REMOTE_READ, 9).form(form);
+        let register = || domain.register(&pieces, &attr);
+        failing.each_with_pages("register 200 pieces", NoMemory, register, gone)?;
+    }
+
+    // Many works, and room for as many completions.
+    let counter = rig.counter()?;
+    let works: Vec<_> = (0..1000)
+        .map(|threshold| Work::add(&counter, 1, &counter, 1 << 40 | threshold))
+        .collect();
+    let queue = || domain.queue_work_batch(&works, true);
+    failing.each_with_pages("batch of works", NoMemory, queue, |done| {
+        for (id, result) in done {
+            if result == 0 {
+                domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?;
+            }
+        }
+        Ok(())
+    })?;
+    for room in [1, uapi::KFI_SHIM_CQ_READ_MAX as usize] {
+        let none = KfiErrno::EAGAIN;
+        let read = || or(cq.read(room), none);
+        failing.each_with_pages("read a queue", NoMemory, read, gone)?;
+    }
+    failing.each_with_pages("add", Never, || counter.add(1), gone)?;
+    tell(env, &failing)?;
+    drop((failing, ep, cq, av, counter));
+    rig.close()
 }
 
 fn waiting(env: &Env) -> Outcome {
