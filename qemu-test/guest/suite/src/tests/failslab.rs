@@ -261,8 +261,12 @@ fn endpoints(env: &Env) -> Outcome {
         || ep.set_option(level, option, &value),
         gone,
     )?;
-    let flags = || or(ep.ops_flags(), KfiErrno::ENOSYS);
-    failing.each("flags", NoMemory, flags, gone)?;
+    for direction in [bits::TRANSMIT, bits::RECV] {
+        let flags = || ep.ops_flags_of(direction);
+        failing.each("flags", NoMemory, flags, gone)?;
+        let set = || ep.set_ops_flags(direction | bits::COMPLETION);
+        failing.each("other flags", NoMemory, set, gone)?;
+    }
     let valid = || ep.atomic_valid(Kind::ATOMIC, uapi::KFI_UINT64, uapi::KFI_SUM);
     failing.each("atomicvalid", NoMemory, valid, gone)?;
     let ask = || domain.query_atomic(uapi::KFI_UINT64, uapi::KFI_SUM, 0);
