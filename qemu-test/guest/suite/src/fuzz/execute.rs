@@ -56,6 +56,8 @@ pub enum Ending {
         made: u64,
         /// Those with success in both results.
         good: u64,
+        /// Allocations that have failed, with [`Memory::Each`].
+        failed: u64,
     },
     /// Not so.
     Wrong(String),
@@ -110,8 +112,8 @@ pub fn round(replay: &Replay, memory: Memory) -> Result<Ending, Stop> {
                     return 1;
                 }
             }
-            let (made, good) = (player.made, player.good);
-            let _ = writeln!(pipe, "{made} {good}");
+            let (made, good, failed) = (player.made, player.good, player.failed);
+            let _ = writeln!(pipe, "{made} {good} {failed}");
             0
         })?);
     }
@@ -135,18 +137,20 @@ pub fn round(replay: &Replay, memory: Memory) -> Result<Ending, Stop> {
     drop(children);
     let mut said = String::new();
     File::from(reader).read_to_string(&mut said)?;
-    let (mut made, mut good) = (0, 0);
+    let (mut made, mut good, mut failed) = (0, 0, 0);
     for line in said.lines() {
-        match line.split_once(' ').map(|(a, b)| (a.parse(), b.parse())) {
-            Some((Ok::<u64, _>(a), Ok::<u64, _>(b))) => {
+        let numbers: Result<Vec<u64>, _> = line.split(' ').map(str::parse).collect();
+        match numbers.as_deref() {
+            Ok(&[a, b, c]) => {
                 made += a;
                 good += b;
+                failed += c;
             }
             _ => wrong.push(line.to_owned()),
         }
     }
     if wrong.is_empty() {
-        return Ok(Ending::Fine { made, good });
+        return Ok(Ending::Fine { made, good, failed });
     }
     Ok(Ending::Wrong(wrong.join("; ")))
 }
@@ -167,6 +171,7 @@ struct Player {
     names: VecDeque<Vec<u8>>,
     made: u64,
     good: u64,
+    failed: u64,
     /// Where to say whether allocations for this process fail.
     make_it_fail: Option<File>,
     /// Where to say which one does.
@@ -185,6 +190,7 @@ impl Player {
             names: VecDeque::new(),
             made: 0,
             good: 0,
+            failed: 0,
             make_it_fail: None,
             nth: None,
             session,
@@ -286,7 +292,7 @@ impl Player {
             let armed = nth.arm(which);
             outcome = self.call(call);
             match armed.and_then(|()| nth.disarm()) {
-                Ok(true) if outcome.is_ok() => {}
+                Ok(true) if outcome.is_ok() => self.failed += 1,
                 Ok(_) => break,
                 Err(stop) => {
                     outcome = Err(format!("{stop:?}"));

@@ -922,7 +922,9 @@ fn closing(env: &Env) -> Outcome {
         )?;
     }
     let (calls, failed) = (failing.calls, failing.failed);
-    env.note(format!("{calls} kinds closed, {failed} allocations failed"));
+    env.note(format!(
+        "{failed} failures injected, in closing {calls} kinds"
+    ));
     drop((failing, counter, area));
     pair.close()
 }

@@ -71,7 +71,7 @@ pub(super) fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {
     let counter = bystander.counter()?;
     counter.set(7)?;
 
-    let (mut rounds, mut made, mut good) = (0, 0, 0);
+    let (mut rounds, mut made, mut good, mut failures) = (0, 0, 0, 0);
     let most = env.scaled(10, 3);
     let start = Instant::now();
     loop {
@@ -83,9 +83,14 @@ pub(super) fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {
         // Whoever finds a dead machine knows what it died of.
         announce(&replay);
         match execute::round(&replay, memory)? {
-            Ending::Fine { made: m, good: g } => {
+            Ending::Fine {
+                made: m,
+                good: g,
+                failed,
+            } => {
                 made += m;
                 good += g;
+                failures += failed;
             }
             Ending::Wrong(why) => return Err(explain(env, &replay, memory, &why)),
         }
@@ -102,6 +107,9 @@ pub(super) fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {
     env.note(format!(
         "{rounds} rounds, {made} requests, {good} succeeded"
     ));
+    if memory == Memory::Each {
+        env.note(format!("{failures} failures injected"));
+    }
     check!(
         env.settings.replay.is_some() || good * 10 > made,
         "hardly a request succeeds"
