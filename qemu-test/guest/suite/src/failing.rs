@@ -32,8 +32,8 @@ pub enum Whose {
     Provider,
     /// Those made while a module begins.
     Init,
-    /// Those made while a module is loaded, but not those of reading its file, nor those for its
-    /// tracepoints.
+    /// Those made while a module is loaded, but not those of reading its file, nor those of who is
+    /// told that it comes.
     Loading,
 }
 
@@ -191,8 +191,8 @@ impl Failing {
             failing.set(Path::new(KNOBS).join(knob), value)?;
         }
         if whose == Whose::Loading {
-            // The kernel warns of tracepoints that it has no memory for.
-            let (start, end) = text_of_function("event_create_dir")?;
+            // There the kernel warns of tracepoints and jump labels that it has no memory for.
+            let (start, end) = text_of_function("blocking_notifier_call_chain_robust")?;
             for (knob, value) in [("reject-start", start), ("reject-end", end)] {
                 failing.set(Path::new(KNOBS).join(knob), &format!("{value:#x}"))?;
             }
