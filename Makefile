@@ -151,9 +151,12 @@ run = $(call tool,PYTHON,python3) qemu-test/run --kernel "$$(scripts/kernel --pr
 demo: machine
 	@$(run) --log $(out)/demo.log --transcript -- kfi-demo
 
+# Tests that say that they may run beside each other; see kfi-suite --help.
+JOBS ?= 2
+
 .PHONY: test
 test: machine
-	@$(run) --log $(out)/test.log -- kfi-suite $(ARGS)
+	@$(run) --log $(out)/test.log -- kfi-suite --jobs $(JOBS) $(ARGS)
 
 .PHONY: test-debug
 test-debug:
@@ -164,7 +167,7 @@ test-debug:
 FUZZ_SECONDS ?= 180
 SOAK_SECONDS ?= 180
 deep_runs := suite fuzz trust load soak
-deep_suite := --scale 0.1 -x fuzz/ -x failslab/ -x lifetime/ -x load/
+deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x load/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/ hostile/
 deep_trust := failslab/ lifetime/
 deep_load := --scale 3 load/

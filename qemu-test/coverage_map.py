@@ -26,8 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 ID = re.compile(r"\bR-[A-Z]+-\d+\b")
 REQUIREMENT = re.compile(r"(R-[A-Z]+-\d+)\s+(MUST|DECIDE)\s+(\S.*)")
-# tests! { "area"; "name" ["R-... R-..."] function; ... }
-SUITE_TABLE = re.compile(r"^tests! \{\s*\"([^\"]+)\";(.*?)^\}", re.M | re.S)
+# tests! { "area" parallel; alone "name" ["R-... R-..."] function; ... }
+SUITE_TABLE = re.compile(r"^tests! \{\s*\"([^\"]+)\"(?: parallel)?;(.*?)^\}", re.M | re.S)
 SUITE_TEST = re.compile(r"\"([^\"]+)\"\s*\[\s*\"([^\"]*)\"\s*\]")
 # { "area/name", "R-... " "R-...", function },
 C_TABLE = re.compile(r"struct test_case \w+\[\] = \{(.*?)^\};", re.M | re.S)

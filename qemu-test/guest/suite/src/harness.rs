@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Runs tests, each in a child process.
+//! Runs tests, each in a child process, several at a time if they may.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::panic;
 use std::time::{Duration, Instant};
 
-use kfi_host::process::{self, Status};
+use kfi_host::process::{self, Child, Status};
 use rustix::event::{PollFd, PollFlags};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -27,6 +27,8 @@ pub struct Test {
     pub name: &'static str,
     /// Identifiers of the requirements that it shows.
     pub requirements: &'static str,
+    /// Whether others may run beside it.
+    pub parallel: bool,
     /// What it does.
     pub run: fn(&Env) -> Outcome,
 }
@@ -40,25 +42,35 @@ impl Test {
 
 /// Defines `TESTS`, the table of the tests of an area.
 ///
+/// An area says `parallel` if others may run beside its tests, but for those that are marked with
+/// `alone`: a test is that changes what all sessions share (modules, their parameters, knobs,
+/// most of the memory), counts what there is in the kernel, or needs all CPUs for a race.
+///
 /// ```ignore
 /// tests! {
-///     "cntr";
+///     "cntr" parallel;
 ///     "case-01-values" ["R-CNTR-3 R-CNTR-17"] values;
+///     alone "case-07-threads-lose-nothing" ["R-CNTR-18"] threads_lose_nothing;
 /// }
 /// ```
 #[macro_export]
 macro_rules! tests {
-    ($area:literal; $($name:literal [$requirements:literal] $run:path;)*) => {
+    ($area:literal; $($tests:tt)*) => { $crate::tests!(@table $area false $($tests)*); };
+    ($area:literal parallel; $($tests:tt)*) => { $crate::tests!(@table $area true $($tests)*); };
+    (@table $area:literal $parallel:literal
+     $($($alone:ident)? $name:literal [$requirements:literal] $run:path;)*) => {
         /// The tests of this area.
         pub static TESTS: &[$crate::harness::Test] = &[$(
             $crate::harness::Test {
                 area: $area,
                 name: $name,
                 requirements: $requirements,
+                parallel: $parallel $(&& $crate::tests!(@parallel $alone))?,
                 run: $run,
             },
         )*];
     };
+    (@parallel alone) => { false };
 }
 
 /// How to run tests.
@@ -70,6 +82,8 @@ pub struct Options {
     pub time_limit: Duration,
     /// Whether to end with the first failure.
     pub fail_fast: bool,
+    /// So many run at a time, if they may.
+    pub jobs: usize,
 }
 
 /// A killed process gets this long to go: a session may have much to close. One
@@ -82,106 +96,219 @@ const FAIL: &str = "fail ";
 const SKIP: &str = "skip ";
 
 /// Runs tests; false if it had to stop before the end of the list.
+///
+/// With more than one job those that may run in parallel come first.
 pub fn run<W: Write>(
     tests: &[Test],
     options: &Options,
     report: &mut Report<W>,
     log: &mut KernelLog,
 ) -> io::Result<bool> {
-    for test in tests {
-        let name = test.full_name();
-        log.complaints(); // What came between two tests is nobody's.
-        log.write(&name);
-
-        let start = Instant::now();
-        let run = run_one(test, options)?;
-        let time = start.elapsed();
-
-        let mut verdict = run.verdict;
-        let complaints = log.complaints();
-        if !complaints.is_empty() {
-            let mut reasons = match verdict {
-                Verdict::Failed(reasons) => reasons,
-                _ => Vec::new(),
-            };
-            reasons.push("the kernel complains:".to_owned());
-            reasons.extend(complaints);
-            verdict = Verdict::Failed(reasons);
-        }
-        report.result(&name, test.requirements, &verdict, &run.notes, time)?;
-
-        if let Some(pid) = run.survivor {
-            let pid = pid.as_raw_nonzero();
-            report.bail_out(&format!("{name}: process {pid} is killed and does not end"))?;
-            return Ok(false);
-        }
-        if options.fail_fast && matches!(verdict, Verdict::Failed(_)) {
-            report.bail_out("this was the first failure")?;
+    let parallel = |test: &&Test| test.parallel && options.jobs > 1;
+    let (beside, alone): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(parallel);
+    for (tests, jobs) in [(beside, options.jobs), (alone, 1)] {
+        if let Some(why) = run_some(&tests, jobs, options, report, log)? {
+            report.bail_out(&why)?;
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-/// What one run of one test gave.
-struct Run {
+/// Runs tests, so many at a time. Gives why it had to stop before the end of the list; those that
+/// ran then have ended.
+fn run_some<W: Write>(
+    tests: &[&Test],
+    jobs: usize,
+    options: &Options,
+    report: &mut Report<W>,
+    log: &mut KernelLog,
+) -> io::Result<Option<String>> {
+    let mut waiting = tests.iter();
+    let mut running: Vec<Running<'_>> = Vec::new();
+    let mut stop = None;
+    loop {
+        while stop.is_none() && running.len() < jobs {
+            let Some(test) = waiting.next() else { break };
+            // What came between two tests is nobody's.
+            charge(&mut running, &log.complaints());
+            log.write(&test.full_name());
+            running.push(Running::start(test, options)?);
+        }
+        if running.is_empty() {
+            return Ok(stop);
+        }
+
+        let index = one_to_end(&mut running)?;
+        let ending = running[index].end(options)?;
+        let time = running[index].start.elapsed();
+        charge(&mut running, &log.complaints());
+        let ended = running.remove(index);
+        let name = ended.test.full_name();
+        if jobs > 1 {
+            log.write(&format!("{name} has ended"));
+        }
+
+        let mut verdict = ending.verdict;
+        if !ended.complaints.is_empty() {
+            let mut reasons = match verdict {
+                Verdict::Failed(reasons) => reasons,
+                _ => Vec::new(),
+            };
+            reasons.extend(ended.complaints);
+            verdict = Verdict::Failed(reasons);
+        }
+        report.result(
+            &name,
+            ended.test.requirements,
+            &verdict,
+            &ended.output.notes,
+            time,
+        )?;
+
+        if let Some(pid) = ending.survivor {
+            let pid = pid.as_raw_nonzero();
+            stop = Some(format!("{name}: process {pid} is killed and does not end"));
+        } else if options.fail_fast && matches!(verdict, Verdict::Failed(_)) {
+            stop = stop.or_else(|| Some("this was the first failure".to_owned()));
+        }
+    }
+}
+
+/// What the kernel complains about is a failure of every test that runs.
+fn charge(running: &mut [Running<'_>], complaints: &[String]) {
+    if complaints.is_empty() {
+        return;
+    }
+    let names: Vec<_> = running.iter().map(|one| one.test.full_name()).collect();
+    let about = match &names[..] {
+        [] | [_] => String::new(),
+        _ => format!(", about one of {}", names.join(", ")),
+    };
+    for one in running {
+        one.complaints.push(format!("the kernel complains{about}:"));
+        one.complaints.extend_from_slice(complaints);
+    }
+}
+
+/// A test that runs.
+struct Running<'a> {
+    test: &'a Test,
+    start: Instant,
+    /// When it has failed.
+    limit: Instant,
+    /// None after the end, and if it does not end.
+    child: Option<Child>,
+    pidfd: OwnedFd,
+    output: Output,
+    /// What the kernel said meanwhile.
+    complaints: Vec<String>,
+}
+
+/// How one run of one test ended.
+struct Ending {
     verdict: Verdict,
-    notes: Vec<String>,
     /// A process that cannot be killed.
     survivor: Option<Pid>,
 }
 
-fn run_one(test: &Test, options: &Options) -> io::Result<Run> {
-    let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-    let mut child = process::fork(|| {
-        // A group of its own, so that what it has forked can be killed with it.
-        let _ = rustix::process::setpgid(None, None);
-        in_child(test, options.settings.clone(), writer.into())
-    })?;
-    // This process' copy of the writing end went with the closure.
-
-    let mut output = Output::new(reader.into())?;
-    let end = Instant::now() + options.time_limit;
-    let in_time = output.read_until_exit(child.pid(), end)?;
-
-    let mut reasons = Vec::new();
-    if !in_time {
-        reasons.push(format!("not done after {:?}", options.time_limit));
-        reasons.extend(where_it_hangs(child.pid()));
+impl<'a> Running<'a> {
+    fn start(test: &'a Test, options: &Options) -> io::Result<Self> {
+        let start = Instant::now();
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        let child = process::fork(|| {
+            // A group of its own, so that what it has forked can be killed with it.
+            let _ = rustix::process::setpgid(None, None);
+            in_child(test, options.settings.clone(), writer.into())
+        })?;
+        // This process' copy of the writing end went with the closure.
+        Ok(Self {
+            test,
+            start,
+            limit: start + options.time_limit,
+            pidfd: rustix::process::pidfd_open(child.pid(), PidfdFlags::empty())?,
+            child: Some(child),
+            output: Output::new(reader.into())?,
+            complaints: Vec::new(),
+        })
     }
-    // Also after the end of the test: whatever it has left behind.
-    let _ = child.kill_group(Signal::KILL);
-    let Some(status) = child.wait_for(LAST_BREATH)? else {
-        let pid = child.pid();
-        // Waiting for it in drop() would hang this process, too.
-        std::mem::forget(child);
-        return Ok(Run {
-            verdict: Verdict::Failed(reasons),
-            notes: output.notes,
-            survivor: Some(pid),
-        });
-    };
-    output.read_rest()?;
 
-    let verdict = match (in_time, output.result.as_deref(), status) {
-        (true, Some(PASS), Status::Exited(0)) => Verdict::Passed,
-        (true, Some(line), Status::Exited(0)) if line.starts_with(SKIP) => {
-            Verdict::Skipped(line[SKIP.len()..].to_owned())
+    /// Whether the process has ended.
+    fn has_ended(&self) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        Ok(process::poll_until(&mut fds, Instant::now())? > 0)
+    }
+
+    /// Ends it, if it has not ended by itself.
+    fn end(&mut self, options: &Options) -> io::Result<Ending> {
+        let in_time = self.has_ended()?;
+        let Some(mut child) = self.child.take() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let mut reasons = Vec::new();
+        if !in_time {
+            reasons.push(format!("not done after {:?}", options.time_limit));
+            reasons.extend(where_it_hangs(child.pid()));
         }
-        (_, line, status) => {
-            match line.and_then(|line| line.strip_prefix(FAIL)) {
-                Some(why) => reasons.push(why.to_owned()),
-                None if in_time => reasons.push(format!("the test died: {status}")),
-                None => {}
+        // Also after the end of the test: whatever it has left behind.
+        let _ = child.kill_group(Signal::KILL);
+        let Some(status) = child.wait_for(LAST_BREATH)? else {
+            let pid = child.pid();
+            // Waiting for it in drop() would hang this process, too.
+            std::mem::forget(child);
+            return Ok(Ending {
+                verdict: Verdict::Failed(reasons),
+                survivor: Some(pid),
+            });
+        };
+        self.output.read_rest()?;
+
+        let verdict = match (in_time, self.output.result.as_deref(), status) {
+            (true, Some(PASS), Status::Exited(0)) => Verdict::Passed,
+            (true, Some(line), Status::Exited(0)) if line.starts_with(SKIP) => {
+                Verdict::Skipped(line[SKIP.len()..].to_owned())
             }
-            Verdict::Failed(reasons)
+            (_, line, status) => {
+                match line.and_then(|line| line.strip_prefix(FAIL)) {
+                    Some(why) => reasons.push(why.to_owned()),
+                    None if in_time => reasons.push(format!("the test died: {status}")),
+                    None => {}
+                }
+                Verdict::Failed(reasons)
+            }
+        };
+        Ok(Ending {
+            verdict,
+            survivor: None,
+        })
+    }
+}
+
+/// Reads what tests send until one of them has ended or has to. The end of a pipe is no sign: a
+/// process that the test has forked may have it.
+fn one_to_end(running: &mut [Running<'_>]) -> io::Result<usize> {
+    loop {
+        let Some(limit) = running.iter().map(|one| one.limit).min() else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let mut fds: Vec<PollFd<'_>> = Vec::new();
+        for one in &*running {
+            fds.push(PollFd::new(&one.pidfd, PollFlags::IN));
+            if one.output.open {
+                fds.push(PollFd::new(&one.output.pipe, PollFlags::IN));
+            }
         }
-    };
-    Ok(Run {
-        verdict,
-        notes: output.notes,
-        survivor: None,
-    })
+        process::poll_until(&mut fds, limit)?;
+
+        let now = Instant::now();
+        for (index, one) in running.iter_mut().enumerate() {
+            let ended = one.has_ended()?;
+            one.output.read_rest()?;
+            if ended || one.limit <= now {
+                return Ok(index);
+            }
+        }
+    }
 }
 
 /// The life of the child process.
@@ -214,6 +341,8 @@ fn in_child(test: &Test, settings: Settings, mut pipe: File) -> i32 {
 /// What a test sends.
 struct Output {
     pipe: File,
+    /// Whether there may come more.
+    open: bool,
     rest: Vec<u8>,
     notes: Vec<String>,
     result: Option<String>,
@@ -224,49 +353,26 @@ impl Output {
         rustix::io::ioctl_fionbio(&pipe, true)?;
         Ok(Self {
             pipe,
+            open: true,
             rest: Vec::new(),
             notes: Vec::new(),
             result: None,
         })
     }
 
-    /// Reads until the process ends; false if it does not in time. The end of
-    /// the pipe is no sign: a process that the test has forked may have it.
-    fn read_until_exit(&mut self, pid: Pid, end: Instant) -> io::Result<bool> {
-        let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        let mut open = true;
-        loop {
-            let pipe = self.pipe.as_fd();
-            let mut fds = [
-                PollFd::new(&pidfd, PollFlags::IN),
-                PollFd::from_borrowed_fd(pipe, PollFlags::IN),
-            ];
-            let watched = if open { &mut fds[..] } else { &mut fds[..1] };
-            if process::poll_until(watched, end)? == 0 {
-                return Ok(false);
-            }
-            let ended = !fds[0].revents().is_empty();
-            if open {
-                open = self.read_rest()?;
-            }
-            if ended {
-                return Ok(true);
-            }
-        }
-    }
-
-    /// Reads what is there; false at the end of the pipe.
-    fn read_rest(&mut self) -> io::Result<bool> {
+    /// Reads what is there.
+    fn read_rest(&mut self) -> io::Result<()> {
         let mut buffer = [0; 4096];
-        loop {
+        while self.open {
             match self.pipe.read(&mut buffer) {
-                Ok(0) => return Ok(false),
+                Ok(0) => self.open = false,
                 Ok(length) => self.take(&buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     fn take(&mut self, bytes: &[u8]) {

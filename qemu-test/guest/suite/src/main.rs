@@ -22,7 +22,8 @@ use kfi_suite::tests;
 /// Conformance suite of kfabric over /dev/kfi
 ///
 /// Each test runs in a process of its own and with a session of its own. What
-/// the kernel complains about while a test runs, the test has failed for.
+/// the kernel complains about while a test runs, the test has failed for; if
+/// several run, all of them have.
 ///
 /// FILTER is a text to be found in a test's name or, with * or ?, a pattern for
 /// the whole name. The results are printed as KTAP, each with the requirements
@@ -45,7 +46,19 @@ struct Arguments {
     #[arg(short = 'x', long, value_name = "FILTER")]
     exclude: Vec<Filter>,
 
-    /// Print the names of the tests, with requirements, and run none
+    /// Run so many at a time of the tests that say that they may, before the
+    /// others; 0 for as many as there are CPUs. The last one counts
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        overrides_with = "jobs"
+    )]
+    jobs: usize,
+
+    /// Print the names of the tests, whether others may run beside them, and
+    /// requirements, and run none
     #[arg(short, long)]
     list: bool,
 
@@ -69,7 +82,7 @@ struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
 
-    /// Stop after the first failure
+    /// Start no more tests after the first failure
     #[arg(long)]
     fail_fast: bool,
 
@@ -142,11 +155,17 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     }
     if arguments.list {
         for test in &tests {
-            println!("{:<48} {}", test.full_name(), test.requirements);
+            let company = if test.parallel { "parallel" } else { "alone" };
+            let name = test.full_name();
+            println!("{name:<48} {company:<8} {}", test.requirements);
         }
         return Ok(ExitCode::SUCCESS);
     }
 
+    let jobs = match arguments.jobs {
+        0 => kfi_host::thread::cpus()?.len(),
+        jobs => jobs,
+    };
     let seed = arguments.seed.unwrap_or_else(new_seed);
     let mut log = KernelLog::open();
     let form = if arguments.human {
@@ -176,6 +195,7 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             .saturating_add(Duration::from_secs(arguments.fuzz_seconds.unwrap_or(0)))
             .saturating_add(Duration::from_secs_f64(arguments.soak)),
         fail_fast: arguments.fail_fast,
+        jobs,
     };
     let mut complete = true;
     for _ in 0..arguments.repeat {

@@ -11,7 +11,7 @@ use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "av";
+    "av" parallel;
     "insert-lookup-remove" ["kfi_domain.h"] insert_lookup_remove;
     "tables-count-from-zero" ["kfi_domain.h"] tables;
     "names-of-nodes" ["kfi_domain.h"] names_of_nodes;

@@ -13,13 +13,13 @@ use crate::rig::{expect_fabric, in_threads, pin};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "atomic";
+    "atomic" parallel;
     "every-type-and-operation" ["kfi_atomic.h"] every_type_and_operation;
     "what-is-offered" ["kfi_atomic.h kfi_domain.h"] what_is_offered;
     "forms" ["kfi_atomic.h"] forms;
     "bad-operations" ["kfi_atomic.h"] bad_operations;
     "access" ["kfi_atomic.h"] access;
-    "nothing-lost" ["kfi_atomic.h"] nothing_lost;
+    alone "nothing-lost" ["kfi_atomic.h"] nothing_lost;
 }
 
 const CAPS: Caps = Caps::ATOMIC;

@@ -18,11 +18,11 @@ use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "buffer";
+    "buffer" parallel;
     "kinds-and-sizes" ["kfi_shim.h"] kinds_and_sizes;
     "bad-requests" ["kfi_shim.h"] bad_requests;
     "mappings" ["kfi_shim.h"] mappings;
-    "limit" ["kfi_shim.h"] limit;
+    alone "limit" ["kfi_shim.h"] limit;
     "mapping-outlives-handle-and-session" ["kfi_shim.h"] mapping_outlives;
     "segments" ["kfi_shim.h"] segments;
     "through-an-endpoint" ["kfi_shim.h"] through_an_endpoint;

@@ -21,13 +21,13 @@ use crate::rig::{
 use crate::{check, check_eq, tests};
 
 tests! {
-    "close";
+    "close" parallel;
     "case-71-busy-matrix" ["R-CLOSE-1 R-CLOSE-2 R-CLOSE-5 R-CLOSE-9"] busy_matrix;
     "case-71-every-dependent-counts" ["R-CLOSE-5"] every_dependent_counts;
     "case-71-info-is-independent" ["kfi_shim.h"] info_is_independent;
     "case-71-thread-inside-wait" ["R-CLOSE-2"] thread_inside_wait;
-    "case-71-refused-close-is-not-felt" ["R-CLOSE-1"] refused_close_is_not_felt;
-    "case-72-right-after-wait" ["R-CLOSE-3"] right_after_wait;
+    alone "case-71-refused-close-is-not-felt" ["R-CLOSE-1"] refused_close_is_not_felt;
+    alone "case-72-right-after-wait" ["R-CLOSE-3"] right_after_wait;
     "case-73-session-with-everything-open" ["R-CLOSE-8"] session_with_everything_open;
     "case-73-killed-with-everything-open" ["R-CLOSE-8"] killed_with_everything_open;
     "case-73-killed-in-any-moment" ["R-CLOSE-8"] killed_in_any_moment;

@@ -13,7 +13,7 @@ use crate::rig::{expect_fabric, in_threads, pin, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "cntr";
+    "cntr" parallel;
     "case-01-values" ["R-CNTR-3 R-CNTR-17 R-CNTR-18 R-CNTR-19"] values;
     "case-01-initially-zero" ["R-CNTR-5"] initially_zero;
     "case-01-add-zero" ["R-CNTR-18"] add_zero;
@@ -25,10 +25,10 @@ tests! {
     "case-03-attr-null" ["R-CNTR-8"] attr_null;
     "case-03-set-without-wait-set" ["R-CNTR-13"] set_without_wait_set;
     "case-03-wait-set-ignored" ["R-CNTR-14"] wait_set_ignored;
-    "case-07-threads-lose-nothing" ["R-CNTR-18"] threads_lose_nothing;
-    "case-08-monotone-reader" ["R-CNTR-18 R-CNTR-21"] monotone_reader;
-    "case-08-no-torn-values" ["R-CNTR-4 R-CNTR-21"] no_torn_values;
-    "case-08-set-or-add-first" ["R-CNTR-21"] set_or_add_first;
+    alone "case-07-threads-lose-nothing" ["R-CNTR-18"] threads_lose_nothing;
+    alone "case-08-monotone-reader" ["R-CNTR-18 R-CNTR-21"] monotone_reader;
+    alone "case-08-no-torn-values" ["R-CNTR-4 R-CNTR-21"] no_torn_values;
+    alone "case-08-set-or-add-first" ["R-CNTR-21"] set_or_add_first;
     "model-random-operations" ["R-CNTR-3 R-CNTR-17 R-CNTR-18 R-CNTR-19 R-CNTR-20 R-CNTR-30"] model;
 }
 

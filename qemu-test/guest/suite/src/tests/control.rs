@@ -12,7 +12,7 @@ use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "control";
+    "control" parallel;
     "case-52-ops-flags" ["R-CTL-6"] ops_flags;
     "case-52-wait-obj" ["R-CTL-8"] wait_obj;
     "case-52-get-wait" ["R-CTL-7"] get_wait;

@@ -15,13 +15,13 @@ use crate::tests::deferred::{max_pending, queue_all};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "control-work";
+    "control-work" parallel;
     "case-48-cancel" ["R-CTL-2 R-CTL-1 R-DWQ-13"] cancel;
     "case-48-cancel-transfer" ["R-CTL-2 R-CLOSE-2"] cancel_transfer;
     "case-48-cancel-of-another-domain" ["R-CTL-2"] cancel_elsewhere;
     "case-48-cancel-freed" ["R-CTL-2"] cancel_freed;
     "case-48-cancel-in-any-order" ["R-CTL-2"] cancel_in_any_order;
-    "case-49-cancel-races-fire" ["R-CTL-2 R-CTL-5"] cancel_races_fire;
+    alone "case-49-cancel-races-fire" ["R-CTL-2 R-CTL-5"] cancel_races_fire;
     "case-50-flush" ["R-CTL-3 R-CTL-4"] flush;
     "case-50-flush-leaves-the-rest" ["R-CTL-3 R-CTL-4"] flush_leaves_the_rest;
     "case-50-flush-wrong-argument" ["R-CTL-4"] flush_wrong_argument;

@@ -20,7 +20,7 @@ use crate::rig::{expect_busy, expect_fabric, unshare, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "deferred";
+    "deferred" parallel;
     "case-31-each-operation" ["R-DWQ-3 R-DWQ-7 R-DWQ-10 R-DWQ-11 R-DWQ-14 R-DWQ-15 R-DWQ-19"] each_operation;
     "case-31-with-completion" ["R-DWQ-3 R-DWQ-7 R-DWQ-12 R-DWQ-15"] with_completion;
     "case-31-counter-operations" ["R-DWQ-3 R-DWQ-8 R-DWQ-20"] counter_operations;

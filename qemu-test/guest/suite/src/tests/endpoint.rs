@@ -19,7 +19,7 @@ use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "endpoint";
+    "endpoint" parallel;
     "before-it-is-enabled" ["kfi_endpoint.h"] before_it_is_enabled;
     "bind-errors" ["kfi_endpoint.h"] bind_errors;
     "addresses" ["kfi_cm.h"] addresses;

@@ -11,7 +11,7 @@ use crate::pair::{bits, done, expect, Area, End, Pair};
 use crate::{check_eq, tests};
 
 tests! {
-    "flags";
+    "flags" parallel;
     "exact-table" ["kfi_eq.h kfi_endpoint.h kfi_tagged.h kfi_rma.h kfi_atomic.h"] exact_table;
 }
 

@@ -27,7 +27,7 @@ use crate::rig::{expect_fabric, expect_os, in_threads, is_busy, pin, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "hostile";
+    "hostile" parallel;
     "unknown-requests" ["kfi_shim.h"] unknown_requests;
     "short-structures" ["kfi_shim.h"] short_structures;
     "long-structures" ["kfi_shim.h"] long_structures;
@@ -45,12 +45,12 @@ tests! {
     "getinfo-hints-sizes" ["kfi_shim.h"] getinfo_hints_sizes;
     "read-info-buffers" ["kfi_shim.h"] read_info_buffers;
     "other-system-calls" ["kfi_shim.h"] other_system_calls;
-    "close-beside-use" ["kfi_shim.h R-CLOSE-2"] close_beside_use;
+    alone "close-beside-use" ["kfi_shim.h R-CLOSE-2"] close_beside_use;
     "as-many-objects-as-it-takes" ["kfi_shim.h"] object_limit;
     "requests-about-transfers" ["kfi_shim.h"] transfers;
     "huge-counts" ["kfi_shim.h"] huge_counts;
     "fuzz" ["kfi_shim.h"] fuzz;
-    "fuzz-two-threads" ["kfi_shim.h"] fuzz_two_threads;
+    alone "fuzz-two-threads" ["kfi_shim.h"] fuzz_two_threads;
 }
 
 /// A rig with an object of each class, to make good requests with.

@@ -16,7 +16,7 @@ use crate::rig::{expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "info";
+    "info" parallel;
     "everything" ["kfabric.h"] everything;
     "caps" ["kfabric.h"] caps;
     "caps-of-attributes" ["kfabric.h"] caps_of_attributes;

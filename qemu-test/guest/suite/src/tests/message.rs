@@ -20,7 +20,7 @@ use crate::rig::{expect_fabric, in_threads, pin, until};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "message";
+    "message" parallel;
     "every-form-and-size" ["kfi_endpoint.h"] every_form_and_size;
     "same-forms-of-receives" ["kfi_endpoint.h"] forms_of_receives;
     "in-order" ["kfi_endpoint.h"] in_order;
@@ -41,7 +41,7 @@ tests! {
     "full-completion-queue" ["kfi_eq.h"] full_completion_queue;
     "bad-operations" ["kfi_endpoint.h"] bad_operations;
     "cancel" ["kfi_endpoint.h"] cancel;
-    "cancel-race" ["kfi_endpoint.h"] cancel_race;
+    alone "cancel-race" ["kfi_endpoint.h"] cancel_race;
 }
 
 /// A message of any form; returns what the receiver was told.

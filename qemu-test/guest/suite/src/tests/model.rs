@@ -20,9 +20,9 @@ use crate::tests::deferred::max_pending;
 use crate::{check, check_eq, tests};
 
 tests! {
-    "model";
+    "model" parallel;
     "one-thread" ["R-TRIG-11 R-TRIG-13 R-TRIG-14 R-TRIG-15 R-TRIG-16 R-TRIG-18 R-TRIG-19 R-TRIG-26 R-DWQ-5 R-DWQ-6 R-DWQ-7 R-DWQ-18 R-DWQ-20 R-DWQ-30 R-DWQ-31 R-CTL-2 R-CTL-3 R-CTL-4 R-CNTR-20"] one_thread;
-    "threads" ["R-TRIG-11 R-TRIG-14 R-TRIG-15 R-TRIG-16 R-DWQ-18 R-CTL-2 R-CTL-3 R-CTL-5"] threads;
+    alone "threads" ["R-TRIG-11 R-TRIG-14 R-TRIG-15 R-TRIG-16 R-DWQ-18 R-CTL-2 R-CTL-3 R-CTL-5"] threads;
 }
 
 /// Counters of a round.

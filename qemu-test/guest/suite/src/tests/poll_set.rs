@@ -22,7 +22,7 @@ use crate::tests::wait_set::{completion, drain};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "pollset";
+    "pollset" parallel;
     "case-54-completion-queues" ["R-POLL-5 R-POLL-11"] completion_queues;
     "case-55-application-changes" ["R-POLL-6"] application_changes;
     "case-56-error-entries" ["R-POLL-5 R-POLL-10"] error_entries;
@@ -35,8 +35,8 @@ tests! {
     "case-58-flags" ["R-POLL-2 R-POLL-3"] flags;
     "case-58-other-domain" ["R-POLL-2"] other_domain;
     "case-59-two-sets" ["R-POLL-5 R-POLL-6"] two_sets;
-    "case-60-concurrent" ["R-POLL-3 R-POLL-8"] concurrent;
-    "case-60-every-change-is-seen" ["R-POLL-8"] every_change_is_seen;
+    alone "case-60-concurrent" ["R-POLL-3 R-POLL-8"] concurrent;
+    alone "case-60-every-change-is-seen" ["R-POLL-8"] every_change_is_seen;
     "case-60-model" ["R-POLL-2 R-POLL-3 R-POLL-5 R-POLL-7"] model;
     "case-61-close" ["R-CLOSE-2 R-CLOSE-7"] close_;
     "case-61-session-with-members" ["R-CLOSE-7 R-CLOSE-8"] session_with_members;

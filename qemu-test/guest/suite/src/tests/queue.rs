@@ -25,7 +25,7 @@ use crate::tests::wait_set::{self, completion, cq_in, drain, eq_in};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "queue";
+    "queue" parallel;
     "case-52-control" ["R-CTL-6 R-CTL-8 R-CTL-9"] control;
     "cq-formats" ["kfi_shim.h"] cq_formats;
     "cq-attributes" ["R-CNTR-8 kfi_shim.h"] cq_attributes;
@@ -37,7 +37,7 @@ tests! {
     "cq-sread" ["kfi_shim.h"] cq_sread;
     "cq-sread-timeouts" ["kfi_shim.h"] cq_sread_timeouts;
     "cq-signal" ["kfi_shim.h"] cq_signal;
-    "cq-readers-share" ["kfi_shim.h"] cq_readers_share;
+    alone "cq-readers-share" ["kfi_shim.h"] cq_readers_share;
     "eq-order" ["kfi_shim.h"] eq_order;
     "eq-attributes" ["kfi_shim.h"] eq_attributes;
     "eq-sizes" ["kfi_shim.h"] eq_sizes;

@@ -18,10 +18,10 @@ use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "rma";
+    "rma" parallel;
     "every-form-and-size" ["kfi_rma.h"] every_form_and_size;
     "random-pieces" ["kfi_rma.h"] random_pieces;
-    "very-large" ["kfi_rma.h"] very_large;
+    alone "very-large" ["kfi_rma.h"] very_large;
     "events" ["kfi_rma.h kfi_domain.h"] events;
     "keys-ranges-and-access" ["kfi_rma.h kfi_domain.h"] keys_ranges_and_access;
     "nothing-half-done" ["kfi_rma.h"] nothing_half_done;

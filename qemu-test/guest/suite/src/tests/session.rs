@@ -13,7 +13,7 @@ use crate::rig::{expect_fabric, expect_os, query, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "session";
+    "session" parallel;
     "version" ["kfi_shim.h"] version;
     "getinfo" ["kfi_shim.h"] getinfo;
     "getinfo-hints" ["kfi_shim.h"] getinfo_hints;

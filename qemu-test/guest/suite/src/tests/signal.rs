@@ -22,23 +22,23 @@ use crate::rig::{expect_busy, expect_fabric, in_threads, pin, until, Waiter};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "signal";
+    "signal" parallel;
     "case-04-bind-matrix" ["R-CNTR-7 R-CNTR-3"] bind_matrix;
     "case-04-bind-errors" ["R-CNTR-7"] bind_errors;
     "case-04-counters-without-queues" ["R-CNTR-1"] counters_without_queues;
     "case-05-inject-and-selective" ["R-CNTR-6"] inject_and_selective;
-    "case-05-credits" ["R-CNTR-2"] credits;
+    alone "case-05-credits" ["R-CNTR-2"] credits;
     "case-11-woken-by-completion" ["R-CNTR-30 R-CNTR-40"] woken_by_completion;
     "case-12-woken-by-failure" ["R-CNTR-31"] woken_by_failure;
     "case-54-poll-both-ways" ["R-POLL-4 R-POLL-5 R-POLL-11"] poll_both_ways;
     "case-55-back-to-the-same-value" ["R-POLL-6"] back_to_the_same_value;
     "case-56-failure-only" ["R-POLL-6 R-POLL-9"] failure_only;
-    "case-62-wait-then-drain" ["R-WAIT-1 R-WAIT-6"] wait_then_drain;
+    alone "case-62-wait-then-drain" ["R-WAIT-1 R-WAIT-6"] wait_then_drain;
     "case-65-domains-of-one-fabric" ["R-WAIT-10"] domains_of_one_fabric;
     "case-65-queues-of-two-domains" ["R-WAIT-6 R-WAIT-10"] queues_of_two_domains;
-    "case-67-poll-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] poll_with_completions;
-    "case-67-select-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] select_with_completions;
-    "case-67-epoll-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] epoll_with_completions;
+    alone "case-67-poll-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] poll_with_completions;
+    alone "case-67-select-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] select_with_completions;
+    alone "case-67-epoll-with-completions" ["R-TRYWAIT-2 R-TRYWAIT-7 R-CTL-10"] epoll_with_completions;
     "case-68-completion-then-nothing" ["R-TRYWAIT-1 R-TRYWAIT-7"] completion_then_nothing;
 }
 

@@ -11,7 +11,7 @@ use crate::rig::expect_fabric;
 use crate::{check_eq, tests};
 
 tests! {
-    "sizes";
+    "sizes" parallel;
     "around-the-inject-limit" ["kfi_endpoint.h kfi_tagged.h kfi_rma.h"] around_the_inject_limit;
     "lists-of-pages" ["kfi_endpoint.h kfi_tagged.h kfi_rma.h"] lists_of_pages;
 }

@@ -17,7 +17,7 @@ use crate::rig::{expect_fabric, until};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "tagged";
+    "tagged" parallel;
     "every-form-and-size" ["kfi_tagged.h"] every_form_and_size;
     "tags-and-ignored-bits" ["kfi_tagged.h"] tags_and_ignored_bits;
     "apart-from-messages" ["kfi_tagged.h"] apart_from_messages;

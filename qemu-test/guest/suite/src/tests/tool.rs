@@ -13,7 +13,7 @@ use crate::rig::Rig;
 use crate::{check, check_eq, tests};
 
 tests! {
-    "tool";
+    "tool" parallel;
     "version" ["kfi_shim.h"] version;
     "info" ["kfabric.h"] info;
     "cntr" ["R-CNTR-3"] cntr;
@@ -25,7 +25,7 @@ tests! {
     "dwq-bcast" ["R-DWQ-1"] dwq_bcast;
     "dwq-allreduce" ["R-DWQ-1"] dwq_allreduce;
     "dwq-ahead" ["R-DWQ-1"] dwq_ahead;
-    "stat" ["R-DWQ-1"] stat;
+    alone "stat" ["R-DWQ-1"] stat;
     "output" ["kfi_shim.h"] output;
     "mistakes" ["kfi_shim.h"] mistakes;
 }

@@ -18,7 +18,7 @@ use crate::rig::{expect_busy, expect_fabric, in_threads, pin, unshare, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "trigger";
+    "trigger" parallel;
     "case-19-by-flag" ["R-TRIG-1 R-TRIG-2 R-TRIG-5 R-TRIG-21 R-TRIG-22"] by_flag;
     "case-19-by-alias" ["R-TRIG-3 R-TRIG-4 R-TRIG-5 R-TRIG-23"] by_alias;
     "case-19-selective-completion" ["R-TRIG-21"] selective;
@@ -30,16 +30,16 @@ tests! {
     "case-21-already-met" ["R-TRIG-11"] already_met;
     "case-22-up-down-up" ["R-TRIG-15 R-TRIG-18 R-TRIG-19"] up_down_up;
     "case-22-success-value-only" ["R-TRIG-13"] success_only;
-    "case-23-submit-races-add" ["R-TRIG-11 R-TRIG-15"] race;
+    alone "case-23-submit-races-add" ["R-TRIG-11 R-TRIG-15"] race;
     "case-24-bad-conditions" ["R-TRIG-7 R-TRIG-12"] bad_conditions;
     "case-24-inject" ["R-TRIG-6"] inject;
     "case-25-several-pieces" ["R-TRIG-22"] several_pieces;
     "case-26-context-is-free-afterwards" ["R-TRIG-10"] context_is_free;
     "case-27-more-than-the-queue-takes" ["R-TRIG-24"] more_than_fits;
     "case-27-no-room-for-completions" ["R-TRIG-24"] no_room_for_completions;
-    "case-27-posts-race-fire" ["R-TRIG-24"] posts_race_fire;
+    alone "case-27-posts-race-fire" ["R-TRIG-24"] posts_race_fire;
     "case-28-cancel" ["R-TRIG-26"] cancel;
-    "case-28-cancel-races-fire" ["R-TRIG-26 R-TRIG-10"] cancel_races_fire;
+    alone "case-28-cancel-races-fire" ["R-TRIG-26 R-TRIG-10"] cancel_races_fire;
     "case-29-close-with-pending" ["R-CLOSE-4 R-CLOSE-2"] close_with_pending;
     "case-29-close-races-fire" ["R-CLOSE-4"] close_races_fire;
     "case-30-failure" ["R-TRIG-13 R-TRIG-25"] failure;

@@ -28,11 +28,11 @@ use crate::tests::wait_set::{self, completion, counter_in, cq_in, drain, eq_in};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "trywait";
+    "trywait" parallel;
     "case-67-arming" ["R-TRYWAIT-1 R-TRYWAIT-9 R-CTL-10 kfi_shim.h"] arming;
-    "case-67-loop-with-poll" ["R-TRYWAIT-2 R-CTL-10"] loop_with_poll;
-    "case-67-loop-with-select" ["R-TRYWAIT-2 R-CTL-10"] loop_with_select;
-    "case-67-loop-with-epoll" ["R-TRYWAIT-2 R-CTL-10"] loop_with_epoll;
+    alone "case-67-loop-with-poll" ["R-TRYWAIT-2 R-CTL-10"] loop_with_poll;
+    alone "case-67-loop-with-select" ["R-TRYWAIT-2 R-CTL-10"] loop_with_select;
+    alone "case-67-loop-with-epoll" ["R-TRYWAIT-2 R-CTL-10"] loop_with_epoll;
     "case-67-error-condition" ["R-CTL-10"] error_condition;
     "case-67-descriptors" ["R-CTL-7 R-CTL-10 kfi_shim.h"] descriptors;
     "case-68-queues" ["R-TRYWAIT-1 R-TRYWAIT-7"] queues;
@@ -44,7 +44,7 @@ tests! {
     "case-69-bad-arguments" ["kfi_shim.h"] bad_arguments;
     "case-69-refusal-tells-of-nothing" ["R-TRYWAIT-3 R-TRYWAIT-7"] refusal;
     "case-70-nothing-lost" ["R-TRYWAIT-2"] nothing_lost;
-    "case-70-nothing-lost-in-a-set" ["R-TRYWAIT-2 R-TRYWAIT-6 R-WAIT-11"] nothing_lost_in_a_set;
+    alone "case-70-nothing-lost-in-a-set" ["R-TRYWAIT-2 R-TRYWAIT-6 R-WAIT-11"] nothing_lost_in_a_set;
 }
 
 /// One object of each class, each with a wait queue and a descriptor.

@@ -16,7 +16,7 @@ use crate::rig::{expect_fabric, in_threads, pin, unshare, until, Rig, Waiter};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "wait";
+    "wait" parallel;
     "case-09-satisfied-at-entry" ["R-CNTR-30 R-CNTR-34"] satisfied_at_entry;
     "case-09-satisfied-with-error-pending" ["R-CNTR-30"] satisfied_with_error;
     "case-09-zero-timeout-does-not-sleep" ["R-CNTR-34"] zero_timeout;
@@ -41,7 +41,7 @@ tests! {
     "case-14-each-at-its-own" ["R-CNTR-36"] each_at_its_own;
     "case-14-equal-thresholds" ["R-CNTR-36"] equal_thresholds;
     "case-15-ping-pong" ["R-CNTR-36"] ping_pong;
-    "case-15-timeout-race" ["R-CNTR-30 R-CNTR-36"] timeout_race;
+    alone "case-15-timeout-race" ["R-CNTR-30 R-CNTR-36"] timeout_race;
     "case-16-signal" ["R-CNTR-38"] signal_interrupts;
     "case-16-kill" ["R-CNTR-38 R-CLOSE-8"] kill;
     "case-17-none" ["R-CNTR-11"] none;

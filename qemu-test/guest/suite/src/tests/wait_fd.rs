@@ -27,7 +27,7 @@ use crate::rig::{expect_busy, expect_fabric, expect_os, in_threads, pin, unshare
 use crate::{check, check_eq, tests};
 
 tests! {
-    "waitfd";
+    "waitfd" parallel;
     "poll" ["R-CTL-10 R-CNTR-16"] poll_;
     "poll-woken" ["R-CTL-10 R-CNTR-16"] poll_woken;
     "select" ["R-CTL-10"] select_;
@@ -47,7 +47,7 @@ tests! {
     "closed-on-exec" ["kfi_shim.h"] closed_on_exec;
     "counter-is-busy" ["kfi_shim.h"] counter_is_busy;
     "session-closed-first" ["kfi_shim.h"] session_closed_first;
-    "nothing-lost" ["R-CNTR-16"] nothing_lost;
+    alone "nothing-lost" ["R-CNTR-16"] nothing_lost;
 }
 
 const NONE: PollFlags = PollFlags::empty();

@@ -21,8 +21,8 @@ use crate::sleeper::Sleeper;
 use crate::{check, check_eq, tests};
 
 tests! {
-    "waitset";
-    "case-62-two-queues" ["R-WAIT-1 R-WAIT-5 R-WAIT-6"] two_queues;
+    "waitset" parallel;
+    alone "case-62-two-queues" ["R-WAIT-1 R-WAIT-5 R-WAIT-6"] two_queues;
     "case-63-queue-is-a-level" ["R-WAIT-6"] queue_is_a_level;
     "case-63-counter-is-consumed" ["R-WAIT-6 R-WAIT-7"] counter_is_consumed;
     "case-63-timeouts" ["R-WAIT-5"] timeouts;
@@ -34,7 +34,7 @@ tests! {
     "case-66-close" ["R-CLOSE-6"] close_;
     "case-66-close-while-waiting" ["R-CLOSE-6"] close_while_waiting;
     "case-66-member-closed-while-waiting" ["R-WAIT-9"] member_closed;
-    "case-66-members-come-and-go" ["R-WAIT-9 R-WAIT-10"] members_come_and_go;
+    alone "case-66-members-come-and-go" ["R-WAIT-9 R-WAIT-10"] members_come_and_go;
     "interrupted" ["R-WAIT-5"] interrupted;
     "session-with-everything-open" ["R-CLOSE-8"] session_with_everything_open;
     "killed-while-waiting" ["R-CLOSE-8"] killed_while_waiting;
