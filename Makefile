@@ -88,9 +88,9 @@ KIND ?= $(if $(filter uml,$(VEHICLE)),uml,fast)
 ARGS ?=
 # Parameters of modules: MODULE.NAME=VALUE. The tests go to the limit of objects, which takes
 # minutes where every allocation is watched; the mock providers go through 10000 rounds, the
-# transfers through 100000, if they are not told to do less; and where all is slow a test posts for
-# longer than messages wait by default.
-parameters := kfi_shim.max_objects=16384 kfi_mock.rounds=1000
+# transfers through 100000, if they are not told to do less, as they are because a run is to take
+# two minutes; and where all is slow a test posts for longer than messages wait by default.
+parameters := kfi_shim.max_objects=8192 kfi_mock.rounds=1000 kfi_transfer.rounds=40000
 parameters_debug := kfi_shim.max_objects=2048 kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
 	kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 kfi_transfer.rnr_timeout=4000
 APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))

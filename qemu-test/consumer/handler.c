@@ -366,7 +366,7 @@ struct stress {
 static long stress_writer(void *arg)
 {
 	struct stress *s = arg;
-	unsigned long enough = jiffies + msecs_to_jiffies(3000);
+	unsigned long enough = jiffies + msecs_to_jiffies(1000);
 	unsigned long number = 0;
 	unsigned int round, i;
 	unsigned long end;

@@ -412,7 +412,7 @@ fn access(env: &Env) -> Outcome {
 /// Two endpoints, two threads, one target: additions and exchanges.
 fn nothing_lost(env: &Env) -> Outcome {
     let pair = Pair::new(env, CAPS)?;
-    let rounds = env.scaled(20_000, 500);
+    let rounds = env.scaled(10_000, 500);
     let target = Area::plain(&pair.session, 16)?;
     target.write(0, &[0; 16]);
     let region = pair.region(&target, 1)?;

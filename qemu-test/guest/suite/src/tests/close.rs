@@ -390,7 +390,7 @@ fn handles_are_not_reused(env: &Env) -> Outcome {
         rig.domain.handle(),
     ]);
     check_eq!(seen.len(), 4, "0 and three handles");
-    for _ in 0..env.scaled(2_000, 200) {
+    for _ in 0..env.scaled(1_000, 200) {
         let counter = rig.counter()?;
         let handle = counter.handle();
         check!(seen.insert(handle), "handle {handle} was there before");

@@ -316,7 +316,7 @@ fn no_torn_values(env: &Env) -> Outcome {
 fn set_or_add_first(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
-    let rounds = env.scaled(20_000, 500);
+    let rounds = env.scaled(8_000, 500);
     let start = std::sync::Barrier::new(2);
     let failed = AtomicBool::new(false);
 

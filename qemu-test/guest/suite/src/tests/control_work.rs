@@ -171,7 +171,7 @@ fn cancel_in_any_order(env: &Env) -> Outcome {
 fn cancel_races_fire(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let [trigger, target] = [rig.counter()?, rig.counter()?];
-    let mut left = env.scaled(100_000, 5_000);
+    let mut left = env.scaled(50_000, 5_000);
     let submitted = left;
     let mut cancelled = 0;
     while left > 0 {
@@ -326,7 +326,7 @@ fn flush_races_add(env: &Env) -> Outcome {
         .map(|i| Work::add(&target, 1, &trigger, i))
         .collect();
     let mut flushed = 0;
-    let rounds = env.scaled(500, 20);
+    let rounds = env.scaled(150, 20);
     for round in 0..rounds {
         trigger.set(0)?;
         target.set(0)?;

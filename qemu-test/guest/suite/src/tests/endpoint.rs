@@ -451,7 +451,7 @@ fn many(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG)?;
     let b = &pair.b;
     let memory = Area::plain(&pair.session, 64)?;
-    let rounds = env.scaled(1_000, 200);
+    let rounds = env.scaled(500, 200);
     let entry = EpInfo::Entry(&pair.rig.info, 0);
     for round in 0..rounds {
         let mut end = End::open(&pair.rig.domain, entry, &Setup::default())?;

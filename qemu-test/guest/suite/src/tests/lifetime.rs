@@ -232,7 +232,7 @@ fn is_gone(error: Error) -> bool {
 /// Sessions are opened, used and closed while modules are unloaded and loaded.
 fn beside_use(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    let rounds = env.scaled(100, 10);
+    let rounds = env.scaled(40, 10);
     let over = AtomicBool::new(false);
     let (used, missing) = (AtomicU64::new(0), AtomicU64::new(0));
     let results = in_threads(0..3_usize, |thread| {
@@ -352,7 +352,7 @@ fn refused_parameters(env: &Env) -> Outcome {
     unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
     let session = Session::open()?;
     let before = kernel_memory()?;
-    for _ in 0..env.scaled(20, 5) {
+    for _ in 0..env.scaled(10, 5) {
         for parameters in [c"nics=0", c"nics=65", c"nics=-1", c"nics=many", c"kcxi=2"] {
             let result = modules.load_with(PROVIDER, parameters);
             check_eq!(result, Err(Errno::INVAL), "{parameters:?}");
@@ -364,7 +364,7 @@ fn refused_parameters(env: &Env) -> Outcome {
             "a folder is left"
         );
     }
-    check_memory(env, &before, 2048)?;
+    check_memory(env, &before, 1024)?;
     modules.load_all()?;
     Rig::in_session(env, session)?.close()
 }
@@ -461,10 +461,10 @@ fn failing_load(env: &Env) -> Outcome {
     load_failing(env, Whose::Loading, u32::try_from(48 / parts)?)
 }
 
-/// `--scale 20` is a thousand times.
+/// `--scale 40` is a thousand times.
 fn again_and_again(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    let rounds = env.scaled(50, 5);
+    let rounds = env.scaled(25, 5);
     let round = || -> Outcome {
         Modules::unload_all()?;
         check!(!is_loaded(CORE)?, "{CORE} is still there");

@@ -932,7 +932,7 @@ fn cancel_race(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG)?;
     let Pair { a, b, .. } = &pair;
     let memory = Area::plain(&pair.session, 64)?;
-    let rounds = env.scaled(100_000, 1_000);
+    let rounds = env.scaled(30_000, 1_000);
     let finished = AtomicU64::new(0);
     let results = in_threads([0_usize, 1], |which| {
         pin(which)?;

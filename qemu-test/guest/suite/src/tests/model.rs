@@ -427,7 +427,7 @@ fn pick<T: Copy>(rng: &mut SmallRng, from: &[T]) -> Option<T> {
 }
 
 fn one_thread(env: &Env) -> Outcome {
-    let steps = env.scaled(100_000, 2 * STEPS);
+    let steps = env.scaled(50_000, 2 * STEPS);
     let (mut fired, mut waited) = (0, 0);
     for round in 0..steps.div_ceil(STEPS) {
         // Each round can be had alone, as the first one.
@@ -498,7 +498,7 @@ struct Submitted {
 const FLUSHED: usize = 0;
 
 fn threads(env: &Env) -> Outcome {
-    let rounds = env.scaled(20, 3);
+    let rounds = env.scaled(10, 3);
     let count = 1_500.min(max_pending() / 4);
     let mut sum = (0, 0);
     for round in 0..rounds {

@@ -593,7 +593,7 @@ fn wait_then_drain(env: &Env) -> Outcome {
     ep.enable()?;
     let to = rig_pair.b.av.insert(&ep.name()?)?;
     let memory = Area::plain(&rig_pair.session, 64)?;
-    let total = env.scaled(2_000, 200);
+    let total = env.scaled(1_000, 200);
     in_threads([0_usize, 1], |which| {
         pin(which)?;
         if which == 0 {
