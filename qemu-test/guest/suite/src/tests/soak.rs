@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kfi::{
@@ -43,6 +44,8 @@ const ROOM: u64 = 96 << 10;
 const RECEIVES: usize = 8;
 /// How many kinds of messages there are, told apart by the lowest bits of their tags.
 const CLASSES: u64 = 2;
+/// In the tags of receives that are written to and read from, and of nothing else.
+const OPEN: u64 = 1 << 63;
 /// Bytes of the elements of an operation.
 const CELL: u64 = 64;
 /// The key of the elements; the regions of operations have those from 1 on.
@@ -135,6 +138,8 @@ enum What {
     Read { at: u64 },
     /// A read that waits for a write that nobody tells of.
     ReadBack { at: u64 },
+    /// Written to the other side's open receive at an offset, or read from it.
+    Accessed { open: usize, at: u64, write: bool },
     /// Elements were changed.
     Atomic(Atomic),
     /// Something was added to what both sides add to.
@@ -161,11 +166,13 @@ struct Slot {
 
 /// A receive, posted again whenever it has ended.
 struct Receive {
-    area: Area,
+    area: Arc<Area>,
     /// Several messages to one buffer.
     multi: bool,
     /// Class of the tags, if it is for tagged messages.
     class: Option<u64>,
+    /// The tag, if the other side writes to it or reads from it, once.
+    open: Option<u64>,
     /// Bytes that are posted.
     room: u64,
 }
@@ -189,6 +196,9 @@ struct Tally {
     has_been_read: u64,
     /// Messages that arrived, whole or cut off.
     arrived: u64,
+    /// Accesses to receives of the other side, and by the other side to those of this one.
+    accesses: u64,
+    accessed: u64,
     /// Posted without being told the end.
     injected: u64,
     /// What was added for both.
@@ -210,6 +220,8 @@ struct Shared {
     /// Writes with data that each side has told the other of, and those that were seen.
     told: [AtomicU64; 2],
     seen: [AtomicU64; 2],
+    /// Memory of the open receives of each side.
+    open: [Vec<Arc<Area>>; 2],
 }
 
 /// Elements at the other side, and what is needed to change them.
@@ -278,12 +290,22 @@ impl<'a> Side<'a> {
                     memory(pair, index + sort)?
                 };
                 receives.push(Receive {
-                    area,
+                    area: Arc::new(area),
                     multi,
                     class,
+                    open: None,
                     room: 0,
                 });
             }
+        }
+        for (index, area) in shared.open[which].iter().enumerate() {
+            receives.push(Receive {
+                area: area.clone(),
+                multi: false,
+                class: None,
+                open: Some(OPEN | index as u64),
+                room: 0,
+            });
         }
         let mut atomics = Vec::new();
         for (datatype, size, signed) in TYPES {
@@ -324,7 +346,8 @@ impl<'a> Side<'a> {
         let rng = &mut self.rng;
         let receive = &mut self.receives[index];
         // Most have room for everything.
-        receive.room = if receive.multi || rng.random_ratio(3, 4) {
+        let needs_all = receive.multi || receive.open.is_some();
+        receive.room = if needs_all || rng.random_ratio(3, 4) {
             ROOM
         } else {
             length(rng, ROOM)
@@ -343,9 +366,10 @@ impl<'a> Side<'a> {
         } else {
             form(rng, &receive.area, &forms)
         };
-        let kind = match receive.class {
-            None => Kind::RECV,
-            Some(_) => Kind::TRECV,
+        let kind = if receive.class.or(receive.open).is_some() {
+            Kind::TRECV
+        } else {
+            Kind::RECV
         };
         let mut operation = Operation::new(kind, form).context(RECEIVE | index as u64);
         operation = if receive.multi {
@@ -356,7 +380,10 @@ impl<'a> Side<'a> {
             operation.segments(&pieces(rng, &receive.area, receive.room, form))
         };
         if let Some(class) = receive.class {
-            operation = operation.tag(class, !(CLASSES - 1));
+            operation = operation.tag(class, !(OPEN | (CLASSES - 1)));
+        }
+        if let Some(tag) = receive.open {
+            operation = operation.tag(tag, 0);
         }
         self.end.post(&operation)
     }
@@ -367,12 +394,13 @@ impl<'a> Side<'a> {
         if self.slots[index].active.is_some() {
             return Ok(());
         }
-        match self.rng.random_range(0..16) {
+        match self.rng.random_range(0..17) {
             0..6 => self.begin_message(index),
             6..9 => self.begin_write(index),
             9..11 => self.begin_read(index),
             11 => self.begin_injected_write(index),
             12..15 => self.begin_atomic(index),
+            15 => self.begin_access(index),
             _ => self.begin_add(index),
         }
     }
@@ -602,6 +630,44 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
+    /// A write to a receive of the other side, or a read from it.
+    fn begin_access(&mut self, index: usize) -> Outcome {
+        let wanted = self.rng.random_range(0..RECEIVES);
+        let is_busy = |slot: &Slot| match &slot.active {
+            Some(active) => {
+                matches!(active.what, What::Accessed { open, .. } if open == wanted)
+            }
+            None => false,
+        };
+        if self.slots.iter().any(is_busy) {
+            return Ok(());
+        }
+        let (at, len, context) = self.place(index, ROOM);
+        let seed = self.rng.random_range(0..1 << 40);
+        let forms = [Form::MSG, Form::MSG_BV, Form::MSG_SGL];
+        let form = form(&mut self.rng, &self.slots[index].local, &forms);
+        let flags = self.flags(len) & !bits::INJECT | bits::TAGGED;
+        let write = self.rng.random();
+        let slot = &self.slots[index];
+        let (kind, source, from) = if write {
+            (Kind::WRITE, &slot.local, 0)
+        } else {
+            (Kind::READ, &*self.shared.open[1 - self.which][wanted], at)
+        };
+        source.write(from, &pattern(seed, 0, len as usize));
+        let segments = pieces(&mut self.rng, &slot.local, len, form);
+        let operation = self
+            .end
+            .operation(kind, form)
+            .segments(&segments)
+            .rma(at, len, OPEN | wanted as u64)
+            .context(context)
+            .flags(flags);
+        let open = wanted;
+        let what = What::Accessed { open, at, write };
+        self.post(index, &operation, Active { what, len, seed })
+    }
+
     fn begin_atomic(&mut self, index: usize) -> Outcome {
         let (kind, datatype, size, signed, op) = one_of(&mut self.rng, &self.atomics);
         let count = self.rng.random_range(1..=CELL / size as u64);
@@ -782,12 +848,25 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
+    /// A receive was written to or read from: what is in it, the other side knows.
+    fn is_accessed(&mut self, entry: &Completion, index: usize, tag: u64) -> Outcome {
+        let flags = [done::HIT_BY_TAGGED_WRITE, done::HIT_BY_TAGGED_READ];
+        check!(flags.contains(&entry.flags), "flags");
+        check_eq!(entry.tag, tag, "tag");
+        self.tally.receive.good += 1;
+        self.tally.accessed += 1;
+        self.receive(index)
+    }
+
     /// A message has arrived.
     fn arrives(&mut self, entry: &Completion) -> Outcome {
+        let index = (entry.op_context & !RECEIVE) as usize;
+        if let Some(tag) = self.receives[index].open {
+            return self.is_accessed(entry, index, tag);
+        }
         self.check_message(entry, entry.len, entry.len)?;
         self.tally.receive.good += 1;
         self.tally.arrived += 1;
-        let index = (entry.op_context & !RECEIVE) as usize;
         if !self.receives[index].multi || entry.flags & bits::MULTI_RECV != 0 {
             self.receive(index)?;
         }
@@ -810,6 +889,8 @@ impl<'a> Side<'a> {
             What::Sent { tagged: true } => ("tagged messages", done::TAGGED_SEND),
             What::Written { .. } => ("writes", done::RMA_WRITE),
             What::Read { .. } | What::ReadBack { .. } => ("reads", done::RMA_READ),
+            What::Accessed { write: true, .. } => ("writes to receives", done::TAGGED_RMA_WRITE),
+            What::Accessed { write: false, .. } => ("reads from receives", done::TAGGED_RMA_READ),
             What::Atomic(Atomic { kind, .. }) => match *kind {
                 Kind::ATOMIC => ("atomics", done::ATOMIC_WRITE),
                 Kind::FETCH_ATOMIC => ("fetching atomics", done::ATOMIC_READ),
@@ -832,6 +913,16 @@ impl<'a> Side<'a> {
                 slot.remote.has(at, len, seed, 0)?;
                 tally.read.good += 1;
                 tally.has_been_read += 1;
+            }
+            What::Accessed { open, at, write } => {
+                self.shared.open[1 - self.which][open].has(at, len, seed, 0)?;
+                if write {
+                    tally.write.good += 1;
+                } else {
+                    slot.local.has(0, len, seed, 0)?;
+                    tally.read.good += 1;
+                }
+                tally.accesses += 1;
             }
             What::Atomic(Atomic { kind, old, new }) => {
                 let at = index as u64 * CELL;
@@ -909,7 +1000,9 @@ impl<'a> Side<'a> {
         let tally = &mut self.tally;
         match what {
             What::Sent { .. } => tally.send.bad += 1,
-            _ if given_up => return Err(Stop::fail("not a message")),
+            What::Accessed { write: true, .. } => tally.write.bad += 1,
+            What::Accessed { write: false, .. } => tally.read.bad += 1,
+            _ if given_up => return Err(Stop::fail("not for a receive")),
             What::Written { told, .. } => {
                 tally.write.bad += 1;
                 // The other side will not see it.
@@ -1019,17 +1112,20 @@ const COUNTED: [u64; 6] = [
 fn settle(sides: &mut [Side<'_>; 2]) -> Outcome {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
-        let arrived: u64 = sides.iter().map(|side| side.tally.arrived).sum();
+        let arrived: u64 = sides
+            .iter()
+            .map(|side| side.tally.arrived + side.tally.accessed)
+            .sum();
         let sent: u64 = sides
             .iter()
-            .map(|side| side.tally.send.good + side.tally.injected)
+            .map(|side| side.tally.send.good + side.tally.injected + side.tally.accesses)
             .sum();
         if arrived == sent {
             return Ok(());
         }
         check!(
             Instant::now() < end,
-            "{arrived} of {sent} messages have arrived"
+            "{arrived} of {sent} messages and accesses have arrived"
         );
         for side in &mut *sides {
             for cq in [&side.end.tx, &side.end.rx] {
@@ -1045,6 +1141,7 @@ pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
     let caps = Caps::MSG
         | Caps::TAGGED
         | Caps::RMA
+        | Caps::TAGGED_RMA
         | Caps::ATOMIC
         | Caps::MULTI_RECV
         | Caps::SOURCE
@@ -1082,7 +1179,15 @@ pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
     let near = cells(&pair.rig.domain)?;
     let far = cells(&pair.far)?;
     let own = pair.a.av.insert(&pair.a.name)?;
-    let shared = Shared::default();
+    let open = || -> Result<Vec<_>, Stop> {
+        (0..RECEIVES)
+            .map(|index| Ok(Arc::new(memory(&pair, index)?)))
+            .collect()
+    };
+    let shared = Shared {
+        open: [open()?, open()?],
+        ..Shared::default()
+    };
     let sides = [
         Side::new(env, &pair, 0, (&far.0, own), &shared)?,
         Side::new(env, &pair, 1, (&near.0, pair.b.peer), &shared)?,
@@ -1126,6 +1231,8 @@ pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
             "injected writes",
             "told of writes",
             "reads",
+            "writes to receives",
+            "reads from receives",
             "atomics",
             "fetching atomics",
             "comparing atomics",
