@@ -56,6 +56,8 @@ pub enum Memory {
 pub struct Call {
     /// Number that is handed over.
     pub number: u32,
+    /// Number of the request that all else here is about.
+    pub request: u32,
     /// What is handed over.
     pub argument: Block,
     /// Where new objects come out: offset, width, class, slot.
@@ -323,6 +325,7 @@ impl Generator {
     fn request(&mut self, request: &Request) -> Step {
         let mut call = Call {
             number: request.number,
+            request: request.number,
             argument: Block::default(),
             opens: Vec::new(),
             name: None,
