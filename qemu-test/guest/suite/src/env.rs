@@ -37,7 +37,7 @@ impl Default for Settings {
         Self {
             seed: 1,
             scale: 1.0,
-            soak: 3.0,
+            soak: 2.0,
             provider: None,
             modules: PathBuf::from("/modules"),
             fuzz_time: None,

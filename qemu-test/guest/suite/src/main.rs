@@ -75,7 +75,7 @@ struct Arguments {
     scale: f64,
 
     /// Seconds that the random traffic of soak tests goes on for
-    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     soak: f64,
 
     /// Seconds after which a test has failed, soak tests that much later

@@ -245,7 +245,7 @@ fn monotone_reader(env: &Env) -> Outcome {
     const WRITERS: usize = 2;
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
-    let each = env.scaled(100_000, 1_000);
+    let each = env.scaled(50_000, 1_000);
     let writing = AtomicUsize::new(WRITERS);
 
     let reads = in_threads(0..=WRITERS, |thread| {
@@ -286,7 +286,7 @@ fn monotone_reader(env: &Env) -> Outcome {
 fn no_torn_values(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
-    let rounds = env.scaled(100_000, 1_000);
+    let rounds = env.scaled(40_000, 1_000);
     let writing = AtomicBool::new(true);
 
     in_threads(0..3_usize, |thread| {

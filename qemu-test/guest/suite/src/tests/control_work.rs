@@ -171,7 +171,7 @@ fn cancel_in_any_order(env: &Env) -> Outcome {
 fn cancel_races_fire(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let [trigger, target] = [rig.counter()?, rig.counter()?];
-    let mut left = env.scaled(50_000, 5_000);
+    let mut left = env.scaled(100_000, 5_000);
     let submitted = left;
     let mut cancelled = 0;
     while left > 0 {

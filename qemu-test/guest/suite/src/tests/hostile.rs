@@ -1944,7 +1944,7 @@ fn other_system_calls(env: &Env) -> Outcome {
 
 fn close_beside_use(env: &Env) -> Outcome {
     let scene = Scene::new(env)?;
-    let rounds = env.scaled(500, 50);
+    let rounds = env.scaled(300, 50);
     let handle = AtomicU32::new(scene.counter.handle());
     let open = AtomicBool::new(true);
     let uses = AtomicU64::new(0);

@@ -309,7 +309,7 @@ fn device_node(env: &Env) -> Outcome {
 
 fn load_and_unload(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    let rounds = env.scaled(20, 3);
+    let rounds = env.scaled(10, 3);
     for round in 0..rounds {
         Modules::unload_all()?;
         check!(!is_loaded(CORE)?, "{CORE} is still there in round {round}");
@@ -380,8 +380,8 @@ fn kcxi(env: &Env) -> Outcome {
             run_in_kernel(env, CONSUMER, only)?;
         }
         for only in [
-            c"provider=kcxi only=transfer",
-            c"provider=kcxi only=endpoint",
+            c"provider=kcxi only=transfer rounds=10000",
+            c"provider=kcxi only=endpoint rounds=10000",
         ] {
             run_in_kernel(env, TRANSFER, only)?;
         }

@@ -172,10 +172,10 @@ fn random_pieces(env: &Env) -> Outcome {
     pair.close()
 }
 
-/// As much as there is memory for, up to 64 MiB; with `--scale 16`, 1 GiB.
+/// As much as there is memory for, up to 32 MiB; with `--scale 32`, 1 GiB.
 fn very_large(env: &Env) -> Outcome {
     let pair = Pair::new(env, CAPS)?;
-    let most = env.scaled(64, 32).next_power_of_two().min(1024) << 20;
+    let most = env.scaled(32, 16).next_power_of_two().min(1024) << 20;
     let limit = pair.entry().ep_attr.max_msg_size.min(most);
     let available = std::fs::read_to_string("/proc/meminfo")?
         .lines()

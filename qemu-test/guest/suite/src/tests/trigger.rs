@@ -359,7 +359,7 @@ fn success_only(env: &Env) -> Outcome {
 fn race(env: &Env) -> Outcome {
     let net = Net::pair(env)?;
     let counter = net.counter()?;
-    let count = env.scaled(20_000, 500);
+    let count = env.scaled(10_000, 500);
     let seen = in_threads(0..3, |role| {
         pin(role)?;
         match role {
@@ -617,7 +617,7 @@ fn posts_race_fire(env: &Env) -> Outcome {
     let net = Net::new(env, &setup)?;
     let counter = net.counter()?;
     let this = &net.peers[0];
-    let count = env.scaled(20_000, 500);
+    let count = env.scaled(10_000, 500);
     let done = AtomicBool::new(false);
     let posted = in_threads(0..2, |role| {
         pin(role)?;
@@ -707,7 +707,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
     let this = &net.peers[0];
     this.set_number(0, 1);
     let (mut cancelled, mut fired, mut late) = (0, 0, 0);
-    for round in 0..env.scaled(800, 50) {
+    for round in 0..env.scaled(400, 50) {
         for i in 0..4 {
             let add = net.atomic(Kind::ATOMIC, uapi::KFI_SUM, (0, 1), 0, 8, 1);
             let add = triggered(add.context(i), &counter, round + 1);
