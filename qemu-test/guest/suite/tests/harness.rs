@@ -5,6 +5,7 @@
 // Tests have the form of tests, whatever they need.
 #![allow(clippy::unnecessary_wraps)]
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kfi_host::process;
@@ -110,12 +111,59 @@ fn forks_with_threads(_: &Env) -> Outcome {
     Ok(())
 }
 
+/// Tests that run beside each other.
+mod beside {
+    use super::{after_others, hangs, meets, met, passes, tests};
+
+    tests! {
+        "beside" parallel;
+        alone "after-others" ["R-B-1"] after_others;
+        "meets" ["R-B-2"] meets;
+        "met" ["R-B-3"] met;
+        "hangs" ["R-B-4"] hangs;
+        "passes" ["R-B-5"] passes;
+    }
+}
+
+/// A file that tests of one run know of.
+fn common_file(name: &str) -> Result<PathBuf, Stop> {
+    let run = rustix::process::getppid().ok_or_else(|| Stop::fail("no parent"))?;
+    let name = format!("kfi-suite-{}-{name}", run.as_raw_nonzero());
+    Ok(std::env::temp_dir().join(name))
+}
+
+/// Makes a file and waits for another one, which somebody else makes meanwhile.
+fn meet(own: &str, other: &str) -> Outcome {
+    std::fs::write(common_file(own)?, "")?;
+    let other = common_file(other)?;
+    while !other.exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+fn meets(_: &Env) -> Outcome {
+    meet("one", "other")
+}
+
+fn met(_: &Env) -> Outcome {
+    meet("other", "one")
+}
+
+fn after_others(_: &Env) -> Outcome {
+    for name in ["one", "other"] {
+        std::fs::remove_file(common_file(name)?)?;
+    }
+    Ok(())
+}
+
 fn main() {
     let mut out = Vec::new();
     let options = Options {
         settings: Settings::default(),
         time_limit: Duration::from_secs(2),
         fail_fast: false,
+        jobs: 1,
     };
     let mut log = KernelLog::open();
     let mut report = Report::new(Form::Ktap, &mut out, TESTS.len()).unwrap();
@@ -161,5 +209,29 @@ fn main() {
     let mut report = Report::new(Form::Ktap, &mut out, TESTS.len()).unwrap();
     assert!(!harness::run(TESTS, &options, &mut report, &mut log).unwrap());
     assert_eq!(report.totals.passed + report.totals.failed, 2);
+
+    // Two at a time, then who is to be alone.
+    let mut out = Vec::new();
+    let options = Options {
+        fail_fast: false,
+        jobs: 2,
+        ..options
+    };
+    let mut report = Report::new(Form::Ktap, &mut out, beside::TESTS.len()).unwrap();
+    assert!(harness::run(beside::TESTS, &options, &mut report, &mut log).unwrap());
+    let text = String::from_utf8(out).unwrap();
+    let results: Vec<_> = text.lines().filter(|line| line.contains("ok ")).collect();
+    for name in [" beside/meets ", " beside/met "] {
+        assert!(
+            results[..2].iter().any(|line| line.contains(name)),
+            "{text}"
+        );
+    }
+    let rest = [
+        "ok 3 beside/passes # R-B-5",
+        "not ok 4 beside/hangs # R-B-4",
+        "ok 5 beside/after-others # R-B-1",
+    ];
+    assert_eq!(results[2..], rest, "{text}");
     println!("the harness tells every kind of failure");
 }
