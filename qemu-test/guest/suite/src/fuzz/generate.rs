@@ -650,6 +650,26 @@ mod tests {
     }
 
     #[test]
+    fn a_request_knows_what_it_was() {
+        let changed = (0..20)
+            .flat_map(|seed| sequence(seed, 0, 1000).1)
+            .filter_map(|step| match step.action {
+                Action::Call(call) => Some((step.name, call)),
+                _ => None,
+            })
+            .filter(|(name, call)| {
+                let own = REQUESTS.iter().find(|request| request.name == *name);
+                own.is_none_or(|own| own.number != call.number)
+            });
+        let mut count = 0;
+        for (name, call) in changed {
+            assert_ne!(call.number, call.request, "{name}");
+            count += 1;
+        }
+        assert_ne!(count, 0);
+    }
+
+    #[test]
     fn slots_are_used_once() {
         let (stage, own) = sequence(3, 0, 2000);
         let mut slots: Vec<Slot> = stage
