@@ -147,7 +147,7 @@ fn thread_inside_wait(env: &Env) -> Outcome {
 fn refused_close_is_not_felt(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
-    let rounds = env.scaled(5_000, 500);
+    let rounds = env.scaled(3_000, 500);
     let working = AtomicBool::new(true);
 
     let counts = in_threads([0_usize, 1], |thread| {

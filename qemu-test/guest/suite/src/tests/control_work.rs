@@ -326,7 +326,7 @@ fn flush_races_add(env: &Env) -> Outcome {
         .map(|i| Work::add(&target, 1, &trigger, i))
         .collect();
     let mut flushed = 0;
-    let rounds = env.scaled(150, 20);
+    let rounds = env.scaled(100, 20);
     for round in 0..rounds {
         trigger.set(0)?;
         target.set(0)?;

@@ -2173,7 +2173,7 @@ fn tame(number: u32, argument: &mut Vec<u8>, rng: &mut SmallRng) {
 fn fuzz(env: &Env) -> Outcome {
     let bystander = Scene::new(env)?;
     let scene = Scene::new(env)?;
-    let count = env.scaled(30_000, 3_000);
+    let count = env.scaled(15_000, 3_000);
     let accepted = fuzz_session(&scene, &mut env.rng(), count)?;
     check!(accepted > 0 && accepted < count, "{accepted} accepted");
     env.note(format!("{count} requests, {accepted} accepted"));

@@ -192,7 +192,7 @@ fn random_pieces(env: &Env) -> Outcome {
     let from = Area::plain(&pair.session, room)?;
     let to = Area::plain(&pair.session, room)?;
     let limit = pair.entry().tx_attr.iov_limit.clamp(1, 200);
-    for round in 0..env.scaled(100, 10) {
+    for round in 0..env.scaled(60, 10) {
         let count = rng.random_range(1..=limit);
         let step = room / count;
         let mut cut = |area: &Area| -> Vec<Segment> {
@@ -932,7 +932,7 @@ fn cancel_race(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG)?;
     let Pair { a, b, .. } = &pair;
     let memory = Area::plain(&pair.session, 64)?;
-    let rounds = env.scaled(30_000, 1_000);
+    let rounds = env.scaled(20_000, 1_000);
     let finished = AtomicU64::new(0);
     let results = in_threads([0_usize, 1], |which| {
         pin(which)?;

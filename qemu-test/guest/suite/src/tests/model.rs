@@ -427,7 +427,7 @@ fn pick<T: Copy>(rng: &mut SmallRng, from: &[T]) -> Option<T> {
 }
 
 fn one_thread(env: &Env) -> Outcome {
-    let steps = env.scaled(50_000, 2 * STEPS);
+    let steps = env.scaled(30_000, 2 * STEPS);
     let (mut fired, mut waited) = (0, 0);
     for round in 0..steps.div_ceil(STEPS) {
         // Each round can be had alone, as the first one.

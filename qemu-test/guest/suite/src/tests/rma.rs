@@ -130,7 +130,7 @@ fn random_pieces(env: &Env) -> Outcome {
         .zip(1..)
         .map(|(area, key)| pair.region(area, key))
         .collect::<Result<_, _>>()?;
-    for round in 0..env.scaled(200, 20) {
+    for round in 0..env.scaled(100, 20) {
         local.fill(round);
         for (area, seed) in remote.iter().zip(1000..) {
             area.fill(seed + round * 3);

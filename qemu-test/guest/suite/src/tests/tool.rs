@@ -180,7 +180,7 @@ fn trigger_deferred(env: &Env) -> Outcome {
 /// Runs a collective in several sizes.
 fn collective(env: &Env, name: &str, works: fn(u64) -> u64, more: &[&str]) -> Outcome {
     for endpoints in [1, 2, 3, 8, 13] {
-        let rounds = env.scaled(20, 3).to_string();
+        let rounds = env.scaled(10, 3).to_string();
         let size = endpoints.to_string();
         let arguments = ["dwq", name, "--endpoints", &size, "--rounds", &rounds];
         let report = answer(env, &[&arguments, more].concat())?;
@@ -214,7 +214,7 @@ fn dwq_allreduce(env: &Env) -> Outcome {
 
 /// Rounds are queued while others run.
 fn dwq_ahead(env: &Env) -> Outcome {
-    let rounds = env.scaled(100, 10);
+    let rounds = env.scaled(50, 10);
     let text = rounds.to_string();
     for (ahead, is) in [("1", 1), ("3", 3), ("100000", rounds)] {
         let arguments = ["dwq", "allreduce", "--rounds", &text, "--ahead", ahead];

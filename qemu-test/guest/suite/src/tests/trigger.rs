@@ -814,7 +814,7 @@ fn close_with_pending(env: &Env) -> Outcome {
 }
 
 fn close_races_fire(env: &Env) -> Outcome {
-    for round in 0..env.scaled(80, 10) {
+    for round in 0..env.scaled(60, 10) {
         let setup = Setup {
             tx_size: 8,
             queue: 64,

@@ -624,7 +624,7 @@ fn refusal(env: &Env) -> Outcome {
 }
 
 fn nothing_lost(env: &Env) -> Outcome {
-    let total = env.scaled(10_000, 500);
+    let total = env.scaled(6_000, 500);
     let blocked = documented_loop(env, total, block_in_poll)?;
     env.note(format!("{total} events, blocked {blocked} times"));
     Ok(())

@@ -480,7 +480,7 @@ fn members_come_and_go(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let set = open(&rig)?;
     let end = rig.counter()?;
-    let rounds = env.scaled(400, 100);
+    let rounds = env.scaled(300, 100);
     let waits = in_threads([0_usize, 1, 2], |thread| {
         pin(thread)?;
         if thread == 0 {
