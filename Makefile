@@ -165,12 +165,13 @@ test-debug:
 
 # Every run is one machine, and each goes on although one before has failed. Unit tests of the
 # modules run whenever these are loaded.
-FUZZ_SECONDS ?= 180
-SOAK_SECONDS ?= 180
+# For each test.
+FUZZ_SECONDS ?= 100
+SOAK_SECONDS ?= 90
 deep_runs := suite fuzz trust load soak
 deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x load/
-deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/ hostile/
-deep_trust := failslab/ lifetime/
+deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
+deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := --scale 3 load/
 deep_soak := --soak $(SOAK_SECONDS) soak/
 # 10,000 works in each domain.
