@@ -174,8 +174,8 @@ deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
 deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := --scale 3 load/
 deep_soak := --soak $(SOAK_SECONDS) soak/
-# 10,000 works in each domain.
-deep_load_run = --append '$(APPEND) kfi_soft.pending=16384'
+# 10,000 works in each domain. A parameter is taken once.
+deep_load_run = --append '$(filter-out kfi_soft.pending=%,$(APPEND)) kfi_soft.pending=16384'
 
 .PHONY: test-deep
 test-deep:
