@@ -59,8 +59,16 @@ fn as_nobody(run: impl FnOnce() -> Outcome) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return Err(Stop::Skip("not root".to_owned()));
     }
+    in_child(|| {
+        become_nobody()?;
+        run()
+    })
+}
+
+/// Runs something in another process.
+fn in_child(run: impl FnOnce() -> Outcome) -> Outcome {
     let (reader, writer) = rustix::pipe::pipe()?;
-    let mut child = process::fork(move || match become_nobody().and_then(|()| run()) {
+    let mut child = process::fork(move || match run() {
         Ok(()) => 0,
         Err(stop) => {
             let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
@@ -226,26 +234,11 @@ fn sandboxed(env: &Env) -> Outcome {
 
 /// Runs something in another process, as somebody else who may open the device, too.
 fn as_another_user(run: impl FnOnce() -> Outcome) -> Outcome {
-    let (reader, writer) = rustix::pipe::pipe()?;
-    let mut child = process::fork(move || {
+    in_child(|| {
         let root = Uid::ROOT;
-        let other = || -> Outcome {
-            rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), root, root)?;
-            run()
-        };
-        match other() {
-            Ok(()) => 0,
-            Err(stop) => {
-                let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
-                1
-            }
-        }
-    })?;
-    let mut text = [0; 500];
-    let length = rustix::io::read(&reader, &mut text)?;
-    let text = String::from_utf8_lossy(&text[..length]).into_owned();
-    check_eq!(child.wait()?, Status::Exited(0), "{text}");
-    Ok(())
+        rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), root, root)?;
+        run()
+    })
 }
 
 /// All sessions of a user have one limit, and other users have their own.
