@@ -201,9 +201,9 @@ struct State {
     /// Somebody is looking after `waiting`.
     draining: bool,
     /// Operations that have begun, by place.
-    noted: KVec<Option<Arc<Transfer>>>,
+    noted: KVVec<Option<Arc<Transfer>>>,
     /// Free places.
-    places: KVec<usize>,
+    places: KVVec<usize>,
     /// Operations for the work queue.
     later: EntryQueue<Carried>,
 }
@@ -243,8 +243,8 @@ impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
         let size = parts.credits.size;
-        let mut noted = KVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
-        let mut places = KVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
+        let mut noted = KVVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
+        let mut places = KVVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
         for place in 0..size {
             noted.push(None, GFP_KERNEL)?;
             places.push(place, GFP_KERNEL)?;
@@ -811,9 +811,16 @@ impl Transmitter {
             this.active.load(ordering::Acquire) == 0
         });
         this.work.cancel_sync();
-        // What was given up before it was carried out: it refers to this context.
-        let later = core::mem::replace(&mut this.state.lock().later, EntryQueue::new());
-        drop(later);
+        let left = {
+            let mut state = this.state.lock();
+            // What was given up before it was carried out: it refers to this context.
+            let later = core::mem::replace(&mut state.later, EntryQueue::new());
+            // Freeing these may sleep, which whoever holds the context last may not do.
+            let noted = core::mem::replace(&mut state.noted, KVVec::new());
+            let places = core::mem::replace(&mut state.places, KVVec::new());
+            (later, noted, places)
+        };
+        drop(left);
     }
 }
 
