@@ -67,7 +67,7 @@ module! {
 }
 
 global_lock! {
-    /// The users who have sessions, and some who had.
+    /// The users who have sessions.
     // SAFETY: Initialised in the module's init, before the device is registered.
     pub(crate) unsafe(uninit) static USERS: Mutex<user::List> = user::List::new();
 }
@@ -77,8 +77,6 @@ global_lock! {
 struct KfiShim {
     #[pin]
     _device: DeviceRegistration<Session>,
-    // Dropped when there can be no session any more.
-    _users: user::Forgets,
 }
 
 impl kernel::InPlaceModule for KfiShim {
@@ -88,7 +86,6 @@ impl kernel::InPlaceModule for KfiShim {
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { USERS.init() };
             },
-            _users: user::Forgets,
             _device <- DeviceRegistration::new(),
         })
     }

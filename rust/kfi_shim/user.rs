@@ -23,7 +23,8 @@ use crate::{
     USERS, //
 };
 
-/// A user who has sessions, or memory that has outlived them.
+/// A user who has sessions. What they hold does not outlive them: a mapping holds the open file,
+/// and the session with it.
 pub(crate) struct Entry {
     uid: Kuid,
     /// How many.
@@ -32,15 +33,7 @@ pub(crate) struct Entry {
     limits: Limits,
 }
 
-impl Entry {
-    /// Returns whether nothing needs it. It stays so, as only sessions take anything.
-    fn is_idle(&self) -> bool {
-        // Objects do not outlive their sessions; memory that is mapped does.
-        self.sessions == 0 && self.limits.memory.is_untouched()
-    }
-}
-
-/// The users who have sessions, and some who had.
+/// The users who have sessions.
 pub(crate) type List = KVVec<Entry>;
 
 /// What the sessions of a user may have together.
@@ -127,17 +120,12 @@ impl Drop for User {
         if let Some(known) = users.iter_mut().find(|known| known.uid == self.uid) {
             known.sessions = known.sessions.saturating_sub(1);
         }
-        // Those, too, whose memory has gone since their last session did.
-        users.retain(|known| !known.is_idle());
-    }
-}
-
-/// Forgets all users when the module goes, as nothing is freed of what is static.
-pub(crate) struct Forgets;
-
-impl Drop for Forgets {
-    fn drop(&mut self) {
-        let users = core::mem::take(&mut *USERS.lock());
-        drop(users);
+        users.retain(|known| known.sessions != 0);
+        if users.is_empty() {
+            // Its memory, too, as nothing is freed of what is static when the module goes.
+            let none = core::mem::take(&mut *users);
+            drop(users);
+            drop(none);
+        }
     }
 }

@@ -54,12 +54,6 @@ impl Budget {
             amount,
         })
     }
-
-    /// Returns whether nothing of it is taken.
-    pub(crate) fn is_untouched(&self) -> bool {
-        // Relaxed: as below.
-        self.used.load(ordering::Relaxed) == 0
-    }
 }
 
 impl Budget {
