@@ -90,7 +90,7 @@ ARGS ?=
 # minutes where every allocation is watched; the mock providers go through 10000 rounds, the
 # transfers through 100000, if they are not told to do less, as they are because a run is to take
 # two minutes; and where all is slow a test posts for longer than messages wait by default.
-parameters := kfi_shim.max_objects=8192 kfi_mock.rounds=1000 kfi_transfer.rounds=30000 \
+parameters := kfi_shim.max_objects=8192 kfi_mock.rounds=1000 kfi_transfer.rounds=10000 \
 	kfi_soft.pending=131072
 parameters_debug := kfi_shim.max_objects=2048 kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
 	kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 kfi_transfer.rnr_timeout=4000
