@@ -108,6 +108,27 @@ pub struct Attempt<T> {
     pub last: bool,
 }
 
+impl<T> Attempt<T> {
+    /// Judges what a request returned of whose allocations some have `failed`, or none.
+    #[track_caller]
+    fn judge(
+        result: kfi::Result<T>,
+        failed: bool,
+        answer: Answer,
+        complaint: impl FnOnce(Error) -> String,
+    ) -> Result<Self, Stop> {
+        let value = match result {
+            Ok(value) => Some(value),
+            Err(error) if failed && answer.is(error) => None,
+            Err(error) => return Err(Stop::fail(complaint(error))),
+        };
+        Ok(Self {
+            value,
+            last: !failed,
+        })
+    }
+}
+
 /// Where the code of a function of the kernel lies, in which modules are not.
 fn text_of_function(name: &str) -> Result<(u64, u64), Stop> {
     let symbols = fs::read_to_string("/proc/kallsyms")?;
@@ -248,6 +269,7 @@ impl Failing {
     }
 
     /// Makes a request with no more than so many pages for it, and for what it calls.
+    #[track_caller]
     fn attempt_with_pages<T>(
         &mut self,
         what: &str,
@@ -265,18 +287,8 @@ impl Failing {
         let failed = TIMES - fs::read_to_string(knob("times"))?.trim().parse::<u64>()?;
         self.failed += failed;
         self.calls += u64::from(failed == 0);
-        let value = match result {
-            Ok(value) => Some(value),
-            Err(error) if failed > 0 && answer.is(error) => None,
-            Err(error) => {
-                return Err(Stop::fail(format!(
-                    "{what}: {error} with {pages} pages, where {failed} more fail"
-                )));
-            }
-        };
-        Ok(Attempt {
-            value,
-            last: failed == 0,
+        Attempt::judge(result, failed > 0, answer, |error| {
+            format!("{what}: {error} with {pages} pages, where {failed} more fail")
         })
     }
 
@@ -323,22 +335,12 @@ impl Failing {
         } else {
             self.calls += 1;
         }
-        let value = match result {
-            Ok(value) => Some(value),
-            Err(error) if failed && answer.is(error) => None,
-            Err(error) => {
-                let whether = if failed { "fails" } else { "would fail" };
-                return Err(Stop::fail(format!(
-                    "{what}: {error} where allocation {nth} {whether}"
-                )));
-            }
-        };
         if nth >= MANY {
             return Err(Stop::fail(format!("{what} has no end of allocations")));
         }
-        Ok(Attempt {
-            value,
-            last: !failed,
+        Attempt::judge(result, failed, answer, |error| {
+            let whether = if failed { "fails" } else { "would fail" };
+            format!("{what}: {error} where allocation {nth} {whether}")
         })
     }
 

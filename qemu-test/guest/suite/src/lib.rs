@@ -17,6 +17,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 pub mod check;
+pub mod child;
 pub mod env;
 pub mod exchange;
 pub mod failing;

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kfi::{AvAttr, CqAttr, EpInfo, Session, WaitObj, Work};
-use kfi_host::process::{self, Status};
+use kfi_host::process::Status;
 use rustix::process::{Resource, Rlimit, Signal};
 
 use crate::check::{Outcome, Stop};
+use crate::child;
 use crate::env::Env;
 use crate::rig::Rig;
 use crate::tests::module::Modules;
@@ -66,25 +67,14 @@ pub(super) fn check_memory(env: &Env, before: &BTreeMap<String, i64>, slack: i64
 
 /// Runs something in a process of its own, which is killed when it says that all is there.
 fn kill_when_full(fill: impl FnOnce() -> Outcome) -> Outcome {
-    let (reader, writer) = rustix::pipe::pipe()?;
-    let mut child = process::fork(move || {
+    let (status, text) = child::run(|| {
         let limit = Rlimit {
             current: Some(8192),
             maximum: Some(8192),
         };
         let _ = rustix::process::setrlimit(Resource::Nofile, limit);
-        match fill() {
-            Ok(()) => 0,
-            Err(stop) => {
-                let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
-                1
-            }
-        }
+        fill()
     })?;
-    let mut text = [0; 500];
-    let length = rustix::io::read(&reader, &mut text)?;
-    let text = String::from_utf8_lossy(&text[..length]).into_owned();
-    let status = child.wait()?;
     check_eq!(status, Status::Signaled(Signal::KILL.as_raw()), "{text}");
     Ok(())
 }

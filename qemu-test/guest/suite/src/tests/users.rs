@@ -19,6 +19,7 @@ use rustix::process::{Gid, Uid};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
+use crate::child;
 use crate::env::Env;
 use crate::raw::MappedPage;
 use crate::rig::{query, Rig};
@@ -67,18 +68,8 @@ fn as_nobody(run: impl FnOnce() -> Outcome) -> Outcome {
 
 /// Runs something in another process.
 fn in_child(run: impl FnOnce() -> Outcome) -> Outcome {
-    let (reader, writer) = rustix::pipe::pipe()?;
-    let mut child = process::fork(move || match run() {
-        Ok(()) => 0,
-        Err(stop) => {
-            let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
-            1
-        }
-    })?;
-    let mut text = [0; 500];
-    let length = rustix::io::read(&reader, &mut text)?;
-    let text = String::from_utf8_lossy(&text[..length]).into_owned();
-    check_eq!(child.wait()?, Status::Exited(0), "{text}");
+    let (status, text) = child::run(run)?;
+    check_eq!(status, Status::Exited(0), "{text}");
     Ok(())
 }
 
