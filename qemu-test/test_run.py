@@ -22,6 +22,7 @@ import tempfile
 import textwrap
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 from typing import Dict, List, Sequence, Tuple
 
@@ -692,6 +693,30 @@ class RecordsInOutput(unittest.TestCase):
     def test_others_are_output(self) -> None:
         text = b"\x1etok\x1e\x1eother exit 0\n\x1etokenexit\n"
         self.assertEqual(self.feed(text), (text, []))
+
+
+class CommandOfMachine(unittest.TestCase):
+    """How a virtual machine is started on a host with two CPUs."""
+
+    def command(self, vehicle: str = "qemu", cpus: int = 2, **more: object) -> str:
+        machine = run.Machine(vehicle, Path("kernel"), "kernel", 64, cpus, "", "qemu", **more)
+        with unittest.mock.patch("os.sched_getaffinity", return_value={0, 1}):
+            return " ".join(machine.command(Path("initrd"), 3, Path("folder")))
+
+    def test_emulated_cpus_poll(self) -> None:
+        self.assertIn("idle=poll", self.command())
+        self.assertIn("fsrm=off", self.command())
+
+    def test_more_of_them_than_there_are_do_not(self) -> None:
+        self.assertNotIn("idle=poll", self.command(cpus=3))
+
+    def test_at_a_shell_they_do_not(self) -> None:
+        self.assertNotIn("idle=poll", self.command(busy=False))
+
+    def test_others_are_as_they_are(self) -> None:
+        for command in (self.command(accel="kvm"), self.command("uml")):
+            self.assertNotIn("idle=poll", command)
+            self.assertNotIn("fsrm", command)
 
 
 class WithoutMachine(unittest.TestCase):

@@ -23,8 +23,8 @@ use crate::{
     USERS, //
 };
 
-/// A user who has sessions. What they hold does not outlive them: a mapping holds the open file,
-/// and the session with it.
+/// A user who has sessions. What they hold does not outlive them, but for what a provider refuses to
+/// close: a mapping holds the open file, and the session with it.
 pub(crate) struct Entry {
     uid: Kuid,
     /// How many.

@@ -815,7 +815,7 @@ impl Transmitter {
             let mut state = this.state.lock();
             // What was given up before it was carried out: it refers to this context.
             let later = core::mem::replace(&mut state.later, EntryQueue::new());
-            // Freeing these may sleep, which whoever holds the context last may not do.
+            // Freeing these may sleep; whoever drops the last reference may not.
             let noted = core::mem::replace(&mut state.noted, KVVec::new());
             let places = core::mem::replace(&mut state.places, KVVec::new());
             (later, noted, places)

@@ -335,13 +335,14 @@ impl Failing {
         } else {
             self.calls += 1;
         }
+        let attempt = Attempt::judge(result, failed, answer, |error| {
+            let whether = if failed { "fails" } else { "would fail" };
+            format!("{what}: {error} where allocation {nth} {whether}")
+        })?;
         if nth >= MANY {
             return Err(Stop::fail(format!("{what} has no end of allocations")));
         }
-        Attempt::judge(result, failed, answer, |error| {
-            let whether = if failed { "fails" } else { "would fail" };
-            format!("{what}: {error} where allocation {nth} {whether}")
-        })
+        Ok(attempt)
     }
 
     /// Makes a request, with its first allocation failing, its second, and so on, until none

@@ -17,22 +17,20 @@ use crate::rig::{expect_fabric, query, until, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
-    "module" parallel;
-    alone "wrong-order" ["R-CLOSE-5"] wrong_order;
-    alone "load-twice" ["R-CLOSE-5"] load_twice;
-    alone "core-in-use" ["R-CLOSE-5"] core_in_use;
-    alone "provider-in-use" ["R-CLOSE-5"] provider_in_use;
-    alone "provider-gone" ["R-CLOSE-5"] provider_gone;
-    alone "device-in-use" ["R-CLOSE-5 kfi_shim.h"] device_in_use;
-    alone "device-node" ["kfi_shim.h"] device_node;
-    alone "load-and-unload" ["R-CLOSE-5"] load_and_unload;
-    alone "nics" ["kfabric.h"] nics;
-    alone "kcxi" ["kfi_cxi_ext.h"] kcxi;
-    // The one of those that write to the log of the kernel which the others may run beside: two
-    // lists of results would be mixed up.
+    "module";
+    "wrong-order" ["R-CLOSE-5"] wrong_order;
+    "load-twice" ["R-CLOSE-5"] load_twice;
+    "core-in-use" ["R-CLOSE-5"] core_in_use;
+    "provider-in-use" ["R-CLOSE-5"] provider_in_use;
+    "provider-gone" ["R-CLOSE-5"] provider_gone;
+    "device-in-use" ["R-CLOSE-5 kfi_shim.h"] device_in_use;
+    "device-node" ["kfi_shim.h"] device_node;
+    "load-and-unload" ["R-CLOSE-5"] load_and_unload;
+    "nics" ["kfabric.h"] nics;
+    "kcxi" ["kfi_cxi_ext.h"] kcxi;
     "consumer" ["R-CLOSE-9"] consumer;
-    alone "transfer" ["R-CNTR-7"] transfer;
-    alone "mock-providers" ["R-CLOSE-5"] mock_providers;
+    "transfer" ["R-CNTR-7"] transfer;
+    "mock-providers" ["R-CLOSE-5"] mock_providers;
 }
 
 pub(super) const CORE: &str = "kfabric";
