@@ -166,8 +166,8 @@ test-debug:
 # Every run is one machine, and each goes on although one before has failed. Unit tests of the
 # modules run whenever these are loaded.
 # For each test.
-FUZZ_SECONDS ?= 100
-SOAK_SECONDS ?= 90
+FUZZ_SECONDS ?= 90
+SOAK_SECONDS ?= 75
 deep_runs := suite fuzz trust load soak
 deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x load/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
