@@ -21,7 +21,6 @@ use super::{
     provider::{
         answer,
         memory,
-        DeferredWork,
         DomainClass,
         MemoryRegionClass,
         WorkId, //
@@ -30,7 +29,8 @@ use super::{
     wait_queue::WaitQueue, //
 };
 
-/// A control command.
+/// A control command, but for KFI_QUEUE_WORK, which has a function of its own: what it takes is much
+/// larger than all others, and would be copied again and again.
 pub(crate) enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
@@ -44,8 +44,6 @@ pub(crate) enum Control<'a> {
     Enable,
     /// Opens an alias of an endpoint (KFI_ALIAS).
     Alias(AliasRequest<'a>),
-    /// Queues deferred work on a domain (KFI_QUEUE_WORK).
-    QueueWork(DeferredWork<'a>),
     /// Takes deferred work back (KFI_CANCEL_WORK).
     CancelWork(WorkId),
     /// Takes all deferred work of a domain back, or that which waits for one counter
@@ -154,6 +152,11 @@ impl RawKey<'_> {
     }
 }
 
+/// Returns whether a command queues deferred work on an object of class `fclass`.
+pub(super) fn queues_work(fclass: usize, command: c_int) -> bool {
+    fclass == DomainClass::FCLASS && command == bindings::KFI_QUEUE_WORK.cast_signed()
+}
+
 impl<'a> Control<'a> {
     /// Reads a command to an object of class `fclass` from C. Commands that want an argument refuse
     /// null with `EINVAL`.
@@ -203,12 +206,6 @@ impl<'a> Control<'a> {
             }));
         }
         if fclass == DomainClass::FCLASS {
-            if arg_of(bindings::KFI_QUEUE_WORK)? {
-                // SAFETY: The command takes a `struct kfi_deferred_work *`.
-                return Ok(Self::QueueWork(unsafe {
-                    DeferredWork::from_raw(arg.cast())
-                }?));
-            }
             if arg_of(bindings::KFI_CANCEL_WORK)? {
                 return Ok(Self::CancelWork(WorkId::from_raw(arg.cast())));
             }

@@ -35,8 +35,12 @@ use kernel::{
 
 use super::{
     bindings,
-    control::Control,
+    control::{
+        queues_work,
+        Control, //
+    },
     hold::Dependents,
+    provider::DeferredWork,
     rcu, //
 };
 
@@ -153,6 +157,12 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Carries out a control command; `ENOSYS` for those that the class does not have (R-CTL-9).
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         let _ = (this, command);
+        Err(ENOSYS)
+    }
+
+    /// Queues deferred work on a domain (KFI_QUEUE_WORK).
+    fn queue_work(this: &Fid<Self>, work: &DeferredWork<'_>) -> Result {
+        let _ = (this, work);
         Err(ENOSYS)
     }
 }
@@ -350,7 +360,7 @@ impl<T: Object> Fid<T> {
     /// # Safety
     ///
     /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `arg` must
-    /// be as [`Control::from_raw`] says.
+    /// be as [`Control::from_raw`] says; that of KFI_QUEUE_WORK as [`DeferredWork::from_raw`] does.
     unsafe extern "C" fn control_callback(
         fid: *mut bindings::kfid,
         command: c_int,
@@ -359,6 +369,14 @@ impl<T: Object> Fid<T> {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::borrow(fid.cast()) };
         from_result(|| {
+            if queues_work(<T::Class as Class>::FCLASS, command) {
+                // SAFETY: By the safety requirements.
+                match unsafe { &DeferredWork::from_raw(arg.cast()) } {
+                    Ok(work) => T::queue_work(this, work)?,
+                    Err(error) => return Err(*error),
+                }
+                return Ok(0);
+            }
             // SAFETY: By the safety requirements.
             let command = unsafe { Control::from_raw(<T::Class as Class>::FCLASS, command, arg) }?;
             T::control(this, command)?;

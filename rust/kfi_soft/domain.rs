@@ -66,6 +66,7 @@ use crate::{
             CompletionQueueAttr,
             CounterAttr,
             CxiDomainOps,
+            DeferredWork,
             DomainClass,
             DomainOps,
             MemoryRegionAttr, //
@@ -296,11 +297,14 @@ impl Object for Domain {
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
-            Control::QueueWork(work) => deferred::queue(this, work),
             Control::CancelWork(id) => deferred::cancel(this, id),
             Control::FlushWork(triggering) => deferred::flush(this, triggering),
             _ => Err(ENOSYS),
         }
+    }
+
+    fn queue_work(this: &Fid<Self>, work: &DeferredWork<'_>) -> Result {
+        deferred::queue(this, work)
     }
 
     fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
