@@ -16,8 +16,9 @@ struct device;
  * DOC: Extensions
  *
  * Tables of operations for kfi_open_ops(), found by name. A provider that does
- * not present itself as kcxi answers -KFI_ENOSYS to these names; one that does
- * answers -KFI_EINVAL to others.
+ * not present itself as kcxi answers -KFI_ENOSYS to the names that it does not
+ * have (kfi_soft has that of domains); one that does answers -KFI_EINVAL to
+ * others.
  */
 
 /* On a fabric: struct kfi_cxi_fabric_ops */

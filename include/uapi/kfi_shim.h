@@ -35,6 +35,11 @@
  * negative kfabric errno (include/kfi_errno.h).  It is a member because kfabric has errnos of its
  * own, such as KFI_EAVAIL, that a system call must not return.
  *
+ * Where a call takes an object beside the one that it is about, a counter, a wait set, a member, an
+ * endpoint, a queue, a handle that names an object of another class, or of another fabric or domain
+ * than the call is about, is answered with @result -KFI_EINVAL and not handed over: a provider finds
+ * its own structures around what it is given.
+ *
  * Structures grow at their end only.  The size travels in the request number: a shorter structure
  * of an older program is completed with zeros, a longer one of a newer program is accepted when
  * the unknown rest is 0, and comes back with a rest of 0.
@@ -43,9 +48,9 @@
  *
  * Closing the file closes all objects of the session, dependents first.
  *
- * The module parameter max_objects says how many objects a session may hold, max_user_objects how
- * many all sessions of the user who opened them may hold.  There each session counts as one, too, so
- * that open(2) may fail with EMFILE as well.
+ * The module parameter max_objects says how many objects a session may hold, deferred works
+ * included, max_user_objects how many all sessions of the user who opened them may hold.  There each
+ * session counts as one, too, so that open(2) may fail with EMFILE as well.
  *
  * Addresses of the kernel never reach user space: memory is named by the handle of a buffer and an
  * offset, objects by their handles, operations by the number that user space gave as context.  Of a
@@ -66,8 +71,11 @@
  * * every endpoint or context through which an operation named it, every memory region registered
  *   on it, and the domain of every deferred work that names it is closed.
  *
- * Closing the handle only takes the name away, so it always succeeds.  Structures that operations
- * need in the kernel, such as those of triggered operations and deferred work, count as well.
+ * Closing the handle only takes the name away, so it always succeeds.
+ *
+ * Everything else that a request makes the kernel allocate counts as well: objects with about what
+ * their provider needs for the sizes asked for, answers, members of poll sets, wait descriptors, the
+ * contexts of operations, deferred works, and the arrays of a request while it is carried out.
  *
  * A mapping keeps the session, as a descriptor of it does.
  */
@@ -358,6 +366,9 @@ struct kfi_shim_fabric {
  * @context: in: context of the domain, any number
  * @result: out: what kfi_domain() returned
  * @domain: out: handle of the domain
+ *
+ * EOPNOTSUPP for an entry with KFI_MR_VIRT_ADDR: user space may not know addresses of the kernel.
+ * @result is -KFI_EINVAL for an entry of another provider.
  */
 struct kfi_shim_domain {
 	__u32 fabric;
@@ -380,8 +391,8 @@ struct kfi_shim_domain {
  * @wait_obj: in: &enum kfi_wait_obj
  * @attr_flags: in: flags of &struct kfi_cntr_attr
  * @context: in: context of the counter, any number
- * @wait_set: in: handle of an object that is handed over as wait set, whatever its class; 0 for
- *	NULL
+ * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
+ *	KFI_WAIT_SET only; 0 for NULL
  * @reserved: must be 0
  * @result: out: what kfi_cntr_open() returned
  * @cntr: out: handle of the counter
@@ -495,7 +506,8 @@ struct kfi_shim_wait_event {
  * @result: out: what kfi_close() returned; when not 0 the handle stays valid
  *
  * EBUSY while another request of the session is using the object or a wait descriptor refers to
- * it.
+ * it; and for a memory region with a descriptor while an endpoint is open through which an operation
+ * named that.
  */
 struct kfi_shim_close {
 	__u32 handle;
@@ -561,7 +573,7 @@ struct kfi_shim_poll_open {
 /**
  * struct kfi_shim_poll_member - adds or removes a member: %KFI_SHIM_POLL_ADD, %KFI_SHIM_POLL_DEL
  * @poll_set: in: handle of a poll set
- * @member: in: handle of an object of any class but an answer of kfi_getinfo()
+ * @member: in: handle of a counter or queue of the domain
  * @flags: in: flags of kfi_poll_add() or kfi_poll_del()
  * @result: out: what the call returned
  * @reserved: must be 0
@@ -581,7 +593,8 @@ struct kfi_shim_poll_member {
  * struct kfi_shim_poll - asks a poll set for events: %KFI_SHIM_POLL
  * @poll_set: in: handle of a poll set
  * @count: in: how many contexts there is room for, handed to kfi_poll() as it is; E2BIG above 4096
- * @contexts: in: address of @count contexts of 64 bits, or 0 for NULL; all are written
+ * @contexts: in: address of @count contexts of 64 bits, or 0 for NULL; all are written.  That of a
+ *	member that is gone by then may be 0
  * @result: out: what kfi_poll() returned: if positive, as many contexts; the rest is 0
  * @reserved: must be 0
  */
@@ -619,8 +632,8 @@ struct kfi_shim_trywait {
  * @format: in: &enum kfi_cq_format
  * @wait_obj: in: &enum kfi_wait_obj
  * @wait_cond: in: &enum kfi_cq_wait_cond
- * @wait_set: in: handle of an object that is handed over as wait set, whatever its class; 0 for
- *	NULL
+ * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
+ *	KFI_WAIT_SET only; 0 for NULL
  * @result: out: what kfi_cq_open() returned
  * @cq: out: handle of the queue
  * @signaling_vector: in: CPU of the handler, with KFI_AFFINITY in @attr_flags
@@ -736,8 +749,8 @@ struct kfi_shim_cq_signal {
  * @attr_flags: in: flags of &struct kfi_eq_attr
  * @context: in: context of the queue, any number
  * @wait_obj: in: &enum kfi_wait_obj
- * @wait_set: in: handle of an object that is handed over as wait set, whatever its class; 0 for
- *	NULL
+ * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
+ *	KFI_WAIT_SET only; 0 for NULL
  * @result: out: what kfi_eq_open() returned
  * @eq: out: handle of the queue
  * @signaling_vector: in: CPU of the handler, with KFI_AFFINITY in @attr_flags
@@ -1502,17 +1515,20 @@ enum kfi_shim_op_kind {
  * @datatype: in: &enum kfi_datatype, for atomic operations
  * @atomic_op: in: &enum kfi_op, for atomic operations
  * @trigger_event: in: &enum kfi_trigger_event, with %KFI_SHIM_OP_TRIGGERED
- * @trigger_cntr: in: handle of an object that is handed over as counter, whatever its class; 0 for
- *	NULL
+ * @trigger_cntr: in: handle of a counter of the endpoint's domain; 0 for NULL
  * @threshold: in: threshold, with %KFI_SHIM_OP_TRIGGERED
  * @result: out: what the call returned
  * @reserved: must be 0
  *
- * Completions show @context.  A &struct kfi_triggered_context lives in the kernel's memory: until
- * the completion is read, or else, since an operation may have none, until the endpoint is closed
- * and with it all completion queues that were open by then.  An operation that would be triggered
- * for its KFI_TRIGGER, or for that of its endpoint, and comes without %KFI_SHIM_OP_TRIGGERED, gets
- * such a structure with NULL for its counter, or NULL if @context is 0.
+ * Completions show @context.  What the provider gets as context is a &struct kfi_triggered_context in
+ * the kernel's memory, whatever the flags: one for each number of an endpoint, and one for each
+ * operation with %KFI_SHIM_OP_TRIGGERED.  It lives until as many completions were read as there were
+ * operations, or else, since an operation may have none, until the endpoint is closed and with it all
+ * completion queues that were open by then.  An operation that would be triggered for its
+ * KFI_TRIGGER, or for that of its endpoint, and comes without %KFI_SHIM_OP_TRIGGERED, has the type of
+ * an event that there is not.
+ *
+ * @result is -KFI_EINVAL for arrays with more entries than the attributes of the endpoint allow.
  */
 struct kfi_shim_op {
 	__u32 ep;
@@ -1614,6 +1630,11 @@ struct kfi_shim_atomic_valid {
  * by a number, its id.  It is kept until the domain is closed that it was made for, or
  * %KFI_SHIM_RELEASE_WORK lets it go, since only a cancellation that succeeds tells that nobody needs
  * it any more.  Requests that are made over and over therefore queue the same work again.
+ *
+ * What has fired may use its memory for as long as it likes, as a receive does for which no message
+ * comes.  So a work counts how often it was queued without having been cancelled, and is let go at 0
+ * only.  A cancellation takes back all that is pending and does not tell how much that was: it counts
+ * as one.
  */
 
 /** define KFI_SHIM_WORK_PREPARE - make the work but do not queue it */
@@ -1636,16 +1657,16 @@ struct kfi_shim_atomic_valid {
  *	a data transfer.  Its @kind is ignored, and so are the trigger and @result
  * @op_size: in: bytes at @op
  * @op_type: in: &enum kfi_op_type, or any other number, with which &kfi_deferred_work.op is NULL
- * @triggering_cntr: in: handle of an object that is handed over as counter, whatever its class; 0 for
- *	NULL
+ * @triggering_cntr: in: handle of a counter of the domain; 0 for NULL
  * @completion_cntr: in: likewise
  * @cntr: in: likewise, counter of KFI_OP_CNTR_SET and KFI_OP_CNTR_ADD
  * @result: out: what kfi_control() returned to KFI_QUEUE_WORK; 0 with %KFI_SHIM_WORK_PREPARE
  * @value: in: value of KFI_OP_CNTR_SET and KFI_OP_CNTR_ADD
  * @threshold: in: threshold
  *
- * The endpoint of the operation, too, is handed over whatever its class.  All objects must still be
- * open when the work is queued again; EBADF.
+ * The endpoint of the operation must be one of the domain, too.  Whether all that is so, and whether
+ * the arrays have no more entries than the endpoint takes, is told when the work is queued: @result is
+ * -KFI_EINVAL else.  All objects must still be open when the work is queued again; EBADF.
  */
 struct kfi_shim_work {
 	__u32 domain;
@@ -1682,8 +1703,8 @@ struct kfi_shim_work {
  * @result: out: what kfi_control() returned to KFI_CANCEL_WORK; 0 for %KFI_SHIM_RELEASE_WORK
  * @reserved: must be 0
  *
- * %KFI_SHIM_RELEASE_WORK frees the work and its id.  EBUSY unless it was never queued, or all queueing
- * was refused, or it was cancelled on its domain with @result 0 after it was queued last.
+ * %KFI_SHIM_RELEASE_WORK frees the work and its id.  EBUSY unless it was cancelled on its domain with
+ * @result 0 as often as it was queued with @result 0.
  */
 struct kfi_shim_cancel_work {
 	__u32 domain;
@@ -1696,7 +1717,7 @@ struct kfi_shim_cancel_work {
 /**
  * struct kfi_shim_flush_work - cancels all deferred work: %KFI_SHIM_FLUSH_WORK
  * @domain: in: handle of a domain
- * @cntr: in: handle of an object that is handed over as counter, whatever its class; 0 for NULL, all
+ * @cntr: in: handle of a counter of the domain; 0 for NULL, all
  * @result: out: what kfi_control() returned to KFI_FLUSH_WORK
  * @reserved: must be 0
  */

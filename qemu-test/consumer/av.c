@@ -325,16 +325,18 @@ static void insertsvc(struct test *t)
 
 	if (!av)
 		return;
-	/* The second NIC, whatever it is called. */
+	/* The second NIC, whatever it is called: the first has the number 1. */
 	strscpy(name, t->info->domain_attr->name, sizeof(name));
 	name[strlen(name) - 1] = '1';
 	expect(t, kfi_av_insertsvc(av, name, "7", &got, 0, NULL), 1);
-	expect_lookup(t, av, got, address_of(1, 7));
+	expect_lookup(t, av, got, address_of(2, 7));
 	expect(t, kfi_av_insertsvc(av, "0x12", "0", &got, 0, NULL), 1);
 	expect_lookup(t, av, got, address_of(0x12, 0));
 	expect(t, kfi_av_insertsvc(av, "127.0.0.3", "4095", &got, 0, NULL), 1);
-	expect_lookup(t, av, got, address_of(2, 4095));
+	expect_lookup(t, av, got, address_of(3, 4095));
 	expect(t, got, 2);
+	expect(t, kfi_av_insertsvc(av, "18", "0", &got, 0, NULL), 1);
+	expect_lookup(t, av, got, address_of(0x12, 0));
 
 	expect(t, kfi_av_insertsvc(av, NULL, "7", &got, 0, NULL), -KFI_EINVAL);
 	expect(t, kfi_av_insertsvc(av, "0x1", NULL, &got, 0, NULL), -KFI_EINVAL);
@@ -344,7 +346,7 @@ static void insertsvc(struct test *t)
 	expect(t, kfi_av_insertsvc(av, "0x100000", "7", &got, 0, NULL), -KFI_EINVAL);
 	expect(t, kfi_av_insertsvc(av, "fi_addr_soft://0x1:0x2", "3", &got, 0, NULL),
 	       -KFI_EINVAL);
-	expect_gone(t, av, 3);
+	expect_gone(t, av, 4);
 	close_fid(t, &av->fid);
 }
 
@@ -636,11 +638,11 @@ static void internet(struct test *t)
 		expect(t, kfi_av_lookup(av, got, buf, &len), 0);
 		expect(t, len, sizeof(want));
 		expect(t, memcmp(buf, want, sizeof(want)), 0);
-		expect(t, kfi_av_insertsvc(av, "0x1", "80", &got, 0, NULL), 1);
+		expect(t, kfi_av_insertsvc(av, "0x2", "80", &got, 0, NULL), 1);
 		expect(t, kfi_av_lookup(av, got, buf, &len), 0);
 		expect(t, memcmp(buf, want, sizeof(want)), 0);
 		/* Port 0 is none. */
-		expect(t, kfi_av_insertsvc(av, "0x1", "0", &got, 0, NULL),
+		expect(t, kfi_av_insertsvc(av, "0x2", "0", &got, 0, NULL),
 		       -KFI_EINVAL);
 		len = sizeof(buf);
 		expect_true(t, kfi_av_straddr(av, want, buf, &len) == buf);

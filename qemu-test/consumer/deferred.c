@@ -878,6 +878,317 @@ static void flush_race(struct test *t)
 	close_cntrs(t, c, 2);
 }
 
+/* Much more than runs before a call returns. */
+static bool fire_many(struct test *t, struct kfid_cntr *trigger, struct kfid_cntr *target)
+{
+	unsigned int i;
+
+	for (i = 0; i < MANY; i++)
+		if (!expect(t, queue_add(t, trigger, 1, target, 1), 0))
+			return false;
+	return expect(t, kfi_cntr_add(trigger, 1), 0);
+}
+
+/* What has fired refers to nothing any more when a flush returns. */
+static void flush_waits(struct test *t)
+{
+	struct kfid_cntr *c[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!open_cntrs(t, c, 2))
+			return;
+		fire_many(t, c[0], c[1]);
+		expect(t, flush(t, i ? c[0] : NULL), 0);
+		expect(t, kfi_cntr_read(c[1]), MANY);
+		close_cntrs(t, c, 2);
+	}
+}
+
+static void cancel_waits(struct test *t)
+{
+	struct kfid_cntr *c[3];
+	struct kfi_op_cntr op = { .value = 1 };
+	struct kfi_deferred_work work = {
+		.threshold = 2,
+		.op_type = KFI_OP_CNTR_ADD,
+		.op.cntr = &op,
+	};
+	unsigned int i;
+
+	if (!open_cntrs(t, c, 3))
+		return;
+	/* Behind many others, and many times: what has fired is in nobody's way. */
+	op.cntr = c[2];
+	work.triggering_cntr = c[0];
+	for (i = 0; i < SOME; i++)
+		expect(t, kfi_control(&t->domain->fid, KFI_QUEUE_WORK, &work), 0);
+	fire_many(t, c[0], c[1]);
+	expect(t, kfi_cntr_add(c[0], 1), 0);
+	work.threshold = 3;
+	expect(t, kfi_control(&t->domain->fid, KFI_QUEUE_WORK, &work), 0);
+	expect(t, kfi_control(&t->domain->fid, KFI_CANCEL_WORK, &work), 0);
+	expect(t, kfi_control(&t->domain->fid, KFI_CANCEL_WORK, &work), -KFI_ENOENT);
+	expect(t, kfi_cntr_read(c[1]), MANY);
+	expect(t, kfi_cntr_read(c[2]), SOME);
+	close_cntrs(t, c, 3);
+}
+
+static long add_and_read(void *arg)
+{
+	struct kfid_cntr **c = arg;
+	int ret = kfi_cntr_add(c[0], 1);
+
+	return ret ?: kfi_cntr_read(c[1]);
+}
+
+/* With interrupts disabled little is done at once. */
+static void little_in_hardirq(struct test *t)
+{
+	struct kfid_cntr *c[2];
+	unsigned int i;
+	long done;
+
+	if (!open_cntrs(t, c, 2))
+		return;
+	for (i = 0; i < SOME; i++)
+		expect(t, queue_add(t, c[0], 1, c[1], 1), 0);
+	done = run_in_hardirq(t, add_and_read, c);
+	expect_true(t, done >= 0 && done <= 64);
+	expect(t, kfi_cntr_wait(c[1], SOME, 12 * SOON), 0);
+	close_cntrs(t, c, 2);
+}
+
+/* A thread that gets the CPU from the one that wakes it, and keeps it. */
+struct hog {
+	struct wait_queue_entry entry;
+	struct task_struct *task;
+	struct completion spins;
+	bool woken;
+	bool stop;
+};
+
+static long hog_run(void *arg)
+{
+	struct hog *hog = arg;
+	unsigned long end;
+
+	sched_set_fifo(current);
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (READ_ONCE(hog->woken) || READ_ONCE(hog->stop))
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	complete(&hog->spins);
+	end = jiffies + msecs_to_jiffies(SOON / 2);
+	while (!READ_ONCE(hog->stop) && time_before(jiffies, end))
+		cpu_relax();
+	return 0;
+}
+
+static int wake_hog(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	struct hog *hog = container_of(entry, struct hog, entry);
+
+	WRITE_ONCE(hog->woken, true);
+	wake_up_process(hog->task);
+	return 0;
+}
+
+static long add_lowly(void *arg)
+{
+	sched_set_normal(current, MAX_NICE);
+	return kfi_cntr_add(arg, 1);
+}
+
+/* A thread that runs what is due and gets no CPU any more keeps nobody else's from running. */
+static void preempted_drainer(struct test *t)
+{
+	unsigned int here = get_cpu(), there = other_cpu(here), i;
+	wait_queue_head_t *queue = NULL;
+	struct kfid_cntr *c[5];
+	struct hog hog = {};
+	struct job hogs, adds;
+
+	put_cpu();
+	if (there == here) {
+		pr_info("# needs two CPUs\n");
+		return;
+	}
+	init_completion(&hog.spins);
+	if (!open_cntrs(t, c, 4))
+		return;
+	c[4] = open_cntr(t, KFI_WAIT_QUEUE);
+	if (!c[4])
+		goto close;
+	expect(t, kfi_control(&c[4]->fid, KFI_GETWAIT, &queue), 0);
+	expect(t, queue_add(t, c[0], 1, c[4], 1), 0);
+	for (i = 0; i < 3; i++)
+		expect(t, queue_add(t, c[0], 1, c[1], 1), 0);
+	if (!queue || !job_start(t, &hogs, hog_run, &hog, there))
+		goto close_last;
+	hog.task = hogs.task;
+	init_waitqueue_func_entry(&hog.entry, wake_hog);
+	add_wait_queue(queue, &hog.entry);
+	if (job_start(t, &adds, add_lowly, c[0], there)) {
+		wait_for_completion(&hog.spins);
+		expect(t, queue_add(t, c[2], 1, c[3], 1), 0);
+		expect(t, kfi_cntr_add(c[2], 1), 0);
+		expect(t, kfi_cntr_wait(c[3], 1, SOON / 8), 0);
+		expect(t, flush(t, NULL), 0);
+		expect_true(t, !READ_ONCE(hog.stop));
+		WRITE_ONCE(hog.stop, true);
+		expect(t, job_finish(&adds), 0);
+	}
+	WRITE_ONCE(hog.stop, true);
+	wake_up_process(hog.task);
+	expect(t, job_finish(&hogs), 0);
+	remove_wait_queue(queue, &hog.entry);
+	expect(t, kfi_cntr_read(c[1]), 3);
+close_last:
+	close_fid(t, &c[4]->fid);
+close:
+	close_cntrs(t, c, 4);
+}
+
+struct churn {
+	struct test *t;
+	struct kfid_cntr *c[2];
+	bool stop;
+};
+
+/* Keeps a drainer busy. */
+static long churn_run(void *arg)
+{
+	struct churn *churn = arg;
+	unsigned int i = 0;
+	int ret = 0;
+
+	while (!READ_ONCE(churn->stop) && !ret) {
+		ret = queue_add(churn->t, churn->c[0], 0, churn->c[1], 1);
+		if (!(++i % 64))
+			cond_resched();
+	}
+	return ret;
+}
+
+/* Whoever has seen all effects can close everything, whoever is the drainer. */
+static void closes_at_once(struct test *t)
+{
+	struct churn churn = { .t = t };
+	struct adder adder = { .times = 1 };
+	struct kfid_cntr *c[2];
+	struct job job, add;
+	unsigned int i;
+
+	if (!open_cntrs(t, churn.c, 2))
+		return;
+	if (job_start(t, &job, churn_run, &churn, ANY_CPU)) {
+		for (i = 0; i < SOME / 10; i++) {
+			if (!open_cntrs(t, c, 2))
+				break;
+			expect(t, queue_add(t, c[0], 1, c[1], 1), 0);
+			adder.cntr = c[0];
+			if (i % 2)
+				expect(t, kfi_cntr_add(c[0], 1), 0);
+			else if (!job_start(t, &add, add_slowly, &adder, ANY_CPU))
+				break;
+			while (!kfi_cntr_read(c[1]))
+				cpu_relax();
+			expect(t, kfi_close(&c[0]->fid), 0);
+			expect(t, kfi_close(&c[1]->fid), 0);
+			if (!(i % 2))
+				expect(t, job_finish(&add), 0);
+			if (t->failed)
+				break;
+		}
+		WRITE_ONCE(churn.stop, true);
+		expect(t, job_finish(&job), 0);
+	}
+	expect(t, flush(t, NULL), 0);
+	close_cntrs(t, churn.c, 2);
+}
+
+struct queuer {
+	struct test *t;
+	struct kfid_cntr *c[2];
+};
+
+static long queue_due(void *arg)
+{
+	struct queuer *queuer = arg;
+
+	return queue_add(queuer->t, queuer->c[0], 0, queuer->c[1], 1);
+}
+
+/* The one that has queued may still be on its way back. */
+static void domain_closes_at_once(struct test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < SOME / 20; i++) {
+		struct test others = {};
+		struct queuer queuer = { .t = &others };
+		struct job job;
+
+		if (!open_others(t, &others))
+			return;
+		if (!open_cntrs(&others, queuer.c, 2) ||
+		    !job_start(t, &job, queue_due, &queuer, ANY_CPU)) {
+			t->failed = true;
+			return;
+		}
+		while (!kfi_cntr_read(queuer.c[1]))
+			cpu_relax();
+		expect(t, kfi_close(&queuer.c[0]->fid), 0);
+		expect(t, kfi_close(&queuer.c[1]->fid), 0);
+		close_others(t, &others);
+		expect(t, job_finish(&job), 0);
+		if (t->failed)
+			return;
+	}
+}
+
+/* What is submitted after the value has passed 2^64 is not due for what it was before. */
+static void passed_late(struct test *t)
+{
+	struct adder adder = { .times = 1 };
+	struct kfid_cntr *c[2];
+	struct job job;
+	unsigned int i;
+
+	if (!open_cntrs(t, c, 2))
+		return;
+	adder.cntr = c[0];
+	for (i = 0; i < SOME / 4 && !t->failed; i++) {
+		expect(t, kfi_cntr_set(c[0], U64_MAX), 0);
+		expect(t, kfi_cntr_set(c[1], 0), 0);
+		if (!job_start(t, &job, add_slowly, &adder, ANY_CPU))
+			break;
+		while (kfi_cntr_read(c[0]))
+			cpu_relax();
+		expect(t, queue_add(t, c[0], 10, c[1], 1), 0);
+		expect(t, job_finish(&job), 0);
+		expect(t, kfi_cntr_read(c[1]), 0);
+		expect(t, kfi_cntr_add(c[0], 10), 0);
+		expect(t, kfi_cntr_wait(c[1], 1, SOON), 0);
+	}
+	/* What is due before it passes 2^64 still is, and nothing between. */
+	expect(t, kfi_cntr_set(c[1], 0), 0);
+	expect(t, kfi_cntr_set(c[0], U64_MAX - 10), 0);
+	expect(t, queue_add(t, c[0], U64_MAX - 5, c[1], 1), 0);
+	expect(t, kfi_cntr_add(c[0], 11), 0);
+	expect(t, kfi_cntr_read(c[0]), 0);
+	expect(t, kfi_cntr_read(c[1]), 0);
+	expect(t, queue_add(t, c[0], 1, c[1], 10), 0);
+	expect(t, kfi_cntr_read(c[1]), 0);
+	expect(t, kfi_cntr_set(c[0], U64_MAX - 5), 0);
+	expect(t, kfi_cntr_read(c[1]), 11);
+	close_cntrs(t, c, 2);
+}
+
 const struct test_case deferred_tests[] = {
 	{ "dwq/met-when-queued", "R-DWQ-4 R-DWQ-6 R-DWQ-14", met_when_queued },
 	{ "dwq/case-22-up-down-up", "R-TRIG-19 R-CNTR-20", up_down_up },
@@ -896,6 +1207,13 @@ const struct test_case deferred_tests[] = {
 	{ "dwq/case-45-duplicates", "R-DWQ-4 R-CTL-2", duplicates },
 	{ "dwq/case-47-limit", "R-DWQ-24", limit },
 	{ "dwq/busy", "R-CLOSE-2 R-CLOSE-3", busy },
+	{ "dwq/closes-at-once", "R-CLOSE-2 R-CLOSE-3", closes_at_once },
+	{ "dwq/domain-closes-at-once", "R-CLOSE-3 R-CLOSE-5", domain_closes_at_once },
+	{ "dwq/passed-late", "R-TRIG-19 R-CNTR-20", passed_late },
+	{ "dwq/little-in-hardirq", "R-DWQ-31 R-DWQ-33", little_in_hardirq },
+	{ "dwq/preempted-drainer", "R-DWQ-31", preempted_drainer },
+	{ "ctl/flush-waits", "R-CTL-3 R-CLOSE-2", flush_waits },
+	{ "ctl/cancel-waits", "R-CTL-2 R-CLOSE-2", cancel_waits },
 	{ "dwq/wakes-and-polls", "R-DWQ-20 R-POLL-6", wakes_and_polls },
 	{ "dwq/from-hardirq", "R-DWQ-8", from_hardirq },
 	{ "dwq/may-sleep", "R-DWQ-23", may_sleep },

@@ -20,6 +20,8 @@
 
 /* Rounds of the long tests. */
 extern unsigned int rounds;
+/* Operations whose capability was not asked for are refused. */
+extern int strict;
 /* As the module parameter of the provider, in milliseconds. */
 extern unsigned int rnr_timeout;
 
@@ -45,8 +47,11 @@ extern const struct test_case form_tests[];
 extern const struct test_case atomic_tests[];
 extern const struct test_case receive_tests[];
 extern const struct test_case endpoint_tests[];
+extern const struct test_case scalable_tests[];
+extern const struct test_case room_tests[];
 extern const struct test_case region_tests[];
 extern const struct test_case error_tests[];
+extern const struct test_case backlog_tests[];
 extern const struct test_case busy_tests[];
 extern const struct test_case context_tests[];
 extern const struct test_case trigger_tests[];

@@ -120,8 +120,8 @@ static void failures(struct test *t)
 		close_fid(t, &mr->fid);
 	}
 	if (expect(t, kfi_scalable_ep(domain, nic_info[0], &sep, NULL), 0)) {
-		expect(t, kfi_tx_context(sep, 1, NULL, &ep, NULL), -KFI_EINVAL);
-		expect(t, kfi_rx_context(sep, 1, NULL, &ep, NULL), -KFI_EINVAL);
+		expect(t, kfi_tx_context(sep, 256, NULL, &ep, NULL), -KFI_EINVAL);
+		expect(t, kfi_rx_context(sep, 256, NULL, &ep, NULL), -KFI_EINVAL);
 		close_fid(t, &sep->fid);
 	}
 	close_fid(t, &domain->fid);

@@ -40,7 +40,7 @@ static void link_close(struct test *t, struct link *link)
 		close_fid(t, &link->domain->fid);
 }
 
-/* A tagged receive that waits for the end of the own write. */
+/* A receive of several tagged messages that waits for the end of the own write. */
 static int link_defer(struct link *link)
 {
 	struct kvec iov = { link->to, sizeof(link->to) };
@@ -53,6 +53,7 @@ static int link_defer(struct link *link)
 			.addr = KFI_ADDR_UNSPEC,
 			.tag = TAG,
 		},
+		.flags = KFI_MULTI_RECV,
 	};
 	struct kfi_deferred_work work = {
 		.threshold = 1,
@@ -65,7 +66,8 @@ static int link_defer(struct link *link)
 }
 
 /*
- * Each endpoint writes outside of what the one before is yet to receive into.
+ * Each endpoint writes into what the one before is yet to receive several
+ * messages into, which is no place for that.
  * The first receive refuses the first write, whose failure makes the second
  * receive begin, and so on: nothing of that may run inside of the one before.
  */
@@ -79,7 +81,6 @@ static void refusals(struct test *t)
 		.buf = from,
 		.len = sizeof(from),
 		.flags = KFI_TAGGED,
-		.addr = 100,
 		.key = TAG,
 		.context = CONTEXT(1),
 	};

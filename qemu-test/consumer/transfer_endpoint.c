@@ -425,12 +425,18 @@ static void options(struct test *t)
 	expect(t, kfi_getopt(&a.ep->fid, 7, KFI_OPT_MIN_MULTI_RECV, &value, &len),
 	       -KFI_ENOPROTOOPT);
 	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value, 4),
-	       -KFI_EINVAL);
+	       -KFI_ETOOSMALL);
+	value = (1UL << 30) + 1;
+	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value, len),
+	       -KFI_E2BIG);
+	value--;
+	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value, len),
+	       0);
 	expect(t, kfi_setopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, NULL, len),
 	       -KFI_EINVAL);
 	len = 2;
-	expect_errno(t, kfi_getopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value,
-				   &len));
+	expect(t, kfi_getopt(&a.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value, &len),
+	       -KFI_ETOOSMALL);
 	expect(t, len, sizeof(value));
 	end_close(t, &a);
 }
@@ -469,6 +475,139 @@ static void keys(struct test *t)
 			pair_close(t, &a, &b);
 		}
 	}
+}
+
+/* Keys separate the ports: the same number is in use once for each. */
+static void port_of_each_key(struct test *t)
+{
+	static const char *const key[] = { NULL, "one", "two" };
+	struct kfi_info *info = kfi_dupinfo(nic_info[0]);
+	u64 address[ARRAY_SIZE(key)] = {};
+	struct kfid_ep *ep[ARRAY_SIZE(key)] = {}, *again = NULL;
+	size_t len = 8;
+	unsigned int i;
+	const struct setup other = { .key = "three" };
+	struct end a;
+	u8 buf[8] = {};
+
+	if (!expect_true(t, info))
+		return;
+	for (i = 0; i < ARRAY_SIZE(key); i++) {
+		kfree(info->ep_attr->auth_key);
+		info->ep_attr->auth_key = key[i] ? kstrdup(key[i], GFP_KERNEL) : NULL;
+		info->ep_attr->auth_key_size = key[i] ? strlen(key[i]) : 0;
+		if (!expect(t, kfi_endpoint(nic_domain[0], info, &ep[i], NULL), 0))
+			goto close;
+		expect(t, kfi_getname(&ep[i]->fid, &address[i], &len), 0);
+		/* All of them where the first one is. */
+		kfree(info->src_addr);
+		info->src_addr = kmemdup(&address[0], 8, GFP_KERNEL);
+		info->src_addrlen = 8;
+		expect(t, address[i], address[0]);
+		expect(t, kfi_endpoint(nic_domain[0], info, &again, NULL), -KFI_EADDRINUSE);
+		expect(t, kfi_setname(&ep[i]->fid, &address[0], 8), -KFI_EADDRINUSE);
+	}
+	/* Of those with that key nobody listens there. */
+	if (end_open(t, &a, 1, &other)) {
+		kfi_addr_t addr;
+
+		expect(t, kfi_av_insert(a.av, &address[0], 1, &addr, 0, NULL), 1);
+		expect(t, kfi_send(a.ep, buf, 8, NULL, addr, CONTEXT(1)), 0);
+		expect_failure(t, a.tx_cq, CONTEXT(1), SENT, KFI_EHOSTUNREACH, 0, 0);
+		end_close(t, &a);
+	}
+	/* Each is free again by itself. */
+	close_fid(t, &ep[1]->fid);
+	ep[1] = NULL;
+	expect(t, kfi_endpoint(nic_domain[0], info, &again, NULL), -KFI_EADDRINUSE);
+	kfree(info->ep_attr->auth_key);
+	info->ep_attr->auth_key = kstrdup(key[1], GFP_KERNEL);
+	info->ep_attr->auth_key_size = strlen(key[1]);
+	expect(t, kfi_endpoint(nic_domain[0], info, &ep[1], NULL), 0);
+close:
+	for (i = 0; i < ARRAY_SIZE(key); i++) {
+		if (ep[i])
+			close_fid(t, &ep[i]->fid);
+	}
+	kfi_freeinfo(info);
+}
+
+/* What was not asked for is refused, or done if the provider is not to be strict. */
+static void capabilities(struct test *t)
+{
+	const struct setup plain = { .caps = KFI_MSG };
+	const int refused = strict ? -KFI_EOPNOTSUPP : 0;
+	struct kfi_rma_iov rma_iov = { .len = 8, .key = 6 };
+	u8 from[8] = { 7 }, to[8] = {}, many[64], target[8] = {};
+	struct kvec iov = { from, 8 };
+	struct kfi_msg_rma rma = {
+		.type = KFI_KVEC,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.rma_iov = &rma_iov,
+		.rma_iov_count = 1,
+		.context = CONTEXT(5),
+	};
+	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1 };
+	struct kfid_mr *mr;
+	struct end a, b, c;
+
+	if (!pair_open(t, &a, &b, &plain, &plain))
+		return;
+	mr = region_open(t, &b, target, 8, KFI_REMOTE_READ | KFI_REMOTE_WRITE, 1);
+	if (!mr)
+		goto close;
+	expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(1)), refused);
+	expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 5, CONTEXT(2)), refused);
+	if (!refused) {
+		expect_completion(t, b.rx_cq, CONTEXT(1), TRECEIVED, 8);
+		expect_completion(t, a.tx_cq, CONTEXT(2), TSENT, 8);
+	}
+	expect(t, kfi_write(a.ep, from, 8, NULL, a.peer, 0, 1, CONTEXT(3)), refused);
+	if (!refused)
+		expect_completion(t, a.tx_cq, CONTEXT(3), WRITTEN, 8);
+	expect(t, kfi_read(a.ep, to, 8, NULL, a.peer, 0, 1, CONTEXT(4)), refused);
+	if (!refused)
+		expect_completion(t, a.tx_cq, CONTEXT(4), READ_DONE, 8);
+	expect(t, kfi_atomic(a.ep, from, 1, NULL, a.peer, 0, 1, KFI_UINT64, KFI_SUM, CONTEXT(4)),
+	       refused);
+	if (!refused)
+		expect_completion(t, a.tx_cq, CONTEXT(4), CHANGED, 8);
+	rma.addr = a.peer;
+	if (!refused)
+		expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 6, 0, CONTEXT(1)), 0);
+	expect(t, kfi_writemsg(a.ep, &rma, KFI_TAGGED | KFI_COMPLETION), refused);
+	if (!refused) {
+		expect_completion(t, a.tx_cq, CONTEXT(5), TWRITTEN, 8);
+		expect_completion(t, b.rx_cq, CONTEXT(1), TWRITE_HIT, 8);
+	}
+	/* Flags that belong to a capability. */
+	iov = (struct kvec) { many, sizeof(many) };
+	msg.addr = KFI_ADDR_UNSPEC;
+	expect(t, kfi_recvmsg(b.ep, &msg, KFI_MULTI_RECV), refused);
+	if (refused)
+		expect(t, kfi_recvmsg(b.ep, &msg, 0), 0);
+	iov = (struct kvec) { from, 8 };
+	msg.addr = a.peer;
+	msg.context = CONTEXT(6);
+	expect(t, kfi_sendmsg(a.ep, &msg, KFI_FENCE | KFI_COMPLETION), refused);
+	if (refused)
+		expect(t, kfi_sendmsg(a.ep, &msg, KFI_COMPLETION), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(6), SENT, 8);
+	/* The target looks, too. */
+	if (end_open(t, &c, 0, NULL)) {
+		if (end_knows(t, &c, b.ep, &c.peer)) {
+			expect(t, kfi_write(c.ep, from, 8, NULL, c.peer, 0, 1, CONTEXT(7)), 0);
+			if (refused)
+				expect_failure(t, c.tx_cq, CONTEXT(7), WRITTEN, KFI_EACCES, 0, 0);
+			else
+				expect_completion(t, c.tx_cq, CONTEXT(7), WRITTEN, 8);
+		}
+		end_close(t, &c);
+	}
+	close_fid(t, &mr->fid);
+close:
+	pair_close(t, &a, &b);
 }
 
 /* Every port of a NIC, and then no more. */
@@ -533,6 +672,8 @@ const struct test_case endpoint_tests[] = {
 	{ "endpoint/names", "", names },
 	{ "endpoint/options", "", options },
 	{ "endpoint/keys", "", keys },
+	{ "endpoint/port-of-each-key", "", port_of_each_key },
+	{ "endpoint/capabilities", "", capabilities },
 	{ "endpoint/all-ports", "", all_ports },
 	{ "transmit/more", "", more },
 	{}

@@ -112,6 +112,7 @@ static void exchange(struct test *t, struct bed *bed, bool tagged,
 		expect(t, entry.len, len);
 		expect(t, entry.data, data ? DATA : 0);
 		expect(t, entry.tag, tagged ? TAG : 0);
+		expect_true(t, !entry.buf);
 	}
 	if (is_inject(form))
 		expect_nothing(t, bed->a.tx_cq);

@@ -18,6 +18,10 @@ unsigned int rounds = 100000;
 module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "Rounds of the long tests");
 
+int strict = -1;
+module_param(strict, int, 0444);
+MODULE_PARM_DESC(strict, "That of the provider");
+
 unsigned int rnr_timeout = 500;
 module_param(rnr_timeout, uint, 0444);
 MODULE_PARM_DESC(rnr_timeout, "That of the provider");
@@ -31,9 +35,9 @@ struct kfid_domain *nic_domain[2];
 
 static const struct test_case *const suites[] = {
 	basic_tests, form_tests, atomic_tests, receive_tests,
-	error_tests, endpoint_tests, region_tests, busy_tests,
+	error_tests, backlog_tests, endpoint_tests, scalable_tests, region_tests, busy_tests,
 	context_tests, trigger_tests, argument_tests, chain_tests,
-	large_tests, stress_tests,
+	large_tests, room_tests, stress_tests,
 };
 
 static bool is_wanted(const struct test_case *test)
@@ -104,6 +108,8 @@ static int __init kfi_transfer_init(void)
 	struct test t = {};
 	unsigned int i, number = 0;
 
+	if (strict < 0)
+		strict = strcmp(provider, "kcxi");
 	pr_info("KTAP version 1\n");
 	pr_info("1..%u\n", count_tests() + 2);
 

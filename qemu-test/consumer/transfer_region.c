@@ -136,8 +136,9 @@ static void refused(struct test *t)
 	/* A key is taken once, and free again. */
 	expect(t, kfi_mr_regv(b.domain, kvec, VECTOR, ALL_ACCESS, 0, 1, 0, &mr, NULL), 0);
 	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 0, 1, 0, &other, NULL), -KFI_ENOKEY);
-	expect(t, kfi_mr_bind(mr, &b.ep->fid, 0), -KFI_EINVAL);
 	expect(t, kfi_mr_enable(mr), 0);
+	expect(t, kfi_mr_bind(mr, &b.ep->fid, KFI_RECV), -KFI_EBADFLAGS);
+	expect(t, kfi_mr_bind(mr, &b.av->fid, 0), -KFI_EINVAL);
 	close_fid(t, &mr->fid);
 	expect(t, kfi_mr_reg(b.domain, buf, 8, ALL_ACCESS, 0, 1, 0, &mr, NULL), 0);
 	close_fid(t, &mr->fid);
@@ -214,6 +215,50 @@ static void events(struct test *t)
 		close_fid(t, &mr->fid);
 	}
 	pair_close(t, &a, &b);
+}
+
+/* Endpoints that have asked for it are told of every use of any region. */
+static void events_of_endpoints(struct test *t)
+{
+	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
+	struct kfid_domain *domain = NULL;
+	struct setup setup = { .caps = KFI_RMA | KFI_RMA_EVENT };
+	u64 target = 0, one = 1, back;
+	struct kfid_mr *mr = NULL;
+	struct end a, b;
+
+	if (!expect_true(t, hints))
+		return;
+	hints->caps = setup.caps;
+	hints->fabric_attr->prov_name = kstrdup(provider, GFP_KERNEL);
+	expect(t, kfi_getinfo(KFI_VERSION(KFI_MAJOR_VERSION, KFI_MINOR_VERSION), NULL, NULL, 0,
+			      hints, &info), 0);
+	kfi_freeinfo(hints);
+	if (!info)
+		return;
+	expect_true(t, info->caps & KFI_RMA_EVENT);
+	/* Those who ask for nothing do not get it. */
+	expect_true(t, !(nic_info[1]->caps & KFI_RMA_EVENT));
+	if (expect(t, kfi_domain(t->fabric, info->next, &domain, NULL), 0)) {
+		setup.domain = domain;
+		if (pair_open(t, &a, &b, NULL, &setup)) {
+			mr = region_open(t, &b, &target, 8, ALL_ACCESS, 1);
+			put(t, &a, 5, 0, 1, 0);
+			expect_completion(t, b.rx_cq, NULL, KFI_RMA | KFI_REMOTE_WRITE, 8);
+			expect(t, kfi_read(a.ep, &back, 8, NULL, a.peer, 0, 1, CONTEXT(2)), 0);
+			expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 8);
+			expect_completion(t, b.rx_cq, NULL, KFI_RMA | KFI_REMOTE_READ, 8);
+			expect(t, kfi_atomic(a.ep, &one, 1, NULL, a.peer, 0, 1, KFI_UINT64, KFI_SUM,
+					     CONTEXT(3)), 0);
+			expect_failure(t, a.tx_cq, CONTEXT(3), CHANGED, KFI_EACCES, 0, 0);
+			expect_nothing(t, b.rx_cq);
+			if (mr)
+				close_fid(t, &mr->fid);
+			pair_close(t, &a, &b);
+		}
+		close_fid(t, &domain->fid);
+	}
+	kfi_freeinfo(info);
 }
 
 static void chosen_keys(struct test *t)
@@ -344,6 +389,49 @@ close:
 	close_fid(t, &setup.domain->fid);
 }
 
+/* Regions of the domain that are bound are those of one endpoint, too. */
+static void bound_in_any_mode(struct test *t)
+{
+	const struct setup late = { .no_enable = true };
+	struct kfid_mr *mr = NULL;
+	struct end a, b, c;
+	kfi_addr_t addr_c;
+	u64 target = 0;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	if (!end_open(t, &c, 1, &late))
+		goto close;
+	mr = region_open(t, &b, &target, 8, ALL_ACCESS, 4);
+	if (!mr || !end_knows(t, &a, c.ep, &addr_c))
+		goto close_c;
+	expect(t, kfi_mr_bind(mr, &c.ep->fid, 0), -KFI_EOPBADSTATE);
+	expect(t, kfi_enable(c.ep), 0);
+	/* Usable at once, by way of anybody. */
+	expect(t, kfi_write(a.ep, &(u64){ 1 }, 8, NULL, addr_c, 0, 4, CONTEXT(1)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(1), WRITTEN, 8);
+	expect(t, target, 1);
+	expect(t, kfi_mr_bind(mr, &a.ep->fid, 0), -KFI_EINVAL);
+	expect(t, kfi_mr_bind(mr, &b.ep->fid, 0), 0);
+	expect(t, kfi_mr_bind(mr, &c.ep->fid, 0), -KFI_EINVAL);
+	expect(t, kfi_mr_enable(mr), 0);
+	put(t, &a, 2, 0, 4, 0);
+	expect(t, target, 2);
+	expect(t, kfi_write(a.ep, &(u64){ 3 }, 8, NULL, addr_c, 0, 4, CONTEXT(1)), 0);
+	expect_failure(t, a.tx_cq, CONTEXT(1), WRITTEN, KFI_EKEYREJECTED, 0, 0);
+	expect(t, target, 2);
+	expect(t, kfi_close(&b.ep->fid), -KFI_EBUSY);
+	close_fid(t, &mr->fid);
+	/* The key is free again. */
+	mr = region_open(t, &b, &target, 8, ALL_ACCESS, 4);
+close_c:
+	if (mr)
+		close_fid(t, &mr->fid);
+	end_close(t, &c);
+close:
+	pair_close(t, &a, &b);
+}
+
 /* Registration that is told by an event. */
 static void told(struct test *t)
 {
@@ -381,9 +469,11 @@ const struct test_case region_tests[] = {
 	{ "region/refused", "R-CLOSE-9", refused },
 	{ "region/case-6-counters", "R-CNTR-7", counters },
 	{ "region/events", "", events },
+	{ "region/events-of-endpoints", "", events_of_endpoints },
 	{ "region/chosen-keys", "", chosen_keys },
 	{ "region/all-keys", "", all_keys },
 	{ "region/endpoints", "", of_endpoints },
+	{ "region/bound-in-any-mode", "", bound_in_any_mode },
 	{ "region/told", "", told },
 	{}
 };

@@ -290,6 +290,12 @@ bool expect_completion_at(struct test *t, struct kfid_cq *cq, void *context,
 		pr_info("# at %s:%d\n", kbasename(file), line);
 		return false;
 	}
+	/* Whoever has sent something knows what. */
+	if (flags == SENT || flags == TSENT) {
+		len = 0;
+		same(t, (unsigned long)entry.buf, 0, "buf", file, line);
+		same(t, entry.tag, 0, "tag", file, line);
+	}
 	/* All of them, so that all that differ are told. */
 	return same(t, (unsigned long)entry.op_context, (unsigned long)context,
 		    "context", file, line) &

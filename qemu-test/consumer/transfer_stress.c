@@ -323,7 +323,8 @@ static bool slot_completes(struct random_bed *bed, struct kfid_cq *cq, bool targ
 	if (!expect_true(&bed->t, i < SLOTS))
 		return false;
 	slot = &bed->slots[i];
-	expect(&bed->t, entry.len, slot->len);
+	expect(&bed->t, entry.len,
+	       entry.flags == SENT || entry.flags == TSENT ? 0 : slot->len);
 	expect_true(&bed->t, target ? slot->at_target : slot->at_source);
 	*(target ? &slot->at_target : &slot->at_source) = false;
 	/* Who has seen the completion cannot cancel any more. */
@@ -753,7 +754,141 @@ static void fence_race(struct test *t)
 	}
 }
 
+/*
+ * Two send to buffers for several messages, from two CPUs, some of which are
+ * cancelled: nothing names a buffer any more after its release.
+ */
+struct flood {
+	struct end *e;
+	int bad;
+};
+
+static long send_all(void *arg)
+{
+	struct kfi_cq_tagged_entry entry;
+	struct flood *f = arg;
+	static u8 bytes[8];
+	unsigned int i, ended = 0;
+
+	for (i = 0; i < rounds || ended < rounds;) {
+		ssize_t ret = -KFI_EAGAIN;
+
+		if (i < rounds)
+			ret = kfi_send(f->e->ep, bytes, 8, NULL, f->e->peer, NULL);
+		if (!ret)
+			i++;
+		else if (ret != -KFI_EAGAIN)
+			return ret;
+		ret = kfi_cq_read(f->e->tx_cq, &entry, 1);
+		if (ret == 1)
+			ended++;
+		else if (ret != -KFI_EAGAIN)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+static ssize_t post_buffer(struct end *e, void *buf, size_t len, unsigned int number)
+{
+	struct kvec iov = { buf, len };
+	struct kfi_msg msg = {
+		.type = KFI_KVEC,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = KFI_ADDR_UNSPEC,
+		.context = CONTEXT(number),
+	};
+
+	return kfi_recvmsg(e->ep, &msg, KFI_MULTI_RECV);
+}
+
+static void release_last(struct test *t)
+{
+	enum { BUFFERS = 4, LEN = 64 };
+	const struct setup setup = { .rx_cq_size = 16 };
+	unsigned int i, posted = 0, owed = 0, received = 0, cancelled = 0, late = 0;
+	struct end a, b, c;
+	struct flood floods[2] = { { &a }, { &c } };
+	struct job jobs[2];
+	static u8 memory[LEN];
+	size_t min = 1;
+	u8 *released;
+
+	/* Each buffer takes 8 messages, unless it is cancelled. */
+	released = kvzalloc(rounds + 64, GFP_KERNEL);
+	if (!expect_true(t, released))
+		return;
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		goto free;
+	if (!end_open(t, &c, 0, NULL))
+		goto close;
+	if (!end_knows(t, &c, b.ep, &c.peer))
+		goto close_third;
+	expect(t, kfi_setopt(&b.ep->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &min,
+			     sizeof(min)), 0);
+	while (posted < BUFFERS)
+		expect(t, post_buffer(&b, memory, LEN, posted++), 0);
+	for (i = 0; i < 2; i++)
+		if (!job_start(t, &jobs[i], send_all, &floods[i], i ? other_cpu(0) : 0))
+			goto close_third;
+	while (received < 2 * rounds && !t->failed) {
+		struct kfi_cq_tagged_entry entry = {};
+		struct kfi_cq_err_entry error = {};
+		unsigned long number;
+		bool last;
+		ssize_t ret;
+
+		ret = kfi_cq_sread(b.rx_cq, &entry, 1, NULL, SOON);
+		if (ret == -KFI_EAVAIL) {
+			if (!expect(t, kfi_cq_readerr(b.rx_cq, &error, 0), 1) ||
+			    !expect(t, error.err, KFI_ECANCELED))
+				break;
+			entry.op_context = error.op_context;
+			last = true;
+			cancelled++;
+		} else if (expect(t, ret, 1)) {
+			last = entry.flags & KFI_MULTI_RECV;
+			received++;
+		} else {
+			break;
+		}
+		number = entry.op_context - CONTEXT(0);
+		if (!expect_true(t, number < posted))
+			break;
+		late += released[number];
+		if (last) {
+			released[number] = 1;
+			owed++;
+		}
+		/* As soon as nothing lies behind the queue. */
+		while (owed) {
+			ret = post_buffer(&b, memory, LEN, posted);
+			if (ret == -KFI_EAGAIN)
+				break;
+			if (!expect(t, ret, 0) || !expect_true(t, posted < rounds + 64))
+				break;
+			owed--;
+			if (!(posted++ % 16)) {
+				ret = kfi_cancel(&b.ep->fid, CONTEXT(posted - 3));
+				expect_true(t, !ret || ret == -KFI_ENOENT);
+			}
+		}
+	}
+	expect(t, late, 0);
+	for (i = 0; i < 2; i++)
+		expect(t, job_finish(&jobs[i]), 0);
+	pr_info("# %u messages, %u buffers, %u cancelled\n", received, posted, cancelled);
+close_third:
+	end_close(t, &c);
+close:
+	pair_close(t, &a, &b);
+free:
+	kvfree(released);
+}
+
 const struct test_case stress_tests[] = {
+	{ "stress/release-last", "", release_last },
 	{ "stress/random", "", random_stress },
 	{ "stress/shared-endpoint", "R-CNTR-18", shared_endpoint },
 	{ "stress/cancel-receives", "R-TRIG-26", cancel_receives },

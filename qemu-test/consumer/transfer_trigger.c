@@ -134,9 +134,165 @@ close:
 	close_fid(t, &cntr->fid);
 }
 
+/* Much more than runs before a call returns, behind which others wait. */
+#define BACKLOG (IS_ENABLED(CONFIG_KASAN) ? 4000U : 40000U)
+
+static void queue_backlog(struct test *t, struct kfid_domain *domain, struct kfid_cntr *trigger,
+			  struct kfid_cntr *target)
+{
+	struct kfi_op_cntr op = { .cntr = target, .value = 1 };
+	struct kfi_deferred_work work = {
+		.threshold = 1,
+		.triggering_cntr = trigger,
+		.op_type = KFI_OP_CNTR_ADD,
+		.op.cntr = &op,
+	};
+	unsigned int i;
+
+	for (i = 0; i < BACKLOG; i++)
+		if (!expect(t, kfi_control(&domain->fid, KFI_QUEUE_WORK, &work), 0))
+			return;
+}
+
+static ssize_t receive_triggered(struct end *e, void *buf, size_t len, void *context)
+{
+	const struct op op = {
+		.family = F_RECV,
+		.form = FORM_MSG_KVEC,
+		.buf = buf,
+		.len = len,
+		.flags = KFI_TRIGGER | KFI_COMPLETION,
+		.peer = KFI_ADDR_UNSPEC,
+		.context = context,
+	};
+
+	return op_post(e->ep, &op);
+}
+
+/* What has fired and is yet to begin is found: cancelled, it completes once. */
+static void cancelled_when_fired(struct test *t)
+{
+	struct kfi_triggered_context contexts[3];
+	struct kfid_cntr *trigger, *target;
+	u8 from[8] = {}, to[8];
+	unsigned int i;
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
+	target = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!trigger || !target)
+		goto close;
+	queue_backlog(t, a.domain, trigger, target);
+	for (i = 0; i < ARRAY_SIZE(contexts); i++)
+		contexts[i] = (struct kfi_triggered_context) {
+			.event_type = KFI_TRIGGER_THRESHOLD,
+			.trigger.threshold = { .cntr = trigger, .threshold = 2 },
+		};
+	expect(t, send_triggered(&a, from, 8, &contexts[0]), 0);
+	expect(t, receive_triggered(&a, to, 8, &contexts[1]), 0);
+	expect(t, send_triggered(&a, from, 8, &contexts[2]), 0);
+	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect(t, kfi_cntr_add(trigger, 2), 0);
+	expect(t, kfi_cancel(&a.ep->fid, &contexts[0]), 0);
+	expect(t, kfi_cancel(&a.ep->fid, &contexts[1]), 0);
+	expect_failure(t, a.tx_cq, &contexts[0], SENT, KFI_ECANCELED, 0, 0);
+	expect_failure(t, a.rx_cq, &contexts[1], RECEIVED, KFI_ECANCELED, 0, 0);
+	expect_completion(t, a.tx_cq, &contexts[2], SENT, 8);
+	expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+	expect_nothing(t, a.tx_cq);
+	expect_nothing(t, a.rx_cq);
+	expect(t, kfi_cancel(&a.ep->fid, &contexts[0]), -KFI_ENOENT);
+	expect(t, kfi_cancel(&a.ep->fid, &contexts[2]), -KFI_ENOENT);
+close:
+	if (trigger)
+		close_fid(t, &trigger->fid);
+	if (target)
+		close_fid(t, &target->fid);
+	pair_close(t, &a, &b);
+}
+
+/* What has fired for an endpoint refers to nothing any more when that is closed. */
+static void closed_when_fired(struct test *t)
+{
+	struct kfid_cntr *trigger, *target, *completion;
+	struct kfi_op_msg op = {};
+	struct kfi_deferred_work work = {
+		.threshold = 2,
+		.op_type = KFI_OP_SEND,
+		.op.msg = &op,
+	};
+	u8 from[8] = {};
+	struct kvec iov = { .iov_base = from, .iov_len = sizeof(from) };
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
+	target = open_cntr(t, KFI_WAIT_UNSPEC);
+	completion = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!trigger || !target || !completion)
+		goto close;
+	queue_backlog(t, a.domain, trigger, target);
+	op.ep = a.ep;
+	op.msg = (struct kfi_msg) {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .addr = a.peer,
+	};
+	work.triggering_cntr = trigger;
+	work.completion_cntr = completion;
+	expect(t, kfi_control(&a.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	expect(t, kfi_cntr_add(trigger, 2), 0);
+	close_fid(t, &a.ep->fid);
+	a.ep = NULL;
+	expect(t, kfi_close(&completion->fid), 0);
+	completion = NULL;
+	expect(t, kfi_close(&target->fid), 0);
+	target = NULL;
+close:
+	if (trigger)
+		close_fid(t, &trigger->fid);
+	if (target)
+		close_fid(t, &target->fid);
+	if (completion)
+		close_fid(t, &completion->fid);
+	pair_close(t, &a, &b);
+}
+
+/* A condition that names what is no counter, or no condition at all. */
+static void wrong_condition(struct test *t)
+{
+	struct kfi_triggered_context context = { .event_type = KFI_TRIGGER_THRESHOLD };
+	struct kfid_cntr *cntr;
+	struct end a, b;
+	u8 from[8] = {};
+
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		return;
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		goto close;
+	expect(t, send_triggered(&a, from, 8, NULL), -KFI_EINVAL);
+	expect(t, send_triggered(&a, from, 8, &context), -KFI_EINVAL);
+	context.trigger.threshold.cntr = (struct kfid_cntr *)a.ep;
+	expect(t, send_triggered(&a, from, 8, &context), -KFI_EINVAL);
+	context.trigger.threshold.cntr = (struct kfid_cntr *)t->domain;
+	expect(t, send_triggered(&a, from, 8, &context), -KFI_EINVAL);
+	context.trigger.threshold.cntr = cntr;
+	context.event_type = (enum kfi_trigger_event)-1;
+	expect(t, send_triggered(&a, from, 8, &context), -KFI_EINVAL);
+	expect_nothing(t, a.tx_cq);
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &cntr->fid);
+}
+
 const struct test_case trigger_tests[] = {
 	{ "trigger/larger-context", "R-TRIG-8", larger_context },
 	{ "trigger/scribbled-context", "R-TRIG-9", scribbled_context },
+	{ "trigger/cancelled-when-fired", "R-TRIG-26", cancelled_when_fired },
+	{ "trigger/closed-when-fired", "R-CLOSE-2 R-CLOSE-4", closed_when_fired },
+	{ "trigger/wrong-condition", "R-TRIG-7", wrong_condition },
 	{ "trigger/posted-in-order", "R-TRIG-17 R-TRIG-14", posted_in_order },
 	{}
 };

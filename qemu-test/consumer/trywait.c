@@ -7,6 +7,8 @@
 #include <linux/module.h>
 #include <linux/wait.h>
 
+#include <kfi_soft_ext.h>
+
 #include "test.h"
 
 static unsigned int trywait_rounds = 200;
@@ -421,9 +423,71 @@ static void stress_set(struct test *t)
 		close_fid(t, &set->kfid);
 }
 
+/* Who looks once, or may be listening, costs later additions no lock. */
+static void looking_once(struct test *t)
+{
+	struct kfi_soft_cntr_ops *ops = NULL;
+	struct kfi_soft_cntr_stats before, after;
+	struct kfid_wait *set = open_set(t, KFI_WAIT_UNSPEC);
+	struct kfid_poll *polls = NULL;
+	struct kfid_cntr *cntr;
+	void *queue, *context;
+	unsigned int i, kind;
+
+	if (!set)
+		return;
+	for (kind = 0; kind < 4; kind++) {
+		cntr = kind == 3 ? open_cntr_in(t, set) : open_cntr(t, KFI_WAIT_QUEUE);
+		if (!cntr)
+			break;
+		expect(t, kfi_open_ops(&cntr->fid, KFI_SOFT_CNTR_OPS_1, 0, (void **)&ops, NULL), 0);
+		if (!ops)
+			goto close;
+		switch (kind) {
+		case 0:
+			expect(t, try_one(t, &cntr->fid), 0);
+			break;
+		case 1:
+			expect(t, kfi_control(&cntr->fid, KFI_GETWAIT, &queue), 0);
+			break;
+		case 2:
+			expect(t, kfi_poll_open(t->domain, NULL, &polls), 0);
+			expect(t, kfi_poll_add(polls, &cntr->fid, 0), 0);
+			break;
+		}
+		expect(t, kfi_cntr_add(cntr, 1), 0);
+		expect(t, ops->stats(&cntr->fid, &before), 0);
+		for (i = 0; i < 100; i++)
+			expect(t, kfi_cntr_add(cntr, 1), 0);
+		expect(t, ops->stats(&cntr->fid, &after), 0);
+		expect(t, after.attended, before.attended);
+		/* All are seen nevertheless. */
+		switch (kind) {
+		case 0:
+		case 1:
+			expect(t, try_one(t, &cntr->fid), -KFI_EAGAIN);
+			expect(t, try_one(t, &cntr->fid), 0);
+			break;
+		case 2:
+			expect(t, kfi_poll(polls, &context, 1), 0);
+			expect(t, kfi_poll_del(polls, &cntr->fid, 0), 0);
+			close_fid(t, &polls->fid);
+			break;
+		case 3:
+			expect(t, kfi_wait(set, 0), 0);
+			expect(t, kfi_wait(set, 0), -KFI_ETIMEDOUT);
+			break;
+		}
+close:
+		close_fid(t, &cntr->fid);
+	}
+	close_fid(t, &set->kfid);
+}
+
 const struct test_case trywait_tests[] = {
 	{ "tryw/case-68-counters", "R-TRYWAIT-1 R-TRYWAIT-7", counters },
 	{ "tryw/case-68-counter-back-at-zero", "R-TRYWAIT-7", counter_back_at_zero },
+	{ "tryw/looking-once", "R-TRYWAIT-7 R-TRYWAIT-9", looking_once },
 	{ "tryw/case-68-queues", "R-TRYWAIT-1 R-TRYWAIT-3", queues },
 	{ "tryw/case-68-sets", "R-TRYWAIT-6", sets },
 	{ "tryw/case-69-bad-arguments", "R-TRYWAIT-3 R-TRYWAIT-4 R-TRYWAIT-5 R-TRYWAIT-8",

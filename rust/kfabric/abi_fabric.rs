@@ -17,7 +17,7 @@ use crate::{
     fabrics::Listed,
     kfi::{
         bindings,
-        modules::ModulePin, //
+        modules::LivePin, //
     }, //
 };
 
@@ -33,14 +33,14 @@ pub(crate) struct Watch {
     /// What it named before.
     original: *const bindings::kfi_ops,
     /// Keeps the module.
-    _pin: ModulePin,
+    _pin: LivePin,
     /// Lists the fabric.
     listed: Listed,
 }
 
 impl Watch {
     /// Prepares to watch, before there is a fabric whose opening would have to be undone.
-    pub(crate) fn new(pin: ModulePin, listed: Listed) -> Result<KBox<Self>> {
+    pub(crate) fn new(pin: LivePin, listed: Listed) -> Result<KBox<Self>> {
         Ok(KBox::new(
             Self {
                 ops: pin_init::zeroed(),

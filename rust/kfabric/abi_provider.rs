@@ -192,7 +192,10 @@ impl Provider {
     pub(crate) fn pin(&self, modules: &Modules) -> Option<Pinned<'_>> {
         Some(Pinned {
             provider: self,
-            pin: modules.pin(self.kfabric as *const ())?,
+            // SAFETY: If the module's init fails, it deregisters the provider before, by the contract
+            // of `Candidate::new`. That waits for this reference, which is borrowed as long as there
+            // is the pin.
+            pin: unsafe { modules.pin(self.kfabric as *const ()) }?,
         })
     }
 
@@ -341,10 +344,7 @@ impl Pinned<'_> {
         context: Context,
         listed: Listed,
     ) -> Result<NonNull<bindings::kfid_fabric>> {
-        if !self.pin.is_live() {
-            return Err(ENODEV);
-        }
-        let watch = Watch::new(self.pin, listed)?;
+        let watch = Watch::new(self.pin.into_live().ok_or(ENODEV)?, listed)?;
         let mut fabric = ptr::null_mut();
         // SAFETY: `attr` is valid by the safety requirements, and the module stays.
         outcome(unsafe { (self.provider.kfabric)(attr, &mut fabric, context.as_raw()) })?;

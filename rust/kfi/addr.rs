@@ -30,6 +30,41 @@ impl FabricAddr {
     }
 }
 
+/// How binary addresses lie in memory, as far as their length is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AddressFormat {
+    /// `struct sockaddr_in`.
+    Inet,
+    /// `struct sockaddr_in6`.
+    Inet6,
+    /// 8 bytes of bit fields (`KFI_ADDR_CXI`).
+    Cxi,
+}
+
+impl AddressFormat {
+    /// Takes a format from C, where none means `native`; `None` for others.
+    ///
+    /// Of any `struct sockaddr` there may be no more than the shortest.
+    pub(crate) fn from_raw(raw: u32, native: Self) -> Option<Self> {
+        match raw {
+            FORMAT_UNSPEC => Some(native),
+            SOCKADDR | SOCKADDR_IN => Some(Self::Inet),
+            bindings::KFI_SOCKADDR_IN6 => Some(Self::Inet6),
+            ADDR_CXI => Some(Self::Cxi),
+            _ => None,
+        }
+    }
+
+    /// Returns the bytes of an address.
+    pub(crate) const fn len(self) -> usize {
+        match self {
+            Self::Inet => 16,
+            Self::Inet6 => 28,
+            Self::Cxi => 8,
+        }
+    }
+}
+
 /// No address format (`KFI_FORMAT_UNSPEC`).
 pub(crate) const FORMAT_UNSPEC: u32 = bindings::KFI_FORMAT_UNSPEC;
 /// Any `struct sockaddr` (`KFI_SOCKADDR`).

@@ -39,19 +39,23 @@ pub(crate) use budget::{
 pub(crate) use buffer::{
     Buffer,
     BufferKind,
+    Places,
     Segment,
     Shape, //
 };
 
 pub(crate) use completion_queue::{
+    Completion,
     CompletionQueue,
-    CompletionQueueAttr, //
+    CompletionQueueAttr,
+    Written, //
 };
 pub(crate) use contexts::{
     is_address,
     Condition,
     Contexts,
-    Wanted, //
+    Named as NamedContext,
+    Told, //
 };
 pub(crate) use counter::{
     Counter,
@@ -74,6 +78,7 @@ pub(crate) use endpoint::{
     SharedTransmit, //
 };
 pub(crate) use event_queue::{
+    Event,
     EventQueue,
     EventQueueAttr, //
 };
@@ -92,13 +97,15 @@ pub(crate) use object::{
     AnyObject,
     Closable,
     HasWaitQueue,
-    Listener, //
+    Listener,
+    ObjectClass, //
 };
 pub(crate) use operation::{
     element_size,
     ignores_operand,
     Form,
     Kind,
+    OpContext,
     Operation,
     RmaSegment, //
 };

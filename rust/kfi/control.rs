@@ -3,18 +3,13 @@
 //! Control commands (kfi_control) with typed arguments.
 
 use core::marker::PhantomData;
-use kernel::{
-    prelude::*,
-    sync::Arc, //
-};
+use kernel::prelude::*;
 
 use super::{
     bindings,
     fid::{
         AnyFid,
-        Class,
-        Fid,
-        Object, //
+        Class, //
     },
     flags::OpFlags,
     memory::Buffers,
@@ -29,12 +24,14 @@ use super::{
     wait_queue::WaitQueue, //
 };
 
-/// A control command, but for KFI_QUEUE_WORK, which has a function of its own: what it takes is much
-/// larger than all others, and would be copied again and again.
+/// A control command, but for KFI_ALIAS, which opens an object, and KFI_QUEUE_WORK: what it takes is
+/// much larger than all others, and would be copied again and again. These have functions of their
+/// own.
 pub(crate) enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
-    /// Changes the default operation flags (KFI_SETOPSFLAG).
+    /// Changes the default operation flags (KFI_SETOPSFLAG). Those of endpoints, once they are
+    /// approved, are changed for them.
     SetOpsFlag(OpFlags),
     /// Asks for the wait object itself (KFI_GETWAIT).
     GetWait(WaitObject<'a>),
@@ -42,8 +39,6 @@ pub(crate) enum Control<'a> {
     GetWaitObj(WaitObjType<'a>),
     /// Makes an endpoint, context or region active (KFI_ENABLE).
     Enable,
-    /// Opens an alias of an endpoint (KFI_ALIAS).
-    Alias(AliasRequest<'a>),
     /// Takes deferred work back (KFI_CANCEL_WORK).
     CancelWork(WorkId),
     /// Takes all deferred work of a domain back, or that which waits for one counter
@@ -106,28 +101,6 @@ impl WaitObjType<'_> {
     }
 }
 
-/// An alias that is wanted, and where KFI_ALIAS wants it.
-pub(crate) struct AliasRequest<'a> {
-    fid: *mut *mut bindings::kfid,
-    flags: OpFlags,
-    _lifetime: PhantomData<&'a mut *mut bindings::kfid>,
-}
-
-impl AliasRequest<'_> {
-    /// Returns the default flags of the alias, with the direction that they are for.
-    pub(crate) fn flags(&self) -> OpFlags {
-        self.flags
-    }
-
-    /// Answers with an alias, which is the caller's from then on.
-    pub(crate) fn answer<T: Object>(self, alias: Arc<Fid<T>>) {
-        // Every head starts with a `struct kfid`.
-        let fid = Fid::into_head(alias).cast();
-        // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
-        unsafe { self.fid.write(fid) };
-    }
-}
-
 /// Where KFI_GET_RAW_MR wants the raw key.
 pub(crate) struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
 
@@ -155,6 +128,25 @@ impl RawKey<'_> {
 /// Returns whether a command queues deferred work on an object of class `fclass`.
 pub(super) fn queues_work(fclass: usize, command: c_int) -> bool {
     fclass == DomainClass::FCLASS && command == bindings::KFI_QUEUE_WORK.cast_signed()
+}
+
+/// Returns whether a command opens an alias.
+pub(super) fn wants_alias(command: c_int) -> bool {
+    command == bindings::KFI_ALIAS.cast_signed()
+}
+
+/// Reads what KFI_ALIAS takes: the flags of the alias, and where it is wanted. `EINVAL` for null.
+///
+/// # Safety
+///
+/// `arg` must be null or a `struct kfi_alias`.
+pub(super) unsafe fn alias(arg: *mut c_void) -> Result<(OpFlags, *mut *mut bindings::kfid)> {
+    // SAFETY: By the safety requirements.
+    let alias = unsafe { arg.cast::<bindings::kfi_alias>().as_ref() }.ok_or(EINVAL)?;
+    if alias.fid.is_null() {
+        return Err(EINVAL);
+    }
+    Ok((OpFlags::from_raw(alias.flags), alias.fid))
 }
 
 impl<'a> Control<'a> {
@@ -191,19 +183,6 @@ impl<'a> Control<'a> {
         }
         if command == bindings::KFI_ENABLE {
             return Ok(Self::Enable);
-        }
-        if arg_of(bindings::KFI_ALIAS)? {
-            // SAFETY: The command takes a `struct kfi_alias *`, which is not null.
-            let alias = unsafe { arg.cast::<bindings::kfi_alias>().read() };
-            let bindings::kfi_alias { fid, flags } = alias;
-            if fid.is_null() {
-                return Err(EINVAL);
-            }
-            return Ok(Self::Alias(AliasRequest {
-                fid,
-                flags: OpFlags::from_raw(flags),
-                _lifetime: PhantomData,
-            }));
         }
         if fclass == DomainClass::FCLASS {
             if arg_of(bindings::KFI_CANCEL_WORK)? {

@@ -11,31 +11,29 @@ use kernel::{
         Bound,
         Device, //
     },
+    error::to_result,
     faux,
     prelude::*,
     str::CStr, //
 };
 
-/// A device that reaches all memory; dropped, which may sleep, it is gone.
+use super::bindings as own_bindings;
+
+/// A device whose DMA is the copying of the CPU, from and to the pages that were mapped; dropped,
+/// which may sleep, it is gone.
 ///
 /// # Invariants
 ///
-/// The device's DMA masks are those of 64 bits.
+/// What is mapped for the device is neither bounced nor flushed.
 pub(crate) struct DmaDevice(faux::Registration);
 
 impl DmaDevice {
-    /// Registers a device.
+    /// Registers a device; `EOPNOTSUPP` if this machine does not leave memory that was mapped alone.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
         let device = faux::Registration::new(name, None)?;
-        let raw = Self::raw(&device).as_ptr();
-        // As dma_coerce_mask_and_coherent() does. On machines without an IOMMU, and with no limit
-        // of the device, there is nothing that could object.
-        // SAFETY: The device stays, and nobody else knows it yet.
-        unsafe {
-            (*raw).coherent_dma_mask = u64::MAX;
-            (*raw).dma_mask = &raw mut (*raw).coherent_dma_mask;
-        }
-        // INVARIANT: The masks have just been set.
+        // SAFETY: The device stays during the call, and nobody else knows it yet.
+        to_result(unsafe { own_bindings::setup_dma_of_cpu(Self::raw(&device).as_ptr()) })?;
+        // INVARIANT: It has just been set up so.
         Ok(Self(device))
     }
 
@@ -47,19 +45,8 @@ impl DmaDevice {
         NonNull::from(device).cast()
     }
 
-    /// Returns the device for C.
-    pub(crate) fn pointer(&self) -> DevicePointer {
-        DevicePointer(Self::raw(&self.0).as_ptr())
-    }
-}
-
-/// A device for C, who may use it as long as whoever handed it out says.
-#[derive(Clone, Copy)]
-pub(crate) struct DevicePointer(*mut bindings::device);
-
-impl DevicePointer {
-    /// Returns the pointer.
-    pub(super) fn as_raw(self) -> *mut bindings::device {
-        self.0
+    /// Returns the device for C, who may use it as long as this stays.
+    pub(super) fn as_raw(&self) -> *mut bindings::device {
+        Self::raw(&self.0).as_ptr()
     }
 }

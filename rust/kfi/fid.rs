@@ -11,11 +11,18 @@
 //!
 //! # Life
 //!
+//! A call that opens an object brings an [`Opening`], from which the provider makes one object, a
+//! [`NewFid`], and returns it from that very call. Neither can be had otherwise or kept, so what a
+//! consumer is given is a new object of the class that it has asked for, and its own.
+//!
 //! An object is owned by an [`Arc`] that is leaked to C when it opens and reclaimed when it
-//! closes. Close succeeds only without dependents ([`Dependents`]), in one atomic step. It then
-//! waits until the operations that were running have ended: those that may be called from atomic
-//! context run in RCU read-side critical sections, so a consumer may close an object as soon as it
-//! has observed the effect of an operation that is still returning on another CPU (R-CLOSE-3).
+//! closes. It is held only in between. Close succeeds only without dependents ([`Dependents`]), in
+//! one atomic step. It then waits until the operations that were running have ended: those that may
+//! be called from atomic context run in RCU read-side critical sections, so a consumer may close an
+//! object as soon as it has observed the effect of an operation that is still returning on another
+//! CPU (R-CLOSE-3). Those that sleep are dependents meanwhile.
+//!
+//! The module stays until the memory of its last object is gone: see [`live`](super::live).
 
 use core::{
     any::TypeId,
@@ -36,10 +43,12 @@ use kernel::{
 use super::{
     bindings,
     control::{
-        queues_work,
+        self,
         Control, //
     },
+    flags::OpFlags,
     hold::Dependents,
+    live::Live,
     provider::DeferredWork,
     rcu, //
 };
@@ -80,7 +89,7 @@ impl Context {
 }
 
 /// Where an object is, to compare with where others are; never dereferenced.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FidAddress(usize);
 
 impl FidAddress {
@@ -102,6 +111,9 @@ pub(crate) unsafe trait Class: 'static {
     type Head: 'static;
     /// The tables of functions that a head names, such as `struct kfi_ops_cntr`.
     type Tables: 'static;
+    /// What the skin has to know of an object, from what it was opened with: nothing that the tables
+    /// rely on is asked of the provider a second time.
+    type Data: Default + Send + Sync + 'static;
     /// The number of the class, such as `KFI_CLASS_CNTR`.
     const FCLASS: usize;
     /// Whether the class has operations that run in RCU read-side critical sections, for which
@@ -109,7 +121,7 @@ pub(crate) unsafe trait Class: 'static {
     const RCU_OPERATIONS: bool;
 
     /// Makes a head.
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head;
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, data: &Self::Data) -> Self::Head;
 
     /// Returns whether a head names these tables.
     ///
@@ -117,6 +129,28 @@ pub(crate) unsafe trait Class: 'static {
     ///
     /// `head` must be valid for reads.
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool;
+
+    /// Ends what must not begin any more from here on; called by close, before the provider
+    /// releases what it holds. May sleep.
+    fn closing(data: &Self::Data) {
+        let _ = data;
+    }
+
+    /// Takes default flags of operations that the provider has approved (KFI_SETOPSFLAG).
+    fn set_default_flags(data: &Self::Data, flags: OpFlags) -> Result {
+        let _ = (data, flags);
+        Ok(())
+    }
+
+    /// Returns what an alias of an object with these data is opened with; `EINVAL` if the flags do
+    /// not say of what, `ENOSYS` for objects that have none.
+    fn alias_data<T: Object<Class = Self>>(this: &Fid<T>, flags: OpFlags) -> Result<Self::Data>
+    where
+        Self: Sized,
+    {
+        let _ = (this, flags);
+        Err(ENOSYS)
+    }
 }
 
 /// What providers' objects of all classes have in common.
@@ -127,9 +161,7 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Gives up every hold on other objects.
     ///
     /// Called once, by a successful close and before it returns, since the memory of the object
-    /// may outlive the close. Neither this, once the first hold was given up, nor dropping the
-    /// object may sleep: with the last dependent of a fabric gone the module may be unloaded, and
-    /// that waits for tasks that were preempted in its code but not for those that sleep there.
+    /// may outlive the close. May sleep.
     fn release(&self);
 
     /// Says whether the caller may close the object at all.
@@ -149,8 +181,19 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     }
 
     /// Returns operations beyond those of the class; `ENOSYS` for unknown names.
-    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         let _ = (this, name);
+        Err(ENOSYS)
+    }
+
+    /// Opens an alias (KFI_ALIAS); `flags` are its default flags, with the direction that they are
+    /// for. May sleep. `ENOSYS` for objects that have none.
+    fn alias<'o>(
+        this: &Fid<Self>,
+        flags: OpFlags,
+        opening: Opening<'o, Self::Class>,
+    ) -> Result<NewAlias<'o, Self::Class>> {
+        let _ = (this, flags, opening);
         Err(ENOSYS)
     }
 
@@ -179,6 +222,144 @@ pub(crate) unsafe trait Tables<C: Class> {
     const TABLES: &'static C::Tables;
 }
 
+/// Ties what a call hands out to that call: `'o` is invariant, so that nothing of another call, and
+/// nothing that was kept, passes for it.
+type Call<'o> = PhantomData<fn(&'o ()) -> &'o ()>;
+
+/// The right to make one object, for the consumer that asks for it.
+pub(crate) struct Opening<'o, C: Class> {
+    context: Context,
+    data: C::Data,
+    _call: Call<'o>,
+}
+
+impl<C: Class> Opening<'_, C> {
+    /// A call that opens an object with a context, of which the skin knows `data`.
+    pub(super) fn new(context: Context, data: C::Data) -> Self {
+        Self {
+            context,
+            data,
+            _call: PhantomData,
+        }
+    }
+}
+
+/// A new object, of which C does not know yet, and which nobody can hold before it is open.
+///
+/// # Invariants
+///
+/// The object has not been opened, and is not but by this.
+pub(crate) struct NewFid<'o, T: Object> {
+    fid: Arc<Fid<T>>,
+    _call: Call<'o>,
+}
+
+impl<T: Object> core::ops::Deref for NewFid<'_, T> {
+    type Target = Fid<T>;
+
+    fn deref(&self) -> &Fid<T> {
+        &self.fid
+    }
+}
+
+impl<'o, T: Object> NewFid<'o, T> {
+    /// Creates the object that a consumer opens.
+    pub(crate) fn new<E>(object: impl PinInit<T, E>, opening: Opening<'o, T::Class>) -> Result<Self>
+    where
+        Error: From<E>,
+    {
+        let Opening { context, data, .. } = opening;
+        let fid = bindings::kfid {
+            fclass: <T::Class as Class>::FCLASS,
+            context: context.as_raw(),
+            // C declares the tables without `const`, and nobody writes to them.
+            ops: ptr::from_ref(const { &Fid::<T>::FID_OPS }).cast_mut(),
+            ..pin_init::zeroed()
+        };
+        let head = <T::Class as Class>::head(fid, T::TABLES, &data);
+
+        // INVARIANT: In an `Arc`.
+        let fid = Arc::try_pin_init(
+            try_pin_init!(Fid {
+                // INVARIANT: Made from the tables of `T`.
+                head: Opaque::new(head),
+                type_id: TypeId::of::<T>(),
+                // INVARIANT: Not open.
+                dependents: Dependents::new(),
+                context,
+                data,
+                object <- object,
+                _live: Live::new()?,
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        // INVARIANT: Nobody else makes a `NewFid` of it.
+        Ok(Self {
+            fid,
+            _call: PhantomData,
+        })
+    }
+
+    /// Hands the object to C, which owns it until close.
+    fn into_head(self) -> *mut <T::Class as Class>::Head {
+        self.fid.dependents.open();
+        // The head comes first by the type invariants.
+        Arc::into_raw(self.fid)
+            .cast::<<T::Class as Class>::Head>()
+            .cast_mut()
+    }
+
+    /// Makes an alias of it, to be returned by [`Object::alias`].
+    pub(crate) fn into_alias(self) -> NewAlias<'o, T::Class> {
+        // INVARIANT: As here.
+        NewAlias {
+            fid: self.fid,
+            _call: PhantomData,
+        }
+    }
+}
+
+/// An object that is about to be opened, whatever its type is.
+trait Unopened<C: Class>: Send + Sync {
+    /// Returns the dependents.
+    fn dependents(&self) -> &Dependents;
+
+    /// Returns the head.
+    fn head(&self) -> *mut C::Head;
+}
+
+impl<T: Object> Unopened<T::Class> for Fid<T> {
+    fn dependents(&self) -> &Dependents {
+        &self.dependents
+    }
+
+    fn head(&self) -> *mut <T::Class as Class>::Head {
+        self.head.get()
+    }
+}
+
+/// A [`NewFid`] of a class that answers a request for an alias.
+///
+/// # Invariants
+///
+/// As those of [`NewFid`].
+pub(crate) struct NewAlias<'o, C: Class> {
+    fid: Arc<dyn Unopened<C>>,
+    _call: Call<'o>,
+}
+
+impl<C: Class> NewAlias<'_, C> {
+    /// Hands the object to C, which owns it until close.
+    fn into_fid(self) -> *mut bindings::kfid {
+        self.fid.dependents().open();
+        let head = self.fid.head();
+        // C owns the reference.
+        let _ = Arc::into_raw(self.fid);
+        // Every head starts with a `struct kfid`.
+        head.cast()
+    }
+}
+
 /// An object as C sees it.
 ///
 /// # Invariants
@@ -186,8 +367,8 @@ pub(crate) unsafe trait Tables<C: Class> {
 /// - `head` comes first and was made by [`Class::head`] from the tables of `T`; `type_id` is that of
 ///   `T`.
 /// - Objects live in an [`Arc`].
-/// - When a pointer to the head was given to C by [`Fid::into_head`], C owns one reference of that
-///   `Arc` until the object is closed.
+/// - From when `dependents` are open until they are closed, C owns one reference of that `Arc` and
+///   the pointer to the head.
 #[repr(C)]
 #[pin_data]
 pub(crate) struct Fid<T: Object> {
@@ -195,8 +376,11 @@ pub(crate) struct Fid<T: Object> {
     type_id: TypeId,
     dependents: Dependents,
     context: Context,
+    data: <T::Class as Class>::Data,
     #[pin]
     object: T,
+    /// Dropped last: the object is dropped by code of this module.
+    _live: Live,
 }
 
 // SAFETY: The head is C's, who may use it from any thread; all other fields are `Send`.
@@ -222,45 +406,14 @@ impl<T: Object> Fid<T> {
         ops_open: Some(Self::ops_open_callback),
     };
 
-    /// Creates an object.
-    pub(crate) fn new<E>(object: impl PinInit<T, E>, context: Context) -> Result<Arc<Self>>
-    where
-        Error: From<E>,
-    {
-        let fid = bindings::kfid {
-            fclass: <T::Class as Class>::FCLASS,
-            context: context.as_raw(),
-            // C declares the tables without `const`, and nobody writes to them.
-            ops: ptr::from_ref(const { &Self::FID_OPS }).cast_mut(),
-            ..pin_init::zeroed()
-        };
-        let head = <T::Class as Class>::head(fid, T::TABLES);
-
-        // INVARIANT: In an `Arc`.
-        Arc::try_pin_init(
-            try_pin_init!(Self {
-                // INVARIANT: Made from the tables of `T`.
-                head: Opaque::new(head),
-                type_id: TypeId::of::<T>(),
-                dependents: Dependents::new(),
-                context,
-                object <- object,
-            }? Error),
-            GFP_KERNEL,
-        )
-    }
-
-    /// Hands the object to C, which owns it until close.
-    pub(crate) fn into_head(this: Arc<Self>) -> *mut <T::Class as Class>::Head {
-        // The head comes first by the type invariants.
-        Arc::into_raw(this)
-            .cast::<<T::Class as Class>::Head>()
-            .cast_mut()
-    }
-
     /// Returns the head. Who reads or writes it has to know that C does not.
     pub(super) fn head(&self) -> *mut <T::Class as Class>::Head {
         self.head.get()
+    }
+
+    /// Returns what the skin knows of the object.
+    pub(super) fn data(&self) -> &<T::Class as Class>::Data {
+        &self.data
     }
 
     /// Returns the object as an event names it.
@@ -272,8 +425,7 @@ impl<T: Object> Fid<T> {
     ///
     /// # Safety
     ///
-    /// `head` must come from [`Self::into_head`] of the same `T`, and the object must not be freed
-    /// during `'a`.
+    /// `head` must be that of a `Fid<T>` that is not freed during `'a`.
     pub(crate) unsafe fn borrow<'a>(head: *mut <T::Class as Class>::Head) -> &'a Self {
         // SAFETY: The head comes first in an object that stays for `'a`.
         unsafe { &*head.cast_const().cast::<Self>() }
@@ -309,9 +461,9 @@ impl<T: Object> Fid<T> {
     ///
     /// # Safety
     ///
-    /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`, and no
-    /// other close of it may succeed meanwhile. Operations that are under way must either make the
-    /// object's dependents, or run in RCU read-side critical sections.
+    /// `fid` must be the start of the head of an open object of `T`, and no other close of it may
+    /// succeed meanwhile. Operations that are under way must either make dependents of the object,
+    /// or run in RCU read-side critical sections.
     unsafe extern "C" fn close_callback(fid: *mut bindings::kfid) -> c_int {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::borrow(fid.cast()) };
@@ -322,15 +474,19 @@ impl<T: Object> Fid<T> {
             return EBUSY.to_errno();
         }
 
+        <T::Class as Class>::closing(&this.data);
         if <T::Class as Class>::RCU_OPERATIONS {
             // Operations that have taken effect may still be returning (R-CLOSE-3).
             rcu::synchronize_expedited();
         }
-        // Before the holds are given up: from then on nothing may sleep.
-        // SAFETY: `into_head` gave this reference to C, and C gives it back by this call. It can
-        // not come back twice, as `close` succeeds once.
+        // INVARIANT: C gives it back by this call.
+        // SAFETY: C has owned this reference since the object was opened, by the type invariants. It
+        // cannot come back twice, as `close` succeeds once.
         let this = unsafe { Arc::from_raw(fid.cast_const().cast::<Self>()) };
+        // This and the drop may sleep with the last hold given up and the fabric closed, and so the
+        // module without a user: it stays, as there is this object.
         this.object.release();
+        drop(this);
         0
     }
 
@@ -338,7 +494,7 @@ impl<T: Object> Fid<T> {
     ///
     /// # Safety
     ///
-    /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `bfid`
+    /// `fid` must be the start of the head of an open object of `T`. `bfid`
     /// must be null or an open object.
     unsafe extern "C" fn bind_callback(
         fid: *mut bindings::kfid,
@@ -359,7 +515,7 @@ impl<T: Object> Fid<T> {
     ///
     /// # Safety
     ///
-    /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `arg` must
+    /// `fid` must be the start of the head of an open object of `T`. `arg` must
     /// be as [`Control::from_raw`] says; that of KFI_QUEUE_WORK as [`DeferredWork::from_raw`] does.
     unsafe extern "C" fn control_callback(
         fid: *mut bindings::kfid,
@@ -369,7 +525,8 @@ impl<T: Object> Fid<T> {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::borrow(fid.cast()) };
         from_result(|| {
-            if queues_work(<T::Class as Class>::FCLASS, command) {
+            let fclass = <T::Class as Class>::FCLASS;
+            if control::queues_work(fclass, command) {
                 // SAFETY: By the safety requirements.
                 match unsafe { &DeferredWork::from_raw(arg.cast()) } {
                     Ok(work) => T::queue_work(this, work)?,
@@ -377,9 +534,25 @@ impl<T: Object> Fid<T> {
                 }
                 return Ok(0);
             }
+            if control::wants_alias(command) {
+                // SAFETY: By the safety requirements.
+                let (flags, out) = unsafe { control::alias(arg) }?;
+                let data = <T::Class as Class>::alias_data(this, flags)?;
+                let alias = T::alias(this, flags, Opening::new(this.context, data))?;
+                // SAFETY: `out` is valid for writes by the safety requirements.
+                unsafe { out.write(alias.into_fid()) };
+                return Ok(0);
+            }
             // SAFETY: By the safety requirements.
-            let command = unsafe { Control::from_raw(<T::Class as Class>::FCLASS, command, arg) }?;
+            let command = unsafe { Control::from_raw(fclass, command, arg) }?;
+            let defaults = match &command {
+                Control::SetOpsFlag(flags) => Some(*flags),
+                _ => None,
+            };
             T::control(this, command)?;
+            if let Some(flags) = defaults {
+                <T::Class as Class>::set_default_flags(&this.data, flags)?;
+            }
             Ok(0)
         })
     }
@@ -388,7 +561,7 @@ impl<T: Object> Fid<T> {
     ///
     /// # Safety
     ///
-    /// `fid` must be the start of an open head from [`Self::into_head`] of the same `T`. `name` must
+    /// `fid` must be the start of the head of an open object of `T`. `name` must
     /// be null or a text, `ops` null or valid for writes.
     unsafe extern "C" fn ops_open_callback(
         fid: *mut bindings::kfid,
@@ -404,25 +577,48 @@ impl<T: Object> Fid<T> {
                 return Err(EINVAL);
             }
             // SAFETY: `name` is a text, as it is not null.
-            let opened = T::ops_open(this, unsafe { CStr::from_char_ptr(name) })?;
+            let name = OpsName(unsafe { CStr::from_char_ptr(name) }, PhantomData);
+            let opened = T::ops_open(this, name)?;
             // SAFETY: `ops` is valid for writes, as it is not null.
-            unsafe { ops.write(opened.0.cast_mut()) };
+            unsafe { ops.write(opened.table.cast_mut()) };
             Ok(0)
         })
     }
 }
 
-/// A table of operations beyond those of the class, which lives as long as the module.
-pub(crate) struct ExtraOps(*const c_void);
+/// The name of operations beyond those of a class that a consumer asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct OpsName<'o>(&'o CStr, Call<'o>);
 
-impl ExtraOps {
-    /// Answers with a table.
+/// A table of operations beyond those of the class of `T`, which lives as long as the module.
+///
+/// # Invariants
+///
+/// The table is what the name means that a consumer has asked for in the call `'o`, and expects
+/// objects of `T`.
+pub(crate) struct ExtraOps<'o, T: Object> {
+    table: *const c_void,
+    _call: Call<'o>,
+    _object: PhantomData<fn(&T)>,
+}
+
+impl<'o, T: Object> ExtraOps<'o, T> {
+    /// Answers with a table if it is `name` that was asked for; `None` if it is not.
     ///
     /// # Safety
     ///
-    /// The table must expect the objects that answer with it.
-    pub(super) unsafe fn new<O>(table: &'static O) -> Self {
-        Self(ptr::from_ref(table).cast())
+    /// The table must be what `name`, which ends with a 0, means, and expect objects of `T`.
+    pub(super) unsafe fn new<O>(
+        asked: OpsName<'o>,
+        name: &[u8],
+        table: &'static O,
+    ) -> Option<Self> {
+        // INVARIANT: By the safety requirements.
+        (asked.0.to_bytes_with_nul() == name).then_some(Self {
+            table: ptr::from_ref(table).cast(),
+            _call: PhantomData,
+            _object: PhantomData,
+        })
     }
 }
 
@@ -473,9 +669,9 @@ impl<'a> AnyFid<'a> {
         Some(unsafe { Fid::borrow(head) })
     }
 
-    /// Returns whether it is the object that begins at an address.
-    pub(crate) fn is(self, fid: &Fid<impl Object>) -> bool {
-        ptr::addr_eq(self.fid.as_ptr(), fid.head())
+    /// Returns where the object is.
+    pub(crate) fn address(self) -> FidAddress {
+        FidAddress(self.fid.as_ptr().addr())
     }
 }
 
@@ -530,17 +726,135 @@ impl<'a> AnyFids<'a> {
 /// # Safety
 ///
 /// `out` must be null or valid for writes.
-pub(crate) unsafe fn open_into<T: Object>(
+pub(super) unsafe fn open_into<'o, T: Object>(
     out: *mut *mut <T::Class as Class>::Head,
-    open: impl FnOnce() -> Result<Arc<Fid<T>>>,
+    open: impl FnOnce() -> Result<NewFid<'o, T>>,
 ) -> c_int {
     from_result(|| {
         if out.is_null() {
             return Err(EINVAL);
         }
-        let head = Fid::into_head(open()?);
+        let head = open()?.into_head();
         // SAFETY: `out` is not null, so that it is valid for writes by the safety requirements.
         unsafe { out.write(head) };
         Ok(0)
     })
+}
+
+/// An object that a test has open. Dropped, it is closed.
+///
+/// # Invariants
+///
+/// The head is that of an open object, which nobody else closes.
+#[cfg(CONFIG_KUNIT = "y")]
+pub(crate) struct TestFid<T: Object>(ptr::NonNull<Fid<T>>);
+
+#[cfg(CONFIG_KUNIT = "y")]
+impl<T: Object> TestFid<T> {
+    /// Opens an object with a context and what is default for its class.
+    pub(crate) fn open<E>(object: impl PinInit<T, E>, context: Context) -> Result<Self>
+    where
+        Error: From<E>,
+    {
+        Self::open_with(object, context, Default::default())
+    }
+
+    /// As [`Self::open`], with these data.
+    pub(super) fn open_with<E>(
+        object: impl PinInit<T, E>,
+        context: Context,
+        data: <T::Class as Class>::Data,
+    ) -> Result<Self>
+    where
+        Error: From<E>,
+    {
+        let new = NewFid::new(object, Opening::new(context, data))?;
+        // INVARIANT: It is open, and its head, which comes first, is given to nobody.
+        Ok(Self(
+            ptr::NonNull::new(new.into_head().cast()).ok_or(EINVAL)?,
+        ))
+    }
+}
+
+#[cfg(CONFIG_KUNIT = "y")]
+impl<T: Object> core::ops::Deref for TestFid<T> {
+    type Target = Fid<T>;
+
+    fn deref(&self) -> &Fid<T> {
+        // SAFETY: It is open by the type invariants.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+#[cfg(CONFIG_KUNIT = "y")]
+impl<T: Object> Drop for TestFid<T> {
+    fn drop(&mut self) {
+        // SAFETY: It is open by the type invariants.
+        let ret = unsafe { Fid::<T>::close_callback(self.0.as_ptr().cast()) };
+        // It stays if something depends on it.
+        assert_eq!(ret, 0);
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_fid)]
+mod tests {
+    use super::*;
+    use crate::kfi::{
+        hold::Hold,
+        provider::{
+            SharedTransmitClass,
+            SharedTransmitOps, //
+        }, //
+    };
+
+    /// An object.
+    struct Thing;
+
+    impl Object for Thing {
+        type Class = SharedTransmitClass;
+
+        fn release(&self) {}
+    }
+
+    impl SharedTransmitOps for Thing {}
+
+    #[test]
+    fn nobody_holds_what_is_not_open() -> Result {
+        let new = NewFid::new(Thing, Opening::new(Context::NONE, ()))?;
+        assert!(Hold::new(&new).is_err());
+        let memory = new.arc();
+        drop(new);
+        // Nor what never was.
+        assert!(Hold::new(&memory).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn nobody_holds_what_is_closed() -> Result {
+        let thing = TestFid::open(Thing, Context::NONE)?;
+        let hold = Hold::new(&thing)?;
+        let memory = thing.arc();
+        hold.release();
+        drop(thing);
+        assert!(Hold::new(&memory).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_held_is_not_closed() -> Result {
+        let new = NewFid::new(Thing, Opening::new(Context::NONE, ()))?;
+        let memory = new.arc();
+        let fid: *mut bindings::kfid = new.into_head().cast();
+        let hold = Hold::new(&memory)?;
+        // SAFETY: It is open.
+        assert_eq!(
+            unsafe { Fid::<Thing>::close_callback(fid) },
+            EBUSY.to_errno()
+        );
+        drop(hold);
+        // SAFETY: As above.
+        assert_eq!(unsafe { Fid::<Thing>::close_callback(fid) }, 0);
+        Ok(())
+    }
 }

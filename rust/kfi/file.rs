@@ -99,9 +99,11 @@ pub(crate) trait Mappable: Send + Sync + 'static {
 
 /// An area of user space's memory that is being mapped.
 ///
+/// It is mapped once, at most: [`Area::map`] takes it.
+///
 /// # Invariants
 ///
-/// `vma` is such an area during `'a`.
+/// `vma` is such an area during `'a`, that nothing is mapped to yet.
 pub(crate) struct Area<'a> {
     vma: *mut bindings::vm_area_struct,
     _lifetime: PhantomData<&'a ()>,
@@ -125,7 +127,7 @@ impl Area<'_> {
 
     /// Maps memory from `offset` on, which is kept as long as it is mapped; `EINVAL` if the mapping
     /// is private or executable, or too long.
-    pub(crate) fn map<T: Mappable>(&self, memory: Arc<T>, offset: usize) -> Result {
+    pub(crate) fn map<T: Mappable>(self, memory: Arc<T>, offset: usize) -> Result {
         // SAFETY: By the type invariants.
         let new = unsafe { VmaNew::from_raw(self.vma) };
         if new.flags() & vma_flags::SHARED == 0 {
@@ -140,7 +142,8 @@ impl Area<'_> {
         // SAFETY: As above; the memory stays, since the area keeps it from here on. If this fails
         // nothing stays mapped, and the area is not told that it is closed.
         unsafe { memory.map(self.vma, offset) }?;
-        // SAFETY: By the type invariants; nobody else knows the area yet.
+        // SAFETY: By the type invariants; nobody else knows the area yet, and it has no private data
+        // of ours, as nothing was mapped to it.
         unsafe {
             (*self.vma).vm_private_data = Arc::into_raw(memory).cast_mut().cast();
             (*self.vma).vm_ops = &AreaTable::<T>::OPS;
@@ -198,7 +201,7 @@ pub(crate) trait FileOps: Send + Sync + Sized + 'static {
     }
 
     /// Maps memory.
-    fn mmap(this: ArcBorrow<'_, Self>, area: &Area<'_>) -> Result {
+    fn mmap(this: ArcBorrow<'_, Self>, area: Area<'_>) -> Result {
         let _ = (this, area);
         build_error!(VTABLE_DEFAULT_ERROR)
     }
@@ -338,11 +341,12 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
         from_result(|| {
             // SAFETY: By the safety requirements.
             let this = unsafe { Self::data(file) };
+            // INVARIANT: By the safety requirements; this is the only one that is made of it.
             let area = Area {
                 vma,
                 _lifetime: PhantomData,
             };
-            T::mmap(this, &area)?;
+            T::mmap(this, area)?;
             Ok(0)
         })
     }

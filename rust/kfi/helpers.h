@@ -19,6 +19,8 @@
 
 void kfi_rust_helper_synchronize_rcu_expedited(void);
 void kfi_rust_helper_synchronize_rcu_tasks(void);
+int kfi_rust_helper_setup_dma_of_cpu(struct device *dev);
+void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value);
 void kfi_rust_helper_set_current_state(unsigned int state);
 unsigned int kfi_rust_helper_memalloc_nofs_save(void);
 void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags);
@@ -43,6 +45,9 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *sum);
 
 void kfi_rust_helper_cond_resched(void);
+bool kfi_rust_helper_irqs_disabled(void);
+void kfi_rust_helper_preempt_disable(void);
+void kfi_rust_helper_preempt_enable(void);
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry);
 void *kfi_rust_helper_page_address(struct page *page);
 void kfi_rust_helper_copy(void *to, const void *from, size_t len);

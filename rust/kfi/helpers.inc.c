@@ -5,12 +5,17 @@
  * Every module compiles its own copy through a helpers.c of its own: an object that is listed in
  * two modules has no unambiguous module name.
  */
+#include <linux/cc_platform.h>
+#include <linux/device.h>
+#include <linux/dma-map-ops.h>
 #include <linux/highmem.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
+#include <linux/swiotlb.h>
 #include <linux/vmalloc.h>
+#include <linux/wait_bit.h>
 
 #include <kfi_domain.h>
 
@@ -24,6 +29,33 @@ void kfi_rust_helper_synchronize_rcu_expedited(void)
 void kfi_rust_helper_synchronize_rcu_tasks(void)
 {
 	synchronize_rcu_tasks();
+}
+
+/*
+ * For a device whose DMA is the CPU's copying from and to the pages themselves:
+ * mapping must neither put a bounce buffer in their place nor flush what is in
+ * the caches. Not where mapping belongs to others (Xen, IOMMUs of the
+ * architecture), or where devices cannot have all memory (encrypted guests).
+ */
+int kfi_rust_helper_setup_dma_of_cpu(struct device *dev)
+{
+#ifdef CONFIG_SWIOTLB
+	/* A pool without memory, as that of a device with a pool of its own. */
+	static struct io_tlb_mem no_bounce_buffers;
+
+	dev->dma_io_tlb_mem = &no_bounce_buffers;
+#endif
+	if (get_dma_ops(dev) || cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		return -EOPNOTSUPP;
+	dev_set_dma_coherent(dev);
+	dev->coherent_dma_mask = DMA_BIT_MASK(64);
+	dev->dma_mask = &dev->coherent_dma_mask;
+	return 0;
+}
+
+void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value)
+{
+	wait_var_event(word, atomic_long_read_acquire(word) == value);
 }
 
 void kfi_rust_helper_set_current_state(unsigned int state)
@@ -90,6 +122,21 @@ bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *s
 void kfi_rust_helper_cond_resched(void)
 {
 	cond_resched();
+}
+
+bool kfi_rust_helper_irqs_disabled(void)
+{
+	return irqs_disabled();
+}
+
+void kfi_rust_helper_preempt_disable(void)
+{
+	preempt_disable();
+}
+
+void kfi_rust_helper_preempt_enable(void)
+{
+	preempt_enable();
 }
 
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)

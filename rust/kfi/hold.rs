@@ -24,33 +24,40 @@ use super::fid::{
     Object, //
 };
 
-/// Counts the dependents of an object and knows whether it is closing.
+/// Counts the dependents of an object and knows whether it is open.
 ///
-/// "No dependents, so close" is one atomic step: the count and the closing bit share a word, so
-/// that a new dependent and a close cannot both win.
+/// "No dependents, so close" is one atomic step: the count and the bit of what is not open share a
+/// word, so that a new dependent and a close cannot both win.
 ///
 /// # Invariants
 ///
-/// The word is either [`Self::CLOSING`] or the number of dependents, and [`Self::CLOSING`] is
-/// final.
+/// The word is either [`Self::NOT_OPEN`], before [`Self::open`] and after [`Self::close`], or the
+/// number of dependents.
 pub(crate) struct Dependents(Atomic<usize>);
 
 impl Dependents {
-    /// The object is closing.
-    const CLOSING: usize = 1 << (usize::BITS - 1);
+    /// The object is not open yet, or is closing.
+    const NOT_OPEN: usize = 1 << (usize::BITS - 1);
 
-    /// No dependents, not closing.
+    /// No dependents, not open.
     pub(super) const fn new() -> Self {
-        // INVARIANT: The number of dependents is 0.
-        Self(Atomic::new(0))
+        // INVARIANT: Not open.
+        Self(Atomic::new(Self::NOT_OPEN))
     }
 
-    /// Adds a dependent, unless the object is closing.
+    /// Lets there be dependents; called once, when the object opens.
+    pub(super) fn open(&self) {
+        // INVARIANT: The number of dependents is 0.
+        // Release: whoever holds it sees all that was done to make it.
+        self.0.store(0, ordering::Release);
+    }
+
+    /// Adds a dependent, if the object is open.
     pub(super) fn hold(&self) -> bool {
         // Relaxed: `cmpxchg` validates the value.
         let mut old = self.0.load(ordering::Relaxed);
-        // One less than the closing bit is more than memory can hold dependents.
-        while old < Self::CLOSING - 1 {
+        // One less than that bit is more than memory can hold dependents.
+        while old < Self::NOT_OPEN - 1 {
             // INVARIANT: `old` was the number of dependents; there is one more.
             // Acquire: what follows must not move before the object is known to stay.
             match self.0.cmpxchg(old, old + 1, ordering::Acquire) {
@@ -68,17 +75,17 @@ impl Dependents {
         self.0.fetch_sub(1, ordering::Release);
     }
 
-    /// Begins to close; fails if there are dependents or it is closing already.
+    /// Begins to close; fails if there are dependents or it is not open.
     pub(super) fn close(&self) -> bool {
         // INVARIANT: Nobody depends on the object, and nobody will: `hold` fails from here on.
         // Full: acquires what dependents released, and no later access moves up.
-        self.0.cmpxchg(0, Self::CLOSING, ordering::Full).is_ok()
+        self.0.cmpxchg(0, Self::NOT_OPEN, ordering::Full).is_ok()
     }
 
-    /// Returns the number of dependents, 0 when closing. For diagnostics.
+    /// Returns the number of dependents, 0 when it is not open. For diagnostics.
     pub(crate) fn count(&self) -> usize {
         // Relaxed: a snapshot.
-        self.0.load(ordering::Relaxed) & !Self::CLOSING
+        self.0.load(ordering::Relaxed) & !Self::NOT_OPEN
     }
 }
 
@@ -93,7 +100,7 @@ pub(crate) struct Hold<T: Object> {
 }
 
 impl<T: Object> Hold<T> {
-    /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is closing.
+    /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is not open.
     pub(crate) fn new(fid: &Fid<T>) -> Result<Self> {
         if !fid.dependents().hold() {
             return Err(EINVAL);
@@ -160,7 +167,7 @@ unsafe impl<T: Object> Send for HoldOnce<T> {}
 unsafe impl<T: Object> Sync for HoldOnce<T> {}
 
 impl<T: Object> HoldOnce<T> {
-    /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is closing.
+    /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is not open.
     pub(crate) fn new(fid: &Fid<T>) -> Result<Self> {
         const { assert!(<T::Class as Class>::RCU_OPERATIONS) };
         if !fid.dependents().hold() {
@@ -198,9 +205,25 @@ impl<T: Object> Drop for HoldOnce<T> {
 mod tests {
     use super::*;
 
+    fn opened() -> Dependents {
+        let dependents = Dependents::new();
+        dependents.open();
+        dependents
+    }
+
+    #[test]
+    fn nobody_holds_or_closes_what_is_not_open() {
+        let dependents = Dependents::new();
+        assert!(!dependents.hold());
+        assert!(!dependents.close());
+        assert_eq!(dependents.count(), 0);
+        dependents.open();
+        assert!(dependents.hold());
+    }
+
     #[test]
     fn close_waits_for_the_last_dependent() {
-        let dependents = Dependents::new();
+        let dependents = opened();
         assert!(dependents.hold());
         assert!(dependents.hold());
         assert!(!dependents.close());
@@ -213,7 +236,7 @@ mod tests {
 
     #[test]
     fn nobody_holds_what_is_closing() {
-        let dependents = Dependents::new();
+        let dependents = opened();
         assert!(dependents.close());
         assert!(!dependents.hold());
         assert!(!dependents.close());
@@ -222,7 +245,7 @@ mod tests {
 
     #[test]
     fn refused_close_changes_nothing() {
-        let dependents = Dependents::new();
+        let dependents = opened();
         assert!(dependents.hold());
         assert!(!dependents.close());
         assert!(dependents.hold());

@@ -113,6 +113,26 @@ impl Info {
             entry: unsafe { self.first.as_mut() },
         }
     }
+
+    /// Takes the open objects out that the entries name, and connection requests: an answer is kept
+    /// for longer than these are open.
+    pub(crate) fn forget_objects(&mut self) {
+        let mut next = self.first.as_ptr();
+        // SAFETY: The chain and its attributes are owned by the type invariants, and borrowed
+        // exclusively.
+        unsafe {
+            while let Some(entry) = next.as_mut() {
+                entry.handle = ptr::null_mut();
+                if let Some(attr) = entry.fabric_attr.as_mut() {
+                    attr.fabric = ptr::null_mut();
+                }
+                if let Some(attr) = entry.domain_attr.as_mut() {
+                    attr.domain = ptr::null_mut();
+                }
+                next = entry.next;
+            }
+        }
+    }
 }
 
 impl Drop for Info {
@@ -152,15 +172,28 @@ impl<'a> Hints<'a> {
         }
     }
 
-    /// Names an open fabric.
+    /// Names the provider of an open object, so that no other one is asked; `ENODATA` if another one
+    /// is named.
+    fn provider(&mut self, name: &CStr) -> Result {
+        match self.info.first().prov_name() {
+            Some(other) if !other.is_empty() && other != name => return Err(ENODATA),
+            _ => {}
+        }
+        let _ = self.info.first_mut().fabric_attr()?.prov_name(name)?;
+        Ok(())
+    }
+
+    /// Names an open fabric; `ENODATA` if the hints name another provider.
     pub(crate) fn fabric(mut self, fabric: &'a super::consumer::Fabric) -> Result<Self> {
+        self.provider(fabric.provider())?;
         // INVARIANT: The fabric is open during `'a`.
         self.info.first_mut().fabric_attr()?.0.fabric = fabric.as_raw();
         Ok(self)
     }
 
-    /// Names an open domain.
+    /// Names an open domain; `ENODATA` if the hints name another provider.
     pub(crate) fn domain(mut self, domain: &'a super::consumer::Domain) -> Result<Self> {
+        self.provider(domain.provider())?;
         // INVARIANT: The domain is open during `'a`.
         self.info.first_mut().domain_attr()?.0.domain = domain.as_raw();
         Ok(self)

@@ -20,6 +20,7 @@ use core::{
 };
 use kernel::{
     alloc::Flags,
+    page::PAGE_SIZE,
     prelude::*, //
 };
 
@@ -369,6 +370,16 @@ impl Memory {
         len: 0,
     };
 
+    /// Memory of our own.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn owned(bytes: KVec<u8>) -> Self {
+        // INVARIANT: As many bytes.
+        Self {
+            len: bytes.len(),
+            ranges: Ranges::Owned(bytes),
+        }
+    }
+
     /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -465,6 +476,19 @@ impl Cursor<'_> {
         // INVARIANT: `len` bytes further on, as many less follow.
         self.offset = self.offset.wrapping_add(len);
         self.left = self.left.saturating_sub(len);
+    }
+
+    /// Returns where the bytes that follow lie in their page, and how many of them lie together, in
+    /// that page or behind it.
+    pub(crate) fn place(&mut self) -> (usize, usize) {
+        let Some(piece) = self.piece() else {
+            return (0, 0);
+        };
+        let at = match piece.base {
+            Base::Virtual(base) => base.addr(),
+            Base::Page(_, offset) => offset,
+        };
+        (at.wrapping_rem(PAGE_SIZE), piece.len)
     }
 
     /// Moves on, at most to the end.

@@ -32,15 +32,17 @@ use super::{
     errno::to_result, //
 };
 
-/// A module that cannot be unloaded meanwhile.
-///
-/// A module whose init fails is freed nevertheless, whoever pins it: a pin on a module that is not
-/// live yet must be shorter than something that its init waits for before it fails.
+/// A module that cannot be unloaded meanwhile, but may not be live yet.
 ///
 /// # Invariants
 ///
 /// The pointer is to a module that stays, and of which this owns one reference.
 pub(crate) struct ModulePin(NonNull<bindings::module>);
+
+/// A live module, which cannot be unloaded meanwhile.
+pub(crate) struct LivePin {
+    _pin: ModulePin,
+}
 
 // SAFETY: References to modules may be dropped by any thread.
 unsafe impl Send for ModulePin {}
@@ -48,16 +50,14 @@ unsafe impl Send for ModulePin {}
 unsafe impl Sync for ModulePin {}
 
 impl ModulePin {
-    /// Returns whether the module's init has succeeded.
-    ///
-    /// If it has, the module stays at least as long as the pin.
-    pub(crate) fn is_live(&self) -> bool {
+    /// Keeps the module for as long as it takes, if its init has succeeded; `None` if it has not.
+    pub(crate) fn into_live(self) -> Option<LivePin> {
         // SAFETY: The module stays by the type invariants.
         let state = unsafe { &raw mut (*self.0.as_ptr()).state };
         // Relaxed: nothing that the module has written is read because of it.
         // SAFETY: As above. The kernel writes the state in one piece.
         let state = unsafe { Atomic::from_ptr(state) }.load(ordering::Relaxed);
-        state == bindings::module_state_MODULE_STATE_LIVE
+        (state == bindings::module_state_MODULE_STATE_LIVE).then_some(LivePin { _pin: self })
     }
 }
 
@@ -156,12 +156,18 @@ impl Modules {
     /// Pins the module that `function` belongs to.
     ///
     /// `None` if the module is about to go or unknown. May sleep.
-    pub(crate) fn pin(&self, function: *const ()) -> Option<ModulePin> {
+    ///
+    /// # Safety
+    ///
+    /// A module whose init fails is freed, whoever pins it: if it is not live yet, the pin must be
+    /// dropped or [`ModulePin::into_live`] before its init, if it fails, has ended.
+    pub(crate) unsafe fn pin(&self, function: *const ()) -> Option<ModulePin> {
         let known = self.known.lock();
         let module = known.find(function)?;
         // SAFETY: The module cannot go while the lock is held, see `Known::find`.
         let pinned = unsafe { bindings::try_module_get(module.as_ptr()) };
-        // INVARIANT: `try_module_get` took the reference.
+        // INVARIANT: `try_module_get` took the reference. A module that is live stays for that; one
+        // that is not stays by the safety requirements.
         pinned.then(|| ModulePin(module))
     }
 

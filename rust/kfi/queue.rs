@@ -4,9 +4,16 @@
 //!
 //! An entry is allocated before any lock is taken, moves into a queue and from one queue to another
 //! by changing a few pointers, and is freed by whoever took it out, when no lock is held.
+//!
+//! All entries have one size. When the value of one was used, its memory can so carry another value,
+//! of whatever type: what is to be told of an operation lies in the memory of the operation itself.
 
 use core::{
     marker::PhantomData,
+    mem::{
+        ManuallyDrop,
+        MaybeUninit, //
+    },
     ptr::{
         self,
         NonNull, //
@@ -17,6 +24,13 @@ use kernel::{
     prelude::*, //
 };
 
+/// Bytes of an entry, which are one of the sizes that kmalloc has.
+const SIZE: usize = 256;
+
+/// The memory of an entry.
+#[repr(C, align(8))]
+struct Block([MaybeUninit<u8>; SIZE]);
+
 /// An entry with its links.
 struct Node<T> {
     prev: *mut Node<T>,
@@ -24,10 +38,44 @@ struct Node<T> {
     value: T,
 }
 
-/// An entry that is in no queue.
-pub(crate) struct Entry<T>(KBox<Node<T>>);
+/// The memory of an entry, without a value.
+pub(crate) struct Vacant(KBox<MaybeUninit<Block>>);
 
-// SAFETY: The links of an entry that is in no queue are not used.
+impl Vacant {
+    /// Allocates it.
+    pub(crate) fn new(flags: Flags) -> Result<Self> {
+        Ok(Self(KBox::new_uninit(flags)?))
+    }
+
+    /// Makes an entry of it.
+    pub(crate) fn fill<T>(self, value: T) -> Entry<T> {
+        const {
+            assert!(size_of::<Node<T>>() <= SIZE && align_of::<Node<T>>() <= align_of::<Block>());
+        }
+        let node: *mut Node<T> = KBox::into_raw(self.0).cast();
+        // SAFETY: A block is large enough for the node and aligned as it is, and it is ours.
+        unsafe {
+            node.write(Node {
+                prev: ptr::null_mut(),
+                next: ptr::null_mut(),
+                value,
+            });
+        }
+        // INVARIANT: The start of a block that was a box has just become a node.
+        // SAFETY: The pointer of a box is not null.
+        Entry(unsafe { NonNull::new_unchecked(node) })
+    }
+}
+
+/// An entry that is in no queue.
+///
+/// # Invariants
+///
+/// It is the start of a [`Block`] that [`KBox::into_raw`] returned, which the entry owns, and in
+/// which there is a node.
+pub(crate) struct Entry<T>(NonNull<Node<T>>);
+
+// SAFETY: The entry owns its value; its links are not used while it is in no queue.
 unsafe impl<T: Send> Send for Entry<T> {}
 // SAFETY: As above.
 unsafe impl<T: Sync> Sync for Entry<T> {}
@@ -35,19 +83,49 @@ unsafe impl<T: Sync> Sync for Entry<T> {}
 impl<T> Entry<T> {
     /// Allocates an entry.
     pub(crate) fn new(value: T, flags: Flags) -> Result<Self> {
-        Ok(Self(KBox::new(
-            Node {
-                prev: ptr::null_mut(),
-                next: ptr::null_mut(),
-                value,
-            },
-            flags,
-        )?))
+        Ok(Vacant::new(flags)?.fill(value))
+    }
+
+    /// Gives the node up, to be taken back by [`Self::from_raw`].
+    fn into_raw(self) -> *mut Node<T> {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// Takes a node back.
+    ///
+    /// # Safety
+    ///
+    /// `node` must come from [`Self::into_raw`], once for each time.
+    unsafe fn from_raw(node: *mut Node<T>) -> Self {
+        // INVARIANT: It was an entry, by the safety requirements.
+        // SAFETY: As above.
+        Self(unsafe { NonNull::new_unchecked(node) })
+    }
+
+    /// Takes the value out and keeps the memory.
+    pub(crate) fn empty(self) -> (T, Vacant) {
+        let node = self.into_raw();
+        // SAFETY: There is a node by the type invariants, which nobody uses after this.
+        let value = unsafe { ptr::read(&raw const (*node).value) };
+        // SAFETY: The memory is a block that came from a box, by the type invariants.
+        (value, Vacant(unsafe { KBox::from_raw(node.cast()) }))
     }
 
     /// Takes the value out and frees the entry.
     pub(crate) fn into_inner(self) -> T {
-        KBox::into_inner(self.0).value
+        self.empty().0
+    }
+}
+
+impl<T> Drop for Entry<T> {
+    fn drop(&mut self) {
+        let node = self.0.as_ptr();
+        // SAFETY: By the type invariants there is a node in a block that came from a box; nobody
+        // uses either after this.
+        unsafe {
+            ptr::drop_in_place(node);
+            drop(KBox::<MaybeUninit<Block>>::from_raw(node.cast()));
+        }
     }
 }
 
@@ -55,13 +133,15 @@ impl<T> core::ops::Deref for Entry<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.0.value
+        // SAFETY: There is a node, which the entry owns, by the type invariants.
+        unsafe { &self.0.as_ref().value }
     }
 }
 
 impl<T> core::ops::DerefMut for Entry<T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.0.value
+        // SAFETY: As above.
+        unsafe { &mut self.0.as_mut().value }
     }
 }
 
@@ -75,7 +155,7 @@ pub(crate) struct EntryQueue<T> {
     first: *mut Node<T>,
     last: *mut Node<T>,
     len: usize,
-    _owner: PhantomData<KBox<Node<T>>>,
+    _owner: PhantomData<Entry<T>>,
 }
 
 // SAFETY: The queue owns its entries.
@@ -105,7 +185,7 @@ impl<T> EntryQueue<T> {
 
     /// Adds an entry at the end.
     pub(crate) fn push_back(&mut self, entry: Entry<T>) {
-        let node = KBox::into_raw(entry.0);
+        let node = entry.into_raw();
         // SAFETY: The node has just been an entry that nobody else refers to.
         unsafe {
             (*node).prev = self.last;
@@ -124,7 +204,7 @@ impl<T> EntryQueue<T> {
 
     /// Adds an entry at the start.
     pub(crate) fn push_front(&mut self, entry: Entry<T>) {
-        let node = KBox::into_raw(entry.0);
+        let node = entry.into_raw();
         // SAFETY: The node has just been an entry that nobody else refers to.
         unsafe {
             (*node).prev = ptr::null_mut();
@@ -163,8 +243,8 @@ impl<T> EntryQueue<T> {
         }
         // INVARIANT: The neighbours are linked with each other.
         self.len = self.len.wrapping_sub(1);
-        // SAFETY: It came from `KBox::into_raw`, and the queue has given it up.
-        Entry(unsafe { KBox::from_raw(node) })
+        // SAFETY: It was an entry that the queue has taken, and has given up.
+        unsafe { Entry::from_raw(node) }
     }
 
     /// Takes the first entry out.
@@ -191,15 +271,17 @@ impl<T> EntryQueue<T> {
     /// Returns the first entry that `found` accepts.
     pub(crate) fn find(&mut self, mut found: impl FnMut(&T) -> bool) -> Option<Found<'_, T>> {
         let mut at = self.first;
-        // SAFETY: A node of the queue by the type invariants, or null.
-        while let Some(node) = unsafe { at.as_ref() } {
-            if found(&node.value) {
-                return Some(Found {
-                    node: NonNull::from(node),
-                    queue: self,
-                });
+        while let Some(node) = NonNull::new(at) {
+            // SAFETY: A node of the queue by the type invariants; nobody has another reference to it.
+            let (accepted, next) = unsafe {
+                let node = node.as_ref();
+                (found(&node.value), node.next)
+            };
+            if accepted {
+                // INVARIANT: As above.
+                return Some(Found { node, queue: self });
             }
-            at = node.next;
+            at = next;
         }
         None
     }
@@ -299,6 +381,20 @@ mod tests {
                 .copied()
                 .eq(wanted.filter(|value| *value != gone)));
         }
+        Ok(())
+    }
+
+    #[test]
+    fn memory_serves_again() -> Result {
+        let text = KBox::new([7u64; 3], GFP_KERNEL)?;
+        let (text, vacant) = Entry::new(text, GFP_KERNEL)?.empty();
+        assert_eq!(*text, [7; 3]);
+        let mut queue = EntryQueue::new();
+        queue.push_back(vacant.fill([9u8; 100]));
+        let (bytes, vacant) = queue.pop_front().ok_or(EINVAL)?.empty();
+        assert_eq!(bytes, [9; 100]);
+        assert_eq!(vacant.fill(3u8).into_inner(), 3);
+        drop(Entry::new(text, GFP_KERNEL)?);
         Ok(())
     }
 

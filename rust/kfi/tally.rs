@@ -41,6 +41,10 @@ kernel::static_assert!(
 pub(super) type Attend = unsafe extern "C" fn(*mut c_void, u64, u64);
 
 impl Tally {
+    /// Only less than this is added by [`Self::add`] and [`Self::count`]: whoever sees the value
+    /// fall can then tell that it has passed 2^64.
+    pub(crate) const LIMIT: u64 = 1 << 32;
+
     /// The value 0.
     pub(crate) const fn new(attention: u64) -> Self {
         Self {

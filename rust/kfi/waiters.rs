@@ -246,6 +246,13 @@ pub(crate) struct Due {
 // SAFETY: The waiters in it belong to it until they are woken.
 unsafe impl Send for Due {}
 
+impl Due {
+    /// Returns whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+}
+
 impl Drop for Due {
     fn drop(&mut self) {
         while !self.first.is_null() {

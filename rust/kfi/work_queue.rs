@@ -76,6 +76,8 @@ impl WorkQueueFlags {
     pub(crate) const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
     /// Items of a per-CPU queue that run for long do not keep others from running.
     pub(crate) const CPU_INTENSIVE: Self = Self(bindings::wq_flags_WQ_CPU_INTENSIVE);
+    /// Items are run by threads of the highest priority that ordinary threads have.
+    pub(crate) const HIGH_PRIORITY: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
     /// Items make progress even when there is no memory for another thread.
     pub(crate) const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
 

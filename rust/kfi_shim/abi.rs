@@ -13,7 +13,6 @@ use crate::kfi::{
 };
 
 pub(crate) use bindings::{
-    kfi_cq_err_entry as CqErrEntry,
     kfi_eq_err_entry as EqErrEntry,
     kfi_rx_attr as RxAttr,
     kfi_shim_atomic_valid as AtomicValid,
@@ -85,6 +84,8 @@ pub(crate) use bindings::{
     KFI_CONNREQ,
     KFI_GETOPSFLAG,
     KFI_GETWAITOBJ,
+    KFI_MR_VIRT_ADDR,
+    KFI_MULTI_RECV,
     KFI_OP_ATOMIC,
     KFI_OP_CNTR_ADD,
     KFI_OP_CNTR_SET,
@@ -227,8 +228,7 @@ pub(crate) use bindings::{
     KFI_SHIM_WORK_RELEASE,
     KFI_SHIM_WORK_STALE,
     KFI_SHUTDOWN,
-    KFI_SYNC_ERR,
-    KFI_TRIGGER, //
+    KFI_SYNC_ERR, //
 };
 
 /// Lets structures travel; the number is the size in bytes of the first version, which stays.

@@ -180,7 +180,7 @@ fn put_text(to: &mut [u8], from: Option<&CStr>) {
 ///
 /// Open fabrics and domains are the caller's business.
 pub(crate) fn by_value(from: InfoRef<'_>) -> Result<KBox<ShimInfo>> {
-    let mut to = KBox::new(ShimInfo::default(), GFP_KERNEL)?;
+    let mut to = KBox::new(ShimInfo::default(), GFP_KERNEL_ACCOUNT)?;
     let info = from.get();
     to.caps = info.caps;
     to.mode = info.mode;

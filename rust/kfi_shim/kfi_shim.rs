@@ -8,16 +8,17 @@
 //!
 //! 1. `kfi_shim::Session::membership`, under which members of poll sets are added and removed;
 //! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called;
-//! 3. `kfi::Uses::buffers`.
 //!
-//! `kfi_shim::Session::works` and `kfi::Contexts::table` are taken alone. Deferred work is handed to
-//! kfabric under `kfi::DeferredWork::idle`, inside which `kfi::Works::queued` is taken.
+//! `kfi_shim::Session::works`, `kfi::Contexts::table`, `kfi::Uses::buffers`, `kfi::Uses::regions`,
+//! `kfi::Uses::arrays` and `kfi::Places::by_end` are taken alone. Deferred work is handed to kfabric
+//! under `kfi::DeferredWork::queued`, inside which `kfi::Works::queued` is taken.
 //!
 //! `kfi_shim::USERS` is taken alone.
 //!
 //! That of the wait queue `kfi_shim::WaitFd` is taken under that of an object's wait queue.
 
 mod abi;
+mod estimate;
 mod info;
 #[allow(
     dead_code,
@@ -48,12 +49,12 @@ module! {
     license: "GPL",
     params: {
         max_objects: u32 {
-            default: 16384,
-            description: "Objects that a session may hold (default 16384)",
+            default: 262144,
+            description: "Objects and deferred works that a session may hold (default 262144)",
         },
         max_user_objects: u32 {
-            default: 65536,
-            description: "Objects that all sessions of a user may hold, themselves included (default 65536)",
+            default: 1048576,
+            description: "Objects that all sessions of a user may hold, themselves included (default 1048576)",
         },
         max_memory: u64 {
             default: 0,

@@ -15,6 +15,7 @@ use crate::kfi::{
         AddressVector,
         AnyObject,
         Buffer,
+        Charge,
         Closable,
         CompletionQueue,
         Counter,
@@ -32,11 +33,35 @@ use crate::kfi::{
     info::Info, //
 };
 
+/// An answer of kfi_getinfo, and its part in the memory.
+pub(crate) struct Answer {
+    info: Info,
+    _charge: Charge,
+}
+
+impl Answer {
+    /// Keeps an answer.
+    pub(crate) fn new(info: Info, charge: Charge) -> Self {
+        Self {
+            info,
+            _charge: charge,
+        }
+    }
+}
+
+impl core::ops::Deref for Answer {
+    type Target = Info;
+
+    fn deref(&self) -> &Info {
+        &self.info
+    }
+}
+
 /// An object of any class.
 #[derive(Clone)]
 pub(crate) enum Object {
     /// An answer of kfi_getinfo.
-    Info(Arc<Info>),
+    Answer(Arc<Answer>),
     /// A fabric.
     Fabric(Arc<Fabric>),
     /// A domain.
@@ -95,7 +120,7 @@ macro_rules! classes {
 }
 
 classes!(
-    Info,
+    Answer,
     Fabric,
     Domain,
     Counter,
@@ -127,7 +152,7 @@ fn close<T: Closable + Class + Unpin>(object: Arc<T>) -> core::result::Result<()
 macro_rules! for_object {
     ($object:expr, $this:ident => $do:expr, $other:expr) => {
         match $object {
-            Object::Info(_) | Object::Buffer(_) => $other,
+            Object::Answer(_) | Object::Buffer(_) => $other,
             Object::Fabric($this) => $do,
             Object::Domain($this) => $do,
             Object::Counter($this) => $do,

@@ -237,14 +237,20 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
 }
 
 /// Answers a request that opens an object; the handle becomes valid when the answer has arrived.
+///
+/// `number` is its context, and `size` about how much memory it needs.
 fn opened<T: Class>(
     session: ArcBorrow<'_, Session>,
-    open: impl FnOnce() -> Result<T>,
+    number: u64,
+    size: usize,
+    open: impl FnOnce(Context) -> Result<T>,
     answer: impl FnOnce(i32, u32) -> Result,
 ) -> Result {
     opened_by(
         session,
-        |_| Ok(open()),
+        number,
+        size,
+        |context, _| Ok(open(context)),
         |result, handle, _| answer(result, handle),
     )
 }
@@ -252,24 +258,21 @@ fn opened<T: Class>(
 /// As [`opened`], for those that need the handle, look at the object, or may fail by themselves.
 fn opened_by<T: Class>(
     session: ArcBorrow<'_, Session>,
-    open: impl FnOnce(u32) -> Result<Result<T>>,
+    number: u64,
+    size: usize,
+    open: impl FnOnce(Context, u32) -> Result<Result<T>>,
     answer: impl FnOnce(i32, u32, Option<&T>) -> Result,
 ) -> Result {
-    let slot = session.reserve()?;
-    match open(slot.handle())? {
+    let slot = session.reserve(number, size)?;
+    match open(slot.context(), slot.handle())? {
         Ok(object) => {
-            let object = Arc::new(object, GFP_KERNEL)?;
+            let object = Arc::new(object, GFP_KERNEL_ACCOUNT)?;
             answer(0, slot.handle(), Some(&object))?;
             slot.fill(T::into_object(object));
             Ok(())
         }
         Err(error) => answer(error.to_errno(), 0, None),
     }
-}
-
-/// A context is a number that user space chose.
-fn context(number: u64) -> Result<Context> {
-    Ok(Context::from_number(usize::try_from(number)?))
 }
 
 /// Returns whether attributes are wanted; `EINVAL` for unknown flags.

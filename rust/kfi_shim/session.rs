@@ -8,6 +8,7 @@ use kernel::{
     prelude::*,
     rbtree::{
         RBTree,
+        RBTreeNode,
         RBTreeNodeReservation, //
     },
     str::CStr,
@@ -19,18 +20,26 @@ use kernel::{
         CondVar,
         Mutex, //
     },
+    time::{
+        delay::fsleep,
+        Delta, //
+    },
     uaccess::UserPtr, //
 };
 
 use crate::{
+    estimate,
     kfi::{
         consumer::{
             half_of_memory,
             Budget,
             Charge,
             Contexts,
-            DeferredWork, //
+            DeferredWork,
+            NamedContext,
+            Places, //
         },
+        fid::Context,
         file::{
             Area,
             Device,
@@ -53,53 +62,68 @@ struct Entry {
     object: Option<Object>,
     /// Requests and descriptors that are using it.
     users: usize,
-    /// The handles of its members, if it is a poll set.
-    members: KVVec<u32>,
-    /// Its part in the objects of the user.
-    _charge: Charge,
+    /// Its context.
+    _context: NamedContext,
+    /// Its part in the objects, and in the memory.
+    _charges: [Charge; 2],
 }
 
 /// The handles of a session.
 struct Table {
     /// What the handles name.
     entries: RBTree<u32, Entry>,
-    /// Entries, those included that are yet to be filled.
-    count: usize,
+    /// The handles of open objects, by where kfabric has these.
+    by_address: RBTree<usize, u32>,
+    /// Those of completion queues.
+    completion_queues: RBTree<u32, ()>,
     /// The handle given last.
     last: u32,
-    /// The wait descriptors, each with the handle of its object.
-    descriptors: KVec<(u32, Arc<Wakeups>)>,
+    /// The wait descriptors, by the handles of their objects and their own numbers.
+    descriptors: RBTree<(u32, u64), Arc<Wakeups>>,
+    /// The number of a wait descriptor given last.
+    last_descriptor: u64,
+    /// What its poll sets have.
+    membership: Arc<Membership>,
+}
+
+/// The members of poll sets, by the handles of both.
+type Members = RBTree<(u32, u32), Charge>;
+
+/// What changes with one of them.
+#[pin_data]
+struct Membership {
+    /// Held while the members of a poll set change.
+    #[pin]
+    members: Mutex<Members>,
 }
 
 impl Table {
-    /// Removes the members of all poll sets, which cannot be closed with members.
-    fn dissolve_poll_sets(&mut self) {
-        let mut from = 0;
-        loop {
-            let Some(cursor) = self.entries.cursor_lower_bound(&from) else {
-                return;
-            };
-            let (&handle, entry) = cursor.current();
-            if let Some(Object::PollSet(set)) = &entry.object {
-                for member in &entry.members {
-                    let member = self.entries.get(member);
-                    if let Some(object) = member.and_then(|entry| entry.object.as_ref()) {
-                        if let Some(member) = object.any() {
-                            // Refused if it is no member any more.
-                            let _ = set.del(member, 0);
-                        }
-                    }
-                }
-            }
-            let Some(next) = handle.checked_add(1) else {
-                return;
-            };
-            from = next;
+    /// No handles.
+    fn new(membership: Arc<Membership>) -> Self {
+        Self {
+            entries: RBTree::new(),
+            by_address: RBTree::new(),
+            completion_queues: RBTree::new(),
+            last: 0,
+            descriptors: RBTree::new(),
+            last_descriptor: 0,
+            membership,
         }
     }
-}
 
-impl Table {
+    /// Removes the members of all poll sets, which cannot be closed with members.
+    fn dissolve_poll_sets(&self) {
+        for (set, member) in self.membership.members.lock().keys() {
+            let object = |handle| self.entries.get(handle)?.object.as_ref();
+            if let (Some(Object::PollSet(set)), Some(member)) = (object(set), object(member)) {
+                if let Some(member) = member.any() {
+                    // Refused if it is no member any more.
+                    let _ = set.del(member, 0);
+                }
+            }
+        }
+    }
+
     /// Cancels all deferred work, whose counters and endpoints could not be closed otherwise.
     fn flush_works(&self) {
         for entry in self.entries.values() {
@@ -110,72 +134,85 @@ impl Table {
         }
     }
 
-    /// Closes endpoints, aliases and contexts first: what operations use that they still carry out
-    /// may have been opened later.
-    fn close_endpoints(&mut self) {
+    /// Closes those objects of which `chosen` says so, the newest first, as whatever was opened later
+    /// may depend on what was opened earlier. Returns how many have refused.
+    fn close(&mut self, chosen: impl Fn(&Object) -> bool) -> usize {
+        let mut refused = 0;
         let mut cursor = self.entries.cursor_back_mut();
         while let Some(mut at) = cursor {
             let (_, entry) = at.current_mut();
-            if entry.object.as_ref().is_some_and(Object::is_endpoint) {
-                if let Some(Err((object, _))) = entry.object.take().map(Object::close) {
-                    entry.object = Some(object);
-                }
-            }
-            cursor = at.move_prev();
-        }
-    }
-
-    /// Returns the handle of the first completion queue, or of what may be one.
-    fn first_completion_queue(&self) -> Option<u32> {
-        self.entries.iter().find_map(|(handle, entry)| {
-            matches!(&entry.object, None | Some(Object::CompletionQueue(_))).then_some(*handle)
-        })
-    }
-}
-
-impl Drop for Table {
-    fn drop(&mut self) {
-        self.flush_works();
-        self.dissolve_poll_sets();
-        self.close_endpoints();
-        // Whatever was opened later goes first, as it may depend on what was opened earlier; what
-        // refuses is tried again when others are gone.
-        let mut before = usize::MAX;
-        loop {
-            let mut refused = 0;
-            let mut cursor = self.entries.cursor_back_mut();
-            while let Some(mut at) = cursor {
-                let (_, entry) = at.current_mut();
+            if entry.object.as_ref().is_some_and(&chosen) {
                 if let Some(Err((object, _))) = entry.object.take().map(Object::close) {
                     entry.object = Some(object);
                     refused += 1;
                 }
-                cursor = at.move_prev();
             }
-            if refused == 0 || refused >= before {
+            cursor = at.move_prev();
+        }
+        refused
+    }
+
+    /// Returns the handle of the first completion queue, or of what may be one.
+    fn first_completion_queue(&self) -> Option<u32> {
+        Some(*self.completion_queues.cursor_front()?.current().0)
+    }
+}
+
+impl Drop for Table {
+    /// Closes everything.
+    ///
+    /// Endpoints go first: what operations use that they still carry out may have been opened later.
+    /// What refuses is tried again when others are gone; and then for a while, as a provider may need
+    /// some time to be done with what has fired.
+    fn drop(&mut self) {
+        let mut before = usize::MAX;
+        let mut slept = 0;
+        let mut pause = 1;
+        loop {
+            self.flush_works();
+            self.dissolve_poll_sets();
+            self.close(Object::is_endpoint);
+            let refused = self.close(|_| true);
+            if refused == 0 {
                 break;
             }
-            before = refused;
+            if refused < before {
+                before = refused;
+                continue;
+            }
+            if slept >= PATIENCE {
+                // Each object says so in the log.
+                break;
+            }
+            fsleep(Delta::from_millis(pause));
+            slept += pause;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 }
+
+/// How long the end of a session waits for a provider that refuses to close anything, in milliseconds.
+const PATIENCE: i64 = 20_000;
+
+/// How long it waits at a time, at most.
+const PAUSE_MAX: i64 = 100;
 
 /// An open file of /dev/kfi.
 #[pin_data]
 pub(crate) struct Session {
     #[pin]
     table: Mutex<Table>,
-    /// Held while the members of a poll set change.
-    #[pin]
-    membership: Mutex<()>,
+    membership: Arc<Membership>,
     /// Notified when an object that was being closed is closed, or is not.
     #[pin]
     settled: CondVar,
     /// How much memory there may be.
     budget: Arc<Budget>,
-    // Dropped after the objects.
-    #[pin]
-    contexts: Contexts,
+    /// How many objects there may be.
+    objects: Arc<Budget>,
+    contexts: Arc<Contexts>,
+    /// Where its buffers are.
+    places: Arc<Places>,
     #[pin]
     works: Mutex<Works>,
     /// Its own part in the objects of the user.
@@ -187,8 +224,19 @@ pub(crate) struct Session {
 /// Deferred work, by its ids.
 struct Works {
     works: RBTree<u64, Arc<Work>>,
+    /// The ids by the handles of the domains.
+    by_domain: RBTree<(u32, u64), ()>,
     /// The id given last.
     last: u64,
+}
+
+impl Works {
+    /// Takes the work of an id out.
+    fn remove(&mut self, id: u64) -> Option<Arc<Work>> {
+        let work = self.works.remove(&id)?;
+        self.by_domain.remove(&(work.domain, id));
+        Some(work)
+    }
 }
 
 /// A deferred work and what it names.
@@ -205,6 +253,8 @@ pub(crate) struct Work {
     pub(crate) completion_cntr: u32,
     /// The handle of the counter that it changes.
     pub(crate) cntr: u32,
+    /// Its part in the objects.
+    pub(crate) _charge: Charge,
 }
 
 /// What is to be forgotten when an object is closed.
@@ -216,7 +266,9 @@ enum Closing {
     /// What endpoints that are gone have left over, and notes of its own.
     CompletionQueue,
     /// Notes of its own.
-    EventQueue,
+    Notes,
+    /// Its members, if the provider does not mind that it has some.
+    PollSet,
     /// Its deferred work.
     Domain,
 }
@@ -227,7 +279,8 @@ impl Closing {
         match object {
             Object::Endpoint(ep) if !ep.is_alias() => Self::Endpoint(ep.owner()),
             Object::CompletionQueue(_) => Self::CompletionQueue,
-            Object::EventQueue(_) => Self::EventQueue,
+            Object::EventQueue(_) | Object::AddressVector(_) => Self::Notes,
+            Object::PollSet(_) => Self::PollSet,
             Object::Domain(_) => Self::Domain,
             _ => Self::Nothing,
         }
@@ -237,9 +290,12 @@ impl Closing {
 /// A handle that is reserved for an object that is being opened.
 pub(crate) struct Slot<'a> {
     session: &'a Session,
-    /// Its part in the objects of the user is taken along by the object.
-    reservation: Option<(RBTreeNodeReservation<u32, Entry>, Charge)>,
     handle: u32,
+    context: NamedContext,
+    charges: [Charge; 2],
+    entry: RBTreeNodeReservation<u32, Entry>,
+    address: RBTreeNodeReservation<usize, u32>,
+    completion_queue: RBTreeNodeReservation<u32, ()>,
 }
 
 impl Slot<'_> {
@@ -248,30 +304,35 @@ impl Slot<'_> {
         self.handle
     }
 
+    /// Returns the context.
+    pub(crate) fn context(&self) -> Context {
+        self.context.context()
+    }
+
     /// Makes the handle name `object`.
-    pub(crate) fn fill(mut self, object: Object) {
-        let Some((reservation, charge)) = self.reservation.take() else {
-            return;
-        };
+    pub(crate) fn fill(self, object: Object) {
+        let handle = self.handle;
+        let address = object.any().map(|object| object.address());
+        let address = address.map(|address| self.address.into_node(address, handle));
+        let is_queue = matches!(object, Object::CompletionQueue(_));
+        let queue = is_queue.then(|| self.completion_queue.into_node(handle, ()));
         let entry = Entry {
             object: Some(object),
             users: 0,
-            members: KVVec::new(),
-            _charge: charge,
+            _context: self.context,
+            _charges: self.charges,
         };
-        let node = reservation.into_node(self.handle, entry);
-        let old = self.session.table.lock().entries.insert(node);
-        // There is none, as handles are not used again while they name something.
+        let entry = self.entry.into_node(handle, entry);
+        let mut table = self.session.table.lock();
+        // Handles are not used again while they name something; where this object is another one may
+        // have been that is just being forgotten.
+        let old = (
+            table.entries.insert(entry),
+            address.map(|node| table.by_address.insert(node)),
+            queue.map(|node| table.completion_queues.insert(node)),
+        );
+        drop(table);
         drop(old);
-    }
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        if self.reservation.is_some() {
-            let mut table = self.session.table.lock();
-            table.count = table.count.saturating_sub(1);
-        }
     }
 }
 
@@ -318,26 +379,37 @@ impl<T> core::ops::Deref for Use<T> {
 }
 
 impl Session {
-    /// Reserves a handle; `EMFILE` if the session, or its user, holds as many objects as it may.
-    pub(crate) fn reserve(&self) -> Result<Slot<'_>> {
-        let reservation = RBTreeNodeReservation::new(GFP_KERNEL)?;
-        let limit = usize::try_from(*module_parameters::max_objects.value_ref())?;
+    /// Reserves a handle for an object that needs about `size` bytes and that the user knows by a
+    /// number; `EMFILE` if the session, or its user, holds as many objects as it may, `EDQUOT` if it
+    /// holds as much memory.
+    pub(crate) fn reserve(&self, number: u64, size: usize) -> Result<Slot<'_>> {
+        let charges = [self.object()?, Budget::charge(&self.budget, size)?];
+        let context = Contexts::named(&self.contexts, number)?;
+        let (entry, address) = (
+            RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+            RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+        );
+        let completion_queue = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut table = self.table.lock();
-        if table.count >= limit {
-            return Err(EMFILE);
-        }
         // Handles count up and are never used again, so that one that was closed names nothing, and
         // that what has the larger one was opened later.
         let handle = table.last.checked_add(1).ok_or(EMFILE)?;
-        let charge = self.user.object()?;
         table.last = handle;
-        table.count += 1;
         drop(table);
         Ok(Slot {
             session: self,
-            reservation: Some((reservation, charge)),
             handle,
+            context,
+            charges,
+            entry,
+            address,
+            completion_queue,
         })
+    }
+
+    /// Counts an object.
+    pub(crate) fn object(&self) -> Result<Charge> {
+        Budget::charge(&self.objects, 1).map_err(|_| EMFILE)
     }
 
     /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EINVAL` if
@@ -383,42 +455,38 @@ impl Session {
     }
 
     /// Returns the contexts of operations.
-    pub(crate) fn contexts(&self) -> &Contexts {
+    pub(crate) fn contexts(&self) -> &Arc<Contexts> {
         &self.contexts
+    }
+
+    /// Returns where its buffers are.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.places
     }
 
     /// Returns the handle of an open object that a provider names by its address.
     pub(crate) fn handle_of(&self, address: usize) -> Option<u32> {
-        let table = self.table.lock();
-        let found = table.entries.iter().find_map(|(handle, entry)| {
-            let object = entry.object.as_ref()?.any()?;
-            (object.address() == address).then_some(*handle)
-        });
-        found
-    }
-
-    /// Returns the buffer that an address lies in, and where; among those that operations use.
-    pub(crate) fn find_buffer(&self, address: usize) -> Option<(u32, usize)> {
-        let table = self.table.lock();
-        let found = table
-            .entries
-            .values()
-            .find_map(|entry| match &entry.object {
-                Some(Object::Endpoint(ep)) => ep.find(address),
-                _ => None,
-            });
-        found
+        self.table.lock().by_address.get(&address).copied()
     }
 
     /// Adds a deferred work; returns its id.
     pub(crate) fn add_work(&self, work: Work) -> Result<(u64, Arc<Work>)> {
-        let work = Arc::new(work, GFP_KERNEL)?;
+        let domain = work.domain;
+        let work = Arc::new(work, GFP_KERNEL_ACCOUNT)?;
+        let (node, index) = (
+            RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+            RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
+        );
         let mut works = self.works.lock();
         let id = works.last.checked_add(1).ok_or(EMFILE)?;
-        works
-            .works
-            .try_create_and_insert(id, work.clone(), GFP_KERNEL)?;
+        let old = (
+            works.works.insert(node.into_node(id, work.clone())),
+            works.by_domain.insert(index.into_node((domain, id), ())),
+        );
         works.last = id;
+        drop(works);
+        // There is none, as ids are not used again.
+        drop(old);
         Ok((id, work))
     }
 
@@ -434,29 +502,43 @@ impl Session {
             return Err(EBUSY);
         }
         // Who queues it meanwhile makes its domain keep it.
-        self.works.lock().works.remove(&id).ok_or(EBADF)
+        self.works.lock().remove(id).ok_or(EBADF)
     }
 
     /// Forgets the deferred work of a domain that is closed.
     fn forget_works(&self, domain: u32) {
-        let mut from = 0;
         loop {
             let mut works = self.works.lock();
-            let Some(cursor) = works.works.cursor_lower_bound(&from) else {
+            let Some(cursor) = works.by_domain.cursor_lower_bound(&(domain, 0)) else {
                 return;
             };
-            let (&id, work) = cursor.current();
-            let old = if work.domain == domain {
-                works.works.remove(&id)
-            } else {
-                None
-            };
-            drop(works);
-            drop(old);
-            from = id.saturating_add(1);
-            if from == id {
+            let (&(found, id), ()) = cursor.current();
+            if found != domain {
                 return;
             }
+            let old = works.remove(id);
+            drop(works);
+            if old.is_none() {
+                return;
+            }
+            drop(old);
+        }
+    }
+
+    /// Forgets the members of a poll set that is closed.
+    fn forget_members(&self, set: u32) {
+        loop {
+            let mut members = self.membership.members.lock();
+            let Some(cursor) = members.cursor_lower_bound(&(set, 0)) else {
+                return;
+            };
+            let (&key, _) = cursor.current();
+            if key.0 != set {
+                return;
+            }
+            let old = members.remove_node(&key);
+            drop(members);
+            drop(old);
         }
     }
 
@@ -478,7 +560,8 @@ impl Session {
                 self.contexts.end(handle, None);
                 self.contexts.settle(first);
             }
-            Closing::EventQueue => self.contexts.end(handle, None),
+            Closing::Notes => self.contexts.end(handle, None),
+            Closing::PollSet => self.forget_members(handle),
             Closing::Domain => {
                 self.contexts.end(handle, None);
                 self.forget_works(handle);
@@ -494,21 +577,17 @@ impl Session {
         member: u32,
         add: impl FnOnce() -> Result,
     ) -> Result<Result> {
+        let charge = Budget::charge(&self.budget, estimate::MEMBER)?;
+        let node = RBTreeNode::new((set, member), charge, GFP_KERNEL_ACCOUNT)?;
         // What is noted is what is the case, if nobody else changes it meanwhile.
-        let _membership = self.membership.lock();
-        let mut noted = false;
-        {
-            let mut table = self.table.lock();
-            let entry = table.entries.get_mut(&set).ok_or(EBADF)?;
-            if !entry.members.contains(&member) {
-                entry.members.push(member, GFP_KERNEL)?;
-                noted = true;
-            }
-        }
+        let mut members = self.membership.members.lock();
         let ret = add();
-        if ret.is_err() && noted {
-            self.forget_member(set, member);
-        }
+        let old = match ret {
+            Ok(()) => members.insert(node),
+            Err(_) => Some(node),
+        };
+        drop(members);
+        drop(old);
         Ok(ret)
     }
 
@@ -519,51 +598,73 @@ impl Session {
         member: u32,
         remove: impl FnOnce() -> Result,
     ) -> Result {
-        let _membership = self.membership.lock();
+        let mut members = self.membership.members.lock();
         let ret = remove();
-        if ret.is_ok() {
-            self.forget_member(set, member);
-        }
+        let old = match ret {
+            Ok(()) => members.remove_node(&(set, member)),
+            Err(_) => None,
+        };
+        drop(members);
+        drop(old);
         ret
     }
 
-    /// Forgets a member of a poll set; with `membership` held.
-    fn forget_member(&self, set: u32, member: u32) {
+    /// Notes a wait descriptor for an object; returns its number.
+    pub(crate) fn note_descriptor(&self, handle: u32, wakeups: Arc<Wakeups>) -> Result<u64> {
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut table = self.table.lock();
-        if let Some(entry) = table.entries.get_mut(&set) {
-            entry.members.retain(|other| *other != member);
-        }
-    }
-
-    /// Notes a wait descriptor for an object.
-    pub(crate) fn note_descriptor(&self, handle: u32, wakeups: Arc<Wakeups>) -> Result {
-        let mut table = self.table.lock();
-        table.descriptors.push((handle, wakeups), GFP_KERNEL)?;
-        Ok(())
+        let number = table.last_descriptor.checked_add(1).ok_or(EMFILE)?;
+        table.last_descriptor = number;
+        let old = table
+            .descriptors
+            .insert(node.into_node((handle, number), wakeups));
+        drop(table);
+        // There is none, as numbers are not used again.
+        drop(old);
+        Ok(number)
     }
 
     /// Notes that a wait descriptor is gone.
-    pub(crate) fn forget_descriptor(&self, wakeups: &Arc<Wakeups>) {
-        let mut table = self.table.lock();
-        let at = table
-            .descriptors
-            .iter()
-            .position(|(_, other)| Arc::ptr_eq(other, wakeups));
-        let removed = at.map(|at| table.descriptors.remove(at));
-        drop(table);
-        drop(removed);
+    pub(crate) fn forget_descriptor(&self, handle: u32, number: u64) {
+        let old = self.table.lock().descriptors.remove_node(&(handle, number));
+        drop(old);
     }
 
     /// Arms the wait descriptors of objects if `trywait` finds that it is safe to block.
     pub(crate) fn arm(&self, handles: &[u32], trywait: impl FnOnce() -> Result) -> Result<Result> {
-        let mut snapshot = KVec::new();
-        {
-            let table = self.table.lock();
-            for (handle, wakeups) in &table.descriptors {
-                if handles.contains(handle) {
-                    let generation = wakeups.generation();
-                    snapshot.push((wakeups.clone(), generation), GFP_KERNEL)?;
+        let mut snapshot = KVVec::new();
+        let mut charges = KVec::new();
+        for &handle in handles {
+            let mut from = (handle, 0);
+            loop {
+                let found = {
+                    let table = self.table.lock();
+                    let cursor = table.descriptors.cursor_lower_bound(&from);
+                    cursor.map(|cursor| {
+                        let (&key, wakeups) = cursor.current();
+                        (key, wakeups.clone())
+                    })
+                };
+                let Some(((_, number), wakeups)) = found.filter(|((of, _), _)| *of == handle)
+                else {
+                    break;
+                };
+                if snapshot.len() == snapshot.capacity() {
+                    // As much again.
+                    let more = snapshot.len().max(64);
+                    let size = more.saturating_mul(size_of::<(Arc<Wakeups>, u64)>());
+                    charges.push(Budget::charge(&self.budget, size)?, GFP_KERNEL_ACCOUNT)?;
+                    snapshot.reserve(more, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
+                let generation = wakeups.generation();
+                snapshot.push((wakeups, generation), GFP_KERNEL_ACCOUNT)?;
+                if kernel::current!().signal_pending() {
+                    return Ok(Err(EINTR));
+                }
+                let Some(next) = number.checked_add(1) else {
+                    break;
+                };
+                from = (handle, next);
             }
         }
         // What happens from the snapshot on makes the descriptors readable.
@@ -584,20 +685,27 @@ impl Session {
             if entry.users != 0 {
                 return Err(EBUSY);
             }
+            if matches!(&entry.object, Some(Object::MemoryRegion(region)) if region.is_used()) {
+                return Err(EBUSY);
+            }
             // None if another thread is closing it.
             entry.object.take().ok_or(EBUSY)?
         };
         let closing = Closing::of(&object);
+        let address = object.any().map(|object| object.address());
         let refused = object.close();
 
         let mut table = self.table.lock();
         match refused {
             Ok(()) => {
+                let index = address
+                    .filter(|address| table.by_address.get(address) == Some(&handle))
+                    .and_then(|address| table.by_address.remove_node(&address));
                 let node = table.entries.remove_node(&handle);
-                table.count = table.count.saturating_sub(1);
+                let queue = table.completion_queues.remove_node(&handle);
                 self.settled.notify_all();
                 drop(table);
-                drop(node);
+                drop((index, node, queue));
                 self.forget(handle, &closing);
                 Ok(Ok(()))
             }
@@ -618,7 +726,7 @@ impl FileOps for Session {
         request::handle(this, command, arg)
     }
 
-    fn mmap(this: ArcBorrow<'_, Self>, area: &Area<'_>) -> Result {
+    fn mmap(this: ArcBorrow<'_, Self>, area: Area<'_>) -> Result {
         request::map(this, area)
     }
 }
@@ -632,27 +740,32 @@ impl Device for Session {
             0 => half_of_memory(),
             limit => usize::try_from(limit).unwrap_or(usize::MAX),
         };
+        let objects = usize::try_from(*module_parameters::max_objects.value_ref())?;
         let user = User::current()?;
         let charge = user.object()?;
         let memory = Budget::new(limit, Some(user.memory().clone()))?;
+        let objects = Budget::new(objects, Some(user.objects().clone()))?;
+        let contexts = Contexts::new(memory.clone())?;
+        let places = Places::new()?;
+        let membership = Arc::pin_init(
+            pin_init!(Membership {
+                members <- new_mutex!(Members::new(), "kfi_shim::Session::membership"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
         Arc::pin_init(
             pin_init!(Self {
-                table <- new_mutex!(
-                    Table {
-                        entries: RBTree::new(),
-                        count: 0,
-                        last: 0,
-                        descriptors: KVec::new(),
-                    },
-                    "kfi_shim::Session::table"
-                ),
-                membership <- new_mutex!((), "kfi_shim::Session::membership"),
+                table <- new_mutex!(Table::new(membership.clone()), "kfi_shim::Session::table"),
+                membership,
                 settled <- new_condvar!("kfi_shim::Session::settled"),
-                budget: memory.clone(),
-                contexts <- Contexts::new(memory.clone()),
+                budget: memory,
+                objects,
+                contexts,
+                places,
                 works <- new_mutex!(
                     Works {
                         works: RBTree::new(),
+                        by_domain: RBTree::new(),
                         last: 0,
                     },
                     "kfi_shim::Session::works"
@@ -660,7 +773,7 @@ impl Device for Session {
                 _charge: charge,
                 user,
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 }

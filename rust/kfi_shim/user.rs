@@ -99,7 +99,7 @@ impl User {
                 continue;
             }
             drop(users);
-            room = List::with_capacity(wanted, GFP_KERNEL)?;
+            room = List::with_capacity(wanted, GFP_KERNEL_ACCOUNT)?;
         }
     }
 
@@ -108,7 +108,12 @@ impl User {
         &self.limits.memory
     }
 
-    /// Counts an object of the user, or a session; `EMFILE` if there are as many as there may be.
+    /// Returns how many objects the user may have.
+    pub(crate) fn objects(&self) -> &Arc<Budget> {
+        &self.limits.objects
+    }
+
+    /// Counts a session as one of them; `EMFILE` if there are as many as there may be.
     pub(crate) fn object(&self) -> Result<Charge> {
         Budget::charge(&self.limits.objects, 1).map_err(|_| EMFILE)
     }

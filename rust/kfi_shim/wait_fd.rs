@@ -19,8 +19,11 @@ use kernel::{
 
 use crate::{
     abi::WaitEvent,
+    estimate,
     kfi::{
         consumer::{
+            Budget,
+            Charge,
             CompletionQueue,
             Counter,
             EventQueue,
@@ -132,16 +135,24 @@ pub(crate) struct WaitFd<O: Waitable> {
 /// Wake-ups that the session knows of, as long as this is not dropped.
 struct Noted<O> {
     wakeups: Arc<Wakeups>,
+    /// What the session knows them by, beside the handle of the object.
+    number: u64,
+    _charge: Charge,
     object: Use<Arc<O>>,
 }
 
 impl<O> Noted<O> {
     /// Lets the session of `object` know of its wake-ups.
     fn new(object: Use<Arc<O>>, wakeups: Arc<Wakeups>) -> Result<Self> {
-        object
-            .session()
-            .note_descriptor(object.handle(), wakeups.clone())?;
-        Ok(Self { wakeups, object })
+        let session = object.session();
+        let charge = Budget::charge(session.budget(), estimate::DESCRIPTOR)?;
+        let number = session.note_descriptor(object.handle(), wakeups.clone())?;
+        Ok(Self {
+            wakeups,
+            number,
+            _charge: charge,
+            object,
+        })
     }
 }
 
@@ -155,7 +166,10 @@ impl<O> core::ops::Deref for Noted<O> {
 
 impl<O> Drop for Noted<O> {
     fn drop(&mut self) {
-        self.object.session().forget_descriptor(&self.wakeups);
+        let object = &self.object;
+        object
+            .session()
+            .forget_descriptor(object.handle(), self.number);
     }
 }
 
@@ -174,7 +188,7 @@ impl<O: Waitable> WaitFd<O> {
                 seen: Atomic::new(0),
                 queue <- WaitQueue::new(c"kfi_shim::WaitFd", static_lock_class!()),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         // Dropped last, if anything fails: who finds no marks finds no references either.
         let wakeups = Noted::new(object, wakeups)?;
@@ -191,7 +205,7 @@ impl<O: Waitable> WaitFd<O> {
                 // A change that this misses is heard of.
                 seen_error: Atomic::new(object.error_value()),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let file = AnonymousFile::new::<_, crate::LocalModule>(c"[kfi-wait]", this, nonblock)?;
         Ok(Ok(file))

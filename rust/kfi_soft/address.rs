@@ -113,6 +113,14 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u32> {
     core::str::from_utf8(text).ok()?.parse().ok()
 }
 
+/// As [`decimal`], without leading zeros, which would mean octal to some.
+pub(crate) fn plain_decimal(text: &[u8]) -> Option<u32> {
+    match text {
+        [b'0', _, ..] => None,
+        _ => decimal(text),
+    }
+}
+
 #[kunit_tests(kfi_soft_address)]
 mod tests {
     use super::*;

@@ -190,7 +190,7 @@ impl AddressVector {
     ) -> Result<usize> {
         let mut free = self.change.lock();
         let mut inserted = 0usize;
-        for at in 0..insertion.count {
+        for at in 0..insertion.count() {
             let index = self.insert_one(&mut free, list.get(at));
             insertion.set(
                 at,
@@ -213,9 +213,9 @@ impl AddressVector {
         insertion: &mut Insertion<'_>,
         queue: &Fid<EventQueue>,
     ) -> Result {
-        let context = insertion.context;
+        let context = insertion.context();
         // What has become of each, to be reported, or undone.
-        let mut outcomes = KVVec::with_capacity(insertion.count, GFP_KERNEL | __GFP_NOWARN)?;
+        let mut outcomes = KVVec::with_capacity(insertion.count(), GFP_KERNEL | __GFP_NOWARN)?;
         let inserted = this.insert_all(list, insertion, |_, index| {
             Ok(outcomes.push(index, GFP_KERNEL)?)
         })?;
@@ -372,24 +372,20 @@ impl AddressVectorOps for AddressVector {
         self.av_type
     }
 
-    fn address_len(&self) -> usize {
-        self.format.len()
-    }
-
     fn insert(this: &Fid<Self>, insertion: &mut Insertion<'_>) -> Result<usize> {
-        if !INSERT_FLAGS.contains(insertion.flags) || insertion.lacks_errors() {
+        if !INSERT_FLAGS.contains(insertion.flags()) || insertion.lacks_errors() {
             return Err(EINVAL);
         }
         // The addresses of a table can be counted, those of a map are known to nobody else.
-        if this.av_type == AvType::Map && !insertion.wants_addresses() && insertion.count != 0 {
+        if this.av_type == AvType::Map && !insertion.wants_addresses() && insertion.count() != 0 {
             return Err(EINVAL);
         }
-        let list = List::new(insertion.addresses, this.format)?;
+        let list = List::new(insertion.addresses(), this.format)?;
         if !this.has_events {
             return this.insert_all(&list, insertion, |_, _| Ok(()));
         }
         // Errors are told by events.
-        if insertion.flags.contains(InsertFlags::SYNC_ERR) {
+        if insertion.flags().contains(InsertFlags::SYNC_ERR) {
             return Err(EINVAL);
         }
         let queue = this.queue.as_ref().ok_or(ENOEQ)?;

@@ -19,6 +19,13 @@ use kernel::{
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyNumber(usize);
 
+impl KeyNumber {
+    /// Returns it as a small index.
+    pub(crate) fn index(self) -> usize {
+        self.0
+    }
+}
+
 /// A key that somebody uses.
 struct Used {
     bytes: KVec<u8>,

@@ -2,11 +2,13 @@
 
 //! Completion queues.
 //!
-//! Whoever posts an operation takes a slot for its completion first
-//! ([`CompletionQueue::reserve`]), so that the completion always fits; the slot is free again when
-//! the completion is read out. What nobody has asked for, such as events of remote operations,
-//! takes a free slot, or is lost: then the queue has overrun, and a reader gets `EOVERRUN` once, in
-//! the place of the first entry that was lost. Entries before and after it are read as usual.
+//! A completion never lacks room. An operation that has memory of its own ([`Vacant`]) queues up in
+//! it behind the ring when that is full; one that has none takes a slot of the ring before it begins
+//! ([`CompletionQueue::slot`]), see [`Room`]. Everything is read in the order in which it was told.
+//!
+//! While there is such a backlog, nothing more is posted that would end here, and what arrives waits
+//! where it has arrived: the backlog is bounded by what was accepted before. Those who wait are
+//! [`Listeners`].
 
 #![deny(unsafe_code)]
 
@@ -19,7 +21,8 @@ use kernel::{
 use crate::{
     completions::{
         Completions,
-        First, //
+        First,
+        Popped, //
     },
     domain::Domain,
     handler::{
@@ -36,7 +39,8 @@ use crate::{
         fid::{
             ExtraOps,
             Fid,
-            Object, //
+            Object,
+            OpsName, //
         },
         flags::QueueFlags,
         hold::Hold,
@@ -45,31 +49,36 @@ use crate::{
             completion_queue_test_ops,
             CompletionBuffer,
             CompletionError,
-            CompletionFormat,
             CompletionQueueAttr,
             CompletionQueueClass,
             CompletionQueueOps, //
         },
+        queue::{
+            EntryQueue,
+            Vacant, //
+        },
         timeout::Timeout, //
     },
+    listeners::Listeners,
     queue::{
         Queue,
         WaitWith, //
     },
-    slots::{
-        Bounded,
-        Reservation,
-        Room,
-        RoomListener,
-        Slots, //
-    }, //
+    room::Room, //
 };
 
 /// Entries of a queue for which no size was asked.
 const DEFAULT_SIZE: usize = 256;
 
 /// The largest size.
-const MAX_SIZE: usize = 1 << 16;
+const MAX_SIZE: usize = 1 << 17;
+
+/// The largest ring, for which there is memory from the beginning. What a larger queue takes beyond
+/// it lies in the memory of its operation.
+const MAX_RING: usize = 1 << 10;
+
+/// So many entries are read or moved before others get the lock.
+const CHUNK: usize = 32;
 
 /// The flags that are known: on which CPU the handler runs.
 const FLAGS: QueueFlags = QueueFlags::AFFINITY;
@@ -77,15 +86,43 @@ const FLAGS: QueueFlags = QueueFlags::AFFINITY;
 /// A completion queue. Errors lie among the completions, in order.
 #[pin_data]
 pub(crate) struct CompletionQueue {
-    format: CompletionFormat,
-    capacity: usize,
+    size: usize,
+    room: Room,
     #[pin]
     queue: Queue<Completions>,
     #[pin]
-    slots: Slots,
-    #[pin]
     handler: Handler<CompletionQueue>,
+    listeners: Arc<Listeners>,
     domain: Hold<Domain>,
+}
+
+/// A slot of the ring that is promised to an operation. Dropping it frees the slot, which takes the
+/// lock of the queue if there is a backlog.
+pub(crate) struct Slot<'a>(&'a CompletionQueue);
+
+impl Slot<'_> {
+    /// An entry lies in it from now on.
+    fn redeem(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        if self.0.room.give(1) {
+            self.0.settle(1);
+        }
+    }
+}
+
+/// Where a completion lies until it is read.
+pub(crate) enum Space<'a> {
+    /// Nowhere: there is no queue.
+    Nowhere,
+    /// In the ring.
+    Slot(Slot<'a>),
+    /// In the ring if there is room, else in memory of its own.
+    Own(Vacant),
 }
 
 impl CompletionQueue {
@@ -103,16 +140,16 @@ impl CompletionQueue {
             attr.size
         };
         let wait = WaitWith::new(attr.wait, domain.fabric())?;
-        let entries = Completions::new(size)?;
+        let ring = size.min(MAX_RING);
+        let entries = Completions::new(ring)?;
         let target = HandlerTarget::new(attr.has_handler, attr.affinity, domain.fabric())?;
-        let capacity = entries.capacity();
-        let format = attr.format;
+        let listeners = Listeners::new(domain.fabric().node().clone())?;
         Ok(pin_init!(Self {
-            format,
-            capacity,
+            size,
+            room: Room::new(ring, size.saturating_sub(ring)),
             queue <- Queue::new(entries, wait),
-            slots <- Slots::new(*capacity),
             handler <- Handler::new(target),
+            listeners,
             domain,
         }))
     }
@@ -127,64 +164,190 @@ impl CompletionQueue {
         &self.queue
     }
 
-    /// Takes a slot for the completion of an operation; `None` if there is none. From any context.
+    /// Returns those who wait for room.
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Returns whether it is so full that nothing more is to come.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.room.is_crowded()
+    }
+
+    /// Takes a slot of the ring; `None` if there is none. From any context.
+    pub(crate) fn slot(&self) -> Option<Slot<'_>> {
+        self.room.take().then(|| Slot(self))
+    }
+
+    /// Returns room for what comes of no operation; `None` if there is none. From any context.
+    fn space(&self) -> Option<Space<'_>> {
+        if let Some(slot) = self.slot() {
+            return Some(Space::Slot(slot));
+        }
+        // Somebody else may take it meanwhile; then there is one more than there should be.
+        let allowed = self
+            .queue
+            .take(|entries| entries.backlog_len() < self.room.allowance());
+        if !allowed {
+            return None;
+        }
+        Some(Space::Own(Vacant::new(GFP_NOWAIT).ok()?))
+    }
+
+    /// Adds what `tell` returns, if anything; returns whether it is something. From any context.
     ///
-    /// What is dropped gives the slot back, and so must not be dropped with a lock held that a
-    /// listener could want.
-    pub(crate) fn reserve(this: &Fid<Self>) -> Option<Reservation<Self>> {
-        Reservation::new(this)
+    /// `tell` runs with the lock held, so that what it decides and the order of entries agree.
+    pub(crate) fn tell(
+        this: &Fid<Self>,
+        space: Space<'_>,
+        tell: impl FnOnce() -> Option<CompletionError>,
+    ) -> bool {
+        let mut space = Some(space);
+        // Freed without the lock.
+        let mut spare = None;
+        let told = this.queue.take(|entries| {
+            let Some(entry) = tell() else {
+                return false;
+            };
+            // Closed: nobody misses it.
+            if entries.capacity() == 0 {
+                return true;
+            }
+            match space.take() {
+                Some(Space::Slot(slot)) => {
+                    slot.redeem();
+                    entries.push(&entry);
+                }
+                Some(Space::Own(memory)) => spare = this.push_own(entries, &entry, memory),
+                Some(Space::Nowhere) | None => {}
+            }
+            true
+        });
+        drop(space);
+        drop(spare);
+        if told {
+            this.queue.wake();
+            this.handler.fire(this);
+        }
+        told
     }
 
-    /// As [`Self::reserve`], but if there is none, the listeners are told when there is.
-    pub(crate) fn reserve_or_starve(this: &Fid<Self>) -> Option<Reservation<Self>> {
-        Reservation::new_or_starve(this)
+    /// Adds an entry that has memory of its own, with the lock held; returns what memory is left.
+    fn push_own(
+        &self,
+        entries: &mut Completions,
+        entry: &CompletionError,
+        memory: Vacant,
+    ) -> Option<Vacant> {
+        if !entries.has_backlog() && self.room.take() {
+            entries.push(entry);
+            return Some(memory);
+        }
+        entries.push_own(entry, memory);
+        // Once more, see the top of room.rs.
+        if !self.room.begin_backlog() || !self.room.take() {
+            // Nobody could go on that could not before: there is one more.
+            self.room.note_backlog(entries.backlog_len());
+            return None;
+        }
+        let memory = entries.move_up();
+        self.room.end_backlog();
+        memory
     }
 
-    /// Adds somebody who is told when there is room again, after
-    /// [`Self::reserve_or_starve`] has found none; may sleep.
-    ///
-    /// To be undone by [`Self::ignore_room`] before the queue may be closed.
-    pub(crate) fn on_room(&self, listener: Arc<dyn Room>) -> Result<RoomListener> {
-        self.slots.listen(listener)
+    /// Moves entries up, into at most as many slots as were given back, with the lock held; their
+    /// memory is left in `spare`. Returns whether there is room now for those who have waited.
+    fn move_up(&self, entries: &mut Completions, count: usize, spare: &mut EntryQueue<()>) -> bool {
+        for _ in 0..count {
+            if !entries.has_backlog() || !self.room.take() {
+                break;
+            }
+            if let Some(memory) = entries.move_up() {
+                spare.push_back(memory.fill(()));
+            }
+        }
+        self.end_backlog(entries)
     }
 
-    /// Undoes [`Self::on_room`]; the listener may be just being told.
-    pub(crate) fn ignore_room(&self, listener: &RoomListener) {
-        self.slots.ignore(listener);
+    /// Notes, with the lock held, what of the backlog is left; returns whether there is room now for
+    /// those who have waited.
+    fn end_backlog(&self, entries: &Completions) -> bool {
+        if !entries.has_backlog() && self.room.is_backlogged() {
+            self.room.end_backlog();
+        }
+        self.room.note_backlog(entries.backlog_len())
     }
 
-    /// Adds an entry to a slot that was taken.
-    fn add(this: &Fid<Self>, entry: &CompletionError) {
-        // There is room, unless the queue is closed: then nobody misses it.
-        this.queue.add(|entries| entries.push(entry));
-        this.handler.fire(this);
+    /// Moves entries up after slots were given back. From any context.
+    #[cold]
+    fn settle(&self, count: usize) {
+        let mut spare = EntryQueue::new();
+        let ended = self
+            .queue
+            .take(|entries| self.move_up(entries, count, &mut spare));
+        drop(spare);
+        if ended {
+            self.listeners.tell();
+        }
+    }
+
+    /// Takes the first entry out, with the lock held.
+    fn pop(&self, entries: &mut Completions, taken: &mut Taken) {
+        match entries.pop() {
+            Popped::Slot => taken.slots = taken.slots.wrapping_add(1),
+            Popped::Own(entry) => taken.spare.push_back(entry.empty().1.fill(())),
+            Popped::Nothing => {}
+        }
+    }
+
+    /// Gives the room of what was taken out to others, with the lock held.
+    fn give(&self, entries: &mut Completions, taken: &mut Taken) {
+        if self.room.give(taken.slots) {
+            taken.ended = self.move_up(entries, taken.slots, &mut taken.spare);
+        }
+    }
+
+    /// Reads some entries; `false` if there may be more.
+    fn read_some(&self, buffer: &mut CompletionBuffer<'_>) -> Result<bool> {
+        let mut taken = Taken::new();
+        let ret = self.queue.take(|entries| {
+            let mut ret = Ok(false);
+            for _ in 0..CHUNK {
+                let error: Error = match entries.first() {
+                    First::Completion(completion) => {
+                        if !buffer.push(completion) {
+                            ret = Ok(true);
+                            break;
+                        }
+                        self.pop(entries, &mut taken);
+                        continue;
+                    }
+                    // What was read before comes first.
+                    _ if buffer.len() != 0 => {
+                        ret = Ok(true);
+                        break;
+                    }
+                    First::Nothing => EAGAIN,
+                    First::Error => EAVAIL.into(),
+                    First::Overrun => {
+                        self.pop(entries, &mut taken);
+                        EOVERRUN.into()
+                    }
+                };
+                ret = Err(error);
+                break;
+            }
+            self.give(entries, &mut taken);
+            ret
+        });
+        taken.settle(self);
+        ret
     }
 
     /// Reads without arming the handler.
     fn read_entries(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
-        let mut freed = 0usize;
-        let ret = self.queue.take(|entries| loop {
-            let error: Error = match entries.first() {
-                First::Completion(completion) => {
-                    if !buffer.push(completion) {
-                        return Ok(());
-                    }
-                    freed = freed.wrapping_add(entries.pop());
-                    continue;
-                }
-                // What was read before comes first.
-                _ if buffer.len() != 0 => return Ok(()),
-                First::Nothing => EAGAIN,
-                First::Error => EAVAIL.into(),
-                First::Overrun => {
-                    entries.pop();
-                    EOVERRUN.into()
-                }
-            };
-            return Err(error);
-        });
-        self.slots.give(freed);
-        ret
+        while !self.read_some(buffer)? {}
+        Ok(())
     }
 
     /// Arms the handler if a read has found nothing.
@@ -196,16 +359,31 @@ impl CompletionQueue {
     }
 }
 
-impl Reservation<CompletionQueue> {
-    /// Writes a completion, or an error if `err` is not 0. From any context.
-    pub(crate) fn complete(self, entry: &CompletionError) {
-        self.redeem(|queue| CompletionQueue::add(queue, entry));
-    }
+/// What readers have taken out under the lock, to be dealt with after it.
+struct Taken {
+    /// Slots of the ring.
+    slots: usize,
+    /// Memory of entries that were behind the ring.
+    spare: EntryQueue<()>,
+    /// That was the end of a backlog.
+    ended: bool,
 }
 
-impl Bounded for CompletionQueue {
-    fn slots(&self) -> &Slots {
-        &self.slots
+impl Taken {
+    const fn new() -> Self {
+        Self {
+            slots: 0,
+            spare: EntryQueue::new(),
+            ended: false,
+        }
+    }
+
+    /// Frees the memory, and lets those go on who have waited.
+    fn settle(self, queue: &CompletionQueue) {
+        drop(self.spare);
+        if self.ended {
+            queue.listeners.tell();
+        }
     }
 }
 
@@ -228,7 +406,7 @@ impl Object for CompletionQueue {
 
     fn release(&self) {
         self.handler.close();
-        self.slots.clear();
+        self.listeners.close();
         self.queue.release();
         self.domain.release();
     }
@@ -240,7 +418,7 @@ impl Object for CompletionQueue {
         Ok(())
     }
 
-    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         completion_queue_test_ops(this, name)
     }
 
@@ -250,12 +428,8 @@ impl Object for CompletionQueue {
 }
 
 impl CompletionQueueOps for CompletionQueue {
-    fn format(&self) -> CompletionFormat {
-        self.format
-    }
-
     fn size(&self) -> usize {
-        self.capacity
+        self.size
     }
 
     fn read(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>) -> Result {
@@ -263,18 +437,21 @@ impl CompletionQueueOps for CompletionQueue {
     }
 
     fn readerr(&self, peek: bool) -> Result<CompletionError> {
-        let (error, freed) = self.queue.take(|entries| {
+        let mut taken = Taken::new();
+        let error = self.queue.take(|entries| {
             let error = entries.first_error().ok_or(EAGAIN)?;
-            let freed = if peek { 0 } else { entries.pop() };
-            Ok::<_, Error>((error, freed))
-        })?;
-        self.slots.give(freed);
-        Ok(error)
+            if !peek {
+                self.pop(entries, &mut taken);
+                self.give(entries, &mut taken);
+            }
+            Ok::<_, Error>(error)
+        });
+        taken.settle(self);
+        error
     }
 
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
         kernel::task::might_sleep();
-        let _hold = Hold::new(this)?;
         let ret = this
             .queue
             .read_blocking(timeout, || this.read_entries(buffer));
@@ -291,13 +468,16 @@ impl CompletionQueueOps for CompletionQueue {
     }
 
     fn write(this: &Fid<Self>, entry: &CompletionError) -> Result {
-        Self::reserve(this).ok_or(ENOSPC)?.complete(entry);
+        let space = this.space().ok_or(ENOSPC)?;
+        Self::tell(this, space, || Some(*entry));
         Ok(())
     }
 
     fn write_unreserved(this: &Fid<Self>, entry: &CompletionError) {
-        match Self::reserve(this) {
-            Some(reservation) => reservation.complete(entry),
+        match this.space() {
+            Some(space) => {
+                Self::tell(this, space, || Some(*entry));
+            }
             None => {
                 this.queue.add(Completions::lose);
                 this.handler.fire(this);

@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What lies in a completion queue: completions, and errors among them.
+//!
+//! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
+//! the operation that it tells of. All of the ring was told before all of the backlog.
 
 #![deny(unsafe_code)]
 
 use kernel::prelude::*;
 
 use crate::{
-    kfi::provider::{
-        Completion,
-        CompletionError, //
+    kfi::{
+        provider::{
+            Completion,
+            CompletionError, //
+        },
+        queue::{
+            Entry as OwnEntry,
+            EntryQueue,
+            Vacant, //
+        }, //
     },
     queue::Entries,
     ring::Ring, //
@@ -41,36 +51,58 @@ pub(crate) enum First<'a> {
     Overrun,
 }
 
+/// What was taken out.
+pub(crate) enum Popped {
+    /// An entry of the ring, where there is room for another one now.
+    Slot,
+    /// An entry of the backlog; its memory is freed when no lock is held.
+    Own(OwnEntry<CompletionError>),
+    /// No entry.
+    Nothing,
+}
+
 /// The entries of a completion queue, in order.
 ///
 /// # Invariants
 ///
-/// There are as many `failures` as entries that have failed, in the same order.
+/// There are as many `failures` as entries of the ring that have failed, in the same order.
 pub(crate) struct Completions {
     entries: Ring<Entry>,
     failures: Ring<Failure>,
+    backlog: EntryQueue<CompletionError>,
     /// How many entries are before the place where entries were lost.
     overrun: Option<usize>,
 }
 
 impl Completions {
-    /// Creates a queue for `capacity` entries, at least one.
+    /// Creates a queue with a ring for `capacity` entries, at least one.
     pub(crate) fn new(capacity: usize) -> Result<Self> {
         // INVARIANT: None of either.
         Ok(Self {
             entries: Ring::new(capacity)?,
             failures: Ring::new(capacity)?,
+            backlog: EntryQueue::new(),
             overrun: None,
         })
     }
 
-    /// Returns how many entries there is room for.
+    /// Returns how many entries the ring has room for.
     pub(crate) fn capacity(&self) -> usize {
         self.entries.capacity()
     }
 
-    /// Adds an entry; `false` if there is no room.
-    pub(crate) fn push(&mut self, entry: &CompletionError) -> bool {
+    /// Returns whether there is nothing behind the ring.
+    pub(crate) fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Returns how many entries are behind the ring.
+    pub(crate) fn backlog_len(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Adds an entry to the ring; `false` if there is no room.
+    fn push_to_ring(&mut self, entry: &CompletionError) -> bool {
         let failed = entry.err != 0;
         if self.entries.is_full() {
             return false;
@@ -91,11 +123,38 @@ impl Completions {
         self.entries.push(Entry { completion, failed }).is_ok()
     }
 
+    /// Adds an entry for which there is room in the ring; `false` if there is none.
+    ///
+    /// It comes last all the same: what is behind the ring moves up, one place.
+    pub(crate) fn push(&mut self, entry: &CompletionError) -> bool {
+        match self.backlog.pop_front() {
+            None => self.push_to_ring(entry),
+            Some(first) => {
+                let (first, vacant) = first.empty();
+                self.backlog.push_back(vacant.fill(*entry));
+                self.push_to_ring(&first)
+            }
+        }
+    }
+
+    /// Adds an entry in memory of its own.
+    pub(crate) fn push_own(&mut self, entry: &CompletionError, memory: Vacant) {
+        self.backlog.push_back(memory.fill(*entry));
+    }
+
+    /// Moves the first entry of the backlog into the ring, where there is room; returns its memory,
+    /// which is freed when no lock is held.
+    pub(crate) fn move_up(&mut self) -> Option<Vacant> {
+        let (first, vacant) = self.backlog.pop_front()?.empty();
+        self.push_to_ring(&first);
+        Some(vacant)
+    }
+
     /// An entry is lost for lack of room.
     pub(crate) fn lose(&mut self) {
         // More that are lost before that was told are told at the same place.
         if self.overrun.is_none() && self.entries.capacity() != 0 {
-            self.overrun = Some(self.entries.len());
+            self.overrun = Some(self.entries.len().wrapping_add(self.backlog.len()));
         }
     }
 
@@ -104,10 +163,12 @@ impl Completions {
         if self.overrun == Some(0) {
             return First::Overrun;
         }
-        match self.entries.first() {
-            None => First::Nothing,
-            Some(entry) if entry.failed => First::Error,
-            Some(entry) => First::Completion(&entry.completion),
+        match (self.entries.first(), self.backlog.front()) {
+            (Some(entry), _) if entry.failed => First::Error,
+            (Some(entry), _) => First::Completion(&entry.completion),
+            (None, Some(entry)) if entry.err != 0 => First::Error,
+            (None, Some(entry)) => First::Completion(&entry.completion),
+            (None, None) => First::Nothing,
         }
     }
 
@@ -116,34 +177,43 @@ impl Completions {
         if !matches!(self.first(), First::Error) {
             return None;
         }
+        let Some(entry) = self.entries.first() else {
+            return self.backlog.front().copied();
+        };
         let Failure {
             olen,
             err,
             prov_errno,
         } = *self.failures.first()?;
         Some(CompletionError {
-            completion: self.entries.first()?.completion,
+            completion: entry.completion,
             olen,
             err,
             prov_errno,
         })
     }
 
-    /// Takes out what comes first; returns how many slots that frees.
-    pub(crate) fn pop(&mut self) -> usize {
+    /// Takes out what comes first.
+    pub(crate) fn pop(&mut self) -> Popped {
         if self.overrun == Some(0) {
             self.overrun = None;
-            return 0;
+            return Popped::Nothing;
         }
-        let Some(entry) = self.entries.pop() else {
-            return 0;
+        let popped = match self.entries.pop() {
+            Some(entry) => {
+                if entry.failed {
+                    // INVARIANT: With its entry.
+                    self.failures.pop();
+                }
+                Popped::Slot
+            }
+            None => match self.backlog.pop_front() {
+                Some(entry) => Popped::Own(entry),
+                None => return Popped::Nothing,
+            },
         };
-        if entry.failed {
-            // INVARIANT: With its entry.
-            self.failures.pop();
-        }
         self.overrun = self.overrun.map(|before| before.wrapping_sub(1));
-        1
+        popped
     }
 }
 
@@ -153,12 +223,13 @@ impl Entries for Completions {
         Self {
             entries: Ring::none(),
             failures: Ring::none(),
+            backlog: EntryQueue::new(),
             overrun: None,
         }
     }
 
     fn is_ready(&self) -> bool {
-        !self.entries.is_empty() || self.overrun.is_some()
+        !self.entries.is_empty() || !self.backlog.is_empty() || self.overrun.is_some()
     }
 }
 
@@ -200,7 +271,7 @@ mod tests {
             }
             First::Nothing | First::Overrun => return None,
         };
-        assert_eq!(queue.pop(), 1);
+        assert!(!matches!(queue.pop(), Popped::Nothing));
         Some(number)
     }
 
@@ -227,8 +298,31 @@ mod tests {
             assert_eq!(take(&mut queue), Some(-(round + 3)));
             assert_eq!(take(&mut queue), Some(round + 4));
             assert_eq!(take(&mut queue), None);
-            assert_eq!(queue.pop(), 0);
+            assert!(matches!(queue.pop(), Popped::Nothing));
         }
+        Ok(())
+    }
+
+    #[test]
+    fn backlog_keeps_the_order() -> Result {
+        let mut queue = Completions::new(2)?;
+        assert!(queue.push(&entry(1, 0)));
+        // The other slot is promised to somebody.
+        for number in 2..6 {
+            let err = if number % 2 == 0 { 5 } else { 0 };
+            queue.push_own(&entry(number, err), Vacant::new(GFP_KERNEL)?);
+        }
+        assert!(queue.has_backlog());
+        // Who was promised a slot comes last all the same.
+        assert!(queue.push(&entry(6, 0)));
+        assert_eq!(take(&mut queue), Some(1));
+        assert!(queue.move_up().is_some());
+        for number in [-2, 3, -4, 5] {
+            assert_eq!(take(&mut queue), Some(number));
+        }
+        assert!(matches!(queue.pop(), Popped::Own(_)));
+        assert!(!queue.has_backlog() && !queue.is_ready());
+        assert!(queue.move_up().is_none());
         Ok(())
     }
 
@@ -242,13 +336,13 @@ mod tests {
         assert_eq!(take(&mut queue), Some(1));
         assert!(matches!(queue.first(), First::Overrun));
         assert!(queue.first_error().is_none());
-        assert_eq!(queue.pop(), 0);
+        assert!(matches!(queue.pop(), Popped::Nothing));
         assert_eq!(take(&mut queue), Some(-2));
         assert!(!queue.is_ready());
         queue.lose();
         assert!(queue.is_ready());
         assert!(matches!(queue.first(), First::Overrun));
-        assert_eq!(queue.pop(), 0);
+        assert!(matches!(queue.pop(), Popped::Nothing));
         assert!(!queue.is_ready());
         Ok(())
     }

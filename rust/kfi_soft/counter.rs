@@ -4,8 +4,15 @@
 //!
 //! A counter has a success value and an error value. Beside them stands the *attention threshold*:
 //! the smallest success value at which anything at all is due. To add is one atomic addition, one
-//! load and one comparison as long as the value stays below it, however many threads wait. While
-//! somebody has to see every change - a wait set, a poll set, the owner of the wait queue - it is 0.
+//! load and one comparison as long as the value stays below it, however many threads wait.
+//!
+//! There are those who have to see every change: a wait set, poll sets, and whoever listens to the
+//! wait queue. While there may be one the attention threshold is 0, and a second word, `due`, says
+//! where it would be without them. An addition below that tells them without the lock: the counter
+//! of events of a poll set and of a wait set is atomic, and whether somebody listens to the wait
+//! queue can be seen (the addition is fully ordered, and whoever listens has a full barrier between
+//! that and the look at the value: that of prepare_to_wait(), or of trywait). Who is about to block
+//! and has called trywait has to be told of one change only: the first one disarms it.
 //!
 //! # Why nothing is lost
 //!
@@ -14,8 +21,9 @@
 //! set, or to say by trywait that one is about to block.
 //!
 //! ```text
-//! add:   success.fetch_add(Full)            join:  attention.store(threshold)
-//!        attention.load()                          smp_mb()
+//! add:   success.fetch_add(Full)            join:  due.store(threshold)
+//!        attention.load()                          attention.store(threshold, or 0)
+//!        due.load(), if there is need              smp_mb()
 //!                                                  success.load()
 //! ```
 //!
@@ -42,7 +50,25 @@
 //! never else. An adder looks under the lock at the value of that time, not at the one it has made,
 //! as that may have been lowered before something was submitted. So who lowers a value makes up for
 //! adders that are still on their way: it changes the value under the lock, and fires what was due
-//! before (R-TRIG-18, R-TRIG-19). Sums that pass 2^64 lower the value as well, and do this late.
+//! before (R-TRIG-18, R-TRIG-19).
+//!
+//! An addition without the lock may pass 2^64, which lowers the value, too. The adder makes up for it
+//! as soon as it has the lock, and must not fire what was submitted meanwhile. So whoever has the
+//! lock compares the value with the one that was observed under the lock before, `observed`. If it is
+//! lower, an addition has passed 2^64 since, and only then, and only once; all that is pending was
+//! submitted before, and what will be was not, so its number is noted ([`Passed`]).
+//!
+//! - Without the lock nothing is added but values less than 2^32 ([`Tally::LIMIT`]), and the
+//!   attention threshold is never higher than 2^63 ([`HIGH`]). So each of these additions that makes
+//!   the value 2^63 or more, or passes 2^64, is followed by the lock before the same thread or
+//!   interrupt makes another one. There are less than 2^23 of these at a time (as many as threads,
+//!   and some for each CPU), which add less than 2^55 together.
+//! - So between two observations the value comes from below 2^63 only a little above it, and it
+//!   passes 2^64 only from where a little is missing to that. Then it is small, and comes to 2^63 at
+//!   most, and a little above it, before the next observation: that is lower than the one before.
+//!
+//! Should the value pass 2^64 again before the first adder has got the lock, what was submitted
+//! between the two is left to who reaches its threshold once more.
 //!
 //! # Events
 //!
@@ -53,10 +79,10 @@
 
 #![deny(unsafe_code)]
 
+use core::mem;
 use kernel::{
     prelude::*,
     static_lock_class,
-    str::CStr,
     sync::{
         atomic::{
             ordering,
@@ -76,10 +102,12 @@ use crate::{
         fid::{
             ExtraOps,
             Fid,
-            Object, //
+            Object,
+            OpsName, //
         },
         flags::OpFlags,
         hold::Hold,
+        interrupts::Section,
         provider::{
             counter_test_ops,
             CounterAttr,
@@ -120,27 +148,50 @@ use crate::{
 };
 
 /// Nothing is due at any value.
-///
-/// A success value that is this large may be taken for due, which finds nothing.
 const NEVER: u64 = u64::MAX;
+
+/// From this value on every addition is attended to, which may find nothing: see the top of this
+/// file.
+const HIGH: u64 = 1 << 63;
 
 /// The values, on a cache line of their own.
 #[repr(align(64))]
 struct Values {
-    /// The success value; the smallest one at which something is due, written under the lock; how
-    /// often the provider has changed the counter.
+    /// The success value; the attention threshold, written under the lock; how often the provider
+    /// has changed the counter.
     success: Tally,
     error: Atomic<u64>,
+    /// The smallest value at which the lock has to be taken, written under it.
+    due: Atomic<u64>,
+}
+
+/// Additions without the lock that have passed 2^64, whose adders are yet to make up for it.
+struct Passed {
+    /// How many there are.
+    count: usize,
+    /// What has a lower number was submitted before the first of them.
+    before: u64,
+}
+
+/// What trywait knows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tried {
+    /// Nobody is about to block. Something has changed while the lock was held.
+    Idle { changed: bool },
+    /// Somebody is about to block, or does: the next change has to be seen.
+    Armed,
 }
 
 /// What the lock protects.
 struct State {
     /// How often the error value has changed.
     error_generation: u64,
-    /// How often either value has changed while somebody had to see it.
-    changes: u64,
-    /// The changes that trywait has told of; none before it was called first.
-    changes_tried: Option<u64>,
+    /// What trywait knows.
+    tried: Tried,
+    /// The success value that was looked at last, or set.
+    observed: u64,
+    /// What has passed 2^64.
+    passed: Passed,
     /// Somebody has asked for the wait queue.
     queue_shared: bool,
     /// Memberships in poll sets.
@@ -178,43 +229,48 @@ pub(crate) struct Counter {
     domain: Hold<Domain>,
 }
 
-/// Who has to be woken after a change. Dropped, after the lock was released, it wakes them.
-struct Wakeups<'a> {
-    /// Threads in kfi_cntr_wait; they wake by being dropped.
-    _due: Due,
-    queue: Option<&'a WaitQueue>,
-    set: Option<&'a WaitSet>,
-}
-
-impl Drop for Wakeups<'_> {
-    fn drop(&mut self) {
-        if let Some(queue) = self.queue {
-            queue.wake_up_all();
-        }
-        if let Some(set) = self.set {
-            set.signal_counter();
-        }
-    }
-}
-
-/// What remains to be done after a change, with no lock held.
+/// What remains to be done after something has become due, with no lock held.
 #[must_use = "what is due has to be run"]
 pub(crate) struct After {
-    /// The counter's hold on itself, when nothing is pending any more.
+    /// What was the counter's hold on itself, released.
     hold: Option<Hold<Counter>>,
     /// The run list has to be drained.
     duty: Option<Duty>,
 }
 
 impl After {
+    /// There is nothing to do.
+    const NOTHING: Self = Self {
+        hold: None,
+        duty: None,
+    };
+
     /// Does it.
     pub(crate) fn finish(self, run_list: &Arc<RunList>) {
-        // First: what runs may be seen, and then the counter is closed.
-        drop(self.hold);
         if let Some(duty) = self.duty {
-            run_list.drain(duty);
+            run_list.drain_for(duty);
+        }
+        // Whoever calls this has what keeps the counter, see `RunList`.
+        drop(self.hold);
+    }
+
+    /// Joins what remains to be done twice.
+    fn and(self, other: Self) -> Self {
+        Self {
+            hold: self.hold.or(other.hold),
+            duty: self.duty.or(other.duty),
         }
     }
+}
+
+/// What [`Counter::enqueue`] has done with an entry.
+pub(crate) enum Enqueued {
+    /// It stands there, or was due.
+    Pending(Key),
+    /// There was no slot for it.
+    NoSlot(KBox<Entry<Pending>>),
+    /// It was refused; to be dropped without a lock.
+    Refused(KBox<Entry<Pending>>, Error),
 }
 
 impl Counter {
@@ -226,12 +282,13 @@ impl Counter {
         }
         let WaitWith { wait_obj, set } = WaitWith::new(attr.wait, domain.fabric())?;
         // A wait set sees every change, from the first one on.
-        let attention = if set.is_some() { 0 } else { NEVER };
+        let attention = if set.is_some() { 0 } else { HIGH };
         Ok(pin_init!(Self {
             id: counters::next_id(),
             values: Values {
                 success: Tally::new(attention),
                 error: Atomic::new(0),
+                due: Atomic::new(HIGH),
             },
             events_marked: Atomic::new(0),
             wait_obj,
@@ -240,8 +297,12 @@ impl Counter {
             state <- WaitLock::new(
                 State {
                     error_generation: 0,
-                    changes: 0,
-                    changes_tried: None,
+                    tried: Tried::Idle { changed: false },
+                    observed: 0,
+                    passed: Passed {
+                        count: 0,
+                        before: 0,
+                    },
                     queue_shared: false,
                     polls: 0,
                     triggers: Triggers::new(),
@@ -271,57 +332,116 @@ impl Counter {
         self.values.success.value.load(ordering::Acquire)
     }
 
-    /// Returns whether somebody has to see every change.
+    /// Returns whether there may be somebody who has to see every change.
     fn is_watched(&self, state: &State) -> bool {
-        self.set.is_some()
-            || state.queue_shared
-            || state.polls != 0
-            || state.changes_tried.is_some()
+        self.set.is_some() || state.queue_shared || state.polls != 0
     }
 
-    /// Publishes the attention threshold; under the lock, after every change of the state.
+    /// Publishes from which value on changes have to be attended to; under the lock, after every
+    /// change of the state.
     fn publish(&self, state: &Locked<'_, State>) {
-        let attention = if self.is_watched(state) {
+        let due = if state.tried == Tried::Armed {
             0
         } else {
             // Relaxed: written under the lock only.
             let error = self.values.error.load(ordering::Relaxed);
             let waiter = state.first_threshold().unwrap_or(NEVER);
             let pending = state.triggers.first_due(error).unwrap_or(NEVER);
-            waiter.min(pending)
+            waiter.min(pending).min(HIGH)
         };
-        // Relaxed: see the proof at the top; who joins adds a full barrier.
+        let attention = if self.is_watched(state) { 0 } else { due };
+        // Relaxed, both: see the proof at the top; who joins adds a full barrier.
+        self.values.due.store(due, ordering::Relaxed);
         self.values
             .success
             .attention
             .store(attention, ordering::Relaxed);
     }
 
-    /// Publishes the attention threshold for somebody who joins; what they read of the counter
-    /// afterwards they read after that.
+    /// Publishes that for somebody who joins; what they read of the counter afterwards they read
+    /// after that.
     fn join(&self, state: &Locked<'_, State>) {
         self.publish(state);
         // See the proof at the top.
         smp_mb(ordering::Full);
     }
 
-    /// Notes a change; under the lock.
-    fn note(&self, state: &mut State, origin: Origin) {
-        state.changes = state.changes.wrapping_add(1);
+    /// Observes the success value, which is changed without the lock; under the lock.
+    fn observe(&self, state: &mut State, value: u64) {
+        let before = mem::replace(&mut state.observed, value);
+        // Lower: see the top of this file.
+        if value < before {
+            self.note_passed(state);
+        }
+    }
+
+    /// Notes that an addition has passed 2^64.
+    #[cold]
+    fn note_passed(&self, state: &mut State) {
+        if state.passed.count == 0 {
+            state.passed.before = self.domain.run_list().next_sequence();
+        }
+        state.passed.count += 1;
+    }
+
+    /// Makes up for an addition without the lock that has passed 2^64 from `peak`: fires what was due
+    /// then.
+    #[cold]
+    fn make_up(&self, state: &mut State, peak: u64) -> After {
+        // Relaxed: written under the lock only.
+        let error = self.values.error.load(ordering::Relaxed);
+        let before = state.passed.before;
+        state.passed.count = state.passed.count.saturating_sub(1);
+        if before == self.domain.run_list().next_sequence() {
+            return self.fire(state, peak, error);
+        }
+        let mut after = After::NOTHING;
+        for (kind, value) in [
+            (Kind::Classic, peak),
+            // The sum saturates (R-CNTR-20).
+            (Kind::Deferred, peak.saturating_add(error)),
+        ] {
+            let mut last = None;
+            while let Some(entry) = state.triggers.set(kind).next_after(last) {
+                let key = entry.key();
+                if key.threshold > value {
+                    break;
+                }
+                last = Some(key);
+                if key.sequence >= before {
+                    continue;
+                }
+                let Some(entry) = state.triggers.remove(kind, key) else {
+                    continue;
+                };
+                let hold = self.release_hold(state);
+                let duty = self
+                    .domain
+                    .run_list()
+                    .append(Batch::of(entry), Batch::empty());
+                after = after.and(After { hold, duty });
+            }
+        }
+        after
+    }
+
+    /// Tells those who have to see every change of one; without the lock. `section` ends before
+    /// anybody is woken.
+    fn tell(&self, origin: Origin, section: &mut Section) {
         if origin == Origin::Application {
             // Relaxed, both: a poll that sees one without the other tells of the counter once too
             // often, which it may (R-POLL-8).
             let events = self.values.success.events.load(ordering::Relaxed);
             self.events_marked.store(events, ordering::Relaxed);
         }
-    }
-
-    /// Says who has to be woken after a change.
-    fn wakeups(&self, state: &WaitGuard<'_, State>, due: Due) -> Wakeups<'_> {
-        Wakeups {
-            _due: due,
-            queue: state.queue_shared.then_some(&self.queue),
-            set: self.set.as_deref(),
+        // The change was fully ordered. Nobody listens before the queue was asked for.
+        if self.queue.has_waiters() {
+            section.end();
+            self.queue.wake_up_all();
+        }
+        if let Some(set) = &self.set {
+            section.end();
+            set.signal_counter();
         }
     }
 
@@ -329,59 +449,98 @@ impl Counter {
     /// before the attention threshold is published.
     fn fire(&self, state: &mut State, success: u64, error: u64) -> After {
         let (classic, deferred) = state.triggers.detach_due(success, error);
+        let hold = self.release_hold(state);
         After {
             duty: self.domain.run_list().append(classic, deferred),
-            hold: state.triggers.take_hold(),
+            hold,
         }
     }
 
-    /// Attends to what is due now that the success value has changed; under the lock.
+    /// Releases the counter's hold on itself if nothing is pending on it any more.
     ///
-    /// `peak` is the highest value that it has had in the course of that.
-    fn attend<'a>(
-        &'a self,
-        mut state: WaitGuard<'a, State>,
-        peak: u64,
-        origin: Origin,
-    ) -> (Wakeups<'a>, After) {
+    /// Before anything can run: who has seen what all that was pending has done may close the counter
+    /// (R-CLOSE-2).
+    fn release_hold(&self, state: &mut State) -> Option<Hold<Self>> {
+        let hold = state.triggers.take_hold()?;
+        hold.release();
+        Some(hold)
+    }
+
+    /// Attends to a change of the success value; under the lock. Returns who waits for a value that
+    /// is due, and what remains to be done.
+    ///
+    /// `peak` is the highest value that there has been in the course of that.
+    fn attend(&self, state: &mut WaitGuard<'_, State>, peak: u64) -> (Due, After) {
         let due = state.detach_due(peak);
         // Relaxed: written under the lock only.
         let error = self.values.error.load(ordering::Relaxed);
-        let after = self.fire(&mut state, peak, error);
+        let after = self.fire(state, peak, error);
+        self.changed(state);
+        (due, after)
+    }
+
+    /// Notes a change; under the lock, as the last thing.
+    fn changed(&self, state: &mut WaitGuard<'_, State>) {
         state.attended = state.attended.wrapping_add(1);
-        if self.is_watched(&state) {
-            self.note(&mut state, origin);
-        }
+        state.tried = Tried::Idle { changed: true };
         self.publish(&state.lend());
-        (self.wakeups(&state, due), after)
     }
 
-    /// Attends to what is due after an addition that was made without the lock.
-    ///
-    /// `peak` is as high as the value has been for sure, if that is not what it is now.
-    #[cold]
-    fn attend_late(&self, peak: u64, origin: Origin) {
-        let state = self.state.lock();
-        // Relaxed: it is the value that this thread has made, or a later one.
-        let value = self.values.success.value.load(ordering::Relaxed);
-        let (wakeups, after) = self.attend(state, value.max(peak), origin);
-        drop(wakeups);
+    /// Runs what is due and wakes whoever waits, without the lock. `section` ends before that.
+    fn finish(&self, origin: Origin, section: &mut Section, due: Due, after: After) {
         after.finish(self.domain.run_list());
+        if !due.is_empty() {
+            section.end();
+        }
+        drop(due);
+        self.tell(origin, section);
     }
 
-    /// Changes the success value, which may go down; `change` returns the old one and the new one.
-    fn change_success(&self, origin: Origin, change: impl FnOnce(&Atomic<u64>) -> (u64, u64)) {
-        let (wakeups, after) = {
-            let state = self.state.lock();
+    /// Attends to an addition that was made without the lock, of `value`, which has made `sum`.
+    #[cold]
+    fn attend_late(&self, value: u64, sum: u64, origin: Origin, section: &mut Section) {
+        // Relaxed: after the addition, which was fully ordered. See the proof at the top.
+        if sum >= value && sum < self.values.due.load(ordering::Relaxed) {
+            self.tell(origin, section);
+            return;
+        }
+        let (due, after) = {
+            let mut state = self.state.lock();
+            // Relaxed: it is the value that this thread has made, or a later one.
+            let now = self.values.success.value.load(ordering::Relaxed);
+            self.observe(&mut state, now);
+            let passed = if sum < value {
+                // From what it was before.
+                self.make_up(&mut state, sum.wrapping_sub(value))
+            } else {
+                After::NOTHING
+            };
+            let (due, after) = self.attend(&mut state, now);
+            (due, passed.and(after))
+        };
+        self.finish(origin, section, due, after);
+    }
+
+    /// Changes the success value under the lock, which may go down; `change` returns the old one and
+    /// the new one.
+    fn change_success(
+        &self,
+        origin: Origin,
+        section: &mut Section,
+        change: impl FnOnce(&Atomic<u64>) -> (u64, u64),
+    ) {
+        let (due, after) = {
+            let mut state = self.state.lock();
             let (old, new) = change(&self.values.success.value);
+            self.observe(&mut state, old);
             if old == new {
                 return;
             }
+            state.observed = new;
             self.count_event(origin);
-            self.attend(state, old.max(new), origin)
+            self.attend(&mut state, old.max(new))
         };
-        drop(wakeups);
-        after.finish(self.domain.run_list());
+        self.finish(origin, section, due, after);
     }
 
     /// Counts a change by the provider.
@@ -393,37 +552,28 @@ impl Counter {
     }
 
     /// Adds to the success value, for the provider.
-    fn count(&self, value: u64) {
-        if value.cast_signed() < 0 {
-            self.take_off_from(value, Origin::Provider);
+    fn count(&self, value: u64, section: &mut Section) {
+        if value >= Tally::LIMIT {
+            self.add_locked_from(value, Origin::Provider, section);
         } else if let Some(sum) = self.values.success.count(value) {
-            self.reached_from(value, sum, Origin::Provider);
+            self.attend_late(value, sum, Origin::Provider, section);
         }
     }
 
-    /// Attends to an addition that was made without the lock.
-    fn reached_from(&self, value: u64, sum: u64, origin: Origin) {
-        // Addition wraps (R-CNTR-20). If the sum has passed 2^64, what was due before still is.
-        let peak = if sum < value {
-            sum.wrapping_sub(value)
-        } else {
-            0
-        };
-        self.attend_late(peak, origin);
-    }
-
-    /// Adds a negative value, as for credits (R-CNTR-20).
-    fn take_off_from(&self, value: u64, origin: Origin) {
-        self.change_success(origin, |success| {
-            // Relaxed: under the lock.
-            let old = success.fetch_add(value, ordering::Relaxed);
+    /// Adds what is not added without the lock: a large value, or a negative one, as for credits
+    /// (R-CNTR-20).
+    fn add_locked_from(&self, value: u64, origin: Origin, section: &mut Section) {
+        self.change_success(origin, section, |success| {
+            // Full: orders what came before for who reads the value without the lock, as an addition
+            // does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
+            let old = success.fetch_add(value, ordering::Full);
             (old, old.wrapping_add(value))
         });
     }
 
     /// Sets the success value.
-    fn set_from(&self, value: u64, origin: Origin) {
-        self.change_success(origin, |success| {
+    fn set_from(&self, value: u64, origin: Origin, section: &mut Section) {
+        self.change_success(origin, section, |success| {
             // Full: orders what came before for who reads the value without the lock.
             (success.xchg(value, ordering::Full), value)
         });
@@ -431,7 +581,7 @@ impl Counter {
 
     /// Changes the error value; `change` returns the new one.
     fn change_error(&self, origin: Origin, change: impl FnOnce(u64) -> u64) {
-        let (wakeups, after) = {
+        let (due, after) = {
             let mut state = self.state.lock();
             // Relaxed: written under the lock only.
             let old = self.values.error.load(ordering::Relaxed);
@@ -443,68 +593,73 @@ impl Counter {
             self.values.error.store(new, ordering::Release);
             self.count_event(origin);
             state.error_generation = state.error_generation.wrapping_add(1);
-            state.attended = state.attended.wrapping_add(1);
-            self.note(&mut state, origin);
             let due = state.detach_all();
             // What waits for the sum is due at other success values than before.
             self.join(&state.lend());
             // Relaxed: see the proof at the top. With the higher error value, see there too.
             let value = self.values.success.value.load(ordering::Relaxed);
+            self.observe(&mut state, value);
             let after = self.fire(&mut state, value, old.max(new));
-            self.publish(&state.lend());
-            (self.wakeups(&state, due), after)
+            self.changed(&mut state);
+            (due, after)
         };
-        drop(wakeups);
-        after.finish(self.domain.run_list());
+        self.finish(origin, &mut Section::none(), due, after);
     }
 
-    /// Queues an entry, and takes out what is due, this one perhaps included, in one step
-    /// (R-TRIG-11).
+    /// Queues an entry, for which `note` finds a slot, and takes out what is due, this one perhaps
+    /// included, in one step (R-TRIG-11): whoever finds the slot finds the entry here, or due.
     ///
-    /// Returns the entry if the counter is closing.
+    /// Whatever it returns, something may remain to be done.
     pub(crate) fn enqueue(
         this: &Fid<Self>,
         kind: Kind,
-        entry: KBox<Entry<Pending>>,
-        key: Key,
-    ) -> Result<After, KBox<Entry<Pending>>> {
+        mut entry: KBox<Entry<Pending>>,
+        note: impl FnOnce() -> Result<Option<(u32, Key)>>,
+    ) -> (After, Enqueued) {
         let mut state = this.state.lock();
-        if state.triggers.needs_hold() {
-            match Hold::new(this) {
-                Ok(hold) => state.triggers.set_hold(hold),
-                Err(_) => return Err(entry),
-            }
-        }
-        state.triggers.insert(kind, entry, key);
+        // Before it gets its number.
         // Relaxed, all: written under the lock only, but for the success value; see the proof at the
         // top for that.
+        let value = this.values.success.value.load(ordering::Relaxed);
+        this.observe(&mut state, value);
+        let hold = if state.triggers.needs_hold() {
+            match Hold::new(this) {
+                Ok(hold) => Some(hold),
+                Err(error) => return (After::NOTHING, Enqueued::Refused(entry, error)),
+            }
+        } else {
+            None
+        };
+        let (slot, key) = match note() {
+            Ok(Some(noted)) => noted,
+            Ok(None) => return (After::NOTHING, Enqueued::NoSlot(entry)),
+            Err(error) => return (After::NOTHING, Enqueued::Refused(entry, error)),
+        };
+        if let Some(hold) = hold {
+            state.triggers.set_hold(hold);
+        }
+        entry.value.set_slot(slot);
+        state.triggers.insert(kind, entry, key);
         let error = this.values.error.load(ordering::Relaxed);
         let first = state.triggers.first_due(error).unwrap_or(NEVER);
-        if first < this.values.success.attention.load(ordering::Relaxed) {
+        if first < this.values.due.load(ordering::Relaxed) {
             this.join(&state.lend());
         }
         let value = this.values.success.value.load(ordering::Relaxed);
+        this.observe(&mut state, value);
         if first > value {
-            return Ok(After {
-                hold: None,
-                duty: None,
-            });
+            return (After::NOTHING, Enqueued::Pending(key));
         }
         let after = this.fire(&mut state, value, error);
         this.publish(&state.lend());
-        Ok(after)
+        (after, Enqueued::Pending(key))
     }
 
-    /// Takes out an entry that is pending, if it is `wanted`.
-    pub(crate) fn remove(
-        &self,
-        kind: Kind,
-        key: Key,
-        wanted: impl FnOnce(&Pending) -> bool,
-    ) -> Option<KBox<Entry<Pending>>> {
+    /// Takes out an entry that is pending.
+    pub(crate) fn remove(&self, kind: Kind, key: Key) -> Option<KBox<Entry<Pending>>> {
         let (removed, hold) = {
             let mut state = self.state.lock();
-            let removed = state.triggers.remove_if(kind, key, wanted)?;
+            let removed = state.triggers.remove(kind, key)?;
             self.publish(&state.lend());
             (removed, state.triggers.take_hold())
         };
@@ -534,7 +689,7 @@ impl Counter {
 
     /// Counts an operation that has succeeded. From any context, with no lock held.
     pub(crate) fn complete(&self) {
-        self.count(1);
+        self.count(1, &mut Section::none());
     }
 
     /// Counts an operation that has failed. From any context, with no lock held.
@@ -542,16 +697,17 @@ impl Counter {
         self.change_error(Origin::Provider, |old| old.wrapping_add(1));
     }
 
-    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held.
-    pub(crate) fn add_completed(&self, value: u64) {
+    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `section` ends
+    /// before anybody is woken.
+    pub(crate) fn add_completed(&self, value: u64, section: &mut Section) {
         if value != 0 {
-            self.count(value);
+            self.count(value, section);
         }
     }
 
     /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.
-    pub(crate) fn set_completed(&self, value: u64) {
-        self.set_from(value, Origin::Provider);
+    pub(crate) fn set_completed(&self, value: u64, section: &mut Section) {
+        self.set_from(value, Origin::Provider, section);
     }
 
     /// Becomes a member of a poll set.
@@ -572,7 +728,7 @@ impl Counter {
     pub(crate) fn events_since(&self, told: u64) -> Option<u64> {
         // Acquire: who sees an event sees the change.
         let events = self.values.success.events.load(ordering::Acquire);
-        // Relaxed: see `note`.
+        // Relaxed: see `tell`.
         let marked = self.events_marked.load(ordering::Relaxed);
         // Events are counted in 64 bits, so that a larger number is a later one.
         (events > told.max(marked)).then_some(events)
@@ -586,14 +742,14 @@ impl Counter {
             return set.trywait();
         }
         let mut state = self.state.lock();
-        let changes = state.changes;
-        let changed = match state.changes_tried.replace(changes) {
-            Some(told) => told != changes,
-            None => {
-                // From now on every change is counted. What was before was counted if somebody had
-                // to see it, else it shows in the values, unless it was undone.
-                self.join(&state.lend());
-                changes != 0 || self.success() != 0 || self.readerr() != 0
+        let before = mem::replace(&mut state.tried, Tried::Armed);
+        // Also if it is armed already: whoever listens to the wait queue needs the barrier.
+        self.join(&state.lend());
+        let changed = match before {
+            Tried::Armed => false,
+            Tried::Idle { changed } => {
+                // What was before it was armed, without the lock, shows in the values.
+                changed || self.success() != 0 || self.readerr() != 0
             }
         };
         if changed {
@@ -619,7 +775,7 @@ impl Object for Counter {
         self.domain.release();
     }
 
-    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         counter_test_ops(this, name)
     }
 
@@ -671,15 +827,15 @@ impl CounterOps for Counter {
     }
 
     fn reached(&self, value: u64, sum: u64) {
-        self.reached_from(value, sum, Origin::Application);
+        self.attend_late(value, sum, Origin::Application, &mut Section::none());
     }
 
-    fn take_off(&self, value: u64) {
-        self.take_off_from(value, Origin::Application);
+    fn add_locked(&self, value: u64) {
+        self.add_locked_from(value, Origin::Application, &mut Section::none());
     }
 
     fn set(&self, value: u64) -> Result {
-        self.set_from(value, Origin::Application);
+        self.set_from(value, Origin::Application, &mut Section::none());
         Ok(())
     }
 
@@ -693,21 +849,15 @@ impl CounterOps for Counter {
         Ok(())
     }
 
-    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result {
-        kernel::task::might_sleep();
-        if matches!(this.wait_obj, WaitObj::None | WaitObj::Set) {
+    fn is_reached(&self, threshold: u64) -> Result<bool> {
+        if matches!(self.wait_obj, WaitObj::None | WaitObj::Set) {
             return Err(EINVAL);
         }
         // The threshold wins over errors (R-CNTR-30).
-        if this.success() >= threshold {
-            return Ok(());
-        }
-        if timeout == Timeout::Millis(0) {
-            return Err(ETIMEDOUT);
-        }
+        Ok(self.success() >= threshold)
+    }
 
-        // A counter with a thread in here cannot be closed (R-CLOSE-2).
-        let _hold = Hold::new(this)?;
+    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result {
         let deadline = timeout.deadline();
         let mut entered = None;
         loop {

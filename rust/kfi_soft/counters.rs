@@ -52,8 +52,8 @@ pub(crate) fn next_id() -> u64 {
 }
 
 /// Lists a counter that is being opened.
-pub(crate) fn insert(counter: &Arc<Fid<Counter>>) -> Result {
-    let node = RBTreeNode::new(counter.id(), counter.clone(), GFP_KERNEL)?;
+pub(crate) fn insert(counter: Arc<Fid<Counter>>) -> Result {
+    let node = RBTreeNode::new(counter.id(), counter, GFP_KERNEL)?;
     // Numbers are not given twice, so that nothing is replaced.
     let replaced = COUNTERS.lock().get_or_insert_with(RBTree::new).insert(node);
     drop(replaced);

@@ -24,12 +24,12 @@ use crate::{
             Hold,
             HoldOnce, //
         },
-        interrupts::Section,
         provider::{
             DeferredOp,
             DeferredWork,
             WorkId, //
-        }, //
+        },
+        task::cond_resched, //
     },
     trigger::{
         Action,
@@ -80,49 +80,42 @@ pub(crate) fn queue(domain: &Fid<Domain>, work: &DeferredWork<'_>) -> Result {
     )
 }
 
-/// Takes back all requests with an id that are queued; none of them is ever begun.
+/// Takes back all requests with an id that are queued; none of them is ever begun. May sleep.
 ///
-/// `ENOENT` if there are none, or if all of them were begun (R-CTL-2).
+/// `ENOENT` if there are none, or if all of them were begun (R-CTL-2). These have run when this
+/// returns, if they had fired before.
 pub(crate) fn cancel(domain: &Domain, id: WorkId) -> Result {
     let run_list = domain.run_list();
-    let mut before = u64::MAX;
     let mut result = Err(ENOENT);
-    while let Some(taken) = run_list.take_back(Kind::Deferred, id.as_number(), before, |_| true) {
-        before = taken.found.key.sequence;
-        if taken.entry.is_some() {
-            abi_trace::cancel(taken.found.counter.id(), taken.found.key, Kind::Deferred);
-            result = Ok(());
-        }
-        if taken.last {
+    // Not for ever, if somebody keeps queueing.
+    for _ in 0..run_list.limit() {
+        if !run_list.take_back(id.as_number(), |found| {
+            abi_trace::cancel(found.counter.id(), found.key, Kind::Deferred);
+        }) {
             break;
         }
+        result = Ok(());
+        cond_resched();
     }
+    run_list.wait_for_fired();
     result
 }
 
 /// Takes back all requests that are queued on the domain (R-CTL-3), or those that wait for one of
-/// its counters (R-CTL-4).
+/// its counters (R-CTL-4). May sleep: what has fired before has run when this returns.
 pub(crate) fn flush(domain: &Fid<Domain>, triggering: Option<AnyFid<'_>>) -> Result {
     let run_list = domain.run_list();
-    let mut flushed = 0;
-    if let Some(fid) = triggering {
-        let counter = counter_of(domain, fid)?;
-        let (entries, hold) = counter.detach_all(Kind::Deferred);
-        flushed = run_list.forget_all(entries);
-        drop(hold);
-    } else {
-        run_list.for_each(|found| {
-            // Once for both locks.
-            let interrupts = Section::begin();
-            let removed = found.counter.remove(Kind::Deferred, found.key, |_| true);
-            if let Some(entry) = &removed {
-                run_list.forget(entry);
-                flushed += 1;
-            }
-            drop(interrupts);
-            drop(removed);
-        });
-    }
+    let flushed = match triggering {
+        Some(fid) => {
+            let counter = counter_of(domain, fid)?;
+            let (entries, hold) = counter.detach_all(Kind::Deferred);
+            let flushed = run_list.forget_all(entries);
+            drop(hold);
+            flushed
+        }
+        None => run_list.flush(),
+    };
+    run_list.wait_for_fired();
     abi_trace::flush(flushed);
     Ok(())
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The devices of the NICs, which consumers of kcxi want to map memory for.
+//! The devices of the NICs, which consumers map memory for.
 
 #![deny(unsafe_code)]
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::{
-    kfi::dma_device::{
-        DevicePointer,
-        DmaDevice, //
-    },
+    kfi::dma_device::DmaDevice,
     nic::Nic,
     personality::{
         self,
@@ -20,23 +20,38 @@ use crate::{
 };
 
 /// The devices, by number of NIC.
-pub(crate) type List = KVec<DmaDevice>;
+pub(crate) type List = KVec<Arc<DmaDevice>>;
 
 /// Says that the devices are there; dropped, they are gone.
 pub(crate) struct Devices(());
 
 impl Devices {
-    /// Registers the devices, as far as the personality has any.
+    /// Registers the devices. On a machine that has none for us only kcxi is refused: others ask for
+    /// a device if they want one.
     pub(crate) fn new() -> Result<Self> {
         // What fails below takes back what was done.
         let this = Self(());
-        if personality::current() == Personality::Kcxi {
-            for nic in Nic::all() {
-                let device = DmaDevice::new(&nic.name()?)?;
-                DEVICES.lock().push(device, GFP_KERNEL)?;
+        match Self::register() {
+            Err(EOPNOTSUPP) => {
+                pr_err!(
+                    "memory that is mapped for DMA does not stay where it is on this machine\n"
+                );
+                match personality::current() {
+                    Personality::Soft => Ok(this),
+                    Personality::Kcxi => Err(EOPNOTSUPP),
+                }
             }
+            ret => ret.map(|()| this),
         }
-        Ok(this)
+    }
+
+    /// Registers a device for each NIC.
+    fn register() -> Result {
+        for nic in Nic::all() {
+            let device = Arc::new(DmaDevice::new(&nic.name()?)?, GFP_KERNEL)?;
+            DEVICES.lock().push(device, GFP_KERNEL)?;
+        }
+        Ok(())
     }
 }
 
@@ -48,8 +63,7 @@ impl Drop for Devices {
     }
 }
 
-/// Returns the device of a NIC, which stays while the module does.
-pub(crate) fn find(nic: Nic) -> Option<DevicePointer> {
-    let at = usize::try_from(nic.number()).ok()?;
-    Some(DEVICES.lock().get(at)?.pointer())
+/// Returns the device of a NIC.
+pub(crate) fn find(nic: Nic) -> Option<Arc<DmaDevice>> {
+    DEVICES.lock().get(nic.index()).cloned()
 }

@@ -7,7 +7,6 @@
 use core::ptr;
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::{
         Arc,
         SetOnce, //
@@ -39,13 +38,15 @@ use crate::{
             ResourceMgmt, //
         },
         control::Control,
-        dma_device::DevicePointer,
+        dma_device::DmaDevice,
         fid::{
             AnyFid,
-            Context,
             ExtraOps,
             Fid,
-            Object, //
+            NewFid,
+            Object,
+            Opening,
+            OpsName, //
         },
         flags::{
             Caps,
@@ -62,14 +63,23 @@ use crate::{
             kfi_rx_attr,
             kfi_tx_attr,
             AddressVectorAttr,
+            AddressVectorClass,
             AtomicCall,
             CompletionQueueAttr,
+            CompletionQueueClass,
             CounterAttr,
+            CounterClass,
             CxiDomainOps,
             DeferredWork,
             DomainClass,
             DomainOps,
-            MemoryRegionAttr, //
+            MemoryRegionAttr,
+            MemoryRegionClass,
+            PlainClass,
+            PollSetClass,
+            ScalableClass,
+            SharedReceiveClass,
+            SharedTransmitClass, //
         },
         work_queue::{
             WorkQueue,
@@ -138,6 +148,7 @@ impl Attributes {
             || attr.mr_key_size > limits::MR_KEY_SIZE
             || attr.cq_data_size > limits::CQ_DATA_SIZE
             || attr.auth_key_size > limits::MAX_AUTH_KEY_SIZE
+            || !info::keys_make_sense(info)
         {
             return Err(EINVAL);
         }
@@ -184,9 +195,12 @@ impl Domain {
     /// A domain of a fabric.
     pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> Result<impl PinInit<Self>> {
         let work_queue = Arc::pin_init(
+            // Whatever the CPU is busy with that the caller was on: see `RunList`.
             WorkQueue::new(
                 c"kfi_soft",
-                WorkQueueFlags::PER_CPU.union(WorkQueueFlags::MEM_RECLAIM),
+                WorkQueueFlags::UNBOUND
+                    .union(WorkQueueFlags::HIGH_PRIORITY)
+                    .union(WorkQueueFlags::MEM_RECLAIM),
             ),
             GFP_KERNEL,
         )?;
@@ -307,21 +321,25 @@ impl Object for Domain {
         deferred::queue(this, work)
     }
 
-    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
-        match personality::current() {
-            Personality::Soft => Err(ENOSYS),
-            Personality::Kcxi => cxi_domain_ops(this, name),
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
+        match (personality::current(), cxi_domain_ops(this, name)) {
+            // No extension but the device, and that only if there is one.
+            (Personality::Soft, Err(_)) => Err(ENOSYS),
+            (Personality::Soft, Ok(_)) if devices::find(this.nic()).is_none() => Err(ENOSYS),
+            (_, ret) => ret,
         }
     }
 }
 
 impl CxiDomainOps for Domain {
-    fn device(&self) -> Result<DevicePointer> {
+    fn device(&self) -> Result<Arc<DmaDevice>> {
         devices::find(self.nic()).ok_or(ENODEV)
     }
 }
 
 impl DomainOps for Domain {
+    const ADDRESS_FORMAT: addr::AddressFormat = addr::AddressFormat::Cxi;
+
     type AddressVector = AddressVector;
     type Counter = Counter;
     type CompletionQueue = CompletionQueue;
@@ -332,73 +350,81 @@ impl DomainOps for Domain {
     type SharedReceiveContext = SharedReceiveContext;
     type MemoryRegion = MemoryRegion;
 
-    fn av_open(
+    fn av_open<'o>(
         this: &Fid<Self>,
         attr: AddressVectorAttr,
-        context: Context,
-    ) -> Result<Arc<Fid<AddressVector>>> {
-        Fid::new(AddressVector::new(Hold::new(this)?, &attr)?, context)
+        opening: Opening<'o, AddressVectorClass>,
+    ) -> Result<NewFid<'o, AddressVector>> {
+        NewFid::new(AddressVector::new(Hold::new(this)?, &attr)?, opening)
     }
 
-    fn cntr_open(
+    fn cntr_open<'o>(
         this: &Fid<Self>,
         attr: CounterAttr<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Counter>>> {
-        let counter = Fid::new(Counter::new(Hold::new(this)?, &attr)?, context)?;
-        counters::insert(&counter)?;
+        opening: Opening<'o, CounterClass>,
+    ) -> Result<NewFid<'o, Counter>> {
+        let counter = NewFid::new(Counter::new(Hold::new(this)?, &attr)?, opening)?;
+        counters::insert(counter.arc())?;
         Ok(counter)
     }
 
-    fn cq_open(
+    fn cq_open<'o>(
         this: &Fid<Self>,
         attr: CompletionQueueAttr<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<CompletionQueue>>> {
-        Fid::new(CompletionQueue::new(Hold::new(this)?, &attr)?, context)
+        opening: Opening<'o, CompletionQueueClass>,
+    ) -> Result<NewFid<'o, CompletionQueue>> {
+        NewFid::new(CompletionQueue::new(Hold::new(this)?, &attr)?, opening)
     }
 
-    fn poll_open(this: &Fid<Self>, flags: u64) -> Result<Arc<Fid<PollSet>>> {
+    fn poll_open<'o>(
+        this: &Fid<Self>,
+        flags: u64,
+        opening: Opening<'o, PollSetClass>,
+    ) -> Result<NewFid<'o, PollSet>> {
         if flags != 0 {
             return Err(EINVAL);
         }
-        Fid::new(PollSet::new(Hold::new(this)?), Context::NONE)
+        NewFid::new(PollSet::new(Hold::new(this)?), opening)
     }
 
-    fn endpoint(
+    fn endpoint<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Endpoint>>> {
-        Endpoint::open(this, info, context)
+        opening: Opening<'o, PlainClass>,
+    ) -> Result<NewFid<'o, Endpoint>> {
+        Endpoint::open(this, info, opening)
     }
 
-    fn scalable_ep(
+    fn scalable_ep<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<ScalableEndpoint>>> {
-        ScalableEndpoint::open(this, info, context)
+        opening: Opening<'o, ScalableClass>,
+    ) -> Result<NewFid<'o, ScalableEndpoint>> {
+        ScalableEndpoint::open(this, info, opening)
     }
 
-    fn stx_ctx(
+    fn stx_ctx<'o>(
         this: &Fid<Self>,
         attr: Option<&kfi_tx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<SharedTransmitContext>>> {
-        SharedTransmitContext::open(this, attr, context)
+        opening: Opening<'o, SharedTransmitClass>,
+    ) -> Result<NewFid<'o, SharedTransmitContext>> {
+        SharedTransmitContext::open(this, attr, opening)
     }
 
-    fn srx_ctx(
+    fn srx_ctx<'o>(
         this: &Fid<Self>,
         attr: Option<&kfi_rx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<SharedReceiveContext>>> {
-        SharedReceiveContext::open(this, attr, context)
+        opening: Opening<'o, SharedReceiveClass>,
+    ) -> Result<NewFid<'o, SharedReceiveContext>> {
+        SharedReceiveContext::open(this, attr, opening)
     }
 
-    fn mr_reg(this: &Fid<Self>, attr: MemoryRegionAttr<'_>) -> Result<Arc<Fid<MemoryRegion>>> {
-        MemoryRegion::open(this, &attr)
+    fn mr_reg<'o>(
+        this: &Fid<Self>,
+        attr: MemoryRegionAttr<'_>,
+        opening: Opening<'o, MemoryRegionClass>,
+    ) -> Result<NewFid<'o, MemoryRegion>> {
+        MemoryRegion::open(this, &attr, opening)
     }
 
     fn query_atomic(

@@ -11,6 +11,7 @@
 #![deny(unsafe_code)]
 
 mod alias;
+mod binds;
 mod scalable;
 mod shared;
 mod submitted;
@@ -38,8 +39,6 @@ use crate::{
         AuthKey,
         AuthKeys, //
     },
-    completion_queue::CompletionQueue,
-    counter::Counter,
     domain::Domain,
     event_queue::EventQueue,
     info,
@@ -55,7 +54,10 @@ use crate::{
             AnyFid,
             Context,
             Fid,
-            Object, //
+            NewAlias,
+            NewFid,
+            Object,
+            Opening, //
         },
         flags::{
             BindFlags,
@@ -75,6 +77,7 @@ use crate::{
             Kind,
             NoContext,
             Operation,
+            PlainClass,
             PLAIN_NUMBER,
             RECEIVE_NUMBER,
             TRANSMIT_NUMBER, //
@@ -82,6 +85,8 @@ use crate::{
         queue::Entry, //
     },
     limits,
+    listeners::RoomListener,
+    multi_buffer::MultiBuffer,
     node::{
         Node,
         Port, //
@@ -92,30 +97,21 @@ use crate::{
     },
     receive_queue::{
         Buffer,
-        Claims,
-        MultiBuffer,
         Posted,
-        ReceiveQueue, //
+        ReceiveQueue,
+        RoomWatch, //
     },
     receiver::{
         self,
         Receiver, //
     },
-    reporter::{
-        BoundQueue,
-        Counters,
-        Event,
-        Reporter,
-        Reservation, //
-    },
-    slots::RoomListener,
     transmitter::{
         self,
         Credits,
-        RoomWatch,
         Transmitter, //
     },
-    trigger, //
+    trigger,
+    work_table::Owner, //
 };
 
 pub(crate) use alias::Alias;
@@ -125,6 +121,12 @@ pub(crate) use shared::{
     SharedTransmitContext, //
 };
 pub(crate) use submitted::prepare;
+
+use binds::{
+    Binds,
+    Direction,
+    Directions, //
+};
 
 /// Default flags that operations of an alias may have, or that an endpoint may be given later.
 const TRANSMIT_DEFAULTS: OpFlags = limits::TX_OP_FLAGS
@@ -141,21 +143,6 @@ const RECEIVE_FLAGS: OpFlags = OpFlags::COMPLETION
     .union(OpFlags::CLAIM)
     .union(OpFlags::DISCARD);
 
-/// Counters of the transmit direction.
-const TRANSMIT_EVENTS: [Event; 3] = [Event::Send, Event::Read, Event::Write];
-/// Counters of the receive direction.
-const RECEIVE_EVENTS: [Event; 3] = [Event::Receive, Event::RemoteRead, Event::RemoteWrite];
-
-/// Which flag binds a counter for which event.
-const EVENT_FLAGS: [(BindFlags, Event); Event::COUNT] = [
-    (BindFlags::SEND, Event::Send),
-    (BindFlags::RECV, Event::Receive),
-    (BindFlags::READ, Event::Read),
-    (BindFlags::WRITE, Event::Write),
-    (BindFlags::REMOTE_READ, Event::RemoteRead),
-    (BindFlags::REMOTE_WRITE, Event::RemoteWrite),
-];
-
 /// What an endpoint or context is opened with.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes {
@@ -165,8 +152,6 @@ pub(crate) struct Attributes {
     tx_caps: Caps,
     /// What receive contexts are able to do.
     rx_caps: Caps,
-    tx_flags: OpFlags,
-    rx_flags: OpFlags,
     tx_size: usize,
     rx_size: usize,
     inject_size: usize,
@@ -218,8 +203,6 @@ impl Attributes {
             caps,
             tx_caps: info::tx_caps(0, caps).ok_or(EINVAL)?,
             rx_caps: info::rx_caps(0, caps).ok_or(EINVAL)?,
-            tx_flags: OpFlags::NONE,
-            rx_flags: OpFlags::NONE,
             tx_size: limits::TX_SIZE,
             rx_size: limits::RX_SIZE,
             inject_size: limits::INJECT_SIZE,
@@ -232,11 +215,9 @@ impl Attributes {
     /// Changes those of transmit contexts.
     fn with_tx(mut self, attr: &kfi_tx_attr) -> Result<Self> {
         self.tx_caps = info::tx_caps(attr.caps, self.caps).ok_or(EINVAL)?;
-        let flags = OpFlags::from_raw(attr.op_flags);
-        if !limits::TX_OP_FLAGS.contains(flags) {
+        if !limits::TX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags)) {
             return Err(EINVAL);
         }
-        self.tx_flags = flags;
         self.tx_size = choose(attr.size, limits::TX_SIZE, limits::MAX_TX_SIZE)?;
         self.inject_size = choose(attr.inject_size, limits::INJECT_SIZE, limits::INJECT_SIZE)?;
         self.tx_iov_limit = choose(attr.iov_limit, limits::IOV_LIMIT, limits::IOV_LIMIT)?;
@@ -251,14 +232,37 @@ impl Attributes {
     /// Changes those of receive contexts.
     fn with_rx(mut self, attr: &kfi_rx_attr) -> Result<Self> {
         self.rx_caps = info::rx_caps(attr.caps, self.caps).ok_or(EINVAL)?;
-        let flags = OpFlags::from_raw(attr.op_flags);
-        if !limits::RX_OP_FLAGS.contains(flags) {
+        if !limits::RX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags)) {
             return Err(EINVAL);
         }
-        self.rx_flags = flags;
         self.rx_size = choose(attr.size, limits::RX_SIZE, limits::MAX_RX_SIZE)?;
         self.rx_iov_limit = choose(attr.iov_limit, limits::IOV_LIMIT, limits::IOV_LIMIT)?;
         Ok(self)
+    }
+}
+
+/// The room below which buffers for several messages are given back, in bytes.
+struct MinMultiRecv(Atomic<usize>);
+
+impl MinMultiRecv {
+    /// The default.
+    fn new() -> Self {
+        Self(Atomic::new(limits::MIN_MULTI_RECV))
+    }
+
+    fn get(&self) -> usize {
+        // Relaxed: a number that stands for itself.
+        self.0.load(ordering::Relaxed)
+    }
+
+    /// Changes it; `E2BIG` if no message is as long.
+    fn set(&self, size: usize) -> Result {
+        if size > limits::MAX_MSG_SIZE {
+            return Err(E2BIG);
+        }
+        // Relaxed: as above.
+        self.0.store(size, ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -267,13 +271,11 @@ impl Attributes {
 struct Setup {
     enabled: bool,
     av: Option<Hold<AddressVector>>,
-    tx_queue: Option<Arc<BoundQueue>>,
-    rx_queue: Option<Arc<BoundQueue>>,
-    counters: Counters,
+    binds: Binds,
     eq: Option<Hold<EventQueue>>,
     stx: Option<Hold<SharedTransmitContext>>,
     srx: Option<Hold<SharedReceiveContext>>,
-    /// Where the transmit context listens for room in its completion queue.
+    /// Where the receive context listens for room in its completion queue.
     room: Option<RoomListener>,
 }
 
@@ -289,17 +291,15 @@ pub(crate) struct Core {
     index: usize,
     auth_key: Arc<AuthKey>,
     attributes: Attributes,
-    transmits: bool,
-    receives: bool,
-    /// The default flags of operations of each direction.
-    tx_flags: Atomic<u64>,
-    rx_flags: Atomic<u64>,
-    min_multi_recv: Atomic<usize>,
+    directions: Directions,
+    min_multi_recv: MinMultiRecv,
     #[pin]
     setup: Mutex<Setup>,
     transmitter: SetOnce<Arc<Transmitter>>,
     receiver: SetOnce<Arc<Receiver>>,
     av: SetOnce<Arc<Fid<AddressVector>>>,
+    /// What it is called where what is pending is looked up.
+    owner: SetOnce<Owner>,
 }
 
 /// What a core is made of.
@@ -310,8 +310,7 @@ pub(crate) struct Parts {
     index: usize,
     auth_key: Arc<AuthKey>,
     attributes: Attributes,
-    transmits: bool,
-    receives: bool,
+    directions: Directions,
 }
 
 impl Core {
@@ -323,8 +322,7 @@ impl Core {
             index,
             auth_key,
             attributes,
-            transmits,
-            receives,
+            directions,
         } = parts;
         pin_init!(Self {
             domain,
@@ -333,15 +331,13 @@ impl Core {
             index,
             auth_key,
             attributes,
-            transmits,
-            receives,
-            tx_flags: Atomic::new(attributes.tx_flags.as_raw()),
-            rx_flags: Atomic::new(attributes.rx_flags.as_raw()),
-            min_multi_recv: Atomic::new(limits::MIN_MULTI_RECV),
+            directions,
+            min_multi_recv: MinMultiRecv::new(),
             setup <- new_mutex!(Setup::default(), "kfi_soft::Core::setup"),
             transmitter: SetOnce::new(),
             receiver: SetOnce::new(),
             av: SetOnce::new(),
+            owner: SetOnce::new(),
         })
     }
 
@@ -371,15 +367,16 @@ impl Core {
             return Err(EOPBADSTATE.into());
         }
         let node = self.domain.fabric().node();
-        let new = named_port(node, &self.domain, name, None)?;
+        let new = named_port(node, &self.auth_key, &self.domain, name, None)?;
         let old = core::mem::replace(&mut *self.port.lock(), new);
         old.close();
         Ok(())
     }
 
-    /// Returns what stands for this object where it is only compared.
-    pub(crate) fn id(&self) -> usize {
-        core::ptr::from_ref(self).addr()
+    /// Returns what stands for this object where what is pending is looked up; `EOPBADSTATE` before
+    /// it is enabled.
+    fn owner(&self) -> Result<Owner> {
+        self.owner.as_ref().copied().ok_or(EOPBADSTATE.into())
     }
 
     /// Binds an object.
@@ -399,11 +396,9 @@ impl Core {
             setup.av = Some(Hold::new(av)?);
             return Ok(());
         }
-        if let Some(queue) = other.downcast::<CompletionQueue>() {
-            return self.bind_queue(&mut setup, queue, flags);
-        }
-        if let Some(counter) = other.downcast::<Counter>() {
-            return self.bind_counter(&mut setup, counter, flags);
+        let binds = &mut setup.binds;
+        if let Some(ret) = binds.bind(self.domain(), self.directions, other, flags) {
+            return ret;
         }
         if !flags.is_empty() {
             return Err(EBADFLAGS.into());
@@ -416,111 +411,26 @@ impl Core {
             return Ok(());
         }
         if let Some(stx) = other.downcast::<SharedTransmitContext>() {
-            if setup.stx.is_some() || !self.transmits || !Arc::ptr_eq(stx.domain(), self.domain()) {
+            if setup.stx.is_some()
+                || !self.directions.transmit
+                || !Arc::ptr_eq(stx.domain(), self.domain())
+            {
                 return Err(EINVAL);
             }
             setup.stx = Some(Hold::new(stx)?);
             return Ok(());
         }
         if let Some(srx) = other.downcast::<SharedReceiveContext>() {
-            if setup.srx.is_some() || !self.receives || !Arc::ptr_eq(srx.domain(), self.domain()) {
+            if setup.srx.is_some()
+                || !self.directions.receive
+                || !Arc::ptr_eq(srx.domain(), self.domain())
+            {
                 return Err(EINVAL);
             }
             setup.srx = Some(Hold::new(srx)?);
             return Ok(());
         }
         Err(EINVAL)
-    }
-
-    /// Binds a completion queue.
-    fn bind_queue(
-        &self,
-        setup: &mut Setup,
-        queue: &Fid<CompletionQueue>,
-        flags: BindFlags,
-    ) -> Result {
-        let known = BindFlags::TRANSMIT | BindFlags::RECV | BindFlags::SELECTIVE_COMPLETION;
-        let transmit = flags.contains(BindFlags::TRANSMIT);
-        let receive = flags.contains(BindFlags::RECV);
-        if !known.contains(flags) || !(transmit || receive) {
-            return Err(EBADFLAGS.into());
-        }
-        if (transmit && (!self.transmits || setup.tx_queue.is_some()))
-            || (receive && (!self.receives || setup.rx_queue.is_some()))
-            || !Arc::ptr_eq(queue.domain(), self.domain())
-        {
-            return Err(EINVAL);
-        }
-        let bound = || -> Result<Arc<BoundQueue>> {
-            let bound = BoundQueue {
-                queue: Hold::new(queue)?,
-                selective: flags.contains(BindFlags::SELECTIVE_COMPLETION),
-            };
-            Ok(Arc::new(bound, GFP_KERNEL)?)
-        };
-        let tx_queue = if transmit { Some(bound()?) } else { None };
-        if receive {
-            match bound() {
-                Ok(bound) => setup.rx_queue = Some(bound),
-                Err(error) => {
-                    if let Some(bound) = tx_queue {
-                        bound.queue.release();
-                    }
-                    return Err(error);
-                }
-            }
-        }
-        if tx_queue.is_some() {
-            setup.tx_queue = tx_queue;
-        }
-        Ok(())
-    }
-
-    /// Binds a counter.
-    fn bind_counter(&self, setup: &mut Setup, counter: &Fid<Counter>, flags: BindFlags) -> Result {
-        let known = EVENT_FLAGS
-            .iter()
-            .fold(BindFlags::NONE, |known, (flag, _)| known | *flag);
-        if !known.contains(flags) || flags.is_empty() {
-            return Err(EBADFLAGS.into());
-        }
-        if !Arc::ptr_eq(counter.domain(), self.domain()) {
-            return Err(EINVAL);
-        }
-        let wanted = || {
-            EVENT_FLAGS
-                .iter()
-                .filter(|(flag, _)| flags.contains(*flag))
-                .map(|(_, event)| *event)
-        };
-        for event in wanted() {
-            let side = if TRANSMIT_EVENTS.contains(&event) {
-                self.transmits
-            } else {
-                self.receives
-            };
-            let taken = setup
-                .counters
-                .get(event as usize)
-                .is_none_or(|bound| bound.is_some());
-            if !side || taken {
-                return Err(EINVAL);
-            }
-        }
-        let hold = Hold::new(counter)?;
-        let hold = match Arc::new(hold, GFP_KERNEL) {
-            Ok(hold) => hold,
-            Err(_) => {
-                // The hold is gone with its memory, and with it what it counted for.
-                return Err(ENOMEM);
-            }
-        };
-        for event in wanted() {
-            if let Some(bound) = setup.counters.get_mut(event as usize) {
-                *bound = Some(hold.clone());
-            }
-        }
-        Ok(())
     }
 
     /// Makes the object ready for operations.
@@ -537,33 +447,24 @@ impl Core {
         let Attributes {
             tx_caps, rx_caps, ..
         } = self.attributes;
-        let has_counter = |events: &[Event]| {
-            events.iter().any(|event| {
-                setup
-                    .counters
-                    .get(*event as usize)
-                    .is_some_and(Option::is_some)
-            })
-        };
-        let sends = self.transmits && tx_caps.intersects(Caps::SEND | Caps::READ | Caps::WRITE);
-        if sends && setup.tx_queue.is_none() && !has_counter(&TRANSMIT_EVENTS) {
+        // What shared contexts are bound to stands in for what the endpoint itself is not.
+        let mut binds = setup.binds.clone();
+        if let Some(stx) = &setup.stx {
+            stx.binds().complete(&mut binds)?;
+        }
+        if let Some(srx) = &setup.srx {
+            srx.binds().complete(&mut binds)?;
+        }
+        let sends =
+            self.directions.transmit && tx_caps.intersects(Caps::SEND | Caps::READ | Caps::WRITE);
+        if sends && !binds.tells(Direction::Transmit) {
             return Err(ENOCQ.into());
         }
-        let receives = self.receives && rx_caps.contains(Caps::RECV);
-        if receives && setup.rx_queue.is_none() && !has_counter(&RECEIVE_EVENTS) {
+        let receives = self.directions.receive && rx_caps.contains(Caps::RECV);
+        if receives && !binds.tells(Direction::Receive) {
             return Err(ENOCQ.into());
         }
 
-        let pick = |events: &[Event]| {
-            let mut counters = Counters::default();
-            for event in events {
-                let bound = setup.counters.get(*event as usize).and_then(Clone::clone);
-                if let Some(place) = counters.get_mut(*event as usize) {
-                    *place = bound;
-                }
-            }
-            counters
-        };
         let port = self.port();
         let node = port.node();
         let queue = match &setup.srx {
@@ -574,19 +475,22 @@ impl Core {
             Some(stx) => stx.credits().clone(),
             None => Credits::new(self.attributes.tx_size)?,
         };
-        let tx_counters = pick(&TRANSMIT_EVENTS);
-        let rx_counters = pick(&RECEIVE_EVENTS);
 
-        // All that may fail comes first.
-        let transmitter = if self.transmits {
+        // All that may fail comes first. Whoever enables it again after a failure has the number
+        // already.
+        if self.owner.as_ref().is_none() {
+            self.owner.populate(self.domain.run_list().add_owner()?);
+        }
+        let transmitter = if self.directions.transmit {
             Some(Transmitter::new(transmitter::Parts {
-                reporter: Reporter::new(setup.tx_queue.clone(), tx_counters),
+                reporter: binds.reporter(Direction::Transmit),
                 domain: self.domain().clone(),
                 node: node.clone(),
                 source: port.address(),
+                index: self.index,
                 av: av.clone(),
                 auth_key: self.auth_key.number(),
-                caps: tx_caps,
+                caps: info::allowed(tx_caps),
                 credits,
                 shares_credits: setup.stx.is_some(),
                 iov_limit: self.attributes.tx_iov_limit,
@@ -596,29 +500,29 @@ impl Core {
         } else {
             None
         };
-        let receiver = if self.receives {
+        let receiver = if self.directions.receive {
             Some(Receiver::new(receiver::Parts {
                 queue,
                 shared: setup.srx.is_some(),
-                reporter: Reporter::new(setup.rx_queue.clone(), rx_counters),
+                reporter: binds.reporter(Direction::Receive),
                 domain: self.domain().clone(),
                 node: node.clone(),
                 nic: port.address().nic(),
                 sources: rx_caps.contains(Caps::SOURCE).then(|| av.clone()),
-                auth_key: self.auth_key.number(),
-                caps: rx_caps,
+                caps: info::allowed(rx_caps),
             })?)
         } else {
             None
         };
-        let room = match (&transmitter, &setup.tx_queue) {
-            (Some(transmitter), Some(bound)) => {
-                let watch = Arc::new(RoomWatch(transmitter.clone()), GFP_KERNEL)?;
-                Some(bound.queue.on_room(watch)?)
+        let room = match (&receiver, binds.queue(Direction::Receive)) {
+            (Some(receiver), Some(bound)) => {
+                let watch = Arc::new(RoomWatch(receiver.queue().clone()), GFP_KERNEL)?;
+                Some(bound.queue.listeners().listen(watch)?)
             }
             _ => None,
         };
 
+        setup.binds = binds;
         setup.room = room;
         setup.enabled = true;
         self.av.populate(av);
@@ -643,7 +547,7 @@ impl Core {
         if operation.kind.is_receive() {
             return self.post_receive(operation);
         }
-        if !self.transmits {
+        if !self.directions.transmit {
             return Err(EOPNOTSUPP);
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
@@ -654,7 +558,7 @@ impl Core {
     /// Returns the receive context, to which receives are posted. `EOPNOTSUPP` if endpoints share
     /// the receives: these are posted where they are shared, as nobody knows whose they are.
     fn own_receiver(&self) -> Result<&Arc<Receiver>> {
-        if !self.receives {
+        if !self.directions.receive {
             return Err(EOPNOTSUPP);
         }
         let receiver = self.receiver.as_ref().ok_or(EOPBADSTATE)?;
@@ -672,8 +576,8 @@ impl Core {
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
-        let posted =
-            self.prepare_receive(receiver, &operation, GFP_NOWAIT, || receiver.reserve())?;
+        let posted = self.prepare_receive(receiver, &operation, GFP_NOWAIT)?;
+        let posted = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         if peek {
             receiver.peek(posted, claim, discard);
             return Ok(());
@@ -685,33 +589,43 @@ impl Core {
                 Receiver::receive_claimed(receiver, posted)
             };
         }
-        let entry = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
-        receiver.post(entry)
+        receiver.post(posted)
     }
 
-    /// Checks a receive, copies its description and reserves room for its completion.
+    /// Checks a receive and copies its description.
     pub(self) fn prepare_receive(
         &self,
         receiver: &Receiver,
         operation: &Operation<'_>,
         flags: Flags,
-        reserve: impl FnOnce() -> Result<Option<Reservation>>,
     ) -> Result<Posted> {
         let av = self.av.as_ref().ok_or(EOPBADSTATE)?;
         let source = receiver.directed(operation.addr, av)?;
         prepare_receive(
             operation,
             &self.attributes,
-            // Relaxed: a number that stands for itself.
-            self.min_multi_recv.load(ordering::Relaxed),
+            self.min_multi_recv.get(),
             source,
             flags,
-            reserve,
         )
     }
 
-    /// Cancels an operation.
+    /// Cancels an operation; `ENOENT` if there is none with that context.
     fn cancel(&self, context: Context) -> Result {
+        let looked_up = |ret: &Result| ret != &Err(ENOENT);
+        Some(self.cancel_begun(context))
+            .filter(looked_up)
+            .or_else(|| {
+                let owner = self.owner().ok()?;
+                Some(trigger::cancel(self.domain(), owner, context)).filter(looked_up)
+            })
+            // What has just begun was not there at the first look, and is not pending any more at
+            // the second.
+            .unwrap_or_else(|| self.cancel_begun(context))
+    }
+
+    /// Cancels an operation that is not pending any more.
+    fn cancel_begun(&self, context: Context) -> Result {
         if let Some(transmitter) = self.transmitter.as_ref() {
             match transmitter.cancel(context) {
                 Err(error) if error == ENOENT => {}
@@ -724,12 +638,15 @@ impl Core {
                 ret => return ret,
             }
         }
-        trigger::cancel(self.domain(), self.id(), context)
+        Err(ENOENT)
     }
 
     /// Gives everything up.
     fn release(&self) {
-        trigger::discard(self.domain(), self.id());
+        // First: what has fired may still begin.
+        if let Ok(owner) = self.owner() {
+            self.domain.run_list().remove_owner(owner);
+        }
         if let Some(receiver) = self.receiver.as_ref() {
             self.port().detach(self.index);
             Receiver::close(receiver);
@@ -738,14 +655,12 @@ impl Core {
             Transmitter::close(transmitter);
         }
         let setup = core::mem::take(&mut *self.setup.lock());
-        if let (Some(transmitter), Some(room)) = (self.transmitter.as_ref(), &setup.room) {
-            if let Some(queue) = transmitter.reporter().queue() {
-                queue.ignore_room(room);
-            }
+        if let (Some(bound), Some(room)) = (setup.binds.queue(Direction::Receive), &setup.room) {
+            bound.queue.listeners().ignore(room);
         }
         match &self.parent {
             // The last that may sleep: from here on holds are given up.
-            Some(parent) => parent.forget_context(self.transmits, self.index),
+            Some(parent) => parent.forget_context(self.directions.transmit, self.index),
             None => self.port().close(),
         }
         if let Some(receiver) = self.receiver.as_ref() {
@@ -754,12 +669,7 @@ impl Core {
         if let Some(transmitter) = self.transmitter.as_ref() {
             transmitter.reporter().release();
         }
-        for bound in [&setup.tx_queue, &setup.rx_queue].into_iter().flatten() {
-            bound.queue.release();
-        }
-        for counter in setup.counters.iter().flatten() {
-            counter.release();
-        }
+        setup.binds.release();
         if let Some(av) = &setup.av {
             av.release();
         }
@@ -778,44 +688,44 @@ impl Core {
         self.domain.release();
     }
 
-    /// Answers control commands, except for aliases.
+    /// Answers control commands, but for those that ask for what an alias has of its own.
     fn control(&self, command: Control<'_>) -> Result {
         match command {
             Control::Enable => self.enable(),
-            Control::GetOpsFlag(out) => {
-                let receive = self.direction(out.asked())?;
-                out.set(self.default_flags(receive));
-                Ok(())
-            }
             Control::SetOpsFlag(flags) => {
-                let receive = self.direction(flags)?;
-                let defaults = defaults(receive, flags)?;
-                // Relaxed: a number that stands for itself.
-                self.flags(receive)
-                    .store(defaults.as_raw(), ordering::Relaxed);
-                Ok(())
+                let receive = receives(flags)?;
+                self.direction(receive)?;
+                check_defaults(receive, flags)
             }
             _ => Err(ENOSYS),
         }
     }
 
-    /// Returns whether it is the receive direction that flags name: exactly one, which need not be
-    /// named if there is but one.
-    fn direction(&self, flags: OpFlags) -> Result<bool> {
-        let named = (
-            flags.contains(OpFlags::TRANSMIT),
-            flags.contains(OpFlags::RECV),
-        );
-        match (named, self.transmits, self.receives) {
-            ((true, false), true, _) | ((false, false), true, false) => Ok(false),
-            ((false, true), _, true) | ((false, false), false, true) => Ok(true),
-            _ => Err(EINVAL),
-        }
+    /// `EINVAL` unless there is a direction, the receive direction or the other one.
+    fn direction(&self, receive: bool) -> Result {
+        let has = match receive {
+            true => self.directions.receive,
+            false => self.directions.transmit,
+        };
+        has.then_some(()).ok_or(EINVAL)
     }
 }
 
-/// Returns the default flags that are given together with a direction.
-fn defaults(receive: bool, flags: OpFlags) -> Result<OpFlags> {
+/// Returns whether it is the receive direction that flags name; `EINVAL` unless it is exactly one.
+fn receives(flags: OpFlags) -> Result<bool> {
+    match (
+        flags.contains(OpFlags::TRANSMIT),
+        flags.contains(OpFlags::RECV),
+    ) {
+        (true, false) => Ok(false),
+        (false, true) => Ok(true),
+        _ => Err(EINVAL),
+    }
+}
+
+/// Checks default flags that are given together with a direction; `EINVAL` for those that it does not
+/// have.
+fn check_defaults(receive: bool, flags: OpFlags) -> Result {
     let flags = flags.without(OpFlags::TRANSMIT | OpFlags::RECV);
     let known = if receive {
         RECEIVE_FLAGS.without(OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD)
@@ -823,19 +733,18 @@ fn defaults(receive: bool, flags: OpFlags) -> Result<OpFlags> {
         TRANSMIT_DEFAULTS
     };
     if !known.contains(flags) {
-        return Err(EBADFLAGS.into());
+        return Err(EINVAL);
     }
-    Ok(flags)
+    Ok(())
 }
 
-/// Checks a receive, copies its description and reserves room for its completion.
+/// Checks a receive and copies its description.
 fn prepare_receive(
     operation: &Operation<'_>,
     attributes: &Attributes,
     min_multi_recv: usize,
     source: Option<Address>,
     gfp: Flags,
-    reserve: impl FnOnce() -> Result<Option<Reservation>>,
 ) -> Result<Posted> {
     let flags = operation.flags;
     if !RECEIVE_FLAGS.contains(flags) {
@@ -850,7 +759,8 @@ fn prepare_receive(
         ),
         _ => return Err(EINVAL),
     };
-    if !attributes.rx_caps.contains(needed) {
+    let caps = info::allowed(attributes.rx_caps);
+    if !caps.contains(needed) {
         return Err(EOPNOTSUPP);
     }
     let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
@@ -860,9 +770,13 @@ fn prepare_receive(
     if flags.contains(OpFlags::DISCARD) && !flags.intersects(OpFlags::PEEK | OpFlags::CLAIM) {
         return Err(EBADFLAGS.into());
     }
-    let multi = flags.contains(OpFlags::MULTI_RECV);
-    if multi && !attributes.rx_caps.contains(multi_needed) {
-        return Err(EBADFLAGS.into());
+    let mut multi = flags.contains(OpFlags::MULTI_RECV);
+    if multi && !caps.contains(multi_needed) {
+        if operation.own_flags {
+            return Err(EOPNOTSUPP);
+        }
+        // The default is meant for receives of the other kind.
+        multi = false;
     }
     if operation.local.count() > attributes.rx_iov_limit {
         return Err(EINVAL);
@@ -871,15 +785,11 @@ fn prepare_receive(
     if multi && memory.len() == 0 {
         return Err(EINVAL);
     }
-    let claims = Claims {
-        notify: None,
-        reservation: reserve()?,
-    };
     let buffer = if multi {
-        let buffer = MultiBuffer::new(memory, min_multi_recv, claims, gfp);
+        let buffer = MultiBuffer::new(memory, min_multi_recv, gfp);
         Buffer::Multi(buffer.map_err(transmitter::again)?, 0)
     } else {
-        Buffer::One(memory, claims)
+        Buffer::One(memory)
     };
     Ok(Posted {
         buffer,
@@ -888,7 +798,9 @@ fn prepare_receive(
         context: operation.context,
         flags,
         deferred: false,
+        notify: None,
         fired_for: None,
+        number: 0,
     })
 }
 
@@ -900,6 +812,7 @@ fn name_of(port: &Port, domain: &Domain) -> AddressBytes {
 /// Takes the port that a name names.
 fn named_port(
     node: &Arc<Node>,
+    key: &Arc<AuthKey>,
     domain: &Domain,
     name: &[u8],
     contexts: Option<usize>,
@@ -907,7 +820,7 @@ fn named_port(
     let place = Place::decode(domain.address_format(), name).ok_or(EINVAL)?;
     let nic = domain.nic().number();
     let port = place.port.filter(|_| place.nic == nic).ok_or(EINVAL)?;
-    let port = Node::take_port(node, nic, Some(port), contexts)?;
+    let port = Node::take_port(node, key, nic, Some(port), contexts)?;
     Ok(Arc::new(port, GFP_KERNEL)?)
 }
 
@@ -920,10 +833,8 @@ fn whereabouts(
     let node = domain.fabric().node();
     let nic = domain.nic().number();
     // Bytes that are told of have to be there: without a key it would be visible to others.
-    let no_key = info.ep_auth_key().is_none();
-    let key_size = info.ep_attr().map_or(0, |attr| attr.auth_key_size);
     let no_address = info.src_addr().is_none();
-    if (no_key && key_size != 0) || (no_address && info.get().src_addrlen != 0) {
+    if !info::keys_make_sense(info) || (no_address && info.get().src_addrlen != 0) {
         return Err(EINVAL);
     }
     let port = match info.src_addr() {
@@ -941,7 +852,8 @@ fn whereabouts(
         return Err(EINVAL);
     }
     let key = Arc::new(AuthKeys::get(&node.auth_keys, key)?, GFP_KERNEL)?;
-    let port = Arc::new(Node::take_port(node, nic, port, contexts)?, GFP_KERNEL)?;
+    let port = Node::take_port(node, &key, nic, port, contexts)?;
+    let port = Arc::new(port, GFP_KERNEL)?;
     Ok((port, key))
 }
 
@@ -993,23 +905,29 @@ impl<const NUMBER: u32> Object for CoreObject<NUMBER> {
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
-            Control::Alias(request) => {
-                let alias = Alias::open(this, request.flags())?;
-                request.answer(alias);
+            Control::GetOpsFlag(out) => {
+                let receive = receives(out.asked())?;
+                this.core.direction(receive)?;
+                check_defaults(receive, out.asked())?;
+                out.set(this.default_flags(receive));
                 Ok(())
             }
             command => this.core.control(command),
         }
+    }
+
+    fn alias<'o>(
+        this: &Fid<Self>,
+        flags: OpFlags,
+        opening: Opening<'o, Self::Class>,
+    ) -> Result<NewAlias<'o, Self::Class>> {
+        Ok(Alias::open(this, flags, opening)?.into_alias())
     }
 }
 
 impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
     type TransmitContext = NoContext;
     type ReceiveContext = NoContext;
-
-    fn default_flags(&self, receive: bool) -> OpFlags {
-        self.core.default_flags(receive)
-    }
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         this.core.post(operation)
@@ -1020,14 +938,11 @@ impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
     }
 
     fn min_multi_recv(&self) -> Result<usize> {
-        // Relaxed: a number that stands for itself.
-        Ok(self.core.min_multi_recv.load(ordering::Relaxed))
+        Ok(self.core.min_multi_recv()?.get())
     }
 
     fn set_min_multi_recv(&self, size: usize) -> Result {
-        // Relaxed: as above.
-        self.core.min_multi_recv.store(size, ordering::Relaxed);
-        Ok(())
+        self.core.min_multi_recv()?.set(size)
     }
 
     fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
@@ -1044,29 +959,22 @@ impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
 }
 
 impl Core {
-    /// Returns the default flags of operations.
-    fn default_flags(&self, receive: bool) -> OpFlags {
-        // Relaxed: a number that stands for itself.
-        OpFlags::from_raw(self.flags(receive).load(ordering::Relaxed))
-    }
-
-    /// Returns where the default flags of a direction are.
-    fn flags(&self, receive: bool) -> &Atomic<u64> {
-        if receive {
-            &self.rx_flags
-        } else {
-            &self.tx_flags
+    /// Returns the option of those who receive; `ENOPROTOOPT` for others.
+    fn min_multi_recv(&self) -> Result<&MinMultiRecv> {
+        if !self.directions.receive {
+            return Err(ENOPROTOOPT);
         }
+        Ok(&self.min_multi_recv)
     }
 }
 
 impl Endpoint {
     /// Opens a plain endpoint.
-    pub(crate) fn open(
+    pub(crate) fn open<'o>(
         domain: &Fid<Domain>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self>>> {
+        opening: Opening<'o, PlainClass>,
+    ) -> Result<NewFid<'o, Self>> {
         let attributes = Attributes::new(info, domain)?;
         let (port, auth_key) = whereabouts(domain, info, None)?;
         let parts = Parts {
@@ -1076,9 +984,8 @@ impl Endpoint {
             index: 0,
             auth_key,
             attributes,
-            transmits: true,
-            receives: true,
+            directions: Directions::BOTH,
         };
-        Fid::new(Self::new(parts), context)
+        NewFid::new(Self::new(parts), opening)
     }
 }

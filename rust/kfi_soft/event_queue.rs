@@ -29,7 +29,8 @@ use crate::{
         fid::{
             ExtraOps,
             Fid,
-            Object, //
+            Object,
+            OpsName, //
         },
         flags::QueueFlags,
         hold::Hold,
@@ -91,7 +92,6 @@ pub(crate) struct EventQueue {
     capacity: usize,
     #[pin]
     queue: Queue<Ring<Entry>>,
-    #[pin]
     slots: Slots,
     #[pin]
     handler: Handler<EventQueue>,
@@ -119,7 +119,7 @@ impl EventQueue {
         Ok(pin_init!(Self {
             capacity,
             queue <- Queue::new(entries, wait),
-            slots <- Slots::new(*capacity),
+            slots: Slots::new(*capacity),
             handler <- Handler::new(target),
             fabric,
         }))
@@ -215,7 +215,6 @@ impl Object for EventQueue {
 
     fn release(&self) {
         self.handler.close();
-        self.slots.clear();
         self.queue.release();
         self.fabric.release();
     }
@@ -227,7 +226,7 @@ impl Object for EventQueue {
         Ok(())
     }
 
-    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         event_queue_test_ops(this, name)
     }
 
@@ -274,7 +273,6 @@ impl EventQueueOps for EventQueue {
 
     fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event> {
         kernel::task::might_sleep();
-        let _hold = Hold::new(this)?;
         let ret = this
             .queue
             .read_blocking(timeout, || this.read_event(len, peek));
@@ -291,7 +289,10 @@ mod tests {
     use super::*;
     use crate::{
         kfi::{
-            fid::Context,
+            fid::{
+                Context,
+                TestFid, //
+            },
             provider::{
                 EventKind,
                 WaitAttr, //
@@ -300,9 +301,9 @@ mod tests {
         node, //
     };
 
-    /// Opens a queue that C does not know.
-    fn queue(size: usize) -> Result<Arc<Fid<EventQueue>>> {
-        let fabric = Fid::new(Fabric::new(node::current()?), Context::NONE)?;
+    /// Opens a queue, and the fabric that it is of, which is to be dropped later.
+    fn queue(size: usize) -> Result<(TestFid<Fabric>, TestFid<EventQueue>)> {
+        let fabric = TestFid::open(Fabric::new(node::current()?), Context::NONE)?;
         let attr = EventQueueAttr {
             size,
             flags: 0,
@@ -310,7 +311,8 @@ mod tests {
             has_handler: false,
             affinity: None,
         };
-        Fid::new(EventQueue::new(Hold::new(&fabric)?, &attr)?, Context::NONE)
+        let queue = EventQueue::new(Hold::new(&fabric)?, &attr)?;
+        Ok((fabric, TestFid::open(queue, Context::NONE)?))
     }
 
     fn event(data: u64) -> Event {
@@ -331,7 +333,7 @@ mod tests {
 
     #[test]
     fn reserved_always_fits() -> Result {
-        let queue = queue(3)?;
+        let (_fabric, queue) = queue(3)?;
         let first = EventQueue::reserve(&queue).ok_or(EINVAL)?;
         let second = EventQueue::reserve(&queue).ok_or(EINVAL)?;
         assert_eq!(EventQueue::write(&queue, &event(1)), Ok(()));
@@ -354,7 +356,7 @@ mod tests {
 
     #[test]
     fn dropped_gives_the_slot_back() -> Result {
-        let queue = queue(1)?;
+        let (_fabric, queue) = queue(1)?;
         for _ in 0..3 {
             let reservation = EventQueue::reserve(&queue).ok_or(EINVAL)?;
             assert!(EventQueue::reserve(&queue).is_none());
@@ -366,13 +368,14 @@ mod tests {
 
     #[test]
     fn after_close_nothing_is_written() -> Result {
-        let queue = queue(2)?;
+        let (_fabric, queue) = queue(2)?;
         let reservation = EventQueue::reserve(&queue).ok_or(EINVAL)?;
         let other = EventQueue::reserve(&queue).ok_or(EINVAL)?;
-        queue.release();
+        let memory = queue.arc();
+        drop(queue);
         reservation.post(&event(1));
         drop(other);
-        assert!(!queue.queue.is_ready());
+        assert!(!memory.queue.is_ready());
         Ok(())
     }
 }

@@ -7,7 +7,6 @@
 use core::ptr;
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::{
         new_mutex,
         Arc,
@@ -27,20 +26,25 @@ use crate::{
         fid::{
             AnyFid,
             AnyFids,
-            Context,
             ExtraOps,
             Fid,
-            Object, //
+            NewFid,
+            Object,
+            Opening,
+            OpsName, //
         },
         hold::Hold,
         info::InfoRef,
         provider::{
             cxi_fabric_ops,
             CxiFabricOps,
+            DomainClass,
             EventQueueAttr,
+            EventQueueClass,
             FabricClass,
             FabricOps,
-            WaitSetAttr, //
+            WaitSetAttr,
+            WaitSetClass, //
         },
         wait_obj::WaitObj,
         work_queue::{
@@ -114,7 +118,7 @@ impl Object for Fabric {
         }
     }
 
-    fn ops_open(this: &Fid<Self>, name: &CStr) -> Result<ExtraOps> {
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         match personality::current() {
             Personality::Soft => Err(ENOSYS),
             Personality::Kcxi => cxi_fabric_ops(this, name),
@@ -134,24 +138,32 @@ impl FabricOps for Fabric {
     type EventQueue = EventQueue;
     type WaitSet = WaitSet;
 
-    fn domain(this: &Fid<Self>, info: InfoRef<'_>, context: Context) -> Result<Arc<Fid<Domain>>> {
+    fn domain<'o>(
+        this: &Fid<Self>,
+        info: InfoRef<'_>,
+        opening: Opening<'o, DomainClass>,
+    ) -> Result<NewFid<'o, Domain>> {
         let attributes = Attributes::new(info)?;
-        let domain = Fid::new(Domain::new(Hold::new(this)?, attributes)?, context)?;
-        open_objects::add_domain(&domain)?;
+        let domain = NewFid::new(Domain::new(Hold::new(this)?, attributes)?, opening)?;
+        open_objects::add_domain(domain.arc())?;
         Ok(domain)
     }
 
-    fn eq_open(
+    fn eq_open<'o>(
         this: &Fid<Self>,
         attr: EventQueueAttr<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<EventQueue>>> {
-        Fid::new(EventQueue::new(Hold::new(this)?, &attr)?, context)
+        opening: Opening<'o, EventQueueClass>,
+    ) -> Result<NewFid<'o, EventQueue>> {
+        NewFid::new(EventQueue::new(Hold::new(this)?, &attr)?, opening)
     }
 
-    fn wait_open(this: &Fid<Self>, attr: WaitSetAttr) -> Result<Arc<Fid<WaitSet>>> {
+    fn wait_open<'o>(
+        this: &Fid<Self>,
+        attr: WaitSetAttr,
+        opening: Opening<'o, WaitSetClass>,
+    ) -> Result<NewFid<'o, WaitSet>> {
         let wait_obj = WaitSet::check_attr(&attr)?;
-        Fid::new(WaitSet::new(Hold::new(this)?, wait_obj), Context::NONE)
+        NewFid::new(WaitSet::new(Hold::new(this)?, wait_obj), opening)
     }
 
     fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result {

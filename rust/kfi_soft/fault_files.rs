@@ -51,8 +51,8 @@ impl FaultFiles {
         let mut knobs = KVec::new();
         let mut nics = KVec::new();
         for nic in Nic::all() {
-            let dir = parent.subdir(&CString::try_from_fmt(fmt!("nic{}", nic.number()))?)?;
-            let nic = usize::try_from(nic.number())?;
+            let dir = parent.subdir(&CString::try_from_fmt(fmt!("nic{}", nic.index()))?)?;
+            let nic = nic.index();
             for what in Fault::ALL {
                 let node = node::current()?;
                 let about = About { node, nic, what };

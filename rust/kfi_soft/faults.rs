@@ -46,6 +46,7 @@ use crate::{
     knob::Knob,
     limits::PORTS,
     module_parameters,
+    nic::Nic,
     node::Node,
     replay::Window,
     transfer::Transfer,
@@ -222,16 +223,15 @@ fn are_pair(one: &Transfer, other: &Transfer) -> bool {
 impl State {
     /// Asks a knob.
     fn strike(&mut self, nic: u32, fault: Fault) -> Option<u32> {
-        let knobs = self.nics.get_mut(usize::try_from(nic).ok()?)?;
+        let knobs = self.nics.get_mut(Nic::new(nic)?.index())?;
         knobs.get_mut(fault)?.strike()
     }
 
     /// Returns whether an address cannot be reached.
     fn has_vanished(&mut self, address: Address) -> bool {
         let its = |port: u32| port == ALL_PORTS || port == u32::from(address.port());
-        let nic = usize::try_from(address.nic()).ok();
-        let knob = nic
-            .and_then(|nic| self.nics.get_mut(nic))
+        let knob = Nic::new(address.nic())
+            .and_then(|nic| self.nics.get_mut(nic.index()))
             .and_then(|knobs| knobs.get_mut(Fault::Vanish));
         knob.is_some_and(|knob| its(knob.value()) && knob.strike().is_some())
     }

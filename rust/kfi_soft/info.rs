@@ -72,8 +72,8 @@ const REMOTE_DIRECTIONS: Caps = Caps::READ
 /// Who is reached: a NIC reaches the others of the fabric, which is inside of one node.
 const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
 
-/// All that is offered.
-const CAPS: Caps = MESSAGES
+/// What those get who ask for nothing: all but what makes entries that they do not expect.
+const DEFAULT_CAPS: Caps = MESSAGES
     .union(REMOTE)
     .union(MESSAGE_DIRECTIONS)
     .union(REMOTE_DIRECTIONS)
@@ -82,10 +82,12 @@ const CAPS: Caps = MESSAGES
     .union(Caps::TAGGED_MULTI_RECV)
     .union(Caps::TRIGGER)
     .union(Caps::FENCE)
-    .union(Caps::RMA_EVENT)
     .union(Caps::SOURCE)
     .union(Caps::NAMED_RX_CTX)
     .union(Caps::DIRECTED_RECV);
+
+/// All that is offered.
+const CAPS: Caps = DEFAULT_CAPS.union(Caps::RMA_EVENT);
 
 /// What of it concerns transmit contexts.
 const TX_CAPS: Caps = MESSAGES
@@ -109,6 +111,16 @@ const RX_CAPS: Caps = MESSAGES
     .union(Caps::RMA_EVENT)
     .union(Caps::SOURCE)
     .union(Caps::DIRECTED_RECV);
+
+/// What says what an endpoint may do; the rest changes how it does that.
+const PERMISSIONS: Caps = MESSAGES
+    .union(REMOTE)
+    .union(MESSAGE_DIRECTIONS)
+    .union(REMOTE_DIRECTIONS)
+    .union(Caps::MULTI_RECV)
+    .union(Caps::TAGGED_MULTI_RECV)
+    .union(Caps::TRIGGER)
+    .union(Caps::FENCE);
 
 /// What consumers may be willing to do for memory registration.
 pub(crate) const MR_MODES: MrMode = MR_CHOICES
@@ -171,7 +183,7 @@ pub(crate) fn answered_caps(asked: Caps) -> Option<Caps> {
         return None;
     }
     if asked.is_empty() {
-        return Some(CAPS);
+        return Some(DEFAULT_CAPS);
     }
     let caps = with_directions(asked);
     Some(if caps.intersects(COMM) {
@@ -181,11 +193,11 @@ pub(crate) fn answered_caps(asked: Caps) -> Option<Caps> {
     })
 }
 
-/// Returns the capabilities of a kind of context, of which those in `kind` can be; `None` if more is
-/// asked for than the endpoint has.
-pub(crate) fn context_caps(asked: u64, endpoint: Caps, kind: Caps) -> Option<Caps> {
+/// Returns the capabilities of a kind of context, of which those in `kind` can be, and never the
+/// direction `wrong`; `None` if that or more is asked for than the endpoint has.
+fn context_caps(asked: u64, endpoint: Caps, kind: Caps, wrong: Caps) -> Option<Caps> {
     let asked = Caps::from_raw(asked);
-    if !endpoint.contains(asked) {
+    if !endpoint.contains(asked) || asked.intersects(wrong) {
         return None;
     }
     let asked = if asked.is_empty() {
@@ -198,12 +210,21 @@ pub(crate) fn context_caps(asked: u64, endpoint: Caps, kind: Caps) -> Option<Cap
 
 /// As [`context_caps`], for transmit contexts.
 pub(crate) fn tx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
-    context_caps(asked, endpoint, TX_CAPS)
+    context_caps(asked, endpoint, TX_CAPS, Caps::RECV)
 }
 
 /// As [`context_caps`], for receive contexts.
 pub(crate) fn rx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
-    context_caps(asked, endpoint, RX_CAPS)
+    context_caps(asked, endpoint, RX_CAPS, Caps::SEND)
+}
+
+/// Returns what those may do who have asked for capabilities.
+pub(crate) fn allowed(asked: Caps) -> Caps {
+    if personality::is_strict() {
+        asked
+    } else {
+        asked | PERMISSIONS
+    }
 }
 
 /// Answers kfi_getinfo.
@@ -297,8 +318,13 @@ enum Peer {
 }
 
 impl<'a> Question<'a> {
-    /// Reads a question; `None` if no NIC fits.
+    /// Reads a question; `None` if no NIC fits, `EINVAL` if it makes no sense.
     fn new(query: &'a Query<'a>, flags: InfoFlags) -> Result<Option<Self>> {
+        if let Some(hints) = query.hints {
+            if !keys_make_sense(hints) {
+                return Err(EINVAL);
+            }
+        }
         Ok(Self::read(query, flags).filter(Self::limits_fit))
     }
 
@@ -394,7 +420,12 @@ impl<'a> Question<'a> {
         let domain_attr = hints.and_then(InfoRef::domain_attr);
         let tx_caps = tx_caps(asked(tx_attr.map(|attr| attr.caps)), caps)?;
         let rx_caps = rx_caps(asked(rx_attr.map(|attr| attr.caps)), caps)?;
-        context_caps(asked(domain_attr.map(|attr| attr.caps)), caps, COMM)?;
+        context_caps(
+            asked(domain_attr.map(|attr| attr.caps)),
+            caps,
+            COMM,
+            Caps::NONE,
+        )?;
 
         let mr_mode = MrMode::from_attr(domain_attr.map_or(0, |attr| attr.mr_mode));
         if !MR_MODES.contains(mr_mode) {
@@ -457,7 +488,7 @@ impl<'a> Question<'a> {
                     && attr.max_order_waw_size == 0
                     && fits(attr.tx_ctx_cnt, limits::MAX_TX_CONTEXTS)
                     && fits(attr.rx_ctx_cnt, limits::MAX_RX_CONTEXTS)
-                    && is_key(attr.auth_key_size, hints.ep_auth_key())
+                    && fits(attr.auth_key_size, limits::MAX_AUTH_KEY_SIZE)
             })
             && hints.domain_attr().is_none_or(|attr| {
                 attr::is_threading(attr.threading)
@@ -478,7 +509,7 @@ impl<'a> Question<'a> {
                     && fits(attr.mr_iov_limit, limits::MR_IOV_LIMIT)
                     && fits(attr.max_err_data, limits::MAX_ERR_DATA)
                     && fits(attr.mr_cnt, limits::MEMORY_REGIONS)
-                    && is_key(attr.auth_key_size, hints.domain_auth_key())
+                    && fits(attr.auth_key_size, limits::MAX_AUTH_KEY_SIZE)
             })
             && hints.tx_attr().is_none_or(|attr| {
                 limits::TX_OP_FLAGS.contains(OpFlags::from_raw(attr.op_flags))
@@ -566,8 +597,14 @@ impl<'a> Question<'a> {
             .protocol_version(PROTOCOL_VERSION)
             .max_msg_size(limits::MAX_MSG_SIZE)
             .mem_tag_format(u64::MAX)
-            .tx_ctx_cnt(or(asked.map_or(0, |asked| asked.tx_ctx_cnt), 1))
-            .rx_ctx_cnt(or(asked.map_or(0, |asked| asked.rx_ctx_cnt), 1))
+            .tx_ctx_cnt(or(
+                asked.map_or(0, |asked| asked.tx_ctx_cnt),
+                limits::MAX_TX_CONTEXTS,
+            ))
+            .rx_ctx_cnt(or(
+                asked.map_or(0, |asked| asked.rx_ctx_cnt),
+                limits::MAX_RX_CONTEXTS,
+            ))
             .auth_key(hints.and_then(InfoRef::ep_auth_key).unwrap_or(&[]))?;
 
         let asked = hints.and_then(InfoRef::domain_attr);
@@ -630,9 +667,16 @@ fn fits(asked: usize, limit: usize) -> bool {
     asked <= limit
 }
 
-/// Returns whether an authorization key can be one.
-fn is_key(size: usize, key: Option<&[u8]>) -> bool {
-    size == 0 || (size <= limits::MAX_AUTH_KEY_SIZE && key.is_some())
+/// Returns whether authorization keys have a size, and sizes a key.
+pub(crate) fn keys_make_sense(info: InfoRef<'_>) -> bool {
+    let ep_size = info.ep_attr().map_or(0, |attr| attr.auth_key_size);
+    let domain_size = info.domain_attr().map_or(0, |attr| attr.auth_key_size);
+    is_whole(ep_size, info.ep_auth_key()) && is_whole(domain_size, info.domain_auth_key())
+}
+
+/// Returns whether there is both a key and a size, or neither.
+fn is_whole(size: usize, key: Option<&[u8]>) -> bool {
+    (size != 0) == key.is_some()
 }
 
 #[kunit_tests(kfi_soft_info)]
@@ -641,7 +685,7 @@ mod tests {
 
     #[test]
     fn no_capability_means_all() {
-        assert!(answered_caps(Caps::NONE) == Some(CAPS));
+        assert!(answered_caps(Caps::NONE) == Some(DEFAULT_CAPS));
         assert!(answered_caps(CAPS) == Some(CAPS));
     }
 
@@ -672,15 +716,16 @@ mod tests {
         assert!(rx_caps(0, endpoint) == Some(Caps::MSG | Caps::RECV));
         assert!(tx_caps(Caps::MSG.as_raw(), endpoint) == Some(Caps::MSG | Caps::SEND));
         assert!(tx_caps(Caps::RMA.as_raw(), endpoint).is_none());
+        assert!(tx_caps(Caps::RECV.as_raw(), endpoint).is_none());
+        assert!(rx_caps(Caps::SEND.as_raw(), endpoint).is_none());
         assert!(rx_caps(Caps::TAGGED.as_raw(), endpoint).is_none());
     }
 
     #[test]
-    fn sizes_of_keys() {
-        let key = [0; limits::MAX_AUTH_KEY_SIZE];
-        assert!(is_key(0, None));
-        assert!(is_key(limits::MAX_AUTH_KEY_SIZE, Some(&key)));
-        assert!(!is_key(limits::MAX_AUTH_KEY_SIZE + 1, Some(&key)));
-        assert!(!is_key(1, None));
+    fn keys_have_a_size() {
+        assert!(is_whole(0, None));
+        assert!(is_whole(1, Some(&[0])));
+        assert!(!is_whole(0, Some(&[])));
+        assert!(!is_whole(1, None));
     }
 }

@@ -4,23 +4,25 @@
 //!
 //! Lock order, outer before inner. Mutexes, all taken in process context:
 //!
-//! 1. `kfi_soft::PollSet::change`;
+//! 1. `kfi_soft::PollSet::places`;
 //! 2. `kfi_soft::AddressVector::change`, `kfi_soft::Core::setup` and `kfi_soft::MemoryRegion::state`;
-//! 3. `kfi_soft::ScalableEndpoint::state` and `kfi_soft::Core::port`;
+//! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::Core::port` and
+//!    `kfi_soft::SharedBinds::binds`;
 //! 4. `kfi_soft::Fabric::handlers`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
 //!
 //! Spinlocks, which disable interrupts:
 //!
 //! 5. `kfi_soft::PollSet::members`;
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
-//!    `kfi_soft::ReceiveQueue::state` and `kfi_soft::Node::atomics`;
-//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Transfer::ending`, `kfi_soft::MultiBuffer::claims`,
-//!    `kfi_soft::Slots::listeners`, `kfi_soft::Nic::ports`, `kfi_soft::Regions::regions`,
+//!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
+//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Transfer::ending`, `kfi_soft::MultiBuffer::notify`,
+//!    `kfi_soft::Listeners::list`, `kfi_soft::Nic::ports`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
 //! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
 //!    work queues.
 //!
-//! A thread never holds two of a kind, and none of one number while it takes another of it. It wakes,
+//! A thread never holds two of a kind (except for the locks of `kfi_soft::Stripes`, which are taken
+//! in order), and none of one number while it takes another of it. It wakes,
 //! calls and drops with none of 1 to 7 held that whoever is woken, called or dropped could want.
 
 mod abi_trace;
@@ -41,6 +43,7 @@ mod event_queue;
 mod fabric;
 mod fault_files;
 mod faults;
+mod grown;
 mod handler;
 mod info;
 #[allow(
@@ -52,7 +55,9 @@ mod info;
 mod kfi;
 mod knob;
 mod limits;
+mod listeners;
 mod memory_region;
+mod multi_buffer;
 mod nic;
 mod node;
 mod open_objects;
@@ -67,8 +72,10 @@ mod region;
 mod replay;
 mod reporter;
 mod ring;
+mod room;
 mod run_list;
 mod slots;
+mod stripes;
 mod threshold;
 mod transfer;
 mod transmitter;
@@ -85,6 +92,7 @@ use kernel::{
     }, //
 };
 
+use address::Address;
 use devices::Devices;
 use kfi::provider::Registration;
 use node::{
@@ -105,9 +113,17 @@ module! {
             default: 2,
             description: "Number of virtual NICs (1 to 64, default 2)",
         },
+        nic_base: u32 {
+            default: 1,
+            description: "Number of the first virtual NIC (default 1)",
+        },
         kcxi: bool {
             default: false,
             description: "Present the provider as kcxi, its NICs as cxi0 and so on",
+        },
+        strict: i32 {
+            default: -1,
+            description: "Refuse operations whose capability was not asked for (1, 0; default: unless kcxi)",
         },
         rnr_timeout: u32 {
             default: 500,
@@ -162,6 +178,11 @@ impl kernel::InPlaceModule for KfiSoft {
                 let nics = *module_parameters::nics.value_ref();
                 nic::check_count(nics).inspect_err(|_| {
                     pr_err!("nics={}: must be from 1 to {}\n", nics, limits::MAX_NICS);
+                })?;
+                let base = *module_parameters::nic_base.value_ref();
+                nic::check_base(base, nics).inspect_err(|_| {
+                    let last = Address::MAX_NIC;
+                    pr_err!("nic_base={}: no NIC has a number above {}\n", base, last);
                 })?;
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { OPEN_OBJECTS.init() };

@@ -18,12 +18,12 @@ pub(crate) const PORTS: usize = 1 << 12;
 /// Operations that a transmit context takes if no other depth was asked for.
 pub(crate) const TX_SIZE: usize = 256;
 /// The deepest transmit context.
-pub(crate) const MAX_TX_SIZE: usize = 1 << 14;
+pub(crate) const MAX_TX_SIZE: usize = 1 << 16;
 
 /// Operations that a receive context takes if no other depth was asked for.
 pub(crate) const RX_SIZE: usize = 256;
 /// The deepest receive context.
-pub(crate) const MAX_RX_SIZE: usize = 1 << 14;
+pub(crate) const MAX_RX_SIZE: usize = 1 << 16;
 
 /// Entries of a local vector.
 pub(crate) const IOV_LIMIT: usize = 256;

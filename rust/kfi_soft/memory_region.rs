@@ -3,7 +3,8 @@
 //! Memory regions: memory that consumers have registered.
 //!
 //! Regions are found by their keys, in the domain or, with `KFI_MR_ENDPOINT`, in the receive context
-//! that they are bound to; then they are usable from the moment when they are enabled.
+//! that they are bound to; then they are usable from the moment when they are enabled. Those that are
+//! found in the domain may be bound, too: then peers may use them through that context only.
 
 #![deny(unsafe_code)]
 
@@ -36,7 +37,9 @@ use crate::{
         fid::{
             AnyFid,
             Fid,
-            Object, //
+            NewFid,
+            Object,
+            Opening, //
         },
         flags::{
             AccessFlags,
@@ -124,10 +127,11 @@ fn largest_key(domain: &Domain) -> u64 {
 
 impl MemoryRegion {
     /// Registers memory.
-    pub(crate) fn open(
+    pub(crate) fn open<'o>(
         domain: &Fid<Domain>,
         attr: &MemoryRegionAttr<'_>,
-    ) -> Result<Arc<Fid<Self>>> {
+        opening: Opening<'o, MemoryRegionClass>,
+    ) -> Result<NewFid<'o, Self>> {
         if attr.access.is_empty() || attr.offset != 0 {
             return Err(EINVAL);
         }
@@ -162,7 +166,7 @@ impl MemoryRegion {
         let event = attr.flags.contains(RegionFlags::RMA_EVENT);
         let region = Region::new(memory, attr.access, base, event)?;
         let hold = Hold::new(domain)?;
-        let this = Fid::new(
+        let this = NewFid::new(
             pin_init!(Self {
                 domain: hold,
                 region,
@@ -172,7 +176,7 @@ impl MemoryRegion {
                     "kfi_soft::MemoryRegion::state"
                 ),
             }),
-            attr.context,
+            opening,
         )?;
         this.set_iova(base);
         if mode.contains(MrMode::ENDPOINT) {
@@ -214,10 +218,11 @@ impl MemoryRegion {
             (state.owner.take(), state.key.take())
         };
         if let Some(key) = key {
-            match owner.as_ref().map(Owner::receiver) {
-                Some(Some(receiver)) => receiver.own_regions().remove(key),
-                Some(None) => {}
-                None => self.domain.regions().remove(key),
+            let receiver = owner.as_ref().and_then(Owner::receiver);
+            match (self.domain.mr_mode().contains(MrMode::ENDPOINT), receiver) {
+                (true, Some(receiver)) => receiver.own_regions().remove(key),
+                (true, None) => {}
+                (false, _) => self.domain.regions().remove(key),
             }
         }
         self.region.close();
@@ -248,9 +253,6 @@ impl Object for MemoryRegion {
             let hold = Arc::new(Hold::new(counter)?, GFP_KERNEL)?;
             return this.region.bind(hold, flags);
         }
-        if !this.domain.mr_mode().contains(MrMode::ENDPOINT) {
-            return Err(EINVAL);
-        }
         // An alias is the endpoint.
         let alias = other.downcast::<Alias<Endpoint>>();
         let endpoint = alias.map(|alias| alias.base());
@@ -267,13 +269,13 @@ impl Object for MemoryRegion {
             return Err(EINVAL);
         }
         // Regions are bound to contexts that are enabled.
-        if core.receiver().is_none() {
-            return Err(EOPBADSTATE.into());
-        }
+        let receiver = core.receiver().ok_or(EOPBADSTATE)?;
         let mut state = this.state.lock();
         if state.owner.is_some() {
             return Err(EINVAL);
         }
+        // In either mode: nobody else finds it, or nobody else may use it.
+        this.region.limit_to(receiver.id());
         state.owner = Some(owner);
         Ok(())
     }

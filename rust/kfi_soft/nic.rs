@@ -19,7 +19,7 @@ use crate::{
     personality, //
 };
 
-/// A NIC of this node, by its number.
+/// A NIC of this node, by where it is among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Nic(u32);
 
@@ -31,7 +31,8 @@ impl Nic {
 
     /// The NIC of a number; `None` if this node has none such.
     pub(crate) fn new(number: u32) -> Option<Self> {
-        (number < *module_parameters::nics.value_ref()).then_some(Self(number))
+        let index = number.checked_sub(*module_parameters::nic_base.value_ref())?;
+        (index < *module_parameters::nics.value_ref()).then_some(Self(index))
     }
 
     /// Finds a NIC of this node by its name.
@@ -39,9 +40,17 @@ impl Nic {
         Self::new(number(name)?)
     }
 
-    /// Returns its number.
+    /// Returns its number, which is part of its address.
     pub(crate) fn number(self) -> u32 {
+        // No number is too large: see `check_base`.
         self.0
+            .wrapping_add(*module_parameters::nic_base.value_ref())
+    }
+
+    /// Returns where it is among the NICs of the node, from 0.
+    pub(crate) fn index(self) -> usize {
+        // At most `MAX_NICS`.
+        self.0 as usize
     }
 
     /// Returns its name.
@@ -50,14 +59,13 @@ impl Nic {
     }
 }
 
-/// Returns the number that the name of a NIC has, whether this node has that NIC or not.
+/// Returns the number that the NIC of a name has, whether this node has that NIC or not.
 pub(crate) fn number(name: &[u8]) -> Option<u32> {
     let digits = name.strip_prefix(personality::current().nic_name().as_bytes())?;
-    // No leading zeros: a NIC has one name.
-    if digits.len() > 1 && digits.first() == Some(&b'0') {
-        return None;
-    }
-    address::decimal(digits).filter(|number| *number <= Address::MAX_NIC)
+    // A NIC has one name.
+    address::plain_decimal(digits)?
+        .checked_add(*module_parameters::nic_base.value_ref())
+        .filter(|number| *number <= Address::MAX_NIC)
 }
 
 /// `EINVAL` unless a machine may have as many NICs.
@@ -69,18 +77,29 @@ pub(crate) fn check_count(count: u32) -> Result {
     }
 }
 
+/// `EINVAL` unless so many NICs from the number `base` on have numbers.
+pub(crate) fn check_base(base: u32, count: u32) -> Result {
+    match base.checked_add(count.saturating_sub(1)) {
+        Some(last) if last <= Address::MAX_NIC => Ok(()),
+        _ => Err(EINVAL),
+    }
+}
+
 #[kunit_tests(kfi_soft_nic)]
 mod tests {
     use super::*;
 
     #[test]
     fn nics_have_one_name() -> Result {
+        let base = *module_parameters::nic_base.value_ref();
         let name = Nic(0).name()?;
         assert!(Nic::find(name.to_bytes()) == Some(Nic(0)));
-        for number in [0, 1, 63, Address::MAX_NIC] {
-            assert!(super::number(Nic(number).name()?.to_bytes()) == Some(number));
+        assert!(Nic(0).number() == base);
+        let last = Address::MAX_NIC - base;
+        for index in [0, 1, 63, last].into_iter().filter(|index| *index <= last) {
+            assert!(super::number(Nic(index).name()?.to_bytes()) == Some(base + index));
         }
-        assert!(super::number(Nic(Address::MAX_NIC + 1).name()?.to_bytes()).is_none());
+        assert!(super::number(Nic(last + 1).name()?.to_bytes()).is_none());
         let prefix = personality::current().nic_name();
         for rest in ["", "00", "01", "+1", "-1", "0 ", "x", "4294967296"] {
             let name = CString::try_from_fmt(fmt!("{}{}", prefix, rest))?;
@@ -94,8 +113,10 @@ mod tests {
     #[test]
     fn a_node_has_its_nics_only() {
         let count = *module_parameters::nics.value_ref();
-        assert!(Nic::new(count - 1).is_some());
-        assert!(Nic::new(count).is_none());
+        let base = *module_parameters::nic_base.value_ref();
+        assert!(Nic::new(base + count - 1).is_some());
+        assert!(Nic::new(base + count).is_none());
+        assert!(base == 0 || Nic::new(base - 1).is_none());
         assert_eq!(Nic::all().count(), count as usize);
     }
 
@@ -105,5 +126,9 @@ mod tests {
         assert!(check_count(limits::MAX_NICS).is_ok());
         assert!(check_count(0).is_err());
         assert!(check_count(limits::MAX_NICS + 1).is_err());
+        assert!(check_base(0, limits::MAX_NICS).is_ok());
+        assert!(check_base(Address::MAX_NIC, 1).is_ok());
+        assert!(check_base(Address::MAX_NIC, 2).is_err());
+        assert!(check_base(u32::MAX, 2).is_err());
     }
 }

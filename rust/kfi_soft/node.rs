@@ -19,14 +19,24 @@ use kernel::{
 
 use crate::{
     address::Address,
-    auth_key::AuthKeys,
+    auth_key::{
+        AuthKey,
+        AuthKeys,
+        KeyNumber, //
+    },
     faults::Faults,
     kfi::work_queue::{
         WorkQueue,
         WorkQueueFlags, //
     },
     limits::PORTS,
+    nic,
     receiver::Receiver,
+    stripes::Stripes,
+    wire::{
+        ContextIndex,
+        Request, //
+    },
     NODE, //
 };
 
@@ -41,6 +51,15 @@ enum Slot {
 }
 
 impl Slot {
+    /// Returns the receive context that a request is for.
+    fn receiver(&self, context: ContextIndex) -> Option<&Arc<Receiver>> {
+        match self {
+            Self::Free => None,
+            Self::Endpoint(receiver) => (context.of(1)? == 0).then_some(receiver.as_ref()?),
+            Self::Scalable(receivers) => receivers.get(context.of(receivers.len())?)?.as_ref(),
+        }
+    }
+
     /// Returns the place of a receive context.
     fn context_mut(&mut self, index: usize) -> Option<&mut Option<Arc<Receiver>>> {
         match self {
@@ -51,10 +70,26 @@ impl Slot {
     }
 }
 
-/// The ports of a NIC.
+/// Ports of a leaf.
+const LEAF: usize = 64;
+
+/// Ports beside each other.
+type Leaf = KVec<Slot>;
+
+/// The ports of a NIC for those with one authorization key.
 struct Ports {
-    slots: KVVec<Slot>,
-    /// Where to look for a free port next.
+    /// Made when one of their ports is taken, and kept until all ports are free.
+    leaves: KVec<Option<Leaf>>,
+    /// How many ports are taken.
+    taken: usize,
+}
+
+/// The ports of a NIC.
+struct AllPorts {
+    /// By the number of the authorization key, as far as there are any.
+    keys: KVec<Option<Ports>>,
+    /// Where to look for a free port next: not where one was found for another key just before, so
+    /// that whoever has the wrong key mostly finds nobody.
     next: usize,
 }
 
@@ -62,16 +97,127 @@ struct Ports {
 #[pin_data]
 struct Nic {
     #[pin]
-    ports: SpinLockIrq<Ports>,
+    ports: SpinLockIrq<AllPorts>,
+}
+
+/// Memory that was made for a port that is to be taken.
+#[derive(Default)]
+struct Spare {
+    keys: KVec<Option<Ports>>,
+    ports: Option<Ports>,
+    leaf: Option<Leaf>,
+}
+
+/// Why a port was not taken.
+enum Refused {
+    /// [`Spare::keys`] is needed, for so many keys.
+    Keys(usize),
+    /// [`Spare::ports`] is needed.
+    Ports,
+    /// [`Spare::leaf`] is needed.
+    Leaf,
+    /// It is in use, or all are.
+    InUse,
+}
+
+/// Returns so many values in memory of their own.
+fn many<T>(count: usize, mut value: impl FnMut() -> T) -> Result<KVec<T>> {
+    let mut values = KVec::with_capacity(count, GFP_KERNEL)?;
+    for _ in 0..count {
+        values.push(value(), GFP_KERNEL)?;
+    }
+    Ok(values)
+}
+
+impl Ports {
+    /// All are free.
+    fn new() -> Result<Self> {
+        Ok(Self {
+            leaves: many(PORTS / LEAF, || None)?,
+            taken: 0,
+        })
+    }
+
+    /// Returns what a port is used for; `None` if it was never used.
+    fn slot(&self, port: usize) -> Option<&Slot> {
+        self.leaves.get(port / LEAF)?.as_ref()?.get(port % LEAF)
+    }
+
+    /// As [`Self::slot`].
+    fn slot_mut(&mut self, port: usize) -> Option<&mut Slot> {
+        let leaf = self.leaves.get_mut(port / LEAF)?.as_mut()?;
+        leaf.get_mut(port % LEAF)
+    }
+
+    /// Returns whether a port is free.
+    fn is_free(&self, port: usize) -> bool {
+        matches!(self.slot(port), None | Some(Slot::Free))
+    }
+
+    /// Returns a free port. Port 0 is left to those who ask for it.
+    fn free(&self, next: &mut usize) -> Option<usize> {
+        for _ in 0..PORTS {
+            *next = next.wrapping_add(1);
+            if *next >= PORTS {
+                *next = 1;
+            }
+            if self.is_free(*next) {
+                return Some(*next);
+            }
+        }
+        None
+    }
+}
+
+/// Takes a port, any if `port` is none, for what is in `slot`; returns its number.
+fn take(
+    all: &mut AllPorts,
+    key: usize,
+    port: Option<usize>,
+    slot: &mut Slot,
+    spare: &mut Spare,
+) -> core::result::Result<usize, Refused> {
+    let AllPorts { keys, next } = all;
+    while keys.len() <= key {
+        if keys.len() < keys.capacity() {
+            let _ = keys.push_within_capacity(None);
+            continue;
+        }
+        let needed = key.saturating_add(1);
+        if spare.keys.capacity() < needed {
+            return Err(Refused::Keys(needed));
+        }
+        for ports in keys.drain_all() {
+            let _ = spare.keys.push_within_capacity(ports);
+        }
+        core::mem::swap(keys, &mut spare.keys);
+    }
+    let place = keys.get_mut(key).ok_or(Refused::InUse)?;
+    if place.is_none() {
+        *place = Some(spare.ports.take().ok_or(Refused::Ports)?);
+    }
+    let ports = place.as_mut().ok_or(Refused::Ports)?;
+    let port = match port {
+        Some(port) if port >= PORTS || !ports.is_free(port) => return Err(Refused::InUse),
+        Some(port) => port,
+        None => ports.free(next).ok_or(Refused::InUse)?,
+    };
+    let leaf = ports.leaves.get_mut(port / LEAF).ok_or(Refused::InUse)?;
+    if leaf.is_none() {
+        *leaf = Some(spare.leaf.take().ok_or(Refused::Leaf)?);
+    }
+    let free = ports.slot_mut(port).ok_or(Refused::InUse)?;
+    core::mem::swap(free, slot);
+    ports.taken = ports.taken.saturating_add(1);
+    Ok(port)
 }
 
 /// The node.
 #[pin_data]
 pub(crate) struct Node {
     nics: KVec<Pin<KBox<Nic>>>,
-    /// One element is changed at a time: regions may overlap, and elements need not be aligned.
-    #[pin]
-    pub(crate) atomics: SpinLockIrq<()>,
+    /// The locks of the memory that atomic operations change.
+    pub(crate) stripes: Stripes,
     /// Copies what is too large for the poster, and watches deadlines.
     #[pin]
     pub(crate) work_queue: WorkQueue,
@@ -87,13 +233,15 @@ impl Node {
     pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
         let mut boxes = KVec::with_capacity(usize::try_from(nics)?, GFP_KERNEL)?;
         for _ in 0..nics {
-            let mut slots = KVVec::with_capacity(PORTS, GFP_KERNEL)?;
-            for _ in 0..PORTS {
-                slots.push(Slot::Free, GFP_KERNEL)?;
-            }
             let nic = KBox::pin_init(
                 pin_init!(Nic {
-                    ports <- new_spinlock_irq!(Ports { slots, next: 0 }, "kfi_soft::Nic::ports"),
+                    ports <- new_spinlock_irq!(
+                        AllPorts {
+                            keys: KVec::new(),
+                            next: 0,
+                        },
+                        "kfi_soft::Nic::ports"
+                    ),
                 }),
                 GFP_KERNEL,
             )?;
@@ -104,7 +252,7 @@ impl Node {
         Arc::try_pin_init(
             try_pin_init!(Self {
                 nics: boxes,
-                atomics <- new_spinlock_irq!((), "kfi_soft::Node::atomics"),
+                stripes: Stripes::new()?,
                 work_queue <- WorkQueue::new(
                     c"kfi_soft",
                     WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)
@@ -118,74 +266,79 @@ impl Node {
 
     /// Returns a NIC.
     fn nic(&self, number: u32) -> Option<&Nic> {
-        Some(self.nics.get(usize::try_from(number).ok()?)?)
+        Some(self.nics.get(nic::Nic::new(number)?.index())?)
     }
 
     /// Takes a port of a NIC, any if `port` is none, for an endpoint or, with `contexts`, for a
-    /// scalable one with as many receive contexts.
+    /// scalable one with as many receive contexts. Each authorization key has ports of its own.
     ///
     /// May sleep. `EADDRINUSE` if it is taken or none is free.
     pub(crate) fn take_port(
         this: &Arc<Self>,
+        key: &Arc<AuthKey>,
         nic: u32,
         port: Option<u16>,
         contexts: Option<usize>,
     ) -> Result<Port> {
-        let mut slot = Slot::Endpoint(None);
-        if let Some(contexts) = contexts {
-            let mut receivers = KVec::with_capacity(contexts, GFP_KERNEL)?;
-            for _ in 0..contexts {
-                receivers.push(None, GFP_KERNEL)?;
-            }
-            slot = Slot::Scalable(receivers);
-        }
-        let mut ports = this.nic(nic).ok_or(EINVAL)?.ports.lock();
-        let port = match port {
-            Some(port) => usize::from(port),
-            None => ports.free().ok_or(EADDRINUSE)?,
+        let mut slot = match contexts {
+            None => Slot::Endpoint(None),
+            Some(contexts) => Slot::Scalable(many(contexts, || None)?),
         };
-        let address = Address::new(nic, u16::try_from(port)?).ok_or(EINVAL)?;
-        let place = ports.slots.get_mut(port).ok_or(EINVAL)?;
-        if !matches!(place, Slot::Free) {
-            drop(ports);
-            // Here, and not with the lock held.
-            drop(slot);
-            return Err(EADDRINUSE);
-        }
-        *place = slot;
-        drop(ports);
+        let all = &this.nic(nic).ok_or(EINVAL)?.ports;
+        let number = key.number().index();
+        let mut spare = Spare::default();
+        let port = loop {
+            let wanted = port.map(usize::from);
+            let taken = take(&mut all.lock(), number, wanted, &mut slot, &mut spare);
+            // Memory is made, and what is not needed is given up, without the lock.
+            match taken {
+                Ok(port) => break port,
+                Err(Refused::InUse) => return Err(EADDRINUSE),
+                Err(Refused::Keys(count)) => {
+                    spare.keys = KVec::with_capacity(count.max(4), GFP_KERNEL)?;
+                }
+                Err(Refused::Ports) => spare.ports = Some(Ports::new()?),
+                Err(Refused::Leaf) => spare.leaf = Some(many(LEAF, || Slot::Free)?),
+            }
+        };
         Ok(Port {
             node: this.clone(),
-            address,
+            key: key.clone(),
+            address: Address::new(nic, u16::try_from(port)?).ok_or(EINVAL)?,
             taken: Atomic::new(true),
         })
     }
 
-    /// Runs `f` with what a port is used for.
-    fn with_slot<R>(&self, address: Address, f: impl FnOnce(&mut Slot) -> R) -> Option<R> {
-        let mut ports = self.nic(address.nic())?.ports.lock();
-        Some(f(ports.slots.get_mut(usize::from(address.port()))?))
+    /// Runs `f` with what a port is used for by those with a key.
+    fn with_slot<R>(
+        &self,
+        key: KeyNumber,
+        address: Address,
+        f: impl FnOnce(&mut Slot) -> R,
+    ) -> Option<R> {
+        let mut all = self.nic(address.nic())?.ports.lock();
+        let ports = all.keys.get_mut(key.index())?.as_mut()?;
+        Some(f(ports.slot_mut(usize::from(address.port()))?))
     }
 
-    /// Returns the receive context at an address.
-    pub(crate) fn receiver(&self, address: Address, context: usize) -> Option<Arc<Receiver>> {
-        self.with_slot(address, |slot| slot.context_mut(context)?.clone())?
+    /// Returns the receive context that a request is for. Those with another key are not there.
+    pub(crate) fn receiver(&self, request: &Request) -> Option<Arc<Receiver>> {
+        self.with_slot(request.auth_key, request.destination, |slot| {
+            slot.receiver(request.context).cloned()
+        })?
     }
-}
 
-impl Ports {
-    /// Returns a free port. Port 0 is left to those who ask for it.
-    fn free(&mut self) -> Option<usize> {
-        for _ in 0..PORTS {
-            self.next = self.next.wrapping_add(1);
-            if self.next >= PORTS {
-                self.next = 1;
-            }
-            if matches!(self.slots.get(self.next), Some(Slot::Free)) {
-                return Some(self.next);
-            }
-        }
-        None
+    /// Gives a port up; returns what is to be dropped without the lock.
+    fn give_port(&self, key: KeyNumber, address: Address) -> Option<(Slot, Option<Ports>)> {
+        let mut all = self.nic(address.nic())?.ports.lock();
+        let place = all.keys.get_mut(key.index())?;
+        let ports = place.as_mut()?;
+        let slot = ports.slot_mut(usize::from(address.port()))?;
+        let slot = core::mem::replace(slot, Slot::Free);
+        ports.taken = ports.taken.saturating_sub(1);
+        // Those with the last port take the memory along; then the key may be another one.
+        let unused = if ports.taken == 0 { place.take() } else { None };
+        Some((slot, unused))
     }
 }
 
@@ -218,6 +371,8 @@ pub(crate) fn current() -> Result<Arc<Node>> {
 /// A port that is in use, until this is closed or dropped.
 pub(crate) struct Port {
     node: Arc<Node>,
+    /// Stays in use, so that its number does.
+    key: Arc<AuthKey>,
     address: Address,
     /// Whether it is yet to be given up.
     taken: Atomic<bool>,
@@ -236,10 +391,12 @@ impl Port {
 
     /// Lets a receive context be reached.
     pub(crate) fn attach(&self, context: usize, receiver: Arc<Receiver>) -> Result {
-        let replaced = self.node.with_slot(self.address, |slot| {
-            slot.context_mut(context)
-                .map(|place| place.replace(receiver))
-        });
+        let replaced = self
+            .node
+            .with_slot(self.key.number(), self.address, |slot| {
+                slot.context_mut(context)
+                    .map(|place| place.replace(receiver))
+            });
         match replaced.flatten() {
             Some(None) => Ok(()),
             Some(Some(_)) => Err(EADDRINUSE),
@@ -249,9 +406,11 @@ impl Port {
 
     /// Lets a receive context not be reached any more.
     pub(crate) fn detach(&self, context: usize) {
-        let receiver = self.node.with_slot(self.address, |slot| {
-            slot.context_mut(context).and_then(Option::take)
-        });
+        let receiver = self
+            .node
+            .with_slot(self.key.number(), self.address, |slot| {
+                slot.context_mut(context).and_then(Option::take)
+            });
         drop(receiver);
     }
 }
@@ -263,9 +422,7 @@ impl Port {
         if !self.taken.xchg(false, ordering::Full) {
             return;
         }
-        let slot = self
-            .node
-            .with_slot(self.address, |slot| core::mem::replace(slot, Slot::Free));
+        let slot = self.node.give_port(self.key.number(), self.address);
         drop(slot);
     }
 }

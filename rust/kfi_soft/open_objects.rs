@@ -31,8 +31,8 @@ pub(crate) struct List<T: Object>(KVec<Arc<Fid<T>>>);
 
 impl<T: Object> List<T> {
     /// Adds an object.
-    fn add(&mut self, fid: &Arc<Fid<T>>) -> Result {
-        Ok(self.0.push(fid.clone(), GFP_KERNEL)?)
+    fn add(&mut self, fid: Arc<Fid<T>>) -> Result {
+        Ok(self.0.push(fid, GFP_KERNEL)?)
     }
 
     /// Takes an object out.
@@ -72,7 +72,7 @@ impl OpenObjects {
 }
 
 /// Adds a fabric that is being opened.
-pub(crate) fn add_fabric(fabric: &Arc<Fid<Fabric>>) -> Result {
+pub(crate) fn add_fabric(fabric: Arc<Fid<Fabric>>) -> Result {
     OPEN_OBJECTS.lock().fabrics.add(fabric)
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn remove_fabric(fabric: &Fabric) {
 }
 
 /// Adds a domain that is being opened.
-pub(crate) fn add_domain(domain: &Arc<Fid<Domain>>) -> Result {
+pub(crate) fn add_domain(domain: Arc<Fid<Domain>>) -> Result {
     OPEN_OBJECTS.lock().domains.add(domain)
 }
 

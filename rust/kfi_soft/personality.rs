@@ -34,6 +34,16 @@ pub(crate) fn current() -> Personality {
     }
 }
 
+/// Returns whether endpoints may do only what they have asked for: as the headers have it, and as
+/// hardware that does not look does not.
+pub(crate) fn is_strict() -> bool {
+    match *module_parameters::strict.value_ref() {
+        0 => false,
+        chosen if chosen > 0 => true,
+        _ => current() != Personality::Kcxi,
+    }
+}
+
 impl Personality {
     /// Returns the name of the provider.
     pub(crate) fn provider_name(self) -> &'static CStr {

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) enum AddressFormat {
     /// As an [`Address`]; with its lowest flag set and port 0 if there is no port yet.
     Native,
-    /// As a `struct sockaddr_in`. NIC n is 127.0.0.1 plus n; port 0 means that there is none yet.
+    /// As a `struct sockaddr_in`. NIC n is 127.0.0.0 plus n; port 0 means that there is none yet.
     Inet,
 }
 
@@ -62,10 +62,8 @@ const INET_LEN: usize = 16;
 /// What the text of a `struct sockaddr_in` begins with.
 const INET_SCHEME: &str = "fi_sockaddr_in://";
 
-/// The network that is this node's own, 127.0.0.0/8, and how far its nodes are from it.
+/// The network that is this node's own, 127.0.0.0/8. The number of a NIC is the rest of its address.
 const LOOPBACK: u32 = 127 << 24;
-/// NIC 0 is 127.0.0.1.
-const FIRST_NIC: u32 = LOOPBACK + 1;
 
 /// An address as it lies in memory.
 #[derive(Clone, Copy)]
@@ -160,7 +158,7 @@ impl Place {
             AddressFormat::Inet => {
                 let [f0, f1] = addr::AF_INET.to_ne_bytes();
                 let [p0, p1] = port.to_be_bytes();
-                let [a0, a1, a2, a3] = FIRST_NIC.wrapping_add(self.nic).to_be_bytes();
+                let [a0, a1, a2, a3] = LOOPBACK.wrapping_add(self.nic).to_be_bytes();
                 if let Some(first) = bytes.first_chunk_mut() {
                     *first = [f0, f1, p0, p1, a0, a1, a2, a3];
                 }
@@ -173,7 +171,7 @@ impl Place {
 /// Returns the number of the NIC that has an IPv4 address.
 fn inet_nic(address: u32) -> Option<u32> {
     address
-        .checked_sub(FIRST_NIC)
+        .checked_sub(LOOPBACK)
         .filter(|nic| *nic <= Address::MAX_NIC)
 }
 
@@ -182,12 +180,7 @@ fn inet(text: &[u8]) -> Option<u32> {
     let mut address = [0; 4];
     let mut parts = text.split(|byte| *byte == b'.');
     for byte in &mut address {
-        let part = parts.next()?;
-        // A leading zero would mean octal to some.
-        if part.len() > 1 && part.first() == Some(&b'0') {
-            return None;
-        }
-        *byte = u8::try_from(address::decimal(part)?).ok()?;
+        *byte = u8::try_from(address::plain_decimal(parts.next()?)?).ok()?;
     }
     parts
         .next()
@@ -207,8 +200,8 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Reads a node: the name of a NIC, the number of one as 0x0, its IPv4 address, or the text of a
-    /// whole address; `None` if it is something else.
+    /// Reads a node: the name of a NIC, its number as 0x1 or 1, its IPv4 address, or the text of a whole
+    /// address; `None` if it is something else.
     pub(crate) fn from_text(text: &[u8]) -> Option<Self> {
         use AddressFormat::{
             Inet,
@@ -231,7 +224,7 @@ impl Node {
         if let Some(nic) = nic::number(text) {
             return Some(node(nic, None, Native, false));
         }
-        if let Some(nic) = address::hex(text) {
+        if let Some(nic) = address::hex(text).or_else(|| address::plain_decimal(text)) {
             return (nic <= Address::MAX_NIC).then_some(node(nic, None, Native, true));
         }
         Some(node(inet_nic(inet(text)?)?, None, Inet, true))
@@ -266,7 +259,7 @@ impl fmt::Display for Text {
         match format {
             AddressFormat::Native => address.fmt(f),
             AddressFormat::Inet => {
-                let [a, b, c, d] = FIRST_NIC.wrapping_add(address.nic()).to_be_bytes();
+                let [a, b, c, d] = LOOPBACK.wrapping_add(address.nic()).to_be_bytes();
                 f.write_fmt(fmt!(
                     "{}{}.{}.{}.{}:{}",
                     INET_SCHEME,
@@ -320,7 +313,7 @@ mod tests {
             port: Some(0x123),
         };
         let bytes = place.encode(AddressFormat::Inet);
-        assert_eq!(bytes.get(2..8), Some(&[1, 0x23, 127, 0, 0, 2][..]));
+        assert_eq!(bytes.get(2..8), Some(&[1, 0x23, 127, 0, 0, 1][..]));
     }
 
     #[test]
@@ -357,23 +350,27 @@ mod tests {
         };
         assert_eq!(Node::from_text(b"0x0"), native(0, None, true));
         assert_eq!(Node::from_text(b"0xfffff"), native(0xfffff, None, true));
+        assert_eq!(Node::from_text(b"0"), native(0, None, true));
+        assert_eq!(Node::from_text(b"1048575"), native(0xfffff, None, true));
         assert_eq!(
             Node::from_text(b"fi_addr_soft://0x1:0x7f"),
             native(1, Some(0x7f), true)
         );
-        assert_eq!(Node::from_text(b"127.0.0.1"), inet(0, None));
-        assert_eq!(Node::from_text(b"127.0.1.0"), inet(255, None));
+        assert_eq!(Node::from_text(b"127.0.0.1"), inet(1, None));
+        assert_eq!(Node::from_text(b"127.0.1.0"), inet(256, None));
+        assert_eq!(Node::from_text(b"127.0.0.0"), inet(0, None));
         assert_eq!(
             Node::from_text(b"fi_sockaddr_in://127.0.0.2:7"),
-            inet(1, Some(7))
+            inet(2, Some(7))
         );
         for text in [
             "",
-            "0",
+            "01",
+            "1048576",
             "0x100000",
             "0x",
             "x0",
-            "127.0.0.0",
+            "127.16.0.0",
             "127.0.0",
             "127.0.0.1.",
             "127.0.0.01",

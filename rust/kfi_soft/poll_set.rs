@@ -4,11 +4,19 @@
 //!
 //! Every member of every set has a baseline of its own, so that what one set has told of is still
 //! news to another. Baselines are numbers of changes, never values (R-POLL-6).
+//!
+//! Polls look at some members at a time with the lock held, however many there are. Where a member
+//! stands is known to those who add and remove members, who sleep; what they do with the lock held
+//! does not depend on how many there are either.
 
 #![deny(unsafe_code)]
 
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     sync::{
         new_mutex,
         new_spinlock_irq,
@@ -22,10 +30,12 @@ use crate::{
     completion_queue::CompletionQueue,
     counter::Counter,
     domain::Domain,
+    grown::Grown,
     kfi::{
         fid::{
             AnyFid,
             Fid,
+            FidAddress,
             Object, //
         },
         hold::Hold,
@@ -63,11 +73,11 @@ impl Member {
         Ok(Self::CompletionQueue(Hold::new(queue)?))
     }
 
-    /// Returns whether this is the member `fid`.
-    fn is(&self, fid: AnyFid<'_>) -> bool {
+    /// Returns where the member is.
+    fn address(&self) -> FidAddress {
         match self {
-            Self::Counter { hold, .. } => fid.is(hold.fid()),
-            Self::CompletionQueue(hold) => fid.is(hold.fid()),
+            Self::Counter { hold, .. } => hold.fid().address(),
+            Self::CompletionQueue(hold) => hold.fid().address(),
         }
     }
 
@@ -102,18 +112,24 @@ struct Entry {
     _set: Hold<PollSet>,
 }
 
+/// Members that are looked at with the lock held.
+const STEP: usize = 32;
+
 struct Members {
-    entries: KVVec<Entry>,
+    entries: Grown<Entry>,
     /// Where the next poll begins, so that everybody gets their turn (R-POLL-7).
     next: usize,
 }
 
+/// Where members stand.
+type Places = RBTree<FidAddress, usize>;
+
 /// A poll set.
 #[pin_data]
 pub(crate) struct PollSet {
-    /// Taken by whoever adds or removes members, outside of `members`.
+    /// Held by whoever adds or removes members, outside of `members`.
     #[pin]
-    change: Mutex<()>,
+    places: Mutex<Places>,
     #[pin]
     members: SpinLockIrq<Members>,
     domain: Hold<Domain>,
@@ -123,10 +139,10 @@ impl PollSet {
     /// Creates a poll set without members.
     pub(crate) fn new(domain: Hold<Domain>) -> impl PinInit<Self> {
         pin_init!(Self {
-            change <- new_mutex!((), "kfi_soft::PollSet::change"),
+            places <- new_mutex!(RBTree::new(), "kfi_soft::PollSet::places"),
             members <- new_spinlock_irq!(
                 Members {
-                    entries: KVVec::new(),
+                    entries: Grown::new(),
                     next: 0,
                 },
                 "kfi_soft::PollSet::members"
@@ -144,7 +160,7 @@ impl Object for PollSet {
         // and later nothing may.
         let entries = {
             let mut members = self.members.lock();
-            core::mem::replace(&mut members.entries, KVVec::new())
+            core::mem::replace(&mut members.entries, Grown::new())
         };
         drop(entries);
         self.domain.release();
@@ -153,18 +169,36 @@ impl Object for PollSet {
 
 impl PollSetOps for PollSet {
     fn poll(&self, contexts: &mut Contexts<'_>) {
-        let mut members = self.members.lock();
-        let count = members.entries.len();
-        let first = members.next;
-        for at in Iterator::chain(first..count, 0..first.min(count)) {
-            if contexts.is_full() {
-                break;
-            }
-            if let Some(entry) = members.entries.get_mut(at) {
-                if entry.member.poll(contexts) {
-                    members.next = at.wrapping_add(1);
+        let mut left = None;
+        let mut at = 0;
+        loop {
+            let mut members = self.members.lock();
+            let count = members.entries.len();
+            // All there are when it begins; more or less if there are more or less meanwhile.
+            let rest = match left {
+                Some(rest) => rest,
+                None => {
+                    at = members.next;
+                    count
+                }
+            };
+            for _ in 0..rest.min(STEP) {
+                if at >= count {
+                    at = 0;
+                }
+                let told = members.entries.get_mut(at);
+                at = at.wrapping_add(1);
+                if told.is_some_and(|entry| entry.member.poll(contexts)) {
+                    members.next = at;
+                }
+                if contexts.is_full() {
+                    return;
                 }
             }
+            if rest <= STEP {
+                return;
+            }
+            left = Some(rest.saturating_sub(STEP));
         }
     }
 
@@ -172,55 +206,55 @@ impl PollSetOps for PollSet {
         if flags != 0 {
             return Err(EINVAL);
         }
-        let _change = this.change.lock();
-        let (count, known) = {
-            let members = this.members.lock();
-            (
-                members.entries.len(),
-                members.entries.iter().any(|entry| entry.member.is(fid)),
-            )
-        };
-        if known {
+        let mut places = this.places.lock();
+        let address = fid.address();
+        if places.get(&address).is_some() {
             return Ok(());
         }
-        // Nobody else changes the members, so that this is room enough for all and one more.
-        let mut entries = KVVec::with_capacity(count.wrapping_add(1), GFP_KERNEL | __GFP_NOWARN)?;
+        let place = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let wanted = {
+            let members = this.members.lock();
+            members.entries.is_full().then(|| members.entries.len())
+        };
+        if let Some(len) = wanted {
+            let more = Grown::allocate(len)?;
+            let left = this.members.lock().entries.grow(more);
+            drop(left);
+        }
         let entry = Entry {
             member: Member::new(fid, this.domain.fid())?,
             _set: Hold::new(this)?,
         };
-        let mut members = this.members.lock();
-        for old in members.entries.drain_all() {
-            if let Err(error) = entries.push_within_capacity(old) {
-                // There is room for all.
-                drop(error);
-            }
-        }
-        let pushed = entries.push_within_capacity(entry);
-        core::mem::swap(&mut members.entries, &mut entries);
-        drop(members);
-        // The old memory, outside of the lock.
-        drop(entries);
-        pushed.map_err(|_| ENOMEM)
+        let (at, pushed) = {
+            let mut members = this.members.lock();
+            (
+                members.entries.len(),
+                members.entries.push_within_capacity(entry),
+            )
+        };
+        // There is room, as nobody else adds any; what there is none for is dropped without the lock.
+        pushed.map_err(|_| ENOMEM)?;
+        drop(places.insert(place.into_node(address, at)));
+        Ok(())
     }
 
     fn del(this: &Fid<Self>, fid: AnyFid<'_>, flags: u64) -> Result {
         if flags != 0 {
             return Err(EINVAL);
         }
-        let _change = this.change.lock();
-        let entry = {
+        let mut places = this.places.lock();
+        let place = places.remove_node(&fid.address()).ok_or(EINVAL)?;
+        let (_, at) = place.to_key_value();
+        let (entry, moved) = {
             let mut members = this.members.lock();
-            let at = members
-                .entries
-                .iter()
-                .position(|entry| entry.member.is(fid));
-            let at = at.ok_or(EINVAL)?;
-            if at < members.next {
-                members.next = members.next.wrapping_sub(1);
-            }
-            members.entries.remove(at).map_err(|_| EINVAL)?
+            let entry = members.entries.swap_remove(at);
+            let moved = members.entries.get_mut(at);
+            (entry, moved.map(|entry| entry.member.address()))
         };
+        // The last one has taken its place.
+        if let Some(place) = moved.and_then(|moved| places.get_mut(&moved)) {
+            *place = at;
+        }
         // Outside of the lock, as it takes the counter's.
         drop(entry);
         Ok(())

@@ -6,8 +6,7 @@
 
 use kernel::{
     prelude::*,
-    str::CStr,
-    sync::Arc, //
+    str::CStr, //
 };
 
 use crate::{
@@ -15,12 +14,13 @@ use crate::{
     info,
     kfi::{
         fid::{
-            Context,
-            Fid, //
+            NewFid,
+            Opening, //
         },
         info::Info,
         provider::{
             FabricAttr,
+            FabricClass,
             Provider,
             Query, //
         }, //
@@ -45,13 +45,16 @@ impl Provider for Soft {
         info::answer(query)
     }
 
-    fn fabric(attr: FabricAttr<'_>, context: Context) -> Result<Arc<Fid<Fabric>>> {
+    fn fabric<'o>(
+        attr: FabricAttr<'_>,
+        opening: Opening<'o, FabricClass>,
+    ) -> Result<NewFid<'o, Fabric>> {
         let fabric_name = personality::current().fabric_name();
         if attr.name().is_some_and(|name| name != fabric_name) {
             return Err(ENODEV);
         }
-        let fabric = Fid::new(Fabric::new(node::current()?), context)?;
-        open_objects::add_fabric(&fabric)?;
+        let fabric = NewFid::new(Fabric::new(node::current()?), opening)?;
+        open_objects::add_fabric(fabric.arc())?;
         Ok(fabric)
     }
 }

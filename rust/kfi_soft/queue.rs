@@ -153,7 +153,7 @@ impl<T: Entries> Queue<T> {
     }
 
     /// Wakes whoever waits. Something that they look at was changed, fully ordered.
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         match (self.wait_obj, &self.set) {
             (WaitObj::Set, Some(set)) => set.signal_queue(),
             (WaitObj::None, _) => (),

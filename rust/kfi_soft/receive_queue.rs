@@ -10,13 +10,9 @@
 #![deny(unsafe_code)]
 
 use kernel::{
-    alloc::Flags,
     prelude::*,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
+        atomic::ordering,
         new_spinlock_irq,
         Arc,
         SpinLockIrq, //
@@ -29,6 +25,7 @@ use kernel::{
 
 use crate::{
     address::Address,
+    completion_queue::Space,
     counter::Counter,
     kfi::{
         errno::EOPBADSTATE,
@@ -51,16 +48,15 @@ use crate::{
         }, //
     },
     limits,
+    listeners::Room,
     module_parameters,
+    multi_buffer::MultiBuffer,
     node::Node,
     receiver::{
         Receiver,
         ReceiverUse, //
     },
-    reporter::{
-        Ending,
-        Reservation, //
-    },
+    reporter::Ending,
     transfer::Transfer,
     wire::{
         Carried,
@@ -88,96 +84,20 @@ pub(crate) struct Posted {
     pub(crate) flags: OpFlags,
     /// It is deferred work.
     pub(crate) deferred: bool,
+    /// The completion counter of deferred work, unless the buffer for several messages has it.
+    pub(crate) notify: Option<Hold<Counter>>,
     /// The receive context that it was submitted for, if it was not posted at once.
     pub(crate) fired_for: Option<Arc<Receiver>>,
+    /// Names it, if it was not posted at once; else 0.
+    pub(crate) number: u64,
 }
 
 /// The memory of a posted receive.
 pub(crate) enum Buffer {
     /// For one message.
-    One(Memory, Claims),
+    One(Memory),
     /// For several, with the place of the next one.
     Multi(Arc<MultiBuffer>, usize),
-}
-
-/// What a posted receive has a claim to.
-pub(crate) struct Claims {
-    /// The completion counter of deferred work.
-    pub(crate) notify: Option<Hold<Counter>>,
-    /// Room in the completion queue.
-    pub(crate) reservation: Option<Reservation>,
-}
-
-impl Claims {
-    /// Takes room in the completion queue, if there is none yet.
-    fn set_reservation(&mut self, reservation: &mut Option<Reservation>) {
-        if self.reservation.is_none() {
-            self.reservation = reservation.take();
-        }
-    }
-
-    /// Gives everything up.
-    pub(crate) fn give_up(self) {
-        if let Some(notify) = &self.notify {
-            notify.release();
-        }
-    }
-}
-
-/// A buffer for several messages.
-#[pin_data]
-pub(crate) struct MultiBuffer {
-    memory: Memory,
-    /// When less is left the buffer is released.
-    min: usize,
-    /// Messages that are landing in it, and one more while it is posted.
-    uses: Atomic<usize>,
-    /// For the last completion.
-    #[pin]
-    claims: SpinLockIrq<Option<Claims>>,
-}
-
-impl MultiBuffer {
-    /// A buffer that is released when less than `min` bytes are left.
-    pub(crate) fn new(
-        memory: Memory,
-        min: usize,
-        claims: Claims,
-        flags: Flags,
-    ) -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                memory,
-                min,
-                uses: Atomic::new(1),
-                claims <- new_spinlock_irq!(Some(claims), "kfi_soft::MultiBuffer::claims"),
-            }),
-            flags,
-        )
-    }
-
-    /// Ends a use; returns what is for the last completion if it was the last.
-    fn leave(&self) -> Option<Claims> {
-        // Full: what the others did comes before what the last one does.
-        if self.uses.fetch_sub(1, ordering::Full) != 1 {
-            return None;
-        }
-        self.claims.lock().take()
-    }
-
-    /// Returns whether there is room for the completion that releases it.
-    fn has_reservation(&self) -> bool {
-        matches!(&*self.claims.lock(), Some(claims) if claims.reservation.is_some())
-    }
-
-    /// Takes the room for the completion that releases it, for the message that exhausts it, which
-    /// need not be the last one to land.
-    fn take_reservation(&self) -> Option<Reservation> {
-        match &mut *self.claims.lock() {
-            Some(claims) => claims.reservation.take(),
-            None => None,
-        }
-    }
 }
 
 /// The place of a message in the memory of a posted receive.
@@ -201,37 +121,28 @@ impl Landing {
     pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_> {
         match &self.target {
             Target::Whole(memory) => memory.cursor(offset),
-            Target::Part(buffer, at) => buffer.memory.cursor(at.saturating_add(offset)),
+            Target::Part(buffer, at) => buffer.memory().cursor(at.saturating_add(offset)),
         }
     }
 
-    /// Returns the address, to be told.
-    pub(crate) fn address(&self) -> usize {
+    /// Returns the address, to be told, of a part of a buffer for several messages; else 0.
+    pub(crate) fn part_address(&self) -> usize {
         match &self.target {
-            Target::Whole(memory) => memory.address(),
-            Target::Part(buffer, at) => buffer.memory.address().wrapping_add(*at),
+            Target::Whole(_) => 0,
+            Target::Part(buffer, at) => match buffer.memory().address() {
+                0 => 0,
+                start => start.wrapping_add(*at),
+            },
         }
     }
 
-    /// Ends the use of the memory. Returns what the completion has to do and whether the buffer is
-    /// released with it.
-    pub(crate) fn finish(self) -> (Ending, bool) {
+    /// Ends the use of the memory. Returns what the completion has to do.
+    pub(crate) fn finish(self) -> Ending {
         let mut ending = self.ending;
-        let Target::Part(buffer, _) = self.target else {
-            return (ending, false);
-        };
-        match buffer.leave() {
-            Some(claims) => {
-                ending.notify = claims.notify;
-                if claims.reservation.is_some() {
-                    ending.reservation = claims.reservation;
-                }
-                // The release has to be told in any case.
-                ending.entry = true;
-                (ending, true)
-            }
-            None => (ending, false),
+        if let Target::Part(buffer, _) = self.target {
+            ending.buffer = Some(buffer);
         }
+        ending
     }
 }
 
@@ -247,7 +158,7 @@ impl Posted {
     }
 
     /// Returns what the completion of a message for `receiver` has to do.
-    fn ending(&self, receiver: &Receiver, claims: Claims) -> Ending {
+    fn ending(&self, receiver: &Receiver) -> Ending {
         let asked = self.flags.contains(OpFlags::COMPLETION);
         Ending {
             context: self.context,
@@ -257,216 +168,134 @@ impl Posted {
                 receiver.reporter().wants_entry(self.flags)
             },
             counted: !self.deferred || asked,
-            notify: claims.notify,
-            reservation: claims.reservation,
+            notify: None,
+            buffer: None,
+            memory: None,
         }
     }
 
     /// Sets the completion counter of deferred work.
     pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
-        match &mut self.buffer {
-            Buffer::One(_, claims) => claims.notify = notify,
-            Buffer::Multi(buffer, _) => {
-                if let Some(claims) = &mut *buffer.claims.lock() {
-                    claims.notify = notify;
-                }
-            }
-        }
-    }
-
-    /// Returns whether there is room for its last completion.
-    fn has_reservation(&self) -> bool {
         match &self.buffer {
-            Buffer::One(_, claims) => claims.reservation.is_some(),
-            Buffer::Multi(buffer, _) => buffer.has_reservation(),
+            Buffer::One(_) => self.notify = notify,
+            Buffer::Multi(buffer, _) => buffer.set_notify(notify),
         }
-    }
-
-    /// Gives it room for its last completion, if it has none.
-    pub(crate) fn set_reservation(&mut self, mut reservation: Option<Reservation>) {
-        match &mut self.buffer {
-            Buffer::One(_, claims) => claims.set_reservation(&mut reservation),
-            Buffer::Multi(buffer, _) => {
-                if let Some(claims) = &mut *buffer.claims.lock() {
-                    claims.set_reservation(&mut reservation);
-                }
-            }
-        }
-        // One that is not needed is dropped here, without the lock.
-    }
-
-    /// Uses it for one message that was chosen before.
-    pub(crate) fn into_match(self) -> Match {
-        Match::Chosen(self)
-    }
-
-    /// Ends it without a message.
-    pub(crate) fn into_ending(self, receiver: &Receiver) -> Ending {
-        whole(self, None, receiver).finish().0
-    }
-
-    /// Ends a posted receive that is cancelled; `None` if messages are landing in it, the last of
-    /// which ends it.
-    pub(crate) fn cancelled(mut self, receiver: &Receiver) -> Option<Ending> {
-        if let Buffer::Multi(buffer, _) = &self.buffer {
-            let claims = buffer.leave()?;
-            self.buffer = Buffer::One(Memory::NONE, claims);
-        }
-        Some(self.into_ending(receiver))
     }
 
     /// Gives it up without a completion.
     pub(crate) fn give_up(self) {
-        if let Some(claims) = self.into_claims() {
-            claims.give_up();
-        }
-    }
-
-    /// Gives up what was never used.
-    pub(crate) fn into_claims(self) -> Option<Claims> {
-        match self.buffer {
-            Buffer::One(_, claims) => Some(claims),
-            Buffer::Multi(buffer, _) => buffer.leave(),
+        let notify = match self.buffer {
+            Buffer::One(_) => self.notify,
+            Buffer::Multi(buffer, _) => buffer.leave().and_then(|released| released.notify),
+        };
+        if let Some(notify) = &notify {
+            notify.release();
         }
     }
 }
 
-/// How much of a buffer a message takes.
-struct Part {
-    room: usize,
-    exhausted: bool,
-}
-
-/// Returns how much of what is left a message of `len` bytes takes.
-fn part(buffer: &MultiBuffer, next: usize, len: usize) -> Part {
-    let left = buffer.memory.len().saturating_sub(next);
-    let rest = left.saturating_sub(len);
-    Part {
-        room: left,
-        exhausted: rest == 0 || rest < buffer.min,
+/// Ends a posted receive without a message: what its completion has to do.
+pub(crate) fn unused(posted: Entry<Posted>, receiver: &Receiver) -> Ending {
+    let (mut posted, memory) = posted.empty();
+    let mut ending = posted.ending(receiver);
+    ending.notify = posted.notify.take();
+    ending.memory = Some(memory);
+    if let Buffer::Multi(buffer, _) = posted.buffer {
+        ending.buffer = Some(buffer);
     }
+    ending
 }
 
 /// How a message was matched, under the lock.
 pub(crate) enum Match {
     /// With a receive that is used up.
-    One(Entry<Posted>, Option<Reservation>),
-    /// With a part of a buffer.
+    One(Entry<Posted>),
+    /// With a part of a buffer, maybe its last one.
     Part(Landing, Option<Entry<Posted>>),
-    /// By somebody who had set it aside.
-    Chosen(Posted),
 }
 
 impl Match {
-    /// Makes a landing of it, without the lock.
+    /// Makes a landing of it, without the lock. It has memory for its completion if a receive was
+    /// used up.
     pub(crate) fn into_landing(self, receiver: &Receiver) -> Landing {
         match self {
-            Self::Part(landing, exhausted) => {
+            Self::Part(mut landing, exhausted) => {
                 if let Some(posted) = exhausted {
+                    let (posted, memory) = posted.empty();
+                    landing.ending.memory = Some(memory);
                     // Not the last use: the landing is one.
-                    let _ = posted.into_inner().into_claims();
+                    posted.give_up();
                 }
                 landing
             }
-            Self::One(posted, reservation) => whole(posted.into_inner(), reservation, receiver),
-            Self::Chosen(posted) => whole(posted, None, receiver),
+            Self::One(posted) => {
+                let (mut posted, entry) = posted.empty();
+                let mut ending = posted.ending(receiver);
+                ending.notify = posted.notify.take();
+                ending.memory = Some(entry);
+                let memory = match posted.buffer {
+                    Buffer::One(memory) => memory,
+                    // Buffers for several messages are not used up at once.
+                    Buffer::Multi(..) => Memory::NONE,
+                };
+                Landing {
+                    room: memory.len(),
+                    ending,
+                    target: Target::Whole(memory),
+                }
+            }
         }
-    }
-}
-
-/// Makes a landing of a receive for one message.
-fn whole(mut posted: Posted, reservation: Option<Reservation>, receiver: &Receiver) -> Landing {
-    let none = Claims {
-        notify: None,
-        reservation: None,
-    };
-    let buffer = core::mem::replace(&mut posted.buffer, Buffer::One(Memory::NONE, none));
-    let (memory, mut claims) = match buffer {
-        Buffer::One(memory, claims) => (memory, claims),
-        // Buffers for several messages are not used up at once.
-        Buffer::Multi(..) => (
-            Memory::NONE,
-            Claims {
-                notify: None,
-                reservation: None,
-            },
-        ),
-    };
-    if reservation.is_some() {
-        claims.reservation = reservation;
-    }
-    Landing {
-        room: memory.len(),
-        ending: posted.ending(receiver, claims),
-        target: Target::Whole(memory),
     }
 }
 
 /// Why a message was not matched.
 #[derive(PartialEq, Eq)]
-enum Mismatch {
+pub(crate) enum Mismatch {
     /// Nobody wants it yet.
     Unwanted,
-    /// There is no room in the completion queue.
+    /// Its completion has to wait: entries are behind the ring of the completion queue, or it has
+    /// no memory and the ring is full.
     NoRoom,
-    /// Who wants it has no memory in that range.
-    OutOfRange,
+    /// It is for one operation on memory, and who wants it is a buffer for several messages.
+    NoRegion,
     /// The sender has given it up.
     Gone,
 }
 
 /// Finds a posted receive for a message and takes it, or the part of it that the message needs.
-/// `claim` says whether the sender still wants it.
+///
+/// `claim` says whether the sender still wants it, and whether there is room for its completion if
+/// that does not lie in the memory of the receive.
 fn match_posted(
     posted: &mut EntryQueue<Posted>,
     request: &Request,
     receiver: &Receiver,
-    claim: impl FnOnce() -> bool,
+    claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
 ) -> core::result::Result<Match, Mismatch> {
     let Some(mut found) = posted.find(|posted| posted.wants(request)) else {
         return Err(Mismatch::Unwanted);
     };
-    let reserve = || receiver.reporter().reserve().map_err(|_| Mismatch::NoRoom);
+    if receiver.reporter().is_crowded() {
+        return Err(Mismatch::NoRoom);
+    }
     match &found.buffer {
-        Buffer::One(memory, claims) => {
-            if out_of_range(request, memory.len()) {
-                return Err(Mismatch::OutOfRange);
-            }
-            let reservation = match claims.reservation {
-                Some(_) => None,
-                // Posted to a queue that endpoints share.
-                None => reserve()?,
-            };
-            if !claim() {
-                return Err(Mismatch::Gone);
-            }
-            Ok(Match::One(found.take(), reservation))
+        Buffer::One(_) => {
+            claim(false)?;
+            Ok(Match::One(found.take()))
         }
         Buffer::Multi(buffer, next) => {
             if is_access(request) {
                 // A region is for one operation.
-                return Err(Mismatch::OutOfRange);
+                return Err(Mismatch::NoRegion);
             }
             let at = *next;
-            let Part { room, exhausted } = part(buffer, at, request.len);
-            let held = exhausted && buffer.has_reservation();
-            let mut reservation = if held { None } else { reserve()? };
-            if !claim() {
-                return Err(Mismatch::Gone);
-            }
-            if held {
-                reservation = buffer.take_reservation();
-            }
+            let (room, exhausted) = buffer.part(at, request.len);
+            claim(!exhausted)?;
             let buffer = buffer.clone();
-            // Relaxed: the use of the posted receive itself keeps the count above 0.
-            buffer.uses.fetch_add(1, ordering::Relaxed);
-            let claims = Claims {
-                notify: None,
-                reservation,
-            };
+            buffer.enter();
             let landing = Landing {
                 room,
-                ending: found.ending(receiver, claims),
+                ending: found.ending(receiver),
                 target: Target::Part(buffer, at),
             };
             if let Buffer::Multi(_, next) = &mut found.buffer {
@@ -474,6 +303,15 @@ fn match_posted(
             }
             Ok(Match::Part(landing, exhausted.then(|| found.take())))
         }
+    }
+}
+
+/// Claims a message that has memory of its own.
+fn claim(transfer: &Transfer) -> core::result::Result<(), Mismatch> {
+    if transfer.claim() {
+        Ok(())
+    } else {
+        Err(Mismatch::Gone)
     }
 }
 
@@ -500,7 +338,7 @@ impl Side {
         &mut self,
         request: &Request,
         receiver: &Receiver,
-        claim: impl FnOnce() -> bool,
+        claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
     ) -> core::result::Result<Match, Mismatch> {
         // What waits for room must not be overtaken by a later one of the same sender.
         let overtakes = self.stalled
@@ -520,11 +358,11 @@ impl Side {
         match_posted(&mut self.posted, request, receiver, claim)
     }
 
-    /// Takes out the messages that somebody wants; `true` if there was no room for one of them.
+    /// Takes out the messages that somebody wants, and for whose completions there is room.
     ///
     /// Those for the same receive context wait behind it, but not those for others that share the
     /// queue. `number` tells this sweep from others.
-    fn sweep(&mut self, number: usize, swept: &mut Swept) -> bool {
+    fn sweep(&mut self, number: usize, swept: &mut Swept) {
         let mut no_room = false;
         loop {
             let Self {
@@ -546,7 +384,7 @@ impl Side {
             };
             let Some(found) = messages.find(wanted) else {
                 *stalled = no_room;
-                return no_room;
+                return;
             };
             let Some(receiver) = found.receiver.as_ref().and_then(Receiver::enter) else {
                 // It is being closed.
@@ -554,7 +392,7 @@ impl Side {
                 continue;
             };
             let transfer = &found.transfer;
-            let matched = match_posted(posted, transfer.request(), &receiver, || transfer.claim());
+            let matched = match_posted(posted, transfer.request(), &receiver, |_| claim(transfer));
             match matched {
                 Ok(matched) => {
                     let mut packet = found.take();
@@ -562,12 +400,16 @@ impl Side {
                     swept.landing.push_back(packet);
                 }
                 Err(Mismatch::NoRoom) => {
+                    if !receiver.reporter().starves() {
+                        // There is room again.
+                        continue;
+                    }
                     receiver.stall(number);
                     no_room = true;
                     // What others want may lie further in front.
                     *stalled = true;
                 }
-                Err(Mismatch::OutOfRange) => swept.refused.push_back(found.take()),
+                Err(Mismatch::NoRegion) => swept.refused.push_back(found.take()),
                 Err(Mismatch::Gone | Mismatch::Unwanted) => swept.gone.push_back(found.take()),
             }
         }
@@ -578,7 +420,7 @@ impl Side {
 struct Swept {
     /// They land.
     landing: EntryQueue<Carried>,
-    /// They name a range that does not exist.
+    /// They name what is no region.
     refused: EntryQueue<Carried>,
     /// Whom they were for is not there any more.
     unreachable: EntryQueue<Carried>,
@@ -624,17 +466,9 @@ fn is_access(request: &Request) -> bool {
     )
 }
 
-/// Returns whether an operation on a tagged receive is not inside of its memory.
-fn out_of_range(request: &Request, len: usize) -> bool {
-    match request.kind {
-        RequestKind::TaggedWrite { offset, .. } | RequestKind::TaggedRead { offset, .. } => {
-            usize::try_from(offset)
-                .ok()
-                .and_then(|offset| offset.checked_add(request.len))
-                .is_none_or(|end| end > len)
-        }
-        _ => false,
-    }
+/// Returns how long messages wait for a receive.
+fn rnr_timeout() -> Jiffies {
+    msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref())
 }
 
 /// What the lock protects.
@@ -646,12 +480,16 @@ struct State {
     tagged: Side,
     /// Messages that were set aside for a context.
     claimed: EntryQueue<Carried>,
+    /// Accesses to memory regions that wait for room for their entries.
+    parked: EntryQueue<Carried>,
     /// Deferred receives that have fired and found no room.
     fired: EntryQueue<Posted>,
     /// When somebody looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
     /// The first of them is being posted.
     reposting: bool,
+    /// There is room again for completions: the time of those that have waited for it begins anew.
+    resumed: bool,
     /// The number of the last sweep.
     sweeps: usize,
 }
@@ -665,12 +503,22 @@ impl State {
         }
     }
 
+    /// Lets the time of all messages begin anew.
+    fn begin_anew(&self, now: Jiffies) {
+        let messages = [&self.plain.messages, &self.tagged.messages, &self.claimed];
+        for message in messages.into_iter().flat_map(EntryQueue::iter) {
+            // Relaxed: read under the same lock.
+            let deadline = now.wrapping_add(rnr_timeout());
+            message.transfer.deadline.store(deadline, ordering::Relaxed);
+        }
+    }
+
     /// See [`Side::sweep`].
-    fn sweep(&mut self, tagged: bool, swept: &mut Swept) -> bool {
+    fn sweep(&mut self, tagged: bool, swept: &mut Swept) {
         // Long before it has come round nobody remembers.
         self.sweeps = self.sweeps.wrapping_add(1);
         let number = self.sweeps;
-        self.side(tagged).sweep(number, swept)
+        self.side(tagged).sweep(number, swept);
     }
 }
 
@@ -687,9 +535,9 @@ pub(crate) struct ReceiveQueue {
 }
 
 /// What became of a message.
-pub(crate) enum Arrival {
+pub(crate) enum Arrival<'a> {
     /// It lands.
-    Landing(Landing),
+    Landing(Landing, Space<'a>),
     /// It has to wait.
     NotReady,
     /// It is refused.
@@ -707,9 +555,11 @@ impl ReceiveQueue {
                         plain: Side::new(),
                         tagged: Side::new(),
                         claimed: EntryQueue::new(),
+                        parked: EntryQueue::new(),
                         fired: EntryQueue::new(),
                         watch_at: None,
                         reposting: false,
+                        resumed: false,
                         sweeps: 0,
                     },
                     "kfi_soft::ReceiveQueue::state"
@@ -722,16 +572,23 @@ impl ReceiveQueue {
         )
     }
 
-    /// Finds a receive for a message that is to land at once.
-    pub(crate) fn arrive(&self, receiver: &Receiver, request: &Request) -> Arrival {
+    /// Finds a receive for a message that is to land at once. It lands in a part of a buffer only if
+    /// there is room for its completion in the ring.
+    pub(crate) fn arrive<'a>(&self, receiver: &'a Receiver, request: &Request) -> Arrival<'a> {
+        let mut space = Space::Nowhere;
         let matched = self
             .state
             .lock()
             .side(request.kind.tag().is_some())
-            .match_arrival(request, receiver, || true);
+            .match_arrival(request, receiver, |needs_room| {
+                if needs_room {
+                    space = receiver.reporter().slot().ok_or(Mismatch::NoRoom)?;
+                }
+                Ok(())
+            });
         match matched {
-            Ok(matched) => Arrival::Landing(matched.into_landing(receiver)),
-            Err(Mismatch::OutOfRange) => Arrival::Refused(EACCES),
+            Ok(matched) => Arrival::Landing(matched.into_landing(receiver), space),
+            Err(Mismatch::NoRegion) => Arrival::Refused(EACCES),
             Err(_) => Arrival::NotReady,
         }
     }
@@ -753,13 +610,13 @@ impl ReceiveQueue {
             return None;
         }
         let side = state.side(request.kind.tag().is_some());
-        match side.match_arrival(&request, &receiver, || transfer.claim()) {
+        match side.match_arrival(&request, &receiver, |_| claim(&transfer)) {
             Ok(matched) => {
                 drop(state);
                 packet.matched = Some((receiver, matched));
                 Some(packet)
             }
-            Err(Mismatch::OutOfRange) => {
+            Err(Mismatch::NoRegion) => {
                 drop(state);
                 transfer.refuse(EACCES);
                 None
@@ -768,20 +625,39 @@ impl ReceiveQueue {
             // Given up meanwhile, by somebody who has not found it here.
             Err(_) if !transfer.is_waiting() => None,
             Err(mismatch @ (Mismatch::Unwanted | Mismatch::NoRoom)) => {
-                let timeout = msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref());
+                let timeout = rnr_timeout();
                 // Relaxed: read under the same lock.
                 transfer
                     .deadline
                     .store(jiffies().wrapping_add(timeout), ordering::Relaxed);
-                side.stalled |= mismatch == Mismatch::NoRoom;
+                let no_room = mismatch == Mismatch::NoRoom;
+                side.stalled |= no_room;
                 side.messages.push_back(packet);
+                let go_on = no_room && !receiver.reporter().starves();
                 drop(state);
-                self.watch_after(match mismatch {
-                    Mismatch::NoRoom => msecs_to_jiffies(RETRY_MILLIS),
-                    _ => timeout,
-                });
+                self.watch_after(if go_on { 0 } else { timeout });
                 None
             }
+        }
+    }
+
+    /// Keeps an access to memory regions, of which an entry is to tell, until there is room for that.
+    pub(crate) fn park(self: &Arc<Self>, receiver: &Receiver, packet: Packet) {
+        let mut state = self.state.lock();
+        if receiver.is_closed() {
+            drop(state);
+            packet.transfer.refuse(EHOSTUNREACH);
+            return;
+        }
+        if !packet.transfer.is_waiting() {
+            // Given up meanwhile, by somebody who has not found it here.
+            return;
+        }
+        state.parked.push_back(packet);
+        let go_on = !receiver.reporter().starves();
+        drop(state);
+        if go_on {
+            self.watch_after(0);
         }
     }
 
@@ -806,7 +682,7 @@ impl ReceiveQueue {
         posted: Entry<Posted>,
     ) -> core::result::Result<(), (Error, Entry<Posted>)> {
         let mut swept = Swept::new();
-        let no_room = {
+        {
             let mut state = self.state.lock();
             let closed = state.closed;
             let side = state.side(posted.tag.is_some());
@@ -816,10 +692,9 @@ impl ReceiveQueue {
             }
             let tagged = posted.tag.is_some();
             side.posted.push_back(posted);
-            !side.messages.is_empty() && state.sweep(tagged, &mut swept)
-        };
-        if no_room {
-            self.watch_after(msecs_to_jiffies(RETRY_MILLIS));
+            if !side.messages.is_empty() {
+                state.sweep(tagged, &mut swept);
+            }
         }
         swept.settle();
         Ok(())
@@ -840,7 +715,7 @@ impl ReceiveQueue {
 
     /// Posts a receive that was prepared when it was submitted, now or as soon as there is room.
     /// Given up if the queue is closed.
-    pub(crate) fn post_fired(self: &Arc<Self>, receiver: &Arc<Receiver>, posted: Entry<Posted>) {
+    pub(crate) fn post_fired(self: &Arc<Self>, posted: Entry<Posted>) {
         // In order: behind those that wait for room.
         let wait = |posted: Entry<Posted>| {
             let mut state = self.state.lock();
@@ -860,25 +735,9 @@ impl ReceiveQueue {
         if others_wait {
             return wait(posted);
         }
-        let tried = Self::make_room(receiver, posted)
-            .and_then(|posted| self.try_post(posted).map_err(|(_, posted)| posted));
-        if let Err(posted) = tried {
+        if let Err((_, posted)) = self.try_post(posted) {
             wait(posted);
         }
-    }
-
-    /// Reserves room for the completion of a receive that has none.
-    fn make_room(
-        receiver: &Receiver,
-        mut posted: Entry<Posted>,
-    ) -> core::result::Result<Entry<Posted>, Entry<Posted>> {
-        if !posted.has_reservation() {
-            match receiver.reserve() {
-                Ok(reservation) => posted.set_reservation(reservation),
-                Err(_) => return Err(posted),
-            }
-        }
-        Ok(posted)
     }
 
     /// Posts what has fired and waits for room, as far as there is some.
@@ -894,15 +753,8 @@ impl ReceiveQueue {
             let Some(posted) = front else {
                 return false;
             };
-            let Some(receiver) = posted.fired_for.clone() else {
+            let Err((_, refused)) = self.try_post(posted) else {
                 continue;
-            };
-            let refused = match Self::make_room(&receiver, posted) {
-                Ok(posted) => match self.try_post(posted) {
-                    Ok(()) => continue,
-                    Err((_, posted)) => posted,
-                },
-                Err(posted) => posted,
             };
             let mut state = self.state.lock();
             state.reposting = false;
@@ -916,22 +768,34 @@ impl ReceiveQueue {
         }
     }
 
+    /// Looks at what waits, as there may be room for completions again.
+    fn resume(self: &Arc<Self>) {
+        self.state.lock().resumed = true;
+        self.watch_after(0);
+    }
+
     /// Takes out a receive with a context.
-    pub(crate) fn take(&self, context: Context) -> Option<Posted> {
-        let same = |posted: &Posted| posted.context.as_number() == context.as_number();
-        let taken = {
-            let mut state = self.state.lock();
-            let taken = state.plain.posted.take(same);
-            let taken = match taken {
-                Some(posted) => Some(posted),
-                None => state.tagged.posted.take(same),
-            };
-            match taken {
-                Some(posted) => Some(posted),
-                None => state.fired.take(same),
-            }
+    pub(crate) fn take(&self, context: Context) -> Option<Entry<Posted>> {
+        self.take_same(|posted| posted.context.as_number() == context.as_number())
+    }
+
+    /// Takes out the receive that has a number.
+    pub(crate) fn take_number(&self, number: u64) -> Option<Entry<Posted>> {
+        self.take_same(|posted| posted.number == number)
+    }
+
+    /// Takes out the first receive that is `same`.
+    fn take_same(&self, same: impl Fn(&Posted) -> bool) -> Option<Entry<Posted>> {
+        let mut state = self.state.lock();
+        let taken = state.plain.posted.take(&same);
+        let taken = match taken {
+            Some(posted) => Some(posted),
+            None => state.tagged.posted.take(&same),
         };
-        taken.map(Entry::into_inner)
+        match taken {
+            Some(posted) => Some(posted),
+            None => state.fired.take(&same),
+        }
     }
 
     /// Looks for a tagged message that has arrived (`KFI_PEEK`); `None` if there is none.
@@ -967,7 +831,7 @@ impl ReceiveQueue {
                 found.claimed_for = Some(wanted.context);
                 let packet = found.take();
                 // The time of the receiver begins anew. Relaxed: read under the same lock.
-                let timeout = msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref());
+                let timeout = rnr_timeout();
                 packet
                     .transfer
                     .deadline
@@ -1007,7 +871,10 @@ impl ReceiveQueue {
             let side = state.side(transfer.request().kind.tag().is_some());
             match side.messages.take(same) {
                 Some(packet) => Some(packet),
-                None => state.claimed.take(same),
+                None => match state.claimed.take(same) {
+                    Some(packet) => Some(packet),
+                    None => state.parked.take(same),
+                },
             }
         };
         // Without the lock.
@@ -1023,9 +890,10 @@ impl ReceiveQueue {
                 plain,
                 tagged,
                 claimed,
+                parked,
                 ..
             } = &mut *state;
-            for messages in [&mut plain.messages, &mut tagged.messages, claimed] {
+            for messages in [&mut plain.messages, &mut tagged.messages, claimed, parked] {
                 let same = |message: &Carried| {
                     message
                         .receiver
@@ -1062,6 +930,15 @@ impl ReceiveQueue {
     }
 }
 
+/// Looks after what waits when a completion queue has room again.
+pub(crate) struct RoomWatch(pub(crate) Arc<ReceiveQueue>);
+
+impl Room for RoomWatch {
+    fn room(&self) {
+        self.0.resume();
+    }
+}
+
 /// Takes out the messages whose time is over, and brings the time of the next look in line with the
 /// others.
 fn expire(
@@ -1076,6 +953,11 @@ fn expire(
         // Jiffies wrap.
         deadline.wrapping_sub(now).cast_signed()
     };
+    for message in messages.iter().filter(|message| message.is_starved()) {
+        // Their time does not run.
+        let deadline = now.wrapping_add(rnr_timeout());
+        message.transfer.deadline.store(deadline, ordering::Relaxed);
+    }
     while let Some(found) = messages.find(|message| left(message) <= 0) {
         swept.expired.push_back(found.take());
     }
@@ -1100,14 +982,19 @@ impl WorkItem for ReceiveQueue {
         }
         {
             let mut state = this.state.lock();
+            if core::mem::replace(&mut state.resumed, false) {
+                state.begin_anew(now);
+            }
             for tagged in [false, true] {
                 // First: what can be received must not expire.
-                if state.sweep(tagged, &mut swept) {
-                    next = Some(msecs_to_jiffies(RETRY_MILLIS));
-                }
+                state.sweep(tagged, &mut swept);
                 expire(&mut state.side(tagged).messages, now, &mut swept, &mut next);
             }
             expire(&mut state.claimed, now, &mut swept, &mut next);
+            // They wait for nothing else.
+            while let Some(packet) = state.parked.take(|packet| !packet.is_starved()) {
+                swept.landing.push_back(packet);
+            }
         }
         if let Some(next) = next {
             this.watch_after(next);

@@ -21,7 +21,7 @@ use crate::{
     address::Address,
     address_vector::AddressVector,
     atomic::Atomics,
-    auth_key::KeyNumber,
+    completion_queue::Space,
     domain::Domain,
     kfi::{
         addr::FabricAddr,
@@ -42,8 +42,7 @@ use crate::{
         interrupts::Section,
         memory::{
             transfer,
-            Cursor,
-            RemoteRange, //
+            Cursor, //
         },
         provider::{
             AtomicCall,
@@ -54,8 +53,10 @@ use crate::{
     },
     node::Node,
     receive_queue::{
+        unused,
         Arrival,
         Landing,
+        Match,
         Posted,
         ReceiveQueue, //
     },
@@ -63,8 +64,7 @@ use crate::{
     reporter::{
         Event,
         Failure,
-        Reporter,
-        Reservation, //
+        Reporter, //
     },
     transfer::Transfer,
     wire::{
@@ -112,8 +112,6 @@ pub(crate) struct Parts {
     pub(crate) nic: u32,
     /// Where senders are looked up for completions, if they are wanted there.
     pub(crate) sources: Option<Arc<Fid<AddressVector>>>,
-    /// Who has another one cannot see it.
-    pub(crate) auth_key: KeyNumber,
     /// What it is able to do.
     pub(crate) caps: Caps,
 }
@@ -182,6 +180,11 @@ impl Receiver {
         &self.parts.reporter
     }
 
+    /// Returns the receives.
+    pub(crate) fn queue(&self) -> &Arc<ReceiveQueue> {
+        &self.parts.queue
+    }
+
     /// Returns whether endpoints share its receives.
     pub(crate) fn is_shared(&self) -> bool {
         self.parts.shared
@@ -190,6 +193,11 @@ impl Receiver {
     /// Returns the regions of this context alone.
     pub(crate) fn own_regions(&self) -> &Regions {
         &self.regions
+    }
+
+    /// Returns what stands for it where it is only compared, never 0.
+    pub(crate) fn id(&self) -> usize {
+        core::ptr::from_ref(self).addr()
     }
 
     /// Returns the regions that requests name.
@@ -258,11 +266,6 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a request may see this context.
-    fn sees(&self, request: &Request) -> bool {
-        self.parts.auth_key == request.auth_key
-    }
-
     /// Carries a request out, if that can be done at once.
     pub(crate) fn try_now(
         this: &Arc<Self>,
@@ -273,15 +276,18 @@ impl Receiver {
         if request.len > INLINE_LIMIT {
             return None;
         }
-        let Some(receiver) = Self::enter(this).filter(|receiver| receiver.sees(request)) else {
+        let Some(receiver) = Self::enter(this) else {
             return Some(Response::failed(EHOSTUNREACH));
         };
         if !request.kind.is_matched() {
-            return Some(receiver.access(request, payload, section, || ()));
+            // Nothing lies behind a ring with room in it.
+            let room = || receiver.parts.reporter.slot();
+            return receiver.access(request, payload, room, section, || ());
         }
-        match receiver.parts.queue.arrive(&receiver, request) {
-            Arrival::Landing(landing) => {
-                Some(receiver.receive(request, payload, landing, section, || ()))
+        let arrival = receiver.parts.queue.arrive(&receiver, request);
+        match arrival {
+            Arrival::Landing(landing, space) => {
+                Some(receiver.receive(request, payload, landing, space, section, || ()))
             }
             Arrival::Refused(error) => Some(Response::failed(error)),
             Arrival::NotReady => None,
@@ -292,7 +298,7 @@ impl Receiver {
     pub(crate) fn accept(this: &Arc<Self>, mut packet: Packet) {
         let transfer = packet.transfer.clone();
         let request = transfer.request();
-        let Some(receiver) = Self::enter(this).filter(|receiver| receiver.sees(request)) else {
+        let Some(receiver) = Self::enter(this) else {
             transfer.refuse(EHOSTUNREACH);
             return;
         };
@@ -303,7 +309,12 @@ impl Receiver {
             }
         } else {
             packet.receiver = Some(this.clone());
-            Self::land(packet);
+            let reporter = &receiver.parts.reporter;
+            if reporter.is_crowded() && receiver.is_told(request, transfer.payload()) {
+                receiver.parts.queue.park(&receiver, packet);
+            } else {
+                Self::land(packet);
+            }
         }
     }
 
@@ -346,7 +357,8 @@ impl Receiver {
 
     /// Carries out a request that was accepted, and answers.
     pub(crate) fn carry_out(packet: Packet, relax: impl Fn()) {
-        let packet = packet.into_inner();
+        let (packet, memory) = packet.empty();
+        let space = Space::Own(memory);
         let transfer = packet.transfer;
         let request = transfer.request();
         if let Some(error) = packet.refused {
@@ -358,7 +370,7 @@ impl Receiver {
                 let landing = matched.into_landing(&receiver);
                 let section = &mut Section::none();
                 let response =
-                    receiver.receive(request, transfer.payload(), landing, section, relax);
+                    receiver.receive(request, transfer.payload(), landing, space, section, relax);
                 Transfer::respond(&transfer, response);
             }
             (None, Some(receiver)) => {
@@ -368,22 +380,25 @@ impl Receiver {
                 let response = match Self::enter(&receiver) {
                     Some(receiver) => {
                         let section = &mut Section::none();
-                        receiver.access(request, transfer.payload(), section, relax)
+                        receiver.access(request, transfer.payload(), || Some(space), section, relax)
                     }
-                    None => Response::failed(EHOSTUNREACH),
+                    None => None,
                 };
+                let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
                 Transfer::respond(&transfer, response);
             }
             (None, None) => transfer.refuse(EHOSTUNREACH),
         }
     }
 
-    /// Receives what was matched with a posted receive.
+    /// Receives what was matched with a posted receive. The entry lies in the memory of that if it is
+    /// used up, else in `space`.
     fn receive(
         &self,
         request: &Request,
         payload: Payload<'_>,
         landing: Landing,
+        space: Space<'_>,
         section: &mut Section,
         relax: impl Fn(),
     ) -> Response {
@@ -404,6 +419,15 @@ impl Receiver {
             _ => CompletionFlags::TAGGED | CompletionFlags::RECV,
         };
         let mut local = payload.local.cursor(0);
+        let cut_off = match request.kind {
+            RequestKind::TaggedRead { offset, .. } | RequestKind::TaggedWrite { offset, .. } => {
+                usize::try_from(offset)
+                    .ok()
+                    .and_then(|offset| offset.checked_add(request.len))
+                    .is_none_or(|end| end > landing.room)
+            }
+            _ => request.len > landing.room,
+        };
         let len = request.len.min(landing.room);
         let len = match request.kind {
             RequestKind::TaggedRead { offset, .. } => {
@@ -417,11 +441,8 @@ impl Receiver {
             _ => copy(&mut landing.cursor(0), &mut local, len, relax),
         };
         let olen = request.len.saturating_sub(len);
-        let address = landing.address();
-        let (ending, released) = landing.finish();
-        if released {
-            flags = flags | CompletionFlags::MULTI_RECV;
-        }
+        let address = landing.part_address();
+        let ending = landing.finish();
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
@@ -434,41 +455,115 @@ impl Receiver {
             tag: request.kind.tag().unwrap_or(0),
             src_addr: self.source(request).as_raw(),
         };
-        let failure = (olen != 0).then(|| Failure {
-            err: EMSGSIZE.to_errno().saturating_neg(),
+        // A message that was cut off fails on both sides.
+        let response = if cut_off {
+            Response::failed(EMSGSIZE)
+        } else {
+            Response::done(request.len)
+        };
+        let failure = cut_off.then_some(Failure {
+            err: response.err,
             olen,
         });
-        if ending.notify.is_some() || self.parts.reporter.counts() {
+        if ending.notify.is_some() || ending.buffer.is_some() || self.parts.reporter.counts() {
             section.end();
         }
         self.parts
             .reporter
-            .end(Event::Receive, ending, completion, failure);
-        // A message that was cut off has been sent well.
-        Response::done(request.len)
+            .end(Event::Receive, ending, space, completion, failure);
+        response
     }
 
     /// Carries out what is done to memory regions.
-    fn access(
-        &self,
+    ///
+    /// `room` is asked for the place of an entry if one is to tell of it; without a place nothing is
+    /// done, and nothing returned.
+    fn access<'a>(
+        &'a self,
         request: &Request,
         payload: Payload<'_>,
+        room: impl FnOnce() -> Option<Space<'a>>,
         section: &mut Section,
         relax: impl Fn(),
-    ) -> Response {
+    ) -> Option<Response> {
+        let space = match self.check(request, payload) {
+            Ok(false) => Space::Nowhere,
+            Ok(true) => room()?,
+            Err(error) => return Some(Response::failed(error)),
+        };
         let done = match request.kind {
             RequestKind::Atomic(atomics) => self.atomic(request, payload, section, atomics),
             _ => self.rma(request, payload, section, relax),
         };
-        match done {
-            Ok(len) => Response::done(len),
+        Some(match done {
+            Ok(len) => {
+                self.tell(request, space, len);
+                Response::done(len)
+            }
             Err(error) => Response::failed(error),
+        })
+    }
+
+    /// Returns what the regions of a request have to allow.
+    fn needed(request: &Request) -> (AccessFlags, Caps) {
+        match request.kind {
+            RequestKind::Atomic(atomics) => {
+                let mut access = AccessFlags::NONE;
+                let mut caps = Caps::ATOMIC;
+                if !atomics.is_read_only() {
+                    access = access | AccessFlags::REMOTE_WRITE;
+                    caps = caps | Caps::REMOTE_WRITE;
+                }
+                if atomics.call() != AtomicCall::Plain {
+                    access = access | AccessFlags::REMOTE_READ;
+                    caps = caps | Caps::REMOTE_READ;
+                }
+                (access, caps)
+            }
+            RequestKind::Write => (AccessFlags::REMOTE_WRITE, Caps::RMA | Caps::REMOTE_WRITE),
+            _ => (AccessFlags::REMOTE_READ, Caps::RMA | Caps::REMOTE_READ),
         }
     }
 
+    /// Returns whether a request changes regions, rather than only reads them.
+    fn writes(request: &Request) -> bool {
+        match request.kind {
+            RequestKind::Atomic(atomics) => !atomics.is_read_only(),
+            RequestKind::Write => true,
+            _ => false,
+        }
+    }
+
+    /// Checks all that a request wants to do to memory regions; returns whether an entry is to tell
+    /// of it.
+    fn check(&self, request: &Request, payload: Payload<'_>) -> Result<bool> {
+        let (access, caps) = Self::needed(request);
+        if !self.parts.caps.contains(caps) {
+            return Err(EACCES);
+        }
+        let regions = self.regions();
+        let mut told = request.data.is_some() || self.parts.caps.contains(Caps::RMA_EVENT);
+        // Nothing is touched unless all of it may be.
+        for range in payload.remote.ranges() {
+            let region = regions.find(range.key, self.id())?;
+            region.check(range, access)?;
+            told |= region.event;
+        }
+        Ok(told)
+    }
+
+    /// Returns whether an entry would tell of what is done to memory regions.
+    fn is_told(&self, request: &Request, payload: Payload<'_>) -> bool {
+        matches!(self.check(request, payload), Ok(true))
+    }
+
     /// Tells of what was done to memory regions.
-    fn tell(&self, request: &Request, write: bool, event: bool, kind: CompletionFlags, len: usize) {
-        let (counted, mut flags) = if write {
+    fn tell(&self, request: &Request, space: Space<'_>, len: usize) {
+        let kind = match request.kind {
+            RequestKind::Atomic(_) => CompletionFlags::ATOMIC,
+            _ => CompletionFlags::RMA,
+        };
+        let (counted, mut flags) = if Self::writes(request) {
             (Event::RemoteWrite, kind | CompletionFlags::REMOTE_WRITE)
         } else {
             (Event::RemoteRead, kind | CompletionFlags::REMOTE_READ)
@@ -476,7 +571,7 @@ impl Receiver {
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
-        let completion = (event || request.data.is_some()).then(|| Completion {
+        let completion = (!matches!(space, Space::Nowhere)).then(|| Completion {
             op_context: Context::NONE,
             flags: flags.as_raw(),
             len,
@@ -485,21 +580,40 @@ impl Receiver {
             tag: 0,
             src_addr: self.source(request).as_raw(),
         });
-        self.parts.reporter.remote(counted, completion);
+        self.parts.reporter.remote(counted, completion, space);
     }
 
-    /// Counts an arrival at each of the regions, once (R-CNTR-3).
-    fn count(&self, ranges: &[RemoteRange], write: bool) {
+    /// Does something to each of the ranges of a request, and counts its arrival at each of the
+    /// regions, once, when that is done to all of it (R-CNTR-3). Returns how many bytes there were.
+    fn for_each_range(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        section: &mut Section,
+        mut act: impl FnMut(&mut Cursor<'_>, usize) -> usize,
+    ) -> Result<usize> {
+        let (access, _) = Self::needed(request);
+        let regions = self.regions();
+        let ranges = payload.remote.ranges();
+        let mut done: usize = 0;
         for (at, range) in ranges.iter().enumerate() {
-            let before = ranges.get(..at).unwrap_or(&[]);
-            if before.iter().any(|other| other.key == range.key) {
+            let region = regions.find(range.key, self.id())?;
+            let start = region.check(range, access)?;
+            let mut remote = region.memory().cursor(start);
+            done = done.wrapping_add(act(&mut remote, range.len));
+            let rest = ranges.get(at.wrapping_add(1)..).unwrap_or(&[]);
+            if rest.iter().any(|other| other.key == range.key) {
                 continue;
             }
-            // One that was closed meanwhile has nobody to tell.
-            if let Ok(region) = self.regions().find(range.key) {
-                region.count(write);
+            if rest.is_empty() || region.counts() {
+                // Triggers may run.
+                section.end();
             }
+            // The very region that was used, which cannot be closed before this.
+            region.count(Self::writes(request));
         }
+        section.end();
+        Ok(done)
     }
 
     /// Reads or writes memory regions.
@@ -510,39 +624,15 @@ impl Receiver {
         section: &mut Section,
         relax: impl Fn(),
     ) -> Result<usize> {
-        let write = matches!(request.kind, RequestKind::Write);
-        let (access, cap) = if write {
-            (AccessFlags::REMOTE_WRITE, Caps::REMOTE_WRITE)
-        } else {
-            (AccessFlags::REMOTE_READ, Caps::REMOTE_READ)
-        };
-        if !self.parts.caps.contains(Caps::RMA | cap) {
-            return Err(EACCES);
-        }
-        let regions = self.regions();
-        // Nothing is touched unless all of it may be.
-        for range in payload.remote.ranges() {
-            regions.find(range.key)?.check(range, access)?;
-        }
+        let write = Self::writes(request);
         let mut local = payload.local.cursor(0);
-        let mut done: usize = 0;
-        let mut event = false;
-        for range in payload.remote.ranges() {
-            let region = regions.find(range.key)?;
-            let start = region.check(range, access)?;
-            let mut remote = region.memory().cursor(start);
-            let step = if write {
-                copy(&mut remote, &mut local, range.len, &relax)
+        self.for_each_range(request, payload, section, |remote, len| {
+            if write {
+                copy(remote, &mut local, len, &relax)
             } else {
-                copy(&mut local, &mut remote, range.len, &relax)
-            };
-            done = done.wrapping_add(step);
-            event |= region.event;
-        }
-        section.end();
-        self.count(payload.remote.ranges(), write);
-        self.tell(request, write, event, CompletionFlags::RMA, done);
-        Ok(done)
+                copy(&mut local, remote, len, &relax)
+            }
+        })
     }
 
     /// Changes elements of memory regions.
@@ -553,79 +643,45 @@ impl Receiver {
         section: &mut Section,
         atomics: Atomics,
     ) -> Result<usize> {
-        let write = !atomics.is_read_only();
-        let mut access = AccessFlags::NONE;
-        let mut caps = Caps::ATOMIC;
-        if write {
-            access = access | AccessFlags::REMOTE_WRITE;
-            caps = caps | Caps::REMOTE_WRITE;
-        }
-        if atomics.call() != AtomicCall::Plain {
-            access = access | AccessFlags::REMOTE_READ;
-            caps = caps | Caps::REMOTE_READ;
-        }
-        if !self.parts.caps.contains(caps) {
-            return Err(EACCES);
-        }
-        let regions = self.regions();
-        for range in payload.remote.ranges() {
-            regions.find(range.key)?.check(range, access)?;
-        }
         let size = atomics.size();
         let mut operands = payload.local.cursor(0);
         let mut compare = payload.compare.cursor(0);
         let mut results = payload.result.cursor(0);
-        let mut done: usize = 0;
-        let mut event = false;
-        for range in payload.remote.ranges() {
-            let region = regions.find(range.key)?;
-            let start = region.check(range, access)?;
-            let mut target = region.memory().cursor(start);
-            let mut left = range.len;
-            // Elements change one after the other, all of a range before anybody else's.
-            let one_at_a_time = self.parts.node.atomics.lock();
-            while left >= size {
-                let mut old = [0; 8];
-                let mut operand = [0; 8];
-                let mut with = [0; 8];
-                let mut place = target.clone();
-                if let Some(old) = old.get_mut(..size) {
-                    target.read(old);
+        let stripes = &self.parts.node.stripes;
+        self.for_each_range(request, payload, section, |target, len| {
+            // Elements change one after the other, in order; between chunks of them others may.
+            stripes.for_each_chunk(target, len, size, |target, count| {
+                for _ in 0..count {
+                    let mut old = [0; 8];
+                    let mut operand = [0; 8];
+                    let mut with = [0; 8];
+                    let mut place = target.clone();
+                    if let Some(old) = old.get_mut(..size) {
+                        target.read(old);
+                    }
+                    if let Some(operand) =
+                        operand.get_mut(..size).filter(|_| atomics.has_operands())
+                    {
+                        operands.read(operand);
+                    }
+                    if let Some(with) = with.get_mut(..size) {
+                        compare.read(with);
+                    }
+                    if let Some(new) = atomics.apply(old, operand, with) {
+                        place.write(new.get(..size).unwrap_or(&[]));
+                    }
+                    if atomics.call() != AtomicCall::Plain {
+                        results.write(old.get(..size).unwrap_or(&[]));
+                    }
                 }
-                if let Some(operand) = operand.get_mut(..size).filter(|_| atomics.has_operands()) {
-                    operands.read(operand);
-                }
-                if let Some(with) = with.get_mut(..size) {
-                    compare.read(with);
-                }
-                if let Some(new) = atomics.apply(old, operand, with) {
-                    place.write(new.get(..size).unwrap_or(&[]));
-                }
-                if atomics.call() != AtomicCall::Plain {
-                    results.write(old.get(..size).unwrap_or(&[]));
-                }
-                left = left.wrapping_sub(size);
-                done = done.wrapping_add(size);
-            }
-            drop(one_at_a_time);
-            event |= region.event;
-        }
-        section.end();
-        self.count(payload.remote.ranges(), write);
-        self.tell(request, write, event, CompletionFlags::ATOMIC, done);
-        Ok(done)
+            })
+        })
     }
 
-    /// Reserves room for the completion of a receive, unless endpoints share the queue.
-    pub(crate) fn reserve(&self) -> Result<Option<Reservation>> {
-        if self.parts.shared {
-            return Ok(None);
-        }
-        self.parts.reporter.reserve()
-    }
-
-    /// `EAGAIN` if a post is to be refused on demand.
+    /// `EAGAIN` if nothing more is to be posted, as entries are behind the ring of the completion
+    /// queue, or if a post is to be refused on demand.
     pub(crate) fn check_post(&self) -> Result {
+        self.parts.reporter.check_room()?;
         let faults = &self.parts.node.faults;
         if faults.any() {
             faults.check_post(self.parts.nic)?;
@@ -647,15 +703,12 @@ impl Receiver {
     }
 
     /// Posts a receive that was prepared when it was submitted.
-    pub(crate) fn post_fired(this: &Arc<Self>, posted: Entry<Posted>) {
-        this.parts.queue.post_fired(this, posted);
+    pub(crate) fn post_fired(&self, posted: Entry<Posted>) {
+        self.parts.queue.post_fired(posted);
     }
 
     /// Ends a receive that was never posted, telling that it was cancelled.
-    pub(crate) fn cancel_fired(&self, mut posted: Posted) {
-        if let Ok(reservation) = self.reserve() {
-            posted.set_reservation(reservation);
-        }
+    pub(crate) fn cancel_fired(&self, posted: Entry<Posted>) {
         self.tell_cancelled(posted);
     }
 
@@ -665,15 +718,15 @@ impl Receiver {
     }
 
     /// Looks for a tagged message, and tells what was found by a completion.
-    pub(crate) fn peek(&self, wanted: Posted, claim: bool, discard: bool) {
+    pub(crate) fn peek(&self, wanted: Entry<Posted>, claim: bool, discard: bool) {
         let found = self.parts.queue.peek(&wanted, claim, discard);
         self.tell_peeked(wanted, found);
     }
 
     /// Drops the message that was set aside for a context; `EINVAL` if there is none.
-    pub(crate) fn discard_claimed(&self, wanted: Posted) -> Result {
+    pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
         let Some(packet) = self.parts.queue.take_claimed(wanted.context) else {
-            wanted.give_up();
+            wanted.into_inner().give_up();
             return Err(EINVAL);
         };
         let transfer = packet.into_inner().transfer;
@@ -687,13 +740,13 @@ impl Receiver {
     }
 
     /// Receives the message that was set aside for a context; `EINVAL` if there is none.
-    pub(crate) fn receive_claimed(this: &Arc<Self>, wanted: Posted) -> Result {
+    pub(crate) fn receive_claimed(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
         let Some(receiver) = Self::enter(this) else {
-            wanted.give_up();
+            wanted.into_inner().give_up();
             return Err(EOPBADSTATE.into());
         };
         let Some(mut packet) = this.parts.queue.take_claimed(wanted.context) else {
-            wanted.give_up();
+            wanted.into_inner().give_up();
             return Err(EINVAL);
         };
         if !packet.transfer.claim() {
@@ -701,15 +754,15 @@ impl Receiver {
             this.tell_peeked(wanted, None);
             return Ok(());
         }
-        packet.matched = Some((receiver, wanted.into_match()));
+        packet.matched = Some((receiver, Match::One(wanted)));
         Self::land(packet);
         Ok(())
     }
 
     /// Tells what was found by a completion.
-    fn tell_peeked(&self, wanted: Posted, found: Option<Request>) {
+    fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
         let context = wanted.context;
-        let mut ending = wanted.into_ending(self);
+        let mut ending = unused(wanted, self);
         ending.entry = true;
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
         let mut completion = Completion {
@@ -739,7 +792,7 @@ impl Receiver {
         });
         self.parts
             .reporter
-            .end(Event::Receive, ending, completion, failure);
+            .end(Event::Receive, ending, Space::Nowhere, completion, failure);
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
@@ -749,8 +802,15 @@ impl Receiver {
         Ok(())
     }
 
+    /// Cancels a receive that has fired, unless it has ended.
+    pub(crate) fn cancel_number(&self, number: u64) {
+        if let Some(posted) = self.parts.queue.take_number(number) {
+            self.tell_cancelled(posted);
+        }
+    }
+
     /// Tells that a receive was cancelled.
-    fn tell_cancelled(&self, posted: Posted) {
+    fn tell_cancelled(&self, posted: Entry<Posted>) {
         let context = posted.context;
         let mut flags = CompletionFlags::RECV;
         flags = flags
@@ -760,10 +820,7 @@ impl Receiver {
                 CompletionFlags::MSG
             };
         let tag = posted.tag.map_or(0, |(tag, _)| tag);
-        // Messages that are landing in it complete, the last one with the release.
-        let Some(ending) = posted.cancelled(self) else {
-            return;
-        };
+        let ending = unused(posted, self);
         let completion = Completion {
             op_context: context,
             flags: flags.as_raw(),
@@ -777,9 +834,8 @@ impl Receiver {
             err: ECANCELED.to_errno().saturating_neg(),
             olen: 0,
         };
-        self.parts
-            .reporter
-            .end(Event::Receive, ending, completion, Some(failure));
+        // Messages that are landing in it complete, the last one with the release.
+        self.parts.reporter.end_unused(ending, completion, failure);
     }
 
     /// Returns the address of the peer that a receive accepts from.

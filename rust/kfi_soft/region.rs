@@ -60,6 +60,10 @@ pub(crate) struct Region {
     base: u64,
     /// Every use is told by an entry.
     pub(crate) event: bool,
+    /// The one receive context that may be asked for it, by [`Receiver::id`]; 0 for any.
+    ///
+    /// [`Receiver::id`]: crate::receiver::Receiver::id
+    only: Atomic<usize>,
     #[pin]
     counters: SpinLockIrq<RegionCounters>,
     /// Requests that are using it.
@@ -103,6 +107,7 @@ impl Region {
                 access,
                 base,
                 event,
+                only: Atomic::new(0),
                 counters <- new_spinlock_irq!(
                     RegionCounters::default(),
                     "kfi_soft::Region::counters"
@@ -113,6 +118,19 @@ impl Region {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Lets only one receive context be asked for it, from the next request on.
+    pub(crate) fn limit_to(&self, receiver: usize) {
+        // Relaxed: a number that stands for itself.
+        self.only.store(receiver, ordering::Relaxed);
+    }
+
+    /// Returns whether a receive context may be asked for it.
+    fn is_of(&self, receiver: usize) -> bool {
+        // Relaxed: as above.
+        let only = self.only.load(ordering::Relaxed);
+        only == 0 || only == receiver
     }
 
     /// Returns what peers call the first byte.
@@ -166,6 +184,12 @@ impl Region {
             counters.write = Some(counter);
         }
         Ok(())
+    }
+
+    /// Returns whether arrivals are counted.
+    pub(crate) fn counts(&self) -> bool {
+        let counters = self.counters.lock();
+        counters.read.is_some() || counters.write.is_some()
     }
 
     /// Counts an arrival.
@@ -259,10 +283,11 @@ impl Regions {
         drop(node);
     }
 
-    /// Returns the region of a key; `EKEYREJECTED` if there is none.
-    pub(crate) fn find(&self, key: u64) -> Result<RegionUse> {
+    /// Returns the region of a key, for a receive context; `EKEYREJECTED` if there is none.
+    pub(crate) fn find(&self, key: u64, receiver: usize) -> Result<RegionUse> {
         let region = self.regions.lock().get(&key).cloned();
         region
+            .filter(|region| region.is_of(receiver))
             .and_then(|region| Region::enter(&region))
             .ok_or_else(|| EKEYREJECTED.into())
     }

@@ -8,6 +8,7 @@
 #![deny(unsafe_code)]
 
 use kernel::{
+    alloc::Flags,
     prelude::*,
     sync::{
         rcu,
@@ -16,26 +17,30 @@ use kernel::{
 };
 
 use crate::{
-    completion_queue::CompletionQueue,
+    completion_queue::{
+        CompletionQueue,
+        Space, //
+    },
     counter::Counter,
     kfi::{
-        fid::{
-            Context,
-            Fid, //
+        addr::FabricAddr,
+        fid::Context,
+        flags::{
+            CompletionFlags,
+            OpFlags, //
         },
-        flags::OpFlags,
         hold::Hold,
         provider::{
             Completion,
-            CompletionError,
-            CompletionQueueOps, //
-        }, //
+            CompletionError, //
+        },
+        queue::Vacant, //
     },
-    slots, //
+    multi_buffer::{
+        MultiBuffer,
+        Released, //
+    }, //
 };
-
-/// Room for the completion of an operation.
-pub(crate) type Reservation = slots::Reservation<CompletionQueue>;
 
 /// What counters count.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,8 +91,10 @@ pub(crate) struct Ending {
     pub(crate) counted: bool,
     /// The completion counter of deferred work.
     pub(crate) notify: Option<Hold<Counter>>,
-    /// Room for the entry.
-    pub(crate) reservation: Option<Reservation>,
+    /// The buffer for several messages that one has landed in.
+    pub(crate) buffer: Option<Arc<MultiBuffer>>,
+    /// Memory for the entry, unless it is known to have a place.
+    pub(crate) memory: Option<Vacant>,
 }
 
 /// How much of an operation was done.
@@ -111,30 +118,44 @@ impl Reporter {
             .is_some_and(|bound| !bound.selective || flags.contains(OpFlags::COMPLETION))
     }
 
-    /// Reserves room for an entry; `EAGAIN` if there is none. None is needed without a queue.
-    pub(crate) fn reserve(&self) -> Result<Option<Reservation>> {
+    /// `EAGAIN` while nothing more is to be posted, as the queue is crowded.
+    pub(crate) fn check_room(&self) -> Result {
+        if self.is_crowded() {
+            return Err(EAGAIN);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the queue is so full that nothing more is to come.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.queue
+            .as_ref()
+            .is_some_and(|bound| bound.queue.is_crowded())
+    }
+
+    /// As [`Self::is_crowded`], but if so, those who listen to the queue are told when it is not
+    /// so any more. What is to go on then is where it will be found.
+    pub(crate) fn starves(&self) -> bool {
+        self.queue.as_ref().is_some_and(|bound| {
+            bound.queue.listeners().starve();
+            bound.queue.is_crowded()
+        })
+    }
+
+    /// Returns room for an entry in the ring; `None` if there is none.
+    pub(crate) fn slot(&self) -> Option<Space<'_>> {
         match &self.queue {
-            Some(bound) => Ok(Some(
-                CompletionQueue::reserve(bound.queue.fid()).ok_or(EAGAIN)?,
-            )),
-            None => Ok(None),
+            Some(bound) => bound.queue.slot().map(Space::Slot),
+            None => Some(Space::Nowhere),
         }
     }
 
-    /// As [`Self::reserve`], but if there is none, those who listen to the queue are told when there
-    /// is.
-    pub(crate) fn reserve_or_starve(&self) -> Result<Option<Reservation>> {
+    /// Returns memory for an entry, if there is a queue; `EAGAIN` if there is none.
+    pub(crate) fn memory(&self, flags: Flags) -> Result<Option<Vacant>> {
         match &self.queue {
-            Some(bound) => Ok(Some(
-                CompletionQueue::reserve_or_starve(bound.queue.fid()).ok_or(EAGAIN)?,
-            )),
+            Some(_) => Ok(Some(Vacant::new(flags).map_err(|_| EAGAIN)?)),
             None => Ok(None),
         }
-    }
-
-    /// Returns the completion queue.
-    pub(crate) fn queue(&self) -> Option<&Arc<Fid<CompletionQueue>>> {
-        self.queue.as_ref().map(|bound| bound.queue.fid())
     }
 
     /// Returns the counter of an event.
@@ -147,54 +168,81 @@ impl Reporter {
         self.counters.iter().any(Option::is_some)
     }
 
-    /// Writes an entry.
-    fn write(&self, reservation: Option<Reservation>, entry: &CompletionError) {
-        let Some(bound) = &self.queue else {
-            return;
-        };
-        match reservation {
-            Some(reservation) => reservation.complete(entry),
-            // The queue tells of entries for which there was no room.
-            None => {
-                CompletionQueue::write_unreserved(bound.queue.fid(), entry);
-            }
+    /// Adds the entry that `tell` returns, if any; returns whether it is one.
+    fn tell(&self, space: Space<'_>, tell: impl FnOnce() -> Option<CompletionError>) -> bool {
+        match &self.queue {
+            Some(bound) => CompletionQueue::tell(bound.queue.fid(), space, tell),
+            None => tell().is_some(),
         }
     }
 
-    /// Tells that an operation has ended, without or with a failure.
+    /// Tells that an operation has ended, without or with a failure. The entry lies in the memory of
+    /// `ending`, else in `space`.
     pub(crate) fn end(
         &self,
         event: Event,
-        ending: Ending,
-        mut completion: Completion,
+        mut ending: Ending,
+        space: Space<'_>,
+        completion: Completion,
         failure: Option<Failure>,
     ) {
-        completion.op_context = ending.context;
         let failed = failure.is_some();
-        if let Some(Failure { err, olen }) = failure {
-            self.write(
-                ending.reservation,
-                &CompletionError {
-                    completion,
-                    olen,
-                    err,
-                    prov_errno: 0,
-                },
-            );
-        } else if ending.entry {
-            self.write(
-                ending.reservation,
-                &CompletionError {
-                    completion,
-                    olen: 0,
-                    err: 0,
-                    prov_errno: 0,
-                },
-            );
+        let mut entry = entry(&ending, completion, failure);
+        let wanted = failed || ending.entry;
+        let space = ending.memory.take().map_or(space, Space::Own);
+        if let Some(buffer) = ending.buffer.take() {
+            let notify = &mut ending.notify;
+            self.tell(space, || {
+                let Some(Released { notify: last }) = buffer.leave() else {
+                    return wanted.then_some(entry);
+                };
+                *notify = last;
+                if !wanted {
+                    // The release alone.
+                    entry.completion = Completion {
+                        op_context: entry.completion.op_context,
+                        flags: 0,
+                        len: 0,
+                        buf: Context::NONE,
+                        data: 0,
+                        tag: 0,
+                        src_addr: FabricAddr::NOTAVAIL.as_raw(),
+                    };
+                }
+                let flags = entry.completion.flags | CompletionFlags::MULTI_RECV.as_raw();
+                entry.completion.flags = flags;
+                Some(entry)
+            });
+        } else if wanted {
+            self.tell(space, || Some(entry));
         } else {
-            drop(ending.reservation);
+            drop(space);
         }
+        self.count(event, ending, failed);
+    }
 
+    /// Tells that a receive has ended without a message, unless messages are landing in its buffer,
+    /// the last of which ends it.
+    pub(crate) fn end_unused(&self, mut ending: Ending, completion: Completion, failure: Failure) {
+        let entry = entry(&ending, completion, Some(failure));
+        let space = ending.memory.take().map_or(Space::Nowhere, Space::Own);
+        let told = match ending.buffer.take() {
+            Some(buffer) => {
+                let notify = &mut ending.notify;
+                self.tell(space, || {
+                    *notify = buffer.leave()?.notify;
+                    Some(entry)
+                })
+            }
+            None => self.tell(space, || Some(entry)),
+        };
+        if told {
+            self.count(Event::Receive, ending, true);
+        }
+    }
+
+    /// Counts the end of an operation.
+    fn count(&self, event: Event, ending: Ending, failed: bool) {
         let counter = self.counter(event).filter(|_| ending.counted);
         if let Some(counter) = counter {
             // The completion counter of deferred work counts once (R-DWQ-11).
@@ -217,17 +265,16 @@ impl Reporter {
 
     /// Tells of something that a peer did, for which nothing was posted: by the counter, and by an
     /// entry if it is wanted.
-    pub(crate) fn remote(&self, event: Event, completion: Option<Completion>) {
+    pub(crate) fn remote(&self, event: Event, completion: Option<Completion>, space: Space<'_>) {
         if let Some(completion) = completion {
-            self.write(
-                None,
-                &CompletionError {
+            self.tell(space, || {
+                Some(CompletionError {
                     completion,
                     olen: 0,
                     err: 0,
                     prov_errno: 0,
-                },
-            );
+                })
+            });
         }
         if let Some(counter) = self.counter(event) {
             count(counter, false);
@@ -242,6 +289,18 @@ impl Reporter {
         for counter in self.counters.iter().flatten() {
             counter.release();
         }
+    }
+}
+
+/// Returns the entry that tells of the end of an operation.
+fn entry(ending: &Ending, mut completion: Completion, failure: Option<Failure>) -> CompletionError {
+    completion.op_context = ending.context;
+    let Failure { err, olen } = failure.unwrap_or(Failure { err: 0, olen: 0 });
+    CompletionError {
+        completion,
+        olen,
+        err,
+        prov_errno: 0,
     }
 }
 

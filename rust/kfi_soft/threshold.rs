@@ -236,17 +236,10 @@ impl<T> ThresholdSet<T> {
         set_link(link, Some(entry));
     }
 
-    /// Removes the entry at `key`, if it is in the set and `wanted`.
-    pub(crate) fn remove_if(
-        &mut self,
-        key: Key,
-        wanted: impl FnOnce(&T) -> bool,
-    ) -> Option<KBox<Entry<T>>> {
+    /// Removes the entry at `key`, if it is in the set.
+    pub(crate) fn remove(&mut self, key: Key) -> Option<KBox<Entry<T>>> {
         let (link, later) = above(&mut self.last, key);
         let removed = if link.as_ref().is_some_and(|entry| entry.key == key) {
-            if !link.as_ref().is_some_and(|entry| wanted(&entry.value)) {
-                return None;
-            }
             let mut removed = link.take()?;
             // Part of what was before it comes onto the spine: that which outranks the lowest one
             // after it. The rest goes below that one.
@@ -270,7 +263,7 @@ impl<T> ThresholdSet<T> {
             }
             removed
         } else {
-            remove_below(later?.1, key, wanted)?
+            remove_below(later?.1, key)?
         };
         if self.first == Some(key.threshold) {
             self.first = self.find_first();
@@ -382,21 +375,14 @@ fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<Entry<T>>) {
     set_link(link, Some(entry));
 }
 
-/// Removes the entry at `key` from a tree, if it is there and `wanted`.
-fn remove_below<T>(
-    mut link: &mut Link<T>,
-    key: Key,
-    wanted: impl FnOnce(&T) -> bool,
-) -> Option<KBox<Entry<T>>> {
+/// Removes the entry at `key` from a tree, if it is there.
+fn remove_below<T>(mut link: &mut Link<T>, key: Key) -> Option<KBox<Entry<T>>> {
     while link.as_ref().is_some_and(|other| other.key != key) {
         match link {
             Some(other) => link = other.side(key),
             // Not reached: the loop has just seen it.
             None => break,
         }
-    }
-    if !link.as_ref().is_some_and(|entry| wanted(&entry.value)) {
-        return None;
     }
     let mut removed = link.take()?;
     set_link(link, merge(removed.left.take(), removed.right.take()));
@@ -503,9 +489,10 @@ mod tests {
 
         /// Removes an entry, if it is there.
         fn remove(&mut self, key: Key) -> Result {
-            let removed = self.set.remove_if(key, |value| *value == key.sequence);
+            let removed = self.set.remove(key);
             let at = self.model.iter().position(|other| *other == key);
             assert_eq!(removed.is_some(), at.is_some());
+            assert!(removed.is_none_or(|entry| entry.value == key.sequence));
             if let Some(at) = at {
                 self.model.remove(at).map_err(|_| EINVAL)?;
             }
@@ -569,17 +556,6 @@ mod tests {
         set.detach(u64::MAX);
         set.check();
         assert!(set.set.is_empty());
-        Ok(())
-    }
-
-    #[test]
-    fn unwanted_stays() -> Result {
-        let mut set = Checked::new();
-        for threshold in [1, 3, 2] {
-            let key = set.insert(threshold)?;
-            assert!(set.set.remove_if(key, |_| false).is_none());
-            set.check();
-        }
         Ok(())
     }
 
@@ -668,6 +644,10 @@ mod tests {
         stack.push(batch(&[])?, batch(&[(0, 8)])?);
         let mut queue = stack.take();
         for sequence in 0..9 {
+            // Also if it is put back.
+            let entry = queue.pop().ok_or(ENOENT)?;
+            queue.put_back(entry);
+            assert!(!queue.is_empty());
             assert!(queue.pop().is_some_and(|entry| entry.value == sequence));
         }
         assert!(queue.pop().is_none());

@@ -56,7 +56,7 @@ pub(crate) struct Transfer {
     /// Whether all earlier ones have to end first.
     fence: bool,
     state: Atomic<u32>,
-    /// Where the transmitter has noted it.
+    /// As what the transmitter has noted it; nothing before.
     pub(crate) place: Atomic<usize>,
     /// When the target has to be ready, in jiffies.
     pub(crate) deadline: Atomic<usize>,
@@ -174,13 +174,6 @@ impl Transfer {
     /// Takes out what the end has to do; once, by whoever has claimed it.
     pub(crate) fn take_ending(&self) -> Option<Ending> {
         self.ending.lock().take()
-    }
-
-    /// Lets `f` change what the end has to do.
-    pub(crate) fn with_ending(&self, f: impl FnOnce(&mut Ending)) {
-        if let Some(ending) = &mut *self.ending.lock() {
-            f(ending);
-        }
     }
 
     /// Answers a request that was claimed.

@@ -4,7 +4,7 @@
 //!
 //! An operation that can be carried out at once is, on the stack of its poster. Any other becomes a
 //! [`Transfer`], which is noted here until it ends, so that it can be cancelled and given up.
-//! Operations that have to wait before they begin, for a fence or for room, wait in a queue, and
+//! Operations that have to wait before they begin, for a fence or a credit, wait in a queue, and
 //! what is posted later waits behind them.
 
 #![deny(unsafe_code)]
@@ -12,6 +12,11 @@
 use kernel::{
     alloc::Flags,
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode,
+        RBTreeNodeReservation, //
+    },
     static_lock_class,
     sync::{
         atomic::{
@@ -33,6 +38,7 @@ use crate::{
         Atomics, //
     },
     auth_key::KeyNumber,
+    completion_queue::Space,
     counter::Counter,
     domain::Domain,
     faults::Held,
@@ -79,6 +85,7 @@ use crate::{
     },
     limits,
     node::Node,
+    personality,
     receiver::Receiver,
     reporter::{
         Ending,
@@ -86,19 +93,18 @@ use crate::{
         Failure,
         Reporter, //
     },
-    slots::Room,
     transfer::{
         self,
         Transfer, //
     },
     wire::{
         Carried,
+        ContextIndex,
         Packet,
         Request,
         RequestKind,
         Response,
-        Wire,
-        SECTION_LIMIT, //
+        Wire, //
     }, //
 };
 
@@ -118,6 +124,9 @@ const FLAGS: OpFlags = OpFlags::COMPLETION
 /// room may be an interrupt.
 const BUDGET: usize = 64;
 
+/// A transfer that was noted.
+type Note = RBTreeNode<usize, Arc<Transfer>>;
+
 /// What a transmit context is made of.
 pub(crate) struct Parts {
     /// How its completions are told.
@@ -128,6 +137,8 @@ pub(crate) struct Parts {
     pub(crate) node: Arc<Node>,
     /// Its address, for its peers.
     pub(crate) source: Address,
+    /// Its number; 0 for a plain endpoint.
+    pub(crate) index: usize,
     /// Where peers are looked up.
     pub(crate) av: Arc<Fid<AddressVector>>,
     /// Who has another one cannot be seen.
@@ -196,14 +207,14 @@ struct State {
     closed: bool,
     /// Operations that are yet to begin.
     waiting: EntryQueue<Carried>,
-    /// How many of them have no room yet.
+    /// How many of them have no credit yet.
     needy: usize,
     /// Somebody is looking after `waiting`.
     draining: bool,
-    /// Operations that have begun, by place.
-    noted: KVVec<Option<Arc<Transfer>>>,
-    /// Free places.
-    places: KVVec<usize>,
+    /// Operations that have begun, in that order.
+    noted: RBTree<usize, Arc<Transfer>>,
+    /// How many were noted.
+    notes: usize,
     /// Operations for the work queue.
     later: EntryQueue<Carried>,
 }
@@ -242,13 +253,6 @@ impl Prepared<'_> {
 impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
-        let size = parts.credits.size;
-        let mut noted = KVVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
-        let mut places = KVVec::with_capacity(size, GFP_KERNEL | __GFP_NOWARN)?;
-        for place in 0..size {
-            noted.push(None, GFP_KERNEL)?;
-            places.push(place, GFP_KERNEL)?;
-        }
         Arc::pin_init(
             pin_init!(Self {
                 parts,
@@ -261,8 +265,8 @@ impl Transmitter {
                         waiting: EntryQueue::new(),
                         needy: 0,
                         draining: false,
-                        noted,
-                        places,
+                        noted: RBTree::new(),
+                        notes: 0,
                         later: EntryQueue::new(),
                     },
                     "kfi_soft::Transmitter::state"
@@ -335,13 +339,20 @@ impl Transmitter {
         if inject && len > self.parts.inject_size {
             return Err(EMSGSIZE);
         }
-        let (destination, context) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
+        let (destination, named) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
+        let context = self.target_context(named)?;
         let remote = remote.capture(gfp).map_err(again)?;
 
         let tagged_rma = flags.contains(OpFlags::TAGGED);
         let is_rma = matches!(operation.kind, Kind::Read { .. } | Kind::Write { .. });
-        if tagged_rma && !(is_rma && self.parts.caps.contains(Caps::TAGGED_RMA)) {
+        if tagged_rma && !is_rma {
             return Err(EBADFLAGS.into());
+        }
+        let fence = flags.contains(OpFlags::FENCE);
+        if (tagged_rma && !self.parts.caps.contains(Caps::TAGGED_RMA))
+            || (fence && !self.parts.caps.contains(Caps::FENCE))
+        {
+            return Err(EOPNOTSUPP);
         }
         let mut compare = Memory::NONE;
         let mut result = Memory::NONE;
@@ -424,29 +435,44 @@ impl Transmitter {
                         },
                     counted: !deferred || asked,
                     notify: None,
-                    reservation: None,
+                    buffer: None,
+                    memory: None,
                 },
-                fence: flags.contains(OpFlags::FENCE),
+                fence,
             },
             inject: inject.then_some(operation.local),
         })
     }
 
+    /// Returns the receive context that an operation is for, given that which its address names.
+    fn target_context(&self, named: usize) -> Result<ContextIndex> {
+        if self.parts.caps.contains(Caps::NAMED_RX_CTX) {
+            return Ok(ContextIndex::Named(named));
+        }
+        match named {
+            0 => Ok(ContextIndex::Beside(self.parts.index)),
+            _ if personality::is_strict() => Err(EOPNOTSUPP),
+            _ => Ok(ContextIndex::Named(named)),
+        }
+    }
+
     /// Turns a checked operation into a packet.
     pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
         let Prepared { mut parts, inject } = prepared;
+        parts.ending.memory = this.parts.reporter.memory(gfp)?;
         if let Some(buffers) = inject {
             parts.local = buffers.copy(gfp).map_err(again)?;
         }
         let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
         Entry::new(
             Carried {
+                note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
                 transfer,
                 receiver: None,
                 matched: None,
                 refused: None,
                 claimed_for: None,
-                needs_room: false,
+                needs_credit: false,
                 held: Held::NOT,
             },
             gfp,
@@ -455,12 +481,13 @@ impl Transmitter {
     }
 
     /// Begins an operation.
-    pub(crate) fn start(this: &Arc<Self>, mut prepared: Prepared<'_>) -> Result {
+    pub(crate) fn start(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
         let node = &this.parts.node;
         let adverse = node.faults.any();
         if adverse {
             node.faults.check_post(this.parts.source.nic())?;
         }
+        this.parts.reporter.check_room()?;
         if !this.parts.credits.take() {
             return Err(EAGAIN);
         }
@@ -477,44 +504,48 @@ impl Transmitter {
         if this.closed.load(ordering::Relaxed) {
             return Err(undo(EOPBADSTATE.into()));
         }
-        prepared.parts.ending.reservation = this.parts.reporter.reserve().map_err(undo)?;
 
         // Acquire: what was posted earlier has begun.
         if !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
-            // Once for all locks of something small.
-            let mut section =
-                if prepared.parts.request.len <= SECTION_LIMIT && !this.parts.reporter.counts() {
-                    Section::begin()
-                } else {
-                    Section::none()
-                };
-            let response = if adverse {
-                // Packets only are held.
+            // Packets only are held.
+            let space = if adverse {
                 None
             } else {
-                let payload = prepared.parts.payload();
-                node.try_now(&prepared.parts.request, payload, &mut section)
+                // Without a slot it goes as a packet, which has memory for its completion.
+                this.parts.reporter.slot()
             };
-            if let Some(response) = response {
+            // Once for all locks of something small.
+            let mut section = if prepared.parts.request.is_small() && !this.parts.reporter.counts()
+            {
+                Section::begin()
+            } else {
+                Section::none()
+            };
+            let ended = space.and_then(|space| {
+                let payload = prepared.parts.payload();
+                let response = node.try_now(&prepared.parts.request, payload, &mut section)?;
+                Some((space, response))
+            });
+            if let Some((space, response)) = ended {
                 let transfer::Parts {
                     request, ending, ..
                 } = prepared.parts;
-                this.report(&request, ending, response);
+                this.report(&request, ending, space, response);
                 section.end();
                 this.ended();
                 return Ok(());
             }
             section.end();
-            let packet = match Self::pack(this, prepared, GFP_NOWAIT) {
+            let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {
                     this.ended();
                     return Err(error);
                 }
             };
-            this.note(&packet.transfer);
+            this.state.lock().note(&mut packet);
             node.send(packet);
             return Ok(());
         }
@@ -534,7 +565,7 @@ impl Transmitter {
     /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
     /// Given up if the context is closed.
     pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet) {
-        packet.needs_room = true;
+        packet.needs_credit = true;
         if let Err((_, packet)) = this.queue_up(packet) {
             drop(packet);
         }
@@ -542,18 +573,18 @@ impl Transmitter {
 
     /// Lets a packet wait behind those that wait. Gives it back if the context is closed, or with
     /// `EAGAIN` if it has room and one before it has none: then each would wait for the other.
-    fn queue_up(self: &Arc<Self>, packet: Packet) -> core::result::Result<(), (Error, Packet)> {
+    fn queue_up(self: &Arc<Self>, mut packet: Packet) -> core::result::Result<(), (Error, Packet)> {
         {
             let mut state = self.state.lock();
             if state.closed {
                 return Err((EOPBADSTATE.into(), packet));
             }
-            if packet.needs_room {
+            if packet.needs_credit {
                 state.needy = state.needy.wrapping_add(1);
             } else if state.needy != 0 {
                 return Err((EAGAIN, packet));
             } else {
-                state.note(&packet.transfer);
+                state.note(&mut packet);
             }
             state.waiting.push_back(packet);
             // Release: who sees it set finds the packet under the lock.
@@ -565,40 +596,23 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Notes a transfer, so that it can be found.
-    fn note(&self, transfer: &Arc<Transfer>) {
-        self.state.lock().note(transfer);
-    }
-
     /// Forgets a transfer.
     fn forget(&self, transfer: &Transfer) {
         let noted = self.state.lock().forget(transfer);
         drop(noted);
     }
 
-    /// Gets for a packet what posting gets; `false` if there is nothing to be had yet. With the
-    /// lock held.
-    fn make_room(self: &Arc<Self>, packet: &Carried) -> bool {
-        if !self.parts.credits.take() {
-            if self.parts.shares_credits {
-                // Nobody tells when another endpoint gives one back.
-                let soon = 1;
-                self.parts.node.work_queue.queue_delayed(self.clone(), soon);
-            }
-            return false;
+    /// Takes a credit for a packet; `false` if there is none yet. With the lock held.
+    fn take_credit(self: &Arc<Self>) -> bool {
+        if self.parts.credits.take() {
+            return true;
         }
-        match self.parts.reporter.reserve_or_starve() {
-            Ok(reservation) => {
-                packet
-                    .transfer
-                    .with_ending(|ending| ending.reservation = reservation);
-                true
-            }
-            Err(_) => {
-                self.parts.credits.give();
-                false
-            }
+        if self.parts.shares_credits {
+            // Nobody tells when another endpoint gives one back.
+            let soon = 1;
+            self.parts.node.work_queue.queue_delayed(self.clone(), soon);
         }
+        false
     }
 
     /// Begins what waits, as far as it can.
@@ -620,15 +634,15 @@ impl Transmitter {
                 if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
                     return;
                 }
-                if front.needs_room && !self.make_room(front) {
+                if front.needs_credit && !self.take_credit() {
                     return;
                 }
                 let Some(mut packet) = state.waiting.pop_front() else {
                     return;
                 };
-                if core::mem::replace(&mut packet.needs_room, false) {
+                if core::mem::replace(&mut packet.needs_credit, false) {
                     state.needy = state.needy.wrapping_sub(1);
-                    state.note(&packet.transfer);
+                    state.note(&mut packet);
                 }
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: who gives up what does
@@ -647,7 +661,7 @@ impl Transmitter {
         // First: who has seen the completion does not find it any more.
         self.forget(transfer);
         if let Some(ending) = transfer.take_ending() {
-            self.report(transfer.request(), ending, response);
+            self.report(transfer.request(), ending, Space::Nowhere, response);
         }
         self.ended();
     }
@@ -665,8 +679,8 @@ impl Transmitter {
         }
     }
 
-    /// Tells the end of an operation.
-    fn report(&self, request: &Request, ending: Ending, response: Response) {
+    /// Tells the end of an operation, in the memory that it has, else in `space`.
+    fn report(&self, request: &Request, ending: Ending, space: Space<'_>, response: Response) {
         let (event, flags) = match request.kind {
             RequestKind::Message => (Event::Send, CompletionFlags::MSG | CompletionFlags::SEND),
             RequestKind::Tagged { .. } => {
@@ -699,17 +713,24 @@ impl Transmitter {
         let completion = Completion {
             op_context: ending.context,
             flags: flags.as_raw(),
-            len: response.len,
+            // Messages have none: whoever has sent one knows.
+            len: if event == Event::Send {
+                0
+            } else {
+                response.len
+            },
             buf: Context::NONE,
             data: 0,
-            tag: request.kind.tag().unwrap_or(0),
+            tag: 0,
             src_addr: FabricAddr::NOTAVAIL.as_raw(),
         };
         let failure = (response.err != 0).then_some(Failure {
             err: response.err,
             olen: 0,
         });
-        self.parts.reporter.end(event, ending, completion, failure);
+        self.parts
+            .reporter
+            .end(event, ending, space, completion, failure);
     }
 
     /// Lets the work queue carry out an operation.
@@ -738,6 +759,13 @@ impl Transmitter {
         }
     }
 
+    /// Cancels an operation, unless it is ending.
+    pub(crate) fn cancel_transfer(self: &Arc<Self>, transfer: &Arc<Transfer>) {
+        if transfer.claim() {
+            self.give_up(transfer, true);
+        }
+    }
+
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
         let waiting = {
@@ -745,7 +773,7 @@ impl Transmitter {
             let waiting = state
                 .waiting
                 .take(|packet| Arc::ptr_eq(&packet.transfer, transfer));
-            if waiting.as_ref().is_some_and(|packet| packet.needs_room) {
+            if waiting.as_ref().is_some_and(|packet| packet.needs_credit) {
                 state.needy = state.needy.wrapping_sub(1);
             }
             waiting
@@ -754,7 +782,8 @@ impl Transmitter {
         self.forget(transfer);
         let ending = transfer.take_ending();
         if let Some(ending) = ending.filter(|_| tell) {
-            self.report(transfer.request(), ending, Response::failed(ECANCELED));
+            let response = Response::failed(ECANCELED);
+            self.report(transfer.request(), ending, Space::Nowhere, response);
         }
         match waiting {
             // It had begun.
@@ -762,13 +791,13 @@ impl Transmitter {
                 let request = transfer.request();
                 let node = &self.parts.node;
                 node.faults.forget(transfer);
-                if let Some(receiver) = node.receiver(request.destination, request.context) {
+                if let Some(receiver) = node.receiver(request) {
                     receiver.forget(transfer);
                 }
                 self.ended();
             }
             Some(packet) => {
-                if !packet.needs_room {
+                if !packet.needs_credit {
                     self.parts.credits.give();
                 }
                 drop(packet);
@@ -784,9 +813,9 @@ impl Transmitter {
         if !transfer.claim() {
             return;
         }
-        if let Some(mut ending) = transfer.take_ending() {
-            ending.reservation = this.parts.reporter.reserve().unwrap_or(None);
-            this.report(transfer.request(), ending, Response::failed(ECANCELED));
+        if let Some(ending) = transfer.take_ending() {
+            let response = Response::failed(ECANCELED);
+            this.report(transfer.request(), ending, Space::Nowhere, response);
         }
     }
 
@@ -816,9 +845,8 @@ impl Transmitter {
             // What was given up before it was carried out: it refers to this context.
             let later = core::mem::replace(&mut state.later, EntryQueue::new());
             // Freeing these may sleep; whoever drops the last reference may not.
-            let noted = core::mem::replace(&mut state.noted, KVVec::new());
-            let places = core::mem::replace(&mut state.places, KVVec::new());
-            (later, noted, places)
+            let noted = core::mem::replace(&mut state.noted, RBTree::new());
+            (later, noted)
         };
         drop(left);
     }
@@ -827,7 +855,7 @@ impl Transmitter {
 impl State {
     /// Returns the first transfer that `found` accepts, of those that have begun and those that wait.
     fn find(&self, mut found: impl FnMut(&Transfer) -> bool) -> Option<Arc<Transfer>> {
-        let mut noted = self.noted.iter().flatten();
+        let mut noted = self.noted.values();
         if let Some(transfer) = noted.find(|transfer| found(transfer)) {
             return Some(transfer.clone());
         }
@@ -836,36 +864,24 @@ impl State {
     }
 
     /// Notes a transfer, so that it can be found.
-    fn note(&mut self, transfer: &Arc<Transfer>) {
-        // There is a place, as there was a credit.
-        if let Some(place) = self.places.pop() {
-            if let Some(slot) = self.noted.get_mut(place) {
-                *slot = Some(transfer.clone());
-                // Relaxed: under the lock.
-                transfer.place.store(place, ordering::Relaxed);
-            }
-        }
+    fn note(&mut self, packet: &mut Carried) {
+        // Each packet is noted once.
+        let Some(node) = packet.note.take() else {
+            return;
+        };
+        self.notes = self.notes.wrapping_add(1);
+        // Relaxed: under the lock.
+        packet.transfer.place.store(self.notes, ordering::Relaxed);
+        let node = node.into_node(self.notes, packet.transfer.clone());
+        // A number comes once.
+        let _ = self.noted.insert(node);
     }
 
     /// Forgets a transfer; returns what is to be dropped without the lock.
-    fn forget(&mut self, transfer: &Transfer) -> Option<Arc<Transfer>> {
+    fn forget(&mut self, transfer: &Transfer) -> Option<Note> {
         // Relaxed: under the lock.
         let place = transfer.place.load(ordering::Relaxed);
-        let noted = self.noted.get_mut(place).and_then(Option::take);
-        if noted.is_some() {
-            // There is room: it was made for all places.
-            let _ = self.places.push_within_capacity(place);
-        }
-        noted
-    }
-}
-
-/// Looks after what waits when a completion queue has room again.
-pub(crate) struct RoomWatch(pub(crate) Arc<Transmitter>);
-
-impl Room for RoomWatch {
-    fn room(&self) {
-        self.0.parts.node.work_queue.queue(self.0.clone());
+        self.noted.remove_node(&place)
     }
 }
 

@@ -29,32 +29,41 @@ use crate::{
             Hold,
             HoldOnce, //
         },
+        interrupts::Section,
         jiffies::Instant,
         random::random_u64, //
     },
+    run_list::Cancelled,
     threshold::{
         Batch,
         Entry,
         Key,
         ThresholdSet, //
-    }, //
+    },
+    work_table::Owner, //
 };
 
 /// A data transfer that was prepared when it was submitted: all arguments are copied, everything is
 /// allocated.
 pub(crate) trait Transfer: Send + Sync {
-    /// Begins it, also if its endpoint was closed meanwhile.
+    /// Begins it, also if its endpoint is being closed.
+    ///
+    /// Calls `begun` once, when it can be found in its endpoint; if that says that it was cancelled
+    /// meanwhile it is cancelled now, unless it has ended.
     ///
     /// From any context, with no lock held; must not sleep nor allocate. Counters that it completes
     /// append what becomes due to the run list of the domain. To drop it instead gives it up, without
     /// any effect or completion.
-    fn begin(self: KBox<Self>);
+    fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool);
 
     /// Completes it with `ECANCELED` (R-TRIG-26); only triggered operations are cancelled so.
     fn cancel(self: KBox<Self>);
 
     /// Returns what identifies its endpoint in the domain.
-    fn owner(&self) -> usize;
+    fn owner(&self) -> Owner;
+
+    /// Returns the most bytes that are copied when it begins.
+    fn bytes(&self) -> usize;
 
     /// Returns its context.
     fn context(&self) -> Context;
@@ -141,10 +150,18 @@ impl Pending {
     }
 
     /// Returns what identifies the endpoint of a data transfer.
-    fn owner(&self) -> Option<usize> {
+    pub(crate) fn owner(&self) -> Owner {
         match &self.action {
-            Action::Transfer(transfer) => Some(transfer.owner()),
-            Action::Add { .. } | Action::Set { .. } => None,
+            Action::Transfer(transfer) => transfer.owner(),
+            Action::Add { .. } | Action::Set { .. } => Owner::NOBODY,
+        }
+    }
+
+    /// Returns the most bytes that are copied when it runs.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.action {
+            Action::Transfer(transfer) => transfer.bytes(),
+            Action::Add { .. } | Action::Set { .. } => 0,
         }
     }
 
@@ -158,16 +175,25 @@ impl Pending {
         self.slot = slot;
     }
 
-    /// Does it; from any context, with no lock held.
-    pub(crate) fn run(self) {
+    /// Does it, if it is a counter operation; from any context, with no lock held. Interrupts that
+    /// are disabled by `section` are enabled before anybody is woken.
+    pub(crate) fn run(self, section: &mut Section) {
         match self.action {
             Action::Add { counter, value } => {
-                counter.use_last(|counter| counter.add_completed(value));
+                counter.use_last(|counter| counter.add_completed(value, section));
             }
             Action::Set { counter, value } => {
-                counter.use_last(|counter| counter.set_completed(value));
+                counter.use_last(|counter| counter.set_completed(value, section));
             }
-            Action::Transfer(transfer) => transfer.begin(),
+            Action::Transfer(transfer) => drop(transfer),
+        }
+    }
+
+    /// Returns the data transfer, if it is one.
+    pub(crate) fn into_transfer(self) -> Option<KBox<dyn Transfer>> {
+        match self.action {
+            Action::Transfer(transfer) => Some(transfer),
+            Action::Add { .. } | Action::Set { .. } => None,
         }
     }
 }
@@ -259,14 +285,9 @@ impl Triggers {
         )
     }
 
-    /// Takes out one entry, if it is pending and `wanted`.
-    pub(crate) fn remove_if(
-        &mut self,
-        kind: Kind,
-        key: Key,
-        wanted: impl FnOnce(&Pending) -> bool,
-    ) -> Option<KBox<Entry<Pending>>> {
-        self.set_mut(kind).remove_if(key, wanted)
+    /// Takes out one entry, if it is pending.
+    pub(crate) fn remove(&mut self, kind: Kind, key: Key) -> Option<KBox<Entry<Pending>>> {
+        self.set_mut(kind).remove(key)
     }
 
     /// Takes out all of a kind.
@@ -295,45 +316,20 @@ pub(crate) fn submit_classic(
         .map_err(no_memory)
 }
 
-/// Cancels a triggered operation that is pending: the last one of the endpoint with this context.
+/// Cancels a triggered operation that has not begun: the last one of the endpoint with this context.
 ///
-/// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
-pub(crate) fn cancel(domain: &Domain, owner: usize, context: Context) -> Result {
-    let run_list = domain.run_list();
-    let mut before = u64::MAX;
-    let wanted = |pending: &Pending| pending.owner() == Some(owner);
-    while let Some(taken) = run_list.take_back(Kind::Classic, context.as_number(), before, wanted) {
-        before = taken.found.key.sequence;
-        if let Some(entry) = taken.entry {
-            abi_trace::cancel(taken.found.counter.id(), taken.found.key, Kind::Classic);
-            if let Action::Transfer(transfer) = Entry::into_value(entry).action {
+/// It completes with `ECANCELED` (R-TRIG-26), or as it would have if it is just beginning and ends
+/// before it can be cancelled. `ENOENT` if there is none.
+pub(crate) fn cancel(domain: &Domain, owner: Owner, context: Context) -> Result {
+    match domain.run_list().cancel(owner, context) {
+        Cancelled::Taken(found, entry) => {
+            abi_trace::cancel(found.counter.id(), found.key, Kind::Classic);
+            if let Some(transfer) = Entry::into_value(entry).into_transfer() {
                 transfer.cancel();
             }
-            return Ok(());
+            Ok(())
         }
-        if taken.last {
-            break;
-        }
+        Cancelled::Fired => Ok(()),
+        Cancelled::NotFound => Err(ENOENT),
     }
-    Err(ENOENT)
-}
-
-/// Gives up everything pending of an endpoint that is being closed, silently (R-CLOSE-4).
-///
-/// From process context. What has fired and not begun yet begins later: see [`Transfer::begin`].
-pub(crate) fn discard(domain: &Domain, owner: usize) {
-    let run_list = domain.run_list();
-    run_list.for_each(|found| {
-        if !found.transfer {
-            return;
-        }
-        for kind in [Kind::Classic, Kind::Deferred] {
-            let removed = found
-                .counter
-                .remove(kind, found.key, |pending| pending.owner() == Some(owner));
-            if let Some(entry) = removed {
-                run_list.forget(&entry);
-            }
-        }
-    });
 }

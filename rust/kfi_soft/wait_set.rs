@@ -204,8 +204,6 @@ impl Object for WaitSet {
 impl WaitSetOps for WaitSet {
     fn wait(this: &Fid<Self>, timeout: Timeout) -> Result {
         kernel::task::might_sleep();
-        // A set with a thread in here cannot be closed (R-CLOSE-6).
-        let _hold = Hold::new(this)?;
         let deadline = timeout.deadline();
         // Acquire: before the look at the members, see the top.
         let events = this.events.load(ordering::Acquire);

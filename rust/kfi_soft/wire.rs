@@ -15,6 +15,7 @@
 
 use kernel::{
     prelude::*,
+    rbtree::RBTreeNodeReservation,
     sync::Arc, //
 };
 
@@ -41,6 +42,7 @@ use crate::{
         Receiver,
         ReceiverUse, //
     },
+    stripes,
     transfer::Transfer, //
 };
 
@@ -48,7 +50,26 @@ use crate::{
 pub(crate) const INLINE_LIMIT: usize = 16 << 10;
 
 /// Up to as many bytes are copied with interrupts disabled.
-pub(crate) const SECTION_LIMIT: usize = 2 << 10;
+const SECTION_LIMIT: usize = 2 << 10;
+
+/// Which receive context of its target a request is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ContextIndex {
+    /// A certain one.
+    Named(usize),
+    /// The one that goes with a transmit context. Where there are fewer, several go with one.
+    Beside(usize),
+}
+
+impl ContextIndex {
+    /// Returns the number of the context at a target that has `count` of them.
+    pub(crate) fn of(self, count: usize) -> Option<usize> {
+        match self {
+            Self::Named(index) => Some(index),
+            Self::Beside(index) => index.checked_rem(count),
+        }
+    }
+}
 
 /// An operation on its way to its target.
 #[derive(Clone, Copy)]
@@ -58,7 +79,7 @@ pub(crate) struct Request {
     /// Where it goes.
     pub(crate) destination: Address,
     /// The receive context there.
-    pub(crate) context: usize,
+    pub(crate) context: ContextIndex,
     /// Without the same key there the target cannot be seen.
     pub(crate) auth_key: KeyNumber,
     /// What it wants.
@@ -67,6 +88,16 @@ pub(crate) struct Request {
     pub(crate) data: Option<u64>,
     /// Bytes of the payload.
     pub(crate) len: usize,
+}
+
+impl Request {
+    /// Returns whether it is so small that it may be carried out with interrupts disabled.
+    pub(crate) fn is_small(&self) -> bool {
+        match self.kind {
+            RequestKind::Atomic(atomics) => self.len / atomics.size() <= stripes::CHUNK,
+            _ => self.len <= SECTION_LIMIT,
+        }
+    }
 }
 
 /// What a request wants.
@@ -159,6 +190,8 @@ pub(crate) struct Payload<'a> {
 pub(crate) struct Carried {
     /// The operation, to which the response goes.
     pub(crate) transfer: Arc<Transfer>,
+    /// Memory for its transmit context to note it.
+    pub(crate) note: Option<RBTreeNodeReservation<usize, Arc<Transfer>>>,
     /// Who received it, once it has arrived.
     pub(crate) receiver: Option<Arc<Receiver>>,
     /// What it was matched with.
@@ -167,14 +200,20 @@ pub(crate) struct Carried {
     pub(crate) refused: Option<Error>,
     /// The context that it was set aside for.
     pub(crate) claimed_for: Option<Context>,
-    /// It was submitted before, and is yet to get what posting gets: a credit, and room for its
-    /// completion.
-    pub(crate) needs_room: bool,
+    /// It was submitted before, and is yet to get what posting gets: a credit.
+    pub(crate) needs_credit: bool,
     /// What the wire does with it while it holds it.
     pub(crate) held: Held,
 }
 
 impl Carried {
+    /// Returns whether it has to wait for its receiver's completion queue.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.receiver
+            .as_ref()
+            .is_some_and(|receiver| receiver.reporter().is_crowded())
+    }
+
     /// Returns whether this sweep of the queue has found no room for what its receiver gets before.
     pub(crate) fn is_behind(&self, sweep: usize) -> bool {
         self.receiver
@@ -215,7 +254,7 @@ impl Wire for Node {
         payload: Payload<'_>,
         section: &mut Section,
     ) -> Option<Response> {
-        match self.receiver(request.destination, request.context) {
+        match self.receiver(request) {
             Some(receiver) => Receiver::try_now(&receiver, request, payload, section),
             None => Some(Response::failed(EHOSTUNREACH)),
         }
@@ -234,7 +273,7 @@ impl Node {
     /// Carries a request, whatever else may happen to it.
     pub(crate) fn carry(&self, packet: Packet) {
         let request = packet.transfer.request();
-        match self.receiver(request.destination, request.context) {
+        match self.receiver(request) {
             Some(receiver) => Receiver::accept(&receiver, packet),
             None => packet.transfer.refuse(EHOSTUNREACH),
         }

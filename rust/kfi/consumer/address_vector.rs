@@ -8,6 +8,10 @@ use core::ptr::{
 };
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     sync::{
         new_mutex,
         Arc,
@@ -22,7 +26,10 @@ use super::{
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Domain, //
 };
@@ -52,12 +59,11 @@ pub(crate) struct AddressVectorAttr<'a> {
 
 object! {
     /// An open address vector as C knows it.
-    Vector(kfid_av)
+    Vector(kfid_av, AddressVector)
 }
 
 /// Arrays of an insertion, which the provider uses until the insertion ends.
 struct Insertion {
-    number: u32,
     _addrs: KVVec<u8>,
     kfi_addrs: KVVec<u64>,
     _charge: Charge,
@@ -66,9 +72,9 @@ struct Insertion {
 /// Insertions that complete by an event.
 #[pin_data]
 struct Insertions {
-    /// They, and the number of the last one.
+    /// They by their numbers, and the number of the last one.
     #[pin]
-    list: Mutex<(KVec<Insertion>, u32)>,
+    list: Mutex<(RBTree<u32, Insertion>, u32)>,
 }
 
 /// An open address vector.
@@ -89,16 +95,14 @@ impl core::ops::Deref for AddressVector {
 }
 
 impl Closable for AddressVector {
-    type Head = bindings::kfid_av;
-
-    fn object(&mut self) -> &mut Object<bindings::kfid_av> {
-        self.av.object()
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.av.close_with(permit)
     }
 }
 
 impl Drop for AddressVector {
     fn drop(&mut self) {
-        if !self.av.object().end() {
+        if !self.av.end() {
             // The provider may still use the arrays.
             core::mem::forget(self.insertions.clone());
         }
@@ -165,9 +169,9 @@ impl AddressVector {
         // Before the vector, which could not be closed without.
         let insertions = Arc::pin_init(
             pin_init!(Insertions {
-                list <- new_mutex!((KVec::new(), 0), "kfi::Insertions::list"),
+                list <- new_mutex!((RBTree::new(), 0), "kfi::Insertions::list"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let mut av = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid.
@@ -182,7 +186,7 @@ impl AddressVector {
         let av = NonNull::new(av).ok_or(EIO)?;
         Ok(Self {
             // SAFETY: It has just been opened.
-            av: Vector(unsafe { Object::new(av) }),
+            av: unsafe { Vector::new(av, domain.lineage()) },
             // What the provider has chosen.
             type_: attr.map_or(0, |attr| attr.type_),
             asynchronous,
@@ -213,6 +217,11 @@ impl AddressVector {
         charge: Charge,
     ) -> Result<Result<Inserted>> {
         let count = what.count()?;
+        if let Insert::Binary(bytes, count) = &what {
+            if count.checked_mul(ADDR_MAX).ok_or(E2BIG)? > bytes.len() {
+                return Err(EINVAL);
+            }
+        }
         let context = match errors {
             // What the context means must not change while the provider works.
             _ if flags & bindings::KFI_SYNC_ERR == 0 => context,
@@ -222,7 +231,7 @@ impl AddressVector {
         };
         let mut kfi_addrs = KVVec::new();
         if want_addrs {
-            kfi_addrs = KVVec::from_elem(u64::MAX, count, GFP_KERNEL | __GFP_NOWARN)?;
+            kfi_addrs = KVVec::from_elem(u64::MAX, count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         }
         let to = if kfi_addrs.is_empty() {
             ptr::null_mut()
@@ -242,19 +251,18 @@ impl AddressVector {
         // The arrays stay where they are, whoever owns them.
         let mut mine = Some((addrs, kfi_addrs));
         if self.asynchronous {
+            let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
             let mut list = self.insertions.list.lock();
             number = list.1.checked_add(1).ok_or(ENOSPC)?;
-            list.0.reserve(1, GFP_KERNEL)?;
             if let Some((addrs, kfi_addrs)) = mine.take() {
-                list.0.push(
-                    Insertion {
-                        number,
-                        _addrs: addrs,
-                        kfi_addrs,
-                        _charge: charge,
-                    },
-                    GFP_KERNEL,
-                )?;
+                let insertion = Insertion {
+                    _addrs: addrs,
+                    kfi_addrs,
+                    _charge: charge,
+                };
+                let old = list.0.insert(room.into_node(number, insertion));
+                // There is none, as numbers are not used again.
+                drop(old);
             }
             list.1 = number;
         }
@@ -290,8 +298,8 @@ impl AddressVector {
             })),
             Err(_) => {
                 if number != 0 {
-                    let mut list = self.insertions.list.lock();
-                    list.0.retain(|insertion| insertion.number != number);
+                    let old = self.insertions.list.lock().0.remove(&number);
+                    drop(old);
                 }
                 Ok(Err(Error::from_errno(ret)))
             }
@@ -306,9 +314,7 @@ impl AddressVector {
         take: impl FnOnce(usize, &mut dyn Iterator<Item = u64>) -> T,
     ) -> Result<T> {
         let list = self.insertions.list.lock();
-        let mut insertions = list.0.iter();
-        let insertion = insertions.find(|insertion| insertion.number == number);
-        let addrs = &insertion.ok_or(EBADF)?.kfi_addrs;
+        let addrs = &list.0.get(&number).ok_or(EBADF)?.kfi_addrs;
         let first = addrs.as_ptr();
         let mut values = (0..addrs.len()).map(|at| {
             // SAFETY: Within the array. The provider may be writing, hence volatile.

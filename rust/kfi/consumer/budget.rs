@@ -39,7 +39,7 @@ impl Budget {
                 limit,
                 whole,
             },
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?)
     }
 

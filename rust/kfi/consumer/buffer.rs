@@ -10,12 +10,20 @@ use core::ptr::NonNull;
 use kernel::{
     page::PAGE_SIZE,
     prelude::*,
-    sync::Arc, //
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
+    sync::{
+        new_mutex,
+        Arc,
+        Mutex, //
+    }, //
 };
 
 use super::{
     budget::Charge,
-    memory_region::Desc, //
+    memory_region::MemoryRegion, //
 };
 use crate::kfi::{
     bindings,
@@ -46,7 +54,37 @@ pub(crate) struct Buffer {
     room: usize,
     kind: BufferKind,
     number: u32,
+    places: Arc<Places>,
     _charge: Charge,
+}
+
+/// Where the buffers of a user are, by the address behind each: the number and the size. Those are
+/// found, too, that the user has no name for any more.
+#[pin_data]
+pub(crate) struct Places {
+    #[pin]
+    by_end: Mutex<RBTree<usize, (u32, usize)>>,
+}
+
+impl Places {
+    /// None so far.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                by_end <- new_mutex!(RBTree::new(), "kfi::Places::by_end"),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Returns the buffer that an address lies in, and where.
+    pub(crate) fn find(&self, address: usize) -> Option<(u32, usize)> {
+        let by_end = self.by_end.lock();
+        let behind = address.checked_add(1)?;
+        let (&end, &(number, size)) = by_end.cursor_lower_bound(&behind)?.current();
+        let offset = address.checked_sub(end.checked_sub(size)?)?;
+        Some((number, offset))
+    }
 }
 
 // SAFETY: The memory is bytes that anybody may use; they are never looked at from Rust.
@@ -56,11 +94,18 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     /// Allocates zeroed memory; `number` is what the caller knows it by. May sleep.
-    pub(crate) fn new(kind: BufferKind, size: usize, number: u32, charge: Charge) -> Result<Self> {
+    pub(crate) fn new(
+        kind: BufferKind,
+        size: usize,
+        number: u32,
+        charge: Charge,
+        places: &Arc<Places>,
+    ) -> Result<Self> {
         let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
         if room == 0 {
             return Err(EINVAL);
         }
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         // SAFETY: Callable from any context that may sleep.
         let base: *mut c_void = unsafe {
             match kind {
@@ -69,30 +114,30 @@ impl Buffer {
             }
         };
         // INVARIANT: As allocated.
-        Ok(Self {
+        let this = Self {
             base: NonNull::new(base.cast()).ok_or(ENOMEM)?,
             size,
             room,
             kind,
             number,
+            places: places.clone(),
             _charge: charge,
-        })
+        };
+        let node = node.into_node(this.end(), (number, size));
+        let old = places.by_end.lock().insert(node);
+        // There is none, as buffers do not overlap.
+        drop(old);
+        Ok(this)
+    }
+
+    /// Returns the address behind the last byte.
+    fn end(&self) -> usize {
+        self.base.as_ptr().addr().saturating_add(self.size)
     }
 
     /// Returns what the caller knows it by.
     pub(crate) fn number(&self) -> u32 {
         self.number
-    }
-
-    /// Returns the size in bytes.
-    pub(crate) fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Returns which offset an address has, if it lies within.
-    pub(crate) fn offset_of(&self, address: usize) -> Option<usize> {
-        let offset = address.checked_sub(self.base.as_ptr().addr())?;
-        (offset < self.size).then_some(offset)
     }
 
     /// Returns the page at `offset`, which must be within, how far in it that is, and how many bytes
@@ -113,6 +158,9 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
+        // Before another one can be where this one is.
+        let old = self.places.by_end.lock().remove_node(&self.end());
+        drop(old);
         let base = self.base.as_ptr().cast();
         // SAFETY: Owned by the type invariants, and nobody else uses it: who does holds the buffer.
         unsafe {
@@ -149,7 +197,8 @@ impl Mappable for Buffer {
 #[derive(Clone)]
 pub(crate) struct Segment {
     buffer: Option<Arc<Buffer>>,
-    desc: Option<Desc>,
+    /// The region whose descriptor is handed over.
+    region: Option<Arc<MemoryRegion>>,
     offset: usize,
     len: usize,
     count: usize,
@@ -162,7 +211,7 @@ impl Segment {
         offset: usize,
         count: usize,
         element: usize,
-        desc: Option<Desc>,
+        region: Option<Arc<MemoryRegion>>,
     ) -> Result<Self> {
         let len = count.checked_mul(element).ok_or(EINVAL)?;
         let end = offset.checked_add(len).ok_or(EINVAL)?;
@@ -172,7 +221,7 @@ impl Segment {
         // INVARIANT: It ends within.
         Ok(Self {
             buffer: Some(buffer),
-            desc,
+            region,
             offset,
             len,
             count,
@@ -184,7 +233,7 @@ impl Segment {
         // INVARIANT: There is no buffer.
         Self {
             buffer: None,
-            desc: None,
+            region: None,
             offset: 0,
             len: 0,
             count,
@@ -194,6 +243,35 @@ impl Segment {
     /// Returns the buffer.
     pub(crate) fn buffer(&self) -> Option<&Arc<Buffer>> {
         self.buffer.as_ref()
+    }
+
+    /// Returns the region whose descriptor is handed over.
+    pub(crate) fn region(&self) -> Option<&Arc<MemoryRegion>> {
+        self.region.as_ref()
+    }
+
+    /// Returns the descriptor for C, null for none.
+    fn desc(&self) -> *mut c_void {
+        self.region
+            .as_ref()
+            .map_or(core::ptr::null_mut(), |region| region.desc())
+    }
+
+    /// Returns how many pieces [`Self::pieces`] has.
+    fn piece_count(&self) -> usize {
+        let Some(buffer) = &self.buffer else {
+            return 0;
+        };
+        if self.len == 0 {
+            return 0;
+        }
+        match buffer.kind {
+            BufferKind::Kmalloc => 1,
+            BufferKind::Vmalloc | BufferKind::Pages => {
+                let inside = self.offset & (PAGE_SIZE - 1);
+                inside.saturating_add(self.len).div_ceil(PAGE_SIZE)
+            }
+        }
     }
 
     /// Returns the number of elements.
@@ -264,49 +342,75 @@ unsafe impl Send for Local {}
 unsafe impl Sync for Local {}
 
 impl Local {
+    /// Returns how many entries there are for segments.
+    pub(super) fn entries(segments: &[Segment], shape: Shape) -> usize {
+        match shape {
+            Shape::Kvec | Shape::Ioc => segments.len(),
+            Shape::Bvec | Shape::Sgl => segments.iter().fold(0, |sum: usize, segment| {
+                sum.saturating_add(segment.piece_count())
+            }),
+        }
+    }
+
+    /// Returns how much memory a description takes.
+    pub(super) fn size(segments: &[Segment], shape: Shape) -> usize {
+        let entry = match shape {
+            Shape::Kvec => size_of::<bindings::kvec>(),
+            Shape::Ioc => size_of::<bindings::kfi_ioc>(),
+            Shape::Bvec => size_of::<bindings::bio_vec>(),
+            Shape::Sgl => size_of::<bindings::scatterlist>(),
+        };
+        let with_descs = segments.iter().any(|segment| segment.region.is_some());
+        let desc = if with_descs { size_of::<usize>() } else { 0 };
+        Self::entries(segments, shape).saturating_mul(entry.saturating_add(desc))
+    }
+
     /// Describes segments; `EINVAL` for memory without address if one is needed, `E2BIG` if there
     /// would be too many entries.
     pub(super) fn new(segments: &[Segment], shape: Shape) -> Result<Self> {
-        let with_descs = segments.iter().any(|segment| segment.desc.is_some());
+        let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
+        let with_descs = segments.iter().any(|segment| segment.region.is_some());
+        let entries = Self::entries(segments, shape);
+        if entries > ENTRIES_MAX {
+            return Err(E2BIG);
+        }
         let mut descs = KVVec::new();
-        let mut entries = 0usize;
+        if with_descs {
+            descs.reserve(entries, flags)?;
+        }
         let mut note = |segment: &Segment| {
-            entries = entries.wrapping_add(1);
-            if entries > ENTRIES_MAX {
-                return Err(E2BIG);
-            }
             if with_descs {
-                descs.push(Desc::as_raw(segment.desc), GFP_KERNEL | __GFP_NOWARN)?;
+                descs.push(segment.desc(), flags)?;
             }
             Ok(())
         };
         let list = match shape {
             Shape::Kvec => {
-                let mut list = KVVec::new();
+                let mut list = KVVec::with_capacity(entries, flags)?;
                 for segment in segments {
                     note(segment)?;
                     let entry = bindings::kvec {
                         iov_base: segment.address()?,
                         iov_len: segment.len,
                     };
-                    list.push(entry, GFP_KERNEL | __GFP_NOWARN)?;
+                    list.push(entry, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
                 List::Kvec(list)
             }
             Shape::Ioc => {
-                let mut list = KVVec::new();
+                let mut list = KVVec::with_capacity(entries, flags)?;
                 for segment in segments {
                     note(segment)?;
                     let entry = bindings::kfi_ioc {
                         addr: segment.address()?,
                         count: segment.count,
                     };
-                    list.push(entry, GFP_KERNEL | __GFP_NOWARN)?;
+                    list.push(entry, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
                 List::Ioc(list)
             }
             Shape::Bvec => {
-                let mut list = KVVec::new();
+                let mut list = KVVec::with_capacity(entries, flags)?;
                 for segment in segments {
                     segment.pieces(|page, offset, len| {
                         note(segment)?;
@@ -315,12 +419,12 @@ impl Local {
                             bv_len: len,
                             bv_offset: offset,
                         };
-                        Ok(list.push(entry, GFP_KERNEL | __GFP_NOWARN)?)
+                        Ok(list.push(entry, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?)
                     })?;
                 }
                 List::Bvec(list)
             }
-            Shape::Sgl => List::Sgl(Self::scatterlist(segments, note)?),
+            Shape::Sgl => List::Sgl(Self::scatterlist(segments, entries, note)?),
         };
         Ok(Self {
             list,
@@ -331,13 +435,14 @@ impl Local {
     /// Makes a scatterlist.
     fn scatterlist(
         segments: &[Segment],
+        entries: usize,
         mut note: impl FnMut(&Segment) -> Result,
     ) -> Result<KVVec<bindings::scatterlist>> {
-        let mut list = KVVec::new();
+        let mut list = KVVec::with_capacity(entries, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         for segment in segments {
             segment.pieces(|_, _, _| {
                 note(segment)?;
-                Ok(list.push(pin_init::zeroed(), GFP_KERNEL | __GFP_NOWARN)?)
+                Ok(list.push(pin_init::zeroed(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?)
             })?;
         }
         let entries = list.as_mut_ptr();
@@ -422,7 +527,7 @@ impl One {
                 address: segment.address()?,
                 len: segment.len,
                 count: segment.count,
-                desc: Desc::as_raw(segment.desc),
+                desc: segment.desc(),
             }),
             _ => Err(EINVAL),
         }

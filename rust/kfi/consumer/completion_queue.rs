@@ -12,13 +12,20 @@ use kernel::{
 };
 
 use super::{
+    contexts::{
+        Contexts,
+        Told, //
+    },
     handler::Calls,
     object::{
         object,
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Domain, //
 };
@@ -51,7 +58,7 @@ pub(crate) struct CompletionQueueAttr<'a> {
 
 object! {
     /// An open completion queue, whatever its format.
-    Queue(kfid_cq)
+    Queue(kfid_cq, CompletionQueue)
 }
 
 /// An open completion queue.
@@ -60,11 +67,15 @@ pub(crate) struct CompletionQueue {
     format: u32,
     /// What its handler counts, until the queue is closed.
     calls: Option<Arc<Calls>>,
+    /// The contexts of completions.
+    contexts: Arc<Contexts>,
+    /// Whose those are that the user writes.
+    owner: u32,
 }
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        if !self.queue.object().end() {
+        if !self.queue.end() {
             // The handler may still be called.
             core::mem::forget(self.calls.take());
         }
@@ -80,53 +91,118 @@ impl core::ops::Deref for CompletionQueue {
 }
 
 impl Closable for CompletionQueue {
-    type Head = bindings::kfid_cq;
-
-    fn object(&mut self) -> &mut Object<bindings::kfid_cq> {
-        self.queue.object()
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.queue.close_with(permit)
     }
 }
 
-impl HasWaitQueue for CompletionQueue {
+// SAFETY: As for what it wraps, which is dropped with it.
+unsafe impl HasWaitQueue for CompletionQueue {
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
         self.queue.wait_queue()
     }
 }
 
-/// The longest entry, and who sent it.
-pub(crate) type Completion = (bindings::kfi_cq_tagged_entry, u64);
+/// A completion.
+pub(crate) struct Completion {
+    /// The context of the operation.
+    pub(crate) context: Told,
+    /// The flags.
+    pub(crate) flags: u64,
+    /// How much was received.
+    pub(crate) len: usize,
+    /// Where that is.
+    pub(crate) buf: Told,
+    /// Data that came along.
+    pub(crate) data: u64,
+    /// The tag.
+    pub(crate) tag: u64,
+    /// Who sent it.
+    pub(crate) src_addr: u64,
+}
+
+/// What has become of an operation that failed, beside what completions tell.
+pub(crate) struct Failure {
+    /// What a completion would tell.
+    pub(crate) completion: Completion,
+    /// Bytes that had no room.
+    pub(crate) olen: usize,
+    /// The error.
+    pub(crate) err: c_int,
+    /// The provider's.
+    pub(crate) prov_errno: c_int,
+}
+
+/// An entry that the user writes, with numbers for its pointers.
+pub(crate) struct Written {
+    /// For the context.
+    pub(crate) context: u64,
+    /// For where something was received.
+    pub(crate) buf: u64,
+    /// The flags.
+    pub(crate) flags: u64,
+    /// How much was received.
+    pub(crate) len: usize,
+    /// Data that came along.
+    pub(crate) data: u64,
+    /// The tag.
+    pub(crate) tag: u64,
+    /// Bytes that had no room.
+    pub(crate) olen: usize,
+    /// The error, 0 for none.
+    pub(crate) err: c_int,
+    /// The provider's.
+    pub(crate) prov_errno: c_int,
+}
 
 impl CompletionQueue {
     /// Opens a completion queue; without attributes it has the defaults. May sleep.
     ///
-    /// With a handler that counts, its context is the address that [`Self::handled`] tells instead.
+    /// `owner` is a number of the caller's for it. With a handler that counts, what that counts is the
+    /// context of the queue, and stands for the number given. The first error is that of this
+    /// function, the second one that of kfabric.
     pub(crate) fn open(
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
-        with_handler: bool,
+        owner: u32,
+        handler: Option<u64>,
+    ) -> Result<Result<Self>> {
+        let contexts = domain.contexts.clone();
+        let calls = Calls::noted(&contexts, owner, handler)?;
+        let opened = Self::open_with(domain, attr, context, calls, owner);
+        if opened.is_err() {
+            contexts.end(owner, None);
+        }
+        Ok(opened)
+    }
+
+    /// Opens a completion queue with a handler, or without.
+    fn open_with(
+        domain: &Domain,
+        attr: Option<CompletionQueueAttr<'_>>,
+        context: Context,
+        calls: Option<Arc<Calls>>,
+        owner: u32,
     ) -> Result<Self> {
-        let calls = if with_handler {
-            Some(Calls::new()?)
-        } else {
-            None
-        };
         let handler: bindings::kfi_comp_handler = match &calls {
             Some(_) => Some(Calls::comp_handler),
             None => None,
         };
         let context = calls.as_ref().map_or(context.as_raw(), Calls::address);
-        let mut attr = attr.map(|attr| bindings::kfi_cq_attr {
-            size: attr.size,
-            flags: attr.flags,
-            format: attr.format,
-            wait_obj: attr.wait_obj,
-            wait_cond: attr.wait_cond,
-            signaling_vector: attr.signaling_vector,
-            wait_set: attr
-                .wait_set
-                .map_or(ptr::null_mut(), |object| object.as_raw().cast()),
-        });
+        let lineage = domain.lineage();
+        let mut attr = match attr {
+            None => None,
+            Some(attr) => Some(bindings::kfi_cq_attr {
+                size: attr.size,
+                flags: attr.flags,
+                format: attr.format,
+                wait_obj: attr.wait_obj,
+                wait_cond: attr.wait_cond,
+                signaling_vector: attr.signaling_vector,
+                wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
+            }),
+        };
         let mut cq = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. What the
         // handler takes stays until the queue is closed.
@@ -142,17 +218,18 @@ impl CompletionQueue {
         let cq = NonNull::new(cq).ok_or(EIO)?;
         Ok(Self {
             // SAFETY: It has just been opened.
-            queue: Queue(unsafe { Object::new(cq) }),
+            queue: unsafe { Queue::new(cq, lineage) },
             // What the provider has chosen.
             format: attr.map_or(0, |attr| attr.format),
             calls,
+            contexts: domain.contexts.clone(),
+            owner,
         })
     }
 
-    /// Returns what the handler counts, and the context of the queue.
-    pub(crate) fn handled(&self) -> Option<(&Arc<Calls>, usize)> {
-        let calls = self.calls.as_ref()?;
-        Some((calls, Calls::address(calls).addr()))
+    /// Returns what the handler counts.
+    pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
+        self.calls.as_ref()
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
@@ -165,13 +242,13 @@ impl CompletionQueue {
         source: bool,
     ) -> Result<KVec<Completion>> {
         let cond = ptr::without_provenance(cond);
-        // Room for the longest format, whichever it is.
-        let mut entries = KVec::<bindings::kfi_cq_tagged_entry>::with_capacity(
-            count.max(1),
-            GFP_KERNEL | __GFP_NOWARN,
-        )?;
-        let mut addrs = KVec::<u64>::with_capacity(count.max(1), GFP_KERNEL | __GFP_NOWARN)?;
-        let mut completions = KVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+        // Room for the longest format, whichever it is, without anything that a provider with a
+        // shorter one would leave there.
+        let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_ZERO;
+        let mut entries =
+            KVec::<bindings::kfi_cq_tagged_entry>::with_capacity(count.max(1), flags)?;
+        let mut addrs = KVec::<u64>::with_capacity(count.max(1), flags)?;
+        let mut completions = KVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         let raw = entries.as_mut_ptr();
         let addr = addrs.as_mut_ptr();
         // SAFETY: The queue is open; there is room for `count` entries and addresses.
@@ -197,12 +274,21 @@ impl CompletionQueue {
         for i in 0..read.min(count) {
             // SAFETY: kfabric has written as many entries of the format.
             let entry = unsafe { Self::entry(self.format, raw.cast(), i) };
-            let addr = match source {
+            let src_addr = match source {
                 // SAFETY: And as many addresses, if it was asked for them.
                 true => unsafe { *addr.add(i) },
                 false => u64::MAX,
             };
-            completions.push((entry, addr), GFP_KERNEL)?;
+            let completion = Completion {
+                context: Told::new(entry.op_context.addr()),
+                flags: entry.flags,
+                len: entry.len,
+                buf: Told::new(entry.buf.addr()),
+                data: entry.data,
+                tag: entry.tag,
+                src_addr,
+            };
+            completions.push(completion, GFP_KERNEL_ACCOUNT)?;
         }
         Ok(completions)
     }
@@ -232,12 +318,25 @@ impl CompletionQueue {
     }
 
     /// Takes the first error out.
-    pub(crate) fn readerr(&self) -> Result<bindings::kfi_cq_err_entry> {
-        let mut entry = pin_init::zeroed();
+    pub(crate) fn readerr(&self) -> Result<Failure> {
+        let mut entry: bindings::kfi_cq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_cq_readerr(self.as_raw(), &mut entry, 0) };
         match c_int::try_from(ret) {
-            Ok(1..) => Ok(entry),
+            Ok(1..) => Ok(Failure {
+                completion: Completion {
+                    context: Told::new(entry.op_context.addr()),
+                    flags: entry.flags,
+                    len: entry.len,
+                    buf: Told::new(entry.buf.addr()),
+                    data: entry.data,
+                    tag: entry.tag,
+                    src_addr: 0,
+                },
+                olen: entry.olen,
+                err: entry.err,
+                prov_errno: entry.prov_errno,
+            }),
             Ok(0) => Err(EAGAIN),
             Ok(error) => Err(Error::from_errno(error)),
             Err(_) => Err(EIO),
@@ -260,7 +359,36 @@ impl CompletionQueue {
     }
 
     /// Adds a completion or an error, if the provider is the software provider.
-    pub(crate) fn write(&self, entry: &bindings::kfi_cq_err_entry) -> Result {
+    ///
+    /// The first error is that of this function, the second one that of kfabric.
+    pub(crate) fn write(&self, written: &Written) -> Result<Result> {
+        // Found again when they are read.
+        let context = self.contexts.written(self.owner, written.context)?;
+        let buf = self
+            .contexts
+            .written(self.owner, written.buf)
+            .inspect_err(|_| self.contexts.release(context))?;
+        let ret = self.write_raw(&bindings::kfi_cq_err_entry {
+            op_context: context.as_raw(),
+            flags: written.flags,
+            len: written.len,
+            buf: buf.as_raw(),
+            data: written.data,
+            tag: written.tag,
+            olen: written.olen,
+            err: written.err,
+            prov_errno: written.prov_errno,
+            ..pin_init::zeroed()
+        });
+        if ret.is_err() {
+            self.contexts.release(context);
+            self.contexts.release(buf);
+        }
+        Ok(ret)
+    }
+
+    /// Adds an entry.
+    fn write_raw(&self, entry: &bindings::kfi_cq_err_entry) -> Result {
         // SAFETY: That is what the software provider calls it; others do not know the name.
         let ops: &bindings::kfi_soft_cq_ops = unsafe { self.any().open_ops(CQ_OPS) }?;
         let write = ops.write.ok_or(ENOSYS)?;

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Contexts of operations that are structures.
+//! Contexts of operations.
 //!
-//! To a provider the context of an operation is a pointer: a number that nobody looks into, or, if
-//! the operation is triggered, a `struct kfi_triggered_context`. This keeps such structures, and
-//! finds the number that an operation is known by when its completion shows the pointer.
+//! To a provider the context of an operation is a pointer: one that it does not look behind, or, if
+//! the operation is triggered, that of a `struct kfi_triggered_context`. Which of both it is, flags
+//! say that somebody else may be changing. So the context of an operation always is such a structure,
+//! kept here, and never a number of the user's; without a condition it has the type of an event that
+//! there is not, with which no provider takes the operation for a triggered one.
 //!
-//! A number that could be the address of such a structure gets one, too. So numbers and addresses do
-//! not meet, and no number that somebody has thought of ends the life of a structure.
+//! The user knows an operation by a number. All operations of an owner with the same number have the
+//! same structure, unless it has a condition. It is freed when as many completions were seen as there
+//! are operations, or when its owner is gone.
 
 use kernel::{
     prelude::*,
-    rbtree::RBTree,
+    rbtree::{
+        RBTree,
+        RBTreeNode,
+        RBTreeNodeReservation, //
+    },
     sync::{
         new_mutex,
         Arc,
@@ -25,7 +32,10 @@ use super::{
         Budget,
         Charge, //
     },
-    object::AnyObject, //
+    object::{
+        AnyObject,
+        Lineage, //
+    }, //
 };
 use crate::kfi::{
     bindings,
@@ -43,15 +53,46 @@ pub(crate) struct Condition<'a> {
     pub(crate) threshold: usize,
 }
 
-/// What the context of an operation is to be.
-#[derive(Clone, Copy)]
-pub(crate) enum Wanted<'a> {
-    /// The number itself, unless it could be an address.
-    Number,
-    /// A structure with a condition.
-    Condition(Condition<'a>),
-    /// A structure without a counter, or null if the number is 0.
-    NoCondition,
+impl Condition<'_> {
+    /// Returns the structure; `EINVAL` unless the counter is one of the domain.
+    pub(super) fn raw(self, of: Lineage) -> Result<bindings::kfi_triggered_context2> {
+        let mut raw: bindings::kfi_triggered_context2 = pin_init::zeroed();
+        raw.event_type = self.event;
+        raw.trigger.threshold = bindings::kfi_trigger_threshold {
+            cntr: AnyObject::counter(self.cntr, of)?,
+            threshold: self.threshold,
+        };
+        Ok(raw)
+    }
+}
+
+/// The type of an event that there is not (`enum kfi_trigger_event`).
+const NO_EVENT: u32 = u32::MAX;
+
+/// How long an operation uses its context.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lasts {
+    /// Until its completion.
+    Once,
+    /// Until its last completion, which says so, or until its owner is gone.
+    Repeats,
+    /// Until its owner is gone.
+    Kept,
+}
+
+/// A pointer that a provider has told, once.
+pub(crate) struct Told(usize);
+
+impl Told {
+    /// Takes what a provider has told.
+    pub(super) fn new(address: usize) -> Self {
+        Self(address)
+    }
+
+    /// Returns the pointer as a number, to compare it with others.
+    pub(crate) fn address(&self) -> usize {
+        self.0
+    }
 }
 
 /// A structure for a provider.
@@ -65,62 +106,75 @@ unsafe impl Send for Structure {}
 // SAFETY: As above; it is not looked at from Rust.
 unsafe impl Sync for Structure {}
 
+/// The owner, the number that the user knows, and which of the structures for these.
+type Key = (u32, u64, u64);
+
+/// The owner of what belongs to no object in particular.
+const NOBODY: u32 = 0;
+
+/// That of operations with one completion.
+const ONCE: u64 = 0;
+/// That of operations with several.
+const REPEATS: u64 = 1;
+/// That of those that others refer to, or that nobody knows the end of.
+const KEPT: u64 = 2;
+/// From here on those with a condition.
+const CONDITIONS: u64 = 3;
+
 /// What a pointer means.
 struct Entry {
-    /// The number that the user knows.
-    number: u64,
-    /// Whose it is.
-    owner: u32,
-    /// Whether the first completion is the last one.
-    once: bool,
+    key: Key,
+    /// Completions that are yet to be seen.
+    uses: usize,
+    lasts: Lasts,
     /// The structure at the pointer, if it is kept here.
     _structure: Option<KBox<Structure>>,
 }
 
+/// What a removed entry has had, to be dropped without the lock.
+type Removed = (
+    Option<RBTreeNode<usize, Entry>>,
+    Option<RBTreeNode<Key, usize>>,
+);
+
 /// The entries.
 struct Table {
     by_address: RBTree<usize, Entry>,
-    /// All of `by_address`, by owner and number.
-    by_number: RBTree<(u32, u64, usize), ()>,
-    /// Owners that are gone but may have completions in queues with numbers up to the second one.
-    orphans: KVec<(u32, u32)>,
+    /// The addresses of all of them.
+    by_key: RBTree<Key, usize>,
+    /// Owners that are gone but may have completions in queues with numbers up to the first one.
+    orphans: RBTree<(u32, u32), ()>,
+    /// The last number of a structure with a condition.
+    last: u64,
 }
 
 impl Table {
-    /// Adds an entry.
-    fn add(&mut self, address: usize, entry: Entry) -> Result {
-        let index = (entry.owner, entry.number, address);
-        self.by_number
-            .try_create_and_insert(index, (), GFP_KERNEL)?;
-        if let Err(error) = self
-            .by_address
-            .try_create_and_insert(address, entry, GFP_KERNEL)
-        {
-            self.by_number.remove(&index);
-            return Err(error);
-        }
-        Ok(())
-    }
-
     /// Removes an entry.
-    fn remove(&mut self, address: usize) {
-        if let Some(entry) = self.by_address.remove(&address) {
-            self.by_number.remove(&(entry.owner, entry.number, address));
-        }
+    fn remove(&mut self, address: usize) -> Removed {
+        let Some(key) = self.by_address.get(&address).map(|entry| entry.key) else {
+            return (None, None);
+        };
+        (
+            self.by_address.remove_node(&address),
+            self.by_key.remove_node(&key),
+        )
     }
 
-    /// Returns the first entry of an owner from a number and an address on.
-    fn next(&self, owner: u32, number: u64, address: usize) -> Option<(u64, usize)> {
-        let from = (owner, number, address);
-        let (&(found, number, address), ()) = self.by_number.cursor_lower_bound(&from)?.current();
-        (found == owner).then_some((number, address))
+    /// Returns the address of the first entry from a key on, if that has the same owner.
+    fn next(&self, from: Key) -> Option<(Key, usize)> {
+        let (&key, &address) = self.by_key.cursor_lower_bound(&from)?.current();
+        (key.0 == from.0).then_some((key, address))
     }
 
-    /// Removes what an owner has.
-    fn remove_all(&mut self, owner: u32) {
-        while let Some((_, address)) = self.next(owner, 0, 0) {
-            self.remove(address);
+    /// Notes that a use of an entry has ended.
+    fn end_use(&mut self, address: usize) -> Removed {
+        if let Some(entry) = self.by_address.get_mut(&address) {
+            entry.uses = entry.uses.saturating_sub(1);
+            if entry.uses == 0 && entry.lasts != Lasts::Kept {
+                return self.remove(address);
+            }
         }
+        (None, None)
     }
 }
 
@@ -130,6 +184,8 @@ pub(crate) struct Contexts {
     #[pin]
     table: Mutex<Table>,
     budget: Arc<Budget>,
+    /// A context that no operation has.
+    unused: KBox<Structure>,
 }
 
 /// Returns whether a number could be the address of something in the kernel.
@@ -138,158 +194,371 @@ pub(crate) fn is_address(number: usize) -> bool {
     number >= unsafe { bindings::first_kernel_address() }
 }
 
+/// Returns a structure without a condition.
+fn unconditional() -> bindings::kfi_triggered_context2 {
+    let mut raw: bindings::kfi_triggered_context2 = pin_init::zeroed();
+    raw.event_type = NO_EVENT;
+    raw
+}
+
+impl Structure {
+    /// Makes a structure whose memory counts in `budget`, with `more` that the provider takes.
+    fn new(
+        raw: bindings::kfi_triggered_context2,
+        budget: &Arc<Budget>,
+        more: usize,
+    ) -> Result<KBox<Self>> {
+        let charge = Budget::charge(budget, ENTRY_SIZE.saturating_add(more))?;
+        let structure = Self {
+            raw: Opaque::new(raw),
+            _charge: charge,
+        };
+        Ok(KBox::new(structure, GFP_KERNEL_ACCOUNT)?)
+    }
+}
+
+/// What a structure and its nodes take, those of an orphaned owner included.
+const ENTRY_SIZE: usize = 2 * size_of::<Structure>() + 4 * 64;
+
+/// What a provider takes for an operation that waits for its condition.
+const PENDING_SIZE: usize = 512;
+
+/// Entries that are removed while the lock is held once.
+const BATCH: usize = 64;
+
 impl Contexts {
     /// Creates an empty collection whose memory counts in `budget`.
-    pub(crate) fn new(budget: Arc<Budget>) -> impl PinInit<Self> {
-        pin_init!(Self {
-            table <- new_mutex!(
-                Table {
-                    by_address: RBTree::new(),
-                    by_number: RBTree::new(),
-                    orphans: KVec::new(),
-                },
-                "kfi::Contexts::table"
-            ),
-            budget,
-        })
-    }
-
-    /// Returns the context for an operation that its user knows by a number.
-    ///
-    /// A structure is kept until [`Self::resolve`] has seen its completion, if that is the only one
-    /// (`once`), or until the owner is gone. To be given back with [`Self::forget`] if the operation
-    /// was refused.
-    pub(crate) fn context(
-        &self,
-        owner: u32,
-        number: u64,
-        wanted: Wanted<'_>,
-        once: bool,
-    ) -> Result<Context> {
-        let plain = usize::try_from(number)?;
-        let mut raw: bindings::kfi_triggered_context2 = pin_init::zeroed();
-        match wanted {
-            Wanted::Number if !is_address(plain) => return Ok(Context::from_number(plain)),
-            Wanted::NoCondition if plain == 0 => return Ok(Context::NONE),
-            Wanted::Number | Wanted::NoCondition => {}
-            Wanted::Condition(condition) => {
-                raw.event_type = condition.event;
-                raw.trigger.threshold = bindings::kfi_trigger_threshold {
-                    cntr: AnyObject::or_null(condition.cntr).cast(),
-                    threshold: condition.threshold,
-                };
-            }
-        }
-        let charge = Budget::charge(&self.budget, size_of::<Structure>())?;
-        let structure = KBox::new(
-            Structure {
-                raw: Opaque::new(raw),
-                _charge: charge,
-            },
-            GFP_KERNEL,
-        )?;
-        let pointer = structure.raw.get();
-        let entry = Entry {
-            number,
-            owner,
-            once,
-            _structure: Some(structure),
-        };
-        self.table.lock().add(pointer.addr(), entry)?;
-        Ok(Context::from_raw(pointer.cast()))
-    }
-
-    /// Lets an address stand for a number until the owner is gone.
-    pub(crate) fn note(&self, owner: u32, number: u64, address: usize) -> Result {
-        self.table.lock().add(
-            address,
-            Entry {
-                number,
-                owner,
-                once: false,
-                _structure: None,
-            },
+    pub(crate) fn new(budget: Arc<Budget>) -> Result<Arc<Self>> {
+        let unused = Structure::new(unconditional(), &budget, 0)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                table <- new_mutex!(
+                    Table {
+                        by_address: RBTree::new(),
+                        by_key: RBTree::new(),
+                        orphans: RBTree::new(),
+                        last: CONDITIONS,
+                    },
+                    "kfi::Contexts::table"
+                ),
+                budget,
+                unused,
+            }),
+            GFP_KERNEL_ACCOUNT,
         )
     }
 
-    /// Takes back the context of an operation that was refused.
-    pub(crate) fn forget(&self, context: Context) {
-        if is_address(context.as_number()) {
-            self.table.lock().remove(context.as_number());
-        }
+    /// Returns where the memory of operations counts.
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
-    /// Returns the number that a pointer stands for, and whether that is known; if it is the context
-    /// of a completion, `done` ends the life of the structure.
-    pub(crate) fn resolve(&self, pointer: usize, done: bool) -> Option<u64> {
-        if !is_address(pointer) {
-            return Some(pointer as u64);
-        }
+    /// Finds the shared structure of a key and uses it once more.
+    fn reuse(&self, key: Key) -> Option<usize> {
         let mut table = self.table.lock();
-        let entry = table.by_address.get(&pointer)?;
-        let (number, once) = (entry.number, entry.once);
-        if done && once {
-            table.remove(pointer);
-        }
-        Some(number)
+        let address = *table.by_key.get(&key)?;
+        let entry = table.by_address.get_mut(&address)?;
+        entry.uses = entry.uses.saturating_add(1);
+        Some(address)
     }
 
-    /// Calls `cancel` with every context that an operation of the owner with this number could have,
-    /// until it succeeds.
-    pub(crate) fn cancel(
+    /// Adds an entry, or uses the one that is there; returns its address.
+    fn add(
+        &self,
+        key: Key,
+        lasts: Lasts,
+        structure: Option<KBox<Structure>>,
+        address: usize,
+        uses: usize,
+    ) -> Result<usize> {
+        let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let node = RBTreeNode::new(
+            address,
+            Entry {
+                key,
+                uses,
+                lasts,
+                _structure: structure,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let mut table = self.table.lock();
+        let Table {
+            by_address, by_key, ..
+        } = &mut *table;
+        if let Some(&known) = by_key.get(&key) {
+            if let Some(entry) = by_address.get_mut(&known) {
+                // Another thread was faster.
+                entry.uses = entry.uses.saturating_add(uses);
+                drop(table);
+                return Ok(known);
+            }
+        }
+        let old = by_address.insert(node);
+        let other = by_key.insert(index.into_node(key, address));
+        drop(table);
+        drop((old, other));
+        Ok(address)
+    }
+
+    /// Returns the context for operations without a condition, to be given back with
+    /// [`Self::release`] if the operation was refused.
+    pub(super) fn acquire(&self, owner: u32, number: u64, lasts: Lasts) -> Result<Context> {
+        let which = match lasts {
+            Lasts::Once => ONCE,
+            Lasts::Repeats => REPEATS,
+            Lasts::Kept => KEPT,
+        };
+        let key = (owner, number, which);
+        let address = match self.reuse(key) {
+            Some(address) => address,
+            None => {
+                let structure = Structure::new(unconditional(), &self.budget, 0)?;
+                let address = structure.raw.get().addr();
+                self.add(key, lasts, Some(structure), address, 1)?
+            }
+        };
+        Ok(Context::from_number(address))
+    }
+
+    /// Returns a context with a condition; it is in use twice, the second time by the caller. The
+    /// provider keeps about `kept` bytes of the operation's arrays.
+    pub(super) fn acquire_with(
         &self,
         owner: u32,
         number: u64,
-        cancel: impl Fn(Context) -> Result,
-    ) -> Result<Result> {
-        let mut from = 0;
-        loop {
-            let next = self.table.lock().next(owner, number, from);
-            let Some((_, address)) = next.filter(|(found, _)| *found == number) else {
-                break;
-            };
-            match cancel(Context::from_number(address)) {
-                Err(error) if error == ENOENT => {}
-                ret => return Ok(ret),
+        lasts: Lasts,
+        raw: bindings::kfi_triggered_context2,
+        kept: usize,
+    ) -> Result<Context> {
+        let structure = Structure::new(raw, &self.budget, PENDING_SIZE.saturating_add(kept))?;
+        let address = structure.raw.get().addr();
+        let which = {
+            let mut table = self.table.lock();
+            table.last = table.last.checked_add(1).ok_or(ENOSPC)?;
+            table.last
+        };
+        let key = (owner, number, which);
+        self.add(key, lasts, Some(structure), address, 2)?;
+        Ok(Context::from_number(address))
+    }
+
+    /// Notes that the operation of a context may have more than one completion.
+    pub(super) fn may_repeat(&self, context: Context) {
+        let mut table = self.table.lock();
+        if let Some(entry) = table.by_address.get_mut(&context.as_number()) {
+            if entry.lasts == Lasts::Once {
+                entry.lasts = Lasts::Repeats;
             }
-            from = address.wrapping_add(1);
         }
+    }
+
+    /// Takes back the context of an operation that was refused, or what the caller of
+    /// [`Self::acquire_with`] has of it.
+    pub(super) fn release(&self, context: Context) {
+        let removed = self.table.lock().end_use(context.as_number());
+        drop(removed);
+    }
+
+    /// Returns the context for something that is no operation, which is the number itself unless it
+    /// could be an address; until the owner is gone.
+    pub(crate) fn number(&self, owner: u32, number: u64) -> Result<Context> {
         let plain = usize::try_from(number)?;
         if is_address(plain) {
-            return Ok(Err(ENOENT));
+            self.acquire(owner, number, Lasts::Kept)
+        } else {
+            Ok(Context::from_number(plain))
         }
-        Ok(cancel(Context::from_number(plain)))
+    }
+
+    /// As [`Self::number`], until what is returned is dropped.
+    pub(crate) fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
+        let plain = usize::try_from(number)?;
+        let context = if is_address(plain) {
+            this.acquire(NOBODY, number, Lasts::Once)?
+        } else {
+            Context::from_number(plain)
+        };
+        Ok(Named {
+            contexts: this.clone(),
+            context,
+        })
+    }
+
+    /// Returns the context for something that is told back once, in an event or a completion that
+    /// the user writes.
+    pub(super) fn written(&self, owner: u32, number: u64) -> Result<Context> {
+        self.acquire(owner, number, Lasts::Once)
+    }
+
+    /// Lets the address of something that an owner keeps stand for a number until the owner is gone.
+    pub(super) fn note(&self, owner: u32, number: u64, address: usize) -> Result {
+        self.add((owner, number, KEPT), Lasts::Kept, None, address, 1)?;
+        Ok(())
+    }
+
+    /// Returns the number that a pointer stands for; 0 if it means nothing to the user.
+    pub(crate) fn number_of(&self, address: usize) -> u64 {
+        if !is_address(address) {
+            return address as u64;
+        }
+        let table = self.table.lock();
+        table
+            .by_address
+            .get(&address)
+            .map_or(0, |entry| entry.key.1)
+    }
+
+    /// Returns the number that a pointer stands for, if that is known, which is told once more.
+    pub(crate) fn peek(&self, told: &Told) -> Option<u64> {
+        let table = self.table.lock();
+        table.by_address.get(&told.0).map(|entry| entry.key.1)
+    }
+
+    /// Returns the number that a pointer in a completion stands for, if that is known; `last` says
+    /// whether the provider has told that it is the last one of several.
+    pub(crate) fn complete(&self, told: Told, last: bool) -> Option<u64> {
+        if !is_address(told.0) {
+            return Some(told.0 as u64);
+        }
+        let mut table = self.table.lock();
+        let entry = table.by_address.get(&told.0)?;
+        let number = entry.key.1;
+        let ends = match entry.lasts {
+            Lasts::Once => true,
+            Lasts::Repeats => last,
+            Lasts::Kept => false,
+        };
+        let removed = if ends {
+            table.end_use(told.0)
+        } else {
+            (None, None)
+        };
+        drop(table);
+        drop(removed);
+        Some(number)
+    }
+
+    /// Returns the next context from a key on with its owner and number, which is in use once more.
+    fn next_to_cancel(&self, from: Key) -> Option<(Key, Context)> {
+        let mut table = self.table.lock();
+        let (key, address) = table.next(from).filter(|(key, _)| key.1 == from.1)?;
+        let entry = table.by_address.get_mut(&address)?;
+        // It must not become that of another operation meanwhile.
+        entry.uses = entry.uses.saturating_add(1);
+        Some((key, Context::from_number(address)))
+    }
+
+    /// Calls `cancel` with every context that an operation of the owners with this number could
+    /// have, the oldest condition first, until it succeeds; `EINTR` for a signal.
+    pub(super) fn cancel(
+        &self,
+        owners: [u32; 2],
+        number: u64,
+        cancel: impl Fn(Context) -> Result,
+    ) -> Result {
+        let mut asked = false;
+        for owner in owners {
+            let mut from = (owner, number, 0);
+            while let Some((key, context)) = self.next_to_cancel(from) {
+                let ret = cancel(context);
+                self.release(context);
+                match ret {
+                    Err(error) if error == ENOENT => asked = true,
+                    ret => return ret,
+                }
+                if kernel::current!().signal_pending() {
+                    return Err(EINTR);
+                }
+                let Some(which) = key.2.checked_add(1) else {
+                    break;
+                };
+                from = (owner, number, which);
+            }
+        }
+        if asked {
+            return Err(ENOENT);
+        }
+        // What the provider says of an operation that there is not.
+        cancel(Context::from_raw(self.unused.raw.get().cast()))
     }
 
     /// Forgets what an owner has that is closed; if there are completion queues, with numbers up to
     /// `last`, that may hold completions, only when these are closed.
     pub(crate) fn end(&self, owner: u32, last: Option<u32>) {
+        let Some(last) = last else {
+            return self.remove_all(owner);
+        };
+        // Without memory for that, until everything ends.
+        let Ok(node) = RBTreeNode::new((last, owner), (), GFP_KERNEL_ACCOUNT) else {
+            return;
+        };
         let mut table = self.table.lock();
-        match last {
-            None => table.remove_all(owner),
-            Some(last) => {
-                if table.next(owner, 0, 0).is_some() {
-                    // Without memory for that, until everything ends.
-                    let _ = table.orphans.push((owner, last), GFP_KERNEL);
-                }
+        if table.next((owner, 0, 0)).is_none() {
+            drop(table);
+            return;
+        }
+        let old = table.orphans.insert(node);
+        drop(table);
+        drop(old);
+    }
+
+    /// Removes what an owner has.
+    fn remove_all(&self, owner: u32) {
+        loop {
+            let mut batch: [Removed; BATCH] = core::array::from_fn(|_| (None, None));
+            let mut table = self.table.lock();
+            for removed in &mut batch {
+                let Some((_, address)) = table.next((owner, 0, 0)) else {
+                    drop(table);
+                    return;
+                };
+                *removed = table.remove(address);
             }
+            drop(table);
+            drop(batch);
+            // Others want the CPU, too.
+            kernel::task::might_sleep();
         }
     }
 
     /// Forgets what was left over for completion queues; the first one that is open has the number
     /// `first`.
     pub(crate) fn settle(&self, first: Option<u32>) {
-        let mut table = self.table.lock();
-        let mut at = 0;
-        while let Some(&(owner, last)) = table.orphans.get(at) {
+        loop {
+            let mut table = self.table.lock();
+            let Some(cursor) = table.orphans.cursor_front() else {
+                return;
+            };
+            let (&(last, owner), ()) = cursor.current();
             if first.is_some_and(|first| first <= last) {
-                at += 1;
-                continue;
-            }
-            table.remove_all(owner);
-            if table.orphans.remove(at).is_err() {
                 return;
             }
+            let node = table.orphans.remove_node(&(last, owner));
+            drop(table);
+            drop(node);
+            self.remove_all(owner);
+        }
+    }
+}
+
+/// A number as a context, until this is dropped.
+pub(crate) struct Named {
+    contexts: Arc<Contexts>,
+    context: Context,
+}
+
+impl Named {
+    /// Returns the context.
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        if is_address(self.context.as_number()) {
+            self.contexts.release(self.context);
         }
     }
 }

@@ -14,7 +14,10 @@ use super::{
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Domain, //
 };
@@ -41,11 +44,12 @@ pub(crate) struct CounterAttr<'a> {
 
 object! {
     /// An open counter.
-    Counter(kfid_cntr)
+    Counter(kfid_cntr, Counter)
 }
 
 impl Counter {
-    /// Opens a counter; without attributes it has the defaults.
+    /// Opens a counter; without attributes it has the defaults. `EINVAL` for a wait set that is
+    /// none, or of another fabric.
     ///
     /// May sleep.
     pub(crate) fn open(
@@ -53,16 +57,19 @@ impl Counter {
         attr: Option<CounterAttr<'_>>,
         context: Context,
     ) -> Result<Self> {
-        let mut attr = attr.map(|attr| bindings::kfi_cntr_attr {
-            events: attr.events,
-            wait_obj: attr.wait_obj,
-            wait_set: attr
-                .wait_set
-                .map_or(ptr::null_mut(), |object| object.as_raw().cast()),
-            flags: attr.flags,
-        });
+        let lineage = domain.lineage();
+        let mut attr = match attr {
+            None => None,
+            Some(attr) => Some(bindings::kfi_cntr_attr {
+                events: attr.events,
+                wait_obj: attr.wait_obj,
+                wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
+                flags: attr.flags,
+            }),
+        };
         let mut cntr = ptr::null_mut();
-        // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open.
+        // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open and of
+        // the domain's fabric.
         to_result(unsafe {
             bindings::kfi_cntr_open(
                 domain.as_raw(),
@@ -73,7 +80,7 @@ impl Counter {
         })?;
         let cntr = NonNull::new(cntr).ok_or(EIO)?;
         // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(cntr) }))
+        Ok(unsafe { Self::new(cntr, lineage) })
     }
 
     /// Returns the success value; from any context.

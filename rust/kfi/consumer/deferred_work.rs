@@ -9,7 +9,10 @@
 use core::ptr;
 use kernel::{
     prelude::*,
-    rbtree::RBTree,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::{
         new_mutex,
         Arc,
@@ -19,17 +22,26 @@ use kernel::{
 };
 
 use super::{
-    budget::Charge,
+    budget::{
+        Budget,
+        Charge, //
+    },
     buffer::{
-        Segment,
+        Buffer,
         Shape, //
     },
-    object::AnyObject,
+    contexts::Lasts,
+    object::{
+        AnyObject,
+        Lineage, //
+    },
     operation::{
         Arrays,
+        OpContext,
         Operation, //
     },
-    Domain, //
+    Domain,
+    Endpoint, //
 };
 use crate::kfi::{
     bindings,
@@ -50,7 +62,7 @@ impl Works {
             pin_init!(Self {
                 queued <- new_mutex!(RBTree::new(), "kfi::Works::queued"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 }
@@ -68,7 +80,35 @@ pub(crate) struct WorkObjects<'a> {
     pub(crate) cntr: Option<AnyObject<'a>>,
 }
 
+/// They, for C.
+struct Checked {
+    ep: *mut bindings::kfid_ep,
+    triggering_cntr: *mut bindings::kfid_cntr,
+    completion_cntr: *mut bindings::kfid_cntr,
+    cntr: *mut bindings::kfid_cntr,
+}
+
+impl Checked {
+    /// None of them.
+    const NONE: Self = Self {
+        ep: ptr::null_mut(),
+        triggering_cntr: ptr::null_mut(),
+        completion_cntr: ptr::null_mut(),
+        cntr: ptr::null_mut(),
+    };
+}
+
 impl WorkObjects<'_> {
+    /// Returns them for C; `EINVAL` unless they are an endpoint and counters of this domain.
+    fn checked(&self, of: Lineage) -> Result<Checked> {
+        Ok(Checked {
+            ep: AnyObject::endpoint(self.ep, of)?,
+            triggering_cntr: AnyObject::counter(self.triggering_cntr, of)?,
+            completion_cntr: AnyObject::counter(self.completion_cntr, of)?,
+            cntr: AnyObject::counter(self.cntr, of)?,
+        })
+    }
+
     /// Returns where the objects are.
     fn addresses(&self) -> [usize; 4] {
         [
@@ -108,17 +148,17 @@ impl Structure {
     fn new(
         op_type: u32,
         operation: &WorkOperation<'_>,
-        objects: &WorkObjects<'_>,
+        objects: &Checked,
         arrays: Option<&Arrays>,
     ) -> Result<Self> {
-        let ep = AnyObject::or_null(objects.ep).cast();
+        let ep = objects.ep;
         Ok(match (operation, arrays) {
             (WorkOperation::Counter(value), _) => Self::Cntr(KBox::new(
                 bindings::kfi_op_cntr {
-                    cntr: AnyObject::or_null(objects.cntr).cast(),
+                    cntr: objects.cntr,
                     value: *value,
                 },
-                GFP_KERNEL,
+                GFP_KERNEL_ACCOUNT,
             )?),
             (WorkOperation::Transfer(operation, _), Some(arrays)) => {
                 let flags = operation.flags;
@@ -129,7 +169,7 @@ impl Structure {
                             msg: operation.msg(arrays),
                             flags,
                         },
-                        GFP_KERNEL,
+                        GFP_KERNEL_ACCOUNT,
                     )?),
                     bindings::KFI_OP_TRECV | bindings::KFI_OP_TSEND => Self::Tagged(KBox::new(
                         bindings::kfi_op_tagged {
@@ -137,7 +177,7 @@ impl Structure {
                             msg: operation.msg_tagged(arrays),
                             flags,
                         },
-                        GFP_KERNEL,
+                        GFP_KERNEL_ACCOUNT,
                     )?),
                     bindings::KFI_OP_READ | bindings::KFI_OP_WRITE => Self::Rma(KBox::new(
                         bindings::kfi_op_rma {
@@ -145,7 +185,7 @@ impl Structure {
                             msg: operation.msg_rma(arrays),
                             flags,
                         },
-                        GFP_KERNEL,
+                        GFP_KERNEL_ACCOUNT,
                     )?),
                     bindings::KFI_OP_ATOMIC => Self::Atomic(KBox::new(
                         bindings::kfi_op_atomic {
@@ -153,7 +193,7 @@ impl Structure {
                             msg: operation.msg_atomic(arrays),
                             flags,
                         },
-                        GFP_KERNEL,
+                        GFP_KERNEL_ACCOUNT,
                     )?),
                     bindings::KFI_OP_FETCH_ATOMIC => Self::FetchAtomic(KBox::new(
                         bindings::kfi_op_fetch_atomic {
@@ -162,7 +202,7 @@ impl Structure {
                             fetch: arrays.fetch(),
                             flags,
                         },
-                        GFP_KERNEL,
+                        GFP_KERNEL_ACCOUNT,
                     )?),
                     bindings::KFI_OP_COMPARE_ATOMIC => Self::CompareAtomic(KBox::new(
                         bindings::kfi_op_compare_atomic {
@@ -172,7 +212,7 @@ impl Structure {
                             compare: arrays.compare(),
                             flags,
                         },
-                        GFP_KERNEL,
+                        GFP_KERNEL_ACCOUNT,
                     )?),
                     _ => Self::None,
                 }
@@ -204,18 +244,21 @@ impl Structure {
 ///
 /// # Invariants
 ///
-/// While the lock holds `false`, the domain it was made for holds this.
+/// While the lock holds more than 0, the domain it was made for holds this.
 #[pin_data]
 pub(crate) struct DeferredWork {
     raw: KBox<Opaque<bindings::kfi_deferred_work>>,
     domain: usize,
     objects: [usize; 4],
-    /// Whether nobody needs the request any more. Held while that may change.
+    /// Whether the provider may see it: not if an object is of another class or domain, or if there
+    /// are more entries than the endpoint takes.
+    valid: bool,
+    /// How often it was queued without having been cancelled. Held while that may change.
     #[pin]
-    idle: Mutex<bool>,
+    queued: Mutex<usize>,
     _structure: Structure,
     _arrays: Option<Arrays>,
-    _segments: KVec<Segment>,
+    _buffers: KVVec<Arc<Buffer>>,
     _charge: Charge,
 }
 
@@ -225,41 +268,72 @@ unsafe impl Send for DeferredWork {}
 unsafe impl Sync for DeferredWork {}
 
 impl DeferredWork {
-    /// Returns about how much memory requests take beside their arrays.
-    pub(crate) const SIZE: usize =
-        size_of::<Self>() + size_of::<bindings::kfi_deferred_work>() + 256;
+    /// About how much memory a request takes beside its arrays, here and in the provider.
+    const SIZE: usize = size_of::<Self>() + size_of::<bindings::kfi_deferred_work>() + 512;
 
-    /// Makes a request for a domain, of any type (`enum kfi_op_type`).
+    /// Makes a request for a domain, of any type (`enum kfi_op_type`). The endpoint of a transfer is
+    /// told beside the objects, if there is one, as it is what keeps the regions that are named.
+    ///
+    /// With objects or arrays that no provider may see it is made all the same, and refused when it
+    /// is queued.
     pub(crate) fn new(
         domain: &Domain,
         op_type: u32,
         threshold: u64,
         objects: &WorkObjects<'_>,
-        operation: &WorkOperation<'_>,
-        charge: Charge,
+        ep: Option<&Endpoint>,
+        mut operation: WorkOperation<'_>,
     ) -> Result<Arc<Self>> {
-        let mut segments = KVec::new();
-        let arrays = match operation {
-            WorkOperation::Transfer(operation, shape) => {
+        let budget = domain.contexts.budget();
+        let checked = objects.checked(domain.lineage());
+        let mut valid = checked.is_ok();
+        let mut buffers = KVVec::new();
+        let mut size = Self::SIZE;
+        if let WorkOperation::Transfer(operation, shape) = &operation {
+            let same = |ep: &Endpoint| objects.addresses()[0] == ep.any().address();
+            valid &= ep.is_none_or(|ep| same(ep) && ep.limits().allow(operation, *shape));
+        }
+        let mut arrays = None;
+        match &mut operation {
+            WorkOperation::Transfer(operation, shape) if valid => {
                 let lists = [operation.segments, operation.results, operation.compares];
+                let count = lists
+                    .iter()
+                    .fold(0, |sum: usize, list| sum.saturating_add(list.len()));
+                size = size.saturating_add(count.saturating_mul(size_of::<Arc<Buffer>>()));
+                buffers.reserve(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 for segment in lists.iter().flat_map(|list| list.iter()) {
-                    segments.push(segment.clone(), GFP_KERNEL)?;
+                    if let Some(buffer) = segment.buffer() {
+                        buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
+                    }
                 }
-                Some(operation.arrays(*shape)?)
+                if let Some(ep) = ep {
+                    for list in lists {
+                        ep.hold(list)?;
+                    }
+                }
+                // Completions may come as often as the work is queued.
+                let contexts = &domain.contexts;
+                let context = contexts.acquire(domain.owner, operation.number, Lasts::Kept)?;
+                operation.context = OpContext::new(context);
+                arrays = Some(operation.arrays(*shape, budget)?);
             }
-            _ => None,
-        };
-        let mut structure = Structure::new(op_type, operation, objects, arrays.as_ref())?;
+            WorkOperation::Transfer(..) => operation = WorkOperation::None,
+            _ => {}
+        }
+        let charge = Budget::charge(budget, size)?;
+        let checked = checked.unwrap_or(Checked::NONE);
+        let mut structure = Structure::new(op_type, &operation, &checked, arrays.as_ref())?;
         let raw = KBox::new(
             Opaque::new(bindings::kfi_deferred_work {
                 context: pin_init::zeroed(),
                 threshold,
-                triggering_cntr: AnyObject::or_null(objects.triggering_cntr).cast(),
-                completion_cntr: AnyObject::or_null(objects.completion_cntr).cast(),
+                triggering_cntr: checked.triggering_cntr,
+                completion_cntr: checked.completion_cntr,
                 op_type,
                 op: structure.as_raw(),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
         let (domain, objects) = (domain.as_raw().addr(), objects.addresses());
         Arc::pin_init(
@@ -267,20 +341,22 @@ impl DeferredWork {
                 raw,
                 domain,
                 objects,
+                valid,
                 // INVARIANT: It was not queued yet.
-                idle <- new_mutex!(true, "kfi::DeferredWork::idle"),
+                queued <- new_mutex!(0, "kfi::DeferredWork::queued"),
                 _structure: structure,
                 _arrays: arrays,
-                _segments: segments,
+                _buffers: buffers,
                 _charge: charge,
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 
-    /// Returns whether nobody needs the request any more.
+    /// Returns whether nobody needs the request any more: all that was queued was cancelled. What has
+    /// fired may be using its memory until the domain is closed, whatever is queued afterwards.
     pub(crate) fn is_idle(&self) -> bool {
-        *self.idle.lock()
+        *self.queued.lock() == 0
     }
 }
 
@@ -301,21 +377,24 @@ impl Domain {
         if work.domain != self.as_raw().addr() || work.objects != objects.addresses() {
             return Err(EINVAL);
         }
-        let pointer = work.raw.get();
-        let mut idle = work.idle.lock();
-        if *idle {
-            self.works.queued.lock().try_create_and_insert(
-                pointer.addr(),
-                work.clone(),
-                GFP_KERNEL,
-            )?;
+        if !work.valid {
+            return Ok(Err(EINVAL));
         }
-        let was_idle = core::mem::replace(&mut *idle, false);
-        // The objects are open, as they are the ones given; the structures stay, by the type
-        // invariants of the request.
+        let pointer = work.raw.get();
+        let mut queued = work.queued.lock();
+        let more = queued.checked_add(1).ok_or(ENOSPC)?;
+        if *queued == 0 {
+            let node = RBTreeNode::new(pointer.addr(), work.clone(), GFP_KERNEL_ACCOUNT)?;
+            let old = self.works.queued.lock().insert(node);
+            drop(old);
+        }
+        // The objects are open, as they are the ones given; the structures stay, as the domain holds
+        // them.
         let ret = self.work_command(bindings::KFI_QUEUE_WORK, pointer.cast());
-        if ret.is_err() && was_idle {
-            *idle = true;
+        if ret.is_ok() {
+            // INVARIANT: The domain holds the request.
+            *queued = more;
+        } else if *queued == 0 {
             let old = self.works.queued.lock().remove(&pointer.addr());
             drop(old);
         }
@@ -328,14 +407,19 @@ impl Domain {
     }
 
     /// Cancels a request, of this domain or another. May sleep.
+    ///
+    /// Success says that it was pending, once at least: how often the provider does not tell. So that
+    /// is what is counted, and what was queued several times may be kept for longer than it is needed.
     pub(crate) fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
         let pointer = work.raw.get();
-        let mut idle = work.idle.lock();
+        let mut queued = work.queued.lock();
         let ret = self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast());
         if ret.is_ok() && work.domain == self.as_raw().addr() {
-            *idle = true;
-            let old = self.works.queued.lock().remove(&pointer.addr());
-            drop(old);
+            *queued = queued.saturating_sub(1);
+            if *queued == 0 {
+                let old = self.works.queued.lock().remove(&pointer.addr());
+                drop(old);
+            }
         }
         ret
     }
@@ -356,8 +440,10 @@ impl Domain {
         self.work_command(bindings::KFI_CANCEL_WORK, ptr::null_mut())
     }
 
-    /// Cancels all requests, or those that an object, given as counter, is to trigger. May sleep.
+    /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for what is none of this
+    /// domain. May sleep.
     pub(crate) fn flush_work(&self, cntr: Option<AnyObject<'_>>) -> Result {
-        self.work_command(bindings::KFI_FLUSH_WORK, AnyObject::or_null(cntr).cast())
+        let cntr = AnyObject::counter(cntr, self.lineage())?;
+        self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast())
     }
 }

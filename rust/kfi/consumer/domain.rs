@@ -8,17 +8,25 @@ use core::ptr::{
 };
 use kernel::{
     prelude::*,
+    str::{
+        CStr,
+        CString, //
+    },
     sync::Arc, //
 };
 
 use super::{
+    contexts::Contexts,
     deferred_work::Works,
     object::{
         object,
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Fabric, //
 };
@@ -33,12 +41,18 @@ use crate::kfi::{
 
 object! {
     /// An open domain as C knows it.
-    DomainObject(kfid_domain)
+    DomainObject(kfid_domain, Domain)
 }
 
 /// An open domain, with the deferred work that may be queued on it.
 pub(crate) struct Domain {
     domain: DomainObject,
+    /// Who its deferred work belongs to.
+    pub(super) owner: u32,
+    /// The name of its provider.
+    provider: CString,
+    /// The contexts of operations. Kept until the domain is closed.
+    pub(super) contexts: Arc<Contexts>,
     /// Kept until the domain is closed.
     pub(super) works: Arc<Works>,
 }
@@ -52,27 +66,36 @@ impl core::ops::Deref for Domain {
 }
 
 impl Closable for Domain {
-    type Head = bindings::kfid_domain;
-
-    fn object(&mut self) -> &mut Object<bindings::kfid_domain> {
-        self.domain.object()
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.domain.close_with(permit)
     }
 }
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        if !self.domain.object().end() {
+        if !self.domain.end() {
             // The provider may still use the requests.
-            core::mem::forget(self.works.clone());
+            core::mem::forget((self.works.clone(), self.contexts.clone()));
         }
     }
 }
 
 impl Domain {
-    /// Opens the domain that `info` describes.
+    /// Opens the domain that `info` describes; `EINVAL` for that of another provider. `owner` is a
+    /// number of the caller's for it, and `contexts` are those of all operations on it.
     ///
     /// May sleep.
-    pub(crate) fn open(fabric: &Fabric, info: InfoRef<'_>, context: Context) -> Result<Self> {
+    pub(crate) fn open(
+        fabric: &Fabric,
+        info: InfoRef<'_>,
+        context: Context,
+        contexts: &Arc<Contexts>,
+        owner: u32,
+    ) -> Result<Self> {
+        if info.prov_name() != Some(fabric.provider()) {
+            return Err(EINVAL);
+        }
+        let provider = CString::try_from(fabric.provider())?;
         // Before the domain, which could not be closed without.
         let works = Works::new()?;
         let mut domain = ptr::null_mut();
@@ -88,8 +111,16 @@ impl Domain {
         let domain = NonNull::new(domain).ok_or(EIO)?;
         Ok(Self {
             // SAFETY: It has just been opened.
-            domain: DomainObject(unsafe { Object::new(domain) }),
+            domain: unsafe { DomainObject::new(domain, fabric.lineage().with_domain(domain)) },
+            owner,
+            provider,
+            contexts: contexts.clone(),
             works,
         })
+    }
+
+    /// Returns the name of its provider.
+    pub(crate) fn provider(&self) -> &CStr {
+        &self.provider
     }
 }

@@ -17,6 +17,7 @@ use kernel::{
             ordering,
             Atomic, //
         },
+        barrier::smp_mb,
         new_mutex,
         Arc,
         Mutex, //
@@ -24,16 +25,38 @@ use kernel::{
 };
 
 use super::{
+    budget::{
+        Budget,
+        Charge, //
+    },
     buffer::{
         Buffer,
-        Segment, //
+        Local,
+        Segment,
+        Shape, //
+    },
+    contexts::{
+        Condition,
+        Contexts,
+        Lasts, //
+    },
+    memory_region::{
+        MemoryRegion,
+        RegionUse, //
     },
     object::{
         object,
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
+    },
+    operation::{
+        Form,
+        Operation, //
     },
     Domain,
     Fabric, //
@@ -49,39 +72,140 @@ use crate::kfi::{
 
 object! {
     /// An open endpoint or context as C knows it.
-    Ep(kfid_ep)
+    Ep(kfid_ep, Endpoint)
 }
 
 object! {
     /// An open passive endpoint.
-    PassiveEndpoint(kfid_pep)
+    PassiveEndpoint(kfid_pep, PassiveEndpoint)
 }
 
 object! {
     /// An open transmit context that endpoints share.
-    SharedTransmit(kfid_stx)
+    SharedTransmit(kfid_stx, SharedTransmit)
 }
 
 object! {
     /// A multicast group that was joined.
-    Multicast(kfid_mc)
+    Multicast(kfid_mc, Multicast)
 }
 
 /// What the operations on an endpoint may still use until it is closed.
 #[pin_data]
 struct Uses {
+    /// By their numbers, each with its part in the memory.
     #[pin]
-    buffers: Mutex<RBTree<u32, Arc<Buffer>>>,
+    buffers: Mutex<RBTree<u32, (Arc<Buffer>, Charge)>>,
+    /// Regions whose descriptors were handed over, by their addresses.
+    #[pin]
+    regions: Mutex<RBTree<usize, (RegionUse, Charge)>>,
+    /// The most entries that an operation had.
+    widest: Atomic<usize>,
+    /// What the provider may keep of the arrays of as many operations as it takes.
+    #[pin]
+    arrays: Mutex<Option<Charge>>,
+}
+
+/// What an entry of these takes.
+const USE_SIZE: usize = 128;
+
+/// The most entries that the arrays of an operation may have.
+#[derive(Clone, Copy)]
+pub(super) struct IovLimits {
+    /// Of what is sent, read, written.
+    transmit: usize,
+    /// Of a receive.
+    receive: usize,
+    /// Of a peer's memory.
+    remote: usize,
+    /// Operations of both directions that there may be at a time.
+    operations: usize,
+}
+
+/// What a provider takes by itself in one direction, if nobody has said how much.
+const DEPTH: usize = 1024;
+
+/// What a provider keeps of an entry of an array.
+const ENTRY_SIZE: usize = 32;
+
+impl IovLimits {
+    /// What is allowed when nobody has said anything.
+    const NONE: Self = Self {
+        transmit: usize::MAX,
+        receive: usize::MAX,
+        remote: usize::MAX,
+        operations: 2 * DEPTH,
+    };
+
+    /// Returns a limit that a provider has told, where 0 leaves what there was.
+    fn choose(told: usize, before: usize) -> usize {
+        if told == 0 {
+            before
+        } else {
+            told
+        }
+    }
+
+    /// Returns them with those of attributes.
+    fn with(self, tx: Option<&bindings::kfi_tx_attr>, rx: Option<&bindings::kfi_rx_attr>) -> Self {
+        Self {
+            transmit: tx.map_or(self.transmit, |attr| {
+                Self::choose(attr.iov_limit, self.transmit)
+            }),
+            receive: rx.map_or(self.receive, |attr| {
+                Self::choose(attr.iov_limit, self.receive)
+            }),
+            remote: tx.map_or(self.remote, |attr| {
+                Self::choose(attr.rma_iov_limit, self.remote)
+            }),
+            operations: {
+                let tx = tx.map_or(DEPTH, |attr| Self::choose(attr.size, DEPTH));
+                let rx = rx.map_or(DEPTH, |attr| Self::choose(attr.size, DEPTH));
+                tx.saturating_add(rx)
+            },
+        }
+    }
+
+    /// Returns how much a provider may keep of the arrays of an operation.
+    pub(super) fn kept_of(operation: &Operation<'_>, shape: Shape) -> usize {
+        let lists = [
+            Local::entries(operation.segments, shape),
+            operation.results.len(),
+            operation.compares.len(),
+            operation.rma.len(),
+        ];
+        let entries = lists
+            .iter()
+            .fold(0, |sum: usize, len| sum.saturating_add(*len));
+        entries.saturating_mul(ENTRY_SIZE)
+    }
+
+    /// Returns whether an operation keeps to them.
+    pub(super) fn allow(self, operation: &Operation<'_>, shape: Shape) -> bool {
+        let local = if operation.kind.is_receive() {
+            self.receive
+        } else {
+            self.transmit
+        };
+        let entries = |segments| Local::entries(segments, shape);
+        entries(operation.segments) <= local
+            && operation.results.len() <= local
+            && operation.compares.len() <= local
+            && operation.rma.len() <= self.remote
+    }
 }
 
 /// An endpoint, an alias of one, a scalable endpoint, or a context.
 pub(crate) struct Endpoint {
     ep: Ep,
-    /// Who the operations belong to, an alias or what it is an alias of.
+    /// Who the operations belong to, this or what it is an alias of.
     owner: u32,
+    /// Who those of the domain's deferred work belong to.
+    domain_owner: u32,
     is_alias: bool,
-    /// Whether operations may be triggered without being asked to.
-    triggers: Atomic<bool>,
+    limits: IovLimits,
+    /// The contexts of operations. Kept until the endpoint is closed.
+    contexts: Arc<Contexts>,
     /// Whether a receive may take several messages without being asked to.
     multi_recv: Atomic<bool>,
     /// Shared with its aliases. Kept until the endpoint is closed.
@@ -97,18 +221,21 @@ impl core::ops::Deref for Endpoint {
 }
 
 impl Closable for Endpoint {
-    type Head = bindings::kfid_ep;
-
-    fn object(&mut self) -> &mut Object<bindings::kfid_ep> {
-        self.ep.object()
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.ep.close_with(permit)?;
+        if !self.is_alias {
+            // All operations have ended with it.
+            self.uses.clear();
+        }
+        Ok(())
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if !self.ep.object().end() {
+        if !self.ep.end() {
             // Operations may still use the memory.
-            core::mem::forget(self.uses.clone());
+            core::mem::forget((self.uses.clone(), self.contexts.clone()));
         }
     }
 }
@@ -164,27 +291,94 @@ fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
     NonNull::new(head).ok_or(EIO)
 }
 
-impl Endpoint {
+impl Uses {
     /// Makes the collection of what operations use.
-    fn new_uses() -> Result<Arc<Uses>> {
+    fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
-            pin_init!(Uses {
+            pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
+                regions <- new_mutex!(RBTree::new(), "kfi::Uses::regions"),
+                widest: Atomic::new(0),
+                arrays <- new_mutex!(None, "kfi::Uses::arrays"),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 
-    /// Takes an endpoint that has just been opened.
-    fn new(head: NonNull<bindings::kfid_ep>, owner: u32, flags: u64, uses: Arc<Uses>) -> Self {
-        let this = Self {
-            // SAFETY: By the contract of this function, which is private.
-            ep: Ep(unsafe { Object::new(head) }),
+    /// Lets everything go.
+    fn clear(&self) {
+        let buffers = core::mem::take(&mut *self.buffers.lock());
+        let regions = core::mem::take(&mut *self.regions.lock());
+        drop((buffers, regions));
+    }
+}
+
+/// What an endpoint that is being opened gets.
+struct Opening {
+    owner: u32,
+    domain_owner: u32,
+    lineage: Lineage,
+    limits: IovLimits,
+    multi_recv: bool,
+    contexts: Arc<Contexts>,
+    uses: Arc<Uses>,
+}
+
+impl Opening {
+    /// For an endpoint of a domain.
+    fn of(domain: &Domain, owner: u32) -> Result<Self> {
+        Ok(Self {
             owner,
+            domain_owner: domain.owner,
+            lineage: domain.lineage(),
+            limits: IovLimits::NONE,
+            multi_recv: false,
+            contexts: domain.contexts.clone(),
+            uses: Uses::new()?,
+        })
+    }
+
+    /// For a context of an endpoint.
+    fn with(ep: &Endpoint, owner: u32) -> Result<Self> {
+        Ok(Self {
+            owner,
+            uses: Uses::new()?,
+            ..Self::alias(ep)
+        })
+    }
+
+    /// For an alias of an endpoint.
+    fn alias(ep: &Endpoint) -> Self {
+        Self {
+            owner: ep.owner,
+            domain_owner: ep.domain_owner,
+            lineage: ep.lineage(),
+            limits: ep.limits,
+            // Relaxed: as for `note_flags`.
+            multi_recv: ep.multi_recv.load(ordering::Relaxed),
+            contexts: ep.contexts.clone(),
+            uses: ep.uses.clone(),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Takes an endpoint with these default flags.
+    ///
+    /// # Safety
+    ///
+    /// It must have just been opened, on what `opening` was made for.
+    unsafe fn new(head: NonNull<bindings::kfid_ep>, opening: Opening, flags: u64) -> Self {
+        let this = Self {
+            // SAFETY: By the safety requirements.
+            ep: unsafe { Ep::new(head, opening.lineage) },
+            owner: opening.owner,
+            domain_owner: opening.domain_owner,
             is_alias: false,
-            triggers: Atomic::new(false),
-            multi_recv: Atomic::new(false),
-            uses,
+            limits: opening.limits,
+            multi_recv: Atomic::new(opening.multi_recv),
+            contexts: opening.contexts,
+            uses: opening.uses,
         };
         this.note_flags(flags);
         this
@@ -199,7 +393,8 @@ impl Endpoint {
         owner: u32,
     ) -> Result<Self> {
         let flags = op_flags(info)?;
-        let uses = Self::new_uses()?;
+        let mut opening = Opening::of(domain, owner)?;
+        opening.limits = IovLimits::NONE.with(info.tx_attr(), info.rx_attr());
         let mut ep = ptr::null_mut();
         // SAFETY: `domain` is open, `info` is valid; the provider only reads it.
         let ret = unsafe {
@@ -218,7 +413,8 @@ impl Endpoint {
                 ),
             }
         };
-        Ok(Self::new(opened(ret, ep)?, owner, flags, uses))
+        // SAFETY: It has just been opened, on the domain.
+        Ok(unsafe { Self::new(opened(ret, ep)?, opening, flags) })
     }
 
     /// Opens a transmit context of a scalable endpoint. May sleep.
@@ -231,7 +427,8 @@ impl Endpoint {
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let uses = Self::new_uses()?;
+        let mut opening = Opening::with(self, owner)?;
+        opening.limits = opening.limits.with(attr.as_ref(), None);
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open; `attr` is null or valid.
         let ret = unsafe {
@@ -243,9 +440,8 @@ impl Endpoint {
                 context.as_raw(),
             )
         };
-        let this = Self::new(opened(ret, ep)?, owner, flags, uses);
-        this.inherit(self);
-        Ok(this)
+        // SAFETY: It has just been opened, on the domain of this endpoint.
+        Ok(unsafe { Self::new(opened(ret, ep)?, opening, flags) })
     }
 
     /// Opens a receive context of a scalable endpoint. May sleep.
@@ -258,7 +454,8 @@ impl Endpoint {
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let uses = Self::new_uses()?;
+        let mut opening = Opening::with(self, owner)?;
+        opening.limits = opening.limits.with(None, attr.as_ref());
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open; `attr` is null or valid.
         let ret = unsafe {
@@ -270,9 +467,8 @@ impl Endpoint {
                 context.as_raw(),
             )
         };
-        let this = Self::new(opened(ret, ep)?, owner, flags, uses);
-        this.inherit(self);
-        Ok(this)
+        // SAFETY: It has just been opened, on the domain of this endpoint.
+        Ok(unsafe { Self::new(opened(ret, ep)?, opening, flags) })
     }
 
     /// Opens a receive context that endpoints share. May sleep.
@@ -284,7 +480,8 @@ impl Endpoint {
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let uses = Self::new_uses()?;
+        let mut opening = Opening::of(domain, owner)?;
+        opening.limits = opening.limits.with(None, attr.as_ref());
         let mut ep = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid.
         let ret = unsafe {
@@ -295,7 +492,8 @@ impl Endpoint {
                 context.as_raw(),
             )
         };
-        Ok(Self::new(opened(ret, ep)?, owner, flags, uses))
+        // SAFETY: It has just been opened, on the domain.
+        Ok(unsafe { Self::new(opened(ret, ep)?, opening, flags) })
     }
 
     /// Opens an alias. May sleep.
@@ -303,45 +501,101 @@ impl Endpoint {
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open.
         let ret = unsafe { bindings::kfi_ep_alias(self.as_raw(), &mut ep, flags) };
-        let mut this = Self::new(opened(ret, ep)?, self.owner, flags, self.uses.clone());
-        this.inherit(self);
+        // SAFETY: It has just been opened, on the domain of this endpoint.
+        let mut this = unsafe { Self::new(opened(ret, ep)?, Opening::alias(self), flags) };
         this.is_alias = true;
         Ok(this)
     }
 
-    /// Takes over what may be true of operations on another endpoint.
-    fn inherit(&self, other: &Self) {
-        // Relaxed: as for `note_flags`.
-        if other.triggers.load(ordering::Relaxed) {
-            self.triggers.store(true, ordering::Relaxed);
-        }
-        if other.multi_recv.load(ordering::Relaxed) {
-            self.multi_recv.store(true, ordering::Relaxed);
-        }
-    }
-
     /// Notes flags that operations may have by default.
-    pub(crate) fn note_flags(&self, flags: u64) {
-        // Relaxed: set before the provider is told, and never cleared. Who posts operations while
-        // another thread changes the default must not be sure of anything.
-        if flags & u64::from(bindings::KFI_TRIGGER) != 0 {
-            self.triggers.store(true, ordering::Relaxed);
-        }
+    fn note_flags(&self, flags: u64) {
         if flags & MULTI_RECV != 0 {
+            // Relaxed: never cleared. See `may_repeat_by_now` for those who post meanwhile.
             self.multi_recv.store(true, ordering::Relaxed);
         }
     }
 
-    /// Returns whether an operation may be triggered; `flags` are those of a call that takes some.
-    pub(crate) fn may_trigger(&self, flags: u64) -> bool {
-        // Relaxed: as above.
-        flags & u64::from(bindings::KFI_TRIGGER) != 0 || self.triggers.load(ordering::Relaxed)
+    /// Changes the default operation flags (KFI_SETOPSFLAG).
+    pub(crate) fn set_ops_flag(&self, flags: OpFlags) -> Result {
+        self.note_flags(flags.as_raw());
+        // Before the provider is told; pairs with the barrier of `may_repeat_by_now`.
+        smp_mb(ordering::Full);
+        self.ep.set_ops_flag(flags)
     }
 
-    /// Returns whether a receive may have several completions.
-    pub(crate) fn may_repeat(&self, flags: u64) -> bool {
-        // Relaxed: as above.
-        flags & MULTI_RECV != 0 || self.multi_recv.load(ordering::Relaxed)
+    /// Returns whether a receive may have several completions, by what is known before it is posted.
+    fn may_repeat(&self, operation: &Operation<'_>) -> bool {
+        // Relaxed: see `note_flags`.
+        let by_default = self.multi_recv.load(ordering::Relaxed);
+        operation.kind.is_receive() && (operation.flags & MULTI_RECV != 0 || by_default)
+    }
+
+    /// Returns whether a receive that was posted may have several completions: if the provider has
+    /// seen flags, this does.
+    fn may_repeat_by_now(&self, operation: &Operation<'_>) -> bool {
+        smp_mb(ordering::Full);
+        self.may_repeat(operation)
+    }
+
+    /// Returns the context for an operation. One with a condition is to be given back, see
+    /// [`Contexts::acquire_with`].
+    pub(super) fn context_for(
+        &self,
+        operation: &Operation<'_>,
+        condition: Option<Condition<'_>>,
+    ) -> Result<Result<Context>> {
+        let claims = bindings::KFI_CLAIM;
+        let lasts = if self.may_repeat(operation) {
+            Lasts::Repeats
+        } else if operation.flags & claims != 0 {
+            // The operation that claims has the context of the one that has looked.
+            Lasts::Kept
+        } else {
+            Lasts::Once
+        };
+        let number = operation.number;
+        match condition.map(|condition| condition.raw(self.lineage())) {
+            None => Ok(Ok(self.contexts.acquire(self.owner, number, lasts)?)),
+            Some(Ok(raw)) => {
+                let kept = match operation.form {
+                    Form::Array(shape) | Form::Msg(shape) => IovLimits::kept_of(operation, shape),
+                    _ => ENTRY_SIZE,
+                };
+                let contexts = &self.contexts;
+                let context = contexts.acquire_with(self.owner, number, lasts, raw, kept)?;
+                Ok(Ok(context))
+            }
+            Some(Err(error)) => Ok(Err(error)),
+        }
+    }
+
+    /// Takes note of what has become of an operation with a context.
+    pub(super) fn posted(
+        &self,
+        operation: &Operation<'_>,
+        context: Context,
+        with_condition: bool,
+        accepted: bool,
+    ) {
+        if !accepted {
+            self.contexts.release(context);
+        }
+        if with_condition {
+            if self.may_repeat_by_now(operation) {
+                self.contexts.may_repeat(context);
+            }
+            self.contexts.release(context);
+        }
+    }
+
+    /// Returns how many entries arrays may have.
+    pub(super) fn limits(&self) -> IovLimits {
+        self.limits
+    }
+
+    /// Returns where the memory of operations counts.
+    pub(super) fn budget(&self) -> &Arc<Budget> {
+        self.contexts.budget()
     }
 
     /// Returns who the operations belong to.
@@ -354,28 +608,71 @@ impl Endpoint {
         self.is_alias
     }
 
-    /// Keeps the buffers of segments until the endpoint is closed.
+    /// Keeps the buffers of segments, and the regions whose descriptors they have, until the endpoint
+    /// is closed.
     pub(super) fn hold(&self, segments: &[Segment]) -> Result {
-        for buffer in segments.iter().filter_map(Segment::buffer) {
-            let number = buffer.number();
-            if self.uses.buffers.lock().get(&number).is_some() {
-                continue;
+        let mut last = None;
+        for segment in segments {
+            if let Some(buffer) = segment.buffer() {
+                let number = buffer.number();
+                // Pieces of one buffer often come one behind the other.
+                if last.replace(number) != Some(number) {
+                    self.hold_buffer(buffer)?;
+                }
             }
-            let node = RBTreeNodeReservation::new(GFP_KERNEL)?.into_node(number, buffer.clone());
-            let old = self.uses.buffers.lock().insert(node);
-            drop(old);
+            if let Some(region) = segment.region() {
+                self.hold_region(region)?;
+            }
         }
         Ok(())
     }
 
-    /// Returns the buffer that an address lies in, and where.
-    pub(crate) fn find(&self, address: usize) -> Option<(u32, usize)> {
-        let buffers = self.uses.buffers.lock();
-        let found = buffers.values().find_map(|buffer| {
-            let offset = buffer.offset_of(address)?;
-            Some((buffer.number(), offset))
-        });
-        found
+    /// Counts what the provider may keep of the arrays of operations that are as wide as this one.
+    pub(super) fn widen(&self, operation: &Operation<'_>, shape: Shape) -> Result {
+        let kept = IovLimits::kept_of(operation, shape);
+        // Relaxed: only grows, with the lock held.
+        if kept <= self.uses.widest.load(ordering::Relaxed) {
+            return Ok(());
+        }
+        let size = kept.saturating_mul(self.limits.operations);
+        let charge = Budget::charge(self.budget(), size)?;
+        let mut arrays = self.uses.arrays.lock();
+        let mut other = Some(charge);
+        if kept > self.uses.widest.load(ordering::Relaxed) {
+            core::mem::swap(&mut *arrays, &mut other);
+            self.uses.widest.store(kept, ordering::Relaxed);
+        }
+        drop(arrays);
+        drop(other);
+        Ok(())
+    }
+
+    /// Keeps a buffer.
+    fn hold_buffer(&self, buffer: &Arc<Buffer>) -> Result {
+        let number = buffer.number();
+        if self.uses.buffers.lock().get(&number).is_some() {
+            return Ok(());
+        }
+        let charge = Budget::charge(self.budget(), USE_SIZE)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let node = node.into_node(number, (buffer.clone(), charge));
+        let old = self.uses.buffers.lock().insert(node);
+        drop(old);
+        Ok(())
+    }
+
+    /// Keeps a region.
+    fn hold_region(&self, region: &Arc<MemoryRegion>) -> Result {
+        let address = region.as_raw().addr();
+        if self.uses.regions.lock().get(&address).is_some() {
+            return Ok(());
+        }
+        let charge = Budget::charge(self.budget(), USE_SIZE)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let node = node.into_node(address, (RegionUse::new(region), charge));
+        let old = self.uses.regions.lock().insert(node);
+        drop(old);
+        Ok(())
     }
 
     /// Returns whether there are operations of endpoints; a context may lack some tables.
@@ -384,14 +681,18 @@ impl Endpoint {
         unsafe { &*self.as_raw() }
     }
 
-    /// Cancels an operation.
-    pub(crate) fn cancel(&self, context: Context) -> Result {
+    /// Cancels an operation that its user knows by a number; `EINTR` for a signal, if there are many
+    /// of that number.
+    pub(crate) fn cancel(&self, number: u64) -> Result {
         if self.tables().ops.is_null() {
             return Err(ENOSYS);
         }
-        // SAFETY: The endpoint is open; contexts are compared only.
-        let ret = unsafe { bindings::kfi_cancel(self.any().as_raw(), context.as_raw()) };
-        super::size_result(ret).map(|_| ())
+        let owners = [self.owner, self.domain_owner];
+        self.contexts.cancel(owners, number, |context| {
+            // SAFETY: The endpoint is open; contexts are compared only.
+            let ret = unsafe { bindings::kfi_cancel(self.any().as_raw(), context.as_raw()) };
+            super::size_result(ret).map(|_| ())
+        })
     }
 
     /// Reads an option; returns how long it is, even if there is not as much room. May sleep.
@@ -484,7 +785,7 @@ impl Endpoint {
             bindings::kfi_join(ep, addr.as_ptr().cast(), flags, &mut mc, context.as_raw())
         };
         // SAFETY: It has just been opened.
-        Ok(Multicast(unsafe { Object::new(opened(ret, mc)?) }))
+        Ok(unsafe { Multicast::new(opened(ret, mc)?, self.lineage()) })
     }
 }
 
@@ -552,7 +853,7 @@ impl PassiveEndpoint {
             bindings::kfi_passive_ep(fabric.as_raw(), info.as_raw(), &mut pep, context.as_raw())
         };
         // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(opened(ret, pep)?) }))
+        Ok(unsafe { Self::new(opened(ret, pep)?, fabric.lineage()) })
     }
 
     /// Begins to listen. May sleep.
@@ -590,6 +891,6 @@ impl SharedTransmit {
             )
         };
         // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(opened(ret, stx)?) }))
+        Ok(unsafe { Self::new(opened(ret, stx)?, domain.lineage()) })
     }
 }

@@ -12,13 +12,20 @@ use kernel::{
 };
 
 use super::{
+    contexts::{
+        Contexts,
+        Told, //
+    },
     handler::Calls,
     object::{
         object,
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     size_result,
     Fabric, //
@@ -48,7 +55,7 @@ pub(crate) struct EventQueueAttr<'a> {
 
 object! {
     /// An open event queue as C knows it.
-    Queue(kfid_eq)
+    Queue(kfid_eq, EventQueue)
 }
 
 /// An open event queue.
@@ -56,7 +63,24 @@ pub(crate) struct EventQueue {
     queue: Queue,
     /// What its handler counts, until the queue is closed.
     calls: Option<Arc<Calls>>,
+    /// The contexts of events.
+    contexts: Arc<Contexts>,
+    /// Whose those are that the user writes.
+    owner: u32,
 }
+
+/// An event.
+pub(crate) struct Event {
+    /// Its type (`enum kfi_eq_event`).
+    pub(crate) event: u32,
+    /// The bytes that its entry has.
+    pub(crate) len: usize,
+    /// What its entry begins with, if that is long enough.
+    pub(crate) first: Option<Told>,
+}
+
+/// The bytes of a pointer.
+const POINTER: usize = size_of::<usize>();
 
 impl core::ops::Deref for EventQueue {
     type Target = Queue;
@@ -67,14 +91,13 @@ impl core::ops::Deref for EventQueue {
 }
 
 impl Closable for EventQueue {
-    type Head = bindings::kfid_eq;
-
-    fn object(&mut self) -> &mut Object<bindings::kfid_eq> {
-        self.queue.object()
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.queue.close_with(permit)
     }
 }
 
-impl HasWaitQueue for EventQueue {
+// SAFETY: As for what it wraps, which is dropped with it.
+unsafe impl HasWaitQueue for EventQueue {
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
         self.queue.wait_queue()
     }
@@ -82,7 +105,7 @@ impl HasWaitQueue for EventQueue {
 
 impl Drop for EventQueue {
     fn drop(&mut self) {
-        if !self.queue.object().end() {
+        if !self.queue.end() {
             // The handler may still be called.
             core::mem::forget(self.calls.take());
         }
@@ -92,32 +115,50 @@ impl Drop for EventQueue {
 impl EventQueue {
     /// Opens an event queue; without attributes it has the defaults. May sleep.
     ///
-    /// With a handler that counts, its context is the address that [`Self::handled`] tells instead.
+    /// `owner` is a number of the caller's for it. With a handler that counts, what that counts is the
+    /// context of the queue, and stands for the number given. The first error is that of this
+    /// function, the second one that of kfabric.
     pub(crate) fn open(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
         context: Context,
-        with_handler: bool,
+        contexts: &Arc<Contexts>,
+        owner: u32,
+        handler: Option<u64>,
+    ) -> Result<Result<Self>> {
+        let calls = Calls::noted(contexts, owner, handler)?;
+        let opened = Self::open_with(fabric, attr, context, contexts, calls, owner);
+        if opened.is_err() {
+            contexts.end(owner, None);
+        }
+        Ok(opened)
+    }
+
+    /// Opens an event queue with a handler, or without.
+    fn open_with(
+        fabric: &Fabric,
+        attr: Option<EventQueueAttr<'_>>,
+        context: Context,
+        contexts: &Arc<Contexts>,
+        calls: Option<Arc<Calls>>,
+        owner: u32,
     ) -> Result<Self> {
-        let calls = if with_handler {
-            Some(Calls::new()?)
-        } else {
-            None
-        };
         let handler: bindings::kfi_event_handler = match &calls {
             Some(_) => Some(Calls::event_handler),
             None => None,
         };
         let context = calls.as_ref().map_or(context.as_raw(), Calls::address);
-        let mut attr = attr.map(|attr| bindings::kfi_eq_attr {
-            size: attr.size,
-            flags: attr.flags,
-            wait_obj: attr.wait_obj,
-            wait_set: attr
-                .wait_set
-                .map_or(ptr::null_mut(), |object| object.as_raw().cast()),
-            signaling_vector: attr.signaling_vector,
-        });
+        let lineage = fabric.lineage();
+        let mut attr = match attr {
+            None => None,
+            Some(attr) => Some(bindings::kfi_eq_attr {
+                size: attr.size,
+                flags: attr.flags,
+                wait_obj: attr.wait_obj,
+                wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
+                signaling_vector: attr.signaling_vector,
+            }),
+        };
         let mut eq = ptr::null_mut();
         // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open. What the
         // handler takes stays until the queue is closed.
@@ -133,15 +174,16 @@ impl EventQueue {
         let eq = NonNull::new(eq).ok_or(EIO)?;
         Ok(Self {
             // SAFETY: It has just been opened.
-            queue: Queue(unsafe { Object::new(eq) }),
+            queue: unsafe { Queue::new(eq, lineage) },
             calls,
+            contexts: contexts.clone(),
+            owner,
         })
     }
 
-    /// Returns what the handler counts, and the context of the queue.
-    pub(crate) fn handled(&self) -> Option<(&Arc<Calls>, usize)> {
-        let calls = self.calls.as_ref()?;
-        Some((calls, Calls::address(calls).addr()))
+    /// Returns what the handler counts.
+    pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
+        self.calls.as_ref()
     }
 
     /// Describes an errno of the provider; returns whether there is a description, of which as much
@@ -159,7 +201,7 @@ impl EventQueue {
         data: &mut [u8],
         flags: u64,
         timeout: Option<c_int>,
-    ) -> Result<(u32, usize)> {
+    ) -> Result<Event> {
         let mut event = 0;
         let (buf, len) = (data.as_mut_ptr().cast(), data.len());
         // SAFETY: The queue is open; there is room for `len` bytes.
@@ -171,11 +213,35 @@ impl EventQueue {
                 }
             }
         };
-        Ok((event, size_result(ret)?))
+        let len = size_result(ret)?.min(data.len());
+        let first = data
+            .get(..len)
+            .and_then(|data| data.first_chunk::<POINTER>())
+            .map(|bytes| Told::new(usize::from_ne_bytes(*bytes)));
+        Ok(Event { event, len, first })
     }
 
-    /// Adds an event; returns its length.
-    pub(crate) fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<usize> {
+    /// Adds an event; returns its length. What could be taken for a pointer at its beginning is one
+    /// that stands for that, so that it is known again.
+    ///
+    /// The first error is that of this function, the second one that of kfabric.
+    pub(crate) fn write(&self, event: u32, data: &mut [u8], flags: u64) -> Result<Result<usize>> {
+        let mut context = None;
+        if let Some(bytes) = data.first_chunk_mut::<POINTER>() {
+            let number = usize::from_ne_bytes(*bytes) as u64;
+            let written = self.contexts.written(self.owner, number)?;
+            *bytes = written.as_number().to_ne_bytes();
+            context = Some(written);
+        }
+        let ret = self.write_raw(event, data, flags);
+        if let (Some(context), true) = (context, ret.is_err()) {
+            self.contexts.release(context);
+        }
+        Ok(ret)
+    }
+
+    /// Adds an event as it is.
+    fn write_raw(&self, event: u32, data: &[u8], flags: u64) -> Result<usize> {
         let (buf, len) = (data.as_ptr().cast(), data.len());
         // SAFETY: The queue is open; there are `len` bytes.
         size_result(unsafe { bindings::kfi_eq_write(self.as_raw(), event, buf, len, flags) })

@@ -8,7 +8,10 @@ use core::ptr::{
 };
 use kernel::{
     prelude::*,
-    str::CStr, //
+    str::{
+        CStr,
+        CString, //
+    }, //
 };
 
 use super::object::{
@@ -16,7 +19,10 @@ use super::object::{
     AnyObject,
     Closable,
     HasWaitQueue,
-    Object, //
+    Lineage,
+    Object,
+    ObjectClass,
+    ToClose, //
 };
 use crate::kfi::{
     bindings,
@@ -31,7 +37,7 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// Asks all providers what there is; `ENODATA` if nothing matches.
+/// Asks all providers what there is; `ENODATA` if nothing matches. The answer names no open objects.
 ///
 /// May sleep.
 pub(crate) fn getinfo(
@@ -54,12 +60,35 @@ pub(crate) fn getinfo(
         )
     })?;
     // SAFETY: On success the caller owns the chain.
-    unsafe { Info::from_raw(info) }.ok_or(ENODATA)
+    let mut info = unsafe { Info::from_raw(info) }.ok_or(ENODATA)?;
+    info.forget_objects();
+    Ok(info)
 }
 
 object! {
-    /// An open fabric.
-    Fabric(kfid_fabric)
+    /// An open fabric as C knows it.
+    FabricObject(kfid_fabric, Fabric)
+}
+
+/// An open fabric.
+pub(crate) struct Fabric {
+    fabric: FabricObject,
+    /// The name of its provider.
+    provider: CString,
+}
+
+impl core::ops::Deref for Fabric {
+    type Target = FabricObject;
+
+    fn deref(&self) -> &FabricObject {
+        &self.fabric
+    }
+}
+
+impl Closable for Fabric {
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.fabric.close_with(permit)
+    }
 }
 
 impl Fabric {
@@ -67,13 +96,22 @@ impl Fabric {
     ///
     /// May sleep.
     pub(crate) fn open(info: InfoRef<'_>, context: Context) -> Result<Self> {
+        let provider = CString::try_from(info.prov_name().ok_or(EINVAL)?)?;
         let mut fabric = ptr::null_mut();
         // SAFETY: `info` is valid; the provider only reads the attributes.
         to_result(unsafe {
             bindings::kfi_fabric(info.get().fabric_attr, &mut fabric, context.as_raw())
         })?;
         let fabric = NonNull::new(fabric).ok_or(EIO)?;
-        // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(fabric) }))
+        Ok(Self {
+            // SAFETY: It has just been opened.
+            fabric: unsafe { FabricObject::new(fabric, Lineage::of_fabric(fabric)) },
+            provider,
+        })
+    }
+
+    /// Returns the name of its provider.
+    pub(crate) fn provider(&self) -> &CStr {
+        &self.provider
     }
 }

@@ -14,6 +14,7 @@ use kernel::{
     }, //
 };
 
+use super::contexts::Contexts;
 use crate::kfi::{
     bindings,
     timeout::Timeout,
@@ -33,15 +34,29 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// None so far.
-    pub(super) fn new() -> Result<Arc<Self>> {
+    fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 count: Atomic::new(0),
                 cpu: Atomic::new(-1),
                 queue <- WaitQueue::new(c"kfi::Calls", static_lock_class!()),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
+    }
+
+    /// None so far, for a queue of `owner`, whose context stands for a number; none without.
+    pub(super) fn noted(
+        contexts: &Contexts,
+        owner: u32,
+        number: Option<u64>,
+    ) -> Result<Option<Arc<Self>>> {
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let calls = Self::new()?;
+        contexts.note(owner, number, Self::address(&calls).addr())?;
+        Ok(Some(calls))
     }
 
     /// Returns where this is, which is the context of the queue.

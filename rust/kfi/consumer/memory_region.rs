@@ -8,10 +8,20 @@ use core::ptr::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 
 use super::{
+    budget::{
+        Budget,
+        Charge, //
+    },
     buffer::{
         Buffer,
         Local,
@@ -24,7 +34,10 @@ use super::{
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Domain, //
 };
@@ -36,19 +49,22 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// What an operation hands over for memory that lies in a region.
-#[derive(Clone, Copy)]
-pub(crate) struct Desc(NonNull<c_void>);
+/// A region whose descriptor operations may still use.
+pub(super) struct RegionUse(Arc<MemoryRegion>);
 
-// SAFETY: The pointer is a token of the provider.
-unsafe impl Send for Desc {}
-// SAFETY: As above.
-unsafe impl Sync for Desc {}
+impl RegionUse {
+    /// Begins such a use.
+    pub(super) fn new(region: &Arc<MemoryRegion>) -> Self {
+        // Relaxed: see `MemoryRegion::is_used`.
+        region.uses.fetch_add(1, ordering::Relaxed);
+        Self(region.clone())
+    }
+}
 
-impl Desc {
-    /// Returns the descriptor for C, null for none.
-    pub(super) fn as_raw(this: Option<Self>) -> *mut c_void {
-        this.map_or(ptr::null_mut(), |desc| desc.0.as_ptr())
+impl Drop for RegionUse {
+    fn drop(&mut self) {
+        // Relaxed: as above.
+        self.0.uses.fetch_sub(1, ordering::Relaxed);
     }
 }
 
@@ -85,7 +101,7 @@ pub(crate) struct Register<'a> {
 
 object! {
     /// An open memory region as C knows it.
-    Region(kfid_mr)
+    Region(kfid_mr, MemoryRegion)
 }
 
 /// An open memory region, with what it needs.
@@ -93,12 +109,17 @@ pub(crate) struct MemoryRegion {
     mr: Region,
     /// Until the region is closed; the array as well, since a registration may end with an event.
     held: Option<Arc<Held>>,
+    /// Where memory counts.
+    budget: Arc<Budget>,
+    /// Endpoints whose operations may use its descriptor.
+    uses: Atomic<usize>,
 }
 
 /// What a region needs.
 struct Held {
-    _buffers: KVec<Arc<Buffer>>,
+    _buffers: KVVec<Arc<Buffer>>,
     _local: Option<Local>,
+    _charge: Charge,
 }
 
 impl core::ops::Deref for MemoryRegion {
@@ -110,16 +131,14 @@ impl core::ops::Deref for MemoryRegion {
 }
 
 impl Closable for MemoryRegion {
-    type Head = bindings::kfid_mr;
-
-    fn object(&mut self) -> &mut Object<bindings::kfid_mr> {
-        self.mr.object()
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.mr.close_with(permit)
     }
 }
 
 impl Drop for MemoryRegion {
     fn drop(&mut self) {
-        if !self.mr.object().end() {
+        if !self.mr.end() {
             // Peers may still use the memory.
             core::mem::forget(self.held.take());
         }
@@ -141,9 +160,16 @@ impl MemoryRegion {
             context,
             auth_key,
         } = register;
-        let mut buffers = KVec::new();
+        let shape = match form {
+            RegisterForm::One => Shape::Kvec,
+            RegisterForm::Array(shape) | RegisterForm::Attr(shape) => shape,
+        };
+        let list = segments.len().saturating_mul(size_of::<Arc<Buffer>>());
+        let size = Local::size(segments, shape).saturating_add(list);
+        let charge = Budget::charge(domain.contexts.budget(), size)?;
+        let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         for buffer in segments.iter().filter_map(Segment::buffer) {
-            buffers.push(buffer.clone(), GFP_KERNEL)?;
+            buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
         }
         let one = match form {
             RegisterForm::One => Some(One::new(segments)?),
@@ -160,9 +186,12 @@ impl MemoryRegion {
             Held {
                 _buffers: buffers,
                 _local: local,
+                _charge: charge,
             },
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )?;
+        let lineage = domain.lineage();
+        let budget = domain.contexts.budget().clone();
         let (domain, context) = (domain.as_raw(), context.as_raw());
         let mut mr = ptr::null_mut();
         let ret = match (&held._local, form, one) {
@@ -182,7 +211,7 @@ impl MemoryRegion {
             },
             (Some(local), RegisterForm::Attr(_), _) => {
                 let mut key = KVec::new();
-                key.extend_from_slice(auth_key, GFP_KERNEL)?;
+                key.extend_from_slice(auth_key, GFP_KERNEL_ACCOUNT)?;
                 let attr = bindings::kfi_mr_attr {
                     type_: local.iov_type(),
                     __bindgen_anon_1: bindings::kfi_mr_attr__bindgen_ty_1 {
@@ -237,8 +266,10 @@ impl MemoryRegion {
         let mr = NonNull::new(mr).ok_or(EIO)?;
         Ok(Ok(Self {
             // SAFETY: It has just been opened.
-            mr: Region(unsafe { Object::new(mr) }),
+            mr: unsafe { Region::new(mr, lineage) },
             held: Some(held),
+            budget,
+            uses: Atomic::new(0),
         }))
     }
 
@@ -248,14 +279,27 @@ impl MemoryRegion {
         unsafe { bindings::kfi_mr_key(self.as_raw()) }
     }
 
-    /// Returns the descriptor.
-    pub(crate) fn desc(&self) -> Option<Desc> {
+    /// Returns the descriptor, null for none. It is worth nothing when the region is closed.
+    pub(super) fn desc(&self) -> *mut c_void {
         // SAFETY: The region is open.
-        NonNull::new(unsafe { bindings::kfi_mr_desc(self.as_raw()) }).map(Desc)
+        unsafe { bindings::kfi_mr_desc(self.as_raw()) }
+    }
+
+    /// Returns whether there is a descriptor.
+    pub(crate) fn has_desc(&self) -> bool {
+        !self.desc().is_null()
+    }
+
+    /// Returns whether operations may use its descriptor, until their endpoint is closed.
+    pub(crate) fn is_used(&self) -> bool {
+        // Relaxed: whoever asks sees to it that no operation is being posted that names the region.
+        self.uses.load(ordering::Relaxed) != 0
     }
 
     /// Tells that pages have changed. May sleep.
     pub(crate) fn refresh(&self, segments: &[Segment], flags: u64) -> Result<Result> {
+        let size = Local::size(segments, Shape::Kvec);
+        let _charge = Budget::charge(&self.budget, size)?;
         let local = Local::new(segments, Shape::Kvec)?;
         // SAFETY: The region is open; the array is read during the call.
         Ok(to_result(unsafe {

@@ -26,14 +26,91 @@ use crate::kfi::{
     }, //
 };
 
+/// The classes of objects.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ObjectClass {
+    /// `struct kfid_fabric`.
+    Fabric,
+    /// `struct kfid_domain`.
+    Domain,
+    /// `struct kfid_cntr`.
+    Counter,
+    /// `struct kfid_cq`.
+    CompletionQueue,
+    /// `struct kfid_eq`.
+    EventQueue,
+    /// `struct kfid_wait`.
+    WaitSet,
+    /// `struct kfid_poll`.
+    PollSet,
+    /// `struct kfid_av`.
+    AddressVector,
+    /// `struct kfid_mr`.
+    MemoryRegion,
+    /// `struct kfid_ep`.
+    Endpoint,
+    /// `struct kfid_pep`.
+    PassiveEndpoint,
+    /// `struct kfid_stx`.
+    SharedTransmit,
+    /// `struct kfid_mc`.
+    Multicast,
+}
+
+/// Where an object belongs. Its fabric, and with it its provider, and its domain stay open as long as
+/// it is open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lineage {
+    /// The address of its fabric.
+    fabric: usize,
+    /// The address of its domain, 0 for none.
+    domain: usize,
+}
+
+impl Lineage {
+    /// Of a fabric.
+    pub(super) fn of_fabric(fabric: NonNull<bindings::kfid_fabric>) -> Self {
+        Self {
+            fabric: fabric.addr().get(),
+            domain: 0,
+        }
+    }
+
+    /// Of a domain of the fabric that this is the lineage of.
+    pub(super) fn with_domain(self, domain: NonNull<bindings::kfid_domain>) -> Self {
+        Self {
+            fabric: self.fabric,
+            domain: domain.addr().get(),
+        }
+    }
+
+    /// Returns whether both are of one fabric.
+    fn same_fabric(self, other: Self) -> bool {
+        self.fabric == other.fabric
+    }
+
+    /// Returns whether both are of one domain.
+    fn same_domain(self, other: Self) -> bool {
+        self.same_fabric(other) && self.domain != 0 && self.domain == other.domain
+    }
+
+    /// Returns whether they are of one fabric, and of one domain if both have one.
+    fn fits(self, other: Self) -> bool {
+        let anywhere = self.domain == 0 || other.domain == 0;
+        self.same_fabric(other) && (anywhere || self.domain == other.domain)
+    }
+}
+
 /// An open object.
 ///
 /// # Invariants
 ///
-/// `fid` is the start of an object that is open as long as `open` is set, and that is closed by
-/// nobody else.
+/// `head` is the start of an object of `class`, at `lineage`, that is open as long as `open` is set,
+/// and that is closed by nobody else.
 pub(crate) struct Object<H> {
     head: NonNull<H>,
+    class: ObjectClass,
+    lineage: Lineage,
     open: bool,
 }
 
@@ -47,10 +124,32 @@ impl<H> Object<H> {
     ///
     /// # Safety
     ///
-    /// `head` must start with a `struct kfid` and be an open object that nobody else closes.
-    pub(super) unsafe fn new(head: NonNull<H>) -> Self {
+    /// `head` must start with a `struct kfid` and be an open object of `class`, opened on what
+    /// `lineage` names, that nobody else closes.
+    pub(super) unsafe fn new(head: NonNull<H>, class: ObjectClass, lineage: Lineage) -> Self {
         // INVARIANT: By the safety requirements.
-        Self { head, open: true }
+        Self {
+            head,
+            class,
+            lineage,
+            open: true,
+        }
+    }
+
+    /// Returns where the object belongs.
+    pub(super) fn lineage(&self) -> Lineage {
+        self.lineage
+    }
+
+    /// Returns the object as one of any class.
+    pub(super) fn any(&self) -> AnyObject<'_> {
+        // INVARIANT: It is open while it is borrowed, and what the type invariants say.
+        AnyObject {
+            fid: self.fid(),
+            class: self.class,
+            lineage: self.lineage,
+            _lifetime: PhantomData,
+        }
     }
 
     /// Returns the object for C.
@@ -148,49 +247,144 @@ impl<H> Drop for Object<H> {
     }
 }
 
+/// What only [`close`] has: without it no object is closed that somebody may go on to use.
+pub(crate) struct ToClose(());
+
 /// An object that can be closed.
 pub(crate) trait Closable {
-    /// The head that C knows.
-    type Head;
+    /// Closes the object.
+    fn close_with(&mut self, permit: ToClose) -> Result;
+}
 
-    /// Returns the object.
-    fn object(&mut self) -> &mut Object<Self::Head>;
+impl<H> Closable for Object<H> {
+    fn close_with(&mut self, _: ToClose) -> Result {
+        self.close()
+    }
 }
 
 /// An open object of any class.
+///
+/// A provider finds its own structure around what it is handed, so that nobody may hand it an object
+/// of another class, provider or domain than it expects: that is checked here.
+///
+/// # Invariants
+///
+/// `fid` is the start of an object of `class`, at `lineage`, that is open during `'a`.
 #[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct AnyObject<'a>(NonNull<bindings::kfid>, PhantomData<&'a bindings::kfid>);
+pub(crate) struct AnyObject<'a> {
+    fid: NonNull<bindings::kfid>,
+    class: ObjectClass,
+    lineage: Lineage,
+    _lifetime: PhantomData<&'a bindings::kfid>,
+}
 
 impl AnyObject<'_> {
-    /// Takes the start of a head.
-    ///
-    /// # Safety
-    ///
-    /// The object must be open as long as this is used.
-    pub(super) unsafe fn new(fid: NonNull<bindings::kfid>) -> Self {
-        Self(fid, PhantomData)
-    }
-
     /// Returns the object for C.
     pub(super) fn as_raw(self) -> *mut bindings::kfid {
-        self.0.as_ptr()
-    }
-
-    /// Returns the object for C, null for none.
-    pub(super) fn or_null(this: Option<Self>) -> *mut bindings::kfid {
-        this.map_or(core::ptr::null_mut(), Self::as_raw)
+        self.fid.as_ptr()
     }
 
     /// Returns where the object is, to compare it with what a provider says.
     pub(crate) fn address(self) -> usize {
-        self.0.as_ptr().addr()
+        self.fid.addr().get()
     }
 
-    /// Binds another object. May sleep.
+    /// Returns the class of the object.
+    pub(crate) fn class(self) -> ObjectClass {
+        self.class
+    }
+
+    /// Returns the object for C, null for none; `EINVAL` unless it is what `allowed` says.
+    fn checked<T>(this: Option<Self>, allowed: impl FnOnce(Self) -> bool) -> Result<*mut T> {
+        match this {
+            None => Ok(core::ptr::null_mut()),
+            Some(object) if allowed(object) => Ok(object.as_raw().cast()),
+            Some(_) => Err(EINVAL),
+        }
+    }
+
+    /// Returns a counter for C, null for none; `EINVAL` unless it is one of this domain.
+    pub(super) fn counter(this: Option<Self>, of: Lineage) -> Result<*mut bindings::kfid_cntr> {
+        Self::checked(this, |object| {
+            object.class == ObjectClass::Counter && object.lineage.same_domain(of)
+        })
+    }
+
+    /// Returns an endpoint for C, null for none; `EINVAL` unless it is one of this domain.
+    pub(super) fn endpoint(this: Option<Self>, of: Lineage) -> Result<*mut bindings::kfid_ep> {
+        Self::checked(this, |object| {
+            object.class == ObjectClass::Endpoint && object.lineage.same_domain(of)
+        })
+    }
+
+    /// Returns a wait set for C, null for none; `EINVAL` unless it is one of this fabric. With another
+    /// wait object (`enum kfi_wait_obj`) it is not looked at, and not handed over either.
+    pub(super) fn wait_set(
+        this: Option<Self>,
+        wait_obj: u32,
+        of: Lineage,
+    ) -> Result<*mut bindings::kfid_wait> {
+        let this = this.filter(|_| wait_obj == bindings::KFI_WAIT_SET);
+        Self::checked(this, |object| {
+            object.class == ObjectClass::WaitSet && object.lineage.same_fabric(of)
+        })
+    }
+
+    /// Returns a member of poll sets of this domain for C; `EINVAL` unless it can be one.
+    pub(super) fn member(self, of: Lineage) -> Result<*mut bindings::kfid> {
+        Self::checked(Some(self), |object| {
+            let fits = matches!(
+                object.class,
+                ObjectClass::Counter | ObjectClass::CompletionQueue | ObjectClass::EventQueue
+            );
+            fits && object.lineage.fits(of)
+        })
+    }
+
+    /// Returns what may have a wait object for C; `EINVAL` unless it is one of this fabric.
+    pub(super) fn waitable(self, of: Lineage) -> Result<*mut bindings::kfid> {
+        Self::checked(Some(self), |object| {
+            let fits = matches!(
+                object.class,
+                ObjectClass::Counter
+                    | ObjectClass::CompletionQueue
+                    | ObjectClass::EventQueue
+                    | ObjectClass::WaitSet
+            );
+            fits && object.lineage.same_fabric(of)
+        })
+    }
+
+    /// Returns whether objects of another class can be bound to one of this class, or whether the
+    /// class has no function that would look at them.
+    fn takes(self, other: ObjectClass) -> bool {
+        use ObjectClass::*;
+        match self.class {
+            Endpoint => matches!(
+                other,
+                CompletionQueue
+                    | EventQueue
+                    | Counter
+                    | AddressVector
+                    | SharedTransmit
+                    | Endpoint
+                    | MemoryRegion
+            ),
+            MemoryRegion => matches!(other, Endpoint | Counter),
+            Domain | AddressVector | PassiveEndpoint => other == EventQueue,
+            _ => true,
+        }
+    }
+
+    /// Binds another object; `EINVAL` for one of another domain, or of a class that is never bound
+    /// to this one. May sleep.
     pub(crate) fn bind(self, other: AnyObject<'_>, flags: u64) -> Result {
-        // SAFETY: Both are open. The functions to bind of all classes differ in the type of the
-        // object only, and look at nothing but the `struct kfid` that all begin with.
+        if !self.lineage.fits(other.lineage) || !self.takes(other.class) {
+            return Err(EINVAL);
+        }
+        // SAFETY: Both are open, and of one provider. The functions to bind of all classes differ in
+        // the type of the object only, and tell what they are given by the `struct kfid` that all
+        // begin with.
         to_result(unsafe { bindings::kfi_ep_bind(self.as_raw().cast(), other.as_raw(), flags) })
     }
 
@@ -229,7 +423,11 @@ impl AnyObject<'_> {
 }
 
 /// An object that may have a wait queue.
-pub(crate) trait HasWaitQueue: Send + Sync + 'static {
+///
+/// # Safety
+///
+/// What [`Self::wait_queue`] returns must be a wait queue that stays until this is dropped.
+pub(crate) unsafe trait HasWaitQueue: Send + Sync + 'static {
     /// Returns the wait queue, which stays until the object is closed.
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>>;
 }
@@ -248,8 +446,8 @@ impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
     pub(crate) fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
         let queue = object.wait_queue()?;
         Ok(pin_init!(Self {
-            // SAFETY: The queue stays until the object is closed, and `object` is dropped after the
-            // entry.
+            // SAFETY: The queue stays until the object is dropped, by the safety requirements of the
+            // trait, and `object` is dropped after the entry.
             entry <- unsafe { WaitEntry::new(queue, listener) },
             object,
         }))
@@ -265,7 +463,7 @@ impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
 pub(crate) fn close<T: Closable>(
     mut object: UniqueArc<T>,
 ) -> core::result::Result<(), (UniqueArc<T>, Error)> {
-    match object.object().close() {
+    match object.close_with(ToClose(())) {
         Ok(()) => Ok(()),
         Err(error) => Err((object, error)),
     }
@@ -273,34 +471,55 @@ pub(crate) fn close<T: Closable>(
 
 /// Defines an object of a class.
 macro_rules! object {
-    ($(#[$attr:meta])* $name:ident($head:ident)) => {
+    ($(#[$attr:meta])* $name:ident($head:ident, $class:ident)) => {
         $(#[$attr])*
         pub(crate) struct $name(Object<bindings::$head>);
 
         impl Closable for $name {
-            type Head = bindings::$head;
-
-            fn object(&mut self) -> &mut Object<bindings::$head> {
-                &mut self.0
+            fn close_with(&mut self, permit: ToClose) -> Result {
+                self.0.close_with(permit)
             }
         }
 
-        impl HasWaitQueue for $name {
+        // SAFETY: The queue of an object stays until it is closed, which it is when it is dropped.
+        unsafe impl HasWaitQueue for $name {
             fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
                 self.0.wait_queue()
             }
         }
 
         impl $name {
+            /// Takes an object that has just been opened.
+            ///
+            /// # Safety
+            ///
+            /// `head` must be an open object, opened on what `lineage` names, that nobody else
+            /// closes.
+            unsafe fn new(head: NonNull<bindings::$head>, lineage: Lineage) -> Self {
+                // SAFETY: By the safety requirements; the head tells the class.
+                Self(unsafe { Object::new(head, ObjectClass::$class, lineage) })
+            }
+
+            /// Closes the object if it is still open, for the last time; returns whether it is
+            /// closed.
+            #[allow(dead_code, reason = "for those that keep something for the provider")]
+            fn end(&mut self) -> bool {
+                self.0.end()
+            }
+
             /// Returns the object for C.
             pub(crate) fn as_raw(&self) -> *mut bindings::$head {
                 self.0.as_raw()
             }
 
+            /// Returns where the object belongs.
+            pub(crate) fn lineage(&self) -> Lineage {
+                self.0.lineage()
+            }
+
             /// Returns the object as one of any class.
             pub(crate) fn any(&self) -> AnyObject<'_> {
-                // SAFETY: It is open while it is borrowed.
-                unsafe { AnyObject::new(self.0.fid()) }
+                self.0.any()
             }
 
             /// Returns the default operation flags (KFI_GETOPSFLAG).

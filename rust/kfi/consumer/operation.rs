@@ -3,15 +3,23 @@
 //! Operations: all functions that transfer data.
 
 use core::ptr;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
+    budget::{
+        Budget,
+        Charge, //
+    },
     buffer::{
         Local,
         One,
         Segment,
         Shape, //
     },
+    contexts::Condition,
     size_result,
     Domain,
     Endpoint, //
@@ -85,6 +93,19 @@ pub(crate) struct RmaSegment {
     pub(crate) key: u64,
 }
 
+/// What a provider gets as the context of an operation; only this client makes one.
+pub(crate) struct OpContext(Context);
+
+impl OpContext {
+    /// None, which an operation has until it is posted.
+    pub(crate) const NONE: Self = Self(Context::NONE);
+
+    /// Takes what was made for the operation.
+    pub(super) fn new(context: Context) -> Self {
+        Self(context)
+    }
+}
+
 /// An operation.
 pub(crate) struct Operation<'a> {
     /// What is done.
@@ -95,8 +116,10 @@ pub(crate) struct Operation<'a> {
     pub(crate) flags: u64,
     /// The peer.
     pub(crate) addr: u64,
-    /// The context.
-    pub(crate) context: Context,
+    /// The number that its user knows it by; injected operations have none.
+    pub(crate) number: u64,
+    /// Its context while it is posted.
+    pub(crate) context: OpContext,
     /// Data that comes along.
     pub(crate) data: u64,
     /// The tag.
@@ -144,19 +167,41 @@ pub(super) struct Arrays {
     compares: Local,
     rma: KVVec<bindings::kfi_rma_iov>,
     rma_ioc: KVVec<bindings::kfi_rma_ioc>,
+    _charge: Charge,
 }
 
 impl Operation<'_> {
-    /// Makes the arrays.
-    pub(super) fn arrays(&self, shape: Shape) -> Result<Arrays> {
-        let shape = match (self.kind.is_atomic(), shape) {
+    /// Returns the shape of local memory; `EINVAL` if there is no such operation.
+    fn shape(&self, shape: Shape) -> Result<Shape> {
+        Ok(match (self.kind.is_atomic(), shape) {
             (true, Shape::Kvec) => Shape::Ioc,
             // Atomic operations have no other form.
             (true, _) => return Err(EINVAL),
             (false, shape) => shape,
-        };
+        })
+    }
+
+    /// Makes the arrays, which count in `budget`.
+    pub(super) fn arrays(&self, shape: Shape, budget: &Arc<Budget>) -> Result<Arrays> {
+        let shape = self.shape(shape)?;
+        let remote = self.rma.len();
+        let sizes = [
+            Local::size(self.segments, shape),
+            Local::size(self.results, Shape::Ioc),
+            Local::size(self.compares, Shape::Ioc),
+            remote.saturating_mul(size_of::<bindings::kfi_rma_iov>()),
+        ];
+        let size = sizes
+            .iter()
+            .fold(0, |sum: usize, size| sum.saturating_add(*size));
+        let charge = Budget::charge(budget, size)?;
         let mut rma = KVVec::new();
         let mut rma_ioc = KVVec::new();
+        if self.kind.is_atomic() {
+            rma_ioc.reserve(remote, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        } else {
+            rma.reserve(remote, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        }
         for piece in self.rma {
             if self.kind.is_atomic() {
                 rma_ioc.push(
@@ -165,7 +210,7 @@ impl Operation<'_> {
                         count: piece.len,
                         key: piece.key,
                     },
-                    GFP_KERNEL | __GFP_NOWARN,
+                    GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
                 )?;
             } else {
                 rma.push(
@@ -174,7 +219,7 @@ impl Operation<'_> {
                         len: piece.len,
                         key: piece.key,
                     },
-                    GFP_KERNEL | __GFP_NOWARN,
+                    GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
                 )?;
             }
         }
@@ -184,6 +229,7 @@ impl Operation<'_> {
             compares: Local::new(self.compares, Shape::Ioc)?,
             rma,
             rma_ioc,
+            _charge: charge,
         })
     }
 
@@ -198,7 +244,7 @@ impl Operation<'_> {
             desc: arrays.local.descs(),
             iov_count: arrays.local.count(),
             addr: self.addr,
-            context: self.context.as_raw(),
+            context: self.context.0.as_raw(),
             data: self.data,
         }
     }
@@ -216,7 +262,7 @@ impl Operation<'_> {
             addr: self.addr,
             tag: self.tag,
             ignore: self.ignore,
-            context: self.context.as_raw(),
+            context: self.context.0.as_raw(),
             data: self.data,
         }
     }
@@ -234,7 +280,7 @@ impl Operation<'_> {
             addr: self.addr,
             rma_iov: first(&arrays.rma),
             rma_iov_count: arrays.rma.len(),
-            context: self.context.as_raw(),
+            context: self.context.0.as_raw(),
             data: self.data,
         }
     }
@@ -250,7 +296,7 @@ impl Operation<'_> {
             rma_iov_count: arrays.rma_ioc.len(),
             datatype: self.datatype,
             op: self.op,
-            context: self.context.as_raw(),
+            context: self.context.0.as_raw(),
             data: self.data,
         }
     }
@@ -300,11 +346,17 @@ fn first<T>(array: &[T]) -> *const T {
 }
 
 impl Endpoint {
-    /// Posts an operation. Its buffers stay until the endpoint is closed.
+    /// Posts an operation, with a condition if it is to be triggered. Its buffers stay until the
+    /// endpoint is closed.
     ///
     /// The first error is that of this function, such as `EINVAL` for a form that there is not, the
-    /// second one that of kfabric.
-    pub(crate) fn post(&self, operation: &Operation<'_>) -> Result<Result> {
+    /// second one that of kfabric, or what it would be: `EINVAL` for a condition with a counter that
+    /// is none of the domain, or for more entries than the endpoint takes.
+    pub(crate) fn post(
+        &self,
+        mut operation: Operation<'_>,
+        condition: Option<Condition<'_>>,
+    ) -> Result<Result> {
         let tables = self.tables();
         let missing = match operation.kind {
             Kind::Send | Kind::Recv => tables.msg.is_null(),
@@ -315,9 +367,33 @@ impl Endpoint {
         if missing {
             return Ok(Err(ENOSYS));
         }
+        if let Form::Array(shape) | Form::Msg(shape) = operation.form {
+            operation.shape(shape)?;
+            if !self.limits().allow(&operation, shape) {
+                return Ok(Err(EINVAL));
+            }
+            self.widen(&operation, shape)?;
+        }
         self.hold(operation.segments)?;
         self.hold(operation.results)?;
         self.hold(operation.compares)?;
+        if matches!(operation.form, Form::Inject | Form::InjectData) {
+            return self.post_with_context(&operation);
+        }
+        let with_condition = condition.is_some();
+        let context = match self.context_for(&operation, condition)? {
+            Ok(context) => context,
+            Err(error) => return Ok(Err(error)),
+        };
+        operation.context = OpContext::new(context);
+        let ret = self.post_with_context(&operation);
+        let accepted = matches!(ret, Ok(Ok(())));
+        self.posted(&operation, context, with_condition, accepted);
+        ret
+    }
+
+    /// Posts an operation with its context.
+    fn post_with_context(&self, operation: &Operation<'_>) -> Result<Result> {
         let ret = match operation.form {
             Form::Array(shape) => self.post_array(operation, shape)?,
             Form::Msg(shape) => self.post_msg(operation, shape)?,
@@ -331,7 +407,7 @@ impl Endpoint {
         let ep = self.as_raw();
         let one = One::new(operation.segments)?;
         let (buf, len, desc, count) = (one.address, one.len, one.desc, one.count);
-        let context = operation.context.as_raw();
+        let context = operation.context.0.as_raw();
         let Operation {
             addr,
             data,
@@ -342,7 +418,8 @@ impl Endpoint {
             ..
         } = *operation;
         // SAFETY: The endpoint is open and has the tables. The memory stays until it is closed,
-        // which is after the operation, and so does the context, by who made it.
+        // which is after the operation. The context is null or a structure of `Contexts`, which
+        // stays until the operation has completed or the endpoint is closed.
         Ok(unsafe {
             match (operation.kind, operation.form) {
                 (Kind::Send, Form::Plain) => bindings::kfi_send(ep, buf, len, desc, addr, context),
@@ -440,10 +517,10 @@ impl Endpoint {
     /// Posts an operation with an array.
     fn post_array(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
         let ep = self.as_raw();
-        let arrays = operation.arrays(shape)?;
+        let arrays = operation.arrays(shape, self.budget())?;
         let (local, results, compares) = (&arrays.local, &arrays.results, &arrays.compares);
         let (desc, count) = (local.descs(), local.count());
-        let context = operation.context.as_raw();
+        let context = operation.context.0.as_raw();
         let Operation {
             addr,
             tag,
@@ -575,7 +652,7 @@ impl Endpoint {
     /// Posts an operation with a message structure.
     fn post_msg(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
         let ep = self.as_raw();
-        let arrays = operation.arrays(shape)?;
+        let arrays = operation.arrays(shape, self.budget())?;
         let flags = operation.flags;
         let fetch = arrays.fetch();
         let compare = arrays.compare();

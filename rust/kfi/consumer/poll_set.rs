@@ -14,7 +14,10 @@ use super::{
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Domain, //
 };
@@ -28,7 +31,7 @@ use crate::kfi::{
 
 object! {
     /// An open poll set.
-    PollSet(kfid_poll)
+    PollSet(kfid_poll, PollSet)
 }
 
 impl PollSet {
@@ -46,19 +49,22 @@ impl PollSet {
         })?;
         let set = NonNull::new(set).ok_or(EIO)?;
         // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(set) }))
+        Ok(unsafe { Self::new(set, domain.lineage()) })
     }
 
-    /// Adds a member, which cannot be closed meanwhile. May sleep.
+    /// Adds a member, which cannot be closed meanwhile; `EINVAL` for what is no counter or queue of
+    /// the domain. May sleep.
     pub(crate) fn add(&self, member: AnyObject<'_>, flags: u64) -> Result {
-        // SAFETY: Both are open.
-        to_result(unsafe { bindings::kfi_poll_add(self.as_raw(), member.as_raw(), flags) })
+        let member = member.member(self.lineage())?;
+        // SAFETY: Both are open and of one domain.
+        to_result(unsafe { bindings::kfi_poll_add(self.as_raw(), member, flags) })
     }
 
-    /// Removes a member. May sleep.
+    /// Removes a member; `EINVAL` as above. May sleep.
     pub(crate) fn del(&self, member: AnyObject<'_>, flags: u64) -> Result {
-        // SAFETY: Both are open.
-        to_result(unsafe { bindings::kfi_poll_del(self.as_raw(), member.as_raw(), flags) })
+        let member = member.member(self.lineage())?;
+        // SAFETY: Both are open and of one domain.
+        to_result(unsafe { bindings::kfi_poll_del(self.as_raw(), member, flags) })
     }
 
     /// Stores the contexts of members with events and returns how many there are.

@@ -14,7 +14,10 @@ use super::{
         AnyObject,
         Closable,
         HasWaitQueue,
-        Object, //
+        Lineage,
+        Object,
+        ObjectClass,
+        ToClose, //
     },
     Fabric, //
 };
@@ -27,7 +30,7 @@ use crate::kfi::{
 
 object! {
     /// An open wait set.
-    WaitSet(kfid_wait)
+    WaitSet(kfid_wait, WaitSet)
 }
 
 impl WaitSet {
@@ -45,7 +48,7 @@ impl WaitSet {
         })?;
         let set = NonNull::new(set).ok_or(EIO)?;
         // SAFETY: It has just been opened.
-        Ok(Self(unsafe { Object::new(set) }))
+        Ok(unsafe { Self::new(set, fabric.lineage()) })
     }
 
     /// Sleeps until a member is signalled, at most `timeout` milliseconds, or without end if that
@@ -57,14 +60,16 @@ impl WaitSet {
 }
 
 impl Fabric {
-    /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `objects`.
+    /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `objects`; with `EINVAL`
+    /// if one of them has none, or is of another fabric.
     pub(crate) fn trywait(&self, objects: &[AnyObject<'_>]) -> Result {
         let count = c_int::try_from(objects.len())?;
-        // SAFETY: The fabric and the objects are open; an `AnyObject` is a pointer to one, and
-        // nobody writes to the array.
-        to_result(unsafe {
-            bindings::kfi_trywait(self.as_raw(), objects.as_ptr().cast_mut().cast(), count)
-        })
+        let mut fids = KVVec::with_capacity(objects.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        for object in objects {
+            fids.push(object.waitable(self.lineage())?, GFP_KERNEL_ACCOUNT)?;
+        }
+        // SAFETY: The fabric and the objects are open, and of one provider; there are `count`.
+        to_result(unsafe { bindings::kfi_trywait(self.as_raw(), fids.as_mut_ptr(), count) })
     }
 
     /// As [`Self::trywait`], with a null pointer for the array.

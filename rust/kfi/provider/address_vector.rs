@@ -15,7 +15,10 @@ use kernel::{
 };
 
 use crate::kfi::{
-    addr::FabricAddr,
+    addr::{
+        AddressFormat,
+        FabricAddr, //
+    },
     attr::AvType,
     bindings,
     fid::{
@@ -40,10 +43,11 @@ pub(crate) struct AddressVectorClass;
 unsafe impl Class for AddressVectorClass {
     type Head = bindings::kfid_av;
     type Tables = bindings::kfi_ops_av;
+    type Data = AddressVectorData;
     const FCLASS: usize = bindings::KFI_CLASS_AV as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
         bindings::kfid_av {
             fid,
             // C declares the table without `const`, and nobody writes to it.
@@ -54,6 +58,21 @@ unsafe impl Class for AddressVectorClass {
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
         ptr::eq(unsafe { (*head).ops }, tables)
+    }
+}
+
+/// What the skin knows of an address vector.
+pub(crate) struct AddressVectorData {
+    /// The format of its domain.
+    pub(super) address_format: AddressFormat,
+}
+
+impl Default for AddressVectorData {
+    /// That with the shortest addresses.
+    fn default() -> Self {
+        Self {
+            address_format: AddressFormat::Cxi,
+        }
     }
 }
 
@@ -115,21 +134,41 @@ pub(crate) enum Addresses<'a> {
 }
 
 /// An insertion: its arguments, and where its results go.
+///
+/// # Invariants
+///
+/// - `inserted` is null or valid for writes of `count` addresses.
+/// - If `flags` have `KFI_SYNC_ERR`, `context` is null or valid for writes of `count` `int`.
 pub(crate) struct Insertion<'a> {
-    /// The addresses.
-    pub(crate) addresses: Addresses<'a>,
-    /// How many there are.
-    pub(crate) count: usize,
-    /// Flags, yet to be checked.
-    pub(crate) flags: InsertFlags,
-    /// The context.
-    pub(crate) context: Context,
-    /// Null, or `count` entries for what was inserted.
+    addresses: Addresses<'a>,
+    count: usize,
+    flags: InsertFlags,
+    context: Context,
     inserted: *mut u64,
     _lifetime: PhantomData<&'a mut u64>,
 }
 
-impl Insertion<'_> {
+impl<'a> Insertion<'a> {
+    /// Returns the addresses.
+    pub(crate) fn addresses(&self) -> Addresses<'a> {
+        self.addresses
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Returns the flags, yet to be checked.
+    pub(crate) fn flags(&self) -> InsertFlags {
+        self.flags
+    }
+
+    /// Returns the context.
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
     /// Returns whether the caller is told the addresses.
     pub(crate) fn wants_addresses(&self) -> bool {
         !self.inserted.is_null()
@@ -147,13 +186,13 @@ impl Insertion<'_> {
         }
         if !self.inserted.is_null() {
             let addr = result.unwrap_or(FabricAddr::NOTAVAIL);
-            // SAFETY: `insert_with` was given room for `count` addresses.
+            // SAFETY: By the type invariants, as it is not null and the index is less than `count`.
             unsafe { self.inserted.add(index).write(addr.as_raw()) };
         }
         let errors = self.context.as_raw().cast::<c_int>();
         if self.flags.contains(InsertFlags::SYNC_ERR) && !errors.is_null() {
             let errno = result.map_or_else(|error| error.to_errno().wrapping_neg(), |_| 0);
-            // SAFETY: With this flag the context is room for `count` errors, see `insert_with`.
+            // SAFETY: As above.
             unsafe { errors.add(index).write(errno) };
         }
     }
@@ -181,9 +220,6 @@ impl FabricAddrs<'_> {
 pub(crate) trait AddressVectorOps: Object<Class = AddressVectorClass> {
     /// Returns the kind.
     fn av_type(&self) -> AvType;
-
-    /// Returns the bytes of a binary address.
-    fn address_len(&self) -> usize;
 
     /// Inserts addresses and returns how many were inserted, or 0 if events tell.
     ///
@@ -229,6 +265,7 @@ unsafe fn insert_with<T: AddressVectorOps>(
 ) -> Result<c_int> {
     // What is returned must fit.
     c_int::try_from(count).map_err(|_| EINVAL)?;
+    // INVARIANT: By the safety requirements.
     let mut insertion = Insertion {
         addresses,
         count,
@@ -259,7 +296,10 @@ unsafe extern "C" fn insert_callback<T: AddressVectorOps>(
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(av) };
     from_result(|| {
-        let len = count.checked_mul(this.address_len()).ok_or(EINVAL)?;
+        let len = count
+            .checked_mul(this.data().address_format.len())
+            .filter(|len| isize::try_from(*len).is_ok())
+            .ok_or(EINVAL)?;
         let bytes = match (addr.is_null(), len) {
             (_, 0) => &[],
             (true, _) => return Err(EINVAL),
@@ -446,7 +486,8 @@ unsafe extern "C" fn straddr_callback<T: AddressVectorOps>(
         return ptr::null();
     }
     // SAFETY: By the safety requirements, as it is not null.
-    let address = unsafe { slice::from_raw_parts(addr.cast::<u8>(), this.address_len()) };
+    let address =
+        unsafe { slice::from_raw_parts(addr.cast::<u8>(), this.data().address_format.len()) };
     let Some(text) = this.text(address) else {
         return ptr::null();
     };

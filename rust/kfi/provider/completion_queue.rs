@@ -22,9 +22,12 @@ use crate::kfi::{
         ExtraOps,
         Fid,
         Object,
+        OpsName,
         Tables, //
     },
-    timeout::Timeout, //
+    hold::Hold,
+    timeout::Timeout,
+    users::Users, //
 };
 
 /// The class of completion queues.
@@ -35,21 +38,52 @@ pub(crate) struct CompletionQueueClass;
 unsafe impl Class for CompletionQueueClass {
     type Head = bindings::kfid_cq;
     type Tables = bindings::kfi_ops_cq;
+    type Data = CompletionQueueData;
     const FCLASS: usize = bindings::KFI_CLASS_CQ as usize;
     const RCU_OPERATIONS: bool = true;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, data: &Self::Data) -> Self::Head {
         bindings::kfid_cq {
             fid,
             // C declares the table without `const`, and nobody writes to it.
             ops: core::ptr::from_ref(tables).cast_mut(),
-            comp_handler: None,
+            comp_handler: data.handler,
         }
     }
 
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
         core::ptr::eq(unsafe { (*head).ops }, tables)
+    }
+
+    fn closing(data: &Self::Data) {
+        data.calls.close();
+    }
+}
+
+/// What the skin knows of a queue.
+pub(crate) struct CompletionQueueData {
+    /// The format of the entries.
+    format: CompletionFormat,
+    handler: bindings::kfi_comp_handler,
+    /// Calls of the handler.
+    calls: Users,
+}
+
+impl CompletionQueueData {
+    /// Of a queue with entries of a format and a handler, if it has one.
+    pub(super) fn new(format: CompletionFormat, handler: bindings::kfi_comp_handler) -> Self {
+        Self {
+            format,
+            handler,
+            calls: Users::new(),
+        }
+    }
+}
+
+impl Default for CompletionQueueData {
+    fn default() -> Self {
+        Self::new(CompletionFormat::Context, None)
     }
 }
 
@@ -209,9 +243,6 @@ impl CompletionBuffer<'_> {
 ///
 /// Reading does not sleep and may be done from any context.
 pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
-    /// Returns the format of the entries.
-    fn format(&self) -> CompletionFormat;
-
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;
 
@@ -361,7 +392,7 @@ unsafe extern "C" fn readfrom_callback<T: CompletionQueueOps>(
     let this = unsafe { Fid::<T>::borrow(cq) };
     // SAFETY: By the safety requirements.
     unsafe {
-        read_into(this.format(), buf, count, src_addr, |buffer| {
+        read_into(this.data().format, buf, count, src_addr, |buffer| {
             T::read(this, buffer)
         })
     }
@@ -438,7 +469,9 @@ unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
     let this = unsafe { Fid::<T>::borrow(cq) };
     // SAFETY: By the safety requirements.
     unsafe {
-        read_into(this.format(), buf, count, src_addr, |buffer| {
+        read_into(this.data().format, buf, count, src_addr, |buffer| {
+            // A queue with a thread in here cannot be closed.
+            let _hold = Hold::new(this)?;
             T::sread(this, buffer, Timeout::from_raw(timeout))
         })
     }
@@ -545,40 +578,32 @@ unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueOps>(
     })
 }
 
-/// Stores the handler of a queue that has just been opened, where the head has it.
+/// Calls the handler that a queue was opened with, if there is one and the queue is open.
 ///
-/// # Safety
-///
-/// C must not know the queue yet. The handler must be callable with the queue until it is closed.
-pub(super) unsafe fn set_handler<T: CompletionQueueOps>(
-    cq: &Fid<T>,
-    handler: bindings::kfi_comp_handler,
-) {
-    // SAFETY: Nobody else uses the head by the safety requirements.
-    unsafe { (*cq.head()).comp_handler = handler };
-}
-
-/// Calls the handler that a queue was opened with, if there is one.
-///
-/// In process context, without locks, and never once [`Object::release`] has returned.
+/// In process context, without locks: the handler may sleep. Close waits for it; a handler that
+/// closes its own queue is refused by [`Object::may_close`], or waits for itself.
 pub(crate) fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
-    let head = cq.head();
-    // SAFETY: The head is valid, and constant since the queue was opened.
-    if let Some(handler) = unsafe { (*head).comp_handler } {
-        // SAFETY: The queue is not closed yet by the rule of this function, so that the handler
-        // may be called by the safety requirements of `set_handler`.
-        unsafe { handler(head, cq.context().as_raw()) };
-    }
+    kernel::task::might_sleep();
+    let data = cq.data();
+    let Some(handler) = data.handler else {
+        return;
+    };
+    let Some(_use) = data.calls.use_it() else {
+        return;
+    };
+    // SAFETY: The handler came with the queue from C, to be called until the queue is closed. That
+    // close waits for this use.
+    unsafe { handler(cq.head(), cq.context().as_raw()) };
 }
 
 /// Nobody knows who sent it (`KFI_ADDR_NOTAVAIL`).
 pub(crate) const ADDR_NOTAVAIL: u64 = u64::MAX;
 
 /// Returns the table that lets tests write to a queue of `T`, if that is what `name` asks for.
-pub(crate) fn completion_queue_test_ops<T: CompletionQueueOps>(
+pub(crate) fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
     _cq: &Fid<T>,
-    name: &CStr,
-) -> Result<ExtraOps> {
+    name: OpsName<'o>,
+) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(core::marker::PhantomData<T>);
     impl<T: CompletionQueueOps> Table<T> {
         const OPS: bindings::kfi_soft_cq_ops = bindings::kfi_soft_cq_ops {
@@ -588,9 +613,13 @@ pub(crate) fn completion_queue_test_ops<T: CompletionQueueOps>(
         };
     }
 
-    if name.to_bytes_with_nul() != bindings::KFI_SOFT_CQ_OPS_1 {
-        return Err(ENOSYS);
+    // SAFETY: It is the table of that name, and expects queues of `T`.
+    unsafe {
+        ExtraOps::new(
+            name,
+            bindings::KFI_SOFT_CQ_OPS_1,
+            const { &Table::<T>::OPS },
+        )
     }
-    // SAFETY: It expects queues of `T`.
-    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+    .ok_or(ENOSYS)
 }

@@ -5,7 +5,6 @@
 use kernel::{
     error::from_result,
     prelude::*,
-    str::CStr,
     sync::rcu, //
 };
 
@@ -17,8 +16,10 @@ use crate::kfi::{
         ExtraOps,
         Fid,
         Object,
+        OpsName,
         Tables, //
     },
+    hold::Hold,
     tally::Tally,
     timeout::Timeout, //
 };
@@ -31,10 +32,11 @@ pub(crate) struct CounterClass;
 unsafe impl Class for CounterClass {
     type Head = bindings::kfid_cntr;
     type Tables = bindings::kfi_ops_cntr;
+    type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_CNTR as usize;
     const RCU_OPERATIONS: bool = true;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_cntr {
             fid,
             // C declares the table without `const`, and nobody writes to it.
@@ -67,8 +69,8 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     /// passed 2^64.
     fn reached(&self, value: u64, sum: u64);
 
-    /// Adds `value`, a negative number, to the success value.
-    fn take_off(&self, value: u64);
+    /// Adds `value`, a negative number or one that is not less than [`Tally::LIMIT`].
+    fn add_locked(&self, value: u64);
 
     /// Sets the success value.
     fn set(&self, value: u64) -> Result;
@@ -79,7 +81,12 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     /// Sets the error value.
     fn seterr(&self, value: u64) -> Result;
 
-    /// Sleeps until the success value is at least `threshold`.
+    /// Returns whether the success value is at least `threshold`, for whoever wants to wait for that;
+    /// `EINVAL` if nobody can wait here. From any context; must not sleep.
+    fn is_reached(&self, threshold: u64) -> Result<bool>;
+
+    /// Sleeps until the success value is at least `threshold`, which it was not just before. The
+    /// counter cannot be closed meanwhile (R-CLOSE-2).
     fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result;
 }
 
@@ -180,9 +187,9 @@ unsafe extern "C" fn add_callback<T: CounterOps>(
     cntr: *mut bindings::kfid_cntr,
     value: u64,
 ) -> c_int {
-    if value.cast_signed() <= 0 {
+    if value.wrapping_sub(1) >= Tally::LIMIT - 1 {
         // SAFETY: By the safety requirements.
-        return unsafe { take_off::<T>(cntr, value) };
+        return unsafe { add_locked::<T>(cntr, value) };
     }
     // SAFETY: By the safety requirements it is open, and all that is done is to find the tally.
     let tally = core::ptr::from_ref(unsafe { Fid::<T>::borrow(cntr) }.tally());
@@ -202,18 +209,18 @@ unsafe extern "C" fn reached_callback<T: CounterOps>(cntr: *mut c_void, value: u
     unsafe { Fid::<T>::borrow(cntr.cast()) }.reached(value, sum);
 }
 
-/// Adds 0 or a negative number to the success value.
+/// Adds 0, a large number or a negative one to the success value.
 ///
 /// # Safety
 ///
 /// As for [`set_callback`].
 #[cold]
-unsafe fn take_off<T: CounterOps>(cntr: *mut bindings::kfid_cntr, value: u64) -> c_int {
+unsafe fn add_locked<T: CounterOps>(cntr: *mut bindings::kfid_cntr, value: u64) -> c_int {
     // As in the functions below.
     let _guard = rcu::read_lock();
     if value != 0 {
         // SAFETY: By the safety requirements.
-        unsafe { Fid::<T>::borrow(cntr) }.take_off(value);
+        unsafe { Fid::<T>::borrow(cntr) }.add_locked(value);
     }
     0
 }
@@ -259,10 +266,23 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
     threshold: u64,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: By the safety requirements.
-    let this = unsafe { Fid::<T>::borrow(cntr) };
+    kernel::task::might_sleep();
     from_result(|| {
-        T::wait(this, threshold, Timeout::from_raw(timeout))?;
+        // Close waits for this section, so that the counter stays until it is held.
+        let section = rcu::read_lock();
+        // SAFETY: By the safety requirements; see above.
+        let this = unsafe { Fid::<T>::borrow(cntr) };
+        if this.is_reached(threshold)? {
+            return Ok(0);
+        }
+        let timeout = Timeout::from_raw(timeout);
+        if timeout == Timeout::Millis(0) {
+            return Err(ETIMEDOUT);
+        }
+        // A counter with a thread in here cannot be closed (R-CLOSE-2).
+        let hold = Hold::new(this)?;
+        drop(section);
+        T::wait(hold.fid(), threshold, timeout)?;
         Ok(0)
     })
 }
@@ -280,7 +300,10 @@ pub(crate) trait CounterTestOps: CounterOps {
 }
 
 /// Returns the table that lets tests ask a counter of `T`, if that is what `name` asks for.
-pub(crate) fn counter_test_ops<T: CounterTestOps>(_cntr: &Fid<T>, name: &CStr) -> Result<ExtraOps> {
+pub(crate) fn counter_test_ops<'o, T: CounterTestOps>(
+    _cntr: &Fid<T>,
+    name: OpsName<'o>,
+) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(core::marker::PhantomData<T>);
     impl<T: CounterTestOps> Table<T> {
         const OPS: bindings::kfi_soft_cntr_ops = bindings::kfi_soft_cntr_ops {
@@ -289,11 +312,15 @@ pub(crate) fn counter_test_ops<T: CounterTestOps>(_cntr: &Fid<T>, name: &CStr) -
         };
     }
 
-    if name.to_bytes_with_nul() != bindings::KFI_SOFT_CNTR_OPS_1 {
-        return Err(ENOSYS);
+    // SAFETY: It is the table of that name, and expects counters of `T`.
+    unsafe {
+        ExtraOps::new(
+            name,
+            bindings::KFI_SOFT_CNTR_OPS_1,
+            const { &Table::<T>::OPS },
+        )
     }
-    // SAFETY: It expects counters of `T`.
-    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+    .ok_or(ENOSYS)
 }
 
 /// Tells tests about a counter.

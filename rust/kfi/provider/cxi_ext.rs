@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use kernel::{
     error::from_result,
     prelude::*,
-    str::CStr, //
+    sync::Arc, //
 };
 
 use super::{
@@ -15,10 +15,11 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    dma_device::DevicePointer,
+    dma_device::DmaDevice,
     fid::{
         ExtraOps,
-        Fid, //
+        Fid,
+        OpsName, //
     }, //
 };
 
@@ -30,12 +31,16 @@ pub(crate) trait CxiFabricOps: FabricOps {
 
 /// The extensions of a domain (`struct kfi_cxi_domain_ops`). All may sleep.
 pub(crate) trait CxiDomainOps: DomainOps {
-    /// Returns the device, which must stay while the domain is open.
-    fn device(&self) -> Result<DevicePointer>;
+    /// Returns the device. The one that is returned first stays with the domain, and is the only one
+    /// that consumers are told.
+    fn device(&self) -> Result<Arc<DmaDevice>>;
 }
 
 /// Returns the extensions of a fabric; `EINVAL` for other names.
-pub(crate) fn cxi_fabric_ops<T: CxiFabricOps>(_fabric: &Fid<T>, name: &CStr) -> Result<ExtraOps> {
+pub(crate) fn cxi_fabric_ops<'o, T: CxiFabricOps>(
+    _fabric: &Fid<T>,
+    name: OpsName<'o>,
+) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(PhantomData<T>);
     impl<T: CxiFabricOps> Table<T> {
         const OPS: bindings::kfi_cxi_fabric_ops = bindings::kfi_cxi_fabric_ops {
@@ -43,15 +48,22 @@ pub(crate) fn cxi_fabric_ops<T: CxiFabricOps>(_fabric: &Fid<T>, name: &CStr) -> 
         };
     }
 
-    if name.to_bytes_with_nul() != bindings::KFI_CXI_FAB_OPS_1 {
-        return Err(EINVAL);
+    // SAFETY: It is the table of that name, and expects fabrics of `T`.
+    unsafe {
+        ExtraOps::new(
+            name,
+            bindings::KFI_CXI_FAB_OPS_1,
+            const { &Table::<T>::OPS },
+        )
     }
-    // SAFETY: It expects fabrics of `T`.
-    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+    .ok_or(EINVAL)
 }
 
 /// Returns the extensions of a domain; `EINVAL` for other names.
-pub(crate) fn cxi_domain_ops<T: CxiDomainOps>(_domain: &Fid<T>, name: &CStr) -> Result<ExtraOps> {
+pub(crate) fn cxi_domain_ops<'o, T: CxiDomainOps>(
+    _domain: &Fid<T>,
+    name: OpsName<'o>,
+) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(PhantomData<T>);
     impl<T: CxiDomainOps> Table<T> {
         const OPS: bindings::kfi_cxi_domain_ops = bindings::kfi_cxi_domain_ops {
@@ -59,11 +71,15 @@ pub(crate) fn cxi_domain_ops<T: CxiDomainOps>(_domain: &Fid<T>, name: &CStr) -> 
         };
     }
 
-    if name.to_bytes_with_nul() != bindings::KFI_CXI_DOM_OPS_1 {
-        return Err(EINVAL);
+    // SAFETY: It is the table of that name, and expects domains of `T`.
+    unsafe {
+        ExtraOps::new(
+            name,
+            bindings::KFI_CXI_DOM_OPS_1,
+            const { &Table::<T>::OPS },
+        )
     }
-    // SAFETY: It expects domains of `T`.
-    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+    .ok_or(EINVAL)
 }
 
 /// Lets resources be taken when they are needed, or in advance.
@@ -98,9 +114,14 @@ unsafe extern "C" fn get_device_callback<T: CxiDomainOps>(
         if device.is_null() {
             return Err(EINVAL);
         }
-        let found = this.device()?;
+        let kept = &this.data().device;
+        if kept.as_ref().is_none() {
+            kept.populate(this.device()?);
+        }
+        // Somebody else may be about to keep another one.
+        let kept = kept.as_ref().ok_or(EAGAIN)?;
         // SAFETY: `device` is valid for writes, as it is not null.
-        unsafe { device.write(found.as_raw()) };
+        unsafe { device.write(kept.as_raw()) };
         Ok(0)
     })
 }

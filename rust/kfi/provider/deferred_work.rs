@@ -6,7 +6,10 @@ use kernel::prelude::*;
 
 use super::{
     datatype_size,
-    endpoint::element_ranges,
+    endpoint::{
+        AtomicMessage,
+        ElementRanges, //
+    },
     AtomicForm,
     Kind,
     Operation, //
@@ -123,8 +126,8 @@ impl<'a> DeferredOp<'a> {
         // requirements. So is what it points to.
         unsafe {
             match op_type {
-                bindings::KFI_OP_RECV => Self::message(op.msg, Kind::Receive),
-                bindings::KFI_OP_SEND => Self::message(op.msg, Kind::Send),
+                bindings::KFI_OP_RECV => Self::message(op.msg, true),
+                bindings::KFI_OP_SEND => Self::message(op.msg, false),
                 bindings::KFI_OP_TRECV => Self::tagged(op.tagged, true),
                 bindings::KFI_OP_TSEND => Self::tagged(op.tagged, false),
                 bindings::KFI_OP_READ => Self::rma(op.rma, false),
@@ -138,7 +141,8 @@ impl<'a> DeferredOp<'a> {
                     Self::atomic(op.ep, &op.msg, op.flags, |datatype| {
                         let result = &op.fetch;
                         Ok(AtomicForm::Fetch {
-                            result: element_ranges(result.msg_iov, result.iov_count, datatype)?,
+                            result: ElementRanges::new(result.msg_iov, result.iov_count)
+                                .of(datatype)?,
                         })
                     })
                 }
@@ -151,8 +155,10 @@ impl<'a> DeferredOp<'a> {
                             ..
                         } = op;
                         Ok(AtomicForm::Compare {
-                            compare: element_ranges(compare.msg_iov, compare.iov_count, datatype)?,
-                            result: element_ranges(result.msg_iov, result.iov_count, datatype)?,
+                            compare: ElementRanges::new(compare.msg_iov, compare.iov_count)
+                                .of(datatype)?,
+                            result: ElementRanges::new(result.msg_iov, result.iov_count)
+                                .of(datatype)?,
                         })
                     })
                 }
@@ -180,7 +186,7 @@ impl<'a> DeferredOp<'a> {
     /// # Safety
     ///
     /// As for [`Self::from_raw`].
-    unsafe fn message(op: *const bindings::kfi_op_msg, kind: Kind<'a>) -> Result<Self> {
+    unsafe fn message(op: *const bindings::kfi_op_msg, receive: bool) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let op = unsafe { op.as_ref() }.ok_or(EINVAL)?;
         let flags = flags(op.flags)?;
@@ -188,7 +194,7 @@ impl<'a> DeferredOp<'a> {
             // SAFETY: By the safety requirements.
             endpoint: unsafe { object(op.ep) }?,
             // SAFETY: By the safety requirements.
-            operation: unsafe { Operation::from_message(&op.msg, flags, kind) }?,
+            operation: unsafe { Operation::from_message(&op.msg, flags, receive) }?,
         })
     }
 
@@ -244,7 +250,7 @@ impl<'a> DeferredOp<'a> {
             // SAFETY: By the safety requirements.
             endpoint: unsafe { object(ep) }?,
             // SAFETY: By the safety requirements.
-            operation: unsafe { Operation::from_atomic(msg, flags, form) }?,
+            operation: unsafe { AtomicMessage::from_raw(msg) }?.operation(flags, form)?,
         })
     }
 }

@@ -5,11 +5,16 @@
 use kernel::{
     error::from_result,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 
 use super::{
-    completion_queue::set_handler,
+    address_vector::AddressVectorData,
+    completion_queue::CompletionQueueData,
+    endpoint::EndpointData,
     enosys::enosys4,
     kfi_datatype,
     kfi_op,
@@ -17,28 +22,38 @@ use super::{
     kfi_tx_attr,
     memory_region,
     AddressVectorAttr,
+    AddressVectorClass,
     AddressVectorOps,
     CompletionQueueAttr,
+    CompletionQueueClass,
     CompletionQueueOps,
     CounterAttr,
+    CounterClass,
     CounterOps,
     EndpointOps,
     MemoryRegionAttr,
+    MemoryRegionClass,
     MemoryRegionOps,
     PlainClass,
+    PollSetClass,
     PollSetOps,
     ScalableClass,
     SharedReceiveClass,
+    SharedTransmitClass,
     SharedTransmitOps, //
 };
 use crate::kfi::{
+    addr::AddressFormat,
     bindings,
+    dma_device::DmaDevice,
     fid::{
         open_into,
         Class,
         Context,
         Fid,
+        NewFid,
         Object,
+        Opening,
         Tables, //
     },
     info::InfoRef, //
@@ -52,10 +67,11 @@ pub(crate) struct DomainClass;
 unsafe impl Class for DomainClass {
     type Head = bindings::kfid_domain;
     type Tables = DomainTables;
+    type Data = DomainData;
     const FCLASS: usize = bindings::KFI_CLASS_DOMAIN as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
         bindings::kfid_domain {
             fid,
             // C declares the tables without `const`, and nobody writes to them.
@@ -67,6 +83,25 @@ unsafe impl Class for DomainClass {
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
         core::ptr::eq(unsafe { (*head).ops }, &tables.domain)
+    }
+}
+
+/// What the skin knows of a domain.
+#[derive(Default)]
+pub(crate) struct DomainData {
+    /// The format of all addresses, if it is one that is known.
+    pub(super) address_format: Option<AddressFormat>,
+    /// The device that the consumer has been told, which stays with the domain.
+    pub(super) device: SetOnce<Arc<DmaDevice>>,
+}
+
+impl DomainData {
+    /// Of a domain of `T` that is opened with `info`.
+    pub(super) fn new<T: DomainOps>(info: InfoRef<'_>) -> Self {
+        Self {
+            address_format: AddressFormat::from_raw(info.get().addr_format, T::ADDRESS_FORMAT),
+            device: SetOnce::new(),
+        }
     }
 }
 
@@ -82,6 +117,9 @@ pub(crate) struct DomainTables {
 ///
 /// All may sleep.
 pub(crate) trait DomainOps: Object<Class = DomainClass> {
+    /// The format of the addresses if the consumer has chosen none.
+    const ADDRESS_FORMAT: AddressFormat;
+
     /// The address vectors of the domain.
     type AddressVector: AddressVectorOps;
     /// The counters of the domain.
@@ -102,60 +140,67 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
     type MemoryRegion: MemoryRegionOps;
 
     /// Opens an address vector.
-    fn av_open(
+    fn av_open<'o>(
         this: &Fid<Self>,
         attr: AddressVectorAttr,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::AddressVector>>>;
+        opening: Opening<'o, AddressVectorClass>,
+    ) -> Result<NewFid<'o, Self::AddressVector>>;
 
     /// Opens a counter.
-    fn cntr_open(
+    fn cntr_open<'o>(
         this: &Fid<Self>,
         attr: CounterAttr<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::Counter>>>;
+        opening: Opening<'o, CounterClass>,
+    ) -> Result<NewFid<'o, Self::Counter>>;
 
     /// Opens a completion queue.
-    fn cq_open(
+    fn cq_open<'o>(
         this: &Fid<Self>,
         attr: CompletionQueueAttr<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::CompletionQueue>>>;
+        opening: Opening<'o, CompletionQueueClass>,
+    ) -> Result<NewFid<'o, Self::CompletionQueue>>;
 
     /// Opens a poll set.
-    fn poll_open(this: &Fid<Self>, flags: u64) -> Result<Arc<Fid<Self::PollSet>>>;
+    fn poll_open<'o>(
+        this: &Fid<Self>,
+        flags: u64,
+        opening: Opening<'o, PollSetClass>,
+    ) -> Result<NewFid<'o, Self::PollSet>>;
 
     /// Opens an endpoint as `info` describes it.
-    fn endpoint(
+    fn endpoint<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::Endpoint>>>;
+        opening: Opening<'o, PlainClass>,
+    ) -> Result<NewFid<'o, Self::Endpoint>>;
 
     /// Opens a scalable endpoint as `info` describes it.
-    fn scalable_ep(
+    fn scalable_ep<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::ScalableEndpoint>>>;
+        opening: Opening<'o, ScalableClass>,
+    ) -> Result<NewFid<'o, Self::ScalableEndpoint>>;
 
     /// Opens a transmit context that endpoints share.
-    fn stx_ctx(
+    fn stx_ctx<'o>(
         this: &Fid<Self>,
         attr: Option<&kfi_tx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::SharedTransmitContext>>>;
+        opening: Opening<'o, SharedTransmitClass>,
+    ) -> Result<NewFid<'o, Self::SharedTransmitContext>>;
 
     /// Opens a receive context that endpoints share.
-    fn srx_ctx(
+    fn srx_ctx<'o>(
         this: &Fid<Self>,
         attr: Option<&kfi_rx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::SharedReceiveContext>>>;
+        opening: Opening<'o, SharedReceiveClass>,
+    ) -> Result<NewFid<'o, Self::SharedReceiveContext>>;
 
     /// Registers memory.
-    fn mr_reg(this: &Fid<Self>, attr: MemoryRegionAttr<'_>)
-        -> Result<Arc<Fid<Self::MemoryRegion>>>;
+    fn mr_reg<'o>(
+        this: &Fid<Self>,
+        attr: MemoryRegionAttr<'_>,
+        opening: Opening<'o, MemoryRegionClass>,
+    ) -> Result<NewFid<'o, Self::MemoryRegion>>;
 
     /// Returns the most elements of an atomic operation and the size of one in bytes; `EOPNOTSUPP`
     /// if there is no such operation.
@@ -203,7 +248,11 @@ unsafe extern "C" fn av_open_callback<T: DomainOps>(
     unsafe {
         open_into(av, || {
             let wanted = AddressVectorAttr::from_raw(attr)?;
-            let opened = T::av_open(this, wanted, Context::from_raw(context))?;
+            let data = AddressVectorData {
+                address_format: this.data().address_format.ok_or(EINVAL)?,
+            };
+            let opening = Opening::new(Context::from_raw(context), data);
+            let opened = T::av_open(this, wanted, opening)?;
             if let Some(attr) = attr.as_mut() {
                 attr.type_ = opened.av_type().as_raw();
             }
@@ -229,11 +278,8 @@ unsafe extern "C" fn cntr_open_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         open_into(cntr, || {
-            T::cntr_open(
-                this,
-                CounterAttr::from_raw(attr)?,
-                Context::from_raw(context),
-            )
+            let opening = Opening::new(Context::from_raw(context), ());
+            T::cntr_open(this, CounterAttr::from_raw(attr)?, opening)
         })
     }
 }
@@ -257,11 +303,13 @@ unsafe extern "C" fn cq_open_callback<T: DomainOps>(
     unsafe {
         open_into(cq, || {
             let wanted = CompletionQueueAttr::from_raw(attr, comp_handler)?;
-            let opened = T::cq_open(this, wanted, Context::from_raw(context))?;
-            set_handler(&opened, comp_handler);
+            let format = wanted.format;
+            let data = CompletionQueueData::new(format, comp_handler);
+            let opening = Opening::new(Context::from_raw(context), data);
+            let opened = T::cq_open(this, wanted, opening)?;
             if let Some(attr) = attr.as_mut() {
                 attr.size = opened.size();
-                attr.format = opened.format().as_raw();
+                attr.format = format.as_raw();
             }
             Ok(opened)
         })
@@ -283,7 +331,11 @@ unsafe extern "C" fn poll_open_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     let flags = unsafe { attr.as_ref() }.map_or(0, |attr| attr.flags);
     // SAFETY: By the safety requirements.
-    unsafe { open_into(pollset, || T::poll_open(this, flags)) }
+    unsafe {
+        open_into(pollset, || {
+            T::poll_open(this, flags, Opening::new(Context::NONE, ()))
+        })
+    }
 }
 
 /// Opens an endpoint.
@@ -304,7 +356,9 @@ unsafe extern "C" fn endpoint_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         open_into(ep, || {
-            T::endpoint(this, info.ok_or(EINVAL)?, Context::from_raw(context))
+            let info = info.ok_or(EINVAL)?;
+            let opening = Opening::new(Context::from_raw(context), EndpointData::of(info));
+            T::endpoint(this, info, opening)
         })
     }
 }
@@ -327,7 +381,9 @@ unsafe extern "C" fn scalable_ep_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         open_into(sep, || {
-            T::scalable_ep(this, info.ok_or(EINVAL)?, Context::from_raw(context))
+            let info = info.ok_or(EINVAL)?;
+            let opening = Opening::new(Context::from_raw(context), EndpointData::of(info));
+            T::scalable_ep(this, info, opening)
         })
     }
 }
@@ -348,7 +404,11 @@ unsafe extern "C" fn stx_ctx_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     let attr = unsafe { attr.as_ref() };
     // SAFETY: By the safety requirements.
-    unsafe { open_into(stx, || T::stx_ctx(this, attr, Context::from_raw(context))) }
+    unsafe {
+        open_into(stx, || {
+            T::stx_ctx(this, attr, Opening::new(Context::from_raw(context), ()))
+        })
+    }
 }
 
 /// Opens a receive context that endpoints share.
@@ -367,7 +427,12 @@ unsafe extern "C" fn srx_ctx_callback<T: DomainOps>(
     // SAFETY: By the safety requirements.
     let attr = unsafe { attr.as_ref() };
     // SAFETY: By the safety requirements.
-    unsafe { open_into(rx_ep, || T::srx_ctx(this, attr, Context::from_raw(context))) }
+    unsafe {
+        open_into(rx_ep, || {
+            let data = EndpointData::of_receive(attr);
+            T::srx_ctx(this, attr, Opening::new(Context::from_raw(context), data))
+        })
+    }
 }
 
 /// Says whether and how there is an atomic operation.

@@ -18,6 +18,10 @@ use kernel::{
     error::from_result,
     prelude::*,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         rcu,
         Arc, //
     }, //
@@ -35,18 +39,25 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    errno::ETOOSMALL,
     fid::{
         open_into,
         Class,
         Context,
         Fid,
+        NewFid,
         Object,
+        Opening,
         Tables, //
     },
-    flags::OpFlags, //
+    flags::OpFlags,
+    info::InfoRef, //
 };
 
-pub(super) use atomic::element_ranges;
+pub(super) use atomic::{
+    AtomicMessage,
+    ElementRanges, //
+};
 pub(crate) use bindings::{
     kfi_rx_attr,
     kfi_tx_attr, //
@@ -78,10 +89,11 @@ pub(crate) type SharedReceiveClass = EndpointClass<{ bindings::KFI_CLASS_SRX_CTX
 unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
     type Head = bindings::kfid_ep;
     type Tables = EndpointTables;
+    type Data = EndpointData;
     const FCLASS: usize = NUMBER as usize;
     const RCU_OPERATIONS: bool = true;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
         bindings::kfid_ep {
             fid,
             // C declares the tables without `const`, and nobody writes to them.
@@ -98,11 +110,163 @@ unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
         // SAFETY: By the safety requirements.
         ptr::eq(unsafe { (*head).ops }, &tables.endpoint)
     }
+
+    fn set_default_flags(data: &EndpointData, flags: OpFlags) -> Result {
+        let direction = Direction::named(flags).ok_or(EINVAL)?;
+        // Those of the other direction are not an alias's.
+        if matches!(&data.base, Some((own, _)) if *own != direction) {
+            return Err(EINVAL);
+        }
+        data.set(direction, flags);
+        Ok(())
+    }
+
+    fn alias_data<T: Object<Class = Self>>(this: &Fid<T>, flags: OpFlags) -> Result<EndpointData> {
+        EndpointData::of_alias(this, flags)
+    }
+}
+
+/// What the skin knows of an endpoint or context: the default flags of its operations.
+///
+/// They are the consumer's, and one of them says that a context is a pointer. So what a provider says
+/// about them does not count.
+pub(crate) struct EndpointData {
+    /// Of what is transmitted.
+    tx_flags: Atomic<u64>,
+    /// Of what is received.
+    rx_flags: Atomic<u64>,
+    /// Of an alias: which direction its flags are for, and what has those of the other one.
+    base: Option<(Direction, Arc<dyn DefaultFlags>)>,
+}
+
+/// A direction of operations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    /// Transmits.
+    Transmit,
+    /// Receives.
+    Receive,
+}
+
+impl Direction {
+    /// The direction that flags name; `None` if it is none or both.
+    fn named(flags: OpFlags) -> Option<Self> {
+        match (
+            flags.contains(OpFlags::TRANSMIT),
+            flags.contains(OpFlags::RECV),
+        ) {
+            (true, false) => Some(Self::Transmit),
+            (false, true) => Some(Self::Receive),
+            _ => None,
+        }
+    }
+
+    /// The direction of receives, or the other one.
+    fn of(receive: bool) -> Self {
+        if receive {
+            Self::Receive
+        } else {
+            Self::Transmit
+        }
+    }
+}
+
+/// What has default flags, whatever its type.
+trait DefaultFlags: Send + Sync {
+    /// Returns those of a direction.
+    fn get(&self, direction: Direction) -> OpFlags;
+}
+
+impl<T: Object<Class: AnyEndpointClass>> DefaultFlags for Fid<T> {
+    fn get(&self, direction: Direction) -> OpFlags {
+        self.data().get(direction)
+    }
+}
+
+impl Default for EndpointData {
+    fn default() -> Self {
+        Self::new(0, 0)
+    }
+}
+
+impl EndpointData {
+    /// With these flags.
+    fn new(tx_flags: u64, rx_flags: u64) -> Self {
+        Self {
+            tx_flags: Atomic::new(tx_flags),
+            rx_flags: Atomic::new(rx_flags),
+            base: None,
+        }
+    }
+
+    /// Of an endpoint that is opened with `info`.
+    pub(super) fn of(info: InfoRef<'_>) -> Self {
+        Self::new(
+            info.tx_attr().map_or(0, |attr| attr.op_flags),
+            info.rx_attr().map_or(0, |attr| attr.op_flags),
+        )
+    }
+
+    /// Of a receive context that is opened with `attr`.
+    pub(super) fn of_receive(attr: Option<&kfi_rx_attr>) -> Self {
+        Self::new(0, attr.map_or(0, |attr| attr.op_flags))
+    }
+
+    /// Of an alias with `flags`, which name a direction.
+    fn of_alias<T: Object<Class: AnyEndpointClass>>(this: &Fid<T>, flags: OpFlags) -> Result<Self> {
+        let direction = Direction::named(flags).ok_or(EINVAL)?;
+        let base: Arc<dyn DefaultFlags> = match &this.data().base {
+            Some((_, base)) => base.clone(),
+            None => this.arc(),
+        };
+        let data = Self {
+            base: Some((direction, base)),
+            ..Self::new(0, 0)
+        };
+        data.set(direction, flags);
+        Ok(data)
+    }
+
+    /// Returns the flags of a direction.
+    #[inline]
+    fn get(&self, direction: Direction) -> OpFlags {
+        match &self.base {
+            Some((own, base)) if *own != direction => base.get(direction),
+            // Relaxed: a number that stands for itself.
+            _ => OpFlags::from_raw(self.flags(direction).load(ordering::Relaxed)),
+        }
+    }
+
+    /// Changes the flags of a direction.
+    fn set(&self, direction: Direction, flags: OpFlags) {
+        let flags = flags.without(OpFlags::TRANSMIT | OpFlags::RECV);
+        // Relaxed: as above.
+        self.flags(direction)
+            .store(flags.as_raw(), ordering::Relaxed);
+    }
+
+    /// Returns where the flags of a direction are.
+    #[inline]
+    fn flags(&self, direction: Direction) -> &Atomic<u64> {
+        match direction {
+            Direction::Transmit => &self.tx_flags,
+            Direction::Receive => &self.rx_flags,
+        }
+    }
+}
+
+impl<T: EndpointOps> Fid<T> {
+    /// Returns the default flags of the operations of one direction: those that the consumer has
+    /// opened the object with, or set since. From any context.
+    #[inline]
+    pub(crate) fn default_flags(&self, receive: bool) -> OpFlags {
+        self.data().get(Direction::of(receive))
+    }
 }
 
 /// The classes of endpoints and contexts, whatever their number.
 pub(crate) trait AnyEndpointClass:
-    Class<Head = bindings::kfid_ep, Tables = EndpointTables>
+    Class<Head = bindings::kfid_ep, Tables = EndpointTables, Data = EndpointData>
 {
 }
 
@@ -127,16 +291,13 @@ pub(crate) struct EndpointTables {
 /// The operations of an endpoint, scalable endpoint or context (`struct kfi_ops_ep` and the tables
 /// of the families of operations).
 ///
-/// All but [`Self::default_flags`], [`Self::post`], [`Self::cancel`] and [`Self::atomic_limit`] may
-/// sleep. Enabling and aliases come through [`Object::control`].
+/// All but [`Self::post`], [`Self::cancel`] and [`Self::atomic_limit`] may sleep. Enabling comes
+/// through [`Object::control`], aliases through [`Object::alias`].
 pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
     /// The transmit contexts of a scalable endpoint; [`NoContext`] for all others.
     type TransmitContext: EndpointOps;
     /// The receive contexts of a scalable endpoint; [`NoContext`] for all others.
     type ReceiveContext: EndpointOps;
-
-    /// Returns the default flags of the operations of one direction. From any context.
-    fn default_flags(&self, receive: bool) -> OpFlags;
 
     /// Posts an operation.
     ///
@@ -153,7 +314,8 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
         Err(ENOPROTOOPT)
     }
 
-    /// Changes the room below which a buffer for several messages is given back.
+    /// Changes the room below which a buffer for several messages is given back; `E2BIG` if it is too
+    /// much.
     fn set_min_multi_recv(&self, size: usize) -> Result {
         let _ = size;
         Err(ENOPROTOOPT)
@@ -172,24 +334,24 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
     }
 
     /// Opens a transmit context.
-    fn tx_context(
+    fn tx_context<'o>(
         this: &Fid<Self>,
         index: usize,
         attr: Option<&kfi_tx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::TransmitContext>>> {
-        let _ = (this, index, attr, context);
+        opening: Opening<'o, <Self::TransmitContext as Object>::Class>,
+    ) -> Result<NewFid<'o, Self::TransmitContext>> {
+        let _ = (this, index, attr, opening);
         Err(ENOSYS)
     }
 
     /// Opens a receive context.
-    fn rx_context(
+    fn rx_context<'o>(
         this: &Fid<Self>,
         index: usize,
         attr: Option<&kfi_rx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::ReceiveContext>>> {
-        let _ = (this, index, attr, context);
+        opening: Opening<'o, <Self::ReceiveContext as Object>::Class>,
+    ) -> Result<NewFid<'o, Self::ReceiveContext>> {
+        let _ = (this, index, attr, opening);
         Err(ENOSYS)
     }
 
@@ -220,10 +382,6 @@ impl Object for NoContext {
 impl EndpointOps for NoContext {
     type TransmitContext = Self;
     type ReceiveContext = Self;
-
-    fn default_flags(&self, _receive: bool) -> OpFlags {
-        match *self {}
-    }
 
     fn post(this: &Fid<Self>, _operation: Operation<'_>) -> Result {
         match **this {}
@@ -261,10 +419,11 @@ pub(crate) struct SharedTransmitClass;
 unsafe impl Class for SharedTransmitClass {
     type Head = bindings::kfid_stx;
     type Tables = bindings::kfi_ops_ep;
+    type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_STX_CTX as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_stx {
             fid,
             // C declares the table without `const`, and nobody writes to it.
@@ -352,6 +511,7 @@ unsafe fn post<'a, T: EndpointOps>(
         let mut operation = operation()?;
         let default = this.default_flags(operation.kind.is_receive());
         operation.flags = form.flags(operation.flags, default)?;
+        operation.own_flags = form == Form::Message;
         operation.inject = form == Form::Inject;
         if operation.flags.contains(OpFlags::TRIGGER) {
             // SAFETY: By the safety requirements.
@@ -363,12 +523,16 @@ unsafe fn post<'a, T: EndpointOps>(
     })
 }
 
-/// Defines functions of tables that post an operation: name, arguments, [`Form`] and how it is made
-/// of the arguments.
+/// Defines functions of tables that post an operation: name, arguments, [`Form`], what of the
+/// arguments is taken by unsafe functions, and how the operation is made of it.
+///
+/// The names and functions in brackets are all that gets into unsafe blocks.
 macro_rules! post_callbacks {
     ($(
         $(#[$attr:meta])*
-        $name:ident($($arg:ident: $ty:ty),* $(,)?) => $form:ident, $operation:expr;
+        $name:ident($($arg:ident: $ty:ty),* $(,)?) => $form:ident,
+            [$($taken:ident = $($function:ident)::+($($from:ident),*)),*]
+            $operation:expr;
     )*) => {$(
         $(#[$attr])*
         ///
@@ -383,8 +547,13 @@ macro_rules! post_callbacks {
             ep: *mut bindings::kfid_ep,
             $($arg: $ty,)*
         ) -> isize {
+            $(
+                // SAFETY: By the safety requirements.
+                let $taken = unsafe { $($function)::+($($from),*) };
+            )*
+            let operation = || $operation;
             // SAFETY: By the safety requirements.
-            unsafe { post::<T>(ep, Form::$form, || $operation) }
+            unsafe { post::<T>(ep, Form::$form, operation) }
         }
     )*}
 }
@@ -480,8 +649,11 @@ unsafe extern "C" fn setopt_callback<T: EndpointOps>(
             // It can only be read.
             return Err(ENOPROTOOPT);
         }
-        if optval.is_null() || optlen != size_of::<usize>() {
+        if optval.is_null() {
             return Err(EINVAL);
+        }
+        if optlen < size_of::<usize>() {
+            return Err(ETOOSMALL.into());
         }
         // SAFETY: `optval` is valid for reads of that many bytes.
         this.set_min_multi_recv(unsafe { optval.cast::<usize>().read_unaligned() })?;
@@ -509,7 +681,12 @@ unsafe extern "C" fn tx_ctx_callback<T: EndpointOps>(
     unsafe {
         open_into(tx_ep, || {
             let index = usize::try_from(index).map_err(|_| EINVAL)?;
-            T::tx_context(this, index, attr, Context::from_raw(context))
+            let data = EndpointData::new(
+                attr.map_or(this.default_flags(false).as_raw(), |attr| attr.op_flags),
+                0,
+            );
+            let opening = Opening::new(Context::from_raw(context), data);
+            T::tx_context(this, index, attr, opening)
         })
     }
 }
@@ -534,7 +711,12 @@ unsafe extern "C" fn rx_ctx_callback<T: EndpointOps>(
     unsafe {
         open_into(rx_ep, || {
             let index = usize::try_from(index).map_err(|_| EINVAL)?;
-            T::rx_context(this, index, attr, Context::from_raw(context))
+            let data = EndpointData::new(
+                0,
+                attr.map_or(this.default_flags(true).as_raw(), |attr| attr.op_flags),
+            );
+            let opening = Opening::new(Context::from_raw(context), data);
+            T::rx_context(this, index, attr, opening)
         })
     }
 }

@@ -19,9 +19,12 @@ use crate::kfi::{
         ExtraOps,
         Fid,
         Object,
+        OpsName,
         Tables, //
     },
-    timeout::Timeout, //
+    hold::Hold,
+    timeout::Timeout,
+    users::Users, //
 };
 
 /// The class of event queues.
@@ -32,21 +35,49 @@ pub(crate) struct EventQueueClass;
 unsafe impl Class for EventQueueClass {
     type Head = bindings::kfid_eq;
     type Tables = bindings::kfi_ops_eq;
+    type Data = EventQueueData;
     const FCLASS: usize = bindings::KFI_CLASS_EQ as usize;
     const RCU_OPERATIONS: bool = true;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, data: &Self::Data) -> Self::Head {
         bindings::kfid_eq {
             fid,
             // C declares the table without `const`, and nobody writes to it.
             ops: core::ptr::from_ref(tables).cast_mut(),
-            event_handler: None,
+            event_handler: data.handler,
         }
     }
 
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
         core::ptr::eq(unsafe { (*head).ops }, tables)
+    }
+
+    fn closing(data: &Self::Data) {
+        data.calls.close();
+    }
+}
+
+/// What the skin knows of a queue.
+pub(crate) struct EventQueueData {
+    handler: bindings::kfi_event_handler,
+    /// Calls of the handler.
+    calls: Users,
+}
+
+impl EventQueueData {
+    /// Of a queue with a handler, if it has one.
+    pub(super) fn new(handler: bindings::kfi_event_handler) -> Self {
+        Self {
+            handler,
+            calls: Users::new(),
+        }
+    }
+}
+
+impl Default for EventQueueData {
+    fn default() -> Self {
+        Self::new(None)
     }
 }
 
@@ -263,6 +294,8 @@ unsafe extern "C" fn sread_callback<T: EventQueueOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         read_into(event, buf, len, flags, |peek| {
+            // A queue with a thread in here cannot be closed.
+            let _hold = Hold::new(this)?;
             T::sread(this, len, peek, Timeout::from_raw(timeout))
         })
     }
@@ -386,38 +419,30 @@ unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
     })
 }
 
-/// Stores the handler of a queue that has just been opened, where the head has it.
+/// Calls the handler that a queue was opened with, if there is one and the queue is open.
 ///
-/// # Safety
-///
-/// C must not know the queue yet. The handler must be callable with the queue until it is closed.
-pub(super) unsafe fn set_handler<T: EventQueueOps>(
-    eq: &Fid<T>,
-    handler: bindings::kfi_event_handler,
-) {
-    // SAFETY: Nobody else uses the head by the safety requirements.
-    unsafe { (*eq.head()).event_handler = handler };
-}
-
-/// Calls the handler that a queue was opened with, if there is one.
-///
-/// In process context, without locks, and never once [`Object::release`] has returned.
+/// In process context, without locks: the handler may sleep. Close waits for it; a handler that
+/// closes its own queue is refused by [`Object::may_close`], or waits for itself.
 pub(crate) fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
-    let head = eq.head();
-    // SAFETY: The head is valid, and constant since the queue was opened.
-    if let Some(handler) = unsafe { (*head).event_handler } {
-        // SAFETY: The queue is not closed yet by the rule of this function, so that the handler
-        // may be called by the safety requirements of `set_handler`.
-        unsafe { handler(head, eq.context().as_raw()) };
-    }
+    kernel::task::might_sleep();
+    let data = eq.data();
+    let Some(handler) = data.handler else {
+        return;
+    };
+    let Some(_use) = data.calls.use_it() else {
+        return;
+    };
+    // SAFETY: The handler came with the queue from C, to be called until the queue is closed. That
+    // close waits for this use.
+    unsafe { handler(eq.head(), eq.context().as_raw()) };
 }
 
 /// Returns the table that lets tests write errors to a queue of `T`, if that is what `name` asks
 /// for.
-pub(crate) fn event_queue_test_ops<T: EventQueueOps>(
+pub(crate) fn event_queue_test_ops<'o, T: EventQueueOps>(
     _eq: &Fid<T>,
-    name: &CStr,
-) -> Result<ExtraOps> {
+    name: OpsName<'o>,
+) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(core::marker::PhantomData<T>);
     impl<T: EventQueueOps> Table<T> {
         const OPS: bindings::kfi_soft_eq_ops = bindings::kfi_soft_eq_ops {
@@ -426,9 +451,13 @@ pub(crate) fn event_queue_test_ops<T: EventQueueOps>(
         };
     }
 
-    if name.to_bytes_with_nul() != bindings::KFI_SOFT_EQ_OPS_1 {
-        return Err(ENOSYS);
+    // SAFETY: It is the table of that name, and expects queues of `T`.
+    unsafe {
+        ExtraOps::new(
+            name,
+            bindings::KFI_SOFT_EQ_OPS_1,
+            const { &Table::<T>::OPS },
+        )
     }
-    // SAFETY: It expects queues of `T`.
-    Ok(unsafe { ExtraOps::new(const { &Table::<T>::OPS }) })
+    .ok_or(ENOSYS)
 }

@@ -5,17 +5,20 @@
 use kernel::{
     error::from_result,
     prelude::*,
-    str::CStr,
-    sync::Arc, //
+    str::CStr, //
 };
 
 use super::{
+    domain::DomainData,
     enosys::enosys4,
-    event_queue::set_handler,
+    event_queue::EventQueueData,
+    DomainClass,
     DomainOps,
     EventQueueAttr,
+    EventQueueClass,
     EventQueueOps,
     WaitSetAttr,
+    WaitSetClass,
     WaitSetOps, //
 };
 use crate::kfi::{
@@ -26,7 +29,9 @@ use crate::kfi::{
         Class,
         Context,
         Fid,
+        NewFid,
         Object,
+        Opening,
         Tables, //
     },
     info::InfoRef, //
@@ -40,15 +45,16 @@ pub(crate) struct FabricClass;
 unsafe impl Class for FabricClass {
     type Head = bindings::kfid_fabric;
     type Tables = bindings::kfi_ops_fabric;
+    type Data = FabricData;
     const FCLASS: usize = bindings::KFI_CLASS_FABRIC as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, data: &Self::Data) -> Self::Head {
         bindings::kfid_fabric {
             fid,
             // C declares the table without `const`, and nobody writes to it.
             ops: core::ptr::from_ref(tables).cast_mut(),
-            api_version: 0,
+            api_version: data.api_version,
         }
     }
 
@@ -56,6 +62,13 @@ unsafe impl Class for FabricClass {
         // SAFETY: By the safety requirements.
         core::ptr::eq(unsafe { (*head).ops }, tables)
     }
+}
+
+/// What the skin knows of a fabric.
+#[derive(Default)]
+pub(crate) struct FabricData {
+    /// The version of the API that the consumer was written for.
+    pub(super) api_version: u32,
 }
 
 /// The operations of a fabric (`struct kfi_ops_fabric`).
@@ -70,21 +83,25 @@ pub(crate) trait FabricOps: Object<Class = FabricClass> {
     type WaitSet: WaitSetOps;
 
     /// Opens a domain as `info` describes it.
-    fn domain(
+    fn domain<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::Domain>>>;
+        opening: Opening<'o, DomainClass>,
+    ) -> Result<NewFid<'o, Self::Domain>>;
 
     /// Opens an event queue.
-    fn eq_open(
+    fn eq_open<'o>(
         this: &Fid<Self>,
         attr: EventQueueAttr<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self::EventQueue>>>;
+        opening: Opening<'o, EventQueueClass>,
+    ) -> Result<NewFid<'o, Self::EventQueue>>;
 
     /// Opens a wait set.
-    fn wait_open(this: &Fid<Self>, attr: WaitSetAttr) -> Result<Arc<Fid<Self::WaitSet>>>;
+    fn wait_open<'o>(
+        this: &Fid<Self>,
+        attr: WaitSetAttr,
+        opening: Opening<'o, WaitSetClass>,
+    ) -> Result<NewFid<'o, Self::WaitSet>>;
 
     /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `fids`.
     ///
@@ -141,7 +158,12 @@ unsafe extern "C" fn domain_callback<T: FabricOps>(
     // SAFETY: By the safety requirements.
     unsafe {
         open_into(domain, || {
-            T::domain(this, info.ok_or(EINVAL)?, Context::from_raw(context))
+            let info = info.ok_or(EINVAL)?;
+            let opening = Opening::new(
+                Context::from_raw(context),
+                DomainData::new::<T::Domain>(info),
+            );
+            T::domain(this, info, opening)
         })
     }
 }
@@ -165,8 +187,9 @@ unsafe extern "C" fn eq_open_callback<T: FabricOps>(
     unsafe {
         open_into(eq, || {
             let wanted = EventQueueAttr::from_raw(attr, event_handler)?;
-            let opened = T::eq_open(this, wanted, Context::from_raw(context))?;
-            set_handler(&opened, event_handler);
+            let data = EventQueueData::new(event_handler);
+            let opening = Opening::new(Context::from_raw(context), data);
+            let opened = T::eq_open(this, wanted, opening)?;
             if let Some(attr) = attr.as_mut() {
                 attr.size = opened.size();
             }
@@ -188,7 +211,12 @@ unsafe extern "C" fn wait_open_callback<T: FabricOps>(
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(fabric) };
     // SAFETY: By the safety requirements.
-    unsafe { open_into(waitset, || T::wait_open(this, WaitSetAttr::from_raw(attr)?)) }
+    unsafe {
+        open_into(waitset, || {
+            let opening = Opening::new(Context::NONE, ());
+            T::wait_open(this, WaitSetAttr::from_raw(attr)?, opening)
+        })
+    }
 }
 
 /// Says whether it is safe to block.

@@ -8,12 +8,9 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
-        Arc, //
+    sync::atomic::{
+        ordering,
+        Atomic, //
     }, //
 };
 
@@ -25,7 +22,9 @@ use crate::kfi::{
         Class,
         Context,
         Fid,
+        NewFid,
         Object,
+        Opening,
         Tables, //
     },
     flags::{
@@ -47,10 +46,11 @@ unsafe impl Class for MemoryRegionClass {
     type Head = bindings::kfid_mr;
     // Regions have no other operations than all objects.
     type Tables = bindings::kfi_ops;
+    type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_MR as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_mr {
             fid: bindings::kfid {
                 // C declares the table without `const`, and nobody writes to it.
@@ -230,7 +230,7 @@ macro_rules! reg_callbacks {
                 context: Context::from_raw(context),
             };
             // SAFETY: By the safety requirements.
-            unsafe { open_into(mr, || register(this, attr)) }
+            unsafe { open_into(mr, || register::<T>(this, attr)) }
         }
     )*}
 }
@@ -269,18 +269,20 @@ unsafe extern "C" fn regattr_callback<T: DomainOps>(
 }
 
 /// Registers memory; `EINVAL` for a description that is none.
-fn register<T: DomainOps>(
+fn register<'o, T: DomainOps>(
     domain: &Fid<T>,
     attr: MemoryRegionAttr<'_>,
-) -> Result<Arc<Fid<T::MemoryRegion>>> {
+) -> Result<NewFid<'o, T::MemoryRegion>> {
     attr.memory.len()?;
-    T::mr_reg(domain, attr)
+    let opening = Opening::new(attr.context, ());
+    T::mr_reg(domain, attr, opening)
 }
 
 #[cfg(kfi_tests)]
 #[kunit_tests(kfi_memory_region)]
 mod tests {
     use super::*;
+    use crate::kfi::fid::TestFid;
 
     /// A region.
     struct Region;
@@ -306,7 +308,7 @@ mod tests {
 
     #[test]
     fn c_reads_the_key() -> Result {
-        let region = Fid::<Region>::new(Region, Context::NONE)?;
+        let region = TestFid::open(Region, Context::NONE)?;
         let head = region.head();
         // SAFETY: The head is valid, and nobody else writes to it.
         let read = || unsafe { ((*head).key, (*head).mem_desc.addr(), (*head).iova) };
@@ -322,7 +324,7 @@ mod tests {
 
     #[test]
     fn regions_are_known_by_their_type() -> Result {
-        let region = Fid::<Region>::new(Region, Context::NONE)?;
+        let region = TestFid::open(Region, Context::NONE)?;
         // SAFETY: The object is open as long as `region`.
         let any = unsafe { crate::kfi::fid::AnyFid::from_raw(region.head().cast()) };
         let any = any.ok_or(EINVAL)?;

@@ -39,6 +39,8 @@ pub(crate) struct Operation<'a> {
     pub(crate) data: Option<u64>,
     /// The flags of the call if it has any, else the default flags of the endpoint.
     pub(crate) flags: OpFlags,
+    /// Whether the flags are those of the call, and not the default flags.
+    pub(crate) own_flags: bool,
     /// Whether an inject call has posted it, which never gives a success completion, whatever the
     /// flags and bindings say.
     pub(crate) inject: bool,
@@ -62,6 +64,7 @@ impl<'a> Operation<'a> {
             addr: FabricAddr::from_raw(addr),
             data: None,
             flags: OpFlags::NONE,
+            own_flags: true,
             inject: false,
             context: Context::from_raw(context),
             trigger: None,

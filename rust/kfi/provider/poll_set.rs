@@ -25,10 +25,11 @@ pub(crate) struct PollSetClass;
 unsafe impl Class for PollSetClass {
     type Head = bindings::kfid_poll;
     type Tables = bindings::kfi_ops_poll;
+    type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_POLL as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_poll {
             fid,
             // C declares the table without `const`, and nobody writes to it.

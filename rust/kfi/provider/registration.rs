@@ -10,12 +10,13 @@ use kernel::{
     error::from_result,
     prelude::*,
     str::CStr,
-    sync::Arc,
     types::Opaque, //
 };
 
 use super::{
+    fabric::FabricData,
     FabricAttr,
+    FabricClass,
     FabricOps, //
 };
 use crate::kfi::{
@@ -24,13 +25,14 @@ use crate::kfi::{
     fid::{
         open_into,
         Context,
-        Fid, //
+        NewFid,
+        Opening, //
     },
     info::{
         Info,
         InfoRef, //
     },
-    rcu, //
+    live, //
 };
 
 /// What kfi_getinfo asks.
@@ -63,7 +65,10 @@ pub(crate) trait Provider: Send + Sync + Sized + 'static {
     fn getinfo(query: &Query<'_>) -> Result<Info>;
 
     /// Opens a fabric.
-    fn fabric(attr: FabricAttr<'_>, context: Context) -> Result<Arc<Fid<Self::Fabric>>>;
+    fn fabric<'o>(
+        attr: FabricAttr<'_>,
+        opening: Opening<'o, FabricClass>,
+    ) -> Result<NewFid<'o, Self::Fabric>>;
 }
 
 /// The registration of a provider; dropped, it deregisters.
@@ -163,10 +168,11 @@ impl<P: Provider> Registration<P> {
         unsafe {
             open_into(fabric, || {
                 let attr = attr.ok_or(EINVAL)?;
-                let opened = P::fabric(FabricAttr::new(attr), Context::from_raw(context))?;
-                // C does not know the head yet.
-                (*opened.head()).api_version = attr.api_version;
-                Ok(opened)
+                let data = FabricData {
+                    api_version: attr.api_version,
+                };
+                let opening = Opening::new(Context::from_raw(context), data);
+                P::fabric(FabricAttr::new(attr), opening)
             })
         }
     }
@@ -183,9 +189,9 @@ impl<P: Provider> PinnedDrop for Registration<P> {
         if ret != 0 {
             pr_err!("deregistration failed: {}\n", ret);
         }
-        // Nobody calls the provider any more, but whoever did may have been preempted on the way
-        // out, with nothing left to do but return. The code must not vanish under them.
-        rcu::synchronize_tasks();
+        // Nobody calls the provider any more, but whoever did may be on the way out. The code must
+        // not vanish under them.
+        live::wait_for_the_last();
     }
 }
 

@@ -12,6 +12,7 @@ use crate::kfi::{
         Object,
         Tables, //
     },
+    hold::Hold,
     timeout::Timeout,
     wait_obj::WaitObj, //
 };
@@ -24,10 +25,11 @@ pub(crate) struct WaitSetClass;
 unsafe impl Class for WaitSetClass {
     type Head = bindings::kfid_wait;
     type Tables = bindings::kfi_ops_wait;
+    type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_WAIT as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_wait {
             kfid: fid,
             // C declares the table without `const`, and nobody writes to it.
@@ -91,6 +93,8 @@ unsafe extern "C" fn wait_callback<T: WaitSetOps>(
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(waitset) };
     from_result(|| {
+        // A set with a thread in here cannot be closed (R-CLOSE-6).
+        let _hold = Hold::new(this)?;
         T::wait(this, Timeout::from_raw(timeout))?;
         Ok(0)
     })

@@ -16,7 +16,6 @@ use kernel::{
 
 use super::{
     clear,
-    context,
     has_attr,
     info::{
         text,
@@ -31,6 +30,7 @@ use super::{
 };
 use crate::{
     abi,
+    estimate,
     kfi::consumer::{
         AddressVector,
         AddressVectorAttr,
@@ -46,7 +46,6 @@ use crate::{
 pub(super) fn av_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::AvOpen = argument.read()?;
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let context = context(request.context)?;
     let copy = request.name;
     let name = CStr::from_bytes_until_nul(&copy).map_err(|_| EINVAL)?;
     let attr = if has_attr(request.flags)? {
@@ -61,9 +60,12 @@ pub(super) fn av_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     } else {
         None
     };
+    let size = estimate::address_vector(attr.as_ref().map_or(0, |attr| attr.count));
     opened_by(
         session,
-        |_| Ok(AddressVector::open(&domain, attr, context)),
+        request.context,
+        size,
+        |context, _| Ok(AddressVector::open(&domain, attr, context)),
         |result, handle, av| {
             request.result = result;
             request.av = handle;
@@ -103,7 +105,11 @@ fn addresses(request: &abi::AvInsert) -> Result<Insert<'static>> {
         return Ok(Insert::Null(count));
     }
     // One more, so that there is an address even if there is none.
-    let mut bytes = KVVec::from_elem(0u8, (count + 1) * ADDR_MAX, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut bytes = KVVec::from_elem(
+        0u8,
+        (count + 1) * ADDR_MAX,
+        GFP_KERNEL_ACCOUNT | __GFP_NOWARN,
+    )?;
     let ptr = UserPtr::from_addr(usize::try_from(request.addr)?);
     let mut reader = UserSlice::new(ptr, len).reader();
     reader.read_slice(bytes.get_mut(..len).ok_or(EINVAL)?)?;
@@ -132,11 +138,11 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
         return Err(E2BIG);
     }
     let av = Session::get::<AddressVector>(session, request.av)?;
-    let context = context(request.context)?;
+    let context = session.contexts().number(request.av, request.context)?;
     let sync_err = request.flags & abi::KFI_SYNC_ERR != 0;
     let mut errors = KVVec::new();
     if sync_err {
-        errors = KVVec::from_elem(0i32, count, GFP_KERNEL | __GFP_NOWARN)?;
+        errors = KVVec::from_elem(0i32, count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     }
     // Before anything is inserted that could not be told of.
     let (addrs_at, errors_at) = (
@@ -197,10 +203,10 @@ pub(super) fn av_inserted(session: ArcBorrow<'_, Session>, argument: Argument) -
         return Err(E2BIG);
     }
     let av = Session::get::<AddressVector>(session, request.av)?;
-    let mut addrs = KVVec::with_capacity(room, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut addrs = KVVec::with_capacity(room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     let count = av.inserted(request.insertion, |count, values| {
         for value in values.take(room) {
-            addrs.push(value, GFP_KERNEL)?;
+            addrs.push(value, GFP_KERNEL_ACCOUNT)?;
         }
         Ok::<usize, Error>(count)
     })??;
@@ -228,9 +234,9 @@ pub(super) fn av_remove(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     if request.kfi_addrs != 0 {
         let ptr = UserPtr::from_addr(usize::try_from(request.kfi_addrs)?);
         let mut reader = UserSlice::new(ptr, count * size_of::<u64>()).reader();
-        addrs = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+        addrs = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         for _ in 0..count {
-            addrs.push(reader.read::<u64>()?, GFP_KERNEL)?;
+            addrs.push(reader.read::<u64>()?, GFP_KERNEL_ACCOUNT)?;
         }
     }
     let array = (request.kfi_addrs != 0).then_some(&mut *addrs);

@@ -23,11 +23,13 @@ use kernel::{
 use super::Argument;
 use crate::{
     abi,
+    estimate,
     kfi::{
         consumer::{
             Budget,
             Buffer,
             BufferKind,
+            Charge,
             MemoryRegion,
             Segment, //
         },
@@ -60,10 +62,10 @@ pub(super) fn buffer(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     }
     let size = usize::try_from(request.size)?;
     let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
-    let slot = session.reserve()?;
+    let slot = session.reserve(0, estimate::OBJECT)?;
     let charge = Budget::charge(session.budget(), room)?;
-    let buffer = Buffer::new(kind, size, slot.handle(), charge)?;
-    let buffer = Arc::new(buffer, GFP_KERNEL)?;
+    let buffer = Buffer::new(kind, size, slot.handle(), charge, session.places())?;
+    let buffer = Arc::new(buffer, GFP_KERNEL_ACCOUNT)?;
     request.buffer = slot.handle();
     request.offset = u64::from(slot.handle()) << OFFSET_BITS;
     argument.write(&request)?;
@@ -72,7 +74,7 @@ pub(super) fn buffer(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
 }
 
 /// Maps a buffer, or a part of one.
-pub(crate) fn map(session: ArcBorrow<'_, Session>, area: &Area<'_>) -> Result {
+pub(crate) fn map(session: ArcBorrow<'_, Session>, area: Area<'_>) -> Result {
     let page = area.page_offset();
     let page_bits = OFFSET_BITS - u32::try_from(PAGE_SHIFT)?;
     let handle = u32::try_from(page >> page_bits).map_err(|_| EBADF)?;
@@ -81,26 +83,42 @@ pub(crate) fn map(session: ArcBorrow<'_, Session>, area: &Area<'_>) -> Result {
     area.map(Arc::clone(&buffer), first << PAGE_SHIFT)
 }
 
-/// Memory regions whose descriptors are handed over. They cannot be closed meanwhile.
-pub(super) type Regions = KVVec<Use<Arc<MemoryRegion>>>;
+/// Segments, their part in the memory, and the regions whose descriptors are handed over, which
+/// cannot be closed meanwhile.
+pub(super) struct Segments {
+    // Dropped before the regions: who finds no marks finds no references either.
+    list: KVVec<Segment>,
+    _regions: KVVec<Use<Arc<MemoryRegion>>>,
+    _charge: Charge,
+}
+
+impl core::ops::Deref for Segments {
+    type Target = [Segment];
+
+    fn deref(&self) -> &[Segment] {
+        &self.list
+    }
+}
 
 /// Reads segments, for elements of a size; `null` says whether there may be elements at NULL.
-/// `regions` keeps the regions that they name.
 pub(super) fn segments(
     session: ArcBorrow<'_, Session>,
     ptr: u64,
     count: u32,
     element: usize,
     null: bool,
-    regions: &mut Regions,
-) -> Result<KVVec<Segment>> {
+) -> Result<Segments> {
     if count > abi::KFI_SHIM_SEGMENTS_MAX {
         return Err(E2BIG);
     }
     let count = usize::try_from(count)?;
     let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<abi::SegmentAt>()).reader();
-    let mut segments = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+    // The list of regions grows by doubling.
+    let each = size_of::<Segment>() + 4 * size_of::<Use<Arc<MemoryRegion>>>();
+    let charge = Budget::charge(session.budget(), count.saturating_mul(each))?;
+    let mut list = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+    let mut regions = KVVec::new();
     for _ in 0..count {
         let at: abi::SegmentAt = reader.read()?;
         let len = usize::try_from(at.len)?;
@@ -110,22 +128,26 @@ pub(super) fn segments(
             }
             Segment::null(len)
         } else {
-            let desc = match at.mr {
+            let region = match at.mr {
                 0 => None,
                 mr => {
                     let region = Session::get::<MemoryRegion>(session, mr)?;
-                    let desc = region.desc();
-                    if desc.is_some() {
-                        regions.push(region, GFP_KERNEL | __GFP_NOWARN)?;
+                    let named = region.has_desc().then(|| Arc::clone(&region));
+                    if named.is_some() {
+                        regions.push(region, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                     }
-                    desc
+                    named
                 }
             };
             let buffer = Session::get::<Buffer>(session, at.buffer)?;
             let offset = usize::try_from(at.offset)?;
-            Segment::new(Arc::clone(&buffer), offset, len, element, desc)?
+            Segment::new(Arc::clone(&buffer), offset, len, element, region)?
         };
-        segments.push(segment, GFP_KERNEL)?;
+        list.push(segment, GFP_KERNEL_ACCOUNT)?;
     }
-    Ok(segments)
+    Ok(Segments {
+        list,
+        _regions: regions,
+        _charge: charge,
+    })
 }

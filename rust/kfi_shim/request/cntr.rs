@@ -10,13 +10,13 @@ use kernel::{
 };
 
 use super::{
-    context,
     opened,
     result,
     Argument, //
 };
 use crate::{
     abi,
+    estimate,
     kfi::consumer::{
         Counter,
         CounterAttr,
@@ -32,7 +32,6 @@ pub(super) fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let context = context(request.context)?;
     let wait_set = match request.wait_set {
         0 => None,
         handle => Some(Session::any(session, handle)?),
@@ -52,7 +51,9 @@ pub(super) fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     };
     opened(
         session,
-        || Counter::open(&domain, attr, context),
+        request.context,
+        estimate::OBJECT,
+        |context| Counter::open(&domain, attr, context),
         |result, handle| {
             request.result = result;
             request.cntr = handle;

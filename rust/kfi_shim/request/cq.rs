@@ -16,7 +16,6 @@ use kernel::{
 use super::{
     any,
     clear,
-    context,
     number,
     opened_by,
     queue_flags,
@@ -26,11 +25,14 @@ use super::{
 };
 use crate::{
     abi,
+    estimate,
     kfi::consumer::{
+        Completion,
         CompletionQueue,
         CompletionQueueAttr,
         Domain,
-        Wanted, //
+        Told,
+        Written, //
     },
     session::Session, //
 };
@@ -42,7 +44,6 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let context = context(request.context)?;
     let set = wait_set(session, request.wait_set)?;
     let (with_attr, handler) = queue_flags(request.flags)?;
     let attr = if with_attr {
@@ -58,16 +59,12 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     } else {
         None
     };
-    let number = request.context;
+    let handler = handler.then_some(request.context);
     opened_by(
         session,
-        |handle| {
-            let queue = CompletionQueue::open(&domain, attr, context, handler);
-            if let Some((_, address)) = queue.as_ref().ok().and_then(|queue| queue.handled()) {
-                session.contexts().note(handle, number, address)?;
-            }
-            Ok(queue)
-        },
+        request.context,
+        estimate::queue(attr.map_or(0, |attr| attr.size)),
+        |context, handle| CompletionQueue::open(&domain, attr, context, handle, handler),
         |result, handle, _| {
             request.result = result;
             request.cq = handle;
@@ -78,24 +75,33 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
 
 /// Returns what user space may know of a pointer in a completion: the number it stands for, or else
 /// the place in a buffer.
-fn place(session: &Session, pointer: *mut c_void) -> u64 {
-    let address = pointer.addr();
-    if let Some(number) = session.contexts().resolve(address, true) {
+fn place(session: &Session, told: Told) -> u64 {
+    let address = told.address();
+    if let Some(number) = session.contexts().complete(told, true) {
         return number;
     }
-    match session.find_buffer(address) {
+    match session.places().find(address) {
         Some((buffer, offset)) => u64::from(buffer) << 32 | offset as u64,
         None => 0,
     }
 }
 
-/// Returns the number that the context of an operation stands for.
-fn op_context(session: &Session, pointer: *mut c_void) -> u64 {
-    // What stands for nothing does not leave the kernel.
-    session
-        .contexts()
-        .resolve(pointer.addr(), true)
-        .unwrap_or(0)
+/// Returns what user space may know of a completion.
+fn cq_entry(session: &Session, completion: Completion) -> abi::CqEntry {
+    let last = completion.flags & u64::from(abi::KFI_MULTI_RECV) != 0;
+    abi::CqEntry {
+        // What stands for nothing does not leave the kernel.
+        op_context: session
+            .contexts()
+            .complete(completion.context, last)
+            .unwrap_or(0),
+        flags: completion.flags,
+        len: completion.len as u64,
+        buf: place(session, completion.buf),
+        data: completion.data,
+        tag: completion.tag,
+        src_addr: completion.src_addr,
+    }
 }
 
 /// Takes completions out.
@@ -119,18 +125,11 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let completions = cq.read(count, sleep.then_some(request.timeout), cond, source);
     request.result = match completions {
         Ok(completions) => {
-            for (entry, src_addr) in &completions {
-                writer.write(&abi::CqEntry {
-                    op_context: op_context(&session, entry.op_context),
-                    flags: entry.flags,
-                    len: entry.len as u64,
-                    buf: place(&session, entry.buf),
-                    data: entry.data,
-                    tag: entry.tag,
-                    src_addr: *src_addr,
-                })?;
+            let read = completions.len();
+            for completion in completions {
+                writer.write(&cq_entry(&session, completion))?;
             }
-            number(Ok(completions.len()))
+            number(Ok(read))
         }
         Err(error) => error.to_errno(),
     };
@@ -144,15 +143,7 @@ pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
     match cq.readerr() {
         Ok(error) => {
             request.result = 1;
-            request.entry = abi::CqEntry {
-                op_context: op_context(&session, error.op_context),
-                flags: error.flags,
-                len: error.len as u64,
-                buf: place(&session, error.buf),
-                data: error.data,
-                tag: error.tag,
-                src_addr: 0,
-            };
+            request.entry = cq_entry(&session, error.completion);
             request.olen = error.olen as u64;
             request.err = error.err;
             request.prov_errno = error.prov_errno;
@@ -166,30 +157,17 @@ pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
 pub(super) fn cq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CqError = argument.read_for_update()?;
     let cq = Session::get::<CompletionQueue>(session, request.cq)?;
-    // Found again when they are read.
-    let contexts = session.contexts();
-    let op_context =
-        contexts.context(request.cq, request.entry.op_context, Wanted::Number, true)?;
-    let buf = contexts
-        .context(request.cq, request.entry.buf, Wanted::Number, true)
-        .inspect_err(|_| contexts.forget(op_context))?;
-    let entry = abi::CqErrEntry {
-        op_context: op_context.as_raw(),
+    let written = cq.write(&Written {
+        context: request.entry.op_context,
+        buf: request.entry.buf,
         flags: request.entry.flags,
         len: usize::try_from(request.entry.len)?,
-        buf: buf.as_raw(),
         data: request.entry.data,
         tag: request.entry.tag,
         olen: usize::try_from(request.olen)?,
         err: request.err,
         prov_errno: request.prov_errno,
-        ..pin_init::zeroed()
-    };
-    let written = cq.write(&entry);
-    if written.is_err() {
-        contexts.forget(op_context);
-        contexts.forget(buf);
-    }
+    })?;
     request.result = result(written);
     argument.write(&request)
 }

@@ -10,7 +10,6 @@ use kernel::{
 };
 
 use super::{
-    context,
     has_attr,
     info::{
         entry,
@@ -25,6 +24,7 @@ use super::{
 };
 use crate::{
     abi,
+    estimate,
     info,
     kfi::{
         consumer::{
@@ -38,12 +38,12 @@ use crate::{
             PassiveEndpoint,
             SharedTransmit, //
         },
-        info::{
-            Info,
-            InfoRef, //
-        }, //
+        info::InfoRef, //
     },
-    object::Object,
+    object::{
+        Answer,
+        Object, //
+    },
     session::Session, //
 };
 
@@ -57,7 +57,7 @@ pub(super) fn ep_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         let info = info::hints(&raw)?;
         return ep_open_with(session, argument, request, info.first());
     }
-    let info = Session::get::<Info>(session, request.info)?;
+    let info = Session::get::<Answer>(session, request.info)?;
     let entry = entry(&info, request.index)?;
     ep_open_with(session, argument, request, entry)
 }
@@ -70,7 +70,7 @@ fn ep_open_with(
     info: InfoRef<'_>,
 ) -> Result {
     op_flags(info)?;
-    let context = context(request.context)?;
+    let number = request.context;
     let (parent, kind) = (request.parent, request.kind);
     let mut answer = |result, handle| {
         request.result = result;
@@ -84,16 +84,24 @@ fn ep_open_with(
             let fabric = Session::get::<Fabric>(session, parent)?;
             return opened(
                 session,
-                || PassiveEndpoint::open(&fabric, info, context),
+                number,
+                estimate::OBJECT,
+                |context| PassiveEndpoint::open(&fabric, info, context),
                 answer,
             );
         }
         _ => return Err(EINVAL),
     };
     let domain = Session::get::<Domain>(session, parent)?;
+    let size = match kind {
+        EndpointKind::Plain => estimate::endpoint(info),
+        EndpointKind::Scalable => estimate::scalable_endpoint(info),
+    };
     opened_by(
         session,
-        |handle| Ok(Endpoint::open(&domain, kind, info, context, handle)),
+        number,
+        size,
+        |context, handle| Ok(Endpoint::open(&domain, kind, info, context, handle)),
         |result, handle, _| answer(result, handle),
     )
 }
@@ -114,7 +122,8 @@ pub(super) fn tx_context(
     } else {
         None
     };
-    let context = context(request.context)?;
+    let number = request.context;
+    let size = estimate::context(attr.as_ref().map_or(0, |attr| attr.size));
     let (parent, index) = (request.parent, request.index);
     let mut answer = |result, handle| {
         request.result = result;
@@ -125,14 +134,18 @@ pub(super) fn tx_context(
         let domain = Session::get::<Domain>(session, parent)?;
         return opened(
             session,
-            || SharedTransmit::open(&domain, attr, context),
+            number,
+            size,
+            |context| SharedTransmit::open(&domain, attr, context),
             answer,
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
     opened_by(
         session,
-        |handle| Ok(ep.tx_context(index, attr, context, handle)),
+        number,
+        size,
+        |context, handle| Ok(ep.tx_context(index, attr, context, handle)),
         |result, handle, _| answer(result, handle),
     )
 }
@@ -153,7 +166,8 @@ pub(super) fn rx_context(
     } else {
         None
     };
-    let context = context(request.context)?;
+    let number = request.context;
+    let size = estimate::context(attr.as_ref().map_or(0, |attr| attr.size));
     let (parent, index) = (request.parent, request.index);
     let mut answer = |result, handle| {
         request.result = result;
@@ -164,14 +178,18 @@ pub(super) fn rx_context(
         let domain = Session::get::<Domain>(session, parent)?;
         return opened_by(
             session,
-            |handle| Ok(Endpoint::srx_context(&domain, attr, context, handle)),
+            number,
+            size,
+            |context, handle| Ok(Endpoint::srx_context(&domain, attr, context, handle)),
             |result, handle, _| answer(result, handle),
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
     opened_by(
         session,
-        |handle| Ok(ep.rx_context(index, attr, context, handle)),
+        number,
+        size,
+        |context, handle| Ok(ep.rx_context(index, attr, context, handle)),
         |result, handle, _| answer(result, handle),
     )
 }
@@ -186,7 +204,9 @@ pub(super) fn ep_alias(session: ArcBorrow<'_, Session>, argument: Argument) -> R
     let flags = request.flags;
     opened(
         session,
-        || ep.alias(flags),
+        0,
+        estimate::OBJECT,
+        |_| ep.alias(flags),
         |result, handle| {
             request.result = result;
             request.alias = handle;
@@ -199,9 +219,7 @@ pub(super) fn ep_alias(session: ArcBorrow<'_, Session>, argument: Argument) -> R
 pub(super) fn cancel(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::Cancel = argument.read_for_update()?;
     let ep = Session::get::<Endpoint>(session, request.ep)?;
-    let contexts = session.contexts();
-    let cancelled = contexts.cancel(ep.owner(), request.context, |context| ep.cancel(context))?;
-    request.result = result(cancelled);
+    request.result = result(ep.cancel(request.context));
     argument.write(&request)
 }
 
@@ -287,7 +305,7 @@ pub(super) fn getpeer(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
 
 /// Reads a request about connections.
 fn cm_request(argument: Argument) -> Result<KBox<abi::Cm>> {
-    let request = KBox::new(argument.read_for_update::<abi::Cm>()?, GFP_KERNEL)?;
+    let request = KBox::new(argument.read_for_update::<abi::Cm>()?, GFP_KERNEL_ACCOUNT)?;
     if request.reserved != 0 || usize::try_from(request.param_len)? > request.param.len() {
         return Err(EINVAL);
     }
@@ -329,11 +347,13 @@ pub(super) fn join(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
         return Err(EINVAL);
     }
     let ep = Session::get::<Endpoint>(session, request.ep)?;
-    let context = context(request.context)?;
+    let number = request.context;
     let (addr, flags) = (request.addr, request.flags);
     opened(
         session,
-        || ep.join(&addr, flags, context),
+        number,
+        estimate::OBJECT,
+        |context| ep.join(&addr, flags, context),
         |result, handle| {
             request.result = result;
             request.mc = handle;

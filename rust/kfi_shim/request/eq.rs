@@ -11,9 +11,8 @@ use kernel::{
 
 use super::{
     any,
-    context,
     number,
-    opened,
+    opened_by,
     queue_flags,
     result,
     wait_set,
@@ -21,12 +20,14 @@ use super::{
 };
 use crate::{
     abi,
+    estimate,
     kfi::consumer::{
         is_address,
+        Event,
         EventQueue,
         EventQueueAttr,
         Fabric,
-        Wanted, //
+        Told, //
     },
     session::Session, //
 };
@@ -38,7 +39,6 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         return Err(EINVAL);
     }
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
-    let context = context(request.context)?;
     let set = wait_set(session, request.wait_set)?;
     let (with_attr, handler) = queue_flags(request.flags)?;
     let attr = if with_attr {
@@ -52,10 +52,14 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     } else {
         None
     };
-    opened(
+    let handler = handler.then_some(request.context);
+    let contexts = session.contexts();
+    opened_by(
         session,
-        || EventQueue::open(&fabric, attr, context, handler),
-        |result, handle| {
+        request.context,
+        estimate::queue(attr.map_or(0, |attr| attr.size)),
+        |context, handle| EventQueue::open(&fabric, attr, context, contexts, handle, handler),
+        |result, handle, _| {
             request.result = result;
             request.eq = handle;
             argument.write(&request)
@@ -63,46 +67,57 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     )
 }
 
-/// The pointers that an entry of an event begins with.
-const POINTER: usize = size_of::<usize>();
-
-/// Returns the pointer at the start of an entry, or behind that; none if the entry is too short.
-fn pointer(data: &[u8], at: usize) -> Option<usize> {
-    let bytes = data.get(at..at.checked_add(POINTER)?)?;
-    Some(usize::from_ne_bytes(bytes.try_into().ok()?))
-}
-
-/// Changes it.
-fn set_pointer(data: &mut [u8], at: usize, value: usize) {
-    if let Some(bytes) = data.get_mut(at..at.saturating_add(POINTER)) {
-        bytes.copy_from_slice(&value.to_ne_bytes());
-    }
-}
+/// What pointers in an entry of an event take.
+const WORD: usize = size_of::<usize>();
 
 /// Takes the pointers out of the entry of an event; returns the handle of the object that it is
 /// about, 0 if that is not known.
-fn translate(session: &Session, event: u32, data: &mut [u8], done: bool) -> Result<u32> {
-    let Some(address) = pointer(data, 0) else {
-        return Ok(0);
-    };
-    if !is_address(address) {
-        return Ok(0);
-    }
-    // Something that user space has written?
-    if let Some(number) = session.contexts().resolve(address, done) {
-        set_pointer(data, 0, usize::try_from(number)?);
-        return Ok(0);
+///
+/// What user space has written begins with what stands for a number, and the rest is its own. All
+/// else are entries of the provider: an object, and then a context and a number, or what belongs to a
+/// connection.
+fn translate(session: &Session, event: &Event, first: Told, data: &mut [u8], done: bool) -> u32 {
+    let contexts = session.contexts();
+    let address = first.address();
+    if is_address(address) {
+        let known = if done {
+            contexts.complete(first, true)
+        } else {
+            contexts.peek(&first)
+        };
+        if let Some(number) = known {
+            set_word(data, 0, number);
+            return 0;
+        }
     }
     let object = session.handle_of(address).unwrap_or(0);
-    set_pointer(data, 0, usize::try_from(object)?);
-    if matches!(
-        event,
+    set_word(data, 0, object.into());
+    let connection = matches!(
+        event.event,
         abi::KFI_CONNREQ | abi::KFI_CONNECTED | abi::KFI_SHUTDOWN
-    ) {
-        // These have another one behind it.
-        set_pointer(data, POINTER, 0);
+    );
+    if connection {
+        // A description that user space cannot have, and then data of the peer.
+        set_word(data, WORD, 0);
+        return object;
     }
-    Ok(object)
+    for at in (WORD..data.len()).step_by(WORD) {
+        let word = data.get(at..).and_then(|rest| rest.first_chunk::<WORD>());
+        if let Some(word) = word.map(|bytes| usize::from_ne_bytes(*bytes)) {
+            if is_address(word) {
+                set_word(data, at, contexts.number_of(word));
+            }
+        }
+    }
+    object
+}
+
+/// Changes a pointer in an entry.
+fn set_word(data: &mut [u8], at: usize, value: u64) {
+    let rest = data.get_mut(at..).unwrap_or(&mut []);
+    if let (Some(bytes), Ok(value)) = (rest.first_chunk_mut::<WORD>(), usize::try_from(value)) {
+        *bytes = value.to_ne_bytes();
+    }
 }
 
 /// Reads a request about an event and checks it.
@@ -126,12 +141,14 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     request.object = 0;
     let data = request.data.get_mut(..len).ok_or(E2BIG)?;
     match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
-        Ok((event, len)) => {
-            let data = data.get_mut(..len).ok_or(EIO)?;
+        Ok(mut event) => {
+            let data = data.get_mut(..event.len).ok_or(EIO)?;
             let done = request.flags & u64::from(abi::KFI_PEEK) == 0;
-            request.object = translate(&session, event, data, done)?;
-            request.event = event;
-            request.result = number(Ok(len));
+            if let Some(first) = event.first.take() {
+                request.object = translate(&session, &event, first, data, done);
+            }
+            request.event = event.event;
+            request.result = number(Ok(event.len));
         }
         Err(error) => request.result = error.to_errno(),
     }
@@ -142,20 +159,9 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
 pub(super) fn eq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request = eq_request(argument)?;
     let eq = Session::get::<EventQueue>(session, request.eq)?;
-    // What looks like a pointer is found again when it is read.
-    let contexts = session.contexts();
     let mut copy = request.data;
     let data = copy.get_mut(..usize::try_from(request.len)?).ok_or(E2BIG)?;
-    let mut context = None;
-    if let Some(address) = pointer(data, 0).filter(|address| is_address(*address)) {
-        let noted = contexts.context(request.eq, address as u64, Wanted::Number, true)?;
-        set_pointer(data, 0, noted.as_number());
-        context = Some(noted);
-    }
-    let written = eq.write(request.event, data, request.flags);
-    if let (Some(context), true) = (context, written.is_err()) {
-        contexts.forget(context);
-    }
+    let written = eq.write(request.event, data, request.flags)?;
     request.object = 0;
     request.result = number(written);
     argument.write(&request)
@@ -172,7 +178,7 @@ pub(super) fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
     match eq.readerr() {
         Ok((error, len)) => {
             request.result = number(Ok(len));
-            request.context = error.context.addr() as u64;
+            request.context = session.contexts().number_of(error.context.addr());
             request.object = session.handle_of(error.fid.addr()).unwrap_or(0);
             request.data = error.data;
             request.err = error.err;
@@ -191,7 +197,10 @@ pub(super) fn eq_write_error(session: ArcBorrow<'_, Session>, argument: Argument
     }
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     let entry = abi::EqErrEntry {
-        context: context(request.context)?.as_raw(),
+        context: session
+            .contexts()
+            .number(request.eq, request.context)?
+            .as_raw(),
         data: request.data,
         err: request.err,
         prov_errno: request.prov_errno,

@@ -10,32 +10,32 @@ use kernel::{
 };
 
 use super::{
-    context,
     info::entry,
     opened,
+    opened_by,
     Argument, //
 };
 use crate::{
     abi,
-    kfi::{
-        consumer::{
-            Domain,
-            Fabric, //
-        },
-        info::Info, //
+    estimate,
+    kfi::consumer::{
+        Domain,
+        Fabric, //
     },
+    object::Answer,
     session::Session, //
 };
 
 /// Opens a fabric.
 pub(super) fn fabric(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::OpenFabric = argument.read()?;
-    let info = Session::get::<Info>(session, request.info)?;
+    let info = Session::get::<Answer>(session, request.info)?;
     let entry = entry(&info, request.index)?;
-    let context = context(request.context)?;
     opened(
         session,
-        || Fabric::open(entry, context),
+        request.context,
+        estimate::OBJECT,
+        |context| Fabric::open(entry, context),
         |result, handle| {
             request.result = result;
             request.fabric = handle;
@@ -51,13 +51,22 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
         return Err(EINVAL);
     }
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
-    let info = Session::get::<Info>(session, request.info)?;
+    let info = Session::get::<Answer>(session, request.info)?;
     let entry = entry(&info, request.index)?;
-    let context = context(request.context)?;
-    opened(
+    // Whoever knows neither addresses of the kernel nor may learn any cannot use them.
+    let by_address = entry
+        .domain_attr()
+        .is_some_and(|attr| attr.mr_mode.cast_unsigned() & abi::KFI_MR_VIRT_ADDR != 0);
+    if by_address {
+        return Err(EOPNOTSUPP);
+    }
+    let contexts = session.contexts();
+    opened_by(
         session,
-        || Domain::open(&fabric, entry, context),
-        |result, handle| {
+        request.context,
+        estimate::OBJECT,
+        |context, handle| Ok(Domain::open(&fabric, entry, context, contexts, handle)),
+        |result, handle, _| {
             request.result = result;
             request.domain = handle;
             argument.write(&request)

@@ -20,10 +20,12 @@ use kernel::{
 use super::Argument;
 use crate::{
     abi,
+    estimate,
     info,
     kfi::{
         consumer::{
             self,
+            Budget,
             Domain,
             Fabric,
             Text, //
@@ -39,6 +41,7 @@ use crate::{
         }, //
     },
     object::{
+        Answer,
         Class,
         Object, //
     },
@@ -78,7 +81,7 @@ pub(super) fn raw_hints(ptr: u64, size: u32) -> Result<Option<KBox<abi::ShimInfo
     if size > BUFFER_MAX {
         return Err(E2BIG);
     }
-    let mut raw = KBox::init(pin_init::init_zeroed::<abi::ShimInfo>(), GFP_KERNEL)?;
+    let mut raw = KBox::init(pin_init::init_zeroed::<abi::ShimInfo>(), GFP_KERNEL_ACCOUNT)?;
     uaccess::read_into(ptr, size, &mut *raw)?;
     Ok(Some(raw))
 }
@@ -109,36 +112,41 @@ pub(super) fn getinfo(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let hints = match &raw {
         Some(raw) => {
-            let mut hints = Hints::new(info::hints(raw)?);
+            let mut hints = Ok(Hints::new(info::hints(raw)?));
             if let Some(fabric) = &fabric {
-                hints = hints.fabric(fabric)?;
+                hints = hints.and_then(|hints| hints.fabric(fabric));
             }
             if let Some(domain) = &domain {
-                hints = hints.domain(domain)?;
+                hints = hints.and_then(|hints| hints.domain(domain));
             }
-            Some(hints)
+            hints.map(Some)
         }
-        None => None,
+        None => Ok(None),
     };
-    let slot = session.reserve()?;
+    let slot = session.reserve(0, estimate::info(1))?;
 
-    let answer = consumer::getinfo(
-        request.version,
-        node,
-        service,
-        request.flags,
-        hints.as_ref(),
-    );
+    let answer = hints.and_then(|hints| {
+        consumer::getinfo(
+            request.version,
+            node,
+            service,
+            request.flags,
+            hints.as_ref(),
+        )
+    });
     request.info = 0;
     request.count = 0;
     match answer {
         Ok(answer) => {
+            let count = answer.iter().count();
+            let charge = Budget::charge(session.budget(), estimate::info(count))?;
+            let answer = Answer::new(answer, charge);
             request.result = 0;
             request.info = slot.handle();
-            request.count = u32::try_from(answer.iter().count())?;
-            let answer = Arc::new(answer, GFP_KERNEL)?;
+            request.count = u32::try_from(count)?;
+            let answer = Arc::new(answer, GFP_KERNEL_ACCOUNT)?;
             argument.write(&request)?;
-            slot.fill(Object::Info(answer));
+            slot.fill(Object::Answer(answer));
             Ok(())
         }
         Err(error) => {
@@ -163,7 +171,7 @@ pub(super) fn read_info(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     if size > BUFFER_MAX {
         return Err(E2BIG);
     }
-    let info = Session::get::<Info>(session, request.info)?;
+    let info = Session::get::<Answer>(session, request.info)?;
     let value = info::by_value(entry(&info, request.index)?)?;
     let buffer = UserPtr::from_addr(usize::try_from(request.buffer)?);
     uaccess::write(buffer, size, &*value)
@@ -187,7 +195,7 @@ pub(super) fn info_text(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     if usize::try_from(request.size)? > BUFFER_MAX {
         return Err(E2BIG);
     }
-    let info = Session::get::<Info>(session, request.info)?;
+    let info = Session::get::<Answer>(session, request.info)?;
     let text = Text::of_info(entry(&info, request.index)?).ok_or(ENOMEM)?;
     request.len = put_text(text.as_c_str(), request.text, request.size)?;
     argument.write(&request)

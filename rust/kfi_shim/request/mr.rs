@@ -10,11 +10,7 @@ use kernel::{
 };
 
 use super::{
-    buffer::{
-        segments,
-        Regions, //
-    },
-    context,
+    buffer::segments,
     length,
     opened_by,
     part,
@@ -23,12 +19,16 @@ use super::{
 };
 use crate::{
     abi,
-    kfi::consumer::{
-        Domain,
-        MemoryRegion,
-        Register,
-        RegisterForm,
-        Shape, //
+    estimate,
+    kfi::{
+        consumer::{
+            Domain,
+            MemoryRegion,
+            Register,
+            RegisterForm,
+            Shape, //
+        },
+        fid::Context, //
     },
     session::Session, //
 };
@@ -50,15 +50,7 @@ pub(super) fn mr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result 
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let mut regions = Regions::new();
-    let segments = segments(
-        session,
-        request.segments,
-        request.segment_count,
-        1,
-        false,
-        &mut regions,
-    )?;
+    let segments = segments(session, request.segments, request.segment_count, 1, false)?;
     let mut key = request.auth_key;
     let auth_key = part(&mut key, request.auth_key_size)?;
     let register = Register {
@@ -68,12 +60,22 @@ pub(super) fn mr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result 
         offset: request.offset,
         requested_key: request.requested_key,
         flags: request.flags,
-        context: context(request.context)?,
+        context: Context::NONE,
         auth_key,
     };
     opened_by(
         session,
-        |_| MemoryRegion::register(&domain, register),
+        request.context,
+        estimate::OBJECT,
+        |context, _| {
+            MemoryRegion::register(
+                &domain,
+                Register {
+                    context,
+                    ..register
+                },
+            )
+        },
         |result, handle, mr| {
             request.result = result;
             request.mr = handle;
@@ -88,7 +90,7 @@ pub(super) fn mr_key(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     let mut request: abi::MrKey = argument.read()?;
     let mr = Session::get::<MemoryRegion>(session, request.mr)?;
     request.key = mr.key();
-    request.has_desc = mr.desc().is_some().into();
+    request.has_desc = mr.has_desc().into();
     argument.write(&request)
 }
 
@@ -99,15 +101,7 @@ pub(super) fn mr_refresh(session: ArcBorrow<'_, Session>, argument: Argument) ->
         return Err(EINVAL);
     }
     let mr = Session::get::<MemoryRegion>(session, request.mr)?;
-    let mut regions = Regions::new();
-    let segments = segments(
-        session,
-        request.segments,
-        request.segment_count,
-        1,
-        false,
-        &mut regions,
-    )?;
+    let segments = segments(session, request.segments, request.segment_count, 1, false)?;
     request.result = result(mr.refresh(&segments, request.flags)?);
     argument.write(&request)
 }
@@ -129,7 +123,8 @@ pub(super) fn mr_raw_attr(session: ArcBorrow<'_, Session>, argument: Argument) -
     let key = part(&mut request.raw_key, request.key_size)?;
     let (ret, base, len) = mr.raw_attr(key, request.flags);
     request.result = result(ret);
-    request.base_addr = base;
+    // Numbers that are no offset from 0 are addresses of the kernel.
+    request.base_addr = session.contexts().number_of(usize::try_from(base)?);
     request.key_size = length(len);
     argument.write(&request)
 }

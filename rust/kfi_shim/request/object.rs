@@ -53,9 +53,6 @@ pub(super) fn control(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let object = Session::any(session, request.handle)?;
 
-    if let (Object::Endpoint(ep), abi::KFI_SETOPSFLAG) = (&*object, request.command) {
-        ep.note_flags(request.value);
-    }
     let ret = for_object!(
         &*object,
         object => match request.command {
@@ -110,7 +107,7 @@ pub(super) fn handled(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         Object::EventQueue(queue) => queue.handled(),
         _ => None,
     };
-    let (calls, _) = calls.ok_or(EINVAL)?;
+    let calls = calls.ok_or(EINVAL)?;
     request.result = match request.timeout {
         0 => 0,
         timeout => result(calls.wait(request.calls, timeout)),

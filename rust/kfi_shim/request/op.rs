@@ -18,7 +18,7 @@ use super::{
     any,
     buffer::{
         segments,
-        Regions, //
+        Segments, //
     },
     optional_any,
     result,
@@ -30,18 +30,18 @@ use crate::{
         consumer::{
             element_size,
             ignores_operand,
+            Budget,
+            Charge,
             Condition,
             Domain,
             Endpoint,
             Form,
             Kind,
+            OpContext,
             Operation,
             RmaSegment,
-            Segment,
-            Shape,
-            Wanted, //
+            Shape, //
         },
-        fid::Context,
         uaccess::{
             self,
             Versioned, //
@@ -85,11 +85,11 @@ pub(super) fn form(form: u32) -> Result<Form> {
 
 /// The memory of an operation.
 pub(super) struct Lists {
-    segments: KVVec<Segment>,
-    results: KVVec<Segment>,
-    compares: KVVec<Segment>,
+    segments: Segments,
+    results: Segments,
+    compares: Segments,
     rma: KVVec<RmaSegment>,
-    _regions: Regions,
+    _charge: Charge,
 }
 
 impl Lists {
@@ -105,32 +105,28 @@ impl Lists {
             1
         };
         let null = kind == Kind::FetchAtomic && ignores_operand(request.atomic_op);
-        let mut regions = Regions::new();
-        let mut list =
-            |ptr, count, null| segments(session, ptr, count, element, null, &mut regions);
+        let list = |ptr, count, null| segments(session, ptr, count, element, null);
+        let remote = usize::try_from(request.rma_segment_count)?;
+        let remote = remote.saturating_mul(size_of::<RmaSegment>());
+        let charge = Budget::charge(session.budget(), remote)?;
         Ok(Self {
             segments: list(request.segments, request.segment_count, null)?,
             results: list(request.results, request.result_count, false)?,
             compares: list(request.compares, request.compare_count, false)?,
             rma: rma_segments(request.rma_segments, request.rma_segment_count)?,
-            _regions: regions,
+            _charge: charge,
         })
     }
 
     /// Returns the operation.
-    pub(super) fn operation(
-        &self,
-        request: &abi::Op,
-        kind: Kind,
-        form: Form,
-        context: Context,
-    ) -> Operation<'_> {
+    pub(super) fn operation(&self, request: &abi::Op, kind: Kind, form: Form) -> Operation<'_> {
         Operation {
             kind,
             form,
             flags: request.flags,
             addr: request.addr,
-            context,
+            number: request.context,
+            context: OpContext::NONE,
             data: request.data,
             tag: request.tag,
             ignore: request.ignore,
@@ -152,7 +148,7 @@ fn rma_segments(ptr: u64, count: u32) -> Result<KVVec<RmaSegment>> {
     let count = usize::try_from(count)?;
     let ptr = UserPtr::from_addr(usize::try_from(ptr)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<abi::RmaSegmentAt>()).reader();
-    let mut segments = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut segments = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for _ in 0..count {
         let at: abi::RmaSegmentAt = reader.read()?;
         let segment = RmaSegment {
@@ -160,7 +156,7 @@ fn rma_segments(ptr: u64, count: u32) -> Result<KVVec<RmaSegment>> {
             len: usize::try_from(at.len)?,
             key: at.key,
         };
-        segments.push(segment, GFP_KERNEL)?;
+        segments.push(segment, GFP_KERNEL_ACCOUNT)?;
     }
     Ok(segments)
 }
@@ -186,29 +182,16 @@ fn post_one(session: ArcBorrow<'_, Session>, request: &abi::Op) -> Result<Result
     } else {
         None
     };
-    let wanted = if triggered {
-        Wanted::Condition(Condition {
+    let condition = if triggered {
+        Some(Condition {
             event: request.trigger_event,
             cntr: any(&cntr)?,
             threshold: usize::try_from(request.threshold)?,
         })
-    } else if ep.may_trigger(request.flags) {
-        Wanted::NoCondition
     } else {
-        Wanted::Number
+        None
     };
-    let once = !(kind.is_receive() && ep.may_repeat(request.flags));
-    let contexts = session.contexts();
-    let context = if injected {
-        Context::NONE
-    } else {
-        contexts.context(ep.owner(), request.context, wanted, once)?
-    };
-    let posted = ep.post(&lists.operation(request, kind, form, context));
-    if !matches!(posted, Ok(Ok(()))) {
-        contexts.forget(context);
-    }
-    posted
+    ep.post(lists.operation(request, kind, form), condition)
 }
 
 /// Posts an operation.

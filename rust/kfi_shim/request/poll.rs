@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     abi,
+    estimate,
     kfi::{
         consumer::{
             Domain,
@@ -41,7 +42,9 @@ pub(super) fn poll_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     let domain = Session::get::<Domain>(session, request.domain)?;
     opened(
         session,
-        || PollSet::open(&domain, flags),
+        0,
+        estimate::OBJECT,
+        |_| PollSet::open(&domain, flags),
         |result, handle| {
             request.result = result;
             request.poll_set = handle;
@@ -102,16 +105,14 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     let size = room * size_of::<u64>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let mut contexts = KVec::with_capacity(room, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut contexts = KVec::with_capacity(room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for _ in 0..room {
-        contexts.push(Context::NONE, GFP_KERNEL)?;
+        contexts.push(Context::NONE, GFP_KERNEL_ACCOUNT)?;
     }
     let polled = set.poll(Some(&mut contexts), request.count);
     for context in contexts.iter().take(polled.unwrap_or(0)) {
-        let address = context.as_number();
-        // That of a queue with a handler stands for a number.
-        let number = session.contexts().resolve(address, false);
-        writer.write(&number.unwrap_or(address as u64))?;
+        // An address stands for a number, or for nothing if its object is gone by now.
+        writer.write(&session.contexts().number_of(context.as_number()))?;
     }
     request.result = number(polled);
     argument.write(&request)

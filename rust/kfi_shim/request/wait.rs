@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     abi,
+    estimate,
     kfi::{
         consumer::{
             CompletionQueue,
@@ -99,7 +100,9 @@ pub(super) fn wait_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
     opened(
         session,
-        || WaitSet::open(&fabric, attr),
+        0,
+        estimate::OBJECT,
+        |_| WaitSet::open(&fabric, attr),
         |result, handle| {
             request.result = result;
             request.wait_set = handle;
@@ -136,16 +139,16 @@ pub(super) fn trywait(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let ptr = UserPtr::from_addr(usize::try_from(request.handles)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<u32>()).reader();
-    let mut handles = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
-    let mut objects = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut handles = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+    let mut objects = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for _ in 0..count {
         let handle = reader.read::<u32>()?;
-        handles.push(handle, GFP_KERNEL)?;
-        objects.push(Session::any(session, handle)?, GFP_KERNEL)?;
+        handles.push(handle, GFP_KERNEL_ACCOUNT)?;
+        objects.push(Session::any(session, handle)?, GFP_KERNEL_ACCOUNT)?;
     }
-    let mut fids = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+    let mut fids = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for object in &objects {
-        fids.push(object.any().ok_or(EINVAL)?, GFP_KERNEL)?;
+        fids.push(object.any().ok_or(EINVAL)?, GFP_KERNEL_ACCOUNT)?;
     }
     request.result = result(session.arm(&handles, || fabric.trywait(&fids))?);
     argument.write(&request)

@@ -28,12 +28,10 @@ use crate::{
     abi,
     kfi::{
         consumer::{
-            Budget,
             DeferredWork,
             Domain,
             Form,
             Kind,
-            Wanted,
             WorkObjects,
             WorkOperation, //
         },
@@ -140,30 +138,23 @@ fn make(
     };
     let operation = match (&transfer, &lists) {
         (Some((op, kind, form, shape)), Some(lists)) => {
-            // A structure only if some provider could take the number for one.
-            let triggered = op.flags & u64::from(abi::KFI_TRIGGER) != 0
-                || matches!(objects.ep.as_deref(), Some(Object::Endpoint(ep)) if ep.may_trigger(0));
-            let wanted = if triggered {
-                Wanted::NoCondition
-            } else {
-                Wanted::Number
-            };
-            let contexts = session.contexts();
-            // Completions may come as often as the work is queued.
-            let context = contexts.context(request.domain, op.context, wanted, false)?;
-            WorkOperation::Transfer(lists.operation(op, *kind, *form, context), *shape)
+            WorkOperation::Transfer(lists.operation(op, *kind, *form), *shape)
         }
         _ if is_counter && with_op => WorkOperation::Counter(request.value),
         _ => WorkOperation::None,
     };
-    let charge = Budget::charge(session.budget(), DeferredWork::SIZE)?;
+    let charge = session.object()?;
+    let endpoint = match objects.ep.as_deref() {
+        Some(Object::Endpoint(ep)) => Some(&**ep),
+        _ => None,
+    };
     let work = DeferredWork::new(
         domain,
         request.op_type,
         request.threshold,
         &named,
-        &operation,
-        charge,
+        endpoint,
+        operation,
     )?;
     session.add_work(Work {
         request: work,
@@ -172,6 +163,7 @@ fn make(
         triggering_cntr: request.triggering_cntr,
         completion_cntr: request.completion_cntr,
         cntr: request.cntr,
+        _charge: charge,
     })
 }
 

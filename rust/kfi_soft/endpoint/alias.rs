@@ -4,25 +4,20 @@
 
 #![deny(unsafe_code)]
 
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
-        Arc, //
-    }, //
-};
+use kernel::prelude::*;
 
 use super::HasCore;
 use crate::kfi::{
     control::Control,
+    errno::EBADFLAGS,
     fid::{
         AnyFid,
         Context,
         Fid,
-        Object, //
+        NewAlias,
+        NewFid,
+        Object,
+        Opening, //
     },
     flags::OpFlags,
     hold::Hold,
@@ -42,43 +37,25 @@ pub(crate) struct Alias<T: HasCore> {
     base: Hold<T>,
     /// The default flags of the alias are those of this direction.
     receive: bool,
-    flags: Atomic<u64>,
 }
 
 impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alias<T> {
     /// Opens an alias; `flags` say the direction, exactly one, and the default flags for it.
-    pub(super) fn open(base: &Fid<T>, flags: OpFlags) -> Result<Arc<Fid<Self>>> {
-        let transmit = flags.contains(OpFlags::TRANSMIT);
-        let receive = flags.contains(OpFlags::RECV);
-        if transmit == receive {
-            return Err(EINVAL);
-        }
-        let flags = super::defaults(receive, flags)?;
-        let core = base.core();
-        if (receive && !core.receives) || (transmit && !core.transmits) {
-            return Err(EINVAL);
-        }
-        Fid::new(
+    pub(super) fn open<'o>(
+        base: &Fid<T>,
+        flags: OpFlags,
+        opening: Opening<'o, EndpointClass<NUMBER>>,
+    ) -> Result<NewFid<'o, Self>> {
+        let receive = super::receives(flags)?;
+        super::check_defaults(receive, flags).map_err(|_| EBADFLAGS)?;
+        base.core().direction(receive)?;
+        NewFid::new(
             Self {
                 base: Hold::new(base)?,
                 receive,
-                flags: Atomic::new(flags.as_raw()),
             },
-            base.context(),
+            opening,
         )
-    }
-
-    /// Returns whether it is the receive direction that flags name; by default that of the alias.
-    fn direction(&self, flags: OpFlags) -> Result<bool> {
-        let named = (
-            flags.contains(OpFlags::TRANSMIT),
-            flags.contains(OpFlags::RECV),
-        );
-        match named {
-            (true, true) => Err(EINVAL),
-            (false, false) => Ok(self.receive),
-            (_, receive) => Ok(receive),
-        }
     }
 
     /// Returns the endpoint.
@@ -101,22 +78,28 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Obje
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
             Control::GetOpsFlag(out) => {
-                let receive = this.direction(out.asked())?;
+                let receive = super::receives(out.asked())?;
+                super::check_defaults(receive, out.asked())?;
                 out.set(this.default_flags(receive));
                 Ok(())
             }
             Control::SetOpsFlag(flags) => {
                 // Those of the other direction are the endpoint's.
-                if this.direction(flags)? != this.receive {
+                if super::receives(flags)? != this.receive {
                     return Err(EINVAL);
                 }
-                let defaults = super::defaults(this.receive, flags)?;
-                // Relaxed: a number that stands for itself.
-                this.flags.store(defaults.as_raw(), ordering::Relaxed);
-                Ok(())
+                super::check_defaults(this.receive, flags)
             }
             command => T::control(this.base.fid(), command),
         }
+    }
+
+    fn alias<'o>(
+        this: &Fid<Self>,
+        flags: OpFlags,
+        opening: Opening<'o, Self::Class>,
+    ) -> Result<NewAlias<'o, Self::Class>> {
+        T::alias(this.base.fid(), flags, opening)
     }
 }
 
@@ -125,15 +108,6 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Endp
 {
     type TransmitContext = NoContext;
     type ReceiveContext = NoContext;
-
-    fn default_flags(&self, receive: bool) -> OpFlags {
-        if receive == self.receive {
-            // Relaxed: a number that stands for itself.
-            OpFlags::from_raw(self.flags.load(ordering::Relaxed))
-        } else {
-            self.base.default_flags(receive)
-        }
-    }
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         T::post(this.base.fid(), operation)

@@ -14,6 +14,11 @@ use kernel::{
 };
 
 use super::{
+    binds::{
+        Direction,
+        Directions, //
+    },
+    choose,
     name_of,
     named_port,
     whereabouts,
@@ -33,9 +38,10 @@ use crate::{
             AnyFid,
             Context,
             Fid,
-            Object, //
+            NewFid,
+            Object,
+            Opening, //
         },
-        flags::OpFlags,
         hold::Hold,
         info::InfoRef,
         provider::{
@@ -43,7 +49,9 @@ use crate::{
             kfi_tx_attr,
             EndpointOps,
             Operation,
-            ScalableClass, //
+            ReceiveClass,
+            ScalableClass,
+            TransmitClass, //
         }, //
     },
     limits,
@@ -80,12 +88,9 @@ pub(crate) struct ScalableEndpoint {
     state: Mutex<State>,
 }
 
-/// Returns as many contexts, none open.
+/// Returns as many contexts as are wanted, or as there can be, none open.
 fn contexts(wanted: usize, limit: usize) -> Result<KVec<bool>> {
-    let count = wanted.max(1);
-    if count > limit {
-        return Err(EINVAL);
-    }
+    let count = choose(wanted, limit, limit)?;
     let mut open = KVec::with_capacity(count, GFP_KERNEL)?;
     for _ in 0..count {
         open.push(false, GFP_KERNEL)?;
@@ -95,20 +100,20 @@ fn contexts(wanted: usize, limit: usize) -> Result<KVec<bool>> {
 
 impl ScalableEndpoint {
     /// Opens a scalable endpoint.
-    pub(crate) fn open(
+    pub(crate) fn open<'o>(
         domain: &Fid<Domain>,
         info: InfoRef<'_>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self>>> {
+        opening: Opening<'o, ScalableClass>,
+    ) -> Result<NewFid<'o, Self>> {
         let attributes = Attributes::new(info, domain)?;
         let (tx, rx) = info
             .ep_attr()
-            .map_or((1, 1), |attr| (attr.tx_ctx_cnt, attr.rx_ctx_cnt));
+            .map_or((0, 0), |attr| (attr.tx_ctx_cnt, attr.rx_ctx_cnt));
         let tx = contexts(tx, limits::MAX_TX_CONTEXTS)?;
         let rx = contexts(rx, limits::MAX_RX_CONTEXTS)?;
         let (port, auth_key) = whereabouts(domain, info, Some(rx.len()))?;
         let domain = Hold::new(domain)?;
-        Fid::new(
+        NewFid::new(
             pin_init!(Self {
                 domain,
                 auth_key,
@@ -123,7 +128,7 @@ impl ScalableEndpoint {
                     "kfi_soft::ScalableEndpoint::state"
                 ),
             }),
-            context,
+            opening,
         )
     }
 
@@ -152,7 +157,7 @@ impl ScalableEndpoint {
     /// Returns what a context is made of.
     fn parts(
         this: &Fid<Self>,
-        transmits: bool,
+        direction: Direction,
         index: usize,
         attributes: Attributes,
     ) -> Result<Parts> {
@@ -163,8 +168,7 @@ impl ScalableEndpoint {
             index,
             auth_key: this.auth_key.clone(),
             attributes,
-            transmits,
-            receives: !transmits,
+            directions: Directions::only(direction),
         })
     }
 }
@@ -210,10 +214,6 @@ impl EndpointOps for ScalableEndpoint {
     type TransmitContext = TransmitContext;
     type ReceiveContext = ReceiveContext;
 
-    fn default_flags(&self, _receive: bool) -> OpFlags {
-        OpFlags::NONE
-    }
-
     /// Operations are posted to its contexts.
     fn post(_this: &Fid<Self>, _operation: Operation<'_>) -> Result {
         Err(EOPNOTSUPP)
@@ -235,42 +235,48 @@ impl EndpointOps for ScalableEndpoint {
             return Err(EBUSY);
         }
         let node = this.domain.fabric().node();
-        let new = named_port(node, &this.domain, name, Some(state.rx.len()))?;
+        let new = named_port(
+            node,
+            &this.auth_key,
+            &this.domain,
+            name,
+            Some(state.rx.len()),
+        )?;
         let old = core::mem::replace(&mut state.port, new);
         drop(state);
         old.close();
         Ok(())
     }
 
-    fn tx_context(
+    fn tx_context<'o>(
         this: &Fid<Self>,
         index: usize,
         attr: Option<&kfi_tx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<TransmitContext>>> {
+        opening: Opening<'o, TransmitClass>,
+    ) -> Result<NewFid<'o, TransmitContext>> {
         let mut attributes = this.attributes;
         if let Some(attr) = attr {
             attributes = attributes.with_tx(attr)?;
         }
         this.take_context(true, index)?;
-        Self::parts(this, true, index, attributes)
-            .and_then(|parts| Fid::new(TransmitContext::new(parts), context))
+        Self::parts(this, Direction::Transmit, index, attributes)
+            .and_then(|parts| NewFid::new(TransmitContext::new(parts), opening))
             .inspect_err(|_| this.forget_context(true, index))
     }
 
-    fn rx_context(
+    fn rx_context<'o>(
         this: &Fid<Self>,
         index: usize,
         attr: Option<&kfi_rx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<ReceiveContext>>> {
+        opening: Opening<'o, ReceiveClass>,
+    ) -> Result<NewFid<'o, ReceiveContext>> {
         let mut attributes = this.attributes;
         if let Some(attr) = attr {
             attributes = attributes.with_rx(attr)?;
         }
         this.take_context(false, index)?;
-        Self::parts(this, false, index, attributes)
-            .and_then(|parts| Fid::new(ReceiveContext::new(parts), context))
+        Self::parts(this, Direction::Receive, index, attributes)
+            .and_then(|parts| NewFid::new(ReceiveContext::new(parts), opening))
             .inspect_err(|_| this.forget_context(false, index))
     }
 }

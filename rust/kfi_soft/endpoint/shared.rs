@@ -4,7 +4,8 @@
 //!
 //! A shared transmit context is the number of operations that may be under way in all endpoints
 //! that are bound to it. A shared receive context is a queue of receives, from which all endpoints
-//! that are bound to it take; completions are told by the queue of the endpoint that has received.
+//! that are bound to it take. Completions are told by what is bound to the endpoint that has sent or
+//! received, or by what was bound to the shared context before that endpoint was enabled.
 
 #![deny(unsafe_code)]
 
@@ -14,8 +15,13 @@ use kernel::{
 };
 
 use super::{
+    binds::{
+        Direction,
+        SharedBinds, //
+    },
     prepare_receive,
-    Attributes, //
+    Attributes,
+    MinMultiRecv, //
 };
 use crate::{
     domain::Domain,
@@ -23,9 +29,12 @@ use crate::{
         control::Control,
         errno::EBADFLAGS,
         fid::{
+            AnyFid,
             Context,
             Fid,
-            Object, //
+            NewFid,
+            Object,
+            Opening, //
         },
         flags::OpFlags,
         hold::Hold,
@@ -41,36 +50,45 @@ use crate::{
         },
         queue::Entry, //
     },
-    limits,
     receive_queue::ReceiveQueue,
     transmitter::Credits, //
 };
 
 /// A transmit context that endpoints share.
+#[pin_data]
 pub(crate) struct SharedTransmitContext {
     domain: Hold<Domain>,
     credits: Arc<Credits>,
+    #[pin]
+    binds: SharedBinds,
 }
 
 impl SharedTransmitContext {
     /// Opens a shared transmit context.
-    pub(crate) fn open(
+    pub(crate) fn open<'o>(
         domain: &Fid<Domain>,
         attr: Option<&kfi_tx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self>>> {
+        opening: Opening<'o, SharedTransmitClass>,
+    ) -> Result<NewFid<'o, Self>> {
         let mut attributes = Attributes::of_domain(domain)?;
         if let Some(attr) = attr {
             attributes = attributes.with_tx(attr)?;
         }
         let credits = Credits::new(attributes.tx_size)?;
-        Fid::new(
-            Self {
-                domain: Hold::new(domain)?,
+        let domain = Hold::new(domain)?;
+        NewFid::new(
+            pin_init!(Self {
+                domain,
                 credits,
-            },
-            context,
+                binds <- SharedBinds::new(Direction::Transmit),
+            }),
+            opening,
         )
+    }
+
+    /// Returns what is bound to it.
+    pub(super) fn binds(&self) -> &SharedBinds {
+        &self.binds
     }
 
     /// Returns the domain.
@@ -88,39 +106,56 @@ impl Object for SharedTransmitContext {
     type Class = SharedTransmitClass;
 
     fn release(&self) {
+        self.binds.release();
         self.domain.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        this.binds.bind(this.domain(), other, flags)
     }
 }
 
 impl SharedTransmitOps for SharedTransmitContext {}
 
 /// A receive context that endpoints share.
+#[pin_data]
 pub(crate) struct SharedReceiveContext {
     domain: Hold<Domain>,
     queue: Arc<ReceiveQueue>,
     attributes: Attributes,
+    min_multi_recv: MinMultiRecv,
+    #[pin]
+    binds: SharedBinds,
 }
 
 impl SharedReceiveContext {
     /// Opens a shared receive context.
-    pub(crate) fn open(
+    pub(crate) fn open<'o>(
         domain: &Fid<Domain>,
         attr: Option<&kfi_rx_attr>,
-        context: Context,
-    ) -> Result<Arc<Fid<Self>>> {
+        opening: Opening<'o, SharedReceiveClass>,
+    ) -> Result<NewFid<'o, Self>> {
         let mut attributes = Attributes::of_domain(domain)?;
         if let Some(attr) = attr {
             attributes = attributes.with_rx(attr)?;
         }
         let queue = ReceiveQueue::new(domain.fabric().node().clone(), attributes.rx_size)?;
-        Fid::new(
-            Self {
-                domain: Hold::new(domain)?,
+        let domain = Hold::new(domain)?;
+        NewFid::new(
+            pin_init!(Self {
+                domain,
                 queue,
                 attributes,
-            },
-            context,
+                min_multi_recv: MinMultiRecv::new(),
+                binds <- SharedBinds::new(Direction::Receive),
+            }),
+            opening,
         )
+    }
+
+    /// Returns what is bound to it.
+    pub(super) fn binds(&self) -> &SharedBinds {
+        &self.binds
     }
 
     /// Returns the domain.
@@ -139,7 +174,12 @@ impl Object for SharedReceiveContext {
 
     fn release(&self) {
         self.queue.close();
+        self.binds.release();
         self.domain.release();
+    }
+
+    fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
+        this.binds.bind(this.domain(), other, flags)
     }
 
     fn control<'a>(_this: &'a Fid<Self>, command: Control<'a>) -> Result {
@@ -155,14 +195,6 @@ impl EndpointOps for SharedReceiveContext {
     type TransmitContext = NoContext;
     type ReceiveContext = NoContext;
 
-    fn default_flags(&self, receive: bool) -> OpFlags {
-        if receive {
-            self.attributes.rx_flags
-        } else {
-            OpFlags::NONE
-        }
-    }
-
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         if !operation.kind.is_receive() {
             return Err(EOPNOTSUPP);
@@ -175,19 +207,26 @@ impl EndpointOps for SharedReceiveContext {
         let posted = prepare_receive(
             &operation,
             &this.attributes,
-            limits::MIN_MULTI_RECV,
+            this.min_multi_recv.get(),
             None,
             GFP_NOWAIT,
-            || Ok(None),
         )?;
         let entry = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         this.queue.post(entry)
     }
 
+    fn min_multi_recv(&self) -> Result<usize> {
+        Ok(self.min_multi_recv.get())
+    }
+
+    fn set_min_multi_recv(&self, size: usize) -> Result {
+        self.min_multi_recv.set(size)
+    }
+
     /// Nobody tells the end of a receive that no endpoint has used: it is gone when this returns.
     fn cancel(&self, context: Context) -> Result {
         let posted = self.queue.take(context).ok_or(ENOENT)?;
-        posted.give_up();
+        posted.into_inner().give_up();
         Ok(())
     }
 }

@@ -7,7 +7,13 @@
 use kernel::{
     alloc::Flags,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 
 use super::{
@@ -22,6 +28,7 @@ use crate::{
     atomic::Atomics,
     counter::Counter,
     domain::Domain,
+    info,
     kfi::{
         errno::{
             EBADFLAGS,
@@ -54,14 +61,26 @@ use crate::{
         self,
         Transfer, //
     },
-    wire::Packet, //
+    wire::{
+        Packet,
+        INLINE_LIMIT, //
+    },
+    work_table::Owner, //
 };
+
+/// Returns a number for a receive.
+fn next_number() -> u64 {
+    static NEXT: Atomic<u64> = Atomic::new(1);
+
+    // Relaxed: they only have to be different.
+    NEXT.fetch_add(1, ordering::Relaxed)
+}
 
 /// An operation that begins later.
 struct Submitted {
     what: What,
-    /// See [`Core::id`].
-    owner: usize,
+    /// The endpoint.
+    owner: Owner,
     context: Context,
 }
 
@@ -74,22 +93,46 @@ enum What {
 }
 
 impl Transfer for Submitted {
-    fn begin(self: KBox<Self>) {
+    fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool) {
         match KBox::into_inner(self).what {
-            What::Transmit(transmitter, packet) => Transmitter::start_packet(&transmitter, packet),
-            What::Receive(receiver, posted) => Receiver::post_fired(&receiver, posted),
+            What::Transmit(transmitter, packet) => {
+                let transfer = packet.transfer.clone();
+                Transmitter::start_packet(&transmitter, packet);
+                if begun() {
+                    transmitter.cancel_transfer(&transfer);
+                }
+            }
+            What::Receive(receiver, posted) => {
+                let number = posted.number;
+                receiver.post_fired(posted);
+                if begun() {
+                    receiver.cancel_number(number);
+                }
+            }
         }
     }
 
     fn cancel(self: KBox<Self>) {
         match KBox::into_inner(self).what {
             What::Transmit(transmitter, packet) => Transmitter::cancel_packet(&transmitter, packet),
-            What::Receive(receiver, posted) => receiver.cancel_fired(posted.into_inner()),
+            What::Receive(receiver, posted) => receiver.cancel_fired(posted),
         }
     }
 
-    fn owner(&self) -> usize {
+    fn owner(&self) -> Owner {
         self.owner
+    }
+
+    fn bytes(&self) -> usize {
+        match &self.what {
+            // More is left to a work queue.
+            What::Transmit(_, packet) => match packet.transfer.request().len {
+                len if len <= INLINE_LIMIT => len,
+                _ => 0,
+            },
+            // A message may be waiting for it.
+            What::Receive(..) => INLINE_LIMIT,
+        }
     }
 
     fn context(&self) -> Context {
@@ -120,14 +163,15 @@ impl Core {
             if receiver.is_backed_up() {
                 return Err(EAGAIN);
             }
-            let mut posted = self.prepare_receive(receiver, operation, flags, || Ok(None))?;
+            let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
             posted.fired_for = Some(receiver.clone());
+            posted.number = next_number();
             posted.set_notify(notify);
             let entry = Entry::new(posted, flags).map_err(transmitter::again)?;
             What::Receive(receiver.clone(), entry)
         } else {
-            if !self.transmits {
+            if !self.directions.transmit {
                 return Err(EOPNOTSUPP);
             }
             let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
@@ -144,7 +188,7 @@ impl Core {
         let submitted = KBox::new(
             Submitted {
                 what,
-                owner: self.id(),
+                owner: self.owner()?,
                 context: operation.context,
             },
             flags,
@@ -159,7 +203,7 @@ impl Core {
         operation: &Operation<'_>,
         trigger: &Trigger<'_>,
     ) -> Result {
-        if !self.attributes.caps.contains(Caps::TRIGGER) {
+        if !info::allowed(self.attributes.caps).contains(Caps::TRIGGER) {
             return Err(EOPNOTSUPP);
         }
         let counter = trigger.counter.downcast::<Counter>().ok_or(EINVAL)?;

@@ -36,6 +36,16 @@ impl<T> Batch<T> {
         batch
     }
 
+    /// No entries.
+    pub(crate) const fn empty() -> Self {
+        Self { next: None }
+    }
+
+    /// One entry, which was removed from a set.
+    pub(crate) fn of(entry: KBox<Entry<T>>) -> Self {
+        Self::new(Some(entry))
+    }
+
     /// Puts a tree before what there is.
     fn put_before(&mut self, mut tree: Link<T>) {
         while let Some(mut entry) = tree {
@@ -172,6 +182,13 @@ impl<T> BatchQueue<T> {
         } else {
             self.current.pop()
         }
+    }
+
+    /// Puts back the entry that was taken out last.
+    pub(crate) fn put_back(&mut self, mut entry: KBox<Entry<T>>) {
+        // INVARIANT: It had the smallest key of both batches, so that it may come first in either.
+        set_link(&mut entry.left, self.current.next.take());
+        set_link(&mut self.current.next, Some(entry));
     }
 }
 

@@ -6,6 +6,7 @@ use crate::harness::Test;
 
 pub mod address_vector;
 pub mod atomic;
+pub mod attacker;
 pub mod buffer;
 pub mod close;
 pub mod cntr;
@@ -77,6 +78,7 @@ pub fn all() -> Vec<Test> {
         faults::TESTS,
         failslab::TESTS,
         hostile::TESTS,
+        attacker::TESTS,
         tool::TESTS,
         fuzz::TESTS,
         users::TESTS,

@@ -2,7 +2,10 @@
 
 //! Atomic operations (`struct kfi_ops_atomic`).
 
-use core::ptr;
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::{
     error::from_result,
     prelude::*,
@@ -74,18 +77,95 @@ unsafe fn elements<'a>(
     Ok(unsafe { Buffers::one(buf, len) })
 }
 
-/// Ranges of elements.
+/// Ranges of elements, of a type that is yet to be said.
 ///
-/// # Safety
+/// # Invariants
 ///
-/// `iov` must be null or `count` entries as [`Buffers`] says.
-pub(in crate::kfi::provider) unsafe fn element_ranges<'a>(
+/// `iov` is null or `count` entries as [`Buffers`] says, during `'a`.
+#[derive(Clone, Copy)]
+pub(in crate::kfi::provider) struct ElementRanges<'a> {
     iov: *const bindings::kfi_ioc,
     count: usize,
-    datatype: bindings::kfi_datatype,
-) -> Result<Buffers<'a>> {
-    // SAFETY: By the safety requirements.
-    Ok(unsafe { Buffers::ioc(iov, count, size_of_element(datatype)?) })
+    _lifetime: PhantomData<&'a bindings::kfi_ioc>,
+}
+
+impl<'a> ElementRanges<'a> {
+    /// Takes ranges from C.
+    ///
+    /// # Safety
+    ///
+    /// `iov` must be null or `count` entries as [`Buffers`] says.
+    pub(in crate::kfi::provider) unsafe fn new(
+        iov: *const bindings::kfi_ioc,
+        count: usize,
+    ) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            iov,
+            count,
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Returns ranges of elements of a type; `EOPNOTSUPP` if nothing can be computed with it.
+    pub(in crate::kfi::provider) fn of(
+        self,
+        datatype: bindings::kfi_datatype,
+    ) -> Result<Buffers<'a>> {
+        let size = size_of_element(datatype)?;
+        // SAFETY: By the type invariants.
+        Ok(unsafe { Buffers::ioc(self.iov, self.count, size) })
+    }
+}
+
+/// An atomic operation as a call describes it.
+///
+/// # Invariants
+///
+/// What it points to is as [`Buffers`] and [`RemoteRanges`] say, during `'a`.
+pub(in crate::kfi::provider) struct AtomicMessage<'a>(&'a bindings::kfi_msg_atomic);
+
+impl<'a> AtomicMessage<'a> {
+    /// Takes a message from C; `EINVAL` for null.
+    ///
+    /// # Safety
+    ///
+    /// `msg` must be null or valid during `'a`, and what it points to as [`Buffers`] and
+    /// [`RemoteRanges`] say.
+    pub(in crate::kfi::provider) unsafe fn from_raw(
+        msg: *const bindings::kfi_msg_atomic,
+    ) -> Result<Self> {
+        // INVARIANT: By the safety requirements.
+        // SAFETY: By the safety requirements.
+        Ok(Self(unsafe { msg.as_ref() }.ok_or(EINVAL)?))
+    }
+
+    /// Returns the operation; `form` makes its form of the type of the elements.
+    pub(in crate::kfi::provider) fn operation(
+        self,
+        flags: u64,
+        form: impl FnOnce(bindings::kfi_datatype) -> Result<AtomicForm<'a>>,
+    ) -> Result<Operation<'a>> {
+        let msg = self.0;
+        let size = size_of_element(msg.datatype)?;
+        let form = form(msg.datatype)?;
+        let local = if msg.op == bindings::KFI_ATOMIC_READ {
+            // There are no operands.
+            Buffers::NONE
+        } else {
+            // SAFETY: By the type invariants.
+            unsafe { Buffers::ioc(msg.msg_iov, msg.iov_count, size) }
+        };
+        let kind = Kind::Atomic(Atomics {
+            // SAFETY: By the type invariants.
+            remote: unsafe { RemoteRanges::ioc(msg.rma_iov, msg.rma_iov_count, size) },
+            datatype: msg.datatype,
+            op: msg.op,
+            form,
+        });
+        let operation = Operation::new(kind, local, msg.addr, msg.context);
+        Ok(operation.with_flags(flags, msg.data))
+    }
 }
 
 /// What is done to which elements, in calls that name one range.
@@ -121,40 +201,6 @@ impl Target {
     }
 }
 
-impl<'a> Operation<'a> {
-    /// Reads an atomic operation from C; `form` makes its form of the type of the elements.
-    ///
-    /// # Safety
-    ///
-    /// `msg` must be null or valid during `'a`, and what it points to as [`Buffers`] and
-    /// [`RemoteRanges`] say.
-    pub(in crate::kfi::provider) unsafe fn from_atomic(
-        msg: *const bindings::kfi_msg_atomic,
-        flags: u64,
-        form: impl FnOnce(bindings::kfi_datatype) -> Result<AtomicForm<'a>>,
-    ) -> Result<Self> {
-        // SAFETY: By the safety requirements.
-        let msg = unsafe { msg.as_ref() }.ok_or(EINVAL)?;
-        let size = size_of_element(msg.datatype)?;
-        let form = form(msg.datatype)?;
-        let local = if msg.op == bindings::KFI_ATOMIC_READ {
-            // There are no operands.
-            Buffers::NONE
-        } else {
-            // SAFETY: By the safety requirements.
-            unsafe { Buffers::ioc(msg.msg_iov, msg.iov_count, size) }
-        };
-        let kind = Kind::Atomic(Atomics {
-            // SAFETY: By the safety requirements.
-            remote: unsafe { RemoteRanges::ioc(msg.rma_iov, msg.rma_iov_count, size) },
-            datatype: msg.datatype,
-            op: msg.op,
-            form,
-        });
-        Ok(Self::new(kind, local, msg.addr, msg.context).with_flags(flags, msg.data))
-    }
-}
-
 post_callbacks! {
     /// Changes elements.
     write_callback(
@@ -167,10 +213,12 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
         context: *mut c_void,
-    ) => Plain, {
-        let target = Target { peer, addr, key, datatype, op };
-        target.operation(elements(buf, count, datatype)?, AtomicForm::Plain, context)
-    };
+    ) => Plain,
+        [operands = elements(buf, count, datatype)]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            target.operation(operands?, AtomicForm::Plain, context)
+        };
 
     /// Changes elements, operands in ranges.
     writev_callback(
@@ -183,16 +231,20 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
         context: *mut c_void,
-    ) => Plain, {
-        let target = Target { peer, addr, key, datatype, op };
-        target.operation(element_ranges(iov, count, datatype)?, AtomicForm::Plain, context)
-    };
+    ) => Plain,
+        [operands = ElementRanges::new(iov, count)]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            target.operation(operands.of(datatype)?, AtomicForm::Plain, context)
+        };
 
     /// Changes elements, with flags.
     writemsg_callback(
         msg: *const bindings::kfi_msg_atomic,
         flags: u64,
-    ) => Message, Operation::from_atomic(msg, flags, |_| Ok(AtomicForm::Plain));
+    ) => Message,
+        [message = AtomicMessage::from_raw(msg)]
+        message?.operation(flags, |_| Ok(AtomicForm::Plain));
 
     /// Changes elements, operands in a buffer that is free at once.
     inject_callback(
@@ -203,11 +255,12 @@ post_callbacks! {
         key: u64,
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
-    ) => Inject, {
-        let target = Target { peer, addr, key, datatype, op };
-        let operands = elements(buf, count, datatype)?;
-        target.operation(operands, AtomicForm::Plain, ptr::null_mut())
-    };
+    ) => Inject,
+        [operands = elements(buf, count, datatype)]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            target.operation(operands?, AtomicForm::Plain, ptr::null_mut())
+        };
 
     /// Changes and fetches elements.
     readwrite_callback(
@@ -222,11 +275,12 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
         context: *mut c_void,
-    ) => Plain, {
-        let target = Target { peer, addr, key, datatype, op };
-        let form = AtomicForm::Fetch { result: elements(result, count, datatype)? };
-        target.operation(elements(buf, count, datatype)?, form, context)
-    };
+    ) => Plain,
+        [operands = elements(buf, count, datatype), results = elements(result, count, datatype)]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            target.operation(operands?, AtomicForm::Fetch { result: results? }, context)
+        };
 
     /// Changes and fetches elements, in ranges.
     readwritev_callback(
@@ -242,11 +296,16 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
         context: *mut c_void,
-    ) => Plain, {
-        let target = Target { peer, addr, key, datatype, op };
-        let form = AtomicForm::Fetch { result: element_ranges(resultv, result_count, datatype)? };
-        target.operation(element_ranges(iov, count, datatype)?, form, context)
-    };
+    ) => Plain,
+        [
+            operands = ElementRanges::new(iov, count),
+            results = ElementRanges::new(resultv, result_count)
+        ]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            let form = AtomicForm::Fetch { result: results.of(datatype)? };
+            target.operation(operands.of(datatype)?, form, context)
+        };
 
     /// Changes and fetches elements, with flags.
     readwritemsg_callback(
@@ -255,9 +314,14 @@ post_callbacks! {
         _result_desc: *mut *mut c_void,
         result_count: usize,
         flags: u64,
-    ) => Message, Operation::from_atomic(msg, flags, |datatype| {
-        Ok(AtomicForm::Fetch { result: element_ranges(resultv, result_count, datatype)? })
-    });
+    ) => Message,
+        [
+            message = AtomicMessage::from_raw(msg),
+            results = ElementRanges::new(resultv, result_count)
+        ]
+        message?.operation(flags, |datatype| {
+            Ok(AtomicForm::Fetch { result: results.of(datatype)? })
+        });
 
     /// Changes elements under a condition and fetches them.
     compwrite_callback(
@@ -274,14 +338,17 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
         context: *mut c_void,
-    ) => Plain, {
-        let target = Target { peer, addr, key, datatype, op };
-        let form = AtomicForm::Compare {
-            compare: elements(compare, count, datatype)?,
-            result: elements(result, count, datatype)?,
+    ) => Plain,
+        [
+            operands = elements(buf, count, datatype),
+            others = elements(compare, count, datatype),
+            results = elements(result, count, datatype)
+        ]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            let form = AtomicForm::Compare { compare: others?, result: results? };
+            target.operation(operands?, form, context)
         };
-        target.operation(elements(buf, count, datatype)?, form, context)
-    };
 
     /// Changes elements under a condition and fetches them, in ranges.
     compwritev_callback(
@@ -300,14 +367,20 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
         context: *mut c_void,
-    ) => Plain, {
-        let target = Target { peer, addr, key, datatype, op };
-        let form = AtomicForm::Compare {
-            compare: element_ranges(comparev, compare_count, datatype)?,
-            result: element_ranges(resultv, result_count, datatype)?,
+    ) => Plain,
+        [
+            operands = ElementRanges::new(iov, count),
+            others = ElementRanges::new(comparev, compare_count),
+            results = ElementRanges::new(resultv, result_count)
+        ]
+        {
+            let target = Target { peer, addr, key, datatype, op };
+            let form = AtomicForm::Compare {
+                compare: others.of(datatype)?,
+                result: results.of(datatype)?,
+            };
+            target.operation(operands.of(datatype)?, form, context)
         };
-        target.operation(element_ranges(iov, count, datatype)?, form, context)
-    };
 
     /// Changes elements under a condition and fetches them, with flags.
     compwritemsg_callback(
@@ -319,12 +392,18 @@ post_callbacks! {
         _result_desc: *mut *mut c_void,
         result_count: usize,
         flags: u64,
-    ) => Message, Operation::from_atomic(msg, flags, |datatype| {
-        Ok(AtomicForm::Compare {
-            compare: element_ranges(comparev, compare_count, datatype)?,
-            result: element_ranges(resultv, result_count, datatype)?,
-        })
-    });
+    ) => Message,
+        [
+            message = AtomicMessage::from_raw(msg),
+            others = ElementRanges::new(comparev, compare_count),
+            results = ElementRanges::new(resultv, result_count)
+        ]
+        message?.operation(flags, |datatype| {
+            Ok(AtomicForm::Compare {
+                compare: others.of(datatype)?,
+                result: results.of(datatype)?,
+            })
+        });
 }
 
 /// Defines functions that tell how many elements an operation may have.

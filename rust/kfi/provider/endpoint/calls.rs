@@ -10,16 +10,19 @@ use kernel::{
 };
 
 use super::{
+    EndpointData,
     EndpointOps,
     NoContext,
     PlainClass, //
 };
 use crate::kfi::{
     bindings,
+    errno::ETOOSMALL,
     fid::{
         Context,
         Fid,
-        Object, //
+        Object,
+        TestFid, //
     },
     flags::OpFlags,
     memory::RemoteRanges,
@@ -62,8 +65,6 @@ struct Note {
 /// An endpoint that notes the last operation.
 #[pin_data]
 struct Recorder {
-    /// Of what is transmitted. Those of what is received are [`OpFlags::MULTI_RECV`].
-    default: OpFlags,
     #[pin]
     note: SpinLock<Option<Note>>,
 }
@@ -77,14 +78,6 @@ impl Object for Recorder {
 impl EndpointOps for Recorder {
     type TransmitContext = NoContext;
     type ReceiveContext = NoContext;
-
-    fn default_flags(&self, receive: bool) -> OpFlags {
-        if receive {
-            OpFlags::MULTI_RECV
-        } else {
-            self.default
-        }
-    }
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         let remote = |remote: RemoteRanges<'_>| -> Result<_> {
@@ -142,45 +135,30 @@ const CONTEXT: usize = 0x55;
 const PEER: u64 = 3;
 
 /// An open endpoint; dropped, it closes.
-struct Open(*mut bindings::kfid_ep);
+struct Open(TestFid<Recorder>);
 
 impl Open {
-    /// Opens an endpoint with default flags.
+    /// Opens an endpoint with default flags of what is transmitted. Those of what is received are
+    /// [`OpFlags::MULTI_RECV`].
     fn new(default: OpFlags) -> Result<Self> {
         let recorder = pin_init!(Recorder {
-            default,
             note <- new_spinlock!(None),
         });
-        Ok(Self(Fid::into_head(Fid::<Recorder>::new(
-            recorder,
-            Context::NONE,
-        )?)))
+        let data = EndpointData::new(default.as_raw(), OpFlags::MULTI_RECV.as_raw());
+        Ok(Self(TestFid::open_with(recorder, Context::NONE, data)?))
     }
 
     /// Takes the note of the last operation.
     fn take(&self) -> Result<Note> {
-        // SAFETY: It is open until `self` is dropped.
-        let recorder = unsafe { Fid::<Recorder>::borrow(self.0) };
-        let note = recorder.note.lock().take();
+        let note = self.0.note.lock().take();
         note.ok_or(ENOENT)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        // SAFETY: It is open.
-        unsafe {
-            if let Some(close) = (*(*self.0).fid.ops).close {
-                close(self.0.cast());
-            }
-        }
     }
 }
 
 /// Calls a function of a table as C does.
 macro_rules! call {
     ($open:expr, $table:ident.$slot:ident($($arg:expr),* $(,)?)) => {{
-        let head = $open.0;
+        let head = $open.0.head();
         // SAFETY: The endpoint is open, and the arguments are valid as long as the call needs them.
         unsafe {
             (*(*head).$table).$slot.map_or(-1, |function| function(head, $($arg),*))
@@ -529,7 +507,7 @@ mod tests {
     fn others() -> Result {
         let open = Open::new(OpFlags::NONE)?;
         let enoent = isize::try_from(ENOENT.to_errno())?;
-        let head = open.0;
+        let head = open.0.head();
         // SAFETY: The endpoint is open, and all pointers are valid.
         unsafe {
             let cancel = (*(*head).ops).cancel.ok_or(EINVAL)?;
@@ -559,7 +537,7 @@ mod tests {
             let setopt = (*(*head).ops).setopt.ok_or(EINVAL)?;
             let size = 1usize;
             let ret = setopt(head.cast(), 0, 0, (&raw const size).cast(), 4);
-            assert_eq!(ret, EINVAL.to_errno());
+            assert_eq!(ret, Error::from(ETOOSMALL).to_errno());
             let ret = setopt(head.cast(), 0, 1, (&raw const size).cast(), 8);
             assert_eq!(ret, ENOPROTOOPT.to_errno());
 

@@ -41,7 +41,7 @@ pub(super) const fn table<T: EndpointOps>() -> bindings::kfi_ops_msg {
 }
 
 impl<'a> Operation<'a> {
-    /// Reads a message from C; `kind` says whether it is sent or received.
+    /// Reads a message from C.
     ///
     /// # Safety
     ///
@@ -49,7 +49,7 @@ impl<'a> Operation<'a> {
     pub(in crate::kfi::provider) unsafe fn from_message(
         msg: *const bindings::kfi_msg,
         flags: u64,
-        kind: Kind<'a>,
+        receive: bool,
     ) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let msg = unsafe { msg.as_ref() }.ok_or(EINVAL)?;
@@ -61,6 +61,7 @@ impl<'a> Operation<'a> {
                 msg.iov_count,
             )
         }?;
+        let kind = if receive { Kind::Receive } else { Kind::Send };
         Ok(Self::new(kind, local, msg.addr, msg.context).with_flags(flags, msg.data))
     }
 }
@@ -73,7 +74,9 @@ post_callbacks! {
         _desc: *mut c_void,
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Receive, Buffers::one(buf, len), src_addr, context));
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives to virtual ranges.
     recvv_callback(
@@ -82,7 +85,9 @@ post_callbacks! {
         count: usize,
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Receive, Buffers::kvec(iov, count), src_addr, context));
+    ) => Plain,
+        [local = Buffers::kvec(iov, count)]
+        Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives to pages.
     recvbv_callback(
@@ -91,7 +96,9 @@ post_callbacks! {
         count: usize,
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Receive, Buffers::bvec(biov, count), src_addr, context));
+    ) => Plain,
+        [local = Buffers::bvec(biov, count)]
+        Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives to a scatterlist.
     recvsgl_callback(
@@ -100,13 +107,17 @@ post_callbacks! {
         count: usize,
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Receive, Buffers::sgl(sgl, count), src_addr, context));
+    ) => Plain,
+        [local = Buffers::sgl(sgl, count)]
+        Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives with flags.
     recvmsg_callback(
         msg: *const bindings::kfi_msg,
         flags: u64,
-    ) => Message, Operation::from_message(msg, flags, Kind::Receive);
+    ) => Message,
+        [operation = Operation::from_message(msg, flags, true)]
+        operation;
 
     /// Sends a buffer.
     send_callback(
@@ -115,7 +126,9 @@ post_callbacks! {
         _desc: *mut c_void,
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Send, Buffers::one(buf, len), dest_addr, context));
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends virtual ranges.
     sendv_callback(
@@ -124,7 +137,9 @@ post_callbacks! {
         count: usize,
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Send, Buffers::kvec(iov, count), dest_addr, context));
+    ) => Plain,
+        [local = Buffers::kvec(iov, count)]
+        Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends pages.
     sendbv_callback(
@@ -133,7 +148,9 @@ post_callbacks! {
         count: usize,
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Send, Buffers::bvec(biov, count), dest_addr, context));
+    ) => Plain,
+        [local = Buffers::bvec(biov, count)]
+        Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends a scatterlist.
     sendsgl_callback(
@@ -142,23 +159,28 @@ post_callbacks! {
         count: usize,
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, Ok(Operation::new(Kind::Send, Buffers::sgl(sgl, count), dest_addr, context));
+    ) => Plain,
+        [local = Buffers::sgl(sgl, count)]
+        Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends with flags.
     sendmsg_callback(
         msg: *const bindings::kfi_msg,
         flags: u64,
-    ) => Message, Operation::from_message(msg, flags, Kind::Send);
+    ) => Message,
+        [operation = Operation::from_message(msg, flags, false)]
+        operation;
 
     /// Sends a buffer that is free at once.
     inject_callback(
         buf: *const c_void,
         len: usize,
         dest_addr: bindings::kfi_addr_t,
-    ) => Inject, {
-        let local = Buffers::one(buf, len);
-        Ok(Operation::new(Kind::Send, local, dest_addr, ptr::null_mut()))
-    };
+    ) => Inject,
+        [local = Buffers::one(buf, len)]
+        {
+            Ok(Operation::new(Kind::Send, local, dest_addr, ptr::null_mut()))
+        };
 
     /// Sends a buffer and data.
     senddata_callback(
@@ -168,10 +190,11 @@ post_callbacks! {
         data: u64,
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
-    ) => Plain, {
-        let local = Buffers::one(buf, len);
-        Ok(Operation::new(Kind::Send, local, dest_addr, context).with_data(data))
-    };
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        {
+            Ok(Operation::new(Kind::Send, local, dest_addr, context).with_data(data))
+        };
 
     /// Sends a buffer that is free at once and data.
     injectdata_callback(
@@ -179,8 +202,9 @@ post_callbacks! {
         len: usize,
         data: u64,
         dest_addr: bindings::kfi_addr_t,
-    ) => Inject, {
-        let local = Buffers::one(buf, len);
-        Ok(Operation::new(Kind::Send, local, dest_addr, ptr::null_mut()).with_data(data))
-    };
+    ) => Inject,
+        [local = Buffers::one(buf, len)]
+        {
+            Ok(Operation::new(Kind::Send, local, dest_addr, ptr::null_mut()).with_data(data))
+        };
 }

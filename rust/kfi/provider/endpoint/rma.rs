@@ -110,7 +110,9 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, read(Buffers::one(buf, len), src_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        read(local, src_addr, addr, key, context);
 
     /// Reads to virtual ranges.
     readv_callback(
@@ -121,7 +123,9 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, read(Buffers::kvec(iov, count), src_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::kvec(iov, count)]
+        read(local, src_addr, addr, key, context);
 
     /// Reads to pages.
     readbv_callback(
@@ -132,7 +136,9 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, read(Buffers::bvec(biov, count), src_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::bvec(biov, count)]
+        read(local, src_addr, addr, key, context);
 
     /// Reads to a scatterlist.
     readsgl_callback(
@@ -143,13 +149,17 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, read(Buffers::sgl(sgl, count), src_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::sgl(sgl, count)]
+        read(local, src_addr, addr, key, context);
 
     /// Reads with flags.
     readmsg_callback(
         msg: *const bindings::kfi_msg_rma,
         flags: u64,
-    ) => Message, Operation::from_rma(msg, flags, false);
+    ) => Message,
+        [operation = Operation::from_rma(msg, flags, false)]
+        operation;
 
     /// Writes a buffer.
     write_callback(
@@ -160,7 +170,9 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, write(Buffers::one(buf, len), dest_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        write(local, dest_addr, addr, key, context);
 
     /// Writes virtual ranges.
     writev_callback(
@@ -171,7 +183,9 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, write(Buffers::kvec(iov, count), dest_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::kvec(iov, count)]
+        write(local, dest_addr, addr, key, context);
 
     /// Writes pages.
     writebv_callback(
@@ -182,7 +196,9 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, write(Buffers::bvec(biov, count), dest_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::bvec(biov, count)]
+        write(local, dest_addr, addr, key, context);
 
     /// Writes a scatterlist.
     writesgl_callback(
@@ -193,13 +209,17 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, write(Buffers::sgl(sgl, count), dest_addr, addr, key, context);
+    ) => Plain,
+        [local = Buffers::sgl(sgl, count)]
+        write(local, dest_addr, addr, key, context);
 
     /// Writes with flags.
     writemsg_callback(
         msg: *const bindings::kfi_msg_rma,
         flags: u64,
-    ) => Message, Operation::from_rma(msg, flags, true);
+    ) => Message,
+        [operation = Operation::from_rma(msg, flags, true)]
+        operation;
 
     /// Writes a buffer that is free at once.
     inject_callback(
@@ -208,7 +228,9 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         addr: u64,
         key: u64,
-    ) => Inject, write(Buffers::one(buf, len), dest_addr, addr, key, ptr::null_mut());
+    ) => Inject,
+        [local = Buffers::one(buf, len)]
+        write(local, dest_addr, addr, key, ptr::null_mut());
 
     /// Writes a buffer and data.
     writedata_callback(
@@ -220,10 +242,12 @@ post_callbacks! {
         addr: u64,
         key: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let operation = write(Buffers::one(buf, len), dest_addr, addr, key, context)?;
-        Ok(operation.with_data(data))
-    };
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        {
+            let operation = write(local, dest_addr, addr, key, context)?;
+            Ok(operation.with_data(data))
+        };
 
     /// Writes a buffer that is free at once and data.
     injectdata_callback(
@@ -233,8 +257,9 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         addr: u64,
         key: u64,
-    ) => Inject, {
-        let local = Buffers::one(buf, len);
-        Ok(write(local, dest_addr, addr, key, ptr::null_mut())?.with_data(data))
-    };
+    ) => Inject,
+        [local = Buffers::one(buf, len)]
+        {
+            Ok(write(local, dest_addr, addr, key, ptr::null_mut())?.with_data(data))
+        };
 }

@@ -83,10 +83,12 @@ post_callbacks! {
         tag: u64,
         ignore: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedReceive { tag, ignore };
-        Ok(Operation::new(kind, Buffers::one(buf, len), src_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        {
+            let kind = Kind::TaggedReceive { tag, ignore };
+            Ok(Operation::new(kind, local, src_addr, context))
+        };
 
     /// Receives to virtual ranges.
     recvv_callback(
@@ -97,10 +99,12 @@ post_callbacks! {
         tag: u64,
         ignore: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedReceive { tag, ignore };
-        Ok(Operation::new(kind, Buffers::kvec(iov, count), src_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::kvec(iov, count)]
+        {
+            let kind = Kind::TaggedReceive { tag, ignore };
+            Ok(Operation::new(kind, local, src_addr, context))
+        };
 
     /// Receives to pages.
     recvbv_callback(
@@ -111,10 +115,12 @@ post_callbacks! {
         tag: u64,
         ignore: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedReceive { tag, ignore };
-        Ok(Operation::new(kind, Buffers::bvec(biov, count), src_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::bvec(biov, count)]
+        {
+            let kind = Kind::TaggedReceive { tag, ignore };
+            Ok(Operation::new(kind, local, src_addr, context))
+        };
 
     /// Receives to a scatterlist.
     recvsgl_callback(
@@ -125,16 +131,20 @@ post_callbacks! {
         tag: u64,
         ignore: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedReceive { tag, ignore };
-        Ok(Operation::new(kind, Buffers::sgl(sgl, count), src_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::sgl(sgl, count)]
+        {
+            let kind = Kind::TaggedReceive { tag, ignore };
+            Ok(Operation::new(kind, local, src_addr, context))
+        };
 
     /// Receives with flags.
     recvmsg_callback(
         msg: *const bindings::kfi_msg_tagged,
         flags: u64,
-    ) => Message, Operation::from_tagged(msg, flags, true);
+    ) => Message,
+        [operation = Operation::from_tagged(msg, flags, true)]
+        operation;
 
     /// Sends a buffer.
     send_callback(
@@ -144,10 +154,12 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedSend { tag };
-        Ok(Operation::new(kind, Buffers::one(buf, len), dest_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        {
+            let kind = Kind::TaggedSend { tag };
+            Ok(Operation::new(kind, local, dest_addr, context))
+        };
 
     /// Sends virtual ranges.
     sendv_callback(
@@ -157,10 +169,12 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedSend { tag };
-        Ok(Operation::new(kind, Buffers::kvec(iov, count), dest_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::kvec(iov, count)]
+        {
+            let kind = Kind::TaggedSend { tag };
+            Ok(Operation::new(kind, local, dest_addr, context))
+        };
 
     /// Sends pages.
     sendbv_callback(
@@ -170,10 +184,12 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedSend { tag };
-        Ok(Operation::new(kind, Buffers::bvec(biov, count), dest_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::bvec(biov, count)]
+        {
+            let kind = Kind::TaggedSend { tag };
+            Ok(Operation::new(kind, local, dest_addr, context))
+        };
 
     /// Sends a scatterlist.
     sendsgl_callback(
@@ -183,16 +199,20 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let kind = Kind::TaggedSend { tag };
-        Ok(Operation::new(kind, Buffers::sgl(sgl, count), dest_addr, context))
-    };
+    ) => Plain,
+        [local = Buffers::sgl(sgl, count)]
+        {
+            let kind = Kind::TaggedSend { tag };
+            Ok(Operation::new(kind, local, dest_addr, context))
+        };
 
     /// Sends with flags.
     sendmsg_callback(
         msg: *const bindings::kfi_msg_tagged,
         flags: u64,
-    ) => Message, Operation::from_tagged(msg, flags, false);
+    ) => Message,
+        [operation = Operation::from_tagged(msg, flags, false)]
+        operation;
 
     /// Sends a buffer that is free at once.
     inject_callback(
@@ -200,10 +220,11 @@ post_callbacks! {
         len: usize,
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
-    ) => Inject, {
-        let local = Buffers::one(buf, len);
-        Ok(Operation::new(Kind::TaggedSend { tag }, local, dest_addr, ptr::null_mut()))
-    };
+    ) => Inject,
+        [local = Buffers::one(buf, len)]
+        {
+            Ok(Operation::new(Kind::TaggedSend { tag }, local, dest_addr, ptr::null_mut()))
+        };
 
     /// Sends a buffer and data.
     senddata_callback(
@@ -214,11 +235,12 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
         context: *mut c_void,
-    ) => Plain, {
-        let local = Buffers::one(buf, len);
-        let operation = Operation::new(Kind::TaggedSend { tag }, local, dest_addr, context);
-        Ok(operation.with_data(data))
-    };
+    ) => Plain,
+        [local = Buffers::one(buf, len)]
+        {
+            let operation = Operation::new(Kind::TaggedSend { tag }, local, dest_addr, context);
+            Ok(operation.with_data(data))
+        };
 
     /// Sends a buffer that is free at once and data.
     injectdata_callback(
@@ -227,10 +249,11 @@ post_callbacks! {
         data: u64,
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
-    ) => Inject, {
-        let local = Buffers::one(buf, len);
-        let operation =
-            Operation::new(Kind::TaggedSend { tag }, local, dest_addr, ptr::null_mut());
-        Ok(operation.with_data(data))
-    };
+    ) => Inject,
+        [local = Buffers::one(buf, len)]
+        {
+            let operation =
+                Operation::new(Kind::TaggedSend { tag }, local, dest_addr, ptr::null_mut());
+            Ok(operation.with_data(data))
+        };
 }

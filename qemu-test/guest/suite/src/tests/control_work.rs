@@ -4,10 +4,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kfi::{uapi, CntrAttr, Error, KfiErrno, OpType, Work};
+use kfi::{uapi, CntrAttr, Counter, Error, KfiErrno, OpType, Work};
 use rand::seq::SliceRandom;
 
-use crate::check::Outcome;
+use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::net::{errno, expect_contexts, expect_none, flag, settle, Net, LONG};
 use crate::rig::{expect_fabric, in_threads, pin, unshare, until, Rig};
@@ -169,57 +169,75 @@ fn cancel_in_any_order(env: &Env) -> Outcome {
 }
 
 fn cancel_races_fire(env: &Env) -> Outcome {
-    let rig = Rig::new(env)?;
-    let [trigger, target] = [rig.counter()?, rig.counter()?];
     let mut left = env.scaled(100_000, 5_000);
-    let submitted = left;
-    let mut cancelled = 0;
+    let (mut cancelled, mut fired) = (0, 0);
     while left > 0 {
-        let count = left.min(1000);
-        left -= count;
-        trigger.set(0)?;
-        let works: Vec<_> = (1..=count)
-            .map(|i| Work::add(&target, 1, &trigger, i))
-            .collect();
-        let ids = queue_all(&rig.domain, &works)?;
-        let won = in_threads(0..2, |role| {
-            pin(role)?;
-            let mut won = 0;
-            if role == 0 {
-                for _ in 0..count {
-                    trigger.add(1)?;
-                }
-            } else {
-                // From the end, and from near where the other one is.
-                for id in ids
-                    .iter()
-                    .rev()
-                    .step_by(2)
-                    .chain(ids.iter().skip(1).step_by(2))
-                {
-                    match rig.domain.cancel_work(*id, uapi::KFI_SHIM_WORK_RELEASE) {
-                        Ok(()) => won += 1,
-                        Err(Error::Fabric(errno)) => check_eq!(errno, errno::enoent()),
-                        Err(error @ Error::Os(_)) => {
-                            // Released, as it is in both halves.
-                            check_eq!(error, Error::Os(rustix::io::Errno::BADF));
-                        }
+        // What has fired is kept, and counts, until its domain is closed.
+        let rig = Rig::new(env)?;
+        let [trigger, target] = [rig.counter()?, rig.counter()?];
+        let mut submitted = 0;
+        let mut won = 0;
+        for _ in 0..5 {
+            let count = left.min(1000);
+            left -= count;
+            submitted += count;
+            won += cancel_beside_adds(&rig, &trigger, &target, count)?;
+        }
+        let kept = submitted - won;
+        target.wait(kept, Some(LONG))?;
+        settle();
+        check_eq!(target.read()?, kept, "fired, {won} cancelled");
+        cancelled += won;
+        fired += kept;
+        for counter in [trigger, target] {
+            unshare(counter)?.close().map_err(|(_, error)| error)?;
+        }
+        rig.close()?;
+    }
+    env.note(format!("{cancelled} cancelled, {fired} fired"));
+    Ok(())
+}
+
+/// Works that are cancelled while their thresholds are met; returns how many were cancelled.
+fn cancel_beside_adds(
+    rig: &Rig,
+    trigger: &Counter,
+    target: &Counter,
+    count: u64,
+) -> Result<u64, Stop> {
+    trigger.set(0)?;
+    let works: Vec<_> = (1..=count)
+        .map(|i| Work::add(target, 1, trigger, i))
+        .collect();
+    let ids = queue_all(&rig.domain, &works)?;
+    let won = in_threads(0..2, |role| {
+        pin(role)?;
+        let mut won = 0;
+        if role == 0 {
+            for _ in 0..count {
+                trigger.add(1)?;
+            }
+        } else {
+            // From the end, and from near where the other one is.
+            for id in ids
+                .iter()
+                .rev()
+                .step_by(2)
+                .chain(ids.iter().skip(1).step_by(2))
+            {
+                match rig.domain.cancel_work(*id, uapi::KFI_SHIM_WORK_RELEASE) {
+                    Ok(()) => won += 1,
+                    Err(Error::Fabric(errno)) => check_eq!(errno, errno::enoent()),
+                    Err(error @ Error::Os(_)) => {
+                        // Released, as it is in both halves.
+                        check_eq!(error, Error::Os(rustix::io::Errno::BADF));
                     }
                 }
             }
-            Ok(won)
-        })?;
-        cancelled += won.iter().sum::<u64>();
-    }
-    let fired = submitted - cancelled;
-    target.wait(fired, Some(LONG))?;
-    settle();
-    check_eq!(target.read()?, fired, "fired, {cancelled} cancelled");
-    env.note(format!("{cancelled} cancelled, {fired} fired"));
-    for counter in [trigger, target] {
-        unshare(counter)?.close().map_err(|(_, error)| error)?;
-    }
-    rig.close()
+        }
+        Ok(won)
+    })?;
+    Ok(won.iter().sum())
 }
 
 fn flush(env: &Env) -> Outcome {

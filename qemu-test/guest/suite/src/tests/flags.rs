@@ -68,13 +68,8 @@ fn run(a: &End, b: &End, row: &Row) -> Outcome {
 }
 
 fn exact_table(env: &Env) -> Outcome {
-    let caps = Caps::MSG
-        | Caps::TAGGED
-        | Caps::RMA
-        | Caps::ATOMIC
-        | Caps::MULTI_RECV
-        | Caps::RMA_EVENT
-        | Caps::TAGGED_RMA;
+    let caps =
+        Caps::MSG | Caps::TAGGED | Caps::RMA | Caps::ATOMIC | Caps::MULTI_RECV | Caps::TAGGED_RMA;
     let pair = Pair::new(env, caps)?;
     let Pair { a, b, .. } = &pair;
     let memory = Area::plain(&pair.session, 256)?;

@@ -3,6 +3,7 @@
 //! Requests that no sane program makes. Each has an answer, does nothing, and
 //! leaves no trace in the kernel's log.
 
+use std::ffi::CString;
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -24,6 +25,7 @@ use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::raw::{self, BAD_ADDRESSES, MAX_SIZE};
 use crate::rig::{expect_fabric, expect_os, in_threads, is_busy, pin, Rig};
+use crate::tests::module::Modules;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -46,7 +48,7 @@ tests! {
     "read-info-buffers" ["kfi_shim.h"] read_info_buffers;
     "other-system-calls" ["kfi_shim.h"] other_system_calls;
     alone "close-beside-use" ["kfi_shim.h R-CLOSE-2"] close_beside_use;
-    "as-many-objects-as-it-takes" ["kfi_shim.h"] object_limit;
+    alone "as-many-objects-as-it-takes" ["kfi_shim.h"] object_limit;
     "requests-about-transfers" ["kfi_shim.h"] transfers;
     "huge-counts" ["kfi_shim.h"] huge_counts;
     "fuzz" ["kfi_shim.h"] fuzz;
@@ -2015,6 +2017,13 @@ const TOO_MANY: usize = 200_000;
 /// Counters until it is refused, for they are the cheapest. Then there is no room
 /// for anything else either, until one is closed.
 fn object_limit(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let most = env.scaled(8192, 2048).min(8192);
+    let parameters = CString::new(format!("max_objects={most}"))?;
+    modules.with_device(&parameters, || to_the_object_limit(env))
+}
+
+fn to_the_object_limit(env: &Env) -> Outcome {
     let scene = Scene::new(env)?;
     let session = scene.session();
     let domain = &scene.rig.domain;

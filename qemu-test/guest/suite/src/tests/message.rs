@@ -220,11 +220,12 @@ fn random_pieces(env: &Env) -> Outcome {
         let fits = sent.min(space);
         if sent <= space {
             expect(&b.rx, 0, done::RECV_, sent)?;
+            expect(&a.tx, 0, done::SEND_, sent)?;
         } else {
             let error = expect_error(&b.rx, 0, KfiErrno::EMSGSIZE)?;
             check_eq!((error.entry.len, error.olen), (space, sent - space));
+            expect_error(&a.tx, 0, KfiErrno::EMSGSIZE)?;
         }
-        expect(&a.tx, 0, done::SEND_, sent)?;
         let (is, should) = (bytes(&to, &target), bytes(&from, &source));
         check!(
             is[..fits as usize] == should[..fits as usize],
@@ -302,7 +303,8 @@ fn cut_off(env: &Env) -> Outcome {
         check_eq!(error.entry.len, room, "what was placed of {len} bytes");
         check_eq!(error.olen, len - room, "what did not fit of {len} bytes");
         check_eq!(error.entry.flags, done::RECV_);
-        expect(&a.tx, 2, done::SEND_, len)?;
+        let error = expect_error(&a.tx, 2, KfiErrno::EMSGSIZE)?;
+        check_eq!((error.entry.flags, error.entry.len), (done::SEND_, 0));
         to.has_only(room, len)?;
     }
     drop(from);
@@ -424,6 +426,7 @@ fn selective_completion(env: &Env) -> Outcome {
     )?;
     a.send(from.all(), 5)?;
     expect_error(&b.rx, 4, KfiErrno::EMSGSIZE)?;
+    expect_error(&a.tx, 5, KfiErrno::EMSGSIZE)?;
     a.send(from.all(), 6)?;
     expect_error(&a.tx, 6, KfiErrno::EREMOTEIO)?;
     b.recv(to.all(), 7)?;

@@ -27,10 +27,14 @@ tests! {
     "device-node" ["kfi_shim.h"] device_node;
     "load-and-unload" ["R-CLOSE-5"] load_and_unload;
     "nics" ["kfabric.h"] nics;
+    "nic-base" ["kfabric.h"] nic_base;
+    "strict" ["kfabric.h"] strict;
     "kcxi" ["kfi_cxi_ext.h"] kcxi;
     "consumer" ["R-CLOSE-9"] consumer;
     "transfer" ["R-CNTR-7"] transfer;
+    "network-driver" ["kfi_endpoint.h kfi_tagged.h"] network_driver;
     "mock-providers" ["R-CLOSE-5"] mock_providers;
+    "second-provider" ["R-CLOSE-2 R-CLOSE-5"] second_provider;
 }
 
 pub(super) const CORE: &str = "kfabric";
@@ -38,7 +42,10 @@ pub(super) const PROVIDER: &str = "kfi_soft";
 pub(super) const DEVICE_MODULE: &str = "kfi_shim";
 const CONSUMER: &str = "kfi_consumer";
 const TRANSFER: &str = "kfi_transfer";
+const LND: &str = "kfi_lnd";
 const MOCK: &str = "kfi_mock";
+const SECOND: &str = "kfi_second";
+const SECOND_USER: &str = "kfi_second_user";
 
 /// Which unit tests run when a module is loaded, if the kernel has any.
 const UNIT_TESTS: &str = "/sys/module/kunit/parameters/filter_glob";
@@ -342,6 +349,67 @@ fn nics(env: &Env) -> Outcome {
     modules.load_all()
 }
 
+/// What the numbers of the NICs begin with, which makes their addresses.
+fn nic_base(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let failed = |errno| could_not("reload", PROVIDER, errno);
+    for (parameters, base) in [
+        (c"nic_base=0", 0),
+        (c"nic_base=7", 7),
+        (c"nic_base=1048574", 1_048_574),
+    ] {
+        modules.reload_provider(parameters).map_err(failed)?;
+        let session = Session::open()?;
+        let info = session.getinfo(&Query::new().provider(PROVIDER))?;
+        for (index, entry) in (0_u64..).zip(info.entries()) {
+            check_eq!(entry.domain_attr.name, format!("soft{index}"));
+            let address = (base + index) << 12 | 1 << 32;
+            check_eq!(entry.src_addr.0, address.to_le_bytes().to_vec());
+        }
+        // By its number, and that its address is the one that it is reached at.
+        for node in [format!("{}", base + 1), format!("{:#x}", base + 1)] {
+            let node = std::ffi::CString::new(node).unwrap_or_default();
+            let query = Query::new()
+                .provider(PROVIDER)
+                .flags(GetinfoFlags::SOURCE)
+                .node(node.as_c_str().into());
+            let found = session.getinfo(&query)?;
+            check_eq!(found.entries().len(), 1);
+            check_eq!(found.entries()[0].domain_attr.name, "soft1");
+        }
+        drop((info, session));
+        run_with(&modules, TRANSFER, c"only=transfer rounds=1000")?;
+    }
+    for parameters in [c"nic_base=1048575", c"nic_base=4294967295"] {
+        let result = modules.reload_provider(parameters);
+        check_eq!(result, Err(Errno::INVAL), "{parameters:?}");
+    }
+    modules.load_all()
+}
+
+/// Whether operations whose capability was not asked for are refused.
+fn strict(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let failed = |errno| could_not("reload", PROVIDER, errno);
+    for (provider, consumer) in [
+        (c"strict=1", c"strict=1 only=endpoint/capabilities"),
+        (c"strict=0", c"strict=0 only=endpoint/capabilities"),
+        (
+            c"kcxi=1 strict=1",
+            c"provider=kcxi strict=1 only=endpoint/capabilities",
+        ),
+        (
+            c"kcxi=1",
+            c"provider=kcxi strict=0 only=endpoint/capabilities",
+        ),
+    ] {
+        modules.reload_provider(provider).map_err(failed)?;
+        run_with(&modules, TRANSFER, consumer)?;
+    }
+    unload(PROVIDER).map_err(failed)?;
+    modules.load_all()
+}
+
 /// The provider presents itself as kcxi.
 fn kcxi(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
@@ -377,14 +445,18 @@ fn kcxi(env: &Env) -> Outcome {
             c"provider=kcxi only=open",
             c"provider=kcxi only=av",
         ] {
-            run_in_kernel(env, CONSUMER, only)?;
+            run_with(&modules, CONSUMER, only)?;
         }
         for only in [
             c"provider=kcxi only=transfer rounds=10000",
             c"provider=kcxi only=endpoint rounds=10000",
         ] {
-            run_in_kernel(env, TRANSFER, only)?;
+            run_with(&modules, TRANSFER, only)?;
         }
+        let mut lnd = parameters(LND).into_bytes();
+        lnd.extend(b" provider=kcxi");
+        let lnd = std::ffi::CString::new(lnd).unwrap_or_default();
+        run_with(&modules, LND, &lnd)?;
         Ok(())
     })();
     unload(PROVIDER).map_err(|errno| could_not("unload", PROVIDER, errno))?;
@@ -402,6 +474,11 @@ fn transfer(env: &Env) -> Outcome {
     run_in_kernel(env, TRANSFER, &parameters(TRANSFER))
 }
 
+/// A consumer in C of the shape of the network drivers of file systems.
+fn network_driver(env: &Env) -> Outcome {
+    run_in_kernel(env, LND, &parameters(LND))
+}
+
 /// Mock providers, registered and used in every way there is.
 fn mock_providers(env: &Env) -> Outcome {
     // Tests of failing allocations want them to fail that may sleep, too.
@@ -409,16 +486,51 @@ fn mock_providers(env: &Env) -> Outcome {
     run_in_kernel(env, MOCK, &parameters(MOCK))
 }
 
+/// A provider in safe code can be careless, and nothing happens: see its tests. They leave
+/// somebody asleep in its code, whom its unloading waits for.
+fn second_provider(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    if !path(env, SECOND).exists() {
+        return Err(Stop::Skip(format!("no {}", path(env, SECOND).display())));
+    }
+    modules
+        .load(SECOND)
+        .map_err(|errno| could_not("load", SECOND, errno))?;
+    let outcome = run_and(&modules, SECOND_USER, c"", || {
+        unload(SECOND).map_err(|errno| could_not("unload", SECOND, errno))
+    });
+    if is_loaded(SECOND)? {
+        unload(SECOND).map_err(|errno| could_not("unload", SECOND, errno))?;
+    }
+    outcome
+}
+
 /// Loads a module that runs its tests when it is loaded and prints them to the
 /// kernel's log.
 fn run_in_kernel(env: &Env, module: &str, parameters: &CStr) -> Outcome {
-    let modules = Modules::new(env)?;
+    run_with(&Modules::new(env)?, module, parameters)
+}
+
+/// As [`run_in_kernel`].
+fn run_with(modules: &Modules<'_>, module: &str, parameters: &CStr) -> Outcome {
+    run_and(modules, module, parameters, || Ok(()))
+}
+
+/// As [`run_in_kernel`], with something to be done before the module is unloaded.
+fn run_and(
+    modules: &Modules<'_>,
+    module: &str,
+    parameters: &CStr,
+    meanwhile: impl FnOnce() -> Outcome,
+) -> Outcome {
+    let env = modules.env;
     if !path(env, module).exists() {
         return Err(Stop::Skip(format!("no {}", path(env, module).display())));
     }
     let mut log = KernelLog::open();
     let loaded = modules.load_with(module, parameters);
     let lines = log.read();
+    let meanwhile = meanwhile();
     // A module of tests may refuse to stay.
     if is_loaded(module)? {
         unload(module).map_err(|errno| could_not("unload", module, errno))?;
@@ -426,6 +538,7 @@ fn run_in_kernel(env: &Env, module: &str, parameters: &CStr) -> Outcome {
     if let Err(errno) = loaded {
         return Err(could_not("load", module, errno));
     }
+    meanwhile?;
     if !log.is_open() {
         return Ok(());
     }

@@ -204,15 +204,15 @@ fn cq_attributes(env: &Env) -> Outcome {
         expect_fabric(open(attr), KfiErrno::EINVAL)?;
     }
     // The largest ones, which are more than a page allocator likes to give.
-    for size in [1 << 15, 1 << 16] {
+    for size in [1 << 16, 1 << 17] {
         rig.domain.completion_queue(&CqAttr::new().size(size))?;
     }
-    for size in [1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
+    for size in [(1 << 17) + 1, 1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
         let result = open(CqAttr::new().size(size));
         check!(
             matches!(
                 result,
-                Err(Error::Fabric(KfiErrno::EINVAL) | Error::Os(Errno::INVAL))
+                Err(Error::Fabric(KfiErrno::EINVAL) | Error::Os(Errno::INVAL | Errno::DQUOT))
             ),
             "size {size}: {result:?}"
         );
@@ -563,12 +563,12 @@ fn eq_attributes(env: &Env) -> Outcome {
             expect_fabric(open(EqAttr::new().flags(flags)), KfiErrno::EINVAL)?;
         }
     }
-    for size in [1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
+    for size in [(1 << 17) + 1, 1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
         let result = open(EqAttr::new().size(size));
         check!(
             matches!(
                 result,
-                Err(Error::Fabric(KfiErrno::EINVAL) | Error::Os(Errno::INVAL))
+                Err(Error::Fabric(KfiErrno::EINVAL) | Error::Os(Errno::INVAL | Errno::DQUOT))
             ),
             "size {size}: {result:?}"
         );

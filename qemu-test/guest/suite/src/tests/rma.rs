@@ -32,7 +32,6 @@ tests! {
     "regions-keys" ["kfi_domain.h"] regions_keys;
     "regions-of-endpoints" ["kfi_domain.h"] regions_of_endpoints;
     "regions-provider-keys" ["kfi_domain.h"] regions_provider_keys;
-    "regions-virtual-addresses" ["kfi_domain.h"] regions_virtual_addresses;
     "regions-event-queue" ["kfi_domain.h"] regions_event_queue;
 }
 
@@ -229,7 +228,7 @@ fn very_large(env: &Env) -> Outcome {
 }
 
 fn events(env: &Env) -> Outcome {
-    let pair = Pair::new(env, CAPS | Caps::RMA_EVENT)?;
+    let pair = Pair::new(env, CAPS)?;
     let Pair { a, b, .. } = &pair;
     let local = Area::plain(&pair.session, 4096)?;
     let remote = Area::plain(&pair.session, 4096)?;
@@ -710,30 +709,6 @@ fn regions_provider_keys(env: &Env) -> Outcome {
     keys.dedup();
     check_eq!(keys.len(), regions.len(), "different keys");
     drop((regions, end, memory, local));
-    rig.close()
-}
-
-fn regions_virtual_addresses(env: &Env) -> Outcome {
-    let (rig, end, _) = pair_with_mode(env, MrMode::VIRT_ADDR)?;
-    let memory = Area::plain(&rig.session, 4096)?;
-    let local = Area::plain(&rig.session, 4096)?;
-    let attr = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, 5);
-    let region = rig.domain.register(&[memory.part(100, 1000)], &attr)?;
-    // What the address is, the raw attributes tell.
-    let Ok((base, _)) = region.raw_attr() else {
-        return Err(Stop::Skip("there are no raw attributes".to_owned()));
-    };
-    works(&end, &local, base, region.key()?)?;
-    works(&end, &local, base + 992, region.key()?)?;
-    for addr in [0, base - 1, base + 993] {
-        end.post(
-            &end.operation(Kind::READ, Form::PLAIN)
-                .segment(local.part(0, 8))
-                .rma(addr, 8, 5),
-        )?;
-        refused(&end, 0)?;
-    }
-    drop((region, end, memory, local));
     rig.close()
 }
 

@@ -160,11 +160,11 @@ fn bind_matrix(env: &Env) -> Outcome {
         a.post(&message(kind))?;
         let should = [(0, bits::SEND, true), (1, bits::RECV, true)];
         matrix.grown(&before, &should, what)?;
-        // Cut off: the receiver's failure, not the sender's.
+        // Cut off: the failure of both.
         let before = matrix.values()?;
         receive(4)?;
         a.post(&message(kind))?;
-        let should = [(0, bits::SEND, true), (1, bits::RECV, false)];
+        let should = [(0, bits::SEND, false), (1, bits::RECV, false)];
         matrix.grown(&before, &should, &format!("{what}, cut off"))?;
         // Nobody receives.
         let before = matrix.values()?;

@@ -196,6 +196,8 @@ struct Tally {
     has_been_read: u64,
     /// Messages that arrived, whole or cut off.
     arrived: u64,
+    /// Messages that were cut off at the other side.
+    cut_off: u64,
     /// Accesses to receives of the other side, and by the other side to those of this one.
     accesses: u64,
     accessed: u64,
@@ -898,7 +900,12 @@ impl<'a> Side<'a> {
             },
             What::Added => ("additions", done::ATOMIC_WRITE),
         };
-        check_eq!((entry.flags, entry.len), (flags, len), "{name}");
+        let told = if matches!(what, What::Sent { .. }) {
+            0
+        } else {
+            len
+        };
+        check_eq!((entry.flags, entry.len), (flags, told), "{name}");
         let tally = &mut self.tally;
         tally.note(name);
         match what {
@@ -974,17 +981,24 @@ impl<'a> Side<'a> {
         }
         // On a busy machine the other side may be away for longer than messages wait.
         let given_up = errno == KfiErrno::EREMOTEIO;
+        let cut_off = errno == KfiErrno::EMSGSIZE;
         check!(
-            given_up || errno == KfiErrno::ECANCELED,
+            given_up || cut_off || errno == KfiErrno::ECANCELED,
             "an operation has failed"
         );
         self.tally.note(if given_up {
             "given up"
+        } else if cut_off {
+            "cut off at the other side"
         } else {
             "operations cancelled"
         });
+        self.tally.cut_off += u64::from(cut_off);
         if entry.op_context == 0 {
-            check!(given_up, "an injected message cannot be cancelled");
+            check!(
+                given_up || cut_off,
+                "an injected message cannot be cancelled"
+            );
             self.tally.injected -= 1;
             self.tally.send.bad += 1;
             return Ok(());
@@ -1002,7 +1016,7 @@ impl<'a> Side<'a> {
             What::Sent { .. } => tally.send.bad += 1,
             What::Accessed { write: true, .. } => tally.write.bad += 1,
             What::Accessed { write: false, .. } => tally.read.bad += 1,
-            _ if given_up => return Err(Stop::fail("not for a receive")),
+            _ if given_up || cut_off => return Err(Stop::fail("not for a receive")),
             What::Written { told, .. } => {
                 tally.write.bad += 1;
                 // The other side will not see it.
@@ -1118,7 +1132,8 @@ fn settle(sides: &mut [Side<'_>; 2]) -> Outcome {
             .sum();
         let sent: u64 = sides
             .iter()
-            .map(|side| side.tally.send.good + side.tally.injected + side.tally.accesses)
+            .map(|side| &side.tally)
+            .map(|tally| tally.send.good + tally.injected + tally.cut_off + tally.accesses)
             .sum();
         if arrived == sent {
             return Ok(());
@@ -1218,7 +1233,7 @@ pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
         ));
         side.check_memory()?;
         check_eq!(
-            side.tally.send.good + side.tally.injected,
+            side.tally.send.good + side.tally.injected + side.tally.cut_off,
             sides[1 - side.which].tally.arrived,
             "messages of side {}",
             side.which

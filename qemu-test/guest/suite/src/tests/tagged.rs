@@ -351,7 +351,8 @@ fn cut_off_and_cancelled(env: &Env) -> Outcome {
     let error = expect_error(&b.rx, 5, KfiErrno::EMSGSIZE)?;
     check_eq!((error.entry.len, error.olen), (32, 18));
     check_eq!((error.entry.flags, error.entry.tag), (done::TAGGED_RECV, 5));
-    expect(&a.tx, 5, done::TAGGED_SEND, 50)?;
+    let error = expect_error(&a.tx, 5, KfiErrno::EMSGSIZE)?;
+    check_eq!(error.entry.flags, done::TAGGED_SEND);
     b.post(&trecv(&memory, 6, 0))?;
     b.ep.cancel(6)?;
     let error = expect_error(&b.rx, 6, KfiErrno::ECANCELED)?;
@@ -412,12 +413,15 @@ fn rma_to_a_receive(env: &Env) -> Outcome {
         expect(&b.rx, tag, done::HIT_BY_TAGGED_READ, len)?;
         local.has(0, len, tag + 50, offset)?;
     }
-    // Out of its range: refused, and the receive stays.
-    receive(6)?;
-    for (offset, len) in [(99_999, 2), (100_001, 0), (u64::MAX, 1)] {
-        rma(Kind::WRITE, 6, offset, len)?;
-        expect_error(&a.tx, 9, KfiErrno::EACCES)?;
+    // Beyond its end: both are told, and the receive is used up.
+    for (offset, len, olen) in [(99_999, 2, 1), (100_001, 0, 0), (u64::MAX, 1, 1)] {
+        receive(5)?;
+        rma(Kind::WRITE, 5, offset, len)?;
+        expect_error(&a.tx, 9, KfiErrno::EMSGSIZE)?;
+        let error = expect_error(&b.rx, 5, KfiErrno::EMSGSIZE)?;
+        check_eq!((error.entry.len, error.olen), (len - olen, olen));
     }
+    receive(6)?;
     rma(Kind::WRITE, 6, 10, 10)?;
     expect(&a.tx, 9, done::TAGGED_RMA_WRITE, 10)?;
     expect(&b.rx, 6, done::HIT_BY_TAGGED_WRITE, 10)?;

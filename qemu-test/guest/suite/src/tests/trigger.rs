@@ -596,8 +596,10 @@ fn no_room_for_completions(env: &Env) -> Outcome {
         this.ep.post(&triggered(write, &counter, 1))?;
     }
     counter.add(1)?;
-    settle();
-    check!(this.sent.read()? < count, "more than there is room for");
+    // All of them end, though nobody reads; what the queue has no room for lies behind it.
+    expect_count(&this.sent, count, 0)?;
+    let write = net.write(0, 1, 0, 64, 8).context(count);
+    expect_fabric(this.ep.post(&write), KfiErrno::EAGAIN)?;
     // As slowly as can be.
     for i in 0..count {
         expect_completion(&this.tx, i)?;

@@ -35,7 +35,7 @@ pub(crate) struct Team {
 impl Team {
     /// Opens endpoints that know each other.
     pub(crate) fn new(choice: &Choice, size: usize) -> Result<Self, Problem> {
-        let place = choice.open(Caps::RMA | Caps::ATOMIC | Caps::RMA_EVENT | Caps::TRIGGER)?;
+        let place = choice.open(Caps::RMA | Caps::ATOMIC | Caps::TRIGGER)?;
         let vector = place.address_vector()?;
         // Deferred work without KFI_COMPLETION leaves nothing in the queue if it
         // succeeds. What comes here is an error.

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A provider that takes everything that it is handed for what it should be: it finds its own
+ * structures around it, as drivers do. Where that is wrong it says so, as a real one could not.
+ */
+#include <linux/atomic.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include <kfi_enosys.h>
+#include <kfi_prov.h>
+#include <kfi_trigger.h>
+
+#define TRUST_MAGIC	0x6b66695f74727573ULL
+
+/* Any object: what its head is depends on the class. */
+struct trust_object {
+	u64 magic;
+	size_t fclass;
+	struct trust_object *parent;
+	atomic64_t value;
+	union {
+		struct kfid fid;
+		struct kfid_fabric fabric;
+		struct kfid_domain domain;
+		struct kfid_cntr cntr;
+		struct kfid_wait wait;
+		struct kfid_poll poll;
+	};
+};
+
+#define trust_of(head) container_of(head, struct trust_object, fid)
+
+/* What this object must be a descendant of, and of which class it is. */
+static bool trust_check(struct kfid *fid, size_t fclass, struct trust_object *ancestor)
+{
+	struct trust_object *object = trust_of(fid);
+
+	if (WARN_ON(object->magic != TRUST_MAGIC || object->fclass != fclass))
+		return false;
+	if (!ancestor)
+		return true;
+	while (object && object != ancestor)
+		object = object->parent;
+	return !WARN_ON(!object);
+}
+
+static int trust_close(struct kfid *fid)
+{
+	kfree(trust_of(fid));
+	return 0;
+}
+
+static int trust_control(struct kfid *fid, int command, void *arg)
+{
+	struct trust_object *this = trust_of(fid);
+	struct kfi_deferred_work *work = arg;
+
+	if (this->fclass != KFI_CLASS_DOMAIN)
+		return -KFI_ENOSYS;
+	switch (command) {
+	case KFI_QUEUE_WORK:
+		if (!work || !work->triggering_cntr)
+			return -KFI_EINVAL;
+		trust_check(&work->triggering_cntr->fid, KFI_CLASS_CNTR, this);
+		if (work->completion_cntr)
+			trust_check(&work->completion_cntr->fid, KFI_CLASS_CNTR, this);
+		if (work->op_type == KFI_OP_CNTR_ADD && work->op.cntr && work->op.cntr->cntr)
+			trust_check(&work->op.cntr->cntr->fid, KFI_CLASS_CNTR, this);
+		return -KFI_ENOSPC;
+	case KFI_FLUSH_WORK:
+		if (arg)
+			trust_check(arg, KFI_CLASS_CNTR, this);
+		return 0;
+	default:
+		return -KFI_ENOSYS;
+	}
+}
+
+static struct kfi_ops trust_fid_ops = {
+	.size = sizeof(trust_fid_ops),
+	.close = trust_close,
+	.bind = kfi_no_bind,
+	.control = trust_control,
+	.ops_open = kfi_no_ops_open,
+};
+
+static struct trust_object *trust_new(size_t fclass, struct trust_object *parent, void *context)
+{
+	struct trust_object *object = kzalloc_obj(*object);
+
+	if (object) {
+		object->magic = TRUST_MAGIC;
+		object->fclass = fclass;
+		object->parent = parent;
+		object->fid.fclass = fclass;
+		object->fid.context = context;
+		object->fid.ops = &trust_fid_ops;
+	}
+	return object;
+}
+
+static uint64_t trust_cntr_read(struct kfid_cntr *cntr)
+{
+	return atomic64_read(&trust_of(&cntr->fid)->value);
+}
+
+static int trust_cntr_add(struct kfid_cntr *cntr, uint64_t value)
+{
+	atomic64_add(value, &trust_of(&cntr->fid)->value);
+	return 0;
+}
+
+static struct kfi_ops_cntr trust_cntr_ops = {
+	.size = sizeof(trust_cntr_ops),
+	.read = trust_cntr_read,
+	.readerr = kfi_no_cntr_readerr,
+	.add = trust_cntr_add,
+	.set = kfi_no_cntr_set,
+	.wait = kfi_no_cntr_wait,
+	.adderr = kfi_no_cntr_adderr,
+	.seterr = kfi_no_cntr_seterr,
+};
+
+static int trust_cntr_open(struct kfid_domain *domain, struct kfi_cntr_attr *attr,
+			   struct kfid_cntr **cntr, void *context)
+{
+	struct trust_object *this = trust_of(&domain->fid);
+	struct trust_object *object;
+
+	if (attr && attr->wait_set)
+		trust_check(&attr->wait_set->kfid, KFI_CLASS_WAIT, this->parent);
+	object = trust_new(KFI_CLASS_CNTR, this, context);
+	if (!object)
+		return -KFI_ENOMEM;
+	object->cntr.ops = &trust_cntr_ops;
+	*cntr = &object->cntr;
+	return 0;
+}
+
+static int trust_member(struct kfid_poll *set, struct kfid *member, uint64_t flags)
+{
+	trust_check(member, KFI_CLASS_CNTR, trust_of(&set->fid)->parent);
+	return 0;
+}
+
+static struct kfi_ops_poll trust_poll_ops = {
+	.size = sizeof(trust_poll_ops),
+	.poll = kfi_no_poll,
+	.poll_add = trust_member,
+	.poll_del = trust_member,
+};
+
+static int trust_poll_open(struct kfid_domain *domain, struct kfi_poll_attr *attr,
+			   struct kfid_poll **set)
+{
+	struct trust_object *object = trust_new(KFI_CLASS_POLL, trust_of(&domain->fid), NULL);
+
+	if (!object)
+		return -KFI_ENOMEM;
+	object->poll.ops = &trust_poll_ops;
+	*set = &object->poll;
+	return 0;
+}
+
+static struct kfi_ops_domain trust_domain_ops = {
+	.size = sizeof(trust_domain_ops),
+	.av_open = kfi_no_av_open,
+	.cq_open = kfi_no_cq_open,
+	.endpoint = kfi_no_endpoint,
+	.scalable_ep = kfi_no_scalable_ep,
+	.cntr_open = trust_cntr_open,
+	.poll_open = trust_poll_open,
+	.stx_ctx = kfi_no_stx_ctx,
+	.srx_ctx = kfi_no_srx_ctx,
+	.query_atomic = kfi_no_query_atomic,
+};
+
+static struct kfi_ops_mr trust_mr_ops = {
+	.size = sizeof(trust_mr_ops),
+	.reg = kfi_no_mr_reg,
+	.regv = kfi_no_mr_regv,
+	.regbv = kfi_no_mr_regbv,
+	.regattr = kfi_no_mr_regattr,
+	.regsgl = kfi_no_mr_regsgl,
+};
+
+static int trust_domain(struct kfid_fabric *fabric, struct kfi_info *info,
+			struct kfid_domain **domain, void *context)
+{
+	struct trust_object *this = trust_of(&fabric->fid);
+	struct trust_object *object;
+
+	if (info->domain_attr && info->domain_attr->domain)
+		trust_check(&info->domain_attr->domain->fid, KFI_CLASS_DOMAIN, this);
+	object = trust_new(KFI_CLASS_DOMAIN, this, context);
+	if (!object)
+		return -KFI_ENOMEM;
+	object->domain.ops = &trust_domain_ops;
+	object->domain.mr = &trust_mr_ops;
+	*domain = &object->domain;
+	return 0;
+}
+
+static int trust_wait(struct kfid_wait *set, int timeout)
+{
+	return -KFI_ETIMEDOUT;
+}
+
+static struct kfi_ops_wait trust_wait_ops = {
+	.size = sizeof(trust_wait_ops),
+	.wait = trust_wait,
+};
+
+static int trust_wait_open(struct kfid_fabric *fabric, struct kfi_wait_attr *attr,
+			   struct kfid_wait **set)
+{
+	struct trust_object *object = trust_new(KFI_CLASS_WAIT, trust_of(&fabric->fid), NULL);
+
+	if (!object)
+		return -KFI_ENOMEM;
+	object->wait.ops = &trust_wait_ops;
+	*set = &object->wait;
+	return 0;
+}
+
+static int trust_trywait(struct kfid_fabric *fabric, struct kfid **fids, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		trust_check(fids[i], fids[i]->fclass, trust_of(&fabric->fid));
+	return 0;
+}
+
+static struct kfi_ops_fabric trust_fabric_ops = {
+	.size = sizeof(trust_fabric_ops),
+	.domain = trust_domain,
+	.passive_ep = kfi_no_passive_ep,
+	.eq_open = kfi_no_eq_open,
+	.wait_open = trust_wait_open,
+	.trywait = trust_trywait,
+};
+
+static int trust_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric, void *context)
+{
+	struct trust_object *object = trust_new(KFI_CLASS_FABRIC, NULL, context);
+
+	if (!object)
+		return -KFI_ENOMEM;
+	object->fabric.ops = &trust_fabric_ops;
+	object->fabric.api_version = attr->api_version;
+	*fabric = &object->fabric;
+	return 0;
+}
+
+static int trust_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+			 struct kfi_info *hints, struct kfi_info **info)
+{
+	if (hints && hints->fabric_attr && hints->fabric_attr->fabric)
+		trust_check(&hints->fabric_attr->fabric->fid, KFI_CLASS_FABRIC, NULL);
+	if (hints && hints->domain_attr && hints->domain_attr->domain)
+		trust_check(&hints->domain_attr->domain->fid, KFI_CLASS_DOMAIN, NULL);
+	/* Only for those who ask for it by its name. */
+	if (!hints || !hints->fabric_attr || !hints->fabric_attr->prov_name)
+		return -KFI_ENODATA;
+	*info = kfi_allocinfo();
+	if (!*info)
+		return -KFI_ENOMEM;
+	(*info)->fabric_attr->name = kstrdup("trusting", GFP_KERNEL);
+	(*info)->domain_attr->name = kstrdup("trusting0", GFP_KERNEL);
+	if ((*info)->fabric_attr->name && (*info)->domain_attr->name)
+		return 0;
+	kfi_freeinfo(*info);
+	return -KFI_ENOMEM;
+}
+
+static struct kfi_provider trust_provider = {
+	.name = "kfi_mock_trusting",
+	.version = KFI_VERSION(1, 0),
+	.kfi_version = KFI_VERSION(1, 7),
+	.kgetinfo = trust_getinfo,
+	.kfabric = trust_fabric,
+};
+
+static int __init kfi_mock_trusting_init(void)
+{
+	return kfi_provider_register(&trust_provider);
+}
+module_init(kfi_mock_trusting_init);
+
+static void __exit kfi_mock_trusting_exit(void)
+{
+	kfi_provider_deregister(&trust_provider);
+}
+module_exit(kfi_mock_trusting_exit);
+
+MODULE_DESCRIPTION("A provider of kfabric that trusts its consumers");
+MODULE_LICENSE("GPL");

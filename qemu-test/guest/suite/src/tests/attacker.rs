@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What somebody tries who holds a descriptor of /dev/kfi and wants more: memory that is freed,
+//! numbers that are taken for pointers, objects that are taken for others, memory that nobody counts.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use kfi::{
+    uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form, Handle,
+    KfiErrno, Kind, MrAttr, OpType, Operation, Query, Session, WaitObj, WaitSetAttr, Work, WorkId,
+};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit};
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::net::flag;
+use crate::pair::{complete, Pair};
+use crate::rig::{expect_fabric, expect_os, query, Rig};
+use crate::tests::module::{could_not, unload, Modules};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "attacker";
+    "work-that-has-fired-is-kept" ["R-DWQ-4 R-DWQ-15 kfi_shim.h"] fired_work;
+    "work-queued-twice" ["R-DWQ-4 kfi_shim.h"] queued_twice;
+    "context-is-no-pointer" ["R-TRIG-3 kfi_shim.h"] context_is_no_pointer;
+    "contexts-are-told-apart" ["kfi_shim.h"] contexts;
+    "claim-has-the-context-of-its-peek" ["kfi_shim.h"] claim;
+    "cancel-by-number" ["kfi_shim.h"] cancel_by_number;
+    "trusting-provider" ["kfi_shim.h kfi_prov.h"] trusting_provider;
+    "other-classes-and-domains" ["kfi_shim.h R-TRIG-5 R-POLL-2"] others;
+    "everything-counts" ["kfi_shim.h"] everything_counts;
+    "works-are-objects" ["kfi_shim.h"] works_are_objects;
+    "poll-tells-no-address" ["kfi_shim.h"] poll_tells;
+    "addresses-are-refused" ["kfi_shim.h"] virtual_addresses;
+}
+
+/// Looks at a message.
+const PEEK: u64 = uapi::KFI_PEEK as u64;
+/// Has a message for itself.
+const CLAIM: u64 = uapi::KFI_CLAIM;
+
+/// Two ends for messages.
+fn pair(env: &Env) -> Result<Pair, Stop> {
+    Pair::new(env, Caps::MSG | Caps::SEND | Caps::RECV)
+}
+
+/// A receive, to be queued once a counter is at 1.
+fn receive_work(pair: &Pair, buffer: &kfi::Buffer, trigger: &kfi::Counter) -> Work {
+    let receive = Operation::new(Kind::RECV, Form::MSG)
+        .segment(buffer.all())
+        .flags(flag::COMPLETION)
+        .context(77);
+    Work::transfer(OpType::RECV, pair.a.ep.handle(), &receive, trigger, 1)
+}
+
+/// A receive that was posted by a work uses its memory, whatever becomes of the work when it is
+/// queued once more.
+fn fired_work(env: &Env) -> Outcome {
+    let pair = pair(env)?;
+    let counter = pair.rig.counter()?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
+    let work = receive_work(&pair, &buffer, &counter);
+    let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+    let id: WorkId = pair.domain.queue_work(&work)?;
+    counter.set(1)?;
+    pair.session.requeue_work(id)?;
+    // It is posted. Once more it waits, and that can be taken back.
+    counter.set(0)?;
+    pair.session.requeue_work(id)?;
+    pair.domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?;
+    // But the first one is still there.
+    expect_os(pair.session.release_work(id), Errno::BUSY)?;
+    let stale = pair.domain.cancel_work(id, uapi::KFI_SHIM_WORK_STALE);
+    expect_os(stale, Errno::BUSY)?;
+    drop(buffer);
+    let from = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
+    from.fill(0x5a);
+    pair.b.send(from.segment(0..1 << 20), 1)?;
+    let entry = complete(&pair.a.rx)?;
+    check_eq!((entry.op_context, entry.len), (77, 1 << 20));
+    complete(&pair.b.tx)?;
+    expect_os(pair.session.release_work(id), Errno::BUSY)?;
+    drop((from, counter));
+    pair.close()
+}
+
+/// What was queued twice and cancelled once may have fired once, for all that is known.
+fn queued_twice(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (trigger, target) = (rig.counter()?, rig.counter()?);
+    let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+    rig.domain.cancel_work(id, 0)?;
+    expect_fabric(rig.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
+    // Queued once and cancelled, it is nobody's any more.
+    rig.session.release_work(id)?;
+    expect_os(rig.session.release_work(id), Errno::BADF)?;
+
+    let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+    rig.session.requeue_work(id)?;
+    trigger.add(5)?;
+    expect_fabric(rig.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
+    trigger.set(0)?;
+    rig.session.requeue_work(id)?;
+    rig.domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?;
+    expect_os(rig.session.release_work(id), Errno::BUSY)?;
+    target.wait_ms(2, 20_000)?;
+    drop((trigger, target));
+    rig.close()
+}
+
+/// The default flags change while operations are posted whose contexts are small numbers.
+fn context_is_no_pointer(env: &Env) -> Outcome {
+    let pair = pair(env)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
+    let limit: u64 = pair.entry().tx_attr.iov_limit.clamp(1, 256);
+    let pieces: Vec<_> = (0..limit)
+        .map(|i| buffer.segment(i * 8..i * 8 + 8))
+        .collect();
+    let stop = AtomicBool::new(false);
+    let rounds = env.scaled(4_000, 400);
+    thread::scope(|scope| {
+        let toggler = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for flags in [flag::RECV | flag::TRIGGER, flag::RECV] {
+                    let _ = pair.a.ep.set_ops_flags(flags);
+                }
+            }
+        });
+        let mut outcome = Ok(());
+        for round in 0..rounds {
+            let receive = Operation::new(Kind::RECV, Form::SGL)
+                .segments(&pieces)
+                .context(8 * round);
+            let result = pair.a.ep.post(&receive);
+            match result {
+                Ok(())
+                | Err(Error::Fabric(KfiErrno::EINVAL | KfiErrno::EAGAIN | KfiErrno::ENOSYS)) => {}
+                Err(error) => outcome = Err(Stop::from(error)),
+            }
+            if result.is_ok() {
+                // Each is found by its number.
+                match pair.a.ep.cancel(8 * round) {
+                    Ok(()) => {}
+                    Err(error) => outcome = Err(Stop::fail(format!("{error}: cancel {round}"))),
+                }
+                match pair.a.rx.read_err() {
+                    Ok(error) if error.entry.op_context == 8 * round => {}
+                    other => outcome = Err(Stop::fail(format!("{other:?} after {round}"))),
+                }
+            }
+            if outcome.is_err() {
+                break;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let _ = toggler.join();
+        outcome
+    })?;
+    drop(buffer);
+    pair.close()
+}
+
+/// Any number is a context, also one that could be an address, and comes back.
+fn contexts(env: &Env) -> Outcome {
+    let pair = pair(env)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let numbers = [
+        0,
+        1,
+        0x1000,
+        0x6000_0000,
+        u64::from(u32::MAX),
+        0xffff_8880_0000_0000,
+        u64::MAX,
+    ];
+    for number in numbers {
+        for _ in 0..3 {
+            pair.a.recv(buffer.segment(0..64), number)?;
+            pair.a.recv(buffer.segment(0..64), number)?;
+            for _ in 0..2 {
+                pair.b.send(buffer.segment(64..128), !number)?;
+                check_eq!(complete(&pair.b.tx)?.op_context, !number);
+                check_eq!(complete(&pair.a.rx)?.op_context, number);
+            }
+        }
+    }
+    drop(buffer);
+    pair.close()
+}
+
+/// A message that was looked at is claimed by the operation with the same context, also when the
+/// completion of the look was read long ago.
+fn claim(env: &Env) -> Outcome {
+    let pair = Pair::new(env, Caps::TAGGED | Caps::SEND | Caps::RECV)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+    for context in [5, u64::MAX] {
+        pair.b.post(
+            &pair
+                .b
+                .operation(Kind::TSEND, Form::PLAIN)
+                .segment(buffer.segment(0..100))
+                .tag(9, 0)
+                .context(1),
+        )?;
+        let look = Operation::new(Kind::TRECV, Form::MSG)
+            .tag(9, 0)
+            .flags(PEEK | CLAIM)
+            .context(context);
+        loop {
+            pair.a.post(&look)?;
+            match pair.a.rx.sread_ms(1, 60_000) {
+                Err(Error::Fabric(KfiErrno::EAVAIL)) => {
+                    // It is not there yet.
+                    check_eq!(pair.a.rx.read_err()?.entry.op_context, context);
+                }
+                entries => {
+                    check_eq!(entries?[0].op_context, context);
+                    break;
+                }
+            }
+        }
+        pair.a.post(
+            &Operation::new(Kind::TRECV, Form::MSG)
+                .segment(buffer.segment(1000..1100))
+                .tag(9, 0)
+                .flags(CLAIM)
+                .context(context),
+        )?;
+        let entry = complete(&pair.a.rx)?;
+        check_eq!((entry.op_context, entry.len), (context, 100));
+        check_eq!(complete(&pair.b.tx)?.op_context, 1);
+    }
+    drop(buffer);
+    pair.close()
+}
+
+/// One cancel, one operation, however many have the number, and with and without a condition.
+fn cancel_by_number(env: &Env) -> Outcome {
+    const COUNT: usize = 20;
+    let pair = pair(env)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let counter = pair.rig.counter()?;
+    for number in [3, u64::MAX - 3] {
+        for _ in 0..COUNT {
+            pair.a.recv(buffer.segment(0..64), number)?;
+            let receive = Operation::new(Kind::RECV, Form::MSG)
+                .segment(buffer.segment(0..64))
+                .flags(flag::TRIGGER | flag::COMPLETION)
+                .context(number);
+            pair.a.post(&receive.trigger(&counter, 1000))?;
+        }
+        expect_fabric(pair.a.ep.cancel(number + 1), KfiErrno::ENOENT)?;
+        for _ in 0..2 * COUNT {
+            pair.a.ep.cancel(number)?;
+            let error = pair.a.rx.read_err()?;
+            check_eq!(error.entry.op_context, number);
+        }
+        expect_fabric(pair.a.ep.cancel(number), KfiErrno::ENOENT)?;
+    }
+    drop((buffer, counter));
+    pair.close()
+}
+
+/// What a provider without a check of its own is handed.
+const TRUSTING: &str = "kfi_mock_trusting";
+
+/// A fabric and a domain of another provider.
+fn trusting(session: &Session) -> Result<(Fabric, Domain), Stop> {
+    let info = session.getinfo(&Query::new().provider(TRUSTING))?;
+    let fabric = info.fabric(0)?;
+    let domain = fabric.domain(&info, 0)?;
+    Ok((fabric, domain))
+}
+
+/// A counter on a wait set.
+fn on_set(domain: &Domain, set: Handle) -> kfi::Result<kfi::Counter> {
+    domain.counter(&CntrAttr::new().wait_obj(WaitObj::SET).wait_set(set))
+}
+
+fn trusting_provider(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    if let Err(errno) = modules.load_with(TRUSTING, c"") {
+        if errno == Errno::NOENT {
+            return Err(Stop::Skip(format!("no {TRUSTING}")));
+        }
+        return Err(could_not("load", TRUSTING, errno));
+    }
+    let outcome = trust_nobody(env);
+    unload(TRUSTING).map_err(|errno| could_not("unload", TRUSTING, errno))?;
+    outcome
+}
+
+/// Everything of the one provider is handed to the other; that it complains the kernel's log tells.
+fn trust_nobody(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (fabric, domain) = trusting(&rig.session)?;
+    let (other_fabric, other_domain) = trusting(&rig.session)?;
+    let refused = KfiErrno::EINVAL;
+    let counter = domain.counter(&CntrAttr::new())?;
+    let set = domain.poll_set()?;
+    let own_wait = fabric.wait_set(&WaitSetAttr::new())?;
+    drop(on_set(&domain, own_wait.handle())?);
+    set.add_handle(counter.handle(), 0)?;
+    set.del_handle(counter.handle(), 0)?;
+    check_eq!(
+        domain
+            .queue_work(&Work::add(&counter, 1, &counter, 1))
+            .err(),
+        Some(Error::Fabric(KfiErrno::ENOSPC))
+    );
+    domain.flush_work(Some(&counter))?;
+
+    let foreign_counter = rig.counter()?;
+    let foreign_wait = rig.fabric.wait_set(&WaitSetAttr::new())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    let eq = rig.fabric.event_queue(&EqAttr::new())?;
+    let other_counter = other_domain.counter(&CntrAttr::new())?;
+    let other_wait = other_fabric.wait_set(&WaitSetAttr::new())?;
+    let wrong = [
+        foreign_counter.handle(),
+        foreign_wait.handle(),
+        cq.handle(),
+        eq.handle(),
+        rig.domain.handle(),
+        rig.fabric.handle(),
+        other_counter.handle(),
+        other_wait.handle(),
+        other_domain.handle(),
+        domain.handle(),
+        fabric.handle(),
+        set.handle(),
+    ];
+    for handle in wrong {
+        expect_fabric(on_set(&domain, handle), refused)?;
+        expect_fabric(set.add_handle(handle, 0), refused)?;
+        expect_fabric(set.del_handle(handle, 0), refused)?;
+        expect_fabric(domain.flush_work_handle(handle), refused)?;
+        let works = [
+            Work::new(OpType::CNTR_ADD, handle, 1).counter(counter.handle(), 1),
+            Work::new(OpType::CNTR_ADD, counter.handle(), 1).counter(handle, 1),
+            Work::add(&counter, 1, &counter, 1).completion(handle),
+        ];
+        for work in works {
+            expect_fabric(domain.queue_work(&work), refused)?;
+        }
+    }
+    expect_fabric(on_set(&domain, counter.handle()), refused)?;
+    expect_fabric(set.add_handle(own_wait.handle(), 0), refused)?;
+    for handle in [
+        foreign_counter.handle(),
+        other_counter.handle(),
+        domain.handle(),
+    ] {
+        expect_fabric(fabric.trywait(&[handle]), refused)?;
+    }
+    // A domain of what the other one has described.
+    expect_fabric(fabric.domain(&rig.info, 0), refused)?;
+    // A question that names an open fabric is asked of its provider alone.
+    let mut hints = rig.info.entries()[0].clone();
+    hints.fabric_attr.fabric = fabric.handle();
+    let asked = rig.session.getinfo(&Query::new().hints(hints));
+    expect_fabric(asked, KfiErrno::ENODATA)?;
+    drop((set, counter, own_wait, other_counter, other_wait));
+    drop((foreign_counter, foreign_wait, cq, eq));
+    drop((domain, fabric, other_domain, other_fabric));
+    rig.close()
+}
+
+/// The same between two domains of one provider, on one fabric or two.
+fn others(env: &Env) -> Outcome {
+    let refused = KfiErrno::EINVAL;
+    let rig = Rig::new(env)?;
+    let second = rig.fabric.domain(&rig.info, 0)?;
+    let far_fabric = rig.info.fabric(0)?;
+    let (counter, theirs) = (rig.counter()?, second.counter(&CntrAttr::new())?);
+    let cq = second.completion_queue(&CqAttr::new())?;
+    let far_wait = far_fabric.wait_set(&WaitSetAttr::new())?;
+    let set = rig.domain.poll_set()?;
+    for handle in [theirs.handle(), cq.handle(), rig.domain.handle()] {
+        expect_fabric(set.add_handle(handle, 0), refused)?;
+        expect_fabric(rig.domain.flush_work_handle(handle), refused)?;
+        let work = Work::new(OpType::CNTR_ADD, handle, 1).counter(counter.handle(), 1);
+        expect_fabric(rig.domain.queue_work(&work), refused)?;
+        expect_fabric(on_set(&rig.domain, handle), refused)?;
+    }
+    expect_fabric(on_set(&rig.domain, far_wait.handle()), refused)?;
+    drop((set, far_wait, counter, theirs, cq));
+    drop((second, far_fabric));
+    rig.close()
+}
+
+/// Does something until it is refused for its memory; returns how often it was done.
+fn fill<T>(most: usize, mut one: impl FnMut() -> kfi::Result<T>) -> Result<Vec<T>, Stop> {
+    let mut all = Vec::new();
+    loop {
+        match one() {
+            Ok(object) => all.push(object),
+            Err(Error::Os(Errno::DQUOT)) => return Ok(all),
+            Err(error) => return Err(Stop::fail(format!("{error} with {}", all.len()))),
+        }
+        check!(all.len() < most, "{most} are in no limit");
+    }
+}
+
+/// Whatever a request makes the kernel allocate counts, and is given back.
+fn everything_counts(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=4194304 max_objects=1000000", || {
+        let rig = Rig::new(env)?;
+        // Each of them twice: what was given back may be had again, no less.
+        let twice = |what: &str, run: &dyn Fn() -> Result<usize, Stop>| -> Outcome {
+            let (first, second) = (run()?, run()?);
+            env.note(format!("{first} {what} in 4 MiB"));
+            check_eq!(first, second, "{what}");
+            Ok(())
+        };
+        twice("counters", &|| {
+            Ok(fill(10_000, || rig.domain.counter(&CntrAttr::new()))?.len())
+        })?;
+        twice("large completion queues", &|| {
+            let attr = CqAttr::new().size(4096);
+            Ok(fill(100, || rig.domain.completion_queue(&attr))?.len())
+        })?;
+        twice("event queues", &|| {
+            Ok(fill(1_000, || rig.fabric.event_queue(&EqAttr::new()))?.len())
+        })?;
+        twice("address vectors", &|| {
+            let attr = AvAttr {
+                count: 1 << 14,
+                ..AvAttr::default()
+            };
+            Ok(fill(100, || rig.domain.address_vector(&attr))?.len())
+        })?;
+        twice("answers", &|| {
+            Ok(fill(10_000, || rig.session.getinfo(&query(env)))?.len())
+        })?;
+        let counter = rig.counter()?;
+        let limit = Rlimit {
+            current: Some(8192),
+            maximum: Some(8192),
+        };
+        rustix::process::setrlimit(Resource::Nofile, limit)?;
+        twice("wait descriptors", &|| {
+            Ok(fill(10_000, || counter.wait_fd())?.len())
+        })?;
+        let sets = (0..300)
+            .map(|_| rig.domain.poll_set())
+            .collect::<Result<Vec<_>, _>>()?;
+        let counters = (0..300)
+            .map(|_| rig.counter())
+            .collect::<Result<Vec<_>, _>>()?;
+        twice("members", &|| {
+            let mut pairs = sets
+                .iter()
+                .flat_map(|set| counters.iter().map(move |counter| (set, counter)));
+            let members = fill(50_000, || {
+                let Some((set, counter)) = pairs.next() else {
+                    return Ok(None);
+                };
+                set.add_handle(counter.handle(), 0)?;
+                Ok(Some((set, counter)))
+            })?;
+            for (set, counter) in members.iter().flatten() {
+                set.del_handle(counter.handle(), 0)?;
+            }
+            Ok(members.len())
+        })?;
+        drop((sets, counters));
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
+        // By page, as many entries as there may be.
+        let works = |what: &str, most: usize, work: &Work| {
+            twice(what, &|| {
+                let ids = fill(most, || rig.domain.queue_work(work))?;
+                for id in &ids {
+                    rig.session.release_work(*id)?;
+                }
+                Ok(ids.len())
+            })
+        };
+        let work = Work::add(&counter, 1, &counter, 1).shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+        works("works", 10_000, &work)?;
+        let send = Operation::new(Kind::SEND, Form::MSG_SGL).segment(buffer.segment(1..1 << 20));
+        let ep = rig.domain.endpoint(kfi::EpInfo::Entry(&rig.info, 0), 0)?;
+        let work = Work::transfer(OpType::SEND, ep.handle(), &send, &counter, 1);
+        let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+        works("works with 257 entries or less", 2_000, &work)?;
+        let attr = MrAttr::new(flag::REMOTE_READ, 1);
+        let mut key = 0;
+        let region = rig.domain.register(&[buffer.all()], &attr);
+        if region.is_ok() {
+            drop(region);
+            let regions = fill(10_000, || {
+                key += 1;
+                let attr = MrAttr::new(flag::REMOTE_READ, key);
+                rig.domain.register(&[buffer.all()], &attr)
+            })?;
+            check!(!regions.is_empty(), "no regions");
+        }
+        drop((ep, buffer, counter));
+        rig.close()
+    })
+}
+
+/// Works count as the objects do.
+fn works_are_objects(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_objects=50", || {
+        let rig = Rig::new(env)?;
+        let counter = rig.counter()?;
+        let work = Work::add(&counter, 1, &counter, 1).shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+        let mut ids = Vec::new();
+        let full = loop {
+            match rig.domain.queue_work(&work) {
+                Ok(id) => ids.push(id),
+                Err(error) => break error,
+            }
+            check!(ids.len() < 100, "more than 50 objects");
+        };
+        check_eq!(full, Error::Os(Errno::MFILE));
+        // An answer, a fabric, a domain and a counter are there, too.
+        check_eq!(ids.len(), 50 - 4);
+        expect_os(
+            rig.counter_with(WaitObj::NONE).map_err(|_| full),
+            Errno::MFILE,
+        )?;
+        for id in ids.drain(..) {
+            rig.session.release_work(id)?;
+        }
+        drop(counter);
+        rig.close()
+    })
+}
+
+/// Members with a handler go while somebody polls: what is told is a number that was given, or
+/// nothing.
+fn poll_tells(env: &Env) -> Outcome {
+    const NUMBER: u64 = 0xffff_9000_1234_0000;
+    let rig = Rig::new(env)?;
+    let set = rig.domain.poll_set()?;
+    let stop = AtomicBool::new(false);
+    let told = thread::scope(|scope| {
+        let poller = scope.spawn(|| {
+            let mut told = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                if let Ok(contexts) = set.poll(16) {
+                    told.extend(contexts);
+                    told.sort_unstable();
+                    told.dedup();
+                }
+            }
+            told
+        });
+        let change = || -> Outcome {
+            for _ in 0..env.scaled(500, 50) {
+                let attr = CqAttr::new().handler().context(NUMBER);
+                let cq = rig.domain.completion_queue(&attr)?;
+                set.add_handle(cq.handle(), 0)?;
+                // Something to poll for, where the provider lets it be written.
+                let _ = cq.write(&kfi::Completion::default());
+                set.del_handle(cq.handle(), 0)?;
+                let _ = cq.close();
+            }
+            Ok(())
+        };
+        let outcome = change();
+        stop.store(true, Ordering::Relaxed);
+        let told = poller.join().unwrap_or_default();
+        outcome.map(|()| told)
+    })?;
+    let other: Vec<_> = told.iter().filter(|n| ![0, NUMBER].contains(n)).collect();
+    check!(other.is_empty(), "addresses of the kernel: {other:x?}");
+    drop(set);
+    rig.close()
+}
+
+/// Regions at addresses are nothing for those who may not know addresses.
+fn virtual_addresses(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let mut hints = rig.info.entries()[0].clone();
+    hints.domain_attr.mr_mode = kfi::MrMode::VIRT_ADDR;
+    let info = match rig.session.getinfo(&Query::new().hints(hints)) {
+        Ok(info) => info,
+        Err(error) => return Err(Stop::Skip(format!("there is no such mode: {error}"))),
+    };
+    let refused = rig.fabric.domain(&info, 0);
+    expect_os(refused.map(drop), Errno::OPNOTSUPP)?;
+    drop(info);
+    let domain = &rig.domain;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let attr = MrAttr::new(flag::REMOTE_READ, 1);
+    if let Ok(region) = domain.register(&[buffer.all()], &attr) {
+        if let Ok((base, _)) = region.raw_attr() {
+            check_eq!(base, 0);
+        }
+    }
+    drop(buffer);
+    rig.close()
+}

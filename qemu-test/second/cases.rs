@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a provider in safe code cannot do.
+//!
+//! Each file compiles, and does not compile with `--cfg wrong`: the lines that end with `//~` are
+//! wrong then, by the code or the words that follow, and nothing else is.
+
+#![deny(unsafe_code)]
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_variables,
+    unreachable_code,
+    reason = "only types matter"
+)]
+
+mod alias_class;
+mod alias_open;
+mod buffer_format;
+mod default_flags;
+mod device;
+mod head;
+mod hold_once;
+mod insertion;
+mod kept_new;
+mod kept_opening;
+mod objects_kept;
+mod open_twice;
+mod ops_by_another_name;
+mod ops_of_others;
+mod own_opening;
+mod two_of_one;
+mod wait_queue;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A second provider in safe code.
+//!
+//! As a module it does what the compiler cannot forbid: see the tests `second/*`. And it is what the
+//! files in `cases` are compiled with, each of which shows something that a provider in safe code
+//! could do to the kernel, if it compiled.
+
+#[cfg(cases)]
+mod cases;
+#[allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "every module uses its part of the skin"
+)]
+#[path = "../../rust/kfi/kfi.rs"]
+mod kfi;
+mod nothing;
+mod provider;
+
+use kernel::prelude::*;
+
+use kfi::provider::Registration;
+use provider::Second;
+
+module! {
+    type: KfiSecond,
+    name: "kfi_second",
+    authors: ["kfabric-rs authors"],
+    description: "A second provider of kfabric, for tests",
+    license: "GPL",
+}
+
+/// The loaded module.
+#[pin_data]
+struct KfiSecond {
+    #[pin]
+    _registration: Registration<Second>,
+}
+
+impl kernel::InPlaceModule for KfiSecond {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            _registration <- Registration::new(),
+        }? Error)
+    }
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The smallest provider: fabrics, domains, counters and endpoints that do next to nothing.
+
+#![deny(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    },
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
+};
+
+use crate::{
+    kfi::{
+        addr::AddressFormat,
+        fid::{
+            AnyFids,
+            Context,
+            Fid,
+            NewAlias,
+            NewFid,
+            Object,
+            Opening, //
+        },
+        flags::OpFlags,
+        hold::Hold,
+        info::{
+            Info,
+            InfoRef, //
+        },
+        provider::*,
+        tally::Tally,
+        timeout::Timeout, //
+    },
+    nothing::Nothing, //
+};
+
+/// The provider.
+pub(crate) struct Second;
+
+impl Provider for Second {
+    const VERSION: u32 = 1 << 16;
+    type Fabric = Fabric;
+
+    fn name() -> &'static CStr {
+        c"kfi_second"
+    }
+
+    fn getinfo(query: &Query<'_>) -> Result<Info> {
+        let hints = query.hints.and_then(|hints| hints.prov_name());
+        // Others are not to find it by chance.
+        if hints != Some(Self::name()) {
+            return Err(ENODATA);
+        }
+        let mut info = Info::new()?;
+        let mut entry = info.first_mut();
+        entry.domain_attr()?.name(c"second0")?;
+        entry
+            .fabric_attr()?
+            .name(c"second")?
+            .prov_name(Self::name())?;
+        Ok(info)
+    }
+
+    fn fabric<'o>(
+        _attr: FabricAttr<'_>,
+        opening: Opening<'o, FabricClass>,
+    ) -> Result<NewFid<'o, Fabric>> {
+        NewFid::new(Fabric, opening)
+    }
+}
+
+/// A fabric.
+pub(crate) struct Fabric;
+
+impl Object for Fabric {
+    type Class = FabricClass;
+
+    fn release(&self) {}
+}
+
+impl FabricOps for Fabric {
+    type Domain = Domain;
+    type EventQueue = Nothing<EventQueueClass>;
+    type WaitSet = Nothing<WaitSetClass>;
+
+    fn domain<'o>(
+        this: &Fid<Self>,
+        _info: InfoRef<'_>,
+        opening: Opening<'o, DomainClass>,
+    ) -> Result<NewFid<'o, Domain>> {
+        let fabric = Hold::new(this)?;
+        NewFid::new(Domain { fabric }, opening)
+    }
+
+    fn eq_open<'o>(
+        _this: &Fid<Self>,
+        _attr: EventQueueAttr<'_>,
+        _opening: Opening<'o, EventQueueClass>,
+    ) -> Result<NewFid<'o, Self::EventQueue>> {
+        Err(ENOSYS)
+    }
+
+    fn wait_open<'o>(
+        _this: &Fid<Self>,
+        _attr: WaitSetAttr,
+        _opening: Opening<'o, WaitSetClass>,
+    ) -> Result<NewFid<'o, Self::WaitSet>> {
+        Err(ENOSYS)
+    }
+
+    fn trywait(_this: &Fid<Self>, _fids: AnyFids<'_>) -> Result {
+        Err(ENOSYS)
+    }
+}
+
+/// A domain. After its close has given up all that it holds, it sleeps.
+pub(crate) struct Domain {
+    fabric: Hold<Fabric>,
+}
+
+impl Object for Domain {
+    type Class = DomainClass;
+
+    fn release(&self) {
+        self.fabric.release();
+        // Somebody else may close the fabric now, and unload the module.
+        fsleep(Delta::from_millis(500));
+    }
+}
+
+impl DomainOps for Domain {
+    const ADDRESS_FORMAT: AddressFormat = AddressFormat::Cxi;
+
+    type AddressVector = Nothing<AddressVectorClass>;
+    type Counter = Counter;
+    type CompletionQueue = Nothing<CompletionQueueClass>;
+    type PollSet = Nothing<PollSetClass>;
+    type Endpoint = Endpoint;
+    type ScalableEndpoint = Nothing<ScalableClass>;
+    type SharedTransmitContext = Nothing<SharedTransmitClass>;
+    type SharedReceiveContext = Nothing<SharedReceiveClass>;
+    type MemoryRegion = Nothing<MemoryRegionClass>;
+
+    fn av_open<'o>(
+        _this: &Fid<Self>,
+        _attr: AddressVectorAttr,
+        _opening: Opening<'o, AddressVectorClass>,
+    ) -> Result<NewFid<'o, Self::AddressVector>> {
+        Err(ENOSYS)
+    }
+
+    fn cntr_open<'o>(
+        this: &Fid<Self>,
+        _attr: CounterAttr<'_>,
+        opening: Opening<'o, CounterClass>,
+    ) -> Result<NewFid<'o, Counter>> {
+        NewFid::new(Counter::new(Some(Hold::new(this)?)), opening)
+    }
+
+    fn cq_open<'o>(
+        _this: &Fid<Self>,
+        _attr: CompletionQueueAttr<'_>,
+        _opening: Opening<'o, CompletionQueueClass>,
+    ) -> Result<NewFid<'o, Self::CompletionQueue>> {
+        Err(ENOSYS)
+    }
+
+    fn poll_open<'o>(
+        _this: &Fid<Self>,
+        _flags: u64,
+        _opening: Opening<'o, PollSetClass>,
+    ) -> Result<NewFid<'o, Self::PollSet>> {
+        Err(ENOSYS)
+    }
+
+    fn endpoint<'o>(
+        this: &Fid<Self>,
+        _info: InfoRef<'_>,
+        opening: Opening<'o, PlainClass>,
+    ) -> Result<NewFid<'o, Endpoint>> {
+        NewFid::new(
+            Endpoint {
+                domain: Some(Hold::new(this)?),
+            },
+            opening,
+        )
+    }
+
+    fn scalable_ep<'o>(
+        _this: &Fid<Self>,
+        _info: InfoRef<'_>,
+        _opening: Opening<'o, ScalableClass>,
+    ) -> Result<NewFid<'o, Self::ScalableEndpoint>> {
+        Err(ENOSYS)
+    }
+
+    fn stx_ctx<'o>(
+        _this: &Fid<Self>,
+        _attr: Option<&kfi_tx_attr>,
+        _opening: Opening<'o, SharedTransmitClass>,
+    ) -> Result<NewFid<'o, Self::SharedTransmitContext>> {
+        Err(ENOSYS)
+    }
+
+    fn srx_ctx<'o>(
+        _this: &Fid<Self>,
+        _attr: Option<&kfi_rx_attr>,
+        _opening: Opening<'o, SharedReceiveClass>,
+    ) -> Result<NewFid<'o, Self::SharedReceiveContext>> {
+        Err(ENOSYS)
+    }
+
+    fn mr_reg<'o>(
+        _this: &Fid<Self>,
+        _attr: MemoryRegionAttr<'_>,
+        _opening: Opening<'o, MemoryRegionClass>,
+    ) -> Result<NewFid<'o, Self::MemoryRegion>> {
+        Err(ENOSYS)
+    }
+
+    fn query_atomic(
+        &self,
+        _datatype: kfi_datatype,
+        _op: kfi_op,
+        _flags: u64,
+    ) -> Result<(usize, usize)> {
+        Err(EOPNOTSUPP)
+    }
+}
+
+/// A counter.
+pub(crate) struct Counter {
+    domain: Option<Hold<Domain>>,
+    tally: Tally,
+    errors: Atomic<u64>,
+}
+
+impl Counter {
+    /// A counter of a domain.
+    pub(crate) fn new(domain: Option<Hold<Domain>>) -> Self {
+        Self {
+            domain,
+            tally: Tally::new(u64::MAX),
+            errors: Atomic::new(0),
+        }
+    }
+}
+
+impl Object for Counter {
+    type Class = CounterClass;
+
+    fn release(&self) {
+        if let Some(domain) = &self.domain {
+            domain.release();
+        }
+    }
+}
+
+impl CounterOps for Counter {
+    fn read(&self) -> u64 {
+        // Relaxed: a number that stands for itself, as below.
+        self.tally.value.load(ordering::Relaxed)
+    }
+
+    fn readerr(&self) -> u64 {
+        self.errors.load(ordering::Relaxed)
+    }
+
+    fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    fn reached(&self, _value: u64, _sum: u64) {}
+
+    fn add_locked(&self, value: u64) {
+        self.tally.value.fetch_add(value, ordering::Relaxed);
+    }
+
+    fn set(&self, value: u64) -> Result {
+        self.tally.value.store(value, ordering::Relaxed);
+        Ok(())
+    }
+
+    fn adderr(&self, value: u64) -> Result {
+        self.errors.fetch_add(value, ordering::Relaxed);
+        Ok(())
+    }
+
+    fn seterr(&self, value: u64) -> Result {
+        self.errors.store(value, ordering::Relaxed);
+        Ok(())
+    }
+
+    fn is_reached(&self, threshold: u64) -> Result<bool> {
+        Ok(self.read() >= threshold)
+    }
+
+    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result {
+        let Timeout::Millis(millis) = timeout else {
+            return Err(EINVAL);
+        };
+        for _ in 0..millis {
+            if this.read() >= threshold {
+                return Ok(());
+            }
+            fsleep(Delta::from_millis(1));
+        }
+        Err(ETIMEDOUT)
+    }
+}
+
+/// An endpoint.
+pub(crate) struct Endpoint {
+    domain: Option<Hold<Domain>>,
+}
+
+impl Object for Endpoint {
+    type Class = PlainClass;
+
+    fn release(&self) {
+        if let Some(domain) = &self.domain {
+            domain.release();
+        }
+    }
+
+    fn alias<'o>(
+        _this: &Fid<Self>,
+        _flags: OpFlags,
+        opening: Opening<'o, PlainClass>,
+    ) -> Result<NewAlias<'o, PlainClass>> {
+        Ok(NewFid::new(Self { domain: None }, opening)?.into_alias())
+    }
+}
+
+impl EndpointOps for Endpoint {
+    type TransmitContext = NoContext;
+    type ReceiveContext = NoContext;
+
+    fn post(_this: &Fid<Self>, _operation: Operation<'_>) -> Result {
+        Err(EOPNOTSUPP)
+    }
+
+    fn cancel(&self, _context: Context) -> Result {
+        Err(ENOENT)
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How much memory a provider is taken to need for what it is asked to open.
+//!
+//! What it needs it alone knows, but whoever asks for much is to have much counted.
+
+#![deny(unsafe_code)]
+
+use crate::kfi::info::InfoRef;
+
+/// An object, with its head, its names and what the shim keeps of it.
+pub(crate) const OBJECT: usize = 2048;
+
+/// A member of a poll set.
+pub(crate) const MEMBER: usize = 256;
+
+/// A wait descriptor, with its file.
+pub(crate) const DESCRIPTOR: usize = 1024;
+
+/// Entries of a queue for which nobody has said how many there are to be.
+const ENTRIES: usize = 1024;
+
+/// An entry of a queue.
+const ENTRY: usize = 128;
+
+/// An address of a vector.
+const ADDRESS: usize = 64;
+
+/// An operation that an endpoint or context takes at a time, without its arrays.
+const OPERATION: usize = 256;
+
+/// Operations of a context for which nobody has said how many there are to be.
+const OPERATIONS: usize = 256;
+
+/// An entry of an answer of kfi_getinfo, with its attributes and names.
+const INFO: usize = 2048;
+
+/// Returns how much `count` things need, or `default` of them if it is 0.
+fn many(count: usize, default: usize, size: usize) -> usize {
+    let count = if count == 0 { default } else { count };
+    count.saturating_mul(size).saturating_add(OBJECT)
+}
+
+/// Returns what a queue needs.
+pub(crate) fn queue(entries: usize) -> usize {
+    many(entries, ENTRIES, ENTRY)
+}
+
+/// Returns what an address vector needs.
+pub(crate) fn address_vector(addresses: usize) -> usize {
+    many(addresses, 0, ADDRESS)
+}
+
+/// Returns what a context of one direction needs.
+pub(crate) fn context(operations: usize) -> usize {
+    many(operations, OPERATIONS, OPERATION)
+}
+
+/// Returns what an endpoint needs that is opened as an entry says.
+pub(crate) fn endpoint(info: InfoRef<'_>) -> usize {
+    let tx = context(info.tx_attr().map_or(0, |attr| attr.size));
+    let rx = context(info.rx_attr().map_or(0, |attr| attr.size));
+    tx.saturating_add(rx)
+}
+
+/// Returns what an endpoint needs that leads to contexts only.
+pub(crate) fn scalable_endpoint(info: InfoRef<'_>) -> usize {
+    let contexts = info
+        .ep_attr()
+        .map_or(0, |attr| attr.tx_ctx_cnt.saturating_add(attr.rx_ctx_cnt));
+    many(contexts, 0, ADDRESS)
+}
+
+/// Returns what an answer with so many entries needs.
+pub(crate) fn info(entries: usize) -> usize {
+    many(entries, 0, INFO)
+}
