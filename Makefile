@@ -18,8 +18,10 @@ help:
 	@echo 'For your own kernel:'
 	@echo '  make [KDIR=...]     build the modules for a kernel >= 7.3 with CONFIG_RUST=y; KDIR is'
 	@echo '                      its build folder (default: that of the running kernel).'
-	@echo '                      The modules and Module.symvers come to build/modules, or MO=...'
-	@echo '  make modules_install  install them for that kernel'
+	@echo '                      The modules, Module.symvers and the headers for consumers (include)'
+	@echo '                      come to build/modules, or MO=...'
+	@echo '  make modules_install  install them for that kernel; Module.symvers and include in'
+	@echo '                      /usr/src/kfabric/RELEASE'
 	@echo
 	@echo 'In a virtual machine, with tools and kernels installed and built as needed:'
 	@echo '  make demo           see kfabric at work'
@@ -71,11 +73,20 @@ kbuild = $(MAKE) -C $(KDIR) M=$(top) MO=$(abspath $(MO)) $(kbuild_args)
 .PHONY: modules
 modules: check-kernel
 	+@$(kbuild) modules
-	@echo 'kfabric: modules and Module.symvers for Linux $(kernel_release) are in $(MO)'
+	@mkdir -p $(MO)/include
+	@cp -ru include/. $(MO)/include
+	@echo 'kfabric: modules, Module.symvers and include for Linux $(kernel_release) are in $(MO)'
+
+# As kernel packages do with what modules of others are built with. A consumer's
+# configure is told where that is: --with-kfi=/usr/src/kfabric/RELEASE.
+headers_dir = $(INSTALL_MOD_PATH)/usr/src/kfabric/$(kernel_release)
 
 .PHONY: modules_install
 modules_install: modules
 	+@$(kbuild) modules_install
+	@mkdir -p $(headers_dir)
+	@cp -r $(MO)/Module.symvers $(MO)/include $(headers_dir)
+	@echo 'kfabric: Module.symvers and include are in $(headers_dir)'
 
 .PHONY: check-kernel
 check-kernel:
@@ -86,14 +97,15 @@ check-kernel:
 VEHICLE ?= qemu
 KIND ?= $(if $(filter uml,$(VEHICLE)),uml,fast)
 ARGS ?=
-# Parameters of modules: MODULE.NAME=VALUE. The tests go to the limit of objects, which takes
-# minutes where every allocation is watched; the mock providers go through 10000 rounds, the
-# transfers through 100000, if they are not told to do less, as they are because a run is to take
-# two minutes; and where all is slow a test posts for longer than messages wait by default.
-parameters := kfi_shim.max_objects=8192 kfi_mock.rounds=1000 kfi_transfer.rounds=10000 \
-	kfi_soft.pending=131072
-parameters_debug := kfi_shim.max_objects=2048 kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
-	kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 kfi_transfer.rnr_timeout=4000
+# Parameters of modules: MODULE.NAME=VALUE. The mock providers go through 10000 rounds, the
+# transfers and those of the network driver through 100000, if they are not told to do less, as
+# they are because a run is to take two minutes; and where all is slow a test posts for longer than
+# messages wait by default. Whatever a device has mapped goes by way of bounce buffers, if it can.
+parameters := kfi_mock.rounds=1000 kfi_transfer.rounds=10000 \
+	kfi_lnd.transactions=2000 kfi_soft.pending=131072 swiotlb=2048,force
+parameters_debug := kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
+	kfi_lnd.transactions=500 kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 \
+	kfi_transfer.rnr_timeout=4000 swiotlb=2048,force
 APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
@@ -129,7 +141,7 @@ image: quiet-modules guest
 quiet-modules: check-kernel
 	@mkdir -p $(out)/consumer
 	@echo 'kfabric: building the modules for Linux $(kernel_release) ($(KIND))'
-	+@{ $(kbuild) modules && \
+	+@{ $(kbuild) KFI_TESTS=1 modules && \
 	$(MAKE) -C qemu-test/consumer modules KDIR=$(KDIR) KFABRIC=$(top)/$(MO) \
 		OUT=$(top)/$(out)/consumer $(kbuild_args); } >$(out)/build.log 2>&1 || \
 		{ cat $(out)/build.log; false; }
@@ -243,7 +255,7 @@ bench-readme: bench-report
 # --- checks -------------------------------------------------------------------
 
 crates := rust/kfabric/kfabric.rs rust/kfi_soft/kfi_soft.rs rust/kfi_shim/kfi_shim.rs \
-	rust/kfi_bench/kfi_bench.rs
+	rust/kfi_bench/kfi_bench.rs qemu-test/second/kfi_second.rs qemu-test/second/cases.rs
 c_files = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: check
@@ -264,9 +276,12 @@ run-checks: check-kernel
 	@scripts/check-litmus $(KFI_KERNEL_SOURCE)
 	@echo 'check: lints, ABI assertions'
 	@mkdir -p build
-	+@$(call quietly,$(kbuild) CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
-	@echo 'check: documentation'
-	+@$(call quietly,$(kbuild) KFI_RUSTDOC=1 KCFLAGS=-Werror modules)
+	+@$(call quietly,$(kbuild) KFI_TESTS=1 CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror modules)
+	@echo 'check: what is installed'
+	+@$(call quietly,scripts/check-install $(CURDIR)/build/check-install $(KDIR) \
+		$(MAKE) KDIR=$(KDIR) MO=$(MO) CLIPPY=1 KRUSTFLAGS=-Dwarnings KCFLAGS=-Werror)
+	@echo 'check: documentation, what must not compile'
+	+@$(call quietly,$(kbuild) KFI_RUSTDOC=1 KFI_CASES=1 KCFLAGS=-Werror modules)
 	@echo 'check: programs'
 	@cd qemu-test/guest && export $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
 		CARGO_TARGET_DIR=$(top)/build/guest-check && \
