@@ -157,12 +157,7 @@ static void in_order(struct test *t)
 				expect_completion(t, a.tx_cq, CONTEXT(i), SENT, 2);
 			else
 				expect_failure(t, a.tx_cq, CONTEXT(i), SENT, KFI_EMSGSIZE, 0, 0);
-			/*
-			 * There is room for one. What was kept for lack of room lands
-			 * by a work queue: without a pause the next one, which lands
-			 * at once, may be told of before it.
-			 */
-			msleep(20);
+			/* There is room for one. */
 			if (sent < COUNT && !send_to(&a, from + sent, 2, CONTEXT(sent)))
 				sent++;
 		}

@@ -71,6 +71,7 @@ static void from_hardirq(struct test *t)
 	static struct in_irq irq;
 	struct kfid_mr *mr[2];
 	unsigned int i, j;
+	int ret;
 
 	for (i = 0; i < ARRAY_SIZE(lens) && !t->failed; i++) {
 		size_t len = lens[i];
@@ -123,9 +124,12 @@ static void from_hardirq(struct test *t)
 			if (!expect(t, memcmp(irq.to.data + j * len, irq.from.data, len), 0))
 				break;
 		}
+		/* On a slow machine its time may be over by now. */
+		ret = kfi_cancel(&irq.a.ep->fid, CONTEXT(7));
+		expect_true(t, !ret || ret == -KFI_ENOENT);
+		expect_failure(t, irq.a.tx_cq, CONTEXT(7), SENT,
+			       ret ? KFI_EREMOTEIO : KFI_ECANCELED, 0, 0);
 		expect_nothing(t, irq.a.tx_cq);
-		expect(t, kfi_cancel(&irq.a.ep->fid, CONTEXT(7)), 0);
-		expect_failure(t, irq.a.tx_cq, CONTEXT(7), SENT, KFI_ECANCELED, 0, 0);
 		say(t, "%zu bytes, operation %u", len, j);
 		close_fid(t, &mr[0]->fid);
 		close_fid(t, &mr[1]->fid);

@@ -35,8 +35,8 @@ struct kfid_domain *nic_domain[2];
 
 static const struct test_case *const suites[] = {
 	basic_tests, form_tests, atomic_tests, receive_tests,
-	error_tests, backlog_tests, endpoint_tests, scalable_tests, region_tests, busy_tests,
-	context_tests, trigger_tests, argument_tests, chain_tests,
+	error_tests, backlog_tests, waiting_tests, endpoint_tests, scalable_tests, region_tests,
+	busy_tests, context_tests, trigger_tests, argument_tests, chain_tests,
 	large_tests, room_tests, stress_tests,
 };
 

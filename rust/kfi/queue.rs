@@ -7,6 +7,10 @@
 //!
 //! All entries have one size. When the value of one was used, its memory can so carry another value,
 //! of whatever type: what is to be told of an operation lies in the memory of the operation itself.
+//!
+//! A long queue is walked in steps ([`Walk`]), between which the lock that protects it is released:
+//! how long interrupts are disabled does not depend on how much is queued. Entries may come and go
+//! between two steps; a walk sees each entry that was there all the time, once.
 
 use core::{
     marker::PhantomData,
@@ -145,32 +149,171 @@ impl<T> core::ops::DerefMut for Entry<T> {
     }
 }
 
-/// A queue of entries, the first one first.
+/// A queue of entries, the first one first, through which up to `WALKS` walks lead at a time.
 ///
 /// # Invariants
 ///
-/// `first` and `last` are the ends of a doubly linked list of `len` nodes that the queue owns, each
-/// a former [`Entry`], or both null.
-pub(crate) struct EntryQueue<T> {
+/// - `first` and `last` are the ends of a doubly linked list of `len` nodes that the queue owns, each
+///   a former [`Entry`], or both null.
+/// - The place of each walk in `walks` is null or a node of the queue.
+pub(crate) struct EntryQueue<T, const WALKS: usize = 0> {
     first: *mut Node<T>,
     last: *mut Node<T>,
     len: usize,
+    /// How often the first one has left.
+    departures: usize,
+    /// The walks, by bit.
+    walks: u32,
+    /// What each walk comes to next; null at the end.
+    places: [*mut Node<T>; WALKS],
     _owner: PhantomData<Entry<T>>,
 }
 
+/// A queue that can be walked in steps.
+pub(crate) type WalkableQueue<T> = EntryQueue<T, 8>;
+
+/// A walk through a queue, by its number there. It is ended by [`EntryQueue::end_walk`].
+pub(crate) struct Walk(usize);
+
+/// Where a step of a walk has come to.
+pub(crate) enum Step<'a, T, const WALKS: usize> {
+    /// To what was looked for, which is also what the next step begins with, unless it leaves.
+    Found(Found<'a, T, WALKS>),
+    /// To its limit.
+    More,
+    /// To the end.
+    End,
+}
+
 // SAFETY: The queue owns its entries.
-unsafe impl<T: Send> Send for EntryQueue<T> {}
+unsafe impl<T: Send, const WALKS: usize> Send for EntryQueue<T, WALKS> {}
 
 impl<T> EntryQueue<T> {
     /// An empty queue.
     pub(crate) const fn new() -> Self {
+        Self::walkable()
+    }
+}
+
+impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
+    /// An empty queue that can be walked.
+    pub(crate) const fn walkable() -> Self {
+        const {
+            assert!(WALKS <= u32::BITS as usize);
+        }
         // INVARIANT: No nodes.
         Self {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             len: 0,
+            departures: 0,
+            walks: 0,
+            places: [ptr::null_mut(); WALKS],
             _owner: PhantomData,
         }
+    }
+
+    /// Leads the walks that have come to `from` to `to`, which is null or in the queue.
+    fn lead(&mut self, from: *mut Node<T>, to: *mut Node<T>) {
+        if self.walks == 0 {
+            return;
+        }
+        for place in &mut self.places {
+            if *place == from {
+                // INVARIANT: By the condition of this function.
+                *place = to;
+            }
+        }
+    }
+
+    /// Begins a walk at the first entry; `None` if there are as many as there may be.
+    pub(crate) fn begin_walk(&mut self) -> Option<Walk> {
+        let number = usize::try_from(self.walks.trailing_ones()).ok()?;
+        let place = self.places.get_mut(number)?;
+        // INVARIANT: Null, or in the queue.
+        *place = self.first;
+        self.walks |= Self::bit(number);
+        Some(Walk(number))
+    }
+
+    /// Ends a walk.
+    pub(crate) fn end_walk(&mut self, walk: Walk) {
+        self.walks &= !Self::bit(walk.0);
+    }
+
+    /// Returns the bit of a walk.
+    fn bit(number: usize) -> u32 {
+        u32::try_from(number)
+            .ok()
+            .and_then(|number| 1u32.checked_shl(number))
+            .unwrap_or(0)
+    }
+
+    /// Walks on to the first entry that `found` accepts, past as many others as `limit` says, which
+    /// is lowered accordingly. A walk that is not one of this queue is at its end.
+    pub(crate) fn walk_on(
+        &mut self,
+        walk: &Walk,
+        limit: &mut usize,
+        mut found: impl FnMut(&T) -> bool,
+    ) -> Step<'_, T, WALKS> {
+        if self.walks & Self::bit(walk.0) == 0 {
+            return Step::End;
+        }
+        let Some(mut at) = self.places.get(walk.0).copied() else {
+            return Step::End;
+        };
+        let (accepted, more) = loop {
+            let Some(node) = NonNull::new(at) else {
+                break (None, false);
+            };
+            let Some(left) = limit.checked_sub(1) else {
+                break (None, true);
+            };
+            *limit = left;
+            // SAFETY: A node of the queue by the type invariants; nobody has another reference to it.
+            let node_ref = unsafe { node.as_ref() };
+            if found(&node_ref.value) {
+                break (Some(node), true);
+            }
+            at = node_ref.next;
+        };
+        if let Some(place) = self.places.get_mut(walk.0) {
+            // INVARIANT: A node of the queue, or null behind the last one.
+            *place = at;
+        }
+        match accepted {
+            // INVARIANT: As above.
+            Some(node) => Step::Found(Found { node, queue: self }),
+            None if more => Step::More,
+            None => Step::End,
+        }
+    }
+
+    /// As [`Self::walk_on`]; begins the walk if it has not begun. Without room for another walk all
+    /// is done in one step.
+    pub(crate) fn step(
+        &mut self,
+        walk: &mut Option<Walk>,
+        limit: &mut usize,
+        found: impl FnMut(&T) -> bool,
+    ) -> Step<'_, T, WALKS> {
+        if walk.is_none() {
+            *walk = self.begin_walk();
+        }
+        let Some(current) = walk else {
+            return match self.find(found) {
+                Some(found) => Step::Found(found),
+                None => Step::End,
+            };
+        };
+        self.walk_on(current, limit, found)
+    }
+
+    /// Returns how often the first entry has left the queue: while it does not change, the first one
+    /// is the same.
+    pub(crate) fn departures(&self) -> usize {
+        self.departures
     }
 
     /// Returns whether there is nothing in it.
@@ -199,25 +342,8 @@ impl<T> EntryQueue<T> {
         }
         // INVARIANT: The node follows what was the last one.
         self.last = node;
-        self.len = self.len.wrapping_add(1);
-    }
-
-    /// Adds an entry at the start.
-    pub(crate) fn push_front(&mut self, entry: Entry<T>) {
-        let node = entry.into_raw();
-        // SAFETY: The node has just been an entry that nobody else refers to.
-        unsafe {
-            (*node).prev = ptr::null_mut();
-            (*node).next = self.first;
-        }
-        if self.first.is_null() {
-            self.last = node;
-        } else {
-            // SAFETY: The first node is ours by the type invariants.
-            unsafe { (*self.first).prev = node };
-        }
-        // INVARIANT: The node precedes what was the first one.
-        self.first = node;
+        // It has come before the walks that were at the end.
+        self.lead(ptr::null_mut(), node);
         self.len = self.len.wrapping_add(1);
     }
 
@@ -229,7 +355,9 @@ impl<T> EntryQueue<T> {
     unsafe fn unlink(&mut self, node: *mut Node<T>) -> Entry<T> {
         // SAFETY: By the safety requirements.
         let (prev, next) = unsafe { ((*node).prev, (*node).next) };
+        self.lead(node, next);
         if prev.is_null() {
+            self.departures = self.departures.wrapping_add(1);
             self.first = next;
         } else {
             // SAFETY: A node of the queue by the type invariants.
@@ -262,16 +390,20 @@ impl<T> EntryQueue<T> {
         unsafe { self.first.as_ref() }.map(|node| &node.value)
     }
 
-    /// Returns the last entry.
-    pub(crate) fn back(&self) -> Option<&T> {
-        // SAFETY: The last node, if any, is ours by the type invariants.
-        unsafe { self.last.as_ref() }.map(|node| &node.value)
+    /// Returns the first entry that `found` accepts.
+    pub(crate) fn find(&mut self, found: impl FnMut(&T) -> bool) -> Option<Found<'_, T, WALKS>> {
+        self.find_among(usize::MAX, found)
     }
 
-    /// Returns the first entry that `found` accepts.
-    pub(crate) fn find(&mut self, mut found: impl FnMut(&T) -> bool) -> Option<Found<'_, T>> {
+    /// Returns the first entry that `found` accepts, of as many as `limit` says.
+    pub(crate) fn find_among(
+        &mut self,
+        limit: usize,
+        mut found: impl FnMut(&T) -> bool,
+    ) -> Option<Found<'_, T, WALKS>> {
         let mut at = self.first;
-        while let Some(node) = NonNull::new(at) {
+        for _ in 0..limit {
+            let node = NonNull::new(at)?;
             // SAFETY: A node of the queue by the type invariants; nobody has another reference to it.
             let (accepted, next) = unsafe {
                 let node = node.as_ref();
@@ -303,7 +435,7 @@ impl<T> EntryQueue<T> {
     }
 }
 
-impl<T> Drop for EntryQueue<T> {
+impl<T, const WALKS: usize> Drop for EntryQueue<T, WALKS> {
     fn drop(&mut self) {
         while self.pop_front().is_some() {}
     }
@@ -314,12 +446,12 @@ impl<T> Drop for EntryQueue<T> {
 /// # Invariants
 ///
 /// `node` is in `queue`.
-pub(crate) struct Found<'a, T> {
+pub(crate) struct Found<'a, T, const WALKS: usize = 0> {
     node: NonNull<Node<T>>,
-    queue: &'a mut EntryQueue<T>,
+    queue: &'a mut EntryQueue<T, WALKS>,
 }
 
-impl<T> Found<'_, T> {
+impl<T, const WALKS: usize> Found<'_, T, WALKS> {
     /// Takes it out.
     pub(crate) fn take(self) -> Entry<T> {
         // SAFETY: It is in the queue by the type invariants.
@@ -327,7 +459,7 @@ impl<T> Found<'_, T> {
     }
 }
 
-impl<T> core::ops::Deref for Found<'_, T> {
+impl<T, const WALKS: usize> core::ops::Deref for Found<'_, T, WALKS> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -336,7 +468,7 @@ impl<T> core::ops::Deref for Found<'_, T> {
     }
 }
 
-impl<T> core::ops::DerefMut for Found<'_, T> {
+impl<T, const WALKS: usize> core::ops::DerefMut for Found<'_, T, WALKS> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: As above.
         unsafe { &mut self.node.as_mut().value }
@@ -373,9 +505,8 @@ mod tests {
             let mut queue = filled(0..4)?;
             assert_eq!(queue.take(|value| *value == gone).as_deref(), Some(&gone));
             assert!(queue.take(|value| *value == gone).is_none());
-            queue.push_front(Entry::new(100, GFP_KERNEL)?);
             queue.push_back(Entry::new(200, GFP_KERNEL)?);
-            let wanted = [100, 0, 1, 2, 3, 200].into_iter();
+            let wanted = [0, 1, 2, 3, 200].into_iter();
             assert!(queue
                 .iter()
                 .copied()
@@ -405,6 +536,101 @@ mod tests {
             *found = 7;
         }
         assert!(queue.iter().copied().eq([0, 7, 2]));
+        Ok(())
+    }
+
+    fn walkable(values: core::ops::Range<u32>) -> Result<EntryQueue<u32, 2>> {
+        let mut queue = EntryQueue::walkable();
+        for value in values {
+            queue.push_back(Entry::new(value, GFP_KERNEL)?);
+        }
+        Ok(queue)
+    }
+
+    /// Walks one entry on; returns it.
+    fn next(queue: &mut EntryQueue<u32, 2>, walk: &Walk) -> Option<u32> {
+        let mut seen = None;
+        let mut limit = 1;
+        let mut look = |value: &u32| {
+            seen = Some(*value);
+            false
+        };
+        // Found is nothing.
+        let _ = queue.walk_on(walk, &mut limit, &mut look);
+        seen
+    }
+
+    #[test]
+    fn a_walk_sees_what_stays() -> Result {
+        let mut queue = walkable(0..4)?;
+        let walk = queue.begin_walk().ok_or(EINVAL)?;
+        assert_eq!(next(&mut queue, &walk), Some(0));
+        // What comes next, what was seen, and what is the last one leave.
+        for gone in [1, 0, 3] {
+            assert!(queue.take(|value| *value == gone).is_some());
+        }
+        assert_eq!(next(&mut queue, &walk), Some(2));
+        assert_eq!(next(&mut queue, &walk), None);
+        queue.push_back(Entry::new(9, GFP_KERNEL)?);
+        assert_eq!(next(&mut queue, &walk), Some(9));
+        assert_eq!(next(&mut queue, &walk), None);
+        queue.end_walk(walk);
+        Ok(())
+    }
+
+    #[test]
+    fn a_walk_stops_at_its_limit() -> Result {
+        let mut queue = walkable(0..5)?;
+        let mut walk = None;
+        let mut limit = 3;
+        assert!(matches!(
+            queue.step(&mut walk, &mut limit, |_| false),
+            Step::More
+        ));
+        assert_eq!(limit, 0);
+        limit = 10;
+        match queue.step(&mut walk, &mut limit, |value| *value > 2) {
+            Step::Found(found) => assert_eq!(found.take().into_inner(), 3),
+            _ => return Err(EINVAL),
+        }
+        assert_eq!(limit, 9);
+        assert!(matches!(
+            queue.step(&mut walk, &mut limit, |_| false),
+            Step::End
+        ));
+        Ok(())
+    }
+
+    #[test]
+    fn only_so_many_walks() -> Result {
+        let mut queue = walkable(0..2)?;
+        let first = queue.begin_walk().ok_or(EINVAL)?;
+        let second = queue.begin_walk().ok_or(EINVAL)?;
+        assert!(queue.begin_walk().is_none());
+        // All at once, then.
+        let mut walk = None;
+        assert!(matches!(
+            queue.step(&mut walk, &mut 1, |value| *value == 1),
+            Step::Found(_)
+        ));
+        assert!(walk.is_none());
+        queue.end_walk(first);
+        assert_eq!(next(&mut queue, &second), Some(0));
+        // One of another queue.
+        let mut other = walkable(0..2)?;
+        assert_eq!(next(&mut other, &second), None);
+        queue.end_walk(second);
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_one_is_known_to_have_left() -> Result {
+        let mut queue = walkable(0..3)?;
+        let before = queue.departures();
+        drop(queue.take(|value| *value == 1));
+        assert_eq!(queue.departures(), before);
+        drop(queue.pop_front());
+        assert!(queue.departures() != before);
         Ok(())
     }
 }

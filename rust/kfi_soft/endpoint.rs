@@ -98,12 +98,12 @@ use crate::{
     receive_queue::{
         Buffer,
         Posted,
-        ReceiveQueue,
-        RoomWatch, //
+        ReceiveQueue, //
     },
     receiver::{
         self,
-        Receiver, //
+        Receiver,
+        RoomWatch, //
     },
     transmitter::{
         self,
@@ -516,7 +516,7 @@ impl Core {
         };
         let room = match (&receiver, binds.queue(Direction::Receive)) {
             (Some(receiver), Some(bound)) => {
-                let watch = Arc::new(RoomWatch(receiver.queue().clone()), GFP_KERNEL)?;
+                let watch = Arc::new(RoomWatch(receiver.clone()), GFP_KERNEL)?;
                 Some(bound.queue.listeners().listen(watch)?)
             }
             _ => None,

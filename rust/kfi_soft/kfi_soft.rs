@@ -15,9 +15,10 @@
 //! 5. `kfi_soft::PollSet::members`;
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
-//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Transfer::ending`, `kfi_soft::MultiBuffer::notify`,
-//!    `kfi_soft::Listeners::list`, `kfi_soft::Nic::ports`, `kfi_soft::Regions::regions`,
-//!    `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
+//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`, `kfi_soft::Transfer::ending`,
+//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::Listeners::list`, `kfi_soft::Nic::ports`,
+//!    `kfi_soft::SharedBinds::reporter`, `kfi_soft::Regions::regions`, `kfi_soft::Region::counters`
+//!    and `kfi_soft::AuthKeys::keys`;
 //! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
 //!    work queues.
 //!
@@ -56,11 +57,13 @@ mod kfi;
 mod knob;
 mod limits;
 mod listeners;
+mod matching;
 mod memory_region;
 mod multi_buffer;
 mod nic;
 mod node;
 mod open_objects;
+mod parking;
 mod personality;
 mod place;
 mod poll_set;
@@ -75,6 +78,7 @@ mod ring;
 mod room;
 mod run_list;
 mod slots;
+mod steps;
 mod stripes;
 mod threshold;
 mod transfer;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Posted receives and messages that have arrived, and how they find each other.
+//! Posted receives and messages that have arrived.
 //!
-//! A message takes the first posted receive that wants it, a receive the first message that it
-//! wants; both queues are in order. What is found is taken out under the lock and carried out after
-//! it. A message that nobody wants yet waits here, with the sender's memory still in use, until
+//! How they find each other: [`Side`]. What is found is taken out under the lock and carried out
+//! after it. A message that nobody wants yet waits here, with the sender's memory still in use, until
 //! somebody wants it or the sender's time is over.
+//!
+//! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
+//! does not depend on how much is queued. An entry that moves from one queue to another meanwhile is
+//! not missed by those who look for it, as they walk the queues in the direction in which it moves.
 
 #![deny(unsafe_code)]
 
@@ -28,18 +31,31 @@ use crate::{
     completion_queue::Space,
     counter::Counter,
     kfi::{
+        addr::FabricAddr,
         errno::EOPBADSTATE,
         fid::Context,
-        flags::OpFlags,
+        flags::{
+            CompletionFlags,
+            OpFlags, //
+        },
         hold::Hold,
+        interrupts::{
+            self,
+            NoPreemption, //
+        },
         memory::{
             Cursor,
             Memory, //
         },
+        provider::Completion,
         queue::{
             Entry,
-            EntryQueue, //
+            EntryQueue,
+            Found,
+            Step,
+            WalkableQueue, //
         },
+        task::cond_resched,
         timeout::jiffies,
         work_queue::{
             new_work,
@@ -48,7 +64,10 @@ use crate::{
         }, //
     },
     limits,
-    listeners::Room,
+    matching::{
+        Settled,
+        Side, //
+    },
     module_parameters,
     multi_buffer::MultiBuffer,
     node::Node,
@@ -56,7 +75,15 @@ use crate::{
         Receiver,
         ReceiverUse, //
     },
-    reporter::Ending,
+    reporter::{
+        Ending,
+        Failure,
+        Reporter, //
+    },
+    steps::{
+        self,
+        STEP, //
+    },
     transfer::Transfer,
     wire::{
         Carried,
@@ -66,9 +93,6 @@ use crate::{
         Response, //
     }, //
 };
-
-/// How often messages are tried again for which there was no room in a completion queue.
-const RETRY_MILLIS: u32 = 10;
 
 /// A posted receive.
 pub(crate) struct Posted {
@@ -148,7 +172,7 @@ impl Landing {
 
 impl Posted {
     /// Returns whether it wants what `request` brings.
-    fn wants(&self, request: &Request) -> bool {
+    pub(crate) fn wants(&self, request: &Request) -> bool {
         let tag = match (self.tag, request.kind.tag()) {
             (None, None) => true,
             (Some((tag, ignore)), Some(other)) => (tag ^ other) & !ignore == 0,
@@ -159,19 +183,23 @@ impl Posted {
 
     /// Returns what the completion of a message for `receiver` has to do.
     fn ending(&self, receiver: &Receiver) -> Ending {
-        let asked = self.flags.contains(OpFlags::COMPLETION);
         Ending {
             context: self.context,
             entry: if self.deferred {
-                asked
+                self.flags.contains(OpFlags::COMPLETION)
             } else {
                 receiver.reporter().wants_entry(self.flags)
             },
-            counted: !self.deferred || asked,
+            counted: self.is_counted(),
             notify: None,
             buffer: None,
             memory: None,
         }
+    }
+
+    /// Returns whether the counters of the endpoint count it.
+    fn is_counted(&self) -> bool {
+        !self.deferred || self.flags.contains(OpFlags::COMPLETION)
     }
 
     /// Sets the completion counter of deferred work.
@@ -194,16 +222,47 @@ impl Posted {
     }
 }
 
-/// Ends a posted receive without a message: what its completion has to do.
-pub(crate) fn unused(posted: Entry<Posted>, receiver: &Receiver) -> Ending {
+/// Ends a posted receive without a message: what its completion has to do, which is told by an entry.
+pub(crate) fn unused(posted: Entry<Posted>) -> Ending {
     let (mut posted, memory) = posted.empty();
-    let mut ending = posted.ending(receiver);
-    ending.notify = posted.notify.take();
-    ending.memory = Some(memory);
+    let mut ending = Ending {
+        context: posted.context,
+        entry: true,
+        counted: posted.is_counted(),
+        notify: posted.notify.take(),
+        buffer: None,
+        memory: Some(memory),
+    };
     if let Buffer::Multi(buffer, _) = posted.buffer {
         ending.buffer = Some(buffer);
     }
     ending
+}
+
+/// Tells that a receive was cancelled. Returns whether it has ended; if not, messages are landing in
+/// it, and complete, the last one with the release.
+pub(crate) fn tell_cancelled(reporter: &Reporter, posted: Entry<Posted>) -> bool {
+    let context = posted.context;
+    let kind = if posted.tag.is_some() {
+        CompletionFlags::TAGGED
+    } else {
+        CompletionFlags::MSG
+    };
+    let tag = posted.tag.map_or(0, |(tag, _)| tag);
+    let completion = Completion {
+        op_context: context,
+        flags: (kind | CompletionFlags::RECV).as_raw(),
+        len: 0,
+        buf: Context::NONE,
+        data: 0,
+        tag,
+        src_addr: FabricAddr::NOTAVAIL.as_raw(),
+    };
+    let failure = Failure {
+        err: ECANCELED.to_errno().saturating_neg(),
+        olen: 0,
+    };
+    reporter.end_unused(unused(posted), completion, failure)
 }
 
 /// How a message was matched, under the lock.
@@ -248,36 +307,27 @@ impl Match {
     }
 }
 
-/// Why a message was not matched.
+/// Why a message and a receive that wants it do not come together.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Mismatch {
-    /// Nobody wants it yet.
-    Unwanted,
-    /// Its completion has to wait: entries are behind the ring of the completion queue, or it has
-    /// no memory and the ring is full.
+    /// The message has no memory for its completion, and there is no room in the ring.
     NoRoom,
-    /// It is for one operation on memory, and who wants it is a buffer for several messages.
+    /// The message is for one operation on memory, and the receive is a buffer for several messages.
     NoRegion,
-    /// The sender has given it up.
+    /// The sender has given the message up.
     Gone,
 }
 
-/// Finds a posted receive for a message and takes it, or the part of it that the message needs.
+/// Takes a posted receive for a message that it wants, or the part of it that the message needs.
 ///
 /// `claim` says whether the sender still wants it, and whether there is room for its completion if
 /// that does not lie in the memory of the receive.
-fn match_posted(
-    posted: &mut EntryQueue<Posted>,
+pub(crate) fn pair<const WALKS: usize>(
+    mut found: Found<'_, Posted, WALKS>,
     request: &Request,
     receiver: &Receiver,
     claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
 ) -> core::result::Result<Match, Mismatch> {
-    let Some(mut found) = posted.find(|posted| posted.wants(request)) else {
-        return Err(Mismatch::Unwanted);
-    };
-    if receiver.reporter().is_crowded() {
-        return Err(Mismatch::NoRoom);
-    }
     match &found.buffer {
         Buffer::One(_) => {
             claim(false)?;
@@ -306,158 +356,6 @@ fn match_posted(
     }
 }
 
-/// Claims a message that has memory of its own.
-fn claim(transfer: &Transfer) -> core::result::Result<(), Mismatch> {
-    if transfer.claim() {
-        Ok(())
-    } else {
-        Err(Mismatch::Gone)
-    }
-}
-
-/// Receives and messages of one kind, tagged or not.
-struct Side {
-    posted: EntryQueue<Posted>,
-    messages: EntryQueue<Carried>,
-    /// A message waits that somebody wants, for whose completion there was no room. While that is
-    /// not so, messages that wait are wanted by nobody.
-    stalled: bool,
-}
-
-impl Side {
-    const fn new() -> Self {
-        Self {
-            posted: EntryQueue::new(),
-            messages: EntryQueue::new(),
-            stalled: false,
-        }
-    }
-
-    /// As [`match_posted`], for a message that has just arrived.
-    fn match_arrival(
-        &mut self,
-        request: &Request,
-        receiver: &Receiver,
-        claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
-    ) -> core::result::Result<Match, Mismatch> {
-        // What waits for room must not be overtaken by a later one of the same sender.
-        let overtakes = self.stalled
-            && self.messages.iter().any(|message| {
-                let other = message.transfer.request();
-                other.source == request.source
-                    && other.destination == request.destination
-                    && other.context == request.context
-                    && self
-                        .posted
-                        .iter()
-                        .any(|posted| posted.wants(other) && posted.wants(request))
-            });
-        if overtakes {
-            return Err(Mismatch::NoRoom);
-        }
-        match_posted(&mut self.posted, request, receiver, claim)
-    }
-
-    /// Takes out the messages that somebody wants, and for whose completions there is room.
-    ///
-    /// Those for the same receive context wait behind it, but not those for others that share the
-    /// queue. `number` tells this sweep from others.
-    fn sweep(&mut self, number: usize, swept: &mut Swept) {
-        let mut no_room = false;
-        loop {
-            let Self {
-                posted,
-                messages,
-                stalled,
-            } = self;
-            let wanted = |message: &Carried| {
-                let request = message.transfer.request();
-                if no_room && message.is_behind(number) {
-                    return false;
-                }
-                if *stalled {
-                    posted.iter().any(|posted| posted.wants(request))
-                } else {
-                    // Nobody else can want one.
-                    posted.back().is_some_and(|posted| posted.wants(request))
-                }
-            };
-            let Some(found) = messages.find(wanted) else {
-                *stalled = no_room;
-                return;
-            };
-            let Some(receiver) = found.receiver.as_ref().and_then(Receiver::enter) else {
-                // It is being closed.
-                swept.unreachable.push_back(found.take());
-                continue;
-            };
-            let transfer = &found.transfer;
-            let matched = match_posted(posted, transfer.request(), &receiver, |_| claim(transfer));
-            match matched {
-                Ok(matched) => {
-                    let mut packet = found.take();
-                    packet.matched = Some((receiver, matched));
-                    swept.landing.push_back(packet);
-                }
-                Err(Mismatch::NoRoom) => {
-                    if !receiver.reporter().starves() {
-                        // There is room again.
-                        continue;
-                    }
-                    receiver.stall(number);
-                    no_room = true;
-                    // What others want may lie further in front.
-                    *stalled = true;
-                }
-                Err(Mismatch::NoRegion) => swept.refused.push_back(found.take()),
-                Err(Mismatch::Gone | Mismatch::Unwanted) => swept.gone.push_back(found.take()),
-            }
-        }
-    }
-}
-
-/// Messages that were taken out, to be dealt with when the lock was released.
-struct Swept {
-    /// They land.
-    landing: EntryQueue<Carried>,
-    /// They name what is no region.
-    refused: EntryQueue<Carried>,
-    /// Whom they were for is not there any more.
-    unreachable: EntryQueue<Carried>,
-    /// Their time is over.
-    expired: EntryQueue<Carried>,
-    /// Their senders have given them up.
-    gone: EntryQueue<Carried>,
-}
-
-impl Swept {
-    const fn new() -> Self {
-        Self {
-            landing: EntryQueue::new(),
-            refused: EntryQueue::new(),
-            unreachable: EntryQueue::new(),
-            expired: EntryQueue::new(),
-            gone: EntryQueue::new(),
-        }
-    }
-
-    /// Answers those that do not land, and lets the others land.
-    fn settle(mut self) {
-        while let Some(packet) = self.refused.pop_front() {
-            Receiver::refuse(packet, EACCES);
-        }
-        while let Some(packet) = self.unreachable.pop_front() {
-            Receiver::refuse(packet, EHOSTUNREACH);
-        }
-        while let Some(packet) = self.expired.pop_front() {
-            Receiver::refuse(packet, EREMOTEIO);
-        }
-        while let Some(packet) = self.landing.pop_front() {
-            Receiver::land(packet);
-        }
-    }
-}
-
 /// Returns whether a request uses a tagged receive as a memory region.
 fn is_access(request: &Request) -> bool {
     matches!(
@@ -471,6 +369,45 @@ fn rnr_timeout() -> Jiffies {
     msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref())
 }
 
+/// What may be done before the rest is left to the work queue.
+struct Budget {
+    /// Messages and receives that are compared.
+    comparisons: usize,
+    /// Messages that land.
+    messages: usize,
+}
+
+impl Budget {
+    /// With interrupts disabled.
+    const INTERRUPT: Self = Self {
+        comparisons: 256,
+        messages: 2,
+    };
+
+    /// With preemption disabled.
+    const THREAD: Self = Self {
+        comparisons: 4096,
+        messages: 64,
+    };
+
+    /// Returns that of a caller.
+    fn of_caller() -> Self {
+        if interrupts::are_disabled() {
+            Self::INTERRUPT
+        } else {
+            Self::THREAD
+        }
+    }
+
+    /// Returns whether it is spent.
+    fn is_spent(&self) -> bool {
+        self.comparisons == 0 || self.messages == 0
+    }
+}
+
+/// Messages that expire before others get the lock.
+const EXPIRED: usize = 16;
+
 /// What the lock protects.
 struct State {
     closed: bool,
@@ -479,19 +416,9 @@ struct State {
     /// Messages with tags.
     tagged: Side,
     /// Messages that were set aside for a context.
-    claimed: EntryQueue<Carried>,
-    /// Accesses to memory regions that wait for room for their entries.
-    parked: EntryQueue<Carried>,
-    /// Deferred receives that have fired and found no room.
-    fired: EntryQueue<Posted>,
+    claimed: WalkableQueue<Carried>,
     /// When somebody looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
-    /// The first of them is being posted.
-    reposting: bool,
-    /// There is room again for completions: the time of those that have waited for it begins anew.
-    resumed: bool,
-    /// The number of the last sweep.
-    sweeps: usize,
 }
 
 impl State {
@@ -501,24 +428,6 @@ impl State {
         } else {
             &mut self.plain
         }
-    }
-
-    /// Lets the time of all messages begin anew.
-    fn begin_anew(&self, now: Jiffies) {
-        let messages = [&self.plain.messages, &self.tagged.messages, &self.claimed];
-        for message in messages.into_iter().flat_map(EntryQueue::iter) {
-            // Relaxed: read under the same lock.
-            let deadline = now.wrapping_add(rnr_timeout());
-            message.transfer.deadline.store(deadline, ordering::Relaxed);
-        }
-    }
-
-    /// See [`Side::sweep`].
-    fn sweep(&mut self, tagged: bool, swept: &mut Swept) {
-        // Long before it has come round nobody remembers.
-        self.sweeps = self.sweeps.wrapping_add(1);
-        let number = self.sweeps;
-        self.side(tagged).sweep(number, swept);
     }
 }
 
@@ -554,13 +463,8 @@ impl ReceiveQueue {
                         closed: false,
                         plain: Side::new(),
                         tagged: Side::new(),
-                        claimed: EntryQueue::new(),
-                        parked: EntryQueue::new(),
-                        fired: EntryQueue::new(),
+                        claimed: WalkableQueue::walkable(),
                         watch_at: None,
-                        reposting: false,
-                        resumed: false,
-                        sweeps: 0,
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -574,18 +478,29 @@ impl ReceiveQueue {
 
     /// Finds a receive for a message that is to land at once. It lands in a part of a buffer only if
     /// there is room for its completion in the ring.
-    pub(crate) fn arrive<'a>(&self, receiver: &'a Receiver, request: &Request) -> Arrival<'a> {
+    pub(crate) fn arrive<'a>(
+        self: &Arc<Self>,
+        receiver: &'a Receiver,
+        request: &Request,
+    ) -> Arrival<'a> {
+        let tagged = request.kind.tag().is_some();
         let mut space = Space::Nowhere;
-        let matched = self
-            .state
-            .lock()
-            .side(request.kind.tag().is_some())
-            .match_arrival(request, receiver, |needs_room| {
-                if needs_room {
-                    space = receiver.reporter().slot().ok_or(Mismatch::NoRoom)?;
-                }
-                Ok(())
-            });
+        let mut state = self.state.lock();
+        let side = state.side(tagged);
+        let Some(found) = side.find_receive(request, STEP) else {
+            return Arrival::NotReady;
+        };
+        let matched = pair(found, request, receiver, |needs_room| {
+            if needs_room {
+                space = receiver.reporter().slot().ok_or(Mismatch::NoRoom)?;
+            }
+            Ok(())
+        });
+        let go_on = side.begin_refill();
+        drop(state);
+        if go_on {
+            self.hand_over(tagged);
+        }
         match matched {
             Ok(matched) => Arrival::Landing(matched.into_landing(receiver), space),
             Err(Mismatch::NoRegion) => Arrival::Refused(EACCES),
@@ -593,72 +508,71 @@ impl ReceiveQueue {
         }
     }
 
-    /// Takes a message: returns it once it is matched, or keeps it until somebody wants it.
-    pub(crate) fn accept(
-        self: &Arc<Self>,
-        receiver: ReceiverUse,
-        mut packet: Packet,
-    ) -> Option<Packet> {
-        let transfer = packet.transfer.clone();
-        let request = *transfer.request();
+    /// Takes a message: it lands, or is kept until somebody wants it.
+    pub(crate) fn accept(self: &Arc<Self>, receiver: &ReceiverUse, mut packet: Packet) {
         packet.receiver = Some(receiver.receiver().clone());
-
-        let mut state = self.state.lock();
-        if receiver.is_closed() {
-            drop(state);
-            transfer.refuse(EHOSTUNREACH);
-            return None;
+        let tagged = packet.transfer.request().kind.tag().is_some();
+        {
+            let mut state = self.state.lock();
+            if receiver.is_closed() {
+                drop(state);
+                packet.transfer.refuse(EHOSTUNREACH);
+                return;
+            }
+            if !packet.transfer.is_waiting() {
+                // Given up meanwhile, by somebody who has not found it here.
+                drop(state);
+                return;
+            }
+            // Relaxed: read under the same lock.
+            packet.transfer.since.store(jiffies(), ordering::Relaxed);
+            if !state.side(tagged).add_message(packet) {
+                return;
+            }
         }
-        let side = state.side(request.kind.tag().is_some());
-        match side.match_arrival(&request, &receiver, |_| claim(&transfer)) {
-            Ok(matched) => {
-                drop(state);
-                packet.matched = Some((receiver, matched));
-                Some(packet)
-            }
-            Err(Mismatch::NoRegion) => {
-                drop(state);
-                transfer.refuse(EACCES);
-                None
-            }
-            Err(Mismatch::Gone) => None,
-            // Given up meanwhile, by somebody who has not found it here.
-            Err(_) if !transfer.is_waiting() => None,
-            Err(mismatch @ (Mismatch::Unwanted | Mismatch::NoRoom)) => {
-                let timeout = rnr_timeout();
-                // Relaxed: read under the same lock.
-                transfer
-                    .deadline
-                    .store(jiffies().wrapping_add(timeout), ordering::Relaxed);
-                let no_room = mismatch == Mismatch::NoRoom;
-                side.stalled |= no_room;
-                side.messages.push_back(packet);
-                let go_on = no_room && !receiver.reporter().starves();
-                drop(state);
-                self.watch_after(if go_on { 0 } else { timeout });
-                None
+        self.compare(tagged);
+    }
+
+    /// Compares messages and receives, after [`Side`] has said that the caller is to do so.
+    ///
+    /// The caller is not preempted, as others leave to it what they bring; so it does not do much.
+    fn compare(self: &Arc<Self>, tagged: bool) {
+        let _preemption = NoPreemption::begin();
+        let mut budget = Budget::of_caller();
+        while self.compare_some(tagged, &mut budget) {
+            if budget.is_spent() {
+                self.hand_over(tagged);
+                return;
             }
         }
     }
 
-    /// Keeps an access to memory regions, of which an entry is to tell, until there is room for that.
-    pub(crate) fn park(self: &Arc<Self>, receiver: &Receiver, packet: Packet) {
-        let mut state = self.state.lock();
-        if receiver.is_closed() {
-            drop(state);
-            packet.transfer.refuse(EHOSTUNREACH);
-            return;
+    /// Makes some comparisons, and lets land what has come together; returns whether there are more
+    /// to make, which is up to the caller then.
+    fn compare_some(self: &Arc<Self>, tagged: bool, budget: &mut Budget) -> bool {
+        let mut settled = Settled::new();
+        let mut limit = STEP.min(budget.comparisons);
+        let more = self.state.lock().side(tagged).compare(
+            self.size,
+            &mut limit,
+            budget.messages,
+            &mut settled,
+        );
+        let made = STEP.min(budget.comparisons).saturating_sub(limit);
+        budget.comparisons = budget.comparisons.saturating_sub(made);
+        budget.messages = budget.messages.saturating_sub(settled.len());
+        let kept = settled.kept();
+        settled.settle();
+        if kept {
+            self.watch_after(rnr_timeout());
         }
-        if !packet.transfer.is_waiting() {
-            // Given up meanwhile, by somebody who has not found it here.
-            return;
-        }
-        state.parked.push_back(packet);
-        let go_on = !receiver.reporter().starves();
-        drop(state);
-        if go_on {
-            self.watch_after(0);
-        }
+        more
+    }
+
+    /// Leaves the comparisons of a side to the work queue.
+    fn hand_over(self: &Arc<Self>, tagged: bool) {
+        self.state.lock().side(tagged).hand_over();
+        self.watch_after(0);
     }
 
     /// Looks at the messages that wait, after a delay or earlier.
@@ -676,126 +590,79 @@ impl ReceiveQueue {
     }
 
     /// Posts a receive, and lets land what has waited for it; `EAGAIN` if there are as many posted
-    /// as there may be. Gives back what was not posted.
-    pub(crate) fn try_post(
-        self: &Arc<Self>,
-        posted: Entry<Posted>,
-    ) -> core::result::Result<(), (Error, Entry<Posted>)> {
-        let mut swept = Swept::new();
-        {
-            let mut state = self.state.lock();
-            let closed = state.closed;
-            let side = state.side(posted.tag.is_some());
-            if closed || side.posted.len() >= self.size {
-                let error = if closed { EOPBADSTATE.into() } else { EAGAIN };
-                return Err((error, posted));
-            }
-            let tagged = posted.tag.is_some();
-            side.posted.push_back(posted);
-            if !side.messages.is_empty() {
-                state.sweep(tagged, &mut swept);
-            }
+    /// as there may be.
+    pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
+        let tagged = posted.tag.is_some();
+        let mut state = self.state.lock();
+        let closed = state.closed;
+        let side = state.side(tagged);
+        if closed || side.is_full(self.size) {
+            drop(state);
+            posted.into_inner().give_up();
+            return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
         }
-        swept.settle();
+        let compare = side.add_receive(posted);
+        drop(state);
+        if compare {
+            self.compare(tagged);
+        }
         Ok(())
     }
 
     /// Returns whether so many have fired and wait for room that no more are to be submitted.
     pub(crate) fn is_backed_up(&self) -> bool {
-        self.state.lock().fired.len() >= limits::MAX_FIRED
-    }
-
-    /// As [`Self::try_post`], but what is not posted is given up.
-    pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
-        self.try_post(posted).map_err(|(error, posted)| {
-            posted.into_inner().give_up();
-            error
-        })
+        let state = self.state.lock();
+        let fired = [&state.plain, &state.tagged].map(Side::fired);
+        fired.into_iter().fold(0, usize::saturating_add) >= limits::MAX_FIRED
     }
 
     /// Posts a receive that was prepared when it was submitted, now or as soon as there is room.
     /// Given up if the queue is closed.
     pub(crate) fn post_fired(self: &Arc<Self>, posted: Entry<Posted>) {
-        // In order: behind those that wait for room.
-        let wait = |posted: Entry<Posted>| {
-            let mut state = self.state.lock();
-            if state.closed {
-                drop(state);
-                posted.into_inner().give_up();
-                return;
-            }
-            state.fired.push_back(posted);
+        let tagged = posted.tag.is_some();
+        let mut state = self.state.lock();
+        if state.closed {
             drop(state);
-            self.watch_after(msecs_to_jiffies(RETRY_MILLIS));
-        };
-        let others_wait = {
-            let state = self.state.lock();
-            state.reposting || !state.fired.is_empty()
-        };
-        if others_wait {
-            return wait(posted);
+            posted.into_inner().give_up();
+            return;
         }
-        if let Err((_, posted)) = self.try_post(posted) {
-            wait(posted);
+        let compare = state.side(tagged).add_fired(posted, self.size);
+        drop(state);
+        if compare {
+            self.compare(tagged);
         }
-    }
-
-    /// Posts what has fired and waits for room, as far as there is some.
-    fn post_waiting(self: &Arc<Self>) -> bool {
-        loop {
-            let front = {
-                let mut state = self.state.lock();
-                let front = state.fired.pop_front();
-                // Nobody overtakes it.
-                state.reposting = front.is_some();
-                front
-            };
-            let Some(posted) = front else {
-                return false;
-            };
-            let Err((_, refused)) = self.try_post(posted) else {
-                continue;
-            };
-            let mut state = self.state.lock();
-            state.reposting = false;
-            if state.closed {
-                drop(state);
-                refused.into_inner().give_up();
-                return false;
-            }
-            state.fired.push_front(refused);
-            return true;
-        }
-    }
-
-    /// Looks at what waits, as there may be room for completions again.
-    fn resume(self: &Arc<Self>) {
-        self.state.lock().resumed = true;
-        self.watch_after(0);
     }
 
     /// Takes out a receive with a context.
-    pub(crate) fn take(&self, context: Context) -> Option<Entry<Posted>> {
+    pub(crate) fn take(self: &Arc<Self>, context: Context) -> Option<Entry<Posted>> {
         self.take_same(|posted| posted.context.as_number() == context.as_number())
     }
 
     /// Takes out the receive that has a number.
-    pub(crate) fn take_number(&self, number: u64) -> Option<Entry<Posted>> {
+    pub(crate) fn take_number(self: &Arc<Self>, number: u64) -> Option<Entry<Posted>> {
         self.take_same(|posted| posted.number == number)
     }
 
     /// Takes out the first receive that is `same`.
-    fn take_same(&self, same: impl Fn(&Posted) -> bool) -> Option<Entry<Posted>> {
-        let mut state = self.state.lock();
-        let taken = state.plain.posted.take(&same);
-        let taken = match taken {
-            Some(posted) => Some(posted),
-            None => state.tagged.posted.take(&same),
-        };
-        match taken {
-            Some(posted) => Some(posted),
-            None => state.fired.take(&same),
+    fn take_same(self: &Arc<Self>, same: impl Fn(&Posted) -> bool) -> Option<Entry<Posted>> {
+        for tagged in [false, true] {
+            for number in 0..Side::RECEIVES {
+                let taken = steps::take(
+                    &self.state,
+                    |state| state.side(tagged).receives(number),
+                    &same,
+                );
+                let Some(posted) = taken else {
+                    continue;
+                };
+                // There is room for another one.
+                if self.state.lock().side(tagged).begin_refill() {
+                    self.hand_over(tagged);
+                }
+                return Some(posted);
+            }
         }
+        None
     }
 
     /// Looks for a tagged message that has arrived (`KFI_PEEK`); `None` if there is none.
@@ -807,50 +674,66 @@ impl ReceiveQueue {
         claim: bool,
         discard: bool,
     ) -> Option<Request> {
-        let mut gone = EntryQueue::new();
-        let mut dropped = None;
-        let request = loop {
-            let mut state = self.state.lock();
-            let Some(mut found) = state.tagged.messages.find(|message| {
-                let transfer = &message.transfer;
-                // What the sender is just giving up is not there any more.
-                let request = transfer.request();
-                transfer.is_waiting() && !is_access(request) && wanted.wants(request)
-            }) else {
-                break None;
-            };
-            let request = *found.transfer.request();
-            if discard {
-                let packet = found.take();
-                if !packet.transfer.claim() {
-                    gone.push_back(packet);
-                    continue;
-                }
-                dropped = Some(packet);
-            } else if claim {
-                found.claimed_for = Some(wanted.context);
-                let packet = found.take();
-                // The time of the receiver begins anew. Relaxed: read under the same lock.
-                let timeout = rnr_timeout();
-                packet
-                    .transfer
-                    .deadline
-                    .store(jiffies().wrapping_add(timeout), ordering::Relaxed);
-                state.claimed.push_back(packet);
-                drop(state);
-                self.watch_after(timeout);
-            }
-            break Some(request);
+        // What the sender is just giving up is not there any more.
+        let same = |message: &Carried| {
+            let request = message.transfer.request();
+            message.transfer.is_waiting() && !is_access(request) && wanted.wants(request)
         };
-        if let Some(packet) = dropped {
-            let transfer = packet.into_inner().transfer;
-            // The message has been received, if only to be thrown away.
-            Transfer::respond(
-                &transfer,
-                Response::done(request.map_or(0, |request| request.len)),
-            );
+        // Those that are yet to be compared have arrived last.
+        for number in (0..Side::MESSAGES).rev() {
+            if !claim && !discard {
+                let seen = steps::look(
+                    &self.state,
+                    |state| state.tagged.messages(number),
+                    same,
+                    |message| *message.transfer.request(),
+                );
+                if seen.is_some() {
+                    return seen;
+                }
+                continue;
+            }
+            while let Some(mut packet) =
+                steps::take(&self.state, |state| state.tagged.messages(number), same)
+            {
+                let request = *packet.transfer.request();
+                if discard {
+                    if !packet.transfer.claim() {
+                        continue;
+                    }
+                    // The message has been received, if only to be thrown away.
+                    let transfer = packet.into_inner().transfer;
+                    Transfer::respond(&transfer, Response::done(request.len));
+                    return Some(request);
+                }
+                packet.claimed_for = Some(wanted.context);
+                if self.set_aside(packet) {
+                    return Some(request);
+                }
+            }
         }
-        request
+        None
+    }
+
+    /// Sets a message aside, whose time begins anew; `false` if its sender has given it up meanwhile
+    /// and not found it, or its receiver is closed.
+    fn set_aside(self: &Arc<Self>, packet: Packet) -> bool {
+        let mut state = self.state.lock();
+        let closed = packet
+            .receiver
+            .as_ref()
+            .is_none_or(|receiver| receiver.is_closed());
+        if closed || !packet.transfer.is_waiting() {
+            drop(state);
+            packet.transfer.refuse(EHOSTUNREACH);
+            return false;
+        }
+        // Relaxed: read under the same lock.
+        packet.transfer.since.store(jiffies(), ordering::Relaxed);
+        state.claimed.push_back(packet);
+        drop(state);
+        self.watch_after(rnr_timeout());
+        true
     }
 
     /// Takes the message that was set aside for a context.
@@ -860,110 +743,143 @@ impl ReceiveQueue {
                 .claimed_for
                 .is_some_and(|other| other.as_number() == context.as_number())
         };
-        self.state.lock().claimed.take(same)
+        steps::take(&self.state, |state| Some(&mut state.claimed), same)
     }
 
     /// Takes out a message that its sender has given up, if it is here.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
         let same = |message: &Carried| Arc::ptr_eq(&message.transfer, transfer);
-        let forgotten = {
-            let mut state = self.state.lock();
-            let side = state.side(transfer.request().kind.tag().is_some());
-            match side.messages.take(same) {
-                Some(packet) => Some(packet),
-                None => match state.claimed.take(same) {
-                    Some(packet) => Some(packet),
-                    None => state.parked.take(same),
-                },
-            }
-        };
-        // Without the lock.
-        drop(forgotten);
+        let tagged = transfer.request().kind.tag().is_some();
+        (0..=Side::MESSAGES).find_map(|number| {
+            steps::take(
+                &self.state,
+                |state| state.messages(tagged, number),
+                same,
+            )
+        })
     }
 
-    /// Takes out all messages for a receive context that is being closed, and refuses them.
+    /// Takes out all messages for a receive context that is being closed, and refuses them. May
+    /// sleep.
     pub(crate) fn purge(&self, receiver: &Arc<Receiver>) {
-        let mut refused = EntryQueue::new();
-        {
-            let mut state = self.state.lock();
-            let State {
-                plain,
-                tagged,
-                claimed,
-                parked,
-                ..
-            } = &mut *state;
-            for messages in [&mut plain.messages, &mut tagged.messages, claimed, parked] {
-                let same = |message: &Carried| {
-                    message
-                        .receiver
-                        .as_ref()
-                        .is_some_and(|other| Arc::ptr_eq(other, receiver))
-                };
-                while let Some(packet) = messages.take(same) {
-                    refused.push_back(packet);
+        let same = |message: &Carried| {
+            message
+                .receiver
+                .as_ref()
+                .is_some_and(|other| Arc::ptr_eq(other, receiver))
+        };
+        for tagged in [false, true] {
+            for number in 0..=Side::MESSAGES {
+                let mut walk = None;
+                loop {
+                    let mut refused = EntryQueue::new();
+                    let more = {
+                        let mut state = self.state.lock();
+                        let Some(queue) = state.messages(tagged, number) else {
+                            break;
+                        };
+                        let mut limit = STEP;
+                        loop {
+                            match queue.step(&mut walk, &mut limit, same) {
+                                Step::Found(found) => refused.push_back(found.take()),
+                                Step::More => break true,
+                                Step::End => {
+                                    if let Some(walk) = walk.take() {
+                                        queue.end_walk(walk);
+                                    }
+                                    break false;
+                                }
+                            }
+                        }
+                    };
+                    while let Some(packet) = refused.pop_front() {
+                        packet.transfer.refuse(EHOSTUNREACH);
+                    }
+                    if !more {
+                        break;
+                    }
+                    cond_resched();
                 }
             }
-        }
-        while let Some(packet) = refused.pop_front() {
-            packet.transfer.refuse(EHOSTUNREACH);
         }
     }
 
     /// Gives up all receives; none can be posted any more. May sleep.
     pub(crate) fn close(self: &Arc<Self>) {
-        let (plain, tagged, fired) = {
-            let mut state = self.state.lock();
-            state.closed = true;
-            (
-                core::mem::replace(&mut state.plain.posted, EntryQueue::new()),
-                core::mem::replace(&mut state.tagged.posted, EntryQueue::new()),
-                core::mem::replace(&mut state.fired, EntryQueue::new()),
-            )
-        };
-        for mut posted in [plain, tagged, fired] {
-            while let Some(posted) = posted.pop_front() {
-                posted.into_inner().give_up();
+        for tagged in [false, true] {
+            for number in 0..Side::RECEIVES {
+                let given_up = {
+                    let mut state = self.state.lock();
+                    state.closed = true;
+                    let queue = state.side(tagged).receives(number);
+                    queue.map(|queue| core::mem::replace(queue, WalkableQueue::walkable()))
+                };
+                let Some(mut given_up) = given_up else {
+                    continue;
+                };
+                while let Some(posted) = given_up.pop_front() {
+                    posted.into_inner().give_up();
+                    cond_resched();
+                }
             }
         }
         self.watch.cancel_sync();
     }
-}
 
-/// Looks after what waits when a completion queue has room again.
-pub(crate) struct RoomWatch(pub(crate) Arc<ReceiveQueue>);
-
-impl Room for RoomWatch {
-    fn room(&self) {
-        self.0.resume();
+    /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
+    /// line with the others. They lie in the order in which their time began.
+    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Carried>, next: &mut Next) {
+        let timeout = rnr_timeout();
+        loop {
+            let mut settled = Settled::new();
+            let more = {
+                let mut state = self.state.lock();
+                let queue = queue(&mut state);
+                let now = jiffies();
+                loop {
+                    let Some(message) = queue.front() else {
+                        break false;
+                    };
+                    // Relaxed: written under the same lock. Jiffies wrap.
+                    let since = message.transfer.since.load(ordering::Relaxed);
+                    let left = since.wrapping_add(timeout).wrapping_sub(now);
+                    if left.cast_signed() > 0 {
+                        next.bring_to(left);
+                        break false;
+                    }
+                    if settled.len() == EXPIRED {
+                        break true;
+                    }
+                    if let Some(packet) = queue.pop_front() {
+                        settled.expire(packet);
+                    }
+                }
+            };
+            settled.settle();
+            if !more {
+                return;
+            }
+            cond_resched();
+        }
     }
 }
 
-/// Takes out the messages whose time is over, and brings the time of the next look in line with the
-/// others.
-fn expire(
-    messages: &mut EntryQueue<Carried>,
-    now: Jiffies,
-    swept: &mut Swept,
-    next: &mut Option<Jiffies>,
-) {
-    let left = |message: &Carried| {
-        // Relaxed: written under the same lock.
-        let deadline = message.transfer.deadline.load(ordering::Relaxed);
-        // Jiffies wrap.
-        deadline.wrapping_sub(now).cast_signed()
-    };
-    for message in messages.iter().filter(|message| message.is_starved()) {
-        // Their time does not run.
-        let deadline = now.wrapping_add(rnr_timeout());
-        message.transfer.deadline.store(deadline, ordering::Relaxed);
+/// In how many jiffies to look again.
+struct Next(Option<Jiffies>);
+
+impl Next {
+    fn bring_to(&mut self, delay: Jiffies) {
+        self.0 = Some(self.0.map_or(delay, |next| next.min(delay)));
     }
-    while let Some(found) = messages.find(|message| left(message) <= 0) {
-        swept.expired.push_back(found.take());
-    }
-    for message in messages.iter() {
-        let wait = left(message).max(1).cast_unsigned();
-        *next = Some(next.map_or(wait, |next| next.min(wait)));
+}
+
+impl State {
+    /// Returns a queue of messages by number, in the order in which they go from one to the other.
+    fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Carried>> {
+        if number == Side::MESSAGES {
+            return Some(&mut self.claimed);
+        }
+        self.side(tagged).messages(number)
     }
 }
 
@@ -973,32 +889,26 @@ impl WorkItem for ReceiveQueue {
     }
 
     fn run(this: Arc<Self>) {
-        let now = jiffies();
         this.state.lock().watch_at = None;
-        let mut swept = Swept::new();
-        let mut next: Option<Jiffies> = None;
-        if this.post_waiting() {
-            next = Some(msecs_to_jiffies(RETRY_MILLIS));
+        let mut next = Next(None);
+        for tagged in [false, true] {
+            // First: what can be received must not expire.
+            if this.state.lock().side(tagged).take_over() {
+                loop {
+                    let preemption = NoPreemption::begin();
+                    let more = this.compare_some(tagged, &mut { Budget::THREAD });
+                    drop(preemption);
+                    if !more {
+                        break;
+                    }
+                    cond_resched();
+                }
+            }
+            this.expire(|state| state.side(tagged).waiting(), &mut next);
         }
-        {
-            let mut state = this.state.lock();
-            if core::mem::replace(&mut state.resumed, false) {
-                state.begin_anew(now);
-            }
-            for tagged in [false, true] {
-                // First: what can be received must not expire.
-                state.sweep(tagged, &mut swept);
-                expire(&mut state.side(tagged).messages, now, &mut swept, &mut next);
-            }
-            expire(&mut state.claimed, now, &mut swept, &mut next);
-            // They wait for nothing else.
-            while let Some(packet) = state.parked.take(|packet| !packet.is_starved()) {
-                swept.landing.push_back(packet);
-            }
-        }
-        if let Some(next) = next {
+        this.expire(|state| &mut state.claimed, &mut next);
+        if let Next(Some(next)) = next {
             this.watch_after(next);
         }
-        swept.settle();
     }
 }

@@ -49,10 +49,19 @@ use crate::{
             Completion, //
         },
         queue::Entry,
-        wait_queue::WaitQueue, //
+        task::cond_resched,
+        wait_queue::WaitQueue,
+        work_queue::{
+            new_work,
+            Work,
+            WorkItem, //
+        }, //
     },
+    listeners::Room,
     node::Node,
+    parking::Parking,
     receive_queue::{
+        tell_cancelled,
         unused,
         Arrival,
         Landing,
@@ -126,8 +135,12 @@ pub(crate) struct Receiver {
     /// Requests that are being carried out.
     users: Atomic<usize>,
     closed: Atomic<bool>,
-    /// The last sweep of the queue that has found no room for one of its completions.
-    stalled: Atomic<usize>,
+    /// Requests that wait for room in the completion queue.
+    #[pin]
+    parking: Parking,
+    /// Takes on what waits there.
+    #[pin]
+    unpark: Work<Receiver>,
     #[pin]
     idle: WaitQueue,
 }
@@ -168,7 +181,8 @@ impl Receiver {
                 regions <- Regions::new(),
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
-                stalled: Atomic::new(0),
+                parking <- Parking::new(),
+                unpark <- new_work!("kfi_soft::Receiver::unpark"),
                 idle <- WaitQueue::new(c"kfi_soft::Receiver::idle", static_lock_class!()),
             }),
             GFP_KERNEL,
@@ -178,11 +192,6 @@ impl Receiver {
     /// Returns how its completions are told.
     pub(crate) fn reporter(&self) -> &Reporter {
         &self.parts.reporter
-    }
-
-    /// Returns the receives.
-    pub(crate) fn queue(&self) -> &Arc<ReceiveQueue> {
-        &self.parts.queue
     }
 
     /// Returns whether endpoints share its receives.
@@ -215,18 +224,6 @@ impl Receiver {
         self.closed.load(ordering::Relaxed)
     }
 
-    /// Notes that a sweep of the queue has found no room for one of its completions.
-    pub(crate) fn stall(&self, sweep: usize) {
-        // Relaxed: under the lock of the queue.
-        self.stalled.store(sweep, ordering::Relaxed);
-    }
-
-    /// Returns whether this sweep of the queue has found no room for one of its completions.
-    pub(crate) fn is_stalled(&self, sweep: usize) -> bool {
-        // Relaxed: under the lock of the queue.
-        self.stalled.load(ordering::Relaxed) == sweep
-    }
-
     /// Begins to use the context; `None` if it is closed.
     pub(crate) fn enter(this: &Arc<Self>) -> Option<ReceiverUse> {
         // Full: pairs with `close`, store before load on both sides: one sees the other.
@@ -247,6 +244,8 @@ impl Receiver {
         if !this.parts.shared {
             this.parts.queue.close();
         }
+        this.parking.close();
+        this.unpark.cancel_sync();
         this.parts.queue.purge(this);
         this.idle.wait_uninterruptible(|| {
             // Acquire: what users did is over.
@@ -284,6 +283,9 @@ impl Receiver {
             let room = || receiver.parts.reporter.slot();
             return receiver.access(request, payload, room, section, || ());
         }
+        if receiver.is_stalled() {
+            return None;
+        }
         let arrival = receiver.parts.queue.arrive(&receiver, request);
         match arrival {
             Arrival::Landing(landing, space) => {
@@ -295,41 +297,72 @@ impl Receiver {
     }
 
     /// Takes a request.
-    pub(crate) fn accept(this: &Arc<Self>, mut packet: Packet) {
-        let transfer = packet.transfer.clone();
-        let request = transfer.request();
+    pub(crate) fn accept(this: &Arc<Self>, packet: Packet) {
+        let parks = this.is_stalled() && {
+            let request = packet.transfer.request();
+            request.kind.is_matched() || this.is_told(request, packet.transfer.payload())
+        };
+        if parks {
+            Self::park(this, packet);
+        } else {
+            Self::take_on(this, packet);
+        }
+    }
+
+    /// Keeps a request until there is room for its completion.
+    fn park(this: &Arc<Self>, packet: Packet) {
+        if let Err(packet) = this.parking.add(packet) {
+            packet.transfer.refuse(EHOSTUNREACH);
+        } else if !this.parts.reporter.starves() {
+            // There is room again.
+            this.parts.node.work_queue.queue(this.clone());
+        }
+    }
+
+    /// Returns whether messages that wait for a receive have to wait for room too.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.parking.is_occupied() || self.parts.reporter.is_crowded()
+    }
+
+    /// Keeps a message that has waited for a receive until there is room for its completion; gives it
+    /// back if the context is being closed. With the lock of the queue held.
+    pub(crate) fn stall(this: &Arc<Self>, packet: Packet) -> core::result::Result<(), Packet> {
+        this.parking.stall(packet)?;
+        if !this.parts.reporter.starves() {
+            // There is room again.
+            this.parts.node.work_queue.queue(this.clone());
+        }
+        Ok(())
+    }
+
+    /// Takes a request whose completion is not kept waiting.
+    fn take_on(this: &Arc<Self>, mut packet: Packet) {
         let Some(receiver) = Self::enter(this) else {
-            transfer.refuse(EHOSTUNREACH);
+            packet.transfer.refuse(EHOSTUNREACH);
             return;
         };
-        if request.kind.is_matched() {
-            let queue = receiver.parts.queue.clone();
-            if let Some(packet) = queue.accept(receiver, packet) {
-                Self::land(packet);
-            }
+        if packet.transfer.request().kind.is_matched() {
+            receiver.parts.queue.accept(&receiver, packet);
         } else {
             packet.receiver = Some(this.clone());
-            let reporter = &receiver.parts.reporter;
-            if reporter.is_crowded() && receiver.is_told(request, transfer.payload()) {
-                receiver.parts.queue.park(&receiver, packet);
-            } else {
-                Self::land(packet);
-            }
+            Self::land(packet);
         }
     }
 
     /// Carries out a request that was accepted: at once if it is small and does not leave the
-    /// domain, else by the work queue.
+    /// domain, else by the work queue, and then what follows it too: so messages complete in order.
     ///
     /// What is due in a domain does not run inside of itself. But what an operation makes due in
     /// another domain would run inside of what has begun the operation, and so on from domain to
     /// domain (R-DWQ-30).
     pub(crate) fn land(packet: Packet) {
-        if Self::is_local(&packet) && packet.transfer.request().len <= INLINE_LIMIT {
+        let transmitter = packet.transfer.transmitter();
+        let request = packet.transfer.request();
+        let at_once = Self::is_local(&packet) && request.len <= INLINE_LIMIT;
+        if at_once && !transmitter.is_late(request) {
             Self::carry_out(packet, || ());
         } else {
-            let transmitter = packet.transfer.transmitter().clone();
-            transmitter.carry_out_later(packet);
+            transmitter.clone().carry_out_later(packet);
         }
     }
 
@@ -714,7 +747,13 @@ impl Receiver {
 
     /// Forgets a message that its sender has given up.
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
-        self.parts.queue.forget(transfer);
+        // In the directions in which requests go: they are parked when they arrive, or after they have
+        // waited in the queue.
+        let _ = self
+            .parking
+            .forget(transfer)
+            .or_else(|| self.parts.queue.forget(transfer))
+            .or_else(|| self.parking.forget(transfer));
     }
 
     /// Looks for a tagged message, and tells what was found by a completion.
@@ -762,8 +801,7 @@ impl Receiver {
     /// Tells what was found by a completion.
     fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
         let context = wanted.context;
-        let mut ending = unused(wanted, self);
-        ending.entry = true;
+        let mut ending = unused(wanted);
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
         let mut completion = Completion {
             op_context: context,
@@ -811,31 +849,8 @@ impl Receiver {
 
     /// Tells that a receive was cancelled.
     fn tell_cancelled(&self, posted: Entry<Posted>) {
-        let context = posted.context;
-        let mut flags = CompletionFlags::RECV;
-        flags = flags
-            | if posted.tag.is_some() {
-                CompletionFlags::TAGGED
-            } else {
-                CompletionFlags::MSG
-            };
-        let tag = posted.tag.map_or(0, |(tag, _)| tag);
-        let ending = unused(posted, self);
-        let completion = Completion {
-            op_context: context,
-            flags: flags.as_raw(),
-            len: 0,
-            buf: Context::NONE,
-            data: 0,
-            tag,
-            src_addr: FabricAddr::NOTAVAIL.as_raw(),
-        };
-        let failure = Failure {
-            err: ECANCELED.to_errno().saturating_neg(),
-            olen: 0,
-        };
-        // Messages that are landing in it complete, the last one with the release.
-        self.parts.reporter.end_unused(ending, completion, failure);
+        // If it has not ended, the last message that is landing in it tells.
+        let _ = tell_cancelled(&self.parts.reporter, posted);
     }
 
     /// Returns the address of the peer that a receive accepts from.
@@ -845,5 +860,30 @@ impl Receiver {
         }
         let (address, _) = av.resolve(addr).ok_or(EINVAL)?;
         Ok(Some(address))
+    }
+}
+
+impl WorkItem for Receiver {
+    fn work(&self) -> &Work<Self> {
+        &self.unpark
+    }
+
+    fn run(this: Arc<Self>) {
+        while !this.parts.reporter.starves() {
+            let Some(packet) = this.parking.take() else {
+                return;
+            };
+            Self::take_on(&this, packet);
+            cond_resched();
+        }
+    }
+}
+
+/// Takes on what waits when a completion queue has room again.
+pub(crate) struct RoomWatch(pub(crate) Arc<Receiver>);
+
+impl Room for RoomWatch {
+    fn room(&self) {
+        self.0.parts.node.work_queue.queue(self.0.clone());
     }
 }

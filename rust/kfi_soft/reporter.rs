@@ -111,6 +111,11 @@ impl Reporter {
         Self { queue, counters }
     }
 
+    /// Tells nobody.
+    pub(crate) fn none() -> Self {
+        Self::new(None, Counters::default())
+    }
+
     /// Returns whether an operation with these flags gives an entry when it has succeeded.
     pub(crate) fn wants_entry(&self, flags: OpFlags) -> bool {
         self.queue
@@ -222,8 +227,13 @@ impl Reporter {
     }
 
     /// Tells that a receive has ended without a message, unless messages are landing in its buffer,
-    /// the last of which ends it.
-    pub(crate) fn end_unused(&self, mut ending: Ending, completion: Completion, failure: Failure) {
+    /// the last of which ends it. Returns whether it has ended.
+    pub(crate) fn end_unused(
+        &self,
+        mut ending: Ending,
+        completion: Completion,
+        failure: Failure,
+    ) -> bool {
         let entry = entry(&ending, completion, Some(failure));
         let space = ending.memory.take().map_or(Space::Nowhere, Space::Own);
         let told = match ending.buffer.take() {
@@ -239,6 +249,12 @@ impl Reporter {
         if told {
             self.count(Event::Receive, ending, true);
         }
+        told
+    }
+
+    /// Returns whether there is a queue.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.queue.is_some()
     }
 
     /// Counts the end of an operation.

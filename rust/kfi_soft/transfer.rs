@@ -58,8 +58,8 @@ pub(crate) struct Transfer {
     state: Atomic<u32>,
     /// As what the transmitter has noted it; nothing before.
     pub(crate) place: Atomic<usize>,
-    /// When the target has to be ready, in jiffies.
-    pub(crate) deadline: Atomic<usize>,
+    /// Since when it has waited for the target to be ready, in jiffies.
+    pub(crate) since: Atomic<usize>,
     #[pin]
     ending: SpinLockIrq<Option<Ending>>,
 }
@@ -122,7 +122,7 @@ impl Transfer {
                 fence,
                 state: Atomic::new(WAITING),
                 place: Atomic::new(usize::MAX),
-                deadline: Atomic::new(0),
+                since: Atomic::new(0),
                 ending <- new_spinlock_irq!(Some(ending), "kfi_soft::Transfer::ending"),
             }),
             flags,

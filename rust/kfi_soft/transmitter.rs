@@ -58,7 +58,11 @@ use crate::{
             OpFlags, //
         },
         hold::Hold,
-        interrupts::Section,
+        interrupts::{
+            self,
+            NoPreemption,
+            Section, //
+        },
         memory::{
             Buffers,
             Memory,
@@ -73,7 +77,8 @@ use crate::{
         },
         queue::{
             Entry,
-            EntryQueue, //
+            EntryQueue,
+            WalkableQueue, //
         },
         task::cond_resched,
         wait_queue::WaitQueue,
@@ -93,6 +98,10 @@ use crate::{
         Failure,
         Reporter, //
     },
+    steps::{
+        self,
+        STEP, //
+    },
     transfer::{
         self,
         Transfer, //
@@ -104,7 +113,8 @@ use crate::{
         Request,
         RequestKind,
         Response,
-        Wire, //
+        Wire,
+        INLINE_LIMIT, //
     }, //
 };
 
@@ -120,9 +130,56 @@ const FLAGS: OpFlags = OpFlags::COMPLETION
     .union(OpFlags::DELIVERY_COMPLETE)
     .union(OpFlags::TAGGED);
 
-/// So many operations that have waited begin before the rest is left to the work queue: whoever makes
-/// room may be an interrupt.
-const BUDGET: usize = 64;
+/// What of what has waited begins before the rest is left to the work queue.
+struct Budget {
+    /// Operations.
+    operations: usize,
+    /// Bytes that are copied.
+    bytes: usize,
+}
+
+impl Budget {
+    /// With interrupts disabled.
+    const INTERRUPT: Self = Self {
+        operations: 2,
+        bytes: 4096,
+    };
+
+    /// With preemption disabled.
+    const THREAD: Self = Self {
+        operations: 64,
+        bytes: 32 * INLINE_LIMIT,
+    };
+
+    /// Returns that of a caller.
+    fn of_caller() -> Self {
+        if interrupts::are_disabled() {
+            Self::INTERRUPT
+        } else {
+            Self::THREAD
+        }
+    }
+
+    /// Spends what an operation takes; `false` if there is not as much.
+    fn spend(&mut self, request: &Request) -> bool {
+        // More is left to the work queue anyhow.
+        let bytes = if request.len <= INLINE_LIMIT {
+            request.len
+        } else {
+            0
+        };
+        match (
+            self.operations.checked_sub(1),
+            self.bytes.checked_sub(bytes),
+        ) {
+            (Some(operations), Some(bytes)) => {
+                *self = Self { operations, bytes };
+                true
+            }
+            _ => false,
+        }
+    }
+}
 
 /// A transfer that was noted.
 type Note = RBTreeNode<usize, Arc<Transfer>>;
@@ -206,7 +263,7 @@ impl Credits {
 struct State {
     closed: bool,
     /// Operations that are yet to begin.
-    waiting: EntryQueue<Carried>,
+    waiting: WalkableQueue<Carried>,
     /// How many of them have no credit yet.
     needy: usize,
     /// Somebody is looking after `waiting`.
@@ -227,6 +284,8 @@ pub(crate) struct Transmitter {
     active: Atomic<usize>,
     /// Whether operations are waiting to begin, or are just beginning.
     backlog: Atomic<bool>,
+    /// Messages that the work queue carries out.
+    late: Atomic<usize>,
     closed: Atomic<bool>,
     #[pin]
     state: SpinLockIrq<State>,
@@ -258,11 +317,12 @@ impl Transmitter {
                 parts,
                 active: Atomic::new(0),
                 backlog: Atomic::new(false),
+                late: Atomic::new(0),
                 closed: Atomic::new(false),
                 state <- new_spinlock_irq!(
                     State {
                         closed: false,
-                        waiting: EntryQueue::new(),
+                        waiting: WalkableQueue::walkable(),
                         needy: 0,
                         draining: false,
                         noted: RBTree::new(),
@@ -509,8 +569,8 @@ impl Transmitter {
         if !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
-            // Packets only are held.
-            let space = if adverse {
+            // Packets only are held, and go behind others.
+            let space = if adverse || this.is_late(&prepared.parts.request) {
                 None
             } else {
                 // Without a slot it goes as a packet, which has memory for its completion.
@@ -617,7 +677,15 @@ impl Transmitter {
 
     /// Begins what waits, as far as it can.
     fn drain(self: &Arc<Self>) {
-        for _ in 0..BUDGET {
+        self.drain_some(Budget::of_caller());
+    }
+
+    /// Begins what waits, as far as it can, and leaves the rest to the work queue.
+    ///
+    /// The caller is not preempted, as others leave to it what they bring.
+    fn drain_some(self: &Arc<Self>, mut budget: Budget) {
+        let _preemption = NoPreemption::begin();
+        loop {
             let packet = {
                 let mut state = self.state.lock();
                 // What waits when the context is closed is given up, not begun: what it has waited
@@ -633,6 +701,9 @@ impl Transmitter {
                 // Acquire: what was done before has ended.
                 if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
                     return;
+                }
+                if !budget.spend(front.transfer.request()) {
+                    break;
                 }
                 if front.needs_credit && !self.take_credit() {
                     return;
@@ -733,17 +804,69 @@ impl Transmitter {
             .end(event, ending, space, completion, failure);
     }
 
+    /// Returns whether a request has to be carried out behind others that the work queue does.
+    pub(crate) fn is_late(&self, request: &Request) -> bool {
+        // Acquire: those have been carried out.
+        request.kind.is_matched() && self.late.load(ordering::Acquire) != 0
+    }
+
     /// Lets the work queue carry out an operation.
     pub(crate) fn carry_out_later(self: &Arc<Self>, packet: Packet) {
+        if packet.transfer.request().kind.is_matched() {
+            // Relaxed: what is posted later comes after this.
+            self.late.fetch_add(1, ordering::Relaxed);
+        }
         self.state.lock().later.push_back(packet);
         self.parts.node.work_queue.queue(self.clone());
+    }
+
+    /// Returns the first transfer that `found` accepts, of those that have begun and those that wait.
+    fn find(&self, mut found: impl FnMut(&Transfer) -> bool) -> Option<Arc<Transfer>> {
+        let mut place = 0;
+        if let Some(transfer) = self.find_noted(&mut place, &mut found) {
+            return Some(transfer);
+        }
+        let found = core::cell::RefCell::new(found);
+        let waiting = steps::look(
+            &self.state,
+            |state| Some(&mut state.waiting),
+            |packet| {
+                found
+                    .try_borrow_mut()
+                    .is_ok_and(|mut found| found(&packet.transfer))
+            },
+            |packet| packet.transfer.clone(),
+        );
+        // What has begun meanwhile was noted behind all others.
+        waiting.or_else(|| self.find_noted(&mut place, &mut found.into_inner()))
+    }
+
+    /// Returns the first transfer that `found` accepts, of those that were noted at a place or behind
+    /// it; others get the lock meanwhile. `place` is behind those that were looked at.
+    fn find_noted(
+        &self,
+        place: &mut usize,
+        found: &mut impl FnMut(&Transfer) -> bool,
+    ) -> Option<Arc<Transfer>> {
+        loop {
+            let mut state = self.state.lock();
+            let mut at = state.noted.cursor_lower_bound_mut(place)?;
+            for _ in 0..STEP {
+                let (number, transfer) = at.current();
+                *place = number.wrapping_add(1);
+                if found(transfer) {
+                    return Some(transfer.clone());
+                }
+                at = at.move_next()?;
+            }
+        }
     }
 
     /// Cancels an operation; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
         let number = context.as_number();
         let mut found = false;
-        let claimed = self.state.lock().find(|transfer| {
+        let claimed = self.find(|transfer| {
             // One that is ending already completes by itself.
             let same = transfer.context().as_number() == number;
             found |= same;
@@ -768,16 +891,15 @@ impl Transmitter {
 
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
-        let waiting = {
+        let waiting = steps::take(
+            &self.state,
+            |state| Some(&mut state.waiting),
+            |packet| Arc::ptr_eq(&packet.transfer, transfer),
+        );
+        if waiting.as_ref().is_some_and(|packet| packet.needs_credit) {
             let mut state = self.state.lock();
-            let waiting = state
-                .waiting
-                .take(|packet| Arc::ptr_eq(&packet.transfer, transfer));
-            if waiting.as_ref().is_some_and(|packet| packet.needs_credit) {
-                state.needy = state.needy.wrapping_sub(1);
-            }
-            waiting
-        };
+            state.needy = state.needy.wrapping_sub(1);
+        }
         // First: as in `end`.
         self.forget(transfer);
         let ending = transfer.take_ending();
@@ -824,16 +946,10 @@ impl Transmitter {
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
-        loop {
-            let claimed = {
-                let mut state = this.state.lock();
-                state.closed = true;
-                state.find(Transfer::claim)
-            };
-            match claimed {
-                Some(transfer) => this.give_up(&transfer, false),
-                None => break,
-            }
+        this.state.lock().closed = true;
+        while let Some(transfer) = this.find(Transfer::claim) {
+            this.give_up(&transfer, false);
+            cond_resched();
         }
         this.idle.wait_uninterruptible(|| {
             // Acquire: they are over.
@@ -853,16 +969,6 @@ impl Transmitter {
 }
 
 impl State {
-    /// Returns the first transfer that `found` accepts, of those that have begun and those that wait.
-    fn find(&self, mut found: impl FnMut(&Transfer) -> bool) -> Option<Arc<Transfer>> {
-        let mut noted = self.noted.values();
-        if let Some(transfer) = noted.find(|transfer| found(transfer)) {
-            return Some(transfer.clone());
-        }
-        let mut waiting = self.waiting.iter().map(|packet| &packet.transfer);
-        waiting.find(|transfer| found(transfer)).cloned()
-    }
-
     /// Notes a transfer, so that it can be found.
     fn note(&mut self, packet: &mut Carried) {
         // Each packet is noted once.
@@ -900,13 +1006,18 @@ impl WorkItem for Transmitter {
     }
 
     fn run(this: Arc<Self>) {
-        this.drain();
+        this.drain_some(Budget::THREAD);
         loop {
             let packet = this.state.lock().later.pop_front();
             let Some(packet) = packet else {
                 return;
             };
+            let matched = packet.transfer.request().kind.is_matched();
             Receiver::carry_out(packet, cond_resched);
+            if matched {
+                // Release: see `is_late`.
+                this.late.fetch_sub(1, ordering::Release);
+            }
             cond_resched();
         }
     }

@@ -206,22 +206,6 @@ pub(crate) struct Carried {
     pub(crate) held: Held,
 }
 
-impl Carried {
-    /// Returns whether it has to wait for its receiver's completion queue.
-    pub(crate) fn is_starved(&self) -> bool {
-        self.receiver
-            .as_ref()
-            .is_some_and(|receiver| receiver.reporter().is_crowded())
-    }
-
-    /// Returns whether this sweep of the queue has found no room for what its receiver gets before.
-    pub(crate) fn is_behind(&self, sweep: usize) -> bool {
-        self.receiver
-            .as_ref()
-            .is_some_and(|receiver| receiver.is_stalled(sweep))
-    }
-}
-
 /// A request on the wire or in a queue.
 pub(crate) type Packet = Entry<Carried>;
 

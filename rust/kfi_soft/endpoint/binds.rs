@@ -9,8 +9,10 @@ use kernel::{
     prelude::*,
     sync::{
         new_mutex,
+        new_spinlock_irq,
         Arc,
-        Mutex, //
+        Mutex,
+        SpinLockIrq, //
     }, //
 };
 
@@ -300,6 +302,9 @@ pub(super) struct SharedBinds {
     direction: Direction,
     #[pin]
     binds: Mutex<Binds>,
+    /// How what no endpoint has used is told; from any context.
+    #[pin]
+    reporter: SpinLockIrq<Option<Arc<Reporter>>>,
 }
 
 impl SharedBinds {
@@ -308,6 +313,7 @@ impl SharedBinds {
         pin_init!(Self {
             direction,
             binds <- new_mutex!(Binds::default(), "kfi_soft::SharedBinds::binds"),
+            reporter <- new_spinlock_irq!(None, "kfi_soft::SharedBinds::reporter"),
         })
     }
 
@@ -316,7 +322,19 @@ impl SharedBinds {
         let has = Directions::only(self.direction);
         let flags = BindFlags::from_raw(flags);
         let mut binds = self.binds.lock();
-        binds.bind(domain, has, other, flags).unwrap_or(Err(EINVAL))
+        binds
+            .bind(domain, has, other, flags)
+            .unwrap_or(Err(EINVAL))?;
+        let reporter = Arc::new(binds.reporter(self.direction), GFP_KERNEL)?;
+        let old = self.reporter.lock().replace(reporter);
+        // Without the spinlock.
+        drop(old);
+        Ok(())
+    }
+
+    /// Returns how what no endpoint has used is told, if anything is bound.
+    pub(super) fn reporter(&self) -> Option<Arc<Reporter>> {
+        self.reporter.lock().clone()
     }
 
     /// Adds to what is bound to an endpoint what that lacks.
@@ -326,6 +344,8 @@ impl SharedBinds {
 
     /// Gives the holds up.
     pub(super) fn release(&self) {
+        let reporter = self.reporter.lock().take();
+        drop(reporter);
         let binds = core::mem::take(&mut *self.binds.lock());
         binds.release();
     }

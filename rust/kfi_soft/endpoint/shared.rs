@@ -50,7 +50,11 @@ use crate::{
         },
         queue::Entry, //
     },
-    receive_queue::ReceiveQueue,
+    receive_queue::{
+        tell_cancelled,
+        ReceiveQueue, //
+    },
+    reporter::Reporter,
     transmitter::Credits, //
 };
 
@@ -223,10 +227,20 @@ impl EndpointOps for SharedReceiveContext {
         self.min_multi_recv.set(size)
     }
 
-    /// Nobody tells the end of a receive that no endpoint has used: it is gone when this returns.
+    /// What is bound to the context tells. Without a queue there the receive is gone when this returns
+    /// 0; `EBUSY` if messages are landing in it, the last one of which tells the release where the
+    /// others are told.
     fn cancel(&self, context: Context) -> Result {
         let posted = self.queue.take(context).ok_or(ENOENT)?;
-        posted.into_inner().give_up();
-        Ok(())
+        let reporter = self.binds.reporter();
+        let ended = match &reporter {
+            Some(reporter) => tell_cancelled(reporter, posted),
+            None => tell_cancelled(&Reporter::none(), posted),
+        };
+        if ended || reporter.is_some_and(|reporter| reporter.has_queue()) {
+            Ok(())
+        } else {
+            Err(EBUSY)
+        }
     }
 }

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Many messages and many receives that wait for each other: what one of them
+ * sets going is done in small parts, in order, and nothing is left behind.
+ */
+#include <linux/delay.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include <kfi_trigger.h>
+
+#include "transfer.h"
+
+enum { MANY = 512, BYTES = 8 };
+
+static ssize_t send_to(struct end *e, const void *buf, size_t len, void *context)
+{
+	return kfi_send(e->ep, buf, len, NULL, e->peer, context);
+}
+
+/* What a hard interrupt is to do. */
+struct one_call {
+	struct end *end;
+	u8 *buf;
+	size_t len;
+	u64 flags;
+	unsigned int number;
+};
+
+static long post_buffer(void *arg)
+{
+	struct one_call *c = arg;
+	struct kvec iov = { .iov_base = c->buf, .iov_len = c->len };
+	struct kfi_msg msg = {
+		.type = KFI_KVEC,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = KFI_ADDR_UNSPEC,
+		.context = CONTEXT(MANY),
+	};
+
+	return kfi_recvmsg(c->end->ep, &msg, c->flags);
+}
+
+/*
+ * All that waits lands in one buffer, in order, and the release comes last,
+ * whoever posts it: most of it is left to others than a hard interrupt.
+ */
+static void all_at_once(struct test *t)
+{
+	const struct setup setup = {
+		.tx_cq_size = 2 * MANY, .rx_cq_size = 2 * MANY, .tx_size = 2 * MANY,
+	};
+	struct kfi_cq_tagged_entry entry;
+	struct one_call call;
+	unsigned int i, round;
+	struct end a, b;
+	u8 *from, *to;
+
+	from = kcalloc(MANY, BYTES, GFP_KERNEL);
+	to = kcalloc(MANY, BYTES, GFP_KERNEL);
+	if (!expect_true(t, from && to) || !pair_open(t, &a, &b, &setup, &setup))
+		goto free;
+	for (i = 0; i < MANY; i++)
+		memset(from + i * BYTES, i % 251, BYTES);
+	for (round = 0; round < 2 && !t->failed; round++) {
+		memset(to, FILL, MANY * BYTES);
+		/* Nobody wants these. */
+		for (i = 0; i < MANY / 4; i++)
+			expect(t, kfi_tsend(a.ep, from, 1, NULL, a.peer, i, CONTEXT(2 * MANY)), 0);
+		for (i = 0; i < MANY; i++)
+			expect(t, send_to(&a, from + i * BYTES, BYTES, CONTEXT(i)), 0);
+		call = (struct one_call) {
+			.end = &b, .buf = to, .len = MANY * BYTES, .flags = KFI_MULTI_RECV,
+		};
+		if (round)
+			expect(t, run_in_hardirq(t, post_buffer, &call), 0);
+		else
+			expect(t, post_buffer(&call), 0);
+		for (i = 0; i < MANY; i++) {
+			u64 last = i == MANY - 1 ? KFI_MULTI_RECV : 0;
+
+			if (!await(t, b.rx_cq, &entry, NULL) ||
+			    !expect(t, entry.flags, RECEIVED | last) ||
+			    !expect(t, (u8 *)entry.buf - to, i * BYTES))
+				break;
+		}
+		expect(t, memcmp(from, to, MANY * BYTES), 0);
+		expect_nothing(t, b.rx_cq);
+		/* Sent, or, on a slow machine, given up: each ends once. */
+		for (i = 0; i < MANY / 4; i++)
+			kfi_cancel(&a.ep->fid, CONTEXT(2 * MANY));
+		for (i = 0; i < MANY + MANY / 4 && !t->failed; i++) {
+			struct kfi_cq_err_entry error = {};
+
+			if (!await(t, a.tx_cq, &entry, &error))
+				break;
+		}
+		expect_nothing(t, a.tx_cq);
+	}
+	pair_close(t, &a, &b);
+free:
+	kfree(from);
+	kfree(to);
+}
+
+static long send_tagged(void *arg)
+{
+	struct one_call *c = arg;
+
+	return kfi_tsend(c->end->ep, c->buf, c->len, NULL, c->end->peer, c->number,
+			 CONTEXT(c->number));
+}
+
+static long cancel_number(void *arg)
+{
+	struct one_call *c = arg;
+
+	return kfi_cancel(&c->end->ep->fid, CONTEXT(c->number));
+}
+
+/* The last one of many receives is found, by a message and by a cancel. */
+static void found_behind_many(struct test *t)
+{
+	const struct setup setup = {
+		.rx_cq_size = 2 * MANY, .rx_size = 2 * MANY,
+	};
+	struct one_call call = {};
+	struct end a, b;
+	unsigned int i;
+	u8 *to;
+
+	to = kcalloc(MANY, BYTES, GFP_KERNEL);
+	if (!expect_true(t, to) || !pair_open(t, &a, &b, &setup, &setup))
+		goto free;
+	for (i = 0; i < MANY; i++)
+		expect(t, kfi_trecv(b.ep, to + i * BYTES, BYTES, NULL, KFI_ADDR_UNSPEC, i, 0,
+				    CONTEXT(i)), 0);
+	for (i = MANY; i-- > MANY - 8 && !t->failed;) {
+		u8 *bytes = to + MANY / 2 * BYTES;
+
+		call = (struct one_call) {
+			.end = &a, .buf = bytes, .len = BYTES, .number = i,
+		};
+		memset(bytes, i, BYTES);
+		if (i & 1)
+			expect(t, run_in_hardirq(t, send_tagged, &call), 0);
+		else
+			expect(t, send_tagged(&call), 0);
+		expect_completion(t, b.rx_cq, CONTEXT(i), TRECEIVED, BYTES);
+		expect_completion(t, a.tx_cq, CONTEXT(i), TSENT, BYTES);
+		expect(t, memcmp(to + i * BYTES, bytes, BYTES), 0);
+	}
+	for (i = MANY - 8; i-- > MANY - 16 && !t->failed;) {
+		call = (struct one_call) { .end = &b, .number = i };
+		expect(t, run_in_hardirq(t, cancel_number, &call), 0);
+		expect(t, run_in_hardirq(t, cancel_number, &call), -KFI_ENOENT);
+		expect_failure(t, b.rx_cq, CONTEXT(i), TRECEIVED, KFI_ECANCELED, 0, 0);
+	}
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &a, &b);
+free:
+	kfree(to);
+}
+
+/*
+ * A receive that has fired and found no room is posted as soon as there is
+ * some, and is not overtaken by what is posted later.
+ */
+static void fired_has_its_turn(struct test *t)
+{
+	enum { ROOM = 4 };
+	const struct setup setup = { .rx_size = ROOM };
+	u8 from[ROOM + 1], to[ROOM + 2] = {};
+	struct kfid_cntr *completion;
+	struct kfi_op_msg op = {};
+	struct kfi_deferred_work work = { .op_type = KFI_OP_RECV, .op.msg = &op };
+	struct kvec iov = { .iov_base = to + ROOM, .iov_len = 1 };
+	unsigned int i, round;
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		return;
+	completion = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!completion)
+		goto close;
+	for (round = 0; round < 2 && !t->failed; round++) {
+		for (i = 0; i <= ROOM; i++)
+			from[i] = 10 * round + i + 1;
+		for (i = 0; i < ROOM; i++)
+			expect(t, kfi_recv(b.ep, to + i, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
+		op.ep = b.ep;
+		op.msg = (struct kfi_msg) {
+			.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1,
+			.addr = KFI_ADDR_UNSPEC, .context = CONTEXT(ROOM),
+		};
+		op.flags = KFI_COMPLETION;
+		work.triggering_cntr = completion;
+		work.completion_cntr = completion;
+		work.threshold = 0;
+		expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), 0);
+		/* Messages of the peer and of the fired one; nothing gets between. */
+		expect(t, kfi_recv(b.ep, to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(99)), -KFI_EAGAIN);
+		if (round) {
+			/* Room by a cancel. */
+			expect(t, kfi_cancel(&b.ep->fid, CONTEXT(0)), 0);
+			expect_failure(t, b.rx_cq, CONTEXT(0), RECEIVED, KFI_ECANCELED, 0, 0);
+		} else {
+			expect(t, send_to(&a, from, 1, CONTEXT(0)), 0);
+			expect_completion(t, b.rx_cq, CONTEXT(0), RECEIVED, 1);
+			expect_completion(t, a.tx_cq, CONTEXT(0), SENT, 1);
+		}
+		expect(t, kfi_recv(b.ep, to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(99)), -KFI_EAGAIN);
+		for (i = 1; i <= ROOM; i++) {
+			expect(t, send_to(&a, from + i, 1, CONTEXT(i)), 0);
+			expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
+			expect_completion(t, a.tx_cq, CONTEXT(i), SENT, 1);
+			expect(t, to[i], from[i]);
+		}
+		expect_count(t, completion, round + 1, 0);
+	}
+	expect_nothing(t, b.rx_cq);
+	close_fid(t, &completion->fid);
+close:
+	pair_close(t, &a, &b);
+}
+
+/* What is bound to a shared context tells that a receive was cancelled there. */
+static void cancelled_where_shared(struct test *t)
+{
+	struct setup sharing = {};
+	struct kfid_cq *cq;
+	struct end a, b;
+	u8 to[8];
+
+	if (!expect(t, kfi_srx_context(nic_domain[0], NULL, &sharing.srx, NULL), 0))
+		return;
+	cq = cq_open(t, nic_domain[0], 4);
+	if (!cq || !expect(t, kfi_ep_bind(sharing.srx, &cq->fid, 0), 0))
+		goto close;
+	if (!pair_open(t, &b, &a, &sharing, NULL))
+		goto close;
+	expect(t, kfi_recv(sharing.srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect(t, kfi_cancel(&sharing.srx->fid, CONTEXT(1)), 0);
+	expect_failure(t, cq, CONTEXT(1), RECEIVED, KFI_ECANCELED, 0, 0);
+	expect(t, kfi_cancel(&sharing.srx->fid, CONTEXT(1)), -KFI_ENOENT);
+	expect_nothing(t, cq);
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &b, &a);
+close:
+	close_fid(t, &sharing.srx->fid);
+	if (cq)
+		close_fid(t, &cq->fid);
+}
+
+/* Writes with data, as fast as they are taken. */
+struct writer {
+	struct end *end;
+	u64 value;
+	unsigned int count;
+};
+
+static long write_all(void *arg)
+{
+	struct writer *w = arg;
+	unsigned int i;
+
+	for (i = 0; i < w->count;) {
+		ssize_t ret = kfi_inject_writedata(w->end->ep, &w->value, 8, i, w->end->peer, 0, 1);
+
+		if (!ret)
+			i++;
+		else if (ret != -KFI_EAGAIN)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * A queue that is full again and again, each time that there is room: those
+ * that wait for it go on every time.
+ */
+static void full_again(struct test *t)
+{
+	const struct setup setup = { .rx_cq_size = 2 };
+	struct kfi_cq_tagged_entry entry;
+	unsigned int count = rounds;
+	u64 left = (u64)count * (count + 1) / 2;
+	struct writer writer;
+	struct end a, b;
+	struct kfid_mr *mr;
+	u64 target = 0;
+	struct job job;
+	unsigned int i;
+
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		return;
+	mr = region_open(t, &b, &target, 8, KFI_REMOTE_WRITE, 1);
+	if (!mr)
+		goto close;
+	writer = (struct writer) { .end = &a, .count = count };
+	if (job_start(t, &job, write_all, &writer, ANY_CPU)) {
+		for (i = 0; i < count; i++) {
+			if (!await(t, b.rx_cq, &entry, NULL))
+				break;
+			left -= entry.data + 1;
+		}
+		expect(t, left, 0);
+		if (t->failed)
+			writer.count = 0;
+		expect(t, job_finish(&job), 0);
+		expect_count(t, b.cntr[COUNT_REMOTE_WRITE], count, 0);
+		expect_nothing(t, b.rx_cq);
+	}
+	close_fid(t, &mr->fid);
+close:
+	pair_close(t, &a, &b);
+}
+
+const struct test_case waiting_tests[] = {
+	{ "waiting/full-again", "", full_again },
+	{ "waiting/all-at-once", "", all_at_once },
+	{ "waiting/found-behind-many", "R-TRIG-26", found_behind_many },
+	{ "waiting/fired-has-its-turn", "R-TRIG-24", fired_has_its_turn },
+	{ "waiting/cancelled-where-shared", "R-TRIG-26", cancelled_where_shared },
+	{}
+};

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How messages and posted receives of one kind, tagged or not, find each other.
+//!
+//! A message takes the first posted receive that wants it, a receive the first message that it
+//! wants; both come in order. Whoever brings one of them leaves it with those that are yet to be
+//! compared. One at a time compares: the first of the messages that have arrived with the receives
+//! that are posted, then the first of the receives that are new with the messages that wait. So among
+//! the receives that are posted and the messages that wait no two want each other.
+//!
+//! To compare is done in steps with the lock held, between which it is released, and those who bring
+//! something meanwhile leave it to whoever compares. Others may also take entries away: a walk through
+//! a queue is not disturbed by that, and one for a receive or message that has left begins anew for
+//! the next one.
+//!
+//! A message that has waited, and for whose completion there is no room when a receive comes that
+//! wants it, goes back to its receiver, see [`Parking`](crate::parking::Parking), and arrives again.
+
+#![deny(unsafe_code)]
+
+use kernel::prelude::*;
+
+use crate::{
+    kfi::queue::{
+        Entry,
+        EntryQueue,
+        Found,
+        Step,
+        Walk,
+        WalkableQueue, //
+    },
+    receive_queue::{
+        pair,
+        Mismatch,
+        Posted, //
+    },
+    receiver::Receiver,
+    wire::{
+        Carried,
+        Packet,
+        Request, //
+    }, //
+};
+
+/// How far the first entry of a queue was compared with those of another one.
+struct Progress {
+    walk: Option<Walk>,
+    /// Which entry that is, see [`EntryQueue::departures`].
+    departures: usize,
+}
+
+impl Progress {
+    const fn new() -> Self {
+        Self {
+            walk: None,
+            departures: 0,
+        }
+    }
+
+    /// Begins anew if the first entry is another one.
+    fn follow<T, const WALKS: usize>(
+        &mut self,
+        departures: usize,
+        others: &mut EntryQueue<T, WALKS>,
+    ) {
+        if self.departures != departures {
+            self.departures = departures;
+            self.end(others);
+        }
+    }
+
+    /// There is none any more.
+    fn end<T, const WALKS: usize>(&mut self, others: &mut EntryQueue<T, WALKS>) {
+        if let Some(walk) = self.walk.take() {
+            others.end_walk(walk);
+        }
+    }
+}
+
+/// Receives and messages of one kind.
+///
+/// # Invariants
+///
+/// - None of `posted` wants one of `waiting`.
+/// - While there is something in `arrived` or `new`, `comparing` is set.
+pub(crate) struct Side {
+    /// Receives that were compared.
+    posted: WalkableQueue<Posted>,
+    /// Receives that are yet to be compared with `waiting`.
+    new: WalkableQueue<Posted>,
+    /// Receives that have fired and have no room among those.
+    fired: WalkableQueue<Posted>,
+    /// Messages that were compared.
+    waiting: WalkableQueue<Carried>,
+    /// Messages that are yet to be compared with `posted`.
+    arrived: WalkableQueue<Carried>,
+    /// How far the first of `arrived` has come in `posted`.
+    arrived_progress: Progress,
+    /// How far the first of `new` has come in `waiting`.
+    new_progress: Progress,
+    /// Somebody compares, or is going to.
+    comparing: bool,
+    /// That is the work queue.
+    handed_over: bool,
+}
+
+impl Side {
+    /// How many queues of receives there are.
+    pub(crate) const RECEIVES: usize = 3;
+
+    /// How many queues of messages there are.
+    pub(crate) const MESSAGES: usize = 2;
+
+    /// Nothing is there.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: All of them are empty.
+        Self {
+            posted: WalkableQueue::walkable(),
+            new: WalkableQueue::walkable(),
+            fired: WalkableQueue::walkable(),
+            waiting: WalkableQueue::walkable(),
+            arrived: WalkableQueue::walkable(),
+            arrived_progress: Progress::new(),
+            new_progress: Progress::new(),
+            comparing: false,
+            handed_over: false,
+        }
+    }
+
+    /// Returns a queue of receives by number, in the order in which these go from one to the other.
+    pub(crate) fn receives(&mut self, number: usize) -> Option<&mut WalkableQueue<Posted>> {
+        match number {
+            0 => Some(&mut self.fired),
+            1 => Some(&mut self.new),
+            2 => Some(&mut self.posted),
+            _ => None,
+        }
+    }
+
+    /// Returns a queue of messages by number, in the order in which these go from one to the other.
+    pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Carried>> {
+        match number {
+            0 => Some(&mut self.arrived),
+            1 => Some(&mut self.waiting),
+            _ => None,
+        }
+    }
+
+    /// Returns the messages that wait for a receive.
+    pub(crate) fn waiting(&mut self) -> &mut WalkableQueue<Carried> {
+        &mut self.waiting
+    }
+
+    /// Returns whether no receive is to be posted: as many are as there may be, or others have fired
+    /// before and wait for room.
+    pub(crate) fn is_full(&self, size: usize) -> bool {
+        !self.fired.is_empty() || !self.has_room(size)
+    }
+
+    /// Returns whether fewer receives are posted than there may be.
+    fn has_room(&self, size: usize) -> bool {
+        self.posted.len().saturating_add(self.new.len()) < size
+    }
+
+    /// Returns how many receives have fired and wait for room.
+    pub(crate) fn fired(&self) -> usize {
+        self.fired.len()
+    }
+
+    /// Adds a message; returns whether the caller is to compare.
+    #[must_use]
+    pub(crate) fn add_message(&mut self, packet: Packet) -> bool {
+        self.arrived.push_back(packet);
+        self.begin()
+    }
+
+    /// Adds a receive; returns whether the caller is to compare.
+    #[must_use]
+    pub(crate) fn add_receive(&mut self, posted: Entry<Posted>) -> bool {
+        if self.waiting.is_empty() && self.new.is_empty() {
+            // INVARIANT: No message waits. One that is being compared comes to it.
+            self.posted.push_back(posted);
+            return false;
+        }
+        self.new.push_back(posted);
+        self.begin()
+    }
+
+    /// Adds a receive that has fired, behind others for which there is no room; returns whether the
+    /// caller is to compare.
+    #[must_use]
+    pub(crate) fn add_fired(&mut self, posted: Entry<Posted>, size: usize) -> bool {
+        if !self.is_full(size) {
+            return self.add_receive(posted);
+        }
+        self.fired.push_back(posted);
+        // Room may have come for the first one.
+        self.has_room(size) && self.begin()
+    }
+
+    /// Returns whether the caller is to compare, as there is room now for what has fired.
+    #[must_use]
+    pub(crate) fn begin_refill(&mut self) -> bool {
+        !self.fired.is_empty() && self.begin()
+    }
+
+    /// Returns whether the caller is to compare.
+    fn begin(&mut self) -> bool {
+        // INVARIANT: Set.
+        !core::mem::replace(&mut self.comparing, true)
+    }
+
+    /// Leaves it to the work queue to compare.
+    pub(crate) fn hand_over(&mut self) {
+        self.handed_over = true;
+    }
+
+    /// Returns whether the work queue is to compare.
+    pub(crate) fn take_over(&mut self) -> bool {
+        core::mem::replace(&mut self.handed_over, false)
+    }
+
+    /// Finds a posted receive, among the first ones, for a message that was not added. None that were
+    /// sent before it are yet to be compared.
+    pub(crate) fn find_receive(
+        &mut self,
+        request: &Request,
+        limit: usize,
+    ) -> Option<Found<'_, Posted, 8>> {
+        if !self.arrived.is_empty() {
+            return None;
+        }
+        self.posted
+            .find_among(limit, |posted| posted.wants(request))
+    }
+
+    /// Makes as many comparisons as `limit` says, which is lowered accordingly, or until as many
+    /// `messages` were settled. Up to `size` receives may be posted.
+    ///
+    /// Returns whether there are more to make, by the caller.
+    #[must_use]
+    pub(crate) fn compare(
+        &mut self,
+        size: usize,
+        limit: &mut usize,
+        messages: usize,
+        settled: &mut Settled,
+    ) -> bool {
+        while *limit != 0 && settled.len() < messages {
+            if !self.arrived.is_empty() {
+                self.compare_message(limit, settled);
+            } else if !self.new.is_empty() {
+                self.compare_receive(limit, settled);
+            } else if self.fired.is_empty() || !self.has_room(size) {
+                // What was settled is carried out before anybody else compares: in order.
+                if settled.len() != 0 {
+                    return true;
+                }
+                self.arrived_progress.end(&mut self.posted);
+                self.new_progress.end(&mut self.waiting);
+                // INVARIANT: Both are empty.
+                self.comparing = false;
+                return false;
+            } else if let Some(posted) = self.fired.pop_front() {
+                self.new.push_back(posted);
+            }
+        }
+        true
+    }
+
+    /// Compares the first message that has arrived.
+    fn compare_message(&mut self, limit: &mut usize, settled: &mut Settled) {
+        let Self {
+            posted,
+            waiting,
+            arrived,
+            arrived_progress: progress,
+            ..
+        } = self;
+        progress.follow(arrived.departures(), posted);
+        let Some(message) = arrived.front() else {
+            return;
+        };
+        let request = message.transfer.request();
+        let found = match posted.step(&mut progress.walk, limit, |posted| posted.wants(request)) {
+            Step::More => return,
+            Step::Found(found) => Some(found),
+            Step::End => None,
+        };
+        let Some(packet) = arrived.pop_front() else {
+            return;
+        };
+        match found {
+            Some(found) => settled.pair(packet, found),
+            None => {
+                // INVARIANT: Nobody wants it.
+                waiting.push_back(packet);
+                settled.kept = true;
+                // It counts, too, where there was nothing to compare it with.
+                *limit = limit.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Compares the first receive that is new.
+    fn compare_receive(&mut self, limit: &mut usize, settled: &mut Settled) {
+        let Self {
+            posted,
+            new,
+            waiting,
+            new_progress: progress,
+            ..
+        } = self;
+        progress.follow(new.departures(), waiting);
+        let Some(receive) = new.front() else {
+            return;
+        };
+        let wanted = |message: &Carried| receive.wants(message.transfer.request());
+        let packet = match waiting.step(&mut progress.walk, limit, wanted) {
+            Step::More => return,
+            Step::Found(found) => Some(found.take()),
+            Step::End => None,
+        };
+        match packet {
+            Some(packet) => {
+                let receiver = packet.receiver.as_ref();
+                match receiver.filter(|receiver| receiver.is_stalled()).cloned() {
+                    Some(receiver) => {
+                        if let Err(packet) = Receiver::stall(&receiver, packet) {
+                            settled.unreachable.push_back(packet);
+                        }
+                    }
+                    None => {
+                        if let Some(receive) = new.find(|_| true) {
+                            settled.pair(packet, receive);
+                        }
+                    }
+                }
+            }
+            None => {
+                if let Some(receive) = new.pop_front() {
+                    // INVARIANT: It wants none of those that wait.
+                    posted.push_back(receive);
+                }
+                *limit = limit.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// Messages that were taken out, to be dealt with when the lock was released.
+pub(crate) struct Settled {
+    /// They land.
+    landing: EntryQueue<Carried>,
+    /// They name what is no region.
+    refused: EntryQueue<Carried>,
+    /// Whom they were for is not there any more.
+    unreachable: EntryQueue<Carried>,
+    /// Their time is over.
+    expired: EntryQueue<Carried>,
+    /// Their senders have given them up.
+    gone: EntryQueue<Carried>,
+    /// Some wait now.
+    kept: bool,
+}
+
+impl Settled {
+    /// Nothing was taken out.
+    pub(crate) const fn new() -> Self {
+        Self {
+            landing: EntryQueue::new(),
+            refused: EntryQueue::new(),
+            unreachable: EntryQueue::new(),
+            expired: EntryQueue::new(),
+            gone: EntryQueue::new(),
+            kept: false,
+        }
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        [
+            &self.landing,
+            &self.refused,
+            &self.unreachable,
+            &self.expired,
+            &self.gone,
+        ]
+        .into_iter()
+        .fold(0, |sum, queue| sum.saturating_add(queue.len()))
+    }
+
+    /// Returns whether messages wait now that have not waited before.
+    pub(crate) fn kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Adds a message whose time is over.
+    pub(crate) fn expire(&mut self, packet: Packet) {
+        self.expired.push_back(packet);
+    }
+
+    /// Adds a message that a receive wants.
+    fn pair<const WALKS: usize>(&mut self, mut packet: Packet, found: Found<'_, Posted, WALKS>) {
+        let Some(receiver) = packet.receiver.as_ref().and_then(Receiver::enter) else {
+            // It is being closed.
+            self.unreachable.push_back(packet);
+            return;
+        };
+        let transfer = &packet.transfer;
+        let matched = pair(found, transfer.request(), &receiver, |_| {
+            // It has memory of its own for its completion.
+            if transfer.claim() {
+                Ok(())
+            } else {
+                Err(Mismatch::Gone)
+            }
+        });
+        match matched {
+            Ok(matched) => {
+                packet.matched = Some((receiver, matched));
+                self.landing.push_back(packet);
+            }
+            Err(Mismatch::NoRegion) => self.refused.push_back(packet),
+            Err(Mismatch::Gone | Mismatch::NoRoom) => self.gone.push_back(packet),
+        }
+    }
+
+    /// Answers those that do not land, and lets the others land.
+    pub(crate) fn settle(mut self) {
+        while let Some(packet) = self.refused.pop_front() {
+            Receiver::refuse(packet, EACCES);
+        }
+        while let Some(packet) = self.unreachable.pop_front() {
+            Receiver::refuse(packet, EHOSTUNREACH);
+        }
+        while let Some(packet) = self.expired.pop_front() {
+            Receiver::refuse(packet, EREMOTEIO);
+        }
+        while let Some(packet) = self.landing.pop_front() {
+            Receiver::land(packet);
+        }
+    }
+}
