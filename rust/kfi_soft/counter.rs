@@ -107,7 +107,10 @@ use crate::{
         },
         flags::OpFlags,
         hold::Hold,
-        interrupts::Section,
+        interrupts::{
+            NoPreemption,
+            Section, //
+        },
         provider::{
             counter_test_ops,
             CounterAttr,
@@ -263,6 +266,16 @@ impl After {
     }
 }
 
+/// Entries that are looked at before others get the lock, after an addition has passed 2^64.
+const MADE_UP: usize = 64;
+
+/// Up to which entries it has been made up for such an addition.
+#[derive(Default)]
+struct MadeUp {
+    classic: Option<Key>,
+    deferred: Option<Key>,
+}
+
 /// What [`Counter::enqueue`] has done with an entry.
 pub(crate) enum Enqueued {
     /// It stands there, or was due.
@@ -385,29 +398,37 @@ impl Counter {
     }
 
     /// Makes up for an addition without the lock that has passed 2^64 from `peak`: fires what was due
-    /// then.
+    /// then. Returns whether that is all; if not, `made_up` says where to go on.
     #[cold]
-    fn make_up(&self, state: &mut State, peak: u64) -> After {
+    fn make_up(&self, state: &mut State, peak: u64, made_up: &mut MadeUp) -> (After, bool) {
         // Relaxed: written under the lock only.
         let error = self.values.error.load(ordering::Relaxed);
         let before = state.passed.before;
-        state.passed.count = state.passed.count.saturating_sub(1);
         if before == self.domain.run_list().next_sequence() {
-            return self.fire(state, peak, error);
+            state.passed.count = state.passed.count.saturating_sub(1);
+            return (self.fire(state, peak, error), true);
         }
         let mut after = After::NOTHING;
+        let mut left = MADE_UP;
         for (kind, value) in [
             (Kind::Classic, peak),
             // The sum saturates (R-CNTR-20).
             (Kind::Deferred, peak.saturating_add(error)),
         ] {
-            let mut last = None;
-            while let Some(entry) = state.triggers.set(kind).next_after(last) {
+            let last = match kind {
+                Kind::Classic => &mut made_up.classic,
+                Kind::Deferred => &mut made_up.deferred,
+            };
+            while let Some(entry) = state.triggers.set(kind).next_after(*last) {
                 let key = entry.key();
                 if key.threshold > value {
                     break;
                 }
-                last = Some(key);
+                let Some(rest) = left.checked_sub(1) else {
+                    return (after, false);
+                };
+                left = rest;
+                *last = Some(key);
                 if key.sequence >= before {
                     continue;
                 }
@@ -422,7 +443,8 @@ impl Counter {
                 after = after.and(After { hold, duty });
             }
         }
-        after
+        state.passed.count = state.passed.count.saturating_sub(1);
+        (after, true)
     }
 
     /// Tells those who have to see every change of one; without the lock. `section` ends before
@@ -487,6 +509,8 @@ impl Counter {
     }
 
     /// Runs what is due and wakes whoever waits, without the lock. `section` ends before that.
+    ///
+    /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     fn finish(&self, origin: Origin, section: &mut Section, due: Due, after: After) {
         after.finish(self.domain.run_list());
         if !due.is_empty() {
@@ -504,21 +528,28 @@ impl Counter {
             self.tell(origin, section);
             return;
         }
-        let (due, after) = {
+        let _preemption = NoPreemption::begin();
+        let mut made_up = MadeUp::default();
+        let mut passed = After::NOTHING;
+        let (due, after) = loop {
             let mut state = self.state.lock();
             // Relaxed: it is the value that this thread has made, or a later one.
             let now = self.values.success.value.load(ordering::Relaxed);
             self.observe(&mut state, now);
-            let passed = if sum < value {
+            if sum < value {
                 // From what it was before.
-                self.make_up(&mut state, sum.wrapping_sub(value))
-            } else {
-                After::NOTHING
-            };
-            let (due, after) = self.attend(&mut state, now);
-            (due, passed.and(after))
+                let peak = sum.wrapping_sub(value);
+                let (some, all) = self.make_up(&mut state, peak, &mut made_up);
+                passed = passed.and(some);
+                if !all {
+                    drop(state);
+                    section.end();
+                    continue;
+                }
+            }
+            break self.attend(&mut state, now);
         };
-        self.finish(origin, section, due, after);
+        self.finish(origin, section, due, passed.and(after));
     }
 
     /// Changes the success value under the lock, which may go down; `change` returns the old one and
@@ -529,6 +560,7 @@ impl Counter {
         section: &mut Section,
         change: impl FnOnce(&Atomic<u64>) -> (u64, u64),
     ) {
+        let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
             let (old, new) = change(&self.values.success.value);
@@ -581,6 +613,7 @@ impl Counter {
 
     /// Changes the error value; `change` returns the new one.
     fn change_error(&self, origin: Origin, change: impl FnOnce(u64) -> u64) {
+        let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
             // Relaxed: written under the lock only.

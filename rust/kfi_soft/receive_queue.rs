@@ -751,11 +751,7 @@ impl ReceiveQueue {
         let same = |message: &Carried| Arc::ptr_eq(&message.transfer, transfer);
         let tagged = transfer.request().kind.tag().is_some();
         (0..=Side::MESSAGES).find_map(|number| {
-            steps::take(
-                &self.state,
-                |state| state.messages(tagged, number),
-                same,
-            )
+            steps::take(&self.state, |state| state.messages(tagged, number), same)
         })
     }
 
