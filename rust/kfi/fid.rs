@@ -130,6 +130,11 @@ pub(crate) unsafe trait Class: 'static {
     /// `head` must be valid for reads.
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool;
 
+    /// Lets begin what must not before the object is open; called once, when it opens.
+    fn opened(data: &Self::Data) {
+        let _ = data;
+    }
+
     /// Ends what must not begin any more from here on; called by close, before the provider
     /// releases what it holds. May sleep.
     fn closing(data: &Self::Data) {
@@ -157,6 +162,15 @@ pub(crate) unsafe trait Class: 'static {
 pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// The class of the objects.
     type Class: Class;
+
+    /// Tells others that the object is open.
+    ///
+    /// Called once, before the call that opens the object returns, and when its consumer can find
+    /// it. Whoever hears of the object may close it at once: `this` stays until this has returned,
+    /// but may be closed.
+    fn opened(this: &Fid<Self>) {
+        let _ = this;
+    }
 
     /// Gives up every hold on other objects.
     ///
@@ -300,13 +314,20 @@ impl<'o, T: Object> NewFid<'o, T> {
         })
     }
 
-    /// Hands the object to C, which owns it until close.
-    fn into_head(self) -> *mut <T::Class as Class>::Head {
-        self.fid.dependents.open();
-        // The head comes first by the type invariants.
-        Arc::into_raw(self.fid)
-            .cast::<<T::Class as Class>::Head>()
-            .cast_mut()
+    /// Hands the object to C, which finds it in `out` and owns it until close.
+    ///
+    /// # Safety
+    ///
+    /// `out` must be valid for writes.
+    unsafe fn open_into(self, out: *mut *mut <T::Class as Class>::Head) {
+        // As soon as others hear of it, it may be closed.
+        let this = self.fid.clone();
+        // C owns the reference.
+        let _ = Arc::into_raw(self.fid);
+        // First, as whoever hears of the object may look for it there.
+        // SAFETY: By the safety requirements.
+        unsafe { out.write(this.head.get()) };
+        this.open();
     }
 
     /// Makes an alias of it, to be returned by [`Object::alias`].
@@ -321,16 +342,19 @@ impl<'o, T: Object> NewFid<'o, T> {
 
 /// An object that is about to be opened, whatever its type is.
 trait Unopened<C: Class>: Send + Sync {
-    /// Returns the dependents.
-    fn dependents(&self) -> &Dependents;
+    /// Opens the object; called once, when C owns a reference.
+    fn open(&self);
 
     /// Returns the head.
     fn head(&self) -> *mut C::Head;
 }
 
 impl<T: Object> Unopened<T::Class> for Fid<T> {
-    fn dependents(&self) -> &Dependents {
-        &self.dependents
+    fn open(&self) {
+        // INVARIANT: The caller sees to the reference.
+        self.dependents.open();
+        <T::Class as Class>::opened(&self.data);
+        T::opened(self);
     }
 
     fn head(&self) -> *mut <T::Class as Class>::Head {
@@ -349,14 +373,19 @@ pub(crate) struct NewAlias<'o, C: Class> {
 }
 
 impl<C: Class> NewAlias<'_, C> {
-    /// Hands the object to C, which owns it until close.
-    fn into_fid(self) -> *mut bindings::kfid {
-        self.fid.dependents().open();
-        let head = self.fid.head();
-        // C owns the reference.
+    /// Hands the object to C, which finds it in `out` and owns it until close.
+    ///
+    /// # Safety
+    ///
+    /// `out` must be valid for writes.
+    unsafe fn open_into(self, out: *mut *mut bindings::kfid) {
+        // As for `NewFid`.
+        let this = self.fid.clone();
         let _ = Arc::into_raw(self.fid);
         // Every head starts with a `struct kfid`.
-        head.cast()
+        // SAFETY: By the safety requirements.
+        unsafe { out.write(this.head().cast()) };
+        this.open();
     }
 }
 
@@ -540,7 +569,7 @@ impl<T: Object> Fid<T> {
                 let data = <T::Class as Class>::alias_data(this, flags)?;
                 let alias = T::alias(this, flags, Opening::new(this.context, data))?;
                 // SAFETY: `out` is valid for writes by the safety requirements.
-                unsafe { out.write(alias.into_fid()) };
+                unsafe { alias.open_into(out) };
                 return Ok(0);
             }
             // SAFETY: By the safety requirements.
@@ -734,9 +763,9 @@ pub(super) unsafe fn open_into<'o, T: Object>(
         if out.is_null() {
             return Err(EINVAL);
         }
-        let head = open()?.into_head();
+        let new = open()?;
         // SAFETY: `out` is not null, so that it is valid for writes by the safety requirements.
-        unsafe { out.write(head) };
+        unsafe { new.open_into(out) };
         Ok(0)
     })
 }
@@ -769,10 +798,11 @@ impl<T: Object> TestFid<T> {
         Error: From<E>,
     {
         let new = NewFid::new(object, Opening::new(context, data))?;
+        let mut head = ptr::null_mut();
+        // SAFETY: `head` is valid for writes.
+        unsafe { new.open_into(&mut head) };
         // INVARIANT: It is open, and its head, which comes first, is given to nobody.
-        Ok(Self(
-            ptr::NonNull::new(new.into_head().cast()).ok_or(EINVAL)?,
-        ))
+        Ok(Self(ptr::NonNull::new(head.cast()).ok_or(EINVAL)?))
     }
 }
 
@@ -800,6 +830,11 @@ impl<T: Object> Drop for TestFid<T> {
 #[kunit_tests(kfi_fid)]
 mod tests {
     use super::*;
+    use kernel::sync::atomic::{
+        ordering,
+        Atomic, //
+    };
+
     use crate::kfi::{
         hold::Hold,
         provider::{
@@ -816,6 +851,26 @@ mod tests {
 
         fn release(&self) {}
     }
+
+    /// An object that looks at itself when others may hear of it.
+    struct Announced(Atomic<*mut *mut bindings::kfid_stx>, Atomic<u32>);
+
+    impl Object for Announced {
+        type Class = SharedTransmitClass;
+
+        fn opened(this: &Fid<Self>) {
+            let out = this.0.load(ordering::Relaxed);
+            // SAFETY: The test below waits for this.
+            let found = !out.is_null() && unsafe { out.read() } == this.head();
+            if found && Hold::new(this).is_ok() {
+                this.1.fetch_add(1, ordering::Relaxed);
+            }
+        }
+
+        fn release(&self) {}
+    }
+
+    impl SharedTransmitOps for Announced {}
 
     impl SharedTransmitOps for Thing {}
 
@@ -842,10 +897,31 @@ mod tests {
     }
 
     #[test]
+    fn others_hear_of_it_when_it_is_open_and_where_its_consumer_looks() -> Result {
+        let mut head = ptr::null_mut();
+        let place = Atomic::new(&raw mut head);
+        let thing = Announced(place, Atomic::new(0));
+        let new = NewFid::new(thing, Opening::new(Context::NONE, ()))?;
+        let memory = new.arc();
+        assert_eq!(memory.1.load(ordering::Relaxed), 0);
+        // SAFETY: `head` is valid for writes.
+        unsafe { new.open_into(memory.0.load(ordering::Relaxed)) };
+        assert_eq!(memory.1.load(ordering::Relaxed), 1);
+        // SAFETY: It is open.
+        let ret = unsafe { Fid::<Announced>::close_callback(memory.head().cast()) };
+        assert_eq!(ret, 0);
+        assert_eq!(memory.1.load(ordering::Relaxed), 1);
+        Ok(())
+    }
+
+    #[test]
     fn what_is_held_is_not_closed() -> Result {
         let new = NewFid::new(Thing, Opening::new(Context::NONE, ()))?;
         let memory = new.arc();
-        let fid: *mut bindings::kfid = new.into_head().cast();
+        let mut head = ptr::null_mut();
+        // SAFETY: `head` is valid for writes.
+        unsafe { new.open_into(&mut head) };
+        let fid: *mut bindings::kfid = head.cast();
         let hold = Hold::new(&memory)?;
         // SAFETY: It is open.
         assert_eq!(

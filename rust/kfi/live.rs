@@ -15,7 +15,7 @@ use super::{
 };
 
 /// Of this module: every module compiles this file.
-static LIVE: Users = Users::new();
+static LIVE: Users = Users::new_open();
 
 /// Something whose end is code of this module. The module stays until the last is dropped.
 pub(super) struct Live(());

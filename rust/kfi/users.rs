@@ -11,28 +11,41 @@ use kernel::sync::atomic::{
 
 use super::bindings;
 
-/// Counts uses, until there are to be no more.
+/// Counts uses, from when there may be some until there are to be no more.
 ///
 /// # Invariants
 ///
-/// The word is the number of uses, and of calls that find out that they are too late, plus
-/// [`Self::CLOSED`] from the beginning of [`Self::close`], which is final.
+/// The word is the number of uses, and of calls that find out that there are to be none, plus
+/// [`Self::CLOSED`] until [`Self::open`] and from the beginning of [`Self::close`], which is final.
 pub(super) struct Users(Atomic<usize>);
 
 /// A use.
 pub(super) struct Use<'a>(&'a Users);
 
 impl Users {
-    /// No use begins any more.
+    /// No use begins yet, or any more.
     const CLOSED: usize = 1 << (usize::BITS - 1);
 
-    /// No uses.
+    /// No uses before [`Self::open`].
     pub(super) const fn new() -> Self {
+        // INVARIANT: There are none.
+        Self(Atomic::new(Self::CLOSED))
+    }
+
+    /// No uses so far, but there may be some from the beginning.
+    pub(super) const fn new_open() -> Self {
         // INVARIANT: There are none.
         Self(Atomic::new(0))
     }
 
-    /// Begins a use; `false` if it is too late. From any context.
+    /// Lets there be uses; called once, and before [`Self::close`].
+    pub(super) fn open(&self) {
+        // INVARIANT: Open from here on; whoever came too early goes on to leave.
+        // Release: whoever uses it sees all that was done to make it.
+        self.0.fetch_sub(Self::CLOSED, ordering::Release);
+    }
+
+    /// Begins a use; `false` if it is too early or too late. From any context.
     pub(super) fn enter(&self) -> bool {
         // INVARIANT: One more, which the caller or the line below ends.
         // Acquire: what is used is not looked at before.
@@ -96,7 +109,7 @@ mod tests {
 
     #[test]
     fn uses_end() {
-        let users = Users::new();
+        let users = Users::new_open();
         let one = users.use_it();
         let other = users.use_it();
         assert!(one.is_some() && other.is_some());
@@ -106,8 +119,25 @@ mod tests {
     }
 
     #[test]
-    fn nobody_uses_what_is_closed() {
+    fn nobody_uses_what_is_not_open_yet() {
         let users = Users::new();
+        assert!(users.use_it().is_none());
+        assert!(!users.enter());
+        users.open();
+        assert!(users.use_it().is_some());
+        users.close();
+    }
+
+    #[test]
+    fn what_never_opens_can_be_closed() {
+        let users = Users::new();
+        users.close();
+        assert!(users.use_it().is_none());
+    }
+
+    #[test]
+    fn nobody_uses_what_is_closed() {
+        let users = Users::new_open();
         users.close();
         assert!(users.use_it().is_none());
         assert!(!users.enter());

@@ -9,5 +9,5 @@ use crate::{
 
 fn leak(new: NewFid<'_, Counter>) {
     #[cfg(wrong)]
-    let _ = new.into_head(); //~ E0624
+    new.open_into(core::ptr::null_mut()); //~ E0624
 }

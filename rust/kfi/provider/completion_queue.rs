@@ -56,6 +56,10 @@ unsafe impl Class for CompletionQueueClass {
         core::ptr::eq(unsafe { (*head).ops }, tables)
     }
 
+    fn opened(data: &Self::Data) {
+        data.calls.open();
+    }
+
     fn closing(data: &Self::Data) {
         data.calls.close();
     }
@@ -591,8 +595,8 @@ pub(crate) fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
     let Some(_use) = data.calls.use_it() else {
         return;
     };
-    // SAFETY: The handler came with the queue from C, to be called until the queue is closed. That
-    // close waits for this use.
+    // SAFETY: The handler came with the queue from C, to be called while the queue is open. It was
+    // when this use began, and its close waits for this use.
     unsafe { handler(cq.head(), cq.context().as_raw()) };
 }
 
@@ -622,4 +626,94 @@ pub(crate) fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
         )
     }
     .ok_or(ENOSYS)
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_completion_queue)]
+mod tests {
+    use super::*;
+    use crate::kfi::fid::{
+        NewFid,
+        Opening,
+        TestFid, //
+    };
+    use kernel::sync::atomic::{
+        ordering,
+        Atomic, //
+    };
+
+    /// A queue without anything in it.
+    struct Queue;
+
+    impl Object for Queue {
+        type Class = CompletionQueueClass;
+
+        fn release(&self) {}
+    }
+
+    impl CompletionQueueOps for Queue {
+        fn size(&self) -> usize {
+            0
+        }
+
+        fn read(_this: &Fid<Self>, _buffer: &mut CompletionBuffer<'_>) -> Result {
+            Err(EAGAIN)
+        }
+
+        fn readerr(&self, _peek: bool) -> Result<CompletionError> {
+            Err(EAGAIN)
+        }
+
+        fn sread(
+            _this: &Fid<Self>,
+            _buffer: &mut CompletionBuffer<'_>,
+            _timeout: Timeout,
+        ) -> Result {
+            Err(EAGAIN)
+        }
+
+        fn signal(&self) -> Result {
+            Ok(())
+        }
+
+        fn strerror(_prov_errno: c_int) -> &'static CStr {
+            c""
+        }
+
+        fn write(_this: &Fid<Self>, _entry: &CompletionError) -> Result {
+            Err(ENOSPC)
+        }
+
+        fn write_unreserved(_this: &Fid<Self>, _entry: &CompletionError) {}
+    }
+
+    /// Counts a call.
+    unsafe extern "C" fn count(_queue: *mut bindings::kfid_cq, context: *mut c_void) {
+        // SAFETY: The context of the queues below is a number that outlives them.
+        unsafe { &*context.cast::<Atomic<u32>>() }.fetch_add(1, ordering::Relaxed);
+    }
+
+    #[test]
+    fn handler_is_called_while_the_queue_is_open() -> Result {
+        let calls = Atomic::new(0u32);
+        let count_of = || calls.load(ordering::Relaxed);
+        let context = Context::from_raw(ptr::from_ref(&calls).cast_mut().cast());
+        let data = || CompletionQueueData::new(CompletionFormat::Context, Some(count));
+
+        let new = NewFid::new(Queue, Opening::new(context, data()))?;
+        let never = new.arc();
+        call_completion_handler(&never);
+        drop(new);
+        call_completion_handler(&never);
+        assert_eq!(count_of(), 0);
+
+        let queue = TestFid::open_with(Queue, context, data())?;
+        call_completion_handler(&queue);
+        assert_eq!(count_of(), 1);
+        let closed = queue.arc();
+        drop(queue);
+        call_completion_handler(&closed);
+        assert_eq!(count_of(), 1);
+        Ok(())
+    }
 }

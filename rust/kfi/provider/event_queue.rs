@@ -53,6 +53,10 @@ unsafe impl Class for EventQueueClass {
         core::ptr::eq(unsafe { (*head).ops }, tables)
     }
 
+    fn opened(data: &Self::Data) {
+        data.calls.open();
+    }
+
     fn closing(data: &Self::Data) {
         data.calls.close();
     }
@@ -432,8 +436,8 @@ pub(crate) fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
     let Some(_use) = data.calls.use_it() else {
         return;
     };
-    // SAFETY: The handler came with the queue from C, to be called until the queue is closed. That
-    // close waits for this use.
+    // SAFETY: The handler came with the queue from C, to be called while the queue is open. It was
+    // when this use began, and its close waits for this use.
     unsafe { handler(eq.head(), eq.context().as_raw()) };
 }
 
@@ -460,4 +464,88 @@ pub(crate) fn event_queue_test_ops<'o, T: EventQueueOps>(
         )
     }
     .ok_or(ENOSYS)
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_event_queue)]
+mod tests {
+    use super::*;
+    use crate::kfi::fid::{
+        NewFid,
+        Opening,
+        TestFid, //
+    };
+    use kernel::sync::atomic::{
+        ordering,
+        Atomic, //
+    };
+
+    /// A queue without anything in it.
+    struct Queue;
+
+    impl Object for Queue {
+        type Class = EventQueueClass;
+
+        fn release(&self) {}
+    }
+
+    impl EventQueueOps for Queue {
+        fn size(&self) -> usize {
+            0
+        }
+
+        fn read(_this: &Fid<Self>, _len: usize, _peek: bool) -> Result<Event> {
+            Err(EAGAIN)
+        }
+
+        fn readerr(&self, _peek: bool) -> Result<EventError> {
+            Err(EAGAIN)
+        }
+
+        fn write(_this: &Fid<Self>, _event: &Event) -> Result {
+            Err(EAGAIN)
+        }
+
+        fn write_error(_this: &Fid<Self>, _error: &EventError) -> Result {
+            Err(EAGAIN)
+        }
+
+        fn sread(_this: &Fid<Self>, _len: usize, _peek: bool, _timeout: Timeout) -> Result<Event> {
+            Err(EAGAIN)
+        }
+
+        fn strerror(_prov_errno: c_int) -> &'static CStr {
+            c""
+        }
+    }
+
+    /// Counts a call.
+    unsafe extern "C" fn count(_queue: *mut bindings::kfid_eq, context: *mut c_void) {
+        // SAFETY: The context of the queues below is a number that outlives them.
+        unsafe { &*context.cast::<Atomic<u32>>() }.fetch_add(1, ordering::Relaxed);
+    }
+
+    #[test]
+    fn handler_is_called_while_the_queue_is_open() -> Result {
+        let calls = Atomic::new(0u32);
+        let count_of = || calls.load(ordering::Relaxed);
+        let context = Context::from_raw(ptr::from_ref(&calls).cast_mut().cast());
+        let data = || EventQueueData::new(Some(count));
+
+        let new = NewFid::new(Queue, Opening::new(context, data()))?;
+        let never = new.arc();
+        call_event_handler(&never);
+        drop(new);
+        call_event_handler(&never);
+        assert_eq!(count_of(), 0);
+
+        let queue = TestFid::open_with(Queue, context, data())?;
+        call_event_handler(&queue);
+        assert_eq!(count_of(), 1);
+        let closed = queue.arc();
+        drop(queue);
+        call_event_handler(&closed);
+        assert_eq!(count_of(), 1);
+        Ok(())
+    }
 }
