@@ -464,6 +464,64 @@ static void told(struct test *t)
 		close_fid(t, &eq->fid);
 }
 
+/* What a handler has done with the region that it was told of. */
+struct told_region {
+	struct kfid_mr *mr;
+	struct completion done;
+	bool same;
+	int closed;
+};
+
+static void close_told(struct kfid_eq *eq, void *context)
+{
+	struct kfi_eq_entry entry = {};
+	struct told_region *told = context;
+	u32 event;
+
+	if (kfi_eq_read(eq, &event, &entry, sizeof(entry), 0) != sizeof(entry))
+		return;
+	told->same = entry.fid == &READ_ONCE(told->mr)->fid;
+	told->closed = kfi_close(entry.fid);
+	complete(&told->done);
+}
+
+/* Whoever is told of a region may close it, even before kfi_mr_reg() has returned. */
+static void told_and_closed(struct test *t)
+{
+	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_UNSPEC };
+	struct kfid_domain *domain = domain_in_mode(t, 0, 0);
+	struct told_region told = { .closed = 1 };
+	struct kfid_eq *eq = NULL;
+	u64 target;
+	int i;
+
+	if (!domain)
+		return;
+	init_completion(&told.done);
+	if (expect(t, kfi_eq_open(t->fabric, &attr, &eq, close_told, &told), 0)) {
+		expect(t, kfi_domain_bind(domain, &eq->fid, KFI_REG_MR), 0);
+		for (i = 0; i < 100; i++) {
+			struct kfi_eq_entry entry;
+			u32 event;
+
+			told.mr = NULL;
+			reinit_completion(&told.done);
+			if (!expect(t, kfi_mr_reg(domain, &target, 8, ALL_ACCESS, 0, 77, 0,
+						  &told.mr, CONTEXT(4)), 0))
+				break;
+			if (!expect_true(t, wait_for_completion_timeout(&told.done, 10 * HZ)))
+				break;
+			expect_true(t, told.same);
+			expect(t, told.closed, 0);
+			/* It calls the handler again. */
+			expect(t, kfi_eq_read(eq, &event, &entry, sizeof(entry), 0), -KFI_EAGAIN);
+		}
+	}
+	close_fid(t, &domain->fid);
+	if (eq)
+		close_fid(t, &eq->fid);
+}
+
 const struct test_case region_tests[] = {
 	{ "region/forms", "", forms },
 	{ "region/refused", "R-CLOSE-9", refused },
@@ -475,5 +533,6 @@ const struct test_case region_tests[] = {
 	{ "region/endpoints", "", of_endpoints },
 	{ "region/bound-in-any-mode", "", bound_in_any_mode },
 	{ "region/told", "", told },
+	{ "region/told-and-closed", "R-CLOSE-3", told_and_closed },
 	{}
 };

@@ -62,7 +62,8 @@ use crate::{
     region::{
         Region,
         Regions, //
-    }, //
+    },
+    slots::Reservation, //
 };
 
 /// All that may be allowed.
@@ -103,6 +104,8 @@ struct State {
     owner: Option<Owner>,
     /// The key under which it can be found.
     key: Option<u64>,
+    /// Room for the event that tells that it is registered, until it is open.
+    complete: Option<Reservation<EventQueue>>,
 }
 
 /// A memory region.
@@ -172,7 +175,11 @@ impl MemoryRegion {
                 region,
                 requested_key: attr.requested_key,
                 state <- new_mutex!(
-                    State { owner: None, key: None },
+                    State {
+                        owner: None,
+                        key: None,
+                        complete: reservation,
+                    },
                     "kfi_soft::MemoryRegion::state"
                 ),
             }),
@@ -186,14 +193,6 @@ impl MemoryRegion {
             }
         } else {
             Self::publish(&this, &mut this.state.lock(), domain.regions())?;
-        }
-        if let Some(reservation) = reservation {
-            reservation.post(&Event::new(
-                EventKind::MrComplete,
-                this.as_context(),
-                attr.context,
-                this.key(),
-            ));
         }
         Ok(this)
     }
@@ -234,6 +233,19 @@ impl MemoryRegion {
 
 impl Object for MemoryRegion {
     type Class = MemoryRegionClass;
+
+    fn opened(this: &Fid<Self>) {
+        let complete = this.state.lock().complete.take();
+        // Whoever reads it can find the region, and close it.
+        if let Some(reservation) = complete {
+            reservation.post(&Event::new(
+                EventKind::MrComplete,
+                this.as_context(),
+                this.context(),
+                this.key(),
+            ));
+        }
+    }
 
     fn release(&self) {
         self.withdraw();
