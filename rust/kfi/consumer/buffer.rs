@@ -189,11 +189,11 @@ impl Mappable for Buffer {
     }
 }
 
-/// A piece of a buffer, or nothing.
+/// A piece of a buffer, or of nothing, in bytes.
 ///
 /// # Invariants
 ///
-/// `offset` and `len` lie within the buffer.
+/// `len` bytes from `offset` on lie within the buffer, if there is one.
 #[derive(Clone)]
 pub(crate) struct Segment {
     buffer: Option<Arc<Buffer>>,
@@ -201,19 +201,35 @@ pub(crate) struct Segment {
     region: Option<Arc<MemoryRegion>>,
     offset: usize,
     len: usize,
-    count: usize,
+}
+
+/// How an operation counts what lies in its segments.
+///
+/// The provider is told the same, so that what it makes of a count is not more than there is.
+#[derive(Clone, Copy)]
+pub(super) struct Elements {
+    /// The bytes of an element.
+    pub(super) size: usize,
+    /// Whether they are not looked at, so that they may be at NULL.
+    pub(super) ignored: bool,
+}
+
+impl Elements {
+    /// Bytes.
+    pub(super) const BYTES: Self = Self {
+        size: 1,
+        ignored: false,
+    };
 }
 
 impl Segment {
-    /// A piece of `count` elements of a size; `EINVAL` if it does not end within the buffer.
+    /// A piece of `len` bytes; `EINVAL` if it does not end within the buffer.
     pub(crate) fn new(
         buffer: Arc<Buffer>,
         offset: usize,
-        count: usize,
-        element: usize,
+        len: usize,
         region: Option<Arc<MemoryRegion>>,
     ) -> Result<Self> {
-        let len = count.checked_mul(element).ok_or(EINVAL)?;
         let end = offset.checked_add(len).ok_or(EINVAL)?;
         if end > buffer.size {
             return Err(EINVAL);
@@ -224,19 +240,17 @@ impl Segment {
             region,
             offset,
             len,
-            count,
         })
     }
 
-    /// A NULL address, with a number of elements.
-    pub(crate) fn null(count: usize) -> Self {
+    /// A NULL address; only what is not looked at can be of more than 0 bytes there.
+    pub(crate) fn null(len: usize) -> Self {
         // INVARIANT: There is no buffer.
         Self {
             buffer: None,
             region: None,
             offset: 0,
-            len: 0,
-            count,
+            len,
         }
     }
 
@@ -274,9 +288,12 @@ impl Segment {
         }
     }
 
-    /// Returns the number of elements.
-    pub(crate) fn count(&self) -> usize {
-        self.count
+    /// Returns the number of whole elements; `EINVAL` for some at NULL that are looked at.
+    fn count(&self, elements: Elements) -> Result<usize> {
+        if self.buffer.is_none() && self.len != 0 && !elements.ignored {
+            return Err(EINVAL);
+        }
+        self.len.checked_div(elements.size).ok_or(EINVAL)
     }
 
     /// Returns the address for C; `EINVAL` if the buffer has none.
@@ -315,8 +332,6 @@ pub(crate) enum Shape {
     Bvec,
     /// A scatterlist.
     Sgl,
-    /// An array of addresses of elements.
-    Ioc,
 }
 
 /// The most entries of a description: a GiB in pages.
@@ -345,18 +360,17 @@ impl Local {
     /// Returns how many entries there are for segments.
     pub(super) fn entries(segments: &[Segment], shape: Shape) -> usize {
         match shape {
-            Shape::Kvec | Shape::Ioc => segments.len(),
+            Shape::Kvec => segments.len(),
             Shape::Bvec | Shape::Sgl => segments.iter().fold(0, |sum: usize, segment| {
                 sum.saturating_add(segment.piece_count())
             }),
         }
     }
 
-    /// Returns how much memory a description takes.
+    /// Returns how much memory a description takes; one of elements is as large as a `Kvec`.
     pub(super) fn size(segments: &[Segment], shape: Shape) -> usize {
         let entry = match shape {
             Shape::Kvec => size_of::<bindings::kvec>(),
-            Shape::Ioc => size_of::<bindings::kfi_ioc>(),
             Shape::Bvec => size_of::<bindings::bio_vec>(),
             Shape::Sgl => size_of::<bindings::scatterlist>(),
         };
@@ -365,9 +379,20 @@ impl Local {
         Self::entries(segments, shape).saturating_mul(entry.saturating_add(desc))
     }
 
-    /// Describes segments; `EINVAL` for memory without address if one is needed, `E2BIG` if there
-    /// would be too many entries.
+    /// Describes segments in bytes; `EINVAL` for memory without address if one is needed, `E2BIG` if
+    /// there would be too many entries.
     pub(super) fn new(segments: &[Segment], shape: Shape) -> Result<Self> {
+        Self::described(segments, shape, None)
+    }
+
+    /// Describes segments in elements; `EINVAL` for memory without address, and for elements at NULL
+    /// that are looked at.
+    pub(super) fn of_elements(segments: &[Segment], elements: Elements) -> Result<Self> {
+        Self::described(segments, Shape::Kvec, Some(elements))
+    }
+
+    /// Describes segments.
+    fn described(segments: &[Segment], shape: Shape, elements: Option<Elements>) -> Result<Self> {
         let flags = GFP_KERNEL_ACCOUNT | __GFP_NOWARN;
         let with_descs = segments.iter().any(|segment| segment.region.is_some());
         let entries = Self::entries(segments, shape);
@@ -384,32 +409,32 @@ impl Local {
             }
             Ok(())
         };
-        let list = match shape {
-            Shape::Kvec => {
+        let list = match (shape, elements) {
+            (Shape::Kvec, None) => {
                 let mut list = KVVec::with_capacity(entries, flags)?;
                 for segment in segments {
                     note(segment)?;
                     let entry = bindings::kvec {
                         iov_base: segment.address()?,
-                        iov_len: segment.len,
+                        iov_len: segment.count(Elements::BYTES)?,
                     };
                     list.push(entry, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
                 List::Kvec(list)
             }
-            Shape::Ioc => {
+            (_, Some(elements)) => {
                 let mut list = KVVec::with_capacity(entries, flags)?;
                 for segment in segments {
                     note(segment)?;
                     let entry = bindings::kfi_ioc {
                         addr: segment.address()?,
-                        count: segment.count,
+                        count: segment.count(elements)?,
                     };
                     list.push(entry, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
                 List::Ioc(list)
             }
-            Shape::Bvec => {
+            (Shape::Bvec, None) => {
                 let mut list = KVVec::with_capacity(entries, flags)?;
                 for segment in segments {
                     segment.pieces(|page, offset, len| {
@@ -424,7 +449,7 @@ impl Local {
                 }
                 List::Bvec(list)
             }
-            Shape::Sgl => List::Sgl(Self::scatterlist(segments, entries, note)?),
+            (Shape::Sgl, None) => List::Sgl(Self::scatterlist(segments, entries, note)?),
         };
         Ok(Self {
             list,
@@ -504,29 +529,26 @@ impl Local {
     }
 }
 
-/// One address, its length and its descriptor.
+/// One address, how many elements are there, and its descriptor.
 #[derive(Clone, Copy)]
 pub(super) struct One {
     pub(super) address: *mut c_void,
-    pub(super) len: usize,
     pub(super) count: usize,
     pub(super) desc: *mut c_void,
 }
 
 impl One {
-    /// Takes the only segment, or nothing; `EINVAL` if there are more.
-    pub(super) fn new(segments: &[Segment]) -> Result<Self> {
+    /// Takes the only segment, or nothing; `EINVAL` if there are more, or it cannot be told.
+    pub(super) fn new(segments: &[Segment], elements: Elements) -> Result<Self> {
         match segments {
             [] => Ok(Self {
                 address: core::ptr::null_mut(),
-                len: 0,
                 count: 0,
                 desc: core::ptr::null_mut(),
             }),
             [segment] => Ok(Self {
                 address: segment.address()?,
-                len: segment.len,
-                count: segment.count,
+                count: segment.count(elements)?,
                 desc: segment.desc(),
             }),
             _ => Err(EINVAL),

@@ -37,6 +37,7 @@ use super::{
     },
     operation::{
         Arrays,
+        Kind,
         OpContext,
         Operation, //
     },
@@ -121,14 +122,29 @@ impl WorkObjects<'_> {
     }
 }
 
-/// What is requested.
+/// What is requested. The type of the operation (`enum kfi_op_type`) says which structure there is, so
+/// that it is derived from what that is made of.
 pub(crate) enum WorkOperation<'a> {
-    /// Nothing: no structure for the operation.
-    None,
+    /// An operation of a type without its structure: null.
+    None(u32),
     /// A data transfer, in the shape that arrays are to have.
     Transfer(Operation<'a>, Shape),
-    /// A counter is set or added to.
-    Counter(u64),
+    /// A counter is set.
+    CounterSet(u64),
+    /// A counter is added to.
+    CounterAdd(u64),
+}
+
+impl WorkOperation<'_> {
+    /// Returns the type of the operation.
+    fn op_type(&self) -> u32 {
+        match self {
+            Self::None(op_type) => *op_type,
+            Self::Transfer(operation, _) => operation.kind.op_type(),
+            Self::CounterSet(_) => bindings::KFI_OP_CNTR_SET,
+            Self::CounterAdd(_) => bindings::KFI_OP_CNTR_ADD,
+        }
+    }
 }
 
 /// The structure of an operation.
@@ -144,26 +160,27 @@ enum Structure {
 }
 
 impl Structure {
-    /// Makes the structure for a type of operation.
+    /// Makes the structure of an operation.
     fn new(
-        op_type: u32,
         operation: &WorkOperation<'_>,
         objects: &Checked,
         arrays: Option<&Arrays>,
     ) -> Result<Self> {
         let ep = objects.ep;
         Ok(match (operation, arrays) {
-            (WorkOperation::Counter(value), _) => Self::Cntr(KBox::new(
-                bindings::kfi_op_cntr {
-                    cntr: objects.cntr,
-                    value: *value,
-                },
-                GFP_KERNEL_ACCOUNT,
-            )?),
+            (WorkOperation::CounterSet(value) | WorkOperation::CounterAdd(value), _) => {
+                Self::Cntr(KBox::new(
+                    bindings::kfi_op_cntr {
+                        cntr: objects.cntr,
+                        value: *value,
+                    },
+                    GFP_KERNEL_ACCOUNT,
+                )?)
+            }
             (WorkOperation::Transfer(operation, _), Some(arrays)) => {
                 let flags = operation.flags;
-                match op_type {
-                    bindings::KFI_OP_RECV | bindings::KFI_OP_SEND => Self::Msg(KBox::new(
+                match operation.kind {
+                    Kind::Recv | Kind::Send => Self::Msg(KBox::new(
                         bindings::kfi_op_msg {
                             ep,
                             msg: operation.msg(arrays),
@@ -171,7 +188,7 @@ impl Structure {
                         },
                         GFP_KERNEL_ACCOUNT,
                     )?),
-                    bindings::KFI_OP_TRECV | bindings::KFI_OP_TSEND => Self::Tagged(KBox::new(
+                    Kind::TaggedRecv | Kind::TaggedSend => Self::Tagged(KBox::new(
                         bindings::kfi_op_tagged {
                             ep,
                             msg: operation.msg_tagged(arrays),
@@ -179,7 +196,7 @@ impl Structure {
                         },
                         GFP_KERNEL_ACCOUNT,
                     )?),
-                    bindings::KFI_OP_READ | bindings::KFI_OP_WRITE => Self::Rma(KBox::new(
+                    Kind::Read | Kind::Write => Self::Rma(KBox::new(
                         bindings::kfi_op_rma {
                             ep,
                             msg: operation.msg_rma(arrays),
@@ -187,7 +204,7 @@ impl Structure {
                         },
                         GFP_KERNEL_ACCOUNT,
                     )?),
-                    bindings::KFI_OP_ATOMIC => Self::Atomic(KBox::new(
+                    Kind::Atomic => Self::Atomic(KBox::new(
                         bindings::kfi_op_atomic {
                             ep,
                             msg: operation.msg_atomic(arrays),
@@ -195,7 +212,7 @@ impl Structure {
                         },
                         GFP_KERNEL_ACCOUNT,
                     )?),
-                    bindings::KFI_OP_FETCH_ATOMIC => Self::FetchAtomic(KBox::new(
+                    Kind::FetchAtomic => Self::FetchAtomic(KBox::new(
                         bindings::kfi_op_fetch_atomic {
                             ep,
                             msg: operation.msg_atomic(arrays),
@@ -204,7 +221,7 @@ impl Structure {
                         },
                         GFP_KERNEL_ACCOUNT,
                     )?),
-                    bindings::KFI_OP_COMPARE_ATOMIC => Self::CompareAtomic(KBox::new(
+                    Kind::CompareAtomic => Self::CompareAtomic(KBox::new(
                         bindings::kfi_op_compare_atomic {
                             ep,
                             msg: operation.msg_atomic(arrays),
@@ -214,7 +231,6 @@ impl Structure {
                         },
                         GFP_KERNEL_ACCOUNT,
                     )?),
-                    _ => Self::None,
                 }
             }
             _ => Self::None,
@@ -271,20 +287,20 @@ impl DeferredWork {
     /// About how much memory a request takes beside its arrays, here and in the provider.
     const SIZE: usize = size_of::<Self>() + size_of::<bindings::kfi_deferred_work>() + 512;
 
-    /// Makes a request for a domain, of any type (`enum kfi_op_type`). The endpoint of a transfer is
+    /// Makes a request for a domain. The endpoint of a transfer is
     /// told beside the objects, if there is one, as it is what keeps the regions that are named.
     ///
     /// With objects or arrays that no provider may see it is made all the same, and refused when it
     /// is queued.
     pub(crate) fn new(
         domain: &Domain,
-        op_type: u32,
         threshold: u64,
         objects: &WorkObjects<'_>,
         ep: Option<&Endpoint>,
         mut operation: WorkOperation<'_>,
     ) -> Result<Arc<Self>> {
         let budget = domain.contexts.budget();
+        let op_type = operation.op_type();
         let checked = objects.checked(domain.lineage());
         let mut valid = checked.is_ok();
         let mut buffers = KVVec::new();
@@ -318,12 +334,12 @@ impl DeferredWork {
                 operation.context = OpContext::new(context);
                 arrays = Some(operation.arrays(*shape, budget)?);
             }
-            WorkOperation::Transfer(..) => operation = WorkOperation::None,
+            WorkOperation::Transfer(..) => operation = WorkOperation::None(op_type),
             _ => {}
         }
         let charge = Budget::charge(budget, size)?;
         let checked = checked.unwrap_or(Checked::NONE);
-        let mut structure = Structure::new(op_type, &operation, &checked, arrays.as_ref())?;
+        let mut structure = Structure::new(&operation, &checked, arrays.as_ref())?;
         let raw = KBox::new(
             Opaque::new(bindings::kfi_deferred_work {
                 context: pin_init::zeroed(),

@@ -24,6 +24,7 @@ use super::{
     },
     buffer::{
         Buffer,
+        Elements,
         Local,
         One,
         Segment,
@@ -172,7 +173,7 @@ impl MemoryRegion {
             buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
         }
         let one = match form {
-            RegisterForm::One => Some(One::new(segments)?),
+            RegisterForm::One => Some(One::new(segments, Elements::BYTES)?),
             _ => None,
         };
         let local = match form {
@@ -200,7 +201,7 @@ impl MemoryRegion {
                 bindings::kfi_mr_reg(
                     domain,
                     one.address,
-                    one.len,
+                    one.count,
                     access,
                     offset,
                     requested_key,
@@ -255,7 +256,6 @@ impl MemoryRegion {
                     Shape::Kvec => register!(kfi_mr_regv),
                     Shape::Bvec => register!(kfi_mr_regbv),
                     Shape::Sgl => register!(kfi_mr_regsgl),
-                    Shape::Ioc => return Err(EINVAL),
                 }
             }
             _ => return Err(EINVAL),

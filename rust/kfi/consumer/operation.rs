@@ -14,6 +14,7 @@ use super::{
         Charge, //
     },
     buffer::{
+        Elements,
         Local,
         One,
         Segment,
@@ -57,6 +58,21 @@ impl Kind {
     /// Returns whether it is atomic.
     pub(crate) fn is_atomic(self) -> bool {
         matches!(self, Self::Atomic | Self::FetchAtomic | Self::CompareAtomic)
+    }
+
+    /// Returns the type of deferred work that does it (`enum kfi_op_type`).
+    pub(super) fn op_type(self) -> u32 {
+        match self {
+            Self::Send => bindings::KFI_OP_SEND,
+            Self::Recv => bindings::KFI_OP_RECV,
+            Self::TaggedSend => bindings::KFI_OP_TSEND,
+            Self::TaggedRecv => bindings::KFI_OP_TRECV,
+            Self::Read => bindings::KFI_OP_READ,
+            Self::Write => bindings::KFI_OP_WRITE,
+            Self::Atomic => bindings::KFI_OP_ATOMIC,
+            Self::FetchAtomic => bindings::KFI_OP_FETCH_ATOMIC,
+            Self::CompareAtomic => bindings::KFI_OP_COMPARE_ATOMIC,
+        }
     }
 
     /// Returns whether it receives.
@@ -171,24 +187,43 @@ pub(super) struct Arrays {
 }
 
 impl Operation<'_> {
-    /// Returns the shape of local memory; `EINVAL` if there is no such operation.
-    fn shape(&self, shape: Shape) -> Result<Shape> {
-        Ok(match (self.kind.is_atomic(), shape) {
-            (true, Shape::Kvec) => Shape::Ioc,
-            // Atomic operations have no other form.
-            (true, _) => return Err(EINVAL),
-            (false, shape) => shape,
-        })
+    /// `EINVAL` if there is no such operation with local memory in a shape.
+    fn check_shape(&self, shape: Shape) -> Result {
+        // Atomic operations have no other form.
+        if self.kind.is_atomic() && shape != Shape::Kvec {
+            return Err(EINVAL);
+        }
+        Ok(())
+    }
+
+    /// Returns how the provider counts what lies in the segments of operands.
+    fn operands(&self) -> Elements {
+        if !self.kind.is_atomic() {
+            return Elements::BYTES;
+        }
+        Elements {
+            size: element_size(self.datatype),
+            ignored: self.kind == Kind::FetchAtomic && ignores_operand(self.op),
+        }
+    }
+
+    /// Returns how the provider counts what lies in the segments of results and of what is compared
+    /// with.
+    fn others(&self) -> Elements {
+        Elements {
+            ignored: false,
+            ..self.operands()
+        }
     }
 
     /// Makes the arrays, which count in `budget`.
     pub(super) fn arrays(&self, shape: Shape, budget: &Arc<Budget>) -> Result<Arrays> {
-        let shape = self.shape(shape)?;
+        self.check_shape(shape)?;
         let remote = self.rma.len();
         let sizes = [
             Local::size(self.segments, shape),
-            Local::size(self.results, Shape::Ioc),
-            Local::size(self.compares, Shape::Ioc),
+            Local::size(self.results, Shape::Kvec),
+            Local::size(self.compares, Shape::Kvec),
             remote.saturating_mul(size_of::<bindings::kfi_rma_iov>()),
         ];
         let size = sizes
@@ -224,9 +259,13 @@ impl Operation<'_> {
             }
         }
         Ok(Arrays {
-            local: Local::new(self.segments, shape)?,
-            results: Local::new(self.results, Shape::Ioc)?,
-            compares: Local::new(self.compares, Shape::Ioc)?,
+            local: if self.kind.is_atomic() {
+                Local::of_elements(self.segments, self.operands())?
+            } else {
+                Local::new(self.segments, shape)?
+            },
+            results: Local::of_elements(self.results, self.others())?,
+            compares: Local::of_elements(self.compares, self.others())?,
             rma,
             rma_ioc,
             _charge: charge,
@@ -311,8 +350,8 @@ impl Operation<'_> {
 
     /// Returns the only segment of results or of what is compared with, for as many elements as
     /// there are operands; `EINVAL` if there is not exactly one.
-    fn other(segments: &[Segment], operand: One) -> Result<One> {
-        let other = One::new(segments)?;
+    fn other(&self, segments: &[Segment], operand: One) -> Result<One> {
+        let other = One::new(segments, self.others())?;
         if segments.is_empty() || other.count < operand.count {
             return Err(EINVAL);
         }
@@ -368,7 +407,7 @@ impl Endpoint {
             return Ok(Err(ENOSYS));
         }
         if let Form::Array(shape) | Form::Msg(shape) = operation.form {
-            operation.shape(shape)?;
+            operation.check_shape(shape)?;
             if !self.limits().allow(&operation, shape) {
                 return Ok(Err(EINVAL));
             }
@@ -405,8 +444,10 @@ impl Endpoint {
     /// Posts an operation with one address.
     fn post_one(&self, operation: &Operation<'_>) -> Result<isize> {
         let ep = self.as_raw();
-        let one = One::new(operation.segments)?;
-        let (buf, len, desc, count) = (one.address, one.len, one.desc, one.count);
+        let one = One::new(operation.segments, operation.operands())?;
+        let (buf, count, desc) = (one.address, one.count, one.desc);
+        // Of all but atomic operations, the elements are bytes.
+        let len = count;
         let context = operation.context.0.as_raw();
         let Operation {
             addr,
@@ -471,7 +512,7 @@ impl Endpoint {
                             ep, buf, count, addr, target, key, datatype, op,
                         ),
                         (Kind::FetchAtomic, Form::Plain) => {
-                            let result = Operation::other(operation.results, one)?;
+                            let result = operation.other(operation.results, one)?;
                             bindings::kfi_fetch_atomic(
                                 ep,
                                 buf,
@@ -488,8 +529,8 @@ impl Endpoint {
                             )
                         }
                         (Kind::CompareAtomic, Form::Plain) => {
-                            let result = Operation::other(operation.results, one)?;
-                            let compare = Operation::other(operation.compares, one)?;
+                            let result = operation.other(operation.results, one)?;
+                            let compare = operation.other(operation.compares, one)?;
                             bindings::kfi_compare_atomic(
                                 ep,
                                 buf,
@@ -544,7 +585,6 @@ impl Endpoint {
                         Shape::Sgl => {
                             bindings::$sgl(ep, local.as_ptr(), desc, count, $($argument),*)
                         }
-                        Shape::Ioc => return Err(EINVAL),
                     }
                 }
             };
@@ -731,5 +771,99 @@ impl Domain {
             bindings::kfi_query_atomic(self.as_raw(), datatype, op, &mut attr, flags)
         })?;
         Ok((attr.count, attr.size))
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_operation)]
+mod tests {
+    use super::*;
+    use crate::kfi::consumer::{
+        Buffer,
+        BufferKind,
+        Places, //
+    };
+
+    /// A page of memory.
+    fn page() -> Result<Arc<Buffer>> {
+        let budget = Budget::new(usize::MAX, None)?;
+        let charge = Budget::charge(&budget, 0)?;
+        let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &Places::new()?)?;
+        Ok(Arc::new(buffer, GFP_KERNEL)?)
+    }
+
+    /// An operation on a type of elements that fetches.
+    fn fetch(segments: &[Segment], datatype: u32, op: u32) -> Operation<'_> {
+        Operation {
+            kind: Kind::FetchAtomic,
+            form: Form::Plain,
+            flags: 0,
+            addr: 0,
+            number: 0,
+            context: OpContext::NONE,
+            data: 0,
+            tag: 0,
+            ignore: 0,
+            segments,
+            results: segments,
+            compares: &[],
+            rma: &[],
+            datatype,
+            op,
+        }
+    }
+
+    #[test]
+    fn elements_end_where_the_buffer_does() -> Result {
+        let buffer = page()?;
+        assert!(Segment::new(buffer.clone(), 3585, 512, None).is_err());
+        assert!(Segment::new(buffer.clone(), usize::MAX, 2, None).is_err());
+        let segments = [Segment::new(buffer, 3584, 512, None)?];
+        for (datatype, count) in [
+            (bindings::KFI_UINT8, 512),
+            (bindings::KFI_UINT64, 64),
+            (bindings::KFI_LONG_DOUBLE_COMPLEX, 16),
+        ] {
+            let operation = fetch(&segments, datatype, bindings::KFI_SUM);
+            let one = One::new(operation.segments, operation.operands())?;
+            assert_eq!(one.count, count);
+            assert_eq!(operation.other(operation.results, one)?.count, count);
+
+            let budget = Budget::new(usize::MAX, None)?;
+            let arrays = operation.arrays(Shape::Kvec, &budget)?;
+            for list in [&arrays.local, &arrays.results] {
+                assert_eq!(list.count(), 1);
+                // SAFETY: Atomic operations have such arrays, and this one has an entry.
+                assert_eq!(unsafe { *list.as_ptr::<bindings::kfi_ioc>() }.count, count);
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_left_of_an_element_does_not_count() -> Result {
+        let segments = [Segment::new(page()?, 0, 23, None)?];
+        let operation = fetch(&segments, bindings::KFI_UINT64, bindings::KFI_SUM);
+        let one = One::new(operation.segments, operation.operands())?;
+        assert_eq!(one.count, 2);
+        Ok(())
+    }
+
+    #[test]
+    fn only_what_is_not_looked_at_lies_at_null() -> Result {
+        let null = [Segment::null(64)];
+        let read = fetch(&null, bindings::KFI_UINT64, bindings::KFI_ATOMIC_READ);
+        assert_eq!(One::new(read.segments, read.operands())?.count, 8);
+        assert!(One::new(read.results, read.others()).is_err());
+        let sum = fetch(&null, bindings::KFI_UINT64, bindings::KFI_SUM);
+        assert!(One::new(sum.segments, sum.operands()).is_err());
+        let bytes = Operation {
+            kind: Kind::Send,
+            ..fetch(&null, bindings::KFI_UINT64, bindings::KFI_ATOMIC_READ)
+        };
+        assert!(One::new(bytes.segments, bytes.operands()).is_err());
+        assert!(Local::new(&null, Shape::Kvec).is_err());
+        assert_eq!(One::new(&[Segment::null(0)], bytes.operands())?.count, 0);
+        Ok(())
     }
 }

@@ -121,7 +121,9 @@ pub(super) fn segments(
     let mut regions = KVVec::new();
     for _ in 0..count {
         let at: abi::SegmentAt = reader.read()?;
-        let len = usize::try_from(at.len)?;
+        let len = usize::try_from(at.len)?
+            .checked_mul(element)
+            .ok_or(EINVAL)?;
         let segment = if at.buffer == 0 {
             if at.offset != 0 || at.mr != 0 || len != 0 && !null {
                 return Err(EINVAL);
@@ -141,7 +143,7 @@ pub(super) fn segments(
             };
             let buffer = Session::get::<Buffer>(session, at.buffer)?;
             let offset = usize::try_from(at.offset)?;
-            Segment::new(Arc::clone(&buffer), offset, len, element, region)?
+            Segment::new(Arc::clone(&buffer), offset, len, region)?
         };
         list.push(segment, GFP_KERNEL_ACCOUNT)?;
     }

@@ -103,7 +103,6 @@ fn make(
     domain: &Domain,
 ) -> Result<(u64, Arc<Work>)> {
     let with_op = request.flags & abi::KFI_SHIM_WORK_NO_OP == 0;
-    let is_counter = matches!(request.op_type, abi::KFI_OP_CNTR_SET | abi::KFI_OP_CNTR_ADD);
     let transfer = match kind(request.op_type) {
         Some(kind) if with_op => {
             let size = usize::try_from(request.op_size)?;
@@ -140,22 +139,20 @@ fn make(
         (Some((op, kind, form, shape)), Some(lists)) => {
             WorkOperation::Transfer(lists.operation(op, *kind, *form), *shape)
         }
-        _ if is_counter && with_op => WorkOperation::Counter(request.value),
-        _ => WorkOperation::None,
+        _ if with_op && request.op_type == abi::KFI_OP_CNTR_SET => {
+            WorkOperation::CounterSet(request.value)
+        }
+        _ if with_op && request.op_type == abi::KFI_OP_CNTR_ADD => {
+            WorkOperation::CounterAdd(request.value)
+        }
+        _ => WorkOperation::None(request.op_type),
     };
     let charge = session.object()?;
     let endpoint = match objects.ep.as_deref() {
         Some(Object::Endpoint(ep)) => Some(&**ep),
         _ => None,
     };
-    let work = DeferredWork::new(
-        domain,
-        request.op_type,
-        request.threshold,
-        &named,
-        endpoint,
-        operation,
-    )?;
+    let work = DeferredWork::new(domain, request.threshold, &named, endpoint, operation)?;
     session.add_work(Work {
         request: work,
         domain: request.domain,
