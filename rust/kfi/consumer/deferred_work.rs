@@ -33,7 +33,8 @@ use super::{
     contexts::Lasts,
     object::{
         AnyObject,
-        Lineage, //
+        Lineage,
+        Serial, //
     },
     operation::{
         Arrays,
@@ -110,15 +111,32 @@ impl WorkObjects<'_> {
         })
     }
 
-    /// Returns where the objects are.
-    fn addresses(&self) -> [usize; 4] {
+    /// Returns which objects they are.
+    pub(super) fn serials(&self) -> [Option<Serial>; 4] {
         [
             self.ep,
             self.triggering_cntr,
             self.completion_cntr,
             self.cntr,
         ]
-        .map(|object| object.map_or(0, AnyObject::address))
+        .map(|object| object.map(AnyObject::serial))
+    }
+
+    /// Returns whether the provider may see an operation on these objects: the endpoint that keeps the
+    /// regions whose descriptors are named is the one that the work names, and takes so many entries.
+    fn allow(&self, ep: Option<&Endpoint>, operation: &Operation<'_>, shape: Shape) -> bool {
+        match (ep, self.ep) {
+            (Some(ep), Some(named)) => {
+                ep.any().serial() == named.serial() && ep.limits().allow(operation, shape)
+            }
+            // There is none: nobody would keep the regions.
+            (None, None) => {
+                let lists = [operation.segments, operation.results, operation.compares];
+                let mut segments = lists.iter().flat_map(|list| list.iter());
+                segments.all(|segment| segment.region().is_none())
+            }
+            _ => false,
+        }
     }
 }
 
@@ -264,8 +282,8 @@ impl Structure {
 #[pin_data]
 pub(crate) struct DeferredWork {
     raw: KBox<Opaque<bindings::kfi_deferred_work>>,
-    domain: usize,
-    objects: [usize; 4],
+    domain: Serial,
+    objects: [Option<Serial>; 4],
     /// Whether the provider may see it: not if an object is of another class or domain, or if there
     /// are more entries than the endpoint takes.
     valid: bool,
@@ -287,8 +305,8 @@ impl DeferredWork {
     /// About how much memory a request takes beside its arrays, here and in the provider.
     const SIZE: usize = size_of::<Self>() + size_of::<bindings::kfi_deferred_work>() + 512;
 
-    /// Makes a request for a domain. The endpoint of a transfer is
-    /// told beside the objects, if there is one, as it is what keeps the regions that are named.
+    /// Makes a request for a domain. The endpoint of a transfer is told beside the objects, if there is
+    /// one, as it is what keeps the regions that are named.
     ///
     /// With objects or arrays that no provider may see it is made all the same, and refused when it
     /// is queued.
@@ -306,8 +324,7 @@ impl DeferredWork {
         let mut buffers = KVVec::new();
         let mut size = Self::SIZE;
         if let WorkOperation::Transfer(operation, shape) = &operation {
-            let same = |ep: &Endpoint| objects.addresses()[0] == ep.any().address();
-            valid &= ep.is_none_or(|ep| same(ep) && ep.limits().allow(operation, *shape));
+            valid &= objects.allow(ep, operation, *shape);
         }
         let mut arrays = None;
         match &mut operation {
@@ -351,7 +368,7 @@ impl DeferredWork {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        let (domain, objects) = (domain.as_raw().addr(), objects.addresses());
+        let (domain, objects) = (domain.any().serial(), objects.serials());
         Arc::pin_init(
             pin_init!(Self {
                 raw,
@@ -390,7 +407,8 @@ impl Domain {
         work: &Arc<DeferredWork>,
         objects: &WorkObjects<'_>,
     ) -> Result<Result> {
-        if work.domain != self.as_raw().addr() || work.objects != objects.addresses() {
+        // They are those that were checked when the work was made, and not others at their places.
+        if work.domain != self.any().serial() || work.objects != objects.serials() {
             return Err(EINVAL);
         }
         if !work.valid {
@@ -430,7 +448,7 @@ impl Domain {
         let pointer = work.raw.get();
         let mut queued = work.queued.lock();
         let ret = self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast());
-        if ret.is_ok() && work.domain == self.as_raw().addr() {
+        if ret.is_ok() && work.domain == self.any().serial() {
             *queued = queued.saturating_sub(1);
             if *queued == 0 {
                 let old = self.works.queued.lock().remove(&pointer.addr());

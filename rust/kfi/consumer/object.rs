@@ -10,6 +10,10 @@ use kernel::{
     prelude::*,
     str::CStr,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         Arc,
         UniqueArc, //
     }, //
@@ -101,14 +105,29 @@ impl Lineage {
     }
 }
 
+/// Identifies an object among all that there were: others may be opened where it was.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Serial(u64);
+
+impl Serial {
+    /// One that no object had.
+    fn next() -> Self {
+        /// The last one. Of this module, as its objects are: every module compiles this file.
+        static LAST: Atomic<u64> = Atomic::new(0);
+        // Relaxed: only that it is another one counts. It does not wrap while a machine runs.
+        Self(LAST.fetch_add(1, ordering::Relaxed).wrapping_add(1))
+    }
+}
+
 /// An open object.
 ///
 /// # Invariants
 ///
 /// `head` is the start of an object of `class`, at `lineage`, that is open as long as `open` is set,
-/// and that is closed by nobody else.
+/// and that is closed by nobody else. No other object has or had `serial`.
 pub(crate) struct Object<H> {
     head: NonNull<H>,
+    serial: Serial,
     class: ObjectClass,
     lineage: Lineage,
     open: bool,
@@ -130,6 +149,7 @@ impl<H> Object<H> {
         // INVARIANT: By the safety requirements.
         Self {
             head,
+            serial: Serial::next(),
             class,
             lineage,
             open: true,
@@ -146,6 +166,7 @@ impl<H> Object<H> {
         // INVARIANT: It is open while it is borrowed, and what the type invariants say.
         AnyObject {
             fid: self.fid(),
+            serial: self.serial,
             class: self.class,
             lineage: self.lineage,
             _lifetime: PhantomData,
@@ -269,10 +290,12 @@ impl<H> Closable for Object<H> {
 ///
 /// # Invariants
 ///
-/// `fid` is the start of an object of `class`, at `lineage`, that is open during `'a`.
+/// `fid` is the start of an object of `class`, at `lineage`, that is open during `'a` and that alone
+/// has `serial`.
 #[derive(Clone, Copy)]
 pub(crate) struct AnyObject<'a> {
     fid: NonNull<bindings::kfid>,
+    serial: Serial,
     class: ObjectClass,
     lineage: Lineage,
     _lifetime: PhantomData<&'a bindings::kfid>,
@@ -282,6 +305,11 @@ impl AnyObject<'_> {
     /// Returns the object for C.
     pub(super) fn as_raw(self) -> *mut bindings::kfid {
         self.fid.as_ptr()
+    }
+
+    /// Returns which object it is.
+    pub(super) fn serial(self) -> Serial {
+        self.serial
     }
 
     /// Returns where the object is, to compare it with what a provider says.
@@ -540,3 +568,51 @@ macro_rules! object {
     };
 }
 pub(super) use object;
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_object)]
+mod tests {
+    use super::*;
+    use crate::kfi::consumer::WorkObjects;
+    use core::mem::ManuallyDrop;
+
+    /// An object of a class at the place of `head`, which is never closed.
+    fn at(head: &mut bindings::kfid, class: ObjectClass) -> ManuallyDrop<Object<bindings::kfid>> {
+        let lineage = Lineage {
+            fabric: 1,
+            domain: 2,
+        };
+        // SAFETY: Nobody else does anything with it, and nothing but its place is asked for.
+        ManuallyDrop::new(unsafe { Object::new(NonNull::from(head), class, lineage) })
+    }
+
+    #[test]
+    fn another_object_at_the_same_place_is_another() {
+        let mut head = pin_init::zeroed();
+        let (serial, address) = {
+            let first = at(&mut head, ObjectClass::Counter);
+            assert!(first.any().serial() == first.any().serial());
+            (first.any().serial(), first.any().address())
+        };
+        for class in [ObjectClass::Counter, ObjectClass::CompletionQueue] {
+            let other = at(&mut head, class);
+            assert_eq!(other.any().address(), address);
+            assert!(other.any().serial() != serial);
+        }
+    }
+
+    #[test]
+    fn works_tell_objects_apart_that_were_at_the_same_place() {
+        let mut head = pin_init::zeroed();
+        let serials = |object: &Object<bindings::kfid>| {
+            let objects = WorkObjects {
+                triggering_cntr: Some(object.any()),
+                ..WorkObjects::default()
+            };
+            objects.serials()
+        };
+        let first = serials(&at(&mut head, ObjectClass::Counter));
+        let second = serials(&at(&mut head, ObjectClass::CompletionQueue));
+        assert!(first != second);
+    }
+}
