@@ -21,7 +21,10 @@ mod provider;
 
 use kernel::prelude::*;
 
-use kfi::provider::Registration;
+use kfi::{
+    live::Exit,
+    provider::Registration, //
+};
 use provider::Second;
 
 module! {
@@ -37,11 +40,15 @@ module! {
 struct KfiSecond {
     #[pin]
     _registration: Registration<Second>,
+    _exit: Exit,
 }
 
 impl kernel::InPlaceModule for KfiSecond {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            // SAFETY: Called once, as a module is initialised once; the last field, and the first one
+            // that is initialised.
+            _exit: unsafe { Exit::new() },
             _registration <- Registration::new(),
         }? Error)
     }

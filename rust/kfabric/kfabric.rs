@@ -36,6 +36,8 @@ mod tostr;
 
 use kernel::prelude::*;
 
+use kfi::live::Exit;
+
 module! {
     type: Kfabric,
     name: "kfabric",
@@ -47,12 +49,17 @@ module! {
 /// The loaded module.
 struct Kfabric {
     _core: abi_core::Installed,
+    _exit: Exit,
 }
 
 impl kernel::Module for Kfabric {
     fn init(module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: Called once, as a module is initialised once. Dropped after what is below if that
+        // fails, and as the last field.
+        let exit = unsafe { Exit::new() };
         Ok(Self {
             _core: abi_core::Installed::new(module)?,
+            _exit: exit,
         })
     }
 }

@@ -25,14 +25,21 @@ use kernel::{
     }, //
 };
 
-use super::bindings;
+use super::{
+    bindings,
+    live::Kept, //
+};
 
 /// What is in debugfs, or an error pointer, with which the kernel does nothing.
 ///
 /// # Invariants
 ///
 /// What `debugfs_create_dir` or `debugfs_create_file_full` returned; nobody else removes it.
-struct Entry(*mut bindings::dentry);
+struct Entry {
+    dentry: *mut bindings::dentry,
+    /// Dropped last: a file names a table of this module.
+    _kept: Kept,
+}
 
 // SAFETY: debugfs does its own locking.
 unsafe impl Send for Entry {}
@@ -42,7 +49,7 @@ unsafe impl Sync for Entry {}
 impl Drop for Entry {
     fn drop(&mut self) {
         // SAFETY: By the type invariants. Waits until nobody is in a callback any more.
-        unsafe { bindings::debugfs_remove(self.0) };
+        unsafe { bindings::debugfs_remove(self.dentry) };
     }
 }
 
@@ -66,12 +73,19 @@ impl Dir {
     }
 
     fn create(name: &CStr, parent: Option<&Arc<Entry>>) -> Result<Self> {
-        let above = parent.map_or(core::ptr::null_mut(), |parent| parent.0);
+        let above = parent.map_or(core::ptr::null_mut(), |parent| parent.dentry);
+        let kept = Kept::new()?;
         // SAFETY: The name is copied, and the parent null or a folder, or an error pointer.
         let dentry = unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), above) };
         Ok(Self {
             // INVARIANT: As created.
-            entry: Arc::new(Entry(dentry), GFP_KERNEL)?,
+            entry: Arc::new(
+                Entry {
+                    dentry,
+                    _kept: kept,
+                },
+                GFP_KERNEL,
+            )?,
             _parent: parent.cloned(),
         })
     }
@@ -109,17 +123,23 @@ pub(crate) type Take<T> = fn(&T, &mut UserSliceReader) -> Result;
 ///
 /// # Invariants
 ///
-/// The file's private data is this.
-#[pin_data(PinnedDrop)]
+/// The file's private data is `content`.
+#[pin_data]
 pub(crate) struct File<T: Send + Sync + 'static> {
+    /// Dropped first: then nobody is in the functions any more.
+    _entry: Entry,
+    content: Content<T>,
+    _dir: Dir,
+    /// The functions refer to `content`.
+    #[pin]
+    _pin: PhantomPinned,
+}
+
+/// What the functions of a file see.
+struct Content<T> {
     data: T,
     show: Show<T>,
     take: Option<Take<T>>,
-    /// None only while it is being dropped.
-    entry: Option<Entry>,
-    _dir: Dir,
-    #[pin]
-    _pin: PhantomPinned,
 }
 
 impl<T: Send + Sync + 'static> File<T> {
@@ -131,51 +151,41 @@ impl<T: Send + Sync + 'static> File<T> {
         take: Option<Take<T>>,
     ) -> impl PinInit<Self, Error> + 'a {
         try_pin_init!(&this in Self {
-            data,
-            show,
-            take,
+            content: Content { data, show, take },
             _dir: dir.clone(),
             _pin: PhantomPinned,
-            // INVARIANT: As created. Last: whoever opens it finds all of the rest.
-            entry: Some(Entry(
+            // Last: whoever opens it finds what the functions see.
+            // INVARIANT: As created.
+            _entry: Entry {
+                _kept: Kept::new()?,
                 // SAFETY: The name is copied, the parent a folder or an error pointer, and the
-                // table is for files whose private data is a `File<T>`: it is pinned, and takes the
-                // file away before it goes.
-                unsafe {
+                // table is for files whose private data is a `Content<T>`: that is initialised,
+                // pinned as a part of this, and goes after the file.
+                dentry: unsafe {
                     bindings::debugfs_create_file_full(
                         name.as_char_ptr(),
                         if take.is_some() { 0o600 } else { 0o400 },
-                        dir.entry.0,
-                        this.as_ptr().cast(),
+                        dir.entry.dentry,
+                        (&raw mut (*this.as_ptr()).content).cast(),
                         core::ptr::null(),
                         &Table::<T>::OPS,
                     )
                 },
-            )),
+            },
         })
     }
 }
 
-#[pinned_drop]
-impl<T: Send + Sync + 'static> PinnedDrop for File<T> {
-    fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Nothing is moved that has to stay.
-        let this = unsafe { self.get_unchecked_mut() };
-        // Before what it shows.
-        drop(this.entry.take());
-    }
-}
-
 /// What a file shows, for `seq_print!`.
-struct Shown<'a, T: Send + Sync + 'static>(&'a File<T>);
+struct Shown<'a, T>(&'a Content<T>);
 
-impl<T: Send + Sync + 'static> fmt::Display for Shown<'_, T> {
+impl<T> fmt::Display for Shown<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (self.0.show)(&self.0.data, f)
     }
 }
 
-/// The functions of a file whose private data is a `File<T>`.
+/// The functions of a file whose private data is a `Content<T>`.
 struct Table<T>(PhantomData<T>);
 
 impl<T: Send + Sync + 'static> Table<T> {
@@ -210,8 +220,9 @@ impl<T: Send + Sync + 'static> Table<T> {
     ///
     /// `seq` must be what `open_callback` has set up.
     unsafe extern "C" fn show_callback(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
-        // SAFETY: By the safety requirements, and the type invariants of `File`.
-        let this = unsafe { &*(*seq).private.cast::<File<T>>() };
+        // SAFETY: By the safety requirements the private data is that of a file of this table, which
+        // is there as long as anybody is in its functions.
+        let this = unsafe { &*(*seq).private.cast::<Content<T>>() };
         // SAFETY: As above; the caller has it to itself.
         let seq = unsafe { SeqFile::from_raw(seq) };
         seq_print!(seq, "{}", Shown(this));
@@ -231,8 +242,9 @@ impl<T: Send + Sync + 'static> Table<T> {
     ) -> isize {
         // SAFETY: By the safety requirements `single_open` has set it up.
         let seq = unsafe { (*file).private_data.cast::<bindings::seq_file>() };
-        // SAFETY: As above, and by the type invariants of `File`.
-        let this = unsafe { &*(*seq).private.cast::<File<T>>() };
+        // SAFETY: As above; it is the private data of the file, which is there as long as anybody is
+        // in its functions.
+        let this = unsafe { &*(*seq).private.cast::<Content<T>>() };
         let Some(take) = this.take else {
             return errno_of(EINVAL);
         };

@@ -41,6 +41,7 @@ use kernel::{
 use super::{
     bindings,
     errno::to_result,
+    live::Kept,
     wait_queue::WaitQueue, //
 };
 
@@ -389,6 +390,8 @@ pub(crate) struct DeviceRegistration<T: Device> {
     #[pin]
     _pin: PhantomPinned,
     _data: PhantomData<T>,
+    /// Dropped last: the device names a table of this module.
+    _kept: Kept,
 }
 
 // SAFETY: The device is the kernel's until it is deregistered.
@@ -406,6 +409,7 @@ impl<T: Device> DeviceRegistration<T> {
     /// Registers the device, readable and writable by root.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _kept: Kept::new()?,
             // INVARIANT: Registered, or there is no registration.
             device <- Opaque::try_ffi_init(|slot: *mut bindings::miscdevice| {
                 let device = bindings::miscdevice {

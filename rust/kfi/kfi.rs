@@ -20,7 +20,7 @@ pub(crate) mod hold;
 pub(crate) mod info;
 pub(crate) mod interrupts;
 pub(crate) mod jiffies;
-mod live;
+pub(crate) mod live;
 pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod no_fs;

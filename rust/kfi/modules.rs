@@ -29,7 +29,8 @@ use kernel::{
 
 use super::{
     bindings,
-    errno::to_result, //
+    errno::to_result,
+    live::Kept, //
 };
 
 /// A module that cannot be unloaded meanwhile, but may not be live yet.
@@ -110,6 +111,8 @@ pub(crate) struct Modules {
     /// The notifier is in a list of the kernel.
     #[pin]
     _pin: PhantomPinned,
+    /// Dropped last: it names code of this module.
+    _kept: Kept,
 }
 
 // SAFETY: The notifier is used by the kernel only.
@@ -121,6 +124,7 @@ impl Modules {
     /// Begins to watch modules.
     pub(crate) fn new(this_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _kept: Kept::new()?,
             known <- {
                 let mut modules = KVec::new();
                 // INVARIANT: This module goes when its users, of which this is one, are gone.

@@ -29,12 +29,13 @@
 //!
 //! # Life
 //!
-//! What is queued runs code of this module, so the queue must be gone before the module is. It
-//! belongs to an object that a consumer closes and that depends on nothing but the module (a
-//! fabric, or an object that a fabric outlives), and [`WorkQueue::destroy`] is called in its
-//! [`Object::release`](super::fid::Object::release), before the first hold is given up: it returns
-//! when no item of the queue is running, waiting or delayed, and none can be queued any more.
-//! What would otherwise wait for a delay is cancelled by the object that it is part of.
+//! What is queued runs code of this module, which does not go before the queue has: see
+//! [`Exit`](super::live::Exit). For the module to go, the queue belongs to an object that a consumer
+//! closes and that depends on nothing but the module (a fabric, or an object that a fabric outlives),
+//! and [`WorkQueue::destroy`] is called in its [`Object::release`](super::fid::Object::release),
+//! before the first hold is given up: it returns when no item of the queue is running, waiting or
+//! delayed, and none can be queued any more. What would otherwise wait for a delay is cancelled by
+//! the object that it is part of.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h).
 
@@ -63,7 +64,10 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::bindings;
+use super::{
+    bindings,
+    live::Kept, //
+};
 
 /// What kind of work queue.
 #[derive(Clone, Copy)]
@@ -101,6 +105,8 @@ pub(crate) struct WorkQueue {
     /// Completed when there are no users any more, and will be none.
     #[pin]
     idle: Completion,
+    /// Dropped last: the module stays as long as `raw` may run its code.
+    _kept: Kept,
 }
 
 // SAFETY: Work queues may be used from any thread.
@@ -115,6 +121,7 @@ impl WorkQueue {
     /// Creates a work queue; may sleep.
     pub(crate) fn new(name: &CStr, flags: WorkQueueFlags) -> impl PinInit<Self, Error> + use<'_> {
         try_pin_init!(Self {
+            _kept: Kept::new()?,
             // INVARIANT: It exists from here on; nobody uses it.
             // SAFETY: The format takes one text, which `name` is.
             raw: NonNull::new(unsafe {

@@ -38,7 +38,10 @@ use kernel::{
     sync::global_lock, //
 };
 
-use kfi::file::DeviceRegistration;
+use kfi::{
+    file::DeviceRegistration,
+    live::Exit, //
+};
 use session::Session;
 
 module! {
@@ -78,11 +81,15 @@ global_lock! {
 struct KfiShim {
     #[pin]
     _device: DeviceRegistration<Session>,
+    _exit: Exit,
 }
 
 impl kernel::InPlaceModule for KfiShim {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            // SAFETY: Called once, as a module is initialised once; the last field, and the first one
+            // that is initialised.
+            _exit: unsafe { Exit::new() },
             _: {
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { USERS.init() };

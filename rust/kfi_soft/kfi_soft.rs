@@ -98,7 +98,10 @@ use kernel::{
 
 use address::Address;
 use devices::Devices;
-use kfi::provider::Registration;
+use kfi::{
+    live::Exit,
+    provider::Registration, //
+};
 use node::{
     Node,
     NodeUse, //
@@ -173,11 +176,15 @@ struct KfiSoft {
     _devices: Devices,
     _node: NodeUse,
     _files: counters::Files,
+    _exit: Exit,
 }
 
 impl kernel::InPlaceModule for KfiSoft {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            // SAFETY: Called once, as a module is initialised once; the last field, and the first one
+            // that is initialised.
+            _exit: unsafe { Exit::new() },
             _: {
                 let nics = *module_parameters::nics.value_ref();
                 nic::check_count(nics).inspect_err(|_| {

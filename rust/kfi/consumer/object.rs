@@ -23,6 +23,7 @@ use crate::kfi::{
     bindings,
     errno::to_result,
     flags::OpFlags,
+    live::Kept,
     wait_obj::WaitObj,
     wait_queue::{
         WaitEntry,
@@ -467,17 +468,21 @@ pub(crate) struct Listener<O: HasWaitQueue, T: Woken> {
     #[pin]
     entry: WaitEntry<T>,
     object: Arc<O>,
+    /// Dropped last: the entry names code of this module.
+    _kept: Kept,
 }
 
 impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
     /// Begins to listen; fails as KFI_GETWAIT does.
     pub(crate) fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
         let queue = object.wait_queue()?;
+        let kept = Kept::new()?;
         Ok(pin_init!(Self {
             // SAFETY: The queue stays until the object is dropped, by the safety requirements of the
             // trait, and `object` is dropped after the entry.
             entry <- unsafe { WaitEntry::new(queue, listener) },
             object,
+            _kept: kept,
         }))
     }
 

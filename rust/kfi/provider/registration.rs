@@ -32,7 +32,10 @@ use crate::kfi::{
         Info,
         InfoRef, //
     },
-    live, //
+    live::{
+        self,
+        Kept, //
+    }, //
 };
 
 /// What kfi_getinfo asks.
@@ -83,6 +86,8 @@ pub(crate) struct Registration<P: Provider> {
     #[pin]
     _pin: PhantomPinned,
     _provider: PhantomData<P>,
+    /// Dropped last: the provider names code of this module.
+    _kept: Kept,
 }
 
 // SAFETY: The provider is the core's until it is deregistered.
@@ -96,6 +101,7 @@ impl<P: Provider> Registration<P> {
     /// In a module's init, nothing that can fail may follow: consumers may have opened a fabric.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
+            _kept: Kept::new()?,
             // INVARIANT: `kfi_provider_register` succeeds, or there is no registration.
             provider <- Opaque::try_ffi_init(|slot: *mut bindings::kfi_provider| {
                 let provider = bindings::kfi_provider {
@@ -109,7 +115,8 @@ impl<P: Provider> Registration<P> {
                 };
                 // SAFETY: `slot` is valid for writes.
                 unsafe { slot.write(provider) };
-                // SAFETY: `slot` is initialised, pinned, and stays until it is deregistered.
+                // SAFETY: `slot` is initialised, pinned, and stays until it is deregistered, as does
+                // what it names.
                 to_result(unsafe { bindings::kfi_provider_register(slot) })
             }),
             _pin: PhantomPinned,
