@@ -634,32 +634,101 @@ static void all_ports(struct test *t)
 	close_fid(t, &eps[0]->fid);
 }
 
-/* KFI_MORE: what was posted arrives all the same. */
+static ssize_t send_more(struct end *e, u8 *from, unsigned int number, u64 flags)
+{
+	struct kvec iov = { from, 8 };
+	struct kfi_msg msg = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1,
+		.addr = e->peer, .context = CONTEXT(number),
+	};
+
+	return kfi_sendmsg(e->ep, &msg, flags);
+}
+
+/*
+ * KFI_MORE holds back: until an operation without it, a full queue, or the
+ * close of the endpoint, which discards.
+ */
 static void more(struct test *t)
 {
+	enum { ROOM = 4 };
+	const struct setup small = { .tx_size = ROOM };
 	struct kvec iov;
 	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1 };
-	u8 from[8] = {}, to[8];
+	struct kfi_rma_iov place = { .addr = 0, .len = 8, .key = 1 };
+	struct kfi_msg_rma write = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1,
+		.rma_iov = &place, .rma_iov_count = 1, .context = CONTEXT(7),
+	};
+	u8 from[ROOM + 1][8] = {}, to[8], target[8] = {};
 	struct end a, b;
+	struct kfid_mr *mr;
 	unsigned int i;
 
-	if (!pair_open(t, &a, &b, NULL, NULL))
+	if (!pair_open(t, &a, &b, &small, NULL))
 		return;
+	mr = region_open(t, &b, target, 8, KFI_REMOTE_WRITE, 1);
+	if (!mr)
+		goto close;
+	for (i = 0; i <= ROOM; i++)
+		memset(from[i], i + 1, 8);
 	iov = (struct kvec) { to, 8 };
 	msg.addr = KFI_ADDR_UNSPEC;
-	msg.context = CONTEXT(1);
-	for (i = 0; i < 3; i++)
+	msg.context = CONTEXT(9);
+	/* With receives it is a hint. */
+	for (i = 0; i < 10; i++)
 		expect(t, kfi_recvmsg(b.ep, &msg, KFI_MORE), 0);
-	expect(t, kfi_recvmsg(b.ep, &msg, 0), 0);
-	iov = (struct kvec) { from, 8 };
-	msg.addr = a.peer;
-	for (i = 0; i < 3; i++)
-		expect(t, kfi_sendmsg(a.ep, &msg, KFI_MORE), 0);
-	expect(t, kfi_sendmsg(a.ep, &msg, 0), 0);
-	for (i = 0; i < 4; i++) {
-		expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 8);
-		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
+
+	/* Until one without it. */
+	iov = (struct kvec) { from[0], 8 };
+	write.addr = a.peer;
+	expect(t, send_more(&a, from[0], 0, KFI_MORE), 0);
+	expect(t, kfi_writemsg(a.ep, &write, KFI_MORE), 0);
+	expect_nothing(t, a.tx_cq);
+	expect_nothing(t, b.rx_cq);
+	expect(t, target[0], 0);
+	expect(t, send_more(&a, from[1], 1, 0), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(0), SENT, 8);
+	expect_completion(t, a.tx_cq, CONTEXT(7), WRITTEN, 8);
+	expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 8);
+	for (i = 0; i < 2; i++)
+		expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
+	expect(t, to[0], 2);
+	expect(t, target[0], 1);
+
+	/* Until the queue is full. */
+	for (i = 0; i < ROOM - 1; i++)
+		expect(t, send_more(&a, from[i], i, KFI_MORE), 0);
+	expect_nothing(t, b.rx_cq);
+	expect(t, send_more(&a, from[i], i, KFI_MORE), 0);
+	for (i = 0; i < ROOM; i++) {
+		expect_completion(t, a.tx_cq, CONTEXT(i), SENT, 8);
+		expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
 	}
+	expect(t, to[0], ROOM);
+
+	/* Cancelled, and the others are still held back. */
+	expect(t, send_more(&a, from[0], 0, KFI_MORE), 0);
+	expect(t, send_more(&a, from[1], 1, KFI_MORE), 0);
+	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(0)), 0);
+	expect_failure(t, a.tx_cq, CONTEXT(0), SENT, KFI_ECANCELED, 0, 0);
+	expect_nothing(t, b.rx_cq);
+	/* An injected one, whose buffer is free at once, lets it go. */
+	expect(t, kfi_inject(a.ep, from[2], 8, a.peer), 0);
+	memset(from[2], 0, 8);
+	expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 8);
+	for (i = 0; i < 2; i++)
+		expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
+	expect(t, to[0], 3);
+
+	/* Discarded. */
+	expect(t, send_more(&a, from[0], 0, KFI_MORE), 0);
+	close_fid(t, &a.ep->fid);
+	a.ep = NULL;
+	expect_nothing(t, a.tx_cq);
+	expect_nothing(t, b.rx_cq);
+	close_fid(t, &mr->fid);
+close:
 	pair_close(t, &a, &b);
 }
 

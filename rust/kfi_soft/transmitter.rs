@@ -251,6 +251,12 @@ impl Credits {
         false
     }
 
+    /// Returns whether there is none left.
+    fn is_spent(&self) -> bool {
+        // Relaxed: whoever is wrong finds none next time.
+        self.used.load(ordering::Relaxed) >= self.size
+    }
+
     /// Gives one back.
     fn give(&self) {
         // Full: who takes it sees the operation over, and whoever gives it looks for those who wait
@@ -268,6 +274,8 @@ struct State {
     needy: usize,
     /// Somebody is looking after `waiting`.
     draining: bool,
+    /// The number of the operations that are held back for others to come (`KFI_MORE`).
+    batch: usize,
     /// Operations that have begun, in that order.
     noted: RBTree<usize, Arc<Transfer>>,
     /// How many were noted.
@@ -300,6 +308,8 @@ pub(crate) struct Prepared<'a> {
     parts: transfer::Parts,
     /// The buffer is free again when the call returns.
     inject: Option<Buffers<'a>>,
+    /// It is held back until another one comes.
+    more: bool,
 }
 
 impl Prepared<'_> {
@@ -325,6 +335,7 @@ impl Transmitter {
                         waiting: WalkableQueue::walkable(),
                         needy: 0,
                         draining: false,
+                        batch: 0,
                         noted: RBTree::new(),
                         notes: 0,
                         later: EntryQueue::new(),
@@ -501,6 +512,7 @@ impl Transmitter {
                 fence,
             },
             inject: inject.then_some(operation.local),
+            more: flags.contains(OpFlags::MORE),
         })
     }
 
@@ -518,7 +530,9 @@ impl Transmitter {
 
     /// Turns a checked operation into a packet.
     pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
-        let Prepared { mut parts, inject } = prepared;
+        let Prepared {
+            mut parts, inject, ..
+        } = prepared;
         parts.ending.memory = this.parts.reporter.memory(gfp)?;
         if let Some(buffers) = inject {
             parts.local = buffers.copy(gfp).map_err(again)?;
@@ -533,6 +547,7 @@ impl Transmitter {
                 refused: None,
                 claimed_for: None,
                 needs_credit: false,
+                batch: None,
                 held: Held::NOT,
             },
             gfp,
@@ -549,6 +564,7 @@ impl Transmitter {
         }
         this.parts.reporter.check_room()?;
         if !this.parts.credits.take() {
+            this.let_go();
             return Err(EAGAIN);
         }
         let undo = |error| {
@@ -565,8 +581,9 @@ impl Transmitter {
             return Err(undo(EOPBADSTATE.into()));
         }
 
+        let more = prepared.more;
         // Acquire: what was posted earlier has begun.
-        if !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
+        if !more && !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
             // Packets only are held, and go behind others.
@@ -611,7 +628,7 @@ impl Transmitter {
         }
 
         let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
-        this.queue_up(packet).map_err(|(error, packet)| {
+        this.queue_up(packet, more).map_err(|(error, packet)| {
             drop(packet);
             undo(error)
         })
@@ -626,14 +643,20 @@ impl Transmitter {
     /// Given up if the context is closed.
     pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet) {
         packet.needs_credit = true;
-        if let Err((_, packet)) = this.queue_up(packet) {
+        if let Err((_, packet)) = this.queue_up(packet, false) {
             drop(packet);
         }
     }
 
     /// Lets a packet wait behind those that wait. Gives it back if the context is closed, or with
     /// `EAGAIN` if it has room and one before it has none: then each would wait for the other.
-    fn queue_up(self: &Arc<Self>, mut packet: Packet) -> core::result::Result<(), (Error, Packet)> {
+    ///
+    /// With `more` it is held back until one comes without that, or no other may come.
+    fn queue_up(
+        self: &Arc<Self>,
+        mut packet: Packet,
+        more: bool,
+    ) -> core::result::Result<(), (Error, Packet)> {
         {
             let mut state = self.state.lock();
             if state.closed {
@@ -646,6 +669,12 @@ impl Transmitter {
             } else {
                 state.note(&mut packet);
             }
+            if more && !self.parts.credits.is_spent() {
+                packet.batch = Some(state.batch);
+            } else {
+                // And with it those before.
+                state.batch = state.batch.wrapping_add(1);
+            }
             state.waiting.push_back(packet);
             // Release: who sees it set finds the packet under the lock.
             self.backlog.store(true, ordering::Release);
@@ -654,6 +683,19 @@ impl Transmitter {
         smp_mb(ordering::Full);
         self.drain();
         Ok(())
+    }
+
+    /// Lets operations begin that are held back for others, as these cannot come.
+    fn let_go(self: &Arc<Self>) {
+        // Relaxed: set by those who have posted what is held back.
+        if !self.backlog.load(ordering::Relaxed) {
+            return;
+        }
+        {
+            let mut state = self.state.lock();
+            state.batch = state.batch.wrapping_add(1);
+        }
+        self.drain();
     }
 
     /// Forgets a transfer.
@@ -698,6 +740,9 @@ impl Transmitter {
                     self.backlog.store(false, ordering::Release);
                     return;
                 };
+                if front.batch == Some(state.batch) {
+                    return;
+                }
                 // Acquire: what was done before has ended.
                 if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
                     return;

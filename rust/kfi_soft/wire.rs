@@ -202,6 +202,8 @@ pub(crate) struct Carried {
     pub(crate) claimed_for: Option<Context>,
     /// It was submitted before, and is yet to get what posting gets: a credit.
     pub(crate) needs_credit: bool,
+    /// With which others it is held back for more to come (`KFI_MORE`).
+    pub(crate) batch: Option<usize>,
     /// What the wire does with it while it holds it.
     pub(crate) held: Held,
 }
