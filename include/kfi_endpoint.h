@@ -340,8 +340,9 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain,
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for an object of another class or domain, or if one of
- *   the kind is bound already; -KFI_EBADFLAGS.
+ * Return: 0; -KFI_EINVAL for an object of another class, whatever the flags, or
+ *   domain, or if one of the kind is bound already; -KFI_EBADFLAGS;
+ *   -KFI_EOPBADSTATE.
  */
 static inline int kfi_ep_bind(struct kfid_ep *ep, struct kfid *bfid,
 			      uint64_t flags)
@@ -374,12 +375,12 @@ static inline int kfi_pep_bind(struct kfid_pep *pep, struct kfid *bfid,
  * @bfid: &kfid_av.fid; busy until the endpoint is closed
  * @flags: reserved, must be 0
  *
- * Before its contexts are enabled.
+ * Before the endpoint and its contexts are enabled.
  *
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EINVAL for an object of another class or domain, or if one of
- *   the kind is bound already; -KFI_EBADFLAGS.
+ *   the kind is bound already; -KFI_EBADFLAGS; -KFI_EOPBADSTATE.
  */
 static inline int kfi_scalable_ep_bind(struct kfid_ep *sep, struct kfid *bfid,
 				       uint64_t flags)

@@ -64,7 +64,9 @@ struct kfid_cntr;
  *
  * * KFI_CANCEL_WORK with the same pointer takes it back. 0: it never starts and
  *   the structures may be freed; -KFI_ENOENT: it has started, was cancelled, or
- *   never was queued.
+ *   never was queued. A request that is queued several times is several: all of
+ *   them that are pending are taken back, and 0 means that one was, although
+ *   others may have started before.
  *
  * * KFI_FLUSH_WORK takes back everything queued on the domain (NULL) or
  *   everything that waits for one counter (its struct kfid_cntr pointer).

@@ -675,8 +675,14 @@ static void cancel(struct test *t)
 	expect(t, kfi_cntr_add(c[0], 1), 0);
 	expect(t, kfi_cntr_read(c[1]), 1);
 	expect(t, kfi_control(domain, KFI_CANCEL_WORK, work), -KFI_ENOENT);
-	/* Freed: a pointer is only compared. */
+	/* Queued twice, of which one has fired. */
+	expect(t, kfi_control(domain, KFI_QUEUE_WORK, work), 0);
 	work->threshold = 7;
+	expect(t, kfi_control(domain, KFI_QUEUE_WORK, work), 0);
+	expect(t, kfi_cntr_wait(c[1], 2, SOON), 0);
+	expect(t, kfi_control(domain, KFI_CANCEL_WORK, work), 0);
+	expect(t, kfi_control(domain, KFI_CANCEL_WORK, work), -KFI_ENOENT);
+	/* Freed: a pointer is only compared. */
 	expect(t, kfi_control(domain, KFI_QUEUE_WORK, work), 0);
 	kfree(work);
 	expect(t, kfi_control(domain, KFI_CANCEL_WORK, work), 0);
@@ -684,7 +690,7 @@ static void cancel(struct test *t)
 	expect(t, kfi_control(domain, KFI_CANCEL_WORK, (void *)8), -KFI_ENOENT);
 	work = NULL;
 	expect(t, kfi_cntr_add(c[0], 10), 0);
-	expect(t, kfi_cntr_read(c[1]), 1);
+	expect(t, kfi_cntr_read(c[1]), 2);
 	close_cntrs(t, c, 2);
 free:
 	kfree(work);

@@ -311,6 +311,55 @@ static void bind_endpoint(struct test *t)
 		close_fid(t, &cntr->fid);
 }
 
+/* Flags make nothing of an object that cannot be bound. */
+static void bind_classes(struct test *t)
+{
+	struct kfid_eq *eq = NULL;
+	struct kfid_ep *ep = NULL;
+
+	if (!expect(t, kfi_endpoint(nic_domain[0], nic_info[0], &ep, NULL), 0))
+		return;
+	expect(t, kfi_ep_bind(ep, &nic_domain[0]->fid, 0), -KFI_EINVAL);
+	expect(t, kfi_ep_bind(ep, &nic_domain[0]->fid, KFI_TRANSMIT), -KFI_EINVAL);
+	expect(t, kfi_ep_bind(ep, &ep->fid, KFI_TRANSMIT | KFI_RECV), -KFI_EINVAL);
+	expect(t, kfi_ep_bind(ep, &t->fabric->fid, 1ULL << 63), -KFI_EINVAL);
+	if (expect(t, kfi_eq_open(t->fabric, NULL, &eq, NULL, NULL), 0)) {
+		expect(t, kfi_ep_bind(ep, &eq->fid, KFI_TRANSMIT), -KFI_EBADFLAGS);
+		expect(t, kfi_ep_bind(ep, &eq->fid, 0), 0);
+	}
+	close_fid(t, &ep->fid);
+	if (eq)
+		close_fid(t, &eq->fid);
+}
+
+/* A scalable endpoint is enabled once, and has its address vector by then. */
+static void enable(struct test *t)
+{
+	struct kfi_info *info = ask(t, 0, KFI_MSG);
+	struct kfi_av_attr attr = {};
+	struct kfid_av *av = NULL;
+	struct kfid_ep *sep;
+
+	if (!info)
+		return;
+	if (!expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), 0))
+		goto free;
+	expect(t, kfi_enable(sep), -KFI_ENOAV);
+	if (expect(t, kfi_av_open(nic_domain[0], &attr, &av, NULL), 0)) {
+		expect(t, kfi_scalable_ep_bind(sep, &av->fid, 1), -KFI_EBADFLAGS);
+		expect(t, kfi_scalable_ep_bind(sep, &av->fid, 0), 0);
+		expect(t, kfi_scalable_ep_bind(sep, &av->fid, 0), -KFI_EINVAL);
+		expect(t, kfi_enable(sep), 0);
+		expect(t, kfi_enable(sep), -KFI_EOPBADSTATE);
+		expect(t, kfi_scalable_ep_bind(sep, &av->fid, 0), -KFI_EOPBADSTATE);
+	}
+	close_fid(t, &sep->fid);
+	if (av)
+		close_fid(t, &av->fid);
+free:
+	kfi_freeinfo(info);
+}
+
 /* What is bound to shared contexts tells for endpoints that have nothing. */
 static void bind_shared(struct test *t)
 {
@@ -446,6 +495,8 @@ const struct test_case scalable_tests[] = {
 	{ "scalable/beside", "", beside },
 	{ "scalable/bind-without-flags", "", bind_without_flags },
 	{ "scalable/bind-endpoint", "", bind_endpoint },
+	{ "scalable/bind-classes", "", bind_classes },
+	{ "scalable/enable", "", enable },
 	{ "scalable/bind-shared", "", bind_shared },
 	{ "scalable/options", "", of_contexts },
 	{}

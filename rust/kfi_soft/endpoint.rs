@@ -400,10 +400,13 @@ impl Core {
         if let Some(ret) = binds.bind(self.domain(), self.directions, other, flags) {
             return ret;
         }
-        if !flags.is_empty() {
-            return Err(EBADFLAGS.into());
-        }
+        // Of what can be bound at all.
+        let without_flags = || match flags.is_empty() {
+            true => Ok(()),
+            false => Err(EBADFLAGS),
+        };
         if let Some(eq) = other.downcast::<EventQueue>() {
+            without_flags()?;
             if setup.eq.is_some() || !Arc::ptr_eq(eq.fabric(), self.domain.fabric()) {
                 return Err(EINVAL);
             }
@@ -411,6 +414,7 @@ impl Core {
             return Ok(());
         }
         if let Some(stx) = other.downcast::<SharedTransmitContext>() {
+            without_flags()?;
             if setup.stx.is_some()
                 || !self.directions.transmit
                 || !Arc::ptr_eq(stx.domain(), self.domain())
@@ -421,6 +425,7 @@ impl Core {
             return Ok(());
         }
         if let Some(srx) = other.downcast::<SharedReceiveContext>() {
+            without_flags()?;
             if setup.srx.is_some()
                 || !self.directions.receive
                 || !Arc::ptr_eq(srx.domain(), self.domain())

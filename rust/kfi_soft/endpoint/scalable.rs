@@ -33,7 +33,11 @@ use crate::{
     domain::Domain,
     kfi::{
         control::Control,
-        errno::EBADFLAGS,
+        errno::{
+            EBADFLAGS,
+            ENOAV,
+            EOPBADSTATE, //
+        },
         fid::{
             AnyFid,
             Context,
@@ -62,6 +66,7 @@ use crate::{
 struct State {
     port: Arc<Port>,
     av: Option<Hold<AddressVector>>,
+    enabled: bool,
     /// Which transmit contexts are open.
     tx: KVec<bool>,
     /// Which receive contexts are open.
@@ -122,6 +127,7 @@ impl ScalableEndpoint {
                     State {
                         port,
                         av: None,
+                        enabled: false,
                         tx,
                         rx,
                     },
@@ -194,6 +200,9 @@ impl Object for ScalableEndpoint {
             return Err(EBADFLAGS.into());
         }
         let mut state = this.state.lock();
+        if state.enabled {
+            return Err(EOPBADSTATE.into());
+        }
         if state.av.is_some() || !Arc::ptr_eq(av.domain(), this.domain.fid()) {
             return Err(EINVAL);
         }
@@ -201,10 +210,20 @@ impl Object for ScalableEndpoint {
         Ok(())
     }
 
-    fn control<'a>(_this: &'a Fid<Self>, command: Control<'a>) -> Result {
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
-            // Its contexts are enabled one by one.
-            Control::Enable => Ok(()),
+            // Its contexts are enabled one by one, before or after this.
+            Control::Enable => {
+                let mut state = this.state.lock();
+                if state.enabled {
+                    return Err(EOPBADSTATE.into());
+                }
+                if state.av.is_none() {
+                    return Err(ENOAV.into());
+                }
+                state.enabled = true;
+                Ok(())
+            }
             _ => Err(ENOSYS),
         }
     }
