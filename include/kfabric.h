@@ -1063,8 +1063,9 @@ enum {
  * @command: command, see the enumeration above
  * @arg: argument as the command demands; stays the caller's
  *
- * Unless a provider promises more, the caller makes sure that no other call on
- * the object runs at the same time (kfi_cntr(3), fi_poll(3)).
+ * With KFI_THREAD_SAFE, and on a fabric and what is opened on it but domains,
+ * other calls on the object may run at the same time. With any other threading
+ * the caller makes sure that none does, as enum kfi_threading says.
  *
  * Context: Process context; may sleep.
  *

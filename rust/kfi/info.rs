@@ -282,6 +282,14 @@ impl<'a> InfoRef<'a> {
         FidAddress::from_raw(self.domain_attr()?.domain)
     }
 
+    /// Returns whether threads may use the objects of the domain at the same time: the provider has
+    /// said so, or has not said anything.
+    pub(crate) fn is_thread_safe(self) -> bool {
+        let safe = [bindings::KFI_THREAD_SAFE, bindings::KFI_THREAD_UNSPEC];
+        self.domain_attr()
+            .is_none_or(|attr| safe.contains(&attr.threading))
+    }
+
     /// Returns the attributes of transmit contexts.
     pub(crate) fn tx_attr(self) -> Option<&'a bindings::kfi_tx_attr> {
         // SAFETY: By the type invariants.
@@ -579,5 +587,25 @@ impl InfoMut<'_> {
         domain_attr: DomainAttrMut<'_> = DomainAttrMut;
         /// Returns the attributes of the fabric.
         fabric_attr: FabricAttrMut<'_> = FabricAttrMut;
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_info)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_safe_is_for_several_threads() -> Result {
+        for threading in 0..=bindings::KFI_THREAD_ENDPOINT + 1 {
+            let mut info = Info::new()?;
+            info.first_mut().domain_attr()?.threading(threading);
+            let safe = matches!(
+                threading,
+                bindings::KFI_THREAD_SAFE | bindings::KFI_THREAD_UNSPEC
+            );
+            assert_eq!(info.first().is_thread_safe(), safe);
+        }
+        Ok(())
     }
 }

@@ -81,7 +81,8 @@ impl Drop for Domain {
 }
 
 impl Domain {
-    /// Opens the domain that `info` describes; `EINVAL` for that of another provider. `owner` is a
+    /// Opens the domain that `info` describes; `EINVAL` for that of another provider, `EOPNOTSUPP` if
+    /// its objects are not for several threads at a time, as ours may be used. `owner` is a
     /// number of the caller's for it, and `contexts` are those of all operations on it.
     ///
     /// May sleep.
@@ -94,6 +95,9 @@ impl Domain {
     ) -> Result<Self> {
         if info.prov_name() != Some(fabric.provider()) {
             return Err(EINVAL);
+        }
+        if !info.is_thread_safe() {
+            return Err(EOPNOTSUPP);
         }
         let provider = CString::try_from(fabric.provider())?;
         // Before the domain, which could not be closed without.

@@ -136,7 +136,8 @@ pub(crate) struct Object<H> {
 
 // SAFETY: kfabric objects may be used from any thread.
 unsafe impl<H> Send for Object<H> {}
-// SAFETY: kfabric objects serialise themselves.
+// SAFETY: kfabric objects serialise themselves: those of a fabric always, those of a domain unless its
+// provider says otherwise (`enum kfi_threading`), and such a domain is not opened.
 unsafe impl<H> Sync for Object<H> {}
 
 impl<H> Object<H> {
