@@ -236,8 +236,7 @@ macro_rules! versioned {
     ($($name:ty = $size:literal;)*) => {$(
         // SAFETY: The structure consists of integers and arrays of integers.
         unsafe impl FromBytes for $name {}
-        // SAFETY: As above, and the compiler has laid it out without padding: it has as many bytes
-        // as its members, which `include/uapi/kfi_shim.h` sees to.
+        // SAFETY: As above, and without padding, which the C compiler refuses: see `abi_padding.c`.
         unsafe impl AsBytes for $name {}
 
         impl Versioned for $name {
