@@ -430,10 +430,16 @@ void kfi_rust_helper_sg_set_page(struct scatterlist *entry, struct page *page, u
 	sg_set_page(entry, page, len, offset);
 }
 
-/* Neither kmalloc nor vmalloc give anything below. */
+/*
+ * Neither kmalloc nor vmalloc give anything below. Not where memory begins, if that is chosen at boot:
+ * user space may find out what is returned here.
+ */
 unsigned long kfi_rust_helper_first_kernel_address(void)
 {
-	return min_t(unsigned long, PAGE_OFFSET, VMALLOC_START);
+	unsigned long first = min_t(unsigned long, PAGE_OFFSET, VMALLOC_START);
+	unsigned long half = 1UL << (BITS_PER_LONG - 1);
+
+	return first >= half ? half : first;
 }
 
 int kfi_rust_helper_raw_smp_processor_id(void)

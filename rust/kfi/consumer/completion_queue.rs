@@ -16,7 +16,10 @@ use super::{
         Contexts,
         Told, //
     },
-    handler::Calls,
+    handler::{
+        Calls,
+        Handler, //
+    },
     object::{
         object,
         AnyObject,
@@ -66,7 +69,7 @@ pub(crate) struct CompletionQueue {
     queue: Queue,
     format: u32,
     /// What its handler counts, until the queue is closed.
-    calls: Option<Arc<Calls>>,
+    handler: Option<Handler>,
     /// The contexts of completions.
     contexts: Arc<Contexts>,
     /// Whose those are that the user writes.
@@ -77,7 +80,7 @@ impl Drop for CompletionQueue {
     fn drop(&mut self) {
         if !self.queue.end() {
             // The handler may still be called.
-            core::mem::forget(self.calls.take());
+            core::mem::forget(self.handler.take());
         }
     }
 }
@@ -168,13 +171,8 @@ impl CompletionQueue {
         owner: u32,
         handler: Option<u64>,
     ) -> Result<Result<Self>> {
-        let contexts = domain.contexts.clone();
-        let calls = Calls::noted(&contexts, owner, handler)?;
-        let opened = Self::open_with(domain, attr, context, calls, owner);
-        if opened.is_err() {
-            contexts.end(owner, None);
-        }
-        Ok(opened)
+        let handler = Handler::new(&domain.contexts, owner, handler)?;
+        Ok(Self::open_with(domain, attr, context, handler, owner))
     }
 
     /// Opens a completion queue with a handler, or without.
@@ -182,14 +180,16 @@ impl CompletionQueue {
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
-        calls: Option<Arc<Calls>>,
+        handler: Option<Handler>,
         owner: u32,
     ) -> Result<Self> {
-        let handler: bindings::kfi_comp_handler = match &calls {
+        let function: bindings::kfi_comp_handler = match &handler {
             Some(_) => Some(Calls::comp_handler),
             None => None,
         };
-        let context = calls.as_ref().map_or(context.as_raw(), Calls::address);
+        let context = handler
+            .as_ref()
+            .map_or(context.as_raw(), Handler::address);
         let lineage = domain.lineage();
         let mut attr = match attr {
             None => None,
@@ -211,7 +211,7 @@ impl CompletionQueue {
                 domain.as_raw(),
                 attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
                 &mut cq,
-                handler,
+                function,
                 context,
             )
         })?;
@@ -221,7 +221,7 @@ impl CompletionQueue {
             queue: unsafe { Queue::new(cq, lineage) },
             // What the provider has chosen.
             format: attr.map_or(0, |attr| attr.format),
-            calls,
+            handler,
             contexts: domain.contexts.clone(),
             owner,
         })
@@ -229,7 +229,7 @@ impl CompletionQueue {
 
     /// Returns what the handler counts.
     pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
-        self.calls.as_ref()
+        self.handler.as_ref().map(Handler::calls)
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.

@@ -118,8 +118,10 @@ const ONCE: u64 = 0;
 const REPEATS: u64 = 1;
 /// That of those that others refer to, or that nobody knows the end of.
 const KEPT: u64 = 2;
+/// That of a note.
+const NOTED: u64 = 3;
 /// From here on those with a condition.
-const CONDITIONS: u64 = 3;
+const CONDITIONS: u64 = 4;
 
 /// What a pointer means.
 struct Entry {
@@ -149,29 +151,37 @@ struct Table {
 }
 
 impl Table {
-    /// Removes an entry.
-    fn remove(&mut self, address: usize) -> Removed {
-        let Some(key) = self.by_address.get(&address).map(|entry| entry.key) else {
+    /// Removes the entry of a key.
+    fn remove(&mut self, key: Key) -> Removed {
+        let Some(&address) = self.by_key.get(&key) else {
             return (None, None);
         };
-        (
-            self.by_address.remove_node(&address),
-            self.by_key.remove_node(&key),
-        )
+        let index = self.by_key.remove_node(&key);
+        let is_its = self
+            .by_address
+            .get(&address)
+            .is_some_and(|entry| entry.key == key);
+        let entry = if is_its {
+            self.by_address.remove_node(&address)
+        } else {
+            None
+        };
+        (entry, index)
     }
 
-    /// Returns the address of the first entry from a key on, if that has the same owner.
+    /// Returns the first key from one on with its address, if that has the same owner.
     fn next(&self, from: Key) -> Option<(Key, usize)> {
         let (&key, &address) = self.by_key.cursor_lower_bound(&from)?.current();
         (key.0 == from.0).then_some((key, address))
     }
 
-    /// Notes that a use of an entry has ended.
-    fn end_use(&mut self, address: usize) -> Removed {
+    /// Notes that uses of an entry have ended.
+    fn end_uses(&mut self, address: usize, uses: usize) -> Removed {
         if let Some(entry) = self.by_address.get_mut(&address) {
-            entry.uses = entry.uses.saturating_sub(1);
+            entry.uses = entry.uses.saturating_sub(uses);
             if entry.uses == 0 && entry.lasts != Lasts::Kept {
-                return self.remove(address);
+                let key = entry.key;
+                return self.remove(key);
             }
         }
         (None, None)
@@ -188,7 +198,7 @@ pub(crate) struct Contexts {
     unused: KBox<Structure>,
 }
 
-/// Returns whether a number could be the address of something in the kernel.
+/// Returns whether a number that a provider has told could be the address of something in the kernel.
 pub(crate) fn is_address(number: usize) -> bool {
     // SAFETY: Callable from any context.
     number >= unsafe { bindings::first_kernel_address() }
@@ -253,12 +263,12 @@ impl Contexts {
         &self.budget
     }
 
-    /// Finds the shared structure of a key and uses it once more.
-    fn reuse(&self, key: Key) -> Option<usize> {
+    /// Finds the shared structure of a key and uses it more often.
+    fn reuse(&self, key: Key, uses: usize) -> Option<usize> {
         let mut table = self.table.lock();
         let address = *table.by_key.get(&key)?;
         let entry = table.by_address.get_mut(&address)?;
-        entry.uses = entry.uses.saturating_add(1);
+        entry.uses = entry.uses.saturating_add(uses);
         Some(address)
     }
 
@@ -301,27 +311,46 @@ impl Contexts {
         Ok(address)
     }
 
-    /// Returns the context for operations without a condition, to be given back with
-    /// [`Self::release`] if the operation was refused.
-    pub(super) fn acquire(&self, owner: u32, number: u64, lasts: Lasts) -> Result<Context> {
+    /// Returns a context without a condition that is in use for `uses` times more, each to be ended
+    /// by a completion or with [`Self::release`].
+    ///
+    /// Whatever the number is, it costs the same: which numbers could be addresses of this kernel is
+    /// not told.
+    fn acquire_for(&self, owner: u32, number: u64, lasts: Lasts, uses: usize) -> Result<Context> {
         let which = match lasts {
             Lasts::Once => ONCE,
             Lasts::Repeats => REPEATS,
             Lasts::Kept => KEPT,
         };
         let key = (owner, number, which);
-        let address = match self.reuse(key) {
+        let address = match self.reuse(key, uses) {
             Some(address) => address,
             None => {
                 let structure = Structure::new(unconditional(), &self.budget, 0)?;
                 let address = structure.raw.get().addr();
-                self.add(key, lasts, Some(structure), address, 1)?
+                self.add(key, lasts, Some(structure), address, uses)?
             }
         };
         Ok(Context::from_number(address))
     }
 
-    /// Returns a context with a condition; it is in use twice, the second time by the caller. The
+    /// Returns the context of something that is told once, or kept.
+    pub(super) fn acquire(&self, owner: u32, number: u64, lasts: Lasts) -> Result<Context> {
+        self.acquire_for(owner, number, lasts, 1)
+    }
+
+    /// Returns the context of an operation without a condition, to be settled with
+    /// [`Self::posted`].
+    pub(super) fn acquire_to_post(
+        &self,
+        owner: u32,
+        number: u64,
+        lasts: Lasts,
+    ) -> Result<Context> {
+        self.acquire_for(owner, number, lasts, 2)
+    }
+
+    /// Returns the context of an operation with a condition, to be settled with [`Self::posted`]. The
     /// provider keeps about `kept` bytes of the operation's arrays.
     pub(super) fn acquire_with(
         &self,
@@ -343,45 +372,40 @@ impl Contexts {
         Ok(Context::from_number(address))
     }
 
-    /// Notes that the operation of a context may have more than one completion.
-    pub(super) fn may_repeat(&self, context: Context) {
+    /// Settles the context of an operation that was posted: whether it was accepted, and whether it
+    /// may have several completions. Until here the caller has used it, too, so that no completion
+    /// could free it.
+    pub(super) fn posted(&self, context: Context, accepted: bool, repeats: bool) {
         let mut table = self.table.lock();
-        if let Some(entry) = table.by_address.get_mut(&context.as_number()) {
-            if entry.lasts == Lasts::Once {
-                entry.lasts = Lasts::Repeats;
+        if repeats {
+            if let Some(entry) = table.by_address.get_mut(&context.as_number()) {
+                if entry.lasts == Lasts::Once {
+                    entry.lasts = Lasts::Repeats;
+                }
             }
         }
-    }
-
-    /// Takes back the context of an operation that was refused, or what the caller of
-    /// [`Self::acquire_with`] has of it.
-    pub(super) fn release(&self, context: Context) {
-        let removed = self.table.lock().end_use(context.as_number());
+        let uses = if accepted { 1 } else { 2 };
+        let removed = table.end_uses(context.as_number(), uses);
+        drop(table);
         drop(removed);
     }
 
-    /// Returns the context for something that is no operation, which is the number itself unless it
-    /// could be an address; until the owner is gone.
+    /// Takes back a context that is not in use any more.
+    pub(super) fn release(&self, context: Context) {
+        let removed = self.table.lock().end_uses(context.as_number(), 1);
+        drop(removed);
+    }
+
+    /// Returns the context for something that is no operation, until the owner is gone.
     pub(crate) fn number(&self, owner: u32, number: u64) -> Result<Context> {
-        let plain = usize::try_from(number)?;
-        if is_address(plain) {
-            self.acquire(owner, number, Lasts::Kept)
-        } else {
-            Ok(Context::from_number(plain))
-        }
+        self.acquire(owner, number, Lasts::Kept)
     }
 
     /// As [`Self::number`], until what is returned is dropped.
     pub(crate) fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
-        let plain = usize::try_from(number)?;
-        let context = if is_address(plain) {
-            this.acquire(NOBODY, number, Lasts::Once)?
-        } else {
-            Context::from_number(plain)
-        };
         Ok(Named {
+            context: this.acquire(NOBODY, number, Lasts::Once)?,
             contexts: this.clone(),
-            context,
         })
     }
 
@@ -391,52 +415,74 @@ impl Contexts {
         self.acquire(owner, number, Lasts::Once)
     }
 
-    /// Lets the address of something that an owner keeps stand for a number until the owner is gone.
-    pub(super) fn note(&self, owner: u32, number: u64, address: usize) -> Result {
-        self.add((owner, number, KEPT), Lasts::Kept, None, address, 1)?;
-        Ok(())
+    /// Lets the address of something that an owner keeps stand for a number until what is returned is
+    /// dropped, which has to be before something else can be there.
+    pub(super) fn note(this: &Arc<Self>, owner: u32, number: u64, address: usize) -> Result<Note> {
+        let key = (owner, number, NOTED);
+        this.add(key, Lasts::Kept, None, address, 1)?;
+        Ok(Note {
+            contexts: this.clone(),
+            key,
+        })
     }
 
     /// Returns the number that a pointer stands for; 0 if it means nothing to the user.
     pub(crate) fn number_of(&self, address: usize) -> u64 {
-        if !is_address(address) {
-            return address as u64;
-        }
         let table = self.table.lock();
-        table
-            .by_address
-            .get(&address)
-            .map_or(0, |entry| entry.key.1)
+        match table.by_address.get(&address) {
+            Some(entry) => entry.key.1,
+            None if is_address(address) => 0,
+            None => address as u64,
+        }
     }
 
-    /// Returns the number that a pointer stands for, if that is known, which is told once more.
-    pub(crate) fn peek(&self, told: &Told) -> Option<u64> {
-        let table = self.table.lock();
-        table.by_address.get(&told.0).map(|entry| entry.key.1)
-    }
-
-    /// Returns the number that a pointer in a completion stands for, if that is known; `last` says
-    /// whether the provider has told that it is the last one of several.
-    pub(crate) fn complete(&self, told: Told, last: bool) -> Option<u64> {
-        if !is_address(told.0) {
-            return Some(told.0 as u64);
-        }
+    /// Returns the number that a pointer stands for which was made for what the user writes to a
+    /// queue; none if it was not. `done` says that it is told for the last time.
+    ///
+    /// Other pointers are not looked for. Where something was received may be the place of anything by
+    /// now, and nobody may end the use of that.
+    pub(crate) fn read_back(&self, queue: u32, address: usize, done: bool) -> Option<u64> {
         let mut table = self.table.lock();
-        let entry = table.by_address.get(&told.0)?;
-        let number = entry.key.1;
-        let ends = match entry.lasts {
-            Lasts::Once => true,
-            Lasts::Repeats => last,
-            Lasts::Kept => false,
-        };
-        let removed = if ends {
-            table.end_use(told.0)
+        let entry = table.by_address.get(&address)?;
+        let (owner, number, _) = entry.key;
+        if owner != queue {
+            return None;
+        }
+        let removed = if done {
+            table.end_uses(address, 1)
         } else {
             (None, None)
         };
         drop(table);
         drop(removed);
         Some(number)
+    }
+
+    /// Returns the number that the context in a completion of a queue stands for, if that is known,
+    /// and whether the user has written the completion; `last` says whether the provider has told
+    /// that it is the last one of several.
+    ///
+    /// What has a completion in a queue has its context kept until that is read, so that it is none
+    /// of something else.
+    pub(crate) fn complete(&self, queue: u32, told: Told, last: bool) -> Option<(u64, bool)> {
+        let mut table = self.table.lock();
+        let Some(entry) = table.by_address.get(&told.0) else {
+            return (!is_address(told.0)).then_some((told.0 as u64, false));
+        };
+        let (owner, number, _) = entry.key;
+        let ends = match entry.lasts {
+            Lasts::Once => true,
+            Lasts::Repeats => last,
+            Lasts::Kept => false,
+        };
+        let removed = if ends {
+            table.end_uses(told.0, 1)
+        } else {
+            (None, None)
+        };
+        drop(table);
+        drop(removed);
+        Some((number, owner == queue))
     }
 
     /// Returns the next context from a key on with its owner and number, which is in use once more.
@@ -509,11 +555,11 @@ impl Contexts {
             let mut batch: [Removed; BATCH] = core::array::from_fn(|_| (None, None));
             let mut table = self.table.lock();
             for removed in &mut batch {
-                let Some((_, address)) = table.next((owner, 0, 0)) else {
+                let Some((key, _)) = table.next((owner, 0, 0)) else {
                     drop(table);
                     return;
                 };
-                *removed = table.remove(address);
+                *removed = table.remove(key);
             }
             drop(table);
             drop(batch);
@@ -557,8 +603,19 @@ impl Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        if is_address(self.context.as_number()) {
-            self.contexts.release(self.context);
-        }
+        self.contexts.release(self.context);
+    }
+}
+
+/// An address that stands for a number until this is dropped.
+pub(super) struct Note {
+    contexts: Arc<Contexts>,
+    key: Key,
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let removed = self.contexts.table.lock().remove(self.key);
+        drop(removed);
     }
 }

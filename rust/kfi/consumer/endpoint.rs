@@ -104,6 +104,9 @@ struct Uses {
     /// What the provider may keep of the arrays of as many operations as it takes.
     #[pin]
     arrays: Mutex<Option<Charge>>,
+    /// Whether a receive may take several messages without being asked to. An alias has the flags of
+    /// its base in one direction, whatever these become.
+    multi_recv: Atomic<bool>,
 }
 
 /// What an entry of these takes.
@@ -206,8 +209,6 @@ pub(crate) struct Endpoint {
     limits: IovLimits,
     /// The contexts of operations. Kept until the endpoint is closed.
     contexts: Arc<Contexts>,
-    /// Whether a receive may take several messages without being asked to.
-    multi_recv: Atomic<bool>,
     /// Shared with its aliases. Kept until the endpoint is closed.
     uses: Arc<Uses>,
 }
@@ -293,13 +294,14 @@ fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
 
 impl Uses {
     /// Makes the collection of what operations use.
-    fn new() -> Result<Arc<Self>> {
+    fn new(multi_recv: bool) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
                 regions <- new_mutex!(RBTree::new(), "kfi::Uses::regions"),
                 widest: Atomic::new(0),
                 arrays <- new_mutex!(None, "kfi::Uses::arrays"),
+                multi_recv: Atomic::new(multi_recv),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -319,7 +321,6 @@ struct Opening {
     domain_owner: u32,
     lineage: Lineage,
     limits: IovLimits,
-    multi_recv: bool,
     contexts: Arc<Contexts>,
     uses: Arc<Uses>,
 }
@@ -332,9 +333,8 @@ impl Opening {
             domain_owner: domain.owner,
             lineage: domain.lineage(),
             limits: IovLimits::NONE,
-            multi_recv: false,
             contexts: domain.contexts.clone(),
-            uses: Uses::new()?,
+            uses: Uses::new(false)?,
         })
     }
 
@@ -342,7 +342,8 @@ impl Opening {
     fn with(ep: &Endpoint, owner: u32) -> Result<Self> {
         Ok(Self {
             owner,
-            uses: Uses::new()?,
+            // Relaxed: as for `note_flags`.
+            uses: Uses::new(ep.uses.multi_recv.load(ordering::Relaxed))?,
             ..Self::alias(ep)
         })
     }
@@ -354,8 +355,6 @@ impl Opening {
             domain_owner: ep.domain_owner,
             lineage: ep.lineage(),
             limits: ep.limits,
-            // Relaxed: as for `note_flags`.
-            multi_recv: ep.multi_recv.load(ordering::Relaxed),
             contexts: ep.contexts.clone(),
             uses: ep.uses.clone(),
         }
@@ -376,7 +375,6 @@ impl Endpoint {
             domain_owner: opening.domain_owner,
             is_alias: false,
             limits: opening.limits,
-            multi_recv: Atomic::new(opening.multi_recv),
             contexts: opening.contexts,
             uses: opening.uses,
         };
@@ -511,7 +509,7 @@ impl Endpoint {
     fn note_flags(&self, flags: u64) {
         if flags & MULTI_RECV != 0 {
             // Relaxed: never cleared. See `may_repeat_by_now` for those who post meanwhile.
-            self.multi_recv.store(true, ordering::Relaxed);
+            self.uses.multi_recv.store(true, ordering::Relaxed);
         }
     }
 
@@ -526,19 +524,21 @@ impl Endpoint {
     /// Returns whether a receive may have several completions, by what is known before it is posted.
     fn may_repeat(&self, operation: &Operation<'_>) -> bool {
         // Relaxed: see `note_flags`.
-        let by_default = self.multi_recv.load(ordering::Relaxed);
+        let by_default = self.uses.multi_recv.load(ordering::Relaxed);
         operation.kind.is_receive() && (operation.flags & MULTI_RECV != 0 || by_default)
     }
 
     /// Returns whether a receive that was posted may have several completions: if the provider has
     /// seen flags, this does.
     fn may_repeat_by_now(&self, operation: &Operation<'_>) -> bool {
+        if !operation.kind.is_receive() {
+            return false;
+        }
         smp_mb(ordering::Full);
         self.may_repeat(operation)
     }
 
-    /// Returns the context for an operation. One with a condition is to be given back, see
-    /// [`Contexts::acquire_with`].
+    /// Returns the context for an operation, to be settled with [`Self::posted`].
     pub(super) fn context_for(
         &self,
         operation: &Operation<'_>,
@@ -555,7 +555,9 @@ impl Endpoint {
         };
         let number = operation.number;
         match condition.map(|condition| condition.raw(self.lineage())) {
-            None => Ok(Ok(self.contexts.acquire(self.owner, number, lasts)?)),
+            None => Ok(Ok(self
+                .contexts
+                .acquire_to_post(self.owner, number, lasts)?)),
             Some(Ok(raw)) => {
                 let kept = match operation.form {
                     Form::Array(shape) | Form::Msg(shape) => IovLimits::kept_of(operation, shape),
@@ -570,22 +572,9 @@ impl Endpoint {
     }
 
     /// Takes note of what has become of an operation with a context.
-    pub(super) fn posted(
-        &self,
-        operation: &Operation<'_>,
-        context: Context,
-        with_condition: bool,
-        accepted: bool,
-    ) {
-        if !accepted {
-            self.contexts.release(context);
-        }
-        if with_condition {
-            if self.may_repeat_by_now(operation) {
-                self.contexts.may_repeat(context);
-            }
-            self.contexts.release(context);
-        }
+    pub(super) fn posted(&self, operation: &Operation<'_>, context: Context, accepted: bool) {
+        let repeats = self.may_repeat_by_now(operation);
+        self.contexts.posted(context, accepted, repeats);
     }
 
     /// Returns how many entries arrays may have.

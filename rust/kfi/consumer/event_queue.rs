@@ -16,7 +16,10 @@ use super::{
         Contexts,
         Told, //
     },
-    handler::Calls,
+    handler::{
+        Calls,
+        Handler, //
+    },
     object::{
         object,
         AnyObject,
@@ -62,7 +65,7 @@ object! {
 pub(crate) struct EventQueue {
     queue: Queue,
     /// What its handler counts, until the queue is closed.
-    calls: Option<Arc<Calls>>,
+    handler: Option<Handler>,
     /// The contexts of events.
     contexts: Arc<Contexts>,
     /// Whose those are that the user writes.
@@ -107,7 +110,7 @@ impl Drop for EventQueue {
     fn drop(&mut self) {
         if !self.queue.end() {
             // The handler may still be called.
-            core::mem::forget(self.calls.take());
+            core::mem::forget(self.handler.take());
         }
     }
 }
@@ -126,12 +129,10 @@ impl EventQueue {
         owner: u32,
         handler: Option<u64>,
     ) -> Result<Result<Self>> {
-        let calls = Calls::noted(contexts, owner, handler)?;
-        let opened = Self::open_with(fabric, attr, context, contexts, calls, owner);
-        if opened.is_err() {
-            contexts.end(owner, None);
-        }
-        Ok(opened)
+        let handler = Handler::new(contexts, owner, handler)?;
+        Ok(Self::open_with(
+            fabric, attr, context, contexts, handler, owner,
+        ))
     }
 
     /// Opens an event queue with a handler, or without.
@@ -140,14 +141,16 @@ impl EventQueue {
         attr: Option<EventQueueAttr<'_>>,
         context: Context,
         contexts: &Arc<Contexts>,
-        calls: Option<Arc<Calls>>,
+        handler: Option<Handler>,
         owner: u32,
     ) -> Result<Self> {
-        let handler: bindings::kfi_event_handler = match &calls {
+        let function: bindings::kfi_event_handler = match &handler {
             Some(_) => Some(Calls::event_handler),
             None => None,
         };
-        let context = calls.as_ref().map_or(context.as_raw(), Calls::address);
+        let context = handler
+            .as_ref()
+            .map_or(context.as_raw(), Handler::address);
         let lineage = fabric.lineage();
         let mut attr = match attr {
             None => None,
@@ -167,7 +170,7 @@ impl EventQueue {
                 fabric.as_raw(),
                 attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
                 &mut eq,
-                handler,
+                function,
                 context,
             )
         })?;
@@ -175,7 +178,7 @@ impl EventQueue {
         Ok(Self {
             // SAFETY: It has just been opened.
             queue: unsafe { Queue::new(eq, lineage) },
-            calls,
+            handler,
             contexts: contexts.clone(),
             owner,
         })
@@ -183,7 +186,7 @@ impl EventQueue {
 
     /// Returns what the handler counts.
     pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
-        self.calls.as_ref()
+        self.handler.as_ref().map(Handler::calls)
     }
 
     /// Describes an errno of the provider; returns whether there is a description, of which as much
@@ -255,8 +258,29 @@ impl EventQueue {
         Ok((entry, size_result(ret)?))
     }
 
-    /// Adds an error, if the provider is the software provider.
-    pub(crate) fn write_error(&self, entry: &bindings::kfi_eq_err_entry) -> Result {
+    /// Adds an error, if the provider is the software provider; its context is one that stands for
+    /// `number`.
+    ///
+    /// The first error is that of this function, the second one that of kfabric.
+    pub(crate) fn write_error(
+        &self,
+        number: u64,
+        entry: &bindings::kfi_eq_err_entry,
+    ) -> Result<Result> {
+        // Found again when it is read.
+        let context = self.contexts.written(self.owner, number)?;
+        let ret = self.write_error_raw(&bindings::kfi_eq_err_entry {
+            context: context.as_raw(),
+            ..*entry
+        });
+        if ret.is_err() {
+            self.contexts.release(context);
+        }
+        Ok(ret)
+    }
+
+    /// Adds an error as it is.
+    fn write_error_raw(&self, entry: &bindings::kfi_eq_err_entry) -> Result {
         // SAFETY: That is what the software provider calls it; others do not know the name.
         let ops: &bindings::kfi_soft_eq_ops = unsafe { self.any().open_ops(EQ_OPS) }?;
         let write = ops.write_error.ok_or(ENOSYS)?;

@@ -14,7 +14,10 @@ use kernel::{
     }, //
 };
 
-use super::contexts::Contexts;
+use super::contexts::{
+    Contexts,
+    Note, //
+};
 use crate::kfi::{
     bindings,
     timeout::Timeout,
@@ -32,6 +35,42 @@ pub(crate) struct Calls {
     queue: WaitQueue,
 }
 
+/// What the handler of a queue counts, whose address stands for a number.
+pub(super) struct Handler {
+    // Dropped first: as long as the calls are noted, nothing else is where they are.
+    _note: Note,
+    calls: Arc<Calls>,
+}
+
+impl Handler {
+    /// For a queue of `owner`, whose context stands for a number; none without.
+    pub(super) fn new(
+        contexts: &Arc<Contexts>,
+        owner: u32,
+        number: Option<u64>,
+    ) -> Result<Option<Self>> {
+        let Some(number) = number else {
+            return Ok(None);
+        };
+        let calls = Calls::new()?;
+        let address = Arc::as_ptr(&calls).addr();
+        Ok(Some(Self {
+            _note: Contexts::note(contexts, owner, number, address)?,
+            calls,
+        }))
+    }
+
+    /// Returns the calls.
+    pub(super) fn calls(&self) -> &Arc<Calls> {
+        &self.calls
+    }
+
+    /// Returns where the calls are, which is the context of the queue.
+    pub(super) fn address(&self) -> *mut c_void {
+        Arc::as_ptr(&self.calls).cast_mut().cast()
+    }
+}
+
 impl Calls {
     /// None so far.
     fn new() -> Result<Arc<Self>> {
@@ -43,25 +82,6 @@ impl Calls {
             }),
             GFP_KERNEL_ACCOUNT,
         )
-    }
-
-    /// None so far, for a queue of `owner`, whose context stands for a number; none without.
-    pub(super) fn noted(
-        contexts: &Contexts,
-        owner: u32,
-        number: Option<u64>,
-    ) -> Result<Option<Arc<Self>>> {
-        let Some(number) = number else {
-            return Ok(None);
-        };
-        let calls = Self::new()?;
-        contexts.note(owner, number, Self::address(&calls).addr())?;
-        Ok(Some(calls))
-    }
-
-    /// Returns where this is, which is the context of the queue.
-    pub(super) fn address(this: &Arc<Self>) -> *mut c_void {
-        Arc::as_ptr(this).cast_mut().cast()
     }
 
     /// Counts a call.

@@ -419,7 +419,6 @@ impl Endpoint {
         if matches!(operation.form, Form::Inject | Form::InjectData) {
             return self.post_with_context(&operation);
         }
-        let with_condition = condition.is_some();
         let context = match self.context_for(&operation, condition)? {
             Ok(context) => context,
             Err(error) => return Ok(Err(error)),
@@ -427,7 +426,7 @@ impl Endpoint {
         operation.context = OpContext::new(context);
         let ret = self.post_with_context(&operation);
         let accepted = matches!(ret, Ok(Ok(())));
-        self.posted(&operation, context, with_condition, accepted);
+        self.posted(&operation, context, accepted);
         ret
     }
 

@@ -35,6 +35,7 @@ use crate::{
         AddressVector,
         AddressVectorAttr,
         Budget,
+        Contexts,
         Domain,
         Insert,
         ADDR_MAX, //
@@ -138,7 +139,16 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
         return Err(E2BIG);
     }
     let av = Session::get::<AddressVector>(session, request.av)?;
-    let context = session.contexts().number(request.av, request.context)?;
+    let contexts = session.contexts();
+    // An event tells it, or nobody.
+    let (kept, named);
+    let context = if av.is_asynchronous() {
+        kept = contexts.number(request.av, request.context)?;
+        kept
+    } else {
+        named = Contexts::named(contexts, request.context)?;
+        named.context()
+    };
     let sync_err = request.flags & abi::KFI_SYNC_ERR != 0;
     let mut errors = KVVec::new();
     if sync_err {

@@ -27,11 +27,11 @@ use crate::{
     abi,
     estimate,
     kfi::consumer::{
+        is_address,
         Completion,
         CompletionQueue,
         CompletionQueueAttr,
         Domain,
-        Told,
         Written, //
     },
     session::Session, //
@@ -73,31 +73,35 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     )
 }
 
-/// Returns what user space may know of a pointer in a completion: the number it stands for, or else
-/// the place in a buffer.
-fn place(session: &Session, told: Told) -> u64 {
-    let address = told.address();
-    if let Some(number) = session.contexts().complete(told, true) {
-        return number;
-    }
+/// Returns what user space may know of where something was received: the place in a buffer.
+fn place(session: &Session, address: usize) -> u64 {
     match session.places().find(address) {
         Some((buffer, offset)) => u64::from(buffer) << 32 | offset as u64,
-        None => 0,
+        None if is_address(address) => 0,
+        None => address as u64,
     }
 }
 
-/// Returns what user space may know of a completion.
-fn cq_entry(session: &Session, completion: Completion) -> abi::CqEntry {
+/// Returns what user space may know of a completion that was read from a queue.
+fn cq_entry(session: &Session, queue: u32, completion: Completion) -> abi::CqEntry {
+    let contexts = session.contexts();
     let last = completion.flags & u64::from(abi::KFI_MULTI_RECV) != 0;
+    // What stands for nothing does not leave the kernel.
+    let (op_context, written) = contexts
+        .complete(queue, completion.context, last)
+        .unwrap_or((0, false));
+    let buf = completion.buf.address();
+    // A provider's place may be that of something else by now.
+    let number = if written {
+        contexts.read_back(queue, buf, true)
+    } else {
+        None
+    };
     abi::CqEntry {
-        // What stands for nothing does not leave the kernel.
-        op_context: session
-            .contexts()
-            .complete(completion.context, last)
-            .unwrap_or(0),
+        op_context,
         flags: completion.flags,
         len: completion.len as u64,
-        buf: place(session, completion.buf),
+        buf: number.unwrap_or_else(|| place(session, buf)),
         data: completion.data,
         tag: completion.tag,
         src_addr: completion.src_addr,
@@ -127,7 +131,7 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
         Ok(completions) => {
             let read = completions.len();
             for completion in completions {
-                writer.write(&cq_entry(&session, completion))?;
+                writer.write(&cq_entry(&session, request.cq, completion))?;
             }
             number(Ok(read))
         }
@@ -143,7 +147,7 @@ pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
     match cq.readerr() {
         Ok(error) => {
             request.result = 1;
-            request.entry = cq_entry(&session, error.completion);
+            request.entry = cq_entry(&session, request.cq, error.completion);
             request.olen = error.olen as u64;
             request.err = error.err;
             request.prov_errno = error.prov_errno;

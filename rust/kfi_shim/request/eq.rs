@@ -76,21 +76,20 @@ const WORD: usize = size_of::<usize>();
 /// What user space has written begins with what stands for a number, and the rest is its own. All
 /// else are entries of the provider: an object, and then a context and a number, or what belongs to a
 /// connection.
-fn translate(session: &Session, event: &Event, first: Told, data: &mut [u8], done: bool) -> u32 {
+fn translate(
+    session: &Session,
+    queue: u32,
+    event: &Event,
+    first: &Told,
+    data: &mut [u8],
+    done: bool,
+) -> u32 {
     let contexts = session.contexts();
-    let address = first.address();
-    if is_address(address) {
-        let known = if done {
-            contexts.complete(first, true)
-        } else {
-            contexts.peek(&first)
-        };
-        if let Some(number) = known {
-            set_word(data, 0, number);
-            return 0;
-        }
+    if let Some(number) = contexts.read_back(queue, first.address(), done) {
+        set_word(data, 0, number);
+        return 0;
     }
-    let object = session.handle_of(address).unwrap_or(0);
+    let object = session.handle_of(first.address()).unwrap_or(0);
     set_word(data, 0, object.into());
     let connection = matches!(
         event.event,
@@ -145,7 +144,7 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
             let data = data.get_mut(..event.len).ok_or(EIO)?;
             let done = request.flags & u64::from(abi::KFI_PEEK) == 0;
             if let Some(first) = event.first.take() {
-                request.object = translate(&session, &event, first, data, done);
+                request.object = translate(&session, request.eq, &event, &first, data, done);
             }
             request.event = event.event;
             request.result = number(Ok(event.len));
@@ -178,7 +177,11 @@ pub(super) fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
     match eq.readerr() {
         Ok((error, len)) => {
             request.result = number(Ok(len));
-            request.context = session.contexts().number_of(error.context.addr());
+            let context = error.context.addr();
+            let contexts = session.contexts();
+            request.context = contexts
+                .read_back(request.eq, context, true)
+                .unwrap_or_else(|| contexts.number_of(context));
             request.object = session.handle_of(error.fid.addr()).unwrap_or(0);
             request.data = error.data;
             request.err = error.err;
@@ -197,15 +200,11 @@ pub(super) fn eq_write_error(session: ArcBorrow<'_, Session>, argument: Argument
     }
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     let entry = abi::EqErrEntry {
-        context: session
-            .contexts()
-            .number(request.eq, request.context)?
-            .as_raw(),
         data: request.data,
         err: request.err,
         prov_errno: request.prov_errno,
         ..pin_init::zeroed()
     };
-    request.result = result(eq.write_error(&entry));
+    request.result = result(eq.write_error(request.context, &entry)?);
     argument.write(&request)
 }

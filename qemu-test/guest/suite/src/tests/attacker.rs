@@ -12,12 +12,15 @@ use kfi::{
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
+use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::net::flag;
-use crate::pair::{complete, Pair};
+use crate::pair::{bits, complete, End, Pair, Setup};
 use crate::rig::{expect_fabric, expect_os, query, Rig};
+use crate::raw;
+use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{could_not, unload, Modules};
 use crate::{check, check_eq, tests};
 
@@ -35,6 +38,11 @@ tests! {
     "works-are-objects" ["kfi_shim.h"] works_are_objects;
     "poll-tells-no-address" ["kfi_shim.h"] poll_tells;
     "addresses-are-refused" ["kfi_shim.h"] virtual_addresses;
+    "handlers-at-one-place" ["kfi_shim.h"] handlers;
+    "handlers-without-an-answer" ["kfi_shim.h"] handlers_without_answer;
+    "numbers-cost-the-same" ["kfi_shim.h"] numbers_cost_the_same;
+    "alias-receives-many" ["kfi_shim.h"] alias_receives_many;
+    "place-of-something-else" ["kfi_shim.h"] stale_places;
 }
 
 /// Looks at a message.
@@ -597,5 +605,195 @@ fn virtual_addresses(env: &Env) -> Outcome {
         }
     }
     drop(buffer);
+    rig.close()
+}
+
+/// Queues with handlers come and go at the same time: what the one counts may be where that of the other
+/// was, and nobody is kept in the kernel for that.
+fn handlers(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Has the table of handles for itself, again and again.
+        let busy = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = rig.domain.counter(&CntrAttr::new());
+            }
+        });
+        let rig = &rig;
+        let change = move |number: u64| -> Outcome {
+            for round in 0..env.scaled(2_000, 200) {
+                let attr = CqAttr::new().handler().context(number + round);
+                rig.domain.completion_queue(&attr)?;
+                let attr = EqAttr::new().handler().context(number + round);
+                rig.fabric.event_queue(&attr)?;
+            }
+            Ok(())
+        };
+        let other = scope.spawn(move || change(1 << 40));
+        let outcome = change(1 << 50);
+        let other = other.join();
+        stop.store(true, Ordering::Relaxed);
+        let _ = busy.join();
+        outcome?;
+        other.unwrap_or_else(|_| Err(Stop::fail("a thread is gone")))
+    })?;
+    rig.close()
+}
+
+/// A queue with a handler that could not be told of leaves nothing behind.
+fn handlers_without_answer(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let queue = uapi::kfi_shim_cq_open {
+        domain: rig.domain.handle(),
+        flags: uapi::KFI_SHIM_NO_ATTR | uapi::KFI_SHIM_HANDLER,
+        context: 7,
+        ..FromZeros::new_zeroed()
+    };
+    let mut argument = kfi_host::memory::Guarded::new(queue.as_bytes())?;
+    argument.set_read_only()?;
+    let refused = |argument: &mut kfi_host::memory::Guarded| -> Outcome {
+        let result = raw::guarded(&rig.session, uapi::KFI_REQUEST_CQ_OPEN, argument);
+        check_eq!(result, Err(Errno::FAULT));
+        Ok(())
+    };
+    for _ in 0..100 {
+        refused(&mut argument)?;
+    }
+    let before = kernel_memory()?;
+    let rounds = env.scaled(30_000, 3_000);
+    for _ in 0..rounds {
+        refused(&mut argument)?;
+    }
+    // Half of what one would leave.
+    check_memory(env, &before, i64::try_from(rounds).unwrap_or(0) * 80 / 1024)?;
+    rig.close()
+}
+
+/// What a number costs as a context does not tell whether it could be an address of this kernel.
+fn numbers_cost_the_same(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=4194304", || {
+        let rig = Rig::new(env)?;
+        let av = rig.domain.address_vector(&AvAttr::default())?;
+        // As large a vector as there may be.
+        let of = |count| {
+            rig.domain.address_vector(&AvAttr {
+                count,
+                ..AvAttr::default()
+            })
+        };
+        let (mut fits, mut too_large) = (0, 1 << 22);
+        while fits + 1 < too_large {
+            let count = (fits + too_large) / 2;
+            match of(count) {
+                Ok(_) => fits = count,
+                Err(Error::Os(Errno::DQUOT)) => too_large = count,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // With some room left: none for a structure, or for one.
+        let mut bits: Vec<u32> = (0..64).collect();
+        bits.rotate_left(3);
+        for less in 0..12 {
+            let _large = of(fits - less)?;
+            let mut answers = Vec::new();
+            for bit in &bits {
+                for number in [1u64 << bit, u64::MAX >> bit] {
+                    let mut insert = uapi::kfi_shim_av_insert {
+                        av: av.handle(),
+                        context: number,
+                        ..FromZeros::new_zeroed()
+                    };
+                    let argument = insert.as_mut_bytes();
+                    let errno = raw::bytes(&rig.session, uapi::KFI_REQUEST_AV_INSERT, argument);
+                    answers.push((number, errno.err()));
+                }
+            }
+            let other = answers.iter().find(|(_, errno)| *errno != answers[0].1);
+            check_eq!(other, None, "unlike {:x?}, {less} less", answers[0]);
+        }
+        drop(av);
+        rig.close()
+    })
+}
+
+/// The flags of an endpoint are those of its alias in one direction; a receive that takes several
+/// messages for that reason has its context until the last one.
+fn alias_receives_many(env: &Env) -> Outcome {
+    const MULTI: u64 = flag::RECV | bits::MULTI_RECV;
+    let pair = pair(env)?;
+    let alias = pair.a.ep.alias(bits::TRANSMIT)?;
+    pair.a.ep.set_ops_flags(MULTI)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 16)?;
+    let receive = |context| {
+        Operation::new(Kind::RECV, Form::PLAIN)
+            .segment(buffer.segment(0..4096))
+            .context(context)
+    };
+    alias.post(&receive(7))?;
+    for round in 0..8 {
+        pair.b.send(buffer.segment(8192..8292), 1)?;
+        complete(&pair.b.tx)?;
+        let entry = complete(&pair.a.rx)?;
+        check_eq!((entry.op_context, entry.len), (7, 100), "message {round}");
+        // Whatever is freed is soon had again.
+        for number in 100..110 {
+            pair.a.ep.post(&receive(1000 * round + number))?;
+        }
+    }
+    pair.a.ep.cancel(7)?;
+    check_eq!(pair.a.rx.read_err()?.entry.op_context, 7);
+    drop((alias, buffer));
+    pair.close()
+}
+
+/// Where messages were received, something else may be when their completions are read.
+fn stale_places(env: &Env) -> Outcome {
+    const MESSAGES: u64 = 600;
+    const PENDING: u64 = 4_000;
+    let mut pair = Pair::prepare(env, Caps::MSG | Caps::SEND | Caps::RECV, &Setup {
+        cq_size: MESSAGES,
+        ..Setup::default()
+    })?;
+    pair.connect()?;
+    let mut entry = pair.entry().clone();
+    entry.rx_attr.size = PENDING;
+    let mut third = End::open(&pair.domain, kfi::EpInfo::Value(&entry), &Setup::default())?;
+    third.enable()?;
+    let kept = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let counter = pair.rig.counter()?;
+    let place = pair.session.buffer(BufferKind::KMALLOC, 1 << 16)?;
+    let receive = Operation::new(Kind::RECV, Form::MSG)
+        .segment(place.all())
+        .flags(bits::MULTI_RECV | flag::COMPLETION)
+        .context(3);
+    pair.a.ep.post(&receive)?;
+    for number in 0..MESSAGES {
+        pair.b.send(kept.segment(0..96), number)?;
+        complete(&pair.b.tx)?;
+    }
+    let Pair { a, b, far, rig } = pair;
+    let End { ep, tx, rx, av, .. } = a;
+    drop((ep, place));
+    // Their structures may be where the messages were.
+    for number in 0..PENDING {
+        let receive = Operation::new(Kind::RECV, Form::MSG)
+            .segment(kept.segment(0..64))
+            .flags(flag::TRIGGER | flag::COMPLETION)
+            .context(1_000_000 + number);
+        third.ep.post(&receive.trigger(&counter, 1000))?;
+    }
+    let mut read = 0;
+    while let Ok(entries) = rx.read(64) {
+        read += entries.len() as u64;
+    }
+    check_eq!(read, MESSAGES);
+    for number in 1_000_000..1_000_000 + PENDING {
+        third.ep.cancel(number)?;
+        check_eq!(third.rx.read_err()?.entry.op_context, number);
+    }
+    drop((third, kept, counter, tx, rx, av, b));
+    far.close().map_err(|(_, error)| error)?;
     rig.close()
 }
