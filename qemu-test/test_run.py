@@ -718,6 +718,13 @@ class CommandOfMachine(unittest.TestCase):
             self.assertNotIn("idle=poll", command)
             self.assertNotIn("fsrm", command)
 
+    def test_instructions_are_counted(self) -> None:
+        command = self.command(cpus=1, icount=True)
+        self.assertIn("-accel tcg,thread=single ", command)
+        self.assertIn("-icount shift=0,sleep=off ", command)
+        self.assertNotIn("idle=poll", command)
+        self.assertNotIn("icount", self.command(cpus=1))
+
 
 class WithoutMachine(unittest.TestCase):
     """Runs a shell in place of a virtual machine: the log is descriptor $LOG."""
