@@ -65,6 +65,9 @@ extern const struct test_case stress_tests[];
 extern struct kfi_info *nic_info[2];
 extern struct kfid_domain *nic_domain[2];
 
+bool nics_open(struct test *t);
+void nics_close(struct test *t);
+
 /* Which counter counts what. */
 enum counted {
 	COUNT_SEND,

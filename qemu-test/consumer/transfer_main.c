@@ -30,9 +30,6 @@ static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "Run only the tests whose names start so");
 
-struct kfi_info *nic_info[2];
-struct kfid_domain *nic_domain[2];
-
 static const struct test_case *const suites[] = {
 	basic_tests, form_tests, atomic_tests, receive_tests,
 	error_tests, backlog_tests, waiting_tests, endpoint_tests, scalable_tests, region_tests,
@@ -86,27 +83,10 @@ static void run_tests(struct test *t, unsigned int *number)
 	}
 }
 
-/* Opens a domain on each of the first two NICs. */
-static bool open_nics(struct test *t)
-{
-	struct kfi_info *info = t->info;
-	unsigned int i;
-
-	for (i = 0; i < 2; i++, info = info->next) {
-		if (!expect_true(t, info))
-			return false;
-		nic_info[i] = info;
-		if (!expect(t, kfi_domain(t->fabric, info, &nic_domain[i], NULL), 0))
-			return false;
-	}
-	t->domain = nic_domain[0];
-	return true;
-}
-
 static int __init kfi_transfer_init(void)
 {
 	struct test t = {};
-	unsigned int i, number = 0;
+	unsigned int number = 0;
 
 	if (strict < 0)
 		strict = strcmp(provider, "kcxi");
@@ -116,7 +96,7 @@ static int __init kfi_transfer_init(void)
 	t.info = get_provider_info(&t);
 	if (!t.info ||
 	    !expect(&t, kfi_fabric(t.info->fabric_attr, &t.fabric, NULL), 0) ||
-	    !open_nics(&t)) {
+	    !nics_open(&t)) {
 		pr_info("Bail out! nothing can be opened\n");
 		goto close;
 	}
@@ -126,10 +106,7 @@ static int __init kfi_transfer_init(void)
 	/* Fails if a test has left something open. */
 	t.failed = false;
 close:
-	for (i = 0; i < 2; i++) {
-		if (nic_domain[i])
-			close_fid(&t, &nic_domain[i]->fid);
-	}
+	nics_close(&t);
 	if (t.fabric)
 		close_fid(&t, &t.fabric->fid);
 	kfi_freeinfo(t.info);

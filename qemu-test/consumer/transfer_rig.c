@@ -12,6 +12,9 @@
 
 #include "transfer.h"
 
+struct kfi_info *nic_info[2];
+struct kfid_domain *nic_domain[2];
+
 static const u64 counter_flags[COUNTERS] = {
 	[COUNT_SEND] = KFI_SEND,
 	[COUNT_RECV] = KFI_RECV,
@@ -20,6 +23,34 @@ static const u64 counter_flags[COUNTERS] = {
 	[COUNT_REMOTE_READ] = KFI_REMOTE_READ,
 	[COUNT_REMOTE_WRITE] = KFI_REMOTE_WRITE,
 };
+
+/* Opens a domain on each of the first two NICs. */
+bool nics_open(struct test *t)
+{
+	struct kfi_info *info = t->info;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++, info = info->next) {
+		if (!expect_true(t, info))
+			return false;
+		nic_info[i] = info;
+		if (!expect(t, kfi_domain(t->fabric, info, &nic_domain[i], NULL), 0))
+			return false;
+	}
+	t->domain = nic_domain[0];
+	return true;
+}
+
+void nics_close(struct test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		if (nic_domain[i])
+			close_fid(t, &nic_domain[i]->fid);
+		nic_domain[i] = NULL;
+	}
+}
 
 static struct kfid_cq *cq_open_with(struct test *t, struct kfid_domain *domain,
 				    size_t size, kfi_comp_handler handler,
