@@ -37,6 +37,8 @@ help:
 	@echo '                      VEHICLE=qemu): tables and plots in build/bench; ARGS=... goes to'
 	@echo '                      kfi-bench run (ARGS=--help)'
 	@echo '  make bench-compare OLD=... NEW=...  compare two files of results'
+	@echo '  make irqsoff        measure the longest time with interrupts off, in instructions; ARGS=...'
+	@echo '                      goes to kfi-bench irqsoff (ARGS=--help)'
 	@echo '  make bench-readme   put the table of ratios of the last runs into README.md'
 	@echo '      VEHICLE=uml     user-mode Linux instead of QEMU'
 	@echo '      KIND=debug      that kernel instead of the fast one; KIND=kcsan, one that looks for'
@@ -251,6 +253,16 @@ bench-compare: guest
 .PHONY: bench-readme
 bench-readme: bench-report
 	@$(kfi_bench) insert $(bench)/README-table.md README.md
+
+# How long interrupts are off. With instructions for time it does not depend on the host; one CPU
+# is what they are counted of. Messages wait until all is prepared.
+.PHONY: irqsoff
+irqsoff:
+	+@$(MAKE) VEHICLE=qemu KIND=irqsoff APPEND=kfi_soft.rnr_timeout=2000 run-irqsoff
+
+.PHONY: run-irqsoff
+run-irqsoff: machine
+	@$(run) --icount --cpus 1 --log $(out)/irqsoff.log --transcript -- kfi-bench irqsoff $(ARGS)
 
 # --- checks -------------------------------------------------------------------
 

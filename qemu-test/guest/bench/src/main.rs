@@ -10,6 +10,7 @@
 mod collect;
 mod compare;
 mod figure;
+mod irqsoff;
 mod plot;
 mod run;
 mod table;
@@ -41,7 +42,8 @@ enum Error {
 
 /// Benchmarks of kfabric
 ///
-/// `run` is for the guest, all others for the host; `make bench` does all.
+/// `run` and `irqsoff` are for the guest, all others for the host; `make bench` and `make irqsoff` do
+/// all.
 #[derive(Debug, Parser)]
 #[command(name = "kfi-bench", version)]
 struct Arguments {
@@ -61,6 +63,27 @@ enum Command {
         rounds: u32,
         /// The module
         #[arg(long, value_name = "FILE", default_value = "/modules/kfi_bench.ko")]
+        module: PathBuf,
+    },
+    /// Load kfi_irqsoff.ko and print how long interrupts are off under its loads, in microseconds:
+    /// a table, in which what grows with the size is bold
+    Irqsoff {
+        /// Only loads whose names contain one of these words
+        #[arg(long, value_name = "WORD", value_delimiter = ',')]
+        loads: Vec<String>,
+        /// How much is queued
+        #[arg(
+            long,
+            value_name = "N",
+            value_delimiter = ',',
+            default_values_t = [16, 64, 512, 4096]
+        )]
+        sizes: Vec<u32>,
+        /// Show what was called where the longest time of the largest size has ended
+        #[arg(long)]
+        stacks: bool,
+        /// The module
+        #[arg(long, value_name = "FILE", default_value = "/modules/kfi_irqsoff.ko")]
         module: PathBuf,
     },
     /// Read what `run` prints, show it, and write a file of results
@@ -110,6 +133,12 @@ fn execute(command: Command) -> Result<(), Error> {
             rounds,
             module,
         } => run::run(&module, &items, rounds),
+        Command::Irqsoff {
+            loads,
+            sizes,
+            stacks,
+            module,
+        } => irqsoff::run(&module, &loads, &sizes, stacks),
         Command::Collect { vehicle, output } => collect::collect(&vehicle, &output),
         Command::Report {
             results,
