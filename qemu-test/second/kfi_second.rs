@@ -8,6 +8,9 @@
 
 #[cfg(cases)]
 mod cases;
+#[cfg(cases)]
+#[expect(dead_code, reason = "shows that it compiles")]
+mod example;
 #[allow(
     dead_code,
     unused_imports,

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The consumer in README.md.
+
+#![forbid(unsafe_code)]
+
+use kernel::prelude::*;
+
+use crate::kfi::{
+    consumer::{
+        getinfo,
+        Budget,
+        Contexts,
+        Counter,
+        Domain,
+        Fabric, //
+    },
+    fid::Context, //
+};
+
+/// Shows a counter at work.
+fn example() -> Result {
+    let info = getinfo(0, None, None, 0, None)?;
+    let fabric = Fabric::open(info.first(), Context::NONE)?;
+    let contexts = Contexts::new(Budget::new(1 << 20, None)?)?;
+    let domain = Domain::open(&fabric, info.first(), Context::NONE, &contexts, 1)?;
+    let counter = Counter::open(&domain, None, Context::NONE)?;
+
+    counter.add(3)?;
+    counter.wait(3, 100)?; // at least 3 within 100 ms
+    assert_eq!(counter.wait(4, 100), Err(ETIMEDOUT));
+    Ok(())
+}
