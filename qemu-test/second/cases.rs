@@ -5,7 +5,7 @@
 //! Each file compiles, and does not compile with `--cfg wrong`: the lines that end with `//~` are
 //! wrong then, by the code or the words that follow, and nothing else is.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 #![allow(
     dead_code,
     unused_imports,

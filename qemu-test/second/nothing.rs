@@ -2,7 +2,7 @@
 
 //! Objects of classes that the provider does not have. There are none.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::marker::PhantomData;
 use kernel::{

@@ -2,7 +2,7 @@
 
 //! The smallest provider: fabrics, domains, counters and endpoints that do next to nothing.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! What debugfs shows: `kfabric/providers` and `kfabric/fabrics`.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

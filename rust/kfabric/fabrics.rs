@@ -2,7 +2,7 @@
 
 //! The open fabrics, for those who want to look.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

@@ -2,7 +2,7 @@
 
 //! The parameters that kfi_getparams lists.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

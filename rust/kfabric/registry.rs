@@ -2,7 +2,7 @@
 
 //! The registered providers.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

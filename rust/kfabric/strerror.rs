@@ -2,7 +2,7 @@
 
 //! Texts for error numbers.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

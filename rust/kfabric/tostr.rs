@@ -5,7 +5,7 @@
 //! A value of an enumeration is its name, a set of flags the names in brackets, and a structure one
 //! line per member below its name, indented by four spaces a level. What has no name is a number.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod addr;
 mod names;

@@ -2,7 +2,7 @@
 
 //! What several rounds say together.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

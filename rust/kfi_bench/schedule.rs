@@ -2,7 +2,7 @@
 
 //! In which order, and how often.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

@@ -4,7 +4,7 @@
 //!
 //! What it needs it alone knows, but whoever asks for much is to have much counted.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use crate::kfi::info::InfoRef;
 

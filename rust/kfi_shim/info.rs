@@ -2,7 +2,7 @@
 
 //! Descriptions by value, as they travel to and from user space.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! The objects that a session holds.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! The requests.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod av;
 mod buffer;

@@ -2,7 +2,7 @@
 
 //! Sessions: an open file of /dev/kfi and the objects that it holds.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

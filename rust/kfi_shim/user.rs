@@ -2,7 +2,7 @@
 
 //! What all sessions of a user have together.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! Descriptors for wait objects: what poll, select, epoll and read do with an object.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! The native address of an endpoint: a NIC and a port of it.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

@@ -6,7 +6,7 @@
 //! never move: they lie in leaves, the leaves in branches, both made when the first entry needs them
 //! and kept to the end. All of it is small enough for kmalloc, as freeing that never sleeps.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -6,7 +6,7 @@
 //! insertion has an index of its own, and the first of them is what a message from that address is
 //! said to come from.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::ptr;
 use kernel::{

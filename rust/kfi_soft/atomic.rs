@@ -2,7 +2,7 @@
 
 //! What atomic operations compute.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

@@ -4,7 +4,7 @@
 //!
 //! A key is some bytes. Those in use are numbered, so that requests carry and compare numbers.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -10,7 +10,7 @@
 //! where it has arrived: the backlog is bounded by what was accepted before. Those who wait are
 //! [`Listeners`].
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -5,7 +5,7 @@
 //! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
 //! the operation that it tells of. All of the ring was told before all of the backlog.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

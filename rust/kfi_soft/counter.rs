@@ -77,7 +77,7 @@
 //! the application changes a watched counter, `events_marked` catches up: what happened before does
 //! not count as news any more.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::mem;
 use kernel::{

@@ -2,7 +2,7 @@
 
 //! All counters, and what debugfs shows of them: `kfi_soft/counters` and `kfi_soft/pending`.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

@@ -5,7 +5,7 @@
 //! A request is checked and copied when it is queued (R-DWQ-4, R-DWQ-16); from then on it is known
 //! by the value of the consumer's pointer, which is never looked behind again (R-CTL-2).
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::ptr;
 use kernel::prelude::*;

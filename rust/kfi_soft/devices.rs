@@ -2,7 +2,7 @@
 
 //! The devices of the NICs, which consumers map memory for.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

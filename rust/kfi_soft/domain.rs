@@ -2,7 +2,7 @@
 
 //! Domains: a virtual NIC, opened.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::ptr;
 use kernel::{

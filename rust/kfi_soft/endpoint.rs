@@ -8,7 +8,7 @@
 //! What is bound is collected until the object is enabled. Then a [`Transmitter`] and a
 //! [`Receiver`] are made of it, which do not change any more.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod alias;
 mod binds;

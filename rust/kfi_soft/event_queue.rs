@@ -5,7 +5,7 @@
 //! No event is lost: whoever begins something that ends with events takes a slot for each of them
 //! first ([`EventQueue::reserve`]), and does not begin (`EAGAIN`) if there is none.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

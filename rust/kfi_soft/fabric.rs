@@ -2,7 +2,7 @@
 
 //! Fabrics: the virtual NICs of this kernel see each other through one.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::ptr;
 use kernel::{

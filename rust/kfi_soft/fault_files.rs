@@ -3,7 +3,7 @@
 //! What debugfs has about faults: `kfi_soft/nicN/`, a file for each fault, and `faults` to see
 //! them all.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

@@ -12,7 +12,7 @@
 //!
 //! As long as all is off, all of this costs one load.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

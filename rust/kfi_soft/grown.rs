@@ -6,7 +6,7 @@
 //! them never grows. Memory for more is allocated before the lock is taken; it is given back when
 //! the whole is dropped, where that may sleep.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

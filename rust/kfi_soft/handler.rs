@@ -20,7 +20,7 @@
 //! Close disarms the handler for good and waits until it does not run. From within the handler
 //! that would be a wait for itself: the queue's own handler gets `EBUSY`.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     cpu::CpuId,

@@ -2,7 +2,7 @@
 
 //! What the provider offers: one entry for each virtual NIC that fits the question.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! The knob of a [`Fault`]: how often it is injected, and how often it was.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

@@ -2,7 +2,7 @@
 
 //! How much of everything there is: what kfi_getinfo offers and what the objects keep to.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use crate::kfi::flags::{
     OpFlags,

@@ -9,7 +9,7 @@
 //! at `starved` after that. Both do so fully ordered, so that one of them sees what the other has
 //! done. All are told; one for whom there is a backlog again starves again.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -16,7 +16,7 @@
 //! A message that has waited, and for whose completion there is no room when a receive comes that
 //! wants it, goes back to its receiver, see [`Parking`](crate::parking::Parking), and arrives again.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

@@ -6,7 +6,7 @@
 //! that they are bound to; then they are usable from the moment when they are enabled. Those that are
 //! found in the domain may be bound, too: then peers may use them through that context only.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -11,7 +11,7 @@
 //! endpoints share receives, these may lie in other queues: a reader who has seen the release takes
 //! the lock of the other queue after whoever has ended a use there, and so finds its entry.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     alloc::Flags,

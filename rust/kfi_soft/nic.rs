@@ -2,7 +2,7 @@
 
 //! Virtual NICs.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

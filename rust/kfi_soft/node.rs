@@ -2,7 +2,7 @@
 
 //! The node: its virtual NICs and what listens at their ports.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

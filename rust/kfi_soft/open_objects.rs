@@ -2,7 +2,7 @@
 
 //! The open fabrics and domains, which hints may name.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::ptr;
 use kernel::{

@@ -7,7 +7,7 @@
 //! Messages that have waited for a receive, and for which there is no room when it comes, go in front
 //! of what has arrived later.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -4,7 +4,7 @@
 //!
 //! Some consumers know one provider only, by its names. For them this one can take those names.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::str::CStr;
 

@@ -2,7 +2,7 @@
 
 //! Where an endpoint is, or is to be: a NIC, and a port if one was asked for.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

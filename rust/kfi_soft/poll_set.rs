@@ -9,7 +9,7 @@
 //! stands is known to those who add and remove members, who sleep; what they do with the lock held
 //! does not depend on how many there are either.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

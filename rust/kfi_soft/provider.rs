@@ -2,7 +2,7 @@
 
 //! The provider.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -8,7 +8,7 @@
 //! lock. Who adds an entry sets it before waking; who waits is in the wait queue, or has taken its
 //! snapshot of the wait set, before looking at it.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

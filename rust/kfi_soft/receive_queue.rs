@@ -10,7 +10,7 @@
 //! does not depend on how much is queued. An entry that moves from one queue to another meanwhile is
 //! not missed by those who look for it, as they walk the queues in the direction in which it moves.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! Receive contexts: what requests find at an address.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

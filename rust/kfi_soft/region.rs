@@ -2,7 +2,7 @@
 
 //! Registered memory, as requests find it.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! Which of the requests that have a sequence number have arrived.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

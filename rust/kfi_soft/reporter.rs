@@ -5,7 +5,7 @@
 //! Whatever an operation was, its end is told by one function: first the entry in the completion
 //! queue, then the counters, whose triggers run last. None of that is done with a lock held.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     alloc::Flags,

@@ -2,7 +2,7 @@
 
 //! A first-in, first-out queue of fixed capacity.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

@@ -21,7 +21,7 @@
 //! wait. That nobody does so in vain is the same again, with `starved`: see
 //! [`Listeners`](crate::listeners::Listeners).
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -47,7 +47,7 @@
 //! Nothing is due in a domain that is closed: what was due has run, and nothing is pending without
 //! an open counter. So who comes late finds the list empty.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::mem;
 use kernel::{

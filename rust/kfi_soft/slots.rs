@@ -5,7 +5,7 @@
 //! Every slot is free, taken by a [`Reservation`], or has an entry in it, from when the entry is
 //! written until it is read out.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -5,7 +5,7 @@
 //! How long a lock is held does so not depend on how much is queued. The walker is not preempted, as
 //! a queue has places for few walks; without one all of it is walked at once.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::sync::SpinLockIrq;
 

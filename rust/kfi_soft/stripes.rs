@@ -7,7 +7,7 @@
 //! memory by addresses that differ. An element that is in several places, since it is not aligned or
 //! lies in several pieces of memory, is changed with the locks of all of them held.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     c_str,

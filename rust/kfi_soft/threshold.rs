@@ -25,7 +25,7 @@
 //!                                                       2   -
 //! ```
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod batch;
 

@@ -2,7 +2,7 @@
 
 //! Operations of a transmit context that are not done at once.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     alloc::Flags,

@@ -7,7 +7,7 @@
 //! Operations that have to wait before they begin, for a fence or a credit, wait in a queue, and
 //! what is posted later waits behind them.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     alloc::Flags,

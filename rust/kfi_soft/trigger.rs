@@ -12,7 +12,7 @@
 //! belongs to whoever has taken it from there: fire, cancel, flush and close race for it under the
 //! lock of the counter, and one of them wins.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

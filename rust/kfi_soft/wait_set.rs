@@ -13,7 +13,7 @@
 //! on. What happened before the note is seen by the look; what happened after it ends the sleep,
 //! for every thread, even if another one has meanwhile read what there was (R-WAIT-8).
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

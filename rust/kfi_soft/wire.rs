@@ -11,7 +11,7 @@
 //! A request either is carried out at once, with everything on the stack of the poster, or it goes
 //! as a [`Packet`], which was allocated before.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -22,7 +22,7 @@
 //! Where buckets begin lies apart from the slots: a name leads anywhere, and there are many names.
 //! What is looked at in random order is small, and so more of it stays in the caches.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     alloc::Flags,

@@ -2,7 +2,7 @@
 
 //! Addresses in text form.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::net::Ipv6Addr;
 

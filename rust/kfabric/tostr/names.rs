@@ -2,7 +2,7 @@
 
 //! The names of values and flags.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

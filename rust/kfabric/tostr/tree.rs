@@ -2,7 +2,7 @@
 
 //! Structures as indented lines.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     fmt,

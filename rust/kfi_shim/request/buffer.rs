@@ -2,7 +2,7 @@
 
 //! Requests about memory.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     page::{

@@ -2,7 +2,7 @@
 
 //! Requests about event queues.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

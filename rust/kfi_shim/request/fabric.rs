@@ -2,7 +2,7 @@
 
 //! Requests about fabrics and domains.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! Requests about what there is.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

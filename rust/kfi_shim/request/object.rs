@@ -2,7 +2,7 @@
 
 //! Requests about objects of any class.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

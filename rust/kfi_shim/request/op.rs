@@ -2,7 +2,7 @@
 
 //! Requests about operations.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::mem::offset_of;
 use kernel::{

@@ -2,7 +2,7 @@
 
 //! Requests about waiting: wait sets, trywait, wait descriptors.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

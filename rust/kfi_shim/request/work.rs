@@ -2,7 +2,7 @@
 
 //! Requests about deferred work.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

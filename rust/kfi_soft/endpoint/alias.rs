@@ -2,7 +2,7 @@
 
 //! Aliases: the same endpoint under another handle, with default flags of its own.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::prelude::*;
 

@@ -3,7 +3,7 @@
 //! What tells of the ends of operations: the completion queues and counters that are bound to an
 //! endpoint or context.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

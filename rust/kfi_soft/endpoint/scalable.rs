@@ -2,7 +2,7 @@
 
 //! Scalable endpoints: one address, several contexts.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -7,7 +7,7 @@
 //! that are bound to it take. Completions are told by what is bound to the endpoint that has sent or
 //! received, or by what was bound to the shared context before that endpoint was enabled.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,

@@ -2,7 +2,7 @@
 
 //! Operations that were submitted to begin later: triggered operations and deferred work.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use kernel::{
     alloc::Flags,

@@ -4,7 +4,7 @@
 //!
 //! Batches are linked through the first of their entries, so that nothing is allocated for them.
 
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 use core::{
     hint,
