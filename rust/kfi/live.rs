@@ -63,6 +63,12 @@ impl Kept {
     }
 }
 
+/// Returns how many there are.
+#[cfg(all(CONFIG_KUNIT = "y", kfi_tests))]
+fn count() -> usize {
+    KEPT.count()
+}
+
 impl Drop for Kept {
     fn drop(&mut self) {
         KEPT.leave();
@@ -95,5 +101,58 @@ impl Drop for Exit {
         KEPT.close();
         // As for the end of a provider.
         rcu::synchronize_tasks();
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_live)]
+mod tests {
+    use super::*;
+    use crate::kfi::{
+        debugfs::Dir,
+        work_queue::{
+            WorkQueue,
+            WorkQueueFlags, //
+        }, //
+    };
+    use kernel::{
+        fmt,
+        sync::Arc, //
+    };
+
+    /// Shows nothing.
+    fn nothing(_: &(), _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    #[test]
+    fn what_the_kernel_finds_is_waited_for() -> Result {
+        let before = count();
+        let queue = WorkQueue::new(c"kfi_test", WorkQueueFlags::UNBOUND);
+        let queue = Arc::pin_init(queue, GFP_KERNEL)?;
+        assert_eq!(count(), before + 1);
+        // Not before it is gone: its memory may be where its items are.
+        queue.destroy();
+        assert_eq!(count(), before + 1);
+        drop(queue);
+        assert_eq!(count(), before);
+
+        let dir = Dir::new(c"kfi_test")?;
+        let file = dir.read_callback_file(c"file", (), nothing);
+        let file = KBox::pin_init(file, GFP_KERNEL)?;
+        assert_eq!(count(), before + 2);
+        drop((dir, file));
+        assert_eq!(count(), before);
+        Ok(())
+    }
+
+    #[test]
+    fn a_handler_is_waited_for() -> Result {
+        let before = count();
+        let calls = crate::kfi::consumer::Calls::new()?;
+        assert_eq!(count(), before + 1);
+        drop(calls);
+        assert_eq!(count(), before);
+        Ok(())
     }
 }

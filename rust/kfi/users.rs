@@ -45,6 +45,13 @@ impl Users {
         self.0.fetch_sub(Self::CLOSED, ordering::Release);
     }
 
+    /// Returns how many uses there are.
+    #[cfg(all(CONFIG_KUNIT = "y", kfi_tests))]
+    pub(super) fn count(&self) -> usize {
+        // Relaxed: a snapshot.
+        self.0.load(ordering::Relaxed) & !Self::CLOSED
+    }
+
     /// Begins a use; `false` if it is too early or too late. From any context.
     pub(super) fn enter(&self) -> bool {
         // INVARIANT: One more, which the caller or the line below ends.

@@ -205,7 +205,7 @@ impl CompletionQueue {
         };
         let mut cq = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. What the
-        // handler takes stays until the queue is closed.
+        // handler takes stays until the queue is closed, and so does the module with the handler.
         to_result(unsafe {
             bindings::kfi_cq_open(
                 domain.as_raw(),

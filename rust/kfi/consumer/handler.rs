@@ -20,6 +20,7 @@ use super::contexts::{
 };
 use crate::kfi::{
     bindings,
+    live::Kept,
     timeout::Timeout,
     wait_queue::WaitQueue,
     waiters::Wakeup, //
@@ -33,6 +34,9 @@ pub(crate) struct Calls {
     cpu: Atomic<i32>,
     #[pin]
     queue: WaitQueue,
+    /// As long as there is this the handlers may be called, and the module stays. Of a queue that
+    /// cannot be closed that is for ever.
+    _kept: Kept,
 }
 
 /// What the handler of a queue counts, whose address stands for a number.
@@ -73,12 +77,14 @@ impl Handler {
 
 impl Calls {
     /// None so far.
-    fn new() -> Result<Arc<Self>> {
+    pub(in crate::kfi) fn new() -> Result<Arc<Self>> {
+        let kept = Kept::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 count: Atomic::new(0),
                 cpu: Atomic::new(-1),
                 queue <- WaitQueue::new(c"kfi::Calls", static_lock_class!()),
+                _kept: kept,
             }),
             GFP_KERNEL_ACCOUNT,
         )
