@@ -44,9 +44,13 @@ pub(crate) struct Installed {
 }
 
 impl Installed {
-    /// Creates the core and lets it be found. Called once, by the module's init.
-    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
-        // SAFETY: Called once, as modules are initialised once.
+    /// Creates the core and lets it be found.
+    ///
+    /// # Safety
+    ///
+    /// Called once, by the module's init.
+    pub(crate) unsafe fn new(module: &'static ThisModule) -> Result<Self> {
+        // SAFETY: Called once by the safety requirements.
         unsafe { CORE.init() };
         let core = Arc::pin_init(
             try_pin_init!(Core {

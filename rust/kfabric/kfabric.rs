@@ -58,7 +58,8 @@ impl kernel::Module for Kfabric {
         // fails, and as the last field.
         let exit = unsafe { Exit::new() };
         Ok(Self {
-            _core: abi_core::Installed::new(module)?,
+            // SAFETY: Called once, as above.
+            _core: unsafe { abi_core::Installed::new(module) }?,
             _exit: exit,
         })
     }

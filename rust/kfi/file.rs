@@ -421,7 +421,8 @@ impl<T: Device> DeviceRegistration<T> {
                 };
                 // SAFETY: `slot` is valid for writes.
                 unsafe { slot.write(device) };
-                // SAFETY: `slot` is initialised, pinned, and stays until it is deregistered.
+                // SAFETY: `slot` is initialised, pinned, and stays until it is deregistered, as does
+                // what it names.
                 to_result(unsafe { bindings::misc_register(slot) })
             }),
             _pin: PhantomPinned,

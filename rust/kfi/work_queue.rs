@@ -230,9 +230,9 @@ impl WorkQueue {
         }
         work.queue
             .store(ptr::from_ref(self).cast_mut(), ordering::Release);
-        // SAFETY: The queue exists, as it has a user. The item is initialised and stays, as the
-        // reference of its object is given up only by who takes `owner` out, which the
-        // kernel will not do twice: see `Work`.
+        // SAFETY: The queue exists, as it has a user, and keeps the code that the item runs. The item
+        // is initialised and stays, as the reference of its object is given up only by who takes
+        // `owner` out, which the kernel will not do twice: see `Work`.
         let queued = unsafe {
             bindings::queue_delayed_work_on(
                 cpu.filter(|cpu| is_online(*cpu))

@@ -5,7 +5,11 @@
 use kernel::{
     error::to_result,
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    }, //
 };
 
 use crate::kfi::bindings;
@@ -57,7 +61,7 @@ impl Case {
 
     /// Measures once. Latencies of single operations, if they are taken, are added to `latencies`,
     /// as far as there is room. May sleep.
-    pub(crate) fn run(self, latencies: &mut KVVec<u32>) -> Result<Sample> {
+    pub(crate) fn run(self, _objects: &mut Objects, latencies: &mut KVVec<u32>) -> Result<Sample> {
         let room = latencies.spare_capacity_mut();
         let mut sample = bindings::kfi_bench_sample {
             latencies: room.as_mut_ptr().cast(),
@@ -65,7 +69,8 @@ impl Case {
             ..Default::default()
         };
         let run = self.0.run.ok_or(EINVAL)?;
-        // SAFETY: The case is one; the sample is valid, and there is as much room.
+        // SAFETY: The case is one, its objects are open and used by no other; the sample is valid, and
+        // there is as much room.
         to_result(unsafe { run(self.0, &mut sample) })?;
         let taken = sample.latency_count.min(sample.latency_room) as usize;
         // SAFETY: So many were written behind the last one, where there is room for them.
@@ -78,20 +83,32 @@ impl Case {
 }
 
 /// The objects that all cases use, open.
+///
+/// # Invariants
+///
+/// The objects are open, and there is one of this at most.
 pub(crate) struct Objects(());
 
+/// Whether there is an [`Objects`], or was one.
+static OPENED: Atomic<bool> = Atomic::new(false);
+
 impl Objects {
-    /// Opens them. May sleep.
+    /// Opens them; `EBUSY` if that was done before. May sleep.
     pub(crate) fn open() -> Result<Self> {
-        // SAFETY: Called once at a time, as the module is initialised by one thread.
+        // Relaxed: nothing but that it is the first call hangs on it.
+        if OPENED.xchg(true, ordering::Relaxed) {
+            return Err(EBUSY);
+        }
+        // SAFETY: Called once, as was just seen.
         to_result(unsafe { bindings::kfi_bench_setup() })?;
+        // INVARIANT: It was the first call.
         Ok(Self(()))
     }
 }
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // SAFETY: They are open, and no case is running.
+        // SAFETY: They are open by the type invariants, and no case is running, as that would borrow them.
         unsafe { bindings::kfi_bench_teardown() };
     }
 }

@@ -11,6 +11,7 @@ use kernel::{
 
 use crate::abi::{
     Case,
+    Objects,
     Sample, //
 };
 
@@ -40,12 +41,12 @@ impl Figure {
     }
 
     /// Measures a round, which counts unless it is a warm-up.
-    pub(crate) fn measure(&mut self, counts: bool) -> Result {
+    pub(crate) fn measure(&mut self, objects: &mut Objects, counts: bool) -> Result {
         if self.failed.is_some() {
             return Ok(());
         }
         let before = self.latencies.len();
-        match self.case.run(&mut self.latencies) {
+        match self.case.run(objects, &mut self.latencies) {
             Err(error) => self.failed = Some(error),
             Ok(sample) if counts => self.values.push(per_operation(&sample), GFP_KERNEL)?,
             Ok(_) => self.latencies.truncate(before),

@@ -20,7 +20,7 @@ use crate::{
 /// Cases of one item take turns, round by round: what disturbs the machine for a while disturbs all
 /// of them, and figures that are compared have met the same conditions.
 pub(crate) fn run() -> Result {
-    let _objects = Objects::open()?;
+    let mut objects = Objects::open()?;
     let rounds = abi::rounds();
     let mut next = 0;
     while let Some(first) = Case::get(next) {
@@ -32,7 +32,7 @@ pub(crate) fn run() -> Result {
         for round in 0..=rounds {
             for figure in &mut figures {
                 // The first round fills caches.
-                figure.measure(round != 0)?;
+                figure.measure(&mut objects, round != 0)?;
             }
         }
         for figure in &mut figures {

@@ -303,7 +303,7 @@ pub(crate) struct AnyObject<'a> {
     _lifetime: PhantomData<&'a bindings::kfid>,
 }
 
-impl AnyObject<'_> {
+impl<'a> AnyObject<'a> {
     /// Returns the object for C.
     pub(super) fn as_raw(self) -> *mut bindings::kfid {
         self.fid.as_ptr()
@@ -435,7 +435,7 @@ impl AnyObject<'_> {
     /// # Safety
     ///
     /// `T` must be what the provider calls `name`.
-    pub(super) unsafe fn open_ops<T>(self, name: &CStr) -> Result<&'static T> {
+    pub(super) unsafe fn open_ops<T>(self, name: &CStr) -> Result<&'a T> {
         let mut ops = core::ptr::null_mut();
         // SAFETY: The object is open; `ops` is valid for writes.
         to_result(unsafe {
