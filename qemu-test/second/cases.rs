@@ -19,6 +19,7 @@ mod alias_open;
 mod buffer_format;
 mod default_flags;
 mod device;
+mod exit;
 mod head;
 mod hold_once;
 mod insertion;
