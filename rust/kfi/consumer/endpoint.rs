@@ -93,9 +93,9 @@ object! {
 /// What the operations on an endpoint may still use until it is closed.
 #[pin_data]
 struct Uses {
-    /// By their numbers, each with its part in the memory.
+    /// By their addresses, each with its part in the memory.
     #[pin]
-    buffers: Mutex<RBTree<u32, (Arc<Buffer>, Charge)>>,
+    buffers: Mutex<RBTree<usize, (Arc<Buffer>, Charge)>>,
     /// Regions whose descriptors were handed over, by their addresses.
     #[pin]
     regions: Mutex<RBTree<usize, (RegionUse, Charge)>>,
@@ -305,6 +305,21 @@ impl Uses {
             }),
             GFP_KERNEL_ACCOUNT,
         )
+    }
+
+    /// Keeps a buffer. It is known by its address, which no other has as long as it is kept: the number
+    /// is what its user likes.
+    fn hold_buffer(&self, buffer: &Arc<Buffer>, budget: &Arc<Budget>) -> Result {
+        let address = Arc::as_ptr(buffer).addr();
+        if self.buffers.lock().get(&address).is_some() {
+            return Ok(());
+        }
+        let charge = Budget::charge(budget, USE_SIZE)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let node = node.into_node(address, (buffer.clone(), charge));
+        let old = self.buffers.lock().insert(node);
+        drop(old);
+        Ok(())
     }
 
     /// Lets everything go.
@@ -603,10 +618,10 @@ impl Endpoint {
         let mut last = None;
         for segment in segments {
             if let Some(buffer) = segment.buffer() {
-                let number = buffer.number();
+                let address = Arc::as_ptr(buffer).addr();
                 // Pieces of one buffer often come one behind the other.
-                if last.replace(number) != Some(number) {
-                    self.hold_buffer(buffer)?;
+                if last.replace(address) != Some(address) {
+                    self.uses.hold_buffer(buffer, self.budget())?;
                 }
             }
             if let Some(region) = segment.region() {
@@ -633,20 +648,6 @@ impl Endpoint {
         }
         drop(arrays);
         drop(other);
-        Ok(())
-    }
-
-    /// Keeps a buffer.
-    fn hold_buffer(&self, buffer: &Arc<Buffer>) -> Result {
-        let number = buffer.number();
-        if self.uses.buffers.lock().get(&number).is_some() {
-            return Ok(());
-        }
-        let charge = Budget::charge(self.budget(), USE_SIZE)?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let node = node.into_node(number, (buffer.clone(), charge));
-        let old = self.uses.buffers.lock().insert(node);
-        drop(old);
         Ok(())
     }
 
@@ -881,5 +882,41 @@ impl SharedTransmit {
         };
         // SAFETY: It has just been opened.
         Ok(unsafe { Self::new(opened(ret, stx)?, domain.lineage()) })
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_endpoint_uses)]
+mod tests {
+    use super::*;
+    use crate::kfi::consumer::{
+        BufferKind,
+        Places, //
+    };
+
+    #[test]
+    fn buffers_of_one_number_are_all_kept() -> Result {
+        let budget = Budget::new(usize::MAX, None)?;
+        let places = Places::new()?;
+        let buffer = || {
+            let charge = Budget::charge(&budget, 0)?;
+            let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &places)?;
+            Ok::<_, Error>(Arc::new(buffer, GFP_KERNEL)?)
+        };
+        let uses = Uses::new()?;
+        let (first, second) = (buffer()?, buffer()?);
+        for buffer in [&first, &second, &first] {
+            uses.hold_buffer(buffer, &budget)?;
+        }
+        let held = |buffer: &Arc<Buffer>| {
+            let address = Arc::as_ptr(buffer).addr();
+            uses.buffers.lock().get(&address).is_some()
+        };
+        assert!(held(&first) && held(&second));
+        uses.clear();
+        // Nobody else keeps them.
+        assert!(Arc::into_unique_or_drop(first).is_some());
+        assert!(Arc::into_unique_or_drop(second).is_some());
+        Ok(())
     }
 }
