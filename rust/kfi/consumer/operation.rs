@@ -457,8 +457,9 @@ impl Endpoint {
             op,
             ..
         } = *operation;
-        // SAFETY: The endpoint is open and has the tables. The memory stays until it is closed,
-        // which is after the operation. The context is null or a structure of `Contexts`, which
+        // SAFETY: The endpoint is open and has the tables. There are `len` bytes, or as many elements of
+        // the type, at each address, as `One` has counted them; the memory stays until the endpoint
+        // is closed, which is after the operation, as `hold` keeps it. The context is null or a structure of `Contexts`, which
         // stays until the operation has completed or the endpoint is closed.
         Ok(unsafe {
             match (operation.kind, operation.form) {
@@ -573,8 +574,9 @@ impl Endpoint {
         /// Calls the function for the shape, with the arguments behind the array.
         macro_rules! call {
             ($v:ident, $bv:ident, $sgl:ident, $($argument:expr),*) => {
-                // SAFETY: As for `post_one`. The array has the type that the function takes; arrays
-                // are read during the call, as no endpoint wants them for longer that was opened.
+                // SAFETY: As for `post_one`, for each entry. The array has the type that the function
+                // takes; arrays are read during the call, as no endpoint wants them for longer that
+                // was opened.
                 unsafe {
                     match shape {
                         Shape::Kvec => bindings::$v(ep, local.as_ptr(), desc, count, $($argument),*),
