@@ -452,7 +452,8 @@ static long write_always(void *arg)
 			w->bad = ret ?: -1;
 			return 0;
 		}
-		if (error.err == KFI_EKEYREJECTED)
+		/* There is none, or one that may only be read. */
+		if (error.err == KFI_EKEYREJECTED || error.err == KFI_EACCES)
 			w->rejected++;
 		else
 			w->bad = error.err;
@@ -460,9 +461,20 @@ static long write_always(void *arg)
 	return 0;
 }
 
+/* A counter of the domain of an endpoint. */
+static struct kfid_cntr *open_cntr_for(struct test *t, struct end *e)
+{
+	struct kfi_cntr_attr attr = {};
+	struct kfid_cntr *cntr = NULL;
+
+	expect(t, kfi_cntr_open(e->domain, &attr, &cntr, NULL), 0);
+	return cntr;
+}
+
 static void region_race_of(struct test *t, size_t len, unsigned int times)
 {
 	struct writer writer = { .len = len };
+	struct kfid_cntr *never;
 	struct area from;
 	unsigned int i;
 	struct job job;
@@ -472,6 +484,9 @@ static void region_race_of(struct test *t, size_t len, unsigned int times)
 		return;
 	if (!area_alloc(t, &from, MEM_KMALLOC, 0, len))
 		goto close;
+	never = open_cntr_for(t, &b);
+	if (!never)
+		goto free;
 	writer.e = &a;
 	writer.from = from.data;
 	if (job_start(t, &job, write_always, &writer, other_cpu(0))) {
@@ -482,7 +497,11 @@ static void region_race_of(struct test *t, size_t len, unsigned int times)
 
 			if (!expect_true(t, target))
 				break;
-			mr = region_open(t, &b, target, len, KFI_REMOTE_WRITE, 1);
+			mr = region_open(t, &b, target, len,
+					 i % 4 ? KFI_REMOTE_WRITE : KFI_REMOTE_READ, 1);
+			/* Its successor does not count what was written to a region. */
+			if (mr && !(i % 4))
+				expect(t, kfi_mr_bind(mr, &never->fid, KFI_REMOTE_WRITE), 0);
 			if (get_random_u32_below(2))
 				usleep_range(10, 200);
 			if (mr)
@@ -496,6 +515,9 @@ static void region_race_of(struct test *t, size_t len, unsigned int times)
 	pr_info("# %llu writes good, %llu rejected\n", writer.good, writer.rejected);
 	expect_count(t, a.cntr[COUNT_WRITE], writer.good, writer.rejected);
 	expect_count(t, b.cntr[COUNT_REMOTE_WRITE], writer.good, 0);
+	expect_count(t, never, 0, 0);
+	close_fid(t, &never->fid);
+free:
 	area_free(&from);
 close:
 	pair_close(t, &a, &b);

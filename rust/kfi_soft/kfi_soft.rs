@@ -8,7 +8,8 @@
 //! 2. `kfi_soft::AddressVector::change`, `kfi_soft::Core::setup` and `kfi_soft::MemoryRegion::state`;
 //! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::Core::port` and
 //!    `kfi_soft::SharedBinds::binds`;
-//! 4. `kfi_soft::Fabric::handlers`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
+//! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `OPEN_OBJECTS`, `COUNTERS`,
+//!    `DEVICES` and `NODE`.
 //!
 //! Spinlocks, which disable interrupts:
 //!
@@ -16,9 +17,8 @@
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`, `kfi_soft::Transfer::ending`,
-//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::Listeners::list`, `kfi_soft::Nic::ports`,
-//!    `kfi_soft::SharedBinds::reporter`, `kfi_soft::Regions::regions`, `kfi_soft::Region::counters`
-//!    and `kfi_soft::AuthKeys::keys`;
+//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::Nic::ports`, `kfi_soft::SharedBinds::reporter`,
+//!    `kfi_soft::Regions::regions`, `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
 //! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
 //!    work queues.
 //!

@@ -18,9 +18,9 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        new_spinlock_irq,
+        new_mutex,
         Arc,
-        SpinLockIrq, //
+        Mutex, //
     }, //
 };
 
@@ -54,7 +54,7 @@ pub(crate) struct Listeners {
     /// Somebody wants to be told.
     starved: Atomic<bool>,
     #[pin]
-    list: SpinLockIrq<List>,
+    list: Mutex<List>,
     node: Arc<Node>,
     /// Tells them: a reader, which may be a hard interrupt, does not look at each of them.
     #[pin]
@@ -67,7 +67,7 @@ impl Listeners {
         Arc::pin_init(
             pin_init!(Self {
                 starved: Atomic::new(false),
-                list <- new_spinlock_irq!(KVec::new(), "kfi_soft::Listeners::list"),
+                list <- new_mutex!(KVec::new(), "kfi_soft::Listeners::list"),
                 node,
                 work <- new_work!("kfi_soft::Listeners::work"),
             }),
@@ -128,7 +128,7 @@ impl Listeners {
         }
     }
 
-    /// Removes a listener; what is just being told is not waited for.
+    /// Removes a listener; what is just being told is not waited for. May sleep.
     pub(crate) fn ignore(&self, listener: &RoomListener) {
         let removed = self.list.lock().get_mut(listener.0).and_then(Option::take);
         // Without the lock.

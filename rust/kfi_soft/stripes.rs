@@ -77,7 +77,8 @@ impl Stripes {
             let first = place(at);
             let rest = SIZE.wrapping_sub(at.wrapping_rem(SIZE));
             // Those that are wholly in the first place.
-            let count = left.min(together).min(rest) / size;
+            let fits = left.min(together).min(rest);
+            let count = fits.checked_div(size).unwrap_or(0);
             if count != 0 {
                 let count = count.min(CHUNK);
                 let _locked = self.0.get(first).map(|lock| lock.lock());

@@ -94,7 +94,9 @@ impl Request {
     /// Returns whether it is so small that it may be carried out with interrupts disabled.
     pub(crate) fn is_small(&self) -> bool {
         match self.kind {
-            RequestKind::Atomic(atomics) => self.len / atomics.size() <= stripes::CHUNK,
+            RequestKind::Atomic(atomics) => {
+                self.len <= stripes::CHUNK.saturating_mul(atomics.size())
+            }
             _ => self.len <= SECTION_LIMIT,
         }
     }
