@@ -160,7 +160,6 @@ fn exact_table(env: &Env) -> Outcome {
             bits::TRANSMIT_COMPLETE,
             bits::DELIVERY_COMPLETE,
             bits::FENCE,
-            bits::MORE,
         ] {
             let send = operation(kind, Form::MSG).flags(flags);
             row(

@@ -616,7 +616,9 @@ fn more_and_fence(env: &Env) -> Outcome {
         }
         let mut fences = Vec::new();
         for i in 0..count {
-            let flags = [0, bits::MORE, bits::FENCE][rng.random_range(0..3)];
+            // The last one lets go what is held back.
+            let kinds = if i + 1 == count { 2 } else { 3 };
+            let flags = [bits::FENCE, 0, bits::MORE][rng.random_range(0..kinds)];
             if flags == bits::FENCE {
                 fences.push(i);
             }

@@ -443,7 +443,6 @@ impl<'a> Side<'a> {
             0,
             0,
             bits::COMPLETION,
-            bits::MORE,
             inject,
             bits::INJECT_COMPLETE,
             bits::TRANSMIT_COMPLETE,
