@@ -903,7 +903,7 @@ mod tests {
             let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &places)?;
             Ok::<_, Error>(Arc::new(buffer, GFP_KERNEL)?)
         };
-        let uses = Uses::new()?;
+        let uses = Uses::new(false)?;
         let (first, second) = (buffer()?, buffer()?);
         for buffer in [&first, &second, &first] {
             uses.hold_buffer(buffer, &budget)?;
