@@ -27,6 +27,8 @@ struct trust_object {
 		struct kfid_cntr cntr;
 		struct kfid_wait wait;
 		struct kfid_poll poll;
+		struct kfid_ep ep;
+		struct kfid_mr mr;
 	};
 };
 
@@ -44,6 +46,15 @@ static bool trust_check(struct kfid *fid, size_t fclass, struct trust_object *an
 	while (object && object != ancestor)
 		object = object->parent;
 	return !WARN_ON(!object);
+}
+
+/* What a deferred transfer or a post may be carried out on. */
+static void trust_sender(struct kfid_ep *ep, struct trust_object *ancestor)
+{
+	bool is_context = ep && trust_of(&ep->fid)->fclass == KFI_CLASS_TX_CTX;
+
+	if (!WARN_ON(!ep))
+		trust_check(&ep->fid, is_context ? KFI_CLASS_TX_CTX : KFI_CLASS_EP, ancestor);
 }
 
 static int trust_close(struct kfid *fid)
@@ -68,6 +79,8 @@ static int trust_control(struct kfid *fid, int command, void *arg)
 			trust_check(&work->completion_cntr->fid, KFI_CLASS_CNTR, this);
 		if (work->op_type == KFI_OP_CNTR_ADD && work->op.cntr && work->op.cntr->cntr)
 			trust_check(&work->op.cntr->cntr->fid, KFI_CLASS_CNTR, this);
+		if (work->op_type == KFI_OP_SEND && work->op.msg)
+			trust_sender(work->op.msg->ep, this);
 		return -KFI_ENOSPC;
 	case KFI_FLUSH_WORK:
 		if (arg)
@@ -164,12 +177,116 @@ static int trust_poll_open(struct kfid_domain *domain, struct kfi_poll_attr *att
 	return 0;
 }
 
+/* A descriptor is the head of its region. */
+static ssize_t trust_send(struct kfid_ep *ep, const void *buf, size_t len, void *desc,
+			  kfi_addr_t dest_addr, void *context)
+{
+	if (desc)
+		trust_check(desc, KFI_CLASS_MR, trust_of(&ep->fid)->parent);
+	return -KFI_ENOSPC;
+}
+
+static ssize_t trust_sendmsg(struct kfid_ep *ep, const struct kfi_msg *msg, uint64_t flags)
+{
+	void *desc = msg->desc && msg->iov_count ? msg->desc[0] : NULL;
+
+	return trust_send(ep, NULL, 0, desc, msg->addr, msg->context);
+}
+
+static struct kfi_ops_msg trust_msg_ops = {
+	.size = sizeof(trust_msg_ops),
+	.recv = kfi_no_msg_recv,
+	.recvv = kfi_no_msg_recvv,
+	.recvbv = kfi_no_msg_recvbv,
+	.recvmsg = kfi_no_msg_recvmsg,
+	.send = trust_send,
+	.sendv = kfi_no_msg_sendv,
+	.sendbv = kfi_no_msg_sendbv,
+	.sendmsg = trust_sendmsg,
+	.inject = kfi_no_msg_inject,
+	.senddata = kfi_no_msg_senddata,
+	.injectdata = kfi_no_msg_injectdata,
+	.recvsgl = kfi_no_msg_recvsgl,
+	.sendsgl = kfi_no_msg_sendsgl,
+};
+
+/* Contexts have no functions for endpoints. */
+static struct trust_object *trust_new_ep(size_t fclass, struct trust_object *parent, void *context)
+{
+	struct trust_object *object = trust_new(fclass, parent, context);
+
+	if (object)
+		object->ep.msg = &trust_msg_ops;
+	return object;
+}
+
+static int trust_tx_ctx(struct kfid_ep *sep, int index, struct kfi_tx_attr *attr,
+			struct kfid_ep **tx_ep, void *context)
+{
+	struct trust_object *this = trust_of(&sep->fid);
+	struct trust_object *object;
+
+	trust_check(&sep->fid, KFI_CLASS_SEP, NULL);
+	object = trust_new_ep(KFI_CLASS_TX_CTX, this, context);
+	if (!object)
+		return -KFI_ENOMEM;
+	*tx_ep = &object->ep;
+	return 0;
+}
+
+static int trust_rx_ctx(struct kfid_ep *sep, int index, struct kfi_rx_attr *attr,
+			struct kfid_ep **rx_ep, void *context)
+{
+	struct trust_object *this = trust_of(&sep->fid);
+	struct trust_object *object;
+
+	trust_check(&sep->fid, KFI_CLASS_SEP, NULL);
+	object = trust_new_ep(KFI_CLASS_RX_CTX, this, context);
+	if (!object)
+		return -KFI_ENOMEM;
+	*rx_ep = &object->ep;
+	return 0;
+}
+
+static struct kfi_ops_ep trust_ep_ops = {
+	.size = sizeof(trust_ep_ops),
+	.cancel = kfi_no_cancel,
+	.getopt = kfi_no_getopt,
+	.setopt = kfi_no_setopt,
+	.tx_ctx = trust_tx_ctx,
+	.rx_ctx = trust_rx_ctx,
+};
+
+static int trust_open_ep(size_t fclass, struct kfid_domain *domain, struct kfid_ep **ep,
+			 void *context)
+{
+	struct trust_object *object = trust_new_ep(fclass, trust_of(&domain->fid), context);
+
+	if (!object)
+		return -KFI_ENOMEM;
+	object->ep.ops = &trust_ep_ops;
+	*ep = &object->ep;
+	return 0;
+}
+
+static int trust_endpoint(struct kfid_domain *domain, struct kfi_info *info, struct kfid_ep **ep,
+			  void *context)
+{
+	return trust_open_ep(KFI_CLASS_EP, domain, ep, context);
+}
+
+static int trust_scalable_ep(struct kfid_domain *domain, struct kfi_info *info,
+			     struct kfid_ep **sep, void *context)
+{
+	return trust_open_ep(KFI_CLASS_SEP, domain, sep, context);
+}
+
 static struct kfi_ops_domain trust_domain_ops = {
 	.size = sizeof(trust_domain_ops),
 	.av_open = kfi_no_av_open,
 	.cq_open = kfi_no_cq_open,
-	.endpoint = kfi_no_endpoint,
-	.scalable_ep = kfi_no_scalable_ep,
+	.endpoint = trust_endpoint,
+	.scalable_ep = trust_scalable_ep,
 	.cntr_open = trust_cntr_open,
 	.poll_open = trust_poll_open,
 	.stx_ctx = kfi_no_stx_ctx,
@@ -177,9 +294,22 @@ static struct kfi_ops_domain trust_domain_ops = {
 	.query_atomic = kfi_no_query_atomic,
 };
 
+static int trust_mr_reg(struct kfid *fid, const void *buf, size_t len, uint64_t access,
+			uint64_t offset, uint64_t requested_key, uint64_t flags,
+			struct kfid_mr **mr, void *context)
+{
+	struct trust_object *object = trust_new(KFI_CLASS_MR, trust_of(fid), context);
+
+	if (!object)
+		return -KFI_ENOMEM;
+	object->mr.mem_desc = &object->fid;
+	*mr = &object->mr;
+	return 0;
+}
+
 static struct kfi_ops_mr trust_mr_ops = {
 	.size = sizeof(trust_mr_ops),
-	.reg = kfi_no_mr_reg,
+	.reg = trust_mr_reg,
 	.regv = kfi_no_mr_regv,
 	.regbv = kfi_no_mr_regbv,
 	.regattr = kfi_no_mr_regattr,
@@ -268,6 +398,8 @@ static int trust_getinfo(uint32_t version, const char *node, const char *service
 	*info = kfi_allocinfo();
 	if (!*info)
 		return -KFI_ENOMEM;
+	/* It demands all that whoever asks can give. */
+	(*info)->mode = hints->mode;
 	(*info)->fabric_attr->name = kstrdup("trusting", GFP_KERNEL);
 	(*info)->domain_attr->name = kstrdup("trusting0", GFP_KERNEL);
 	if ((*info)->fabric_attr->name && (*info)->domain_attr->name)

@@ -29,6 +29,7 @@ pub(crate) use address_vector::{
     AddressVectorAttr,
     Insert,
     Inserted,
+    ADDRESS_SIZE,
     ADDR_MAX, //
 };
 pub(crate) use budget::{
@@ -75,7 +76,8 @@ pub(crate) use endpoint::{
     Multicast,
     Named,
     PassiveEndpoint,
-    SharedTransmit, //
+    SharedTransmit,
+    DEPTH, //
 };
 pub(crate) use event_queue::{
     Event,

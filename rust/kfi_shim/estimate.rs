@@ -6,10 +6,38 @@
 
 #![forbid(unsafe_code)]
 
-use crate::kfi::info::InfoRef;
+use crate::kfi::{
+    consumer::{
+        ADDRESS_SIZE,
+        DEPTH, //
+    },
+    info::InfoRef, //
+};
+
+/// What an object needs.
+#[derive(Clone, Copy)]
+pub(crate) struct Needs {
+    /// Bytes of memory.
+    pub(crate) memory: usize,
+    /// Threads of the kernel.
+    pub(crate) threads: usize,
+}
+
+impl From<usize> for Needs {
+    fn from(memory: usize) -> Self {
+        Self { memory, threads: 0 }
+    }
+}
 
 /// An object, with its head, its names and what the shim keeps of it.
 pub(crate) const OBJECT: usize = 2048;
+
+/// What has a work queue of its own: a thread that comes to its rescue, with its stack, and a part for
+/// each CPU.
+pub(crate) const WORK_QUEUE: Needs = Needs {
+    memory: 1 << 16,
+    threads: 1,
+};
 
 /// A member of a poll set.
 pub(crate) const MEMBER: usize = 256;
@@ -23,14 +51,11 @@ const ENTRIES: usize = 1024;
 /// An entry of a queue.
 const ENTRY: usize = 128;
 
-/// An address of a vector.
-const ADDRESS: usize = 64;
+/// A context that an endpoint leads to.
+const CONTEXT: usize = 64;
 
 /// An operation that an endpoint or context takes at a time, without its arrays.
 const OPERATION: usize = 256;
-
-/// Operations of a context for which nobody has said how many there are to be.
-const OPERATIONS: usize = 256;
 
 /// An entry of an answer of kfi_getinfo, with its attributes and names.
 const INFO: usize = 2048;
@@ -48,12 +73,22 @@ pub(crate) fn queue(entries: usize) -> usize {
 
 /// Returns what an address vector needs.
 pub(crate) fn address_vector(addresses: usize) -> usize {
-    many(addresses, 0, ADDRESS)
+    many(addresses, 0, ADDRESS_SIZE)
 }
 
 /// Returns what a context of one direction needs.
-pub(crate) fn context(operations: usize) -> usize {
-    many(operations, OPERATIONS, OPERATION)
+fn context(operations: usize) -> usize {
+    many(operations, DEPTH, OPERATION)
+}
+
+/// Returns what a context needs whose depth was asked for, or is `default` as nobody has.
+pub(crate) fn context_of(asked: Option<usize>, default: usize) -> usize {
+    context(match asked {
+        // The provider's own, or what there was.
+        Some(0) => default.max(DEPTH),
+        Some(depth) => depth,
+        None => default,
+    })
 }
 
 /// Returns what an endpoint needs that is opened as an entry says.
@@ -68,7 +103,7 @@ pub(crate) fn scalable_endpoint(info: InfoRef<'_>) -> usize {
     let contexts = info
         .ep_attr()
         .map_or(0, |attr| attr.tx_ctx_cnt.saturating_add(attr.rx_ctx_cnt));
-    many(contexts, 0, ADDRESS)
+    many(contexts, 0, CONTEXT)
 }
 
 /// Returns what an answer with so many entries needs.

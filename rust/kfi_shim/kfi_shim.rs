@@ -10,7 +10,8 @@
 //! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called;
 //!
 //! `kfi_shim::Session::works`, `kfi::Contexts::table`, `kfi::Uses::buffers`, `kfi::Uses::regions`,
-//! `kfi::Uses::arrays` and `kfi::Places::by_end` are taken alone. Deferred work is handed to kfabric
+//! `kfi::Kept::charge`, `kfi::Insertions::list`, `kfi::Insertions::addresses` and
+//! `kfi::Places::by_end` are taken alone. Deferred work is handed to kfabric
 //! under `kfi::DeferredWork::queued`, inside which `kfi::Works::queued` is taken.
 //!
 //! `kfi_shim::USERS` is taken alone.
@@ -58,6 +59,10 @@ module! {
         max_user_objects: u32 {
             default: 1048576,
             description: "Objects that all sessions of a user may hold, themselves included (default 1048576)",
+        },
+        max_user_domains: u32 {
+            default: 1024,
+            description: "Fabrics and domains, each with a thread of the kernel, that all sessions of a user may hold (default 1024)",
         },
         max_memory: u64 {
             default: 0,

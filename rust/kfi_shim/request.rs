@@ -36,6 +36,7 @@ use kernel::{
 
 use crate::{
     abi,
+    estimate::Needs,
     kfi::{
         consumer::AnyObject,
         fid::Context,
@@ -238,18 +239,18 @@ pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr
 
 /// Answers a request that opens an object; the handle becomes valid when the answer has arrived.
 ///
-/// `number` is its context, and `size` about how much memory it needs.
+/// `number` is its context.
 fn opened<T: Class>(
     session: ArcBorrow<'_, Session>,
     number: u64,
-    size: usize,
+    needs: impl Into<Needs>,
     open: impl FnOnce(Context) -> Result<T>,
     answer: impl FnOnce(i32, u32) -> Result,
 ) -> Result {
     opened_by(
         session,
         number,
-        size,
+        needs,
         |context, _| Ok(open(context)),
         |result, handle, _| answer(result, handle),
     )
@@ -259,11 +260,11 @@ fn opened<T: Class>(
 fn opened_by<T: Class>(
     session: ArcBorrow<'_, Session>,
     number: u64,
-    size: usize,
+    needs: impl Into<Needs>,
     open: impl FnOnce(Context, u32) -> Result<Result<T>>,
     answer: impl FnOnce(i32, u32, Option<&T>) -> Result,
 ) -> Result {
-    let slot = session.reserve(number, size)?;
+    let slot = session.reserve(number, needs)?;
     match open(slot.context(), slot.handle())? {
         Ok(object) => {
             let object = Arc::new(object, GFP_KERNEL_ACCOUNT)?;

@@ -28,7 +28,10 @@ use kernel::{
 };
 
 use crate::{
-    estimate,
+    estimate::{
+        self,
+        Needs, //
+    },
     kfi::{
         consumer::{
             half_of_memory,
@@ -64,8 +67,8 @@ struct Entry {
     users: usize,
     /// Its context.
     _context: NamedContext,
-    /// Its part in the objects, and in the memory.
-    _charges: [Charge; 2],
+    /// Its part in the objects, the memory and the threads.
+    _charges: [Charge; 3],
 }
 
 /// The handles of a session.
@@ -292,7 +295,7 @@ pub(crate) struct Slot<'a> {
     session: &'a Session,
     handle: u32,
     context: NamedContext,
-    charges: [Charge; 2],
+    charges: [Charge; 3],
     entry: RBTreeNodeReservation<u32, Entry>,
     address: RBTreeNodeReservation<usize, u32>,
     completion_queue: RBTreeNodeReservation<u32, ()>,
@@ -379,11 +382,16 @@ impl<T> core::ops::Deref for Use<T> {
 }
 
 impl Session {
-    /// Reserves a handle for an object that needs about `size` bytes and that the user knows by a
-    /// number; `EMFILE` if the session, or its user, holds as many objects as it may, `EDQUOT` if it
-    /// holds as much memory.
-    pub(crate) fn reserve(&self, number: u64, size: usize) -> Result<Slot<'_>> {
-        let charges = [self.object()?, Budget::charge(&self.budget, size)?];
+    /// Reserves a handle for an object with these needs that the user knows by a number; `EMFILE` if
+    /// the session, or its user, holds as many objects as it may, or the user those with threads,
+    /// `EDQUOT` if it holds as much memory.
+    pub(crate) fn reserve(&self, number: u64, needs: impl Into<Needs>) -> Result<Slot<'_>> {
+        let needs = needs.into();
+        let charges = [
+            self.object()?,
+            Budget::charge(&self.budget, needs.memory)?,
+            self.user.threads(needs.threads)?,
+        ];
         let context = Contexts::named(&self.contexts, number)?;
         let (entry, address) = (
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,

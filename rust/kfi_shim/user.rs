@@ -43,6 +43,8 @@ struct Limits {
     memory: Arc<Budget>,
     /// Objects, and the sessions themselves.
     objects: Arc<Budget>,
+    /// Objects that have threads.
+    threads: Arc<Budget>,
 }
 
 impl Limits {
@@ -53,9 +55,11 @@ impl Limits {
             limit => usize::try_from(limit).unwrap_or(usize::MAX),
         };
         let objects = usize::try_from(*module_parameters::max_user_objects.value_ref())?;
+        let threads = usize::try_from(*module_parameters::max_user_domains.value_ref())?;
         Ok(Self {
             memory: Budget::new(memory, None)?,
             objects: Budget::new(objects, None)?,
+            threads: Budget::new(threads, None)?,
         })
     }
 }
@@ -111,6 +115,11 @@ impl User {
     /// Returns how many objects the user may have.
     pub(crate) fn objects(&self) -> &Arc<Budget> {
         &self.limits.objects
+    }
+
+    /// Counts threads; `EMFILE` if there are as many as there may be.
+    pub(crate) fn threads(&self, count: usize) -> Result<Charge> {
+        Budget::charge(&self.limits.threads, count).map_err(|_| EMFILE)
     }
 
     /// Counts a session as one of them; `EMFILE` if there are as many as there may be.

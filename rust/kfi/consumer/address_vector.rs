@@ -20,7 +20,10 @@ use kernel::{
 };
 
 use super::{
-    budget::Charge,
+    budget::{
+        Budget,
+        Charge, //
+    },
     object::{
         object,
         AnyObject,
@@ -75,6 +78,52 @@ struct Insertions {
     /// They by their numbers, and the number of the last one.
     #[pin]
     list: Mutex<(RBTree<u32, Insertion>, u32)>,
+    /// What they, and all others, have left there.
+    #[pin]
+    addresses: Mutex<Addresses>,
+}
+
+/// What a provider needs for an address.
+const NODE_SIZE: usize = 80;
+
+/// What a provider needs for the place of an address, also when that is free again.
+const PLACE_SIZE: usize = 16;
+
+/// What a provider needs for an address at first.
+pub(crate) const ADDRESS_SIZE: usize = NODE_SIZE + PLACE_SIZE;
+
+/// The addresses of a vector, and their part in the memory.
+struct Addresses {
+    /// For as many memory was counted when the vector was opened.
+    expected: usize,
+    count: usize,
+    /// The most that there were.
+    most: usize,
+    charge: Charge,
+}
+
+impl Addresses {
+    /// Counts them; `EDQUOT` if there is no memory left for these.
+    fn set(&mut self, count: usize) -> Result {
+        let most = self.most.max(count);
+        let beyond = |count: usize| count.saturating_sub(self.expected);
+        let nodes = beyond(count).saturating_mul(NODE_SIZE);
+        let places = beyond(most).saturating_mul(PLACE_SIZE);
+        self.charge.set(nodes.saturating_add(places))?;
+        (self.count, self.most) = (count, most);
+        Ok(())
+    }
+
+    /// Counts more.
+    fn add(&mut self, more: usize) -> Result {
+        self.set(self.count.checked_add(more).ok_or(E2BIG)?)
+    }
+
+    /// Counts fewer.
+    fn remove(&mut self, fewer: usize) {
+        // Never refused, as it gives back.
+        let _ = self.set(self.count.saturating_sub(fewer));
+    }
 }
 
 /// An open address vector.
@@ -154,6 +203,7 @@ impl AddressVector {
         attr: Option<AddressVectorAttr<'_>>,
         context: Context,
     ) -> Result<Self> {
+        let expected = attr.as_ref().map_or(0, |attr| attr.count);
         let asynchronous = attr
             .as_ref()
             .is_some_and(|attr| attr.flags & u64::from(bindings::KFI_COMPLETION) != 0);
@@ -170,6 +220,15 @@ impl AddressVector {
         let insertions = Arc::pin_init(
             pin_init!(Insertions {
                 list <- new_mutex!((RBTree::new(), 0), "kfi::Insertions::list"),
+                addresses <- new_mutex!(
+                    Addresses {
+                        expected,
+                        count: 0,
+                        most: 0,
+                        charge: Budget::nothing(domain.contexts.budget()),
+                    },
+                    "kfi::Insertions::addresses"
+                ),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -266,6 +325,12 @@ impl AddressVector {
             }
             list.1 = number;
         }
+        // Each may be one of its own, also if the address is known.
+        let room = self.insertions.addresses.lock().add(count);
+        if let Err(error) = room {
+            self.forget_insertion(number);
+            return Err(error);
+        }
         let (av, context) = (self.as_raw(), context.as_raw());
         // SAFETY: The vector is open. There are `count` addresses of any format, and room for as
         // many results and errors; what an insertion needs that goes on stays until the vector is
@@ -291,18 +356,30 @@ impl AddressVector {
             }
         };
         match usize::try_from(ret) {
-            Ok(count) => Ok(Ok(Inserted {
-                count,
-                kfi_addrs: mine.map_or(KVVec::new(), |(_, kfi_addrs)| kfi_addrs),
-                number: if want_addrs { number } else { 0 },
-            })),
-            Err(_) => {
-                if number != 0 {
-                    let old = self.insertions.list.lock().0.remove(&number);
-                    drop(old);
+            Ok(inserted) => {
+                if !self.asynchronous {
+                    let failed = count.saturating_sub(inserted);
+                    self.insertions.addresses.lock().remove(failed);
                 }
+                Ok(Ok(Inserted {
+                    count: inserted,
+                    kfi_addrs: mine.map_or(KVVec::new(), |(_, kfi_addrs)| kfi_addrs),
+                    number: if want_addrs { number } else { 0 },
+                }))
+            }
+            Err(_) => {
+                self.insertions.addresses.lock().remove(count);
+                self.forget_insertion(number);
                 Ok(Err(Error::from_errno(ret)))
             }
+        }
+    }
+
+    /// Forgets an insertion that was refused; 0 for none.
+    fn forget_insertion(&self, number: u32) {
+        if number != 0 {
+            let old = self.insertions.list.lock().0.remove(&number);
+            drop(old);
         }
     }
 
@@ -331,7 +408,9 @@ impl AddressVector {
             Some(_) => return Err(EINVAL),
         };
         // SAFETY: The vector is open; there are `count` addresses, or NULL.
-        to_result(unsafe { bindings::kfi_av_remove(self.as_raw(), array, count, flags) })
+        to_result(unsafe { bindings::kfi_av_remove(self.as_raw(), array, count, flags) })?;
+        self.insertions.addresses.lock().remove(count);
+        Ok(())
     }
 
     /// Looks an address up; returns how long its binary form is. May sleep.

@@ -45,20 +45,40 @@ impl Budget {
 
     /// Takes `amount`; `EDQUOT` if there is not as much left.
     pub(crate) fn charge(this: &Arc<Self>, amount: usize) -> Result<Charge> {
-        this.take(amount)?;
-        if let Some(whole) = &this.whole {
-            whole.take(amount).inspect_err(|_| this.give_back(amount))?;
-        }
-        Ok(Charge {
-            budget: this.clone(),
-            amount,
-        })
+        let mut charge = Self::nothing(this);
+        charge.grow(amount)?;
+        Ok(charge)
     }
-}
 
-impl Budget {
-    /// Notes that `amount` is used; `EDQUOT` if there is not as much left.
+    /// Takes nothing yet.
+    pub(crate) fn nothing(this: &Arc<Self>) -> Charge {
+        Charge {
+            budget: this.clone(),
+            amount: 0,
+        }
+    }
+
+    /// Notes that `amount` is used, here and in the whole; `EDQUOT` if there is not as much left.
     fn take(&self, amount: usize) -> Result {
+        self.take_here(amount)?;
+        match &self.whole {
+            Some(whole) => whole
+                .take(amount)
+                .inspect_err(|_| self.give_back_here(amount)),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that `amount` is not used any more, here and in the whole.
+    fn give_back(&self, amount: usize) {
+        self.give_back_here(amount);
+        if let Some(whole) = &self.whole {
+            whole.give_back(amount);
+        }
+    }
+
+    /// Notes that `amount` is used; `EDQUOT` if there is not as much left.
+    fn take_here(&self, amount: usize) -> Result {
         // Relaxed: a number that nothing else hangs on.
         let mut used = self.used.load(ordering::Relaxed);
         loop {
@@ -74,7 +94,7 @@ impl Budget {
     }
 
     /// Notes that `amount` is not used any more.
-    fn give_back(&self, amount: usize) {
+    fn give_back_here(&self, amount: usize) {
         // Relaxed: as above.
         self.used.fetch_sub(amount, ordering::Relaxed);
     }
@@ -86,11 +106,36 @@ pub(crate) struct Charge {
     amount: usize,
 }
 
+impl Charge {
+    /// Takes more; `EDQUOT` if there is not as much left.
+    pub(crate) fn grow(&mut self, more: usize) -> Result {
+        let amount = self.amount.checked_add(more).ok_or(EDQUOT)?;
+        self.budget.take(more)?;
+        self.amount = amount;
+        Ok(())
+    }
+
+    /// Gives back some of it, at most all.
+    pub(crate) fn shrink(&mut self, fewer: usize) {
+        let fewer = fewer.min(self.amount);
+        self.budget.give_back(fewer);
+        self.amount = self.amount.wrapping_sub(fewer);
+    }
+
+    /// Takes more or gives some back, so that it is as much; `EDQUOT` if there is not as much left.
+    pub(crate) fn set(&mut self, amount: usize) -> Result {
+        match amount.checked_sub(self.amount) {
+            Some(more) => self.grow(more),
+            None => {
+                self.shrink(self.amount.saturating_sub(amount));
+                Ok(())
+            }
+        }
+    }
+}
+
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.give_back(self.amount);
-        if let Some(whole) = &self.budget.whole {
-            whole.give_back(self.amount);
-        }
     }
 }

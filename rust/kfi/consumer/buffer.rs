@@ -288,6 +288,11 @@ impl Segment {
         }
     }
 
+    /// Returns how many bytes it has.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Returns the number of whole elements; `EINVAL` for some at NULL that are looked at.
     fn count(&self, elements: Elements) -> Result<usize> {
         if self.buffer.is_none() && self.len != 0 && !elements.ignored {

@@ -3,8 +3,10 @@
 //! Deferred work.
 //!
 //! The rule of the API is that a request and all it names stays until its operation has completed or
-//! it was cancelled. Only a successful cancellation is a certain end; so requests are kept by their
-//! domain until then, or until the domain is closed.
+//! it was cancelled. What is certain is that nothing is pending any more after a cancellation, whether
+//! it has found something or not, and after a flush; then all operations on counters have ended, and
+//! those on an endpoint have when that is closed. Requests are kept by their domain until then, or
+//! until the domain is closed.
 
 use core::ptr;
 use kernel::{
@@ -14,6 +16,11 @@ use kernel::{
         RBTreeNode, //
     },
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        barrier::smp_mb,
         new_mutex,
         Arc,
         Mutex, //
@@ -31,6 +38,7 @@ use super::{
         Shape, //
     },
     contexts::Lasts,
+    endpoint::Uses,
     object::{
         AnyObject,
         Lineage,
@@ -55,6 +63,8 @@ use crate::kfi::{
 pub(super) struct Works {
     #[pin]
     queued: Mutex<RBTree<usize, Arc<DeferredWork>>>,
+    /// How many flushes have begun.
+    flushes: Atomic<u64>,
 }
 
 impl Works {
@@ -63,9 +73,43 @@ impl Works {
         Arc::pin_init(
             pin_init!(Self {
                 queued <- new_mutex!(RBTree::new(), "kfi::Works::queued"),
+                flushes: Atomic::new(0),
             }),
             GFP_KERNEL_ACCOUNT,
         )
+    }
+
+    /// Returns the first request from an address on.
+    fn next(&self, from: usize) -> Option<Arc<DeferredWork>> {
+        let queued = self.queued.lock();
+        let cursor = queued.cursor_lower_bound(&from)?;
+        Some(cursor.current().1.clone())
+    }
+}
+
+/// How often a request was queued.
+struct Queued {
+    /// Without that anybody knows that it has ended.
+    count: usize,
+    /// Flushes that had begun when it was queued the last time.
+    flushes: u64,
+    /// What the provider keeps for all but the first.
+    charge: Charge,
+}
+
+impl Queued {
+    /// Notes how often there is no end of it to know of.
+    fn set(&mut self, count: usize, each: usize) -> Result {
+        let more = count.saturating_sub(1);
+        self.charge.set(more.saturating_mul(each))?;
+        self.count = count;
+        Ok(())
+    }
+
+    /// Notes that some have ended.
+    fn end(&mut self, count: usize, each: usize) {
+        // Never refused, as it gives back.
+        let _ = self.set(self.count.saturating_sub(count), each);
     }
 }
 
@@ -125,18 +169,13 @@ impl WorkObjects<'_> {
     /// Returns whether the provider may see an operation on these objects: the endpoint that keeps the
     /// regions whose descriptors are named is the one that the work names, and takes so many entries.
     fn allow(&self, ep: Option<&Endpoint>, operation: &Operation<'_>, shape: Shape) -> bool {
-        match (ep, self.ep) {
-            (Some(ep), Some(named)) => {
-                ep.any().serial() == named.serial() && ep.limits().allow(operation, shape)
-            }
-            // There is none: nobody would keep the regions.
-            (None, None) => {
-                let lists = [operation.segments, operation.results, operation.compares];
-                let mut segments = lists.iter().flat_map(|list| list.iter());
-                segments.all(|segment| segment.region().is_none())
-            }
-            _ => false,
-        }
+        let (Some(ep), Some(named)) = (ep, self.ep) else {
+            return false;
+        };
+        ep.any().serial() == named.serial()
+            && ep.can_be_told(operation.kind)
+            && ep.owns_regions(operation)
+            && ep.limits().allow(operation, shape)
     }
 }
 
@@ -278,18 +317,22 @@ impl Structure {
 ///
 /// # Invariants
 ///
-/// While the lock holds more than 0, the domain it was made for holds this.
+/// While the count under the lock is more than 0, the domain it was made for holds this.
 #[pin_data]
 pub(crate) struct DeferredWork {
     raw: KBox<Opaque<bindings::kfi_deferred_work>>,
     domain: Serial,
     objects: [Option<Serial>; 4],
-    /// Whether the provider may see it: not if an object is of another class or domain, or if there
-    /// are more entries than the endpoint takes.
+    /// Whether the provider may see it: not if an object is of another class or domain, if there is no
+    /// endpoint that such operations are for, or if there are more entries than it takes.
     valid: bool,
-    /// How often it was queued without having been cancelled. Held while that may change.
+    /// What the operations use, but for those on counters.
+    uses: Option<Arc<Uses>>,
+    /// What a provider keeps each time that it is queued.
+    each: usize,
+    /// How often it was queued. Held while that may change.
     #[pin]
-    queued: Mutex<usize>,
+    queued: Mutex<Queued>,
     _structure: Structure,
     _arrays: Option<Arrays>,
     _buffers: KVVec<Arc<Buffer>>,
@@ -302,8 +345,14 @@ unsafe impl Send for DeferredWork {}
 unsafe impl Sync for DeferredWork {}
 
 impl DeferredWork {
-    /// About how much memory a request takes beside its arrays, here and in the provider.
-    const SIZE: usize = size_of::<Self>() + size_of::<bindings::kfi_deferred_work>() + 512;
+    /// About how much memory a request takes beside its arrays.
+    const SIZE: usize = size_of::<Self>() + size_of::<bindings::kfi_deferred_work>() + 256;
+
+    /// About how much a provider keeps of an operation on a counter that is queued.
+    const COUNTER_SIZE: usize = 256;
+
+    /// About how much it keeps of a data transfer, beside its arrays.
+    const TRANSFER_SIZE: usize = 768;
 
     /// Makes a request for a domain. The endpoint of a transfer is told beside the objects, if there is
     /// one, as it is what keeps the regions that are named.
@@ -326,6 +375,8 @@ impl DeferredWork {
         if let WorkOperation::Transfer(operation, shape) = &operation {
             valid &= objects.allow(ep, operation, *shape);
         }
+        let mut each = Self::COUNTER_SIZE;
+        let mut uses = None;
         let mut arrays = None;
         match &mut operation {
             WorkOperation::Transfer(operation, shape) if valid => {
@@ -344,6 +395,8 @@ impl DeferredWork {
                     for list in lists {
                         ep.hold(list)?;
                     }
+                    each = Self::TRANSFER_SIZE.saturating_add(ep.kept_of(operation));
+                    uses = Some(ep.uses().clone());
                 }
                 // Completions may come as often as the work is queued.
                 let contexts = &domain.contexts;
@@ -354,7 +407,8 @@ impl DeferredWork {
             WorkOperation::Transfer(..) => operation = WorkOperation::None(op_type),
             _ => {}
         }
-        let charge = Budget::charge(budget, size)?;
+        let charge = Budget::charge(budget, size.saturating_add(each))?;
+        let more = Budget::nothing(budget);
         let checked = checked.unwrap_or(Checked::NONE);
         let mut structure = Structure::new(&operation, &checked, arrays.as_ref())?;
         let raw = KBox::new(
@@ -375,8 +429,17 @@ impl DeferredWork {
                 domain,
                 objects,
                 valid,
+                uses,
+                each,
                 // INVARIANT: It was not queued yet.
-                queued <- new_mutex!(0, "kfi::DeferredWork::queued"),
+                queued <- new_mutex!(
+                    Queued {
+                        count: 0,
+                        flushes: 0,
+                        charge: more,
+                    },
+                    "kfi::DeferredWork::queued"
+                ),
                 _structure: structure,
                 _arrays: arrays,
                 _buffers: buffers,
@@ -386,10 +449,22 @@ impl DeferredWork {
         )
     }
 
-    /// Returns whether nobody needs the request any more: all that was queued was cancelled. What has
-    /// fired may be using its memory until the domain is closed, whatever is queued afterwards.
+    /// Returns whether nobody needs the request any more, as all that was queued has ended. A data
+    /// transfer that has fired may be using its memory until the endpoint is closed, whatever is queued
+    /// afterwards.
     pub(crate) fn is_idle(&self) -> bool {
-        *self.queued.lock() == 0
+        self.queued.lock().count == 0
+    }
+
+    /// Returns whether nothing of it is carried out any more that is not pending: it is about counters,
+    /// or its endpoint is closed.
+    fn ends_when_taken_back(&self) -> bool {
+        self.uses.as_ref().is_none_or(|uses| uses.has_ended())
+    }
+
+    /// Returns whether its endpoint is closed, so that a cancellation makes it idle.
+    pub(crate) fn has_no_endpoint(&self) -> bool {
+        self.uses.as_ref().is_some_and(|uses| uses.has_ended())
     }
 }
 
@@ -416,22 +491,29 @@ impl Domain {
         }
         let pointer = work.raw.get();
         let mut queued = work.queued.lock();
-        let more = queued.checked_add(1).ok_or(ENOSPC)?;
-        if *queued == 0 {
+        let more = queued.count.checked_add(1).ok_or(ENOSPC)?;
+        let first = queued.count == 0;
+        if first {
             let node = RBTreeNode::new(pointer.addr(), work.clone(), GFP_KERNEL_ACCOUNT)?;
             let old = self.works.queued.lock().insert(node);
             drop(old);
         }
+        // INVARIANT: The domain holds the request.
+        queued.set(more, work.each)?;
         // The objects are open, as they are the ones given; the structures stay, as the domain holds
         // them.
         let ret = self.work_command(bindings::KFI_QUEUE_WORK, pointer.cast());
-        if ret.is_ok() {
-            // INVARIANT: The domain holds the request.
-            *queued = more;
-        } else if *queued == 0 {
-            let old = self.works.queued.lock().remove(&pointer.addr());
-            drop(old);
+        if ret.is_err() {
+            queued.end(1, work.each);
+            if first {
+                let old = self.works.queued.lock().remove(&pointer.addr());
+                drop(old);
+            }
         }
+        // A flush that has not begun yet finds what was queued; pairs with the one in `flush_work`.
+        smp_mb(ordering::Full);
+        // Relaxed: ordered by the barrier.
+        queued.flushes = self.works.flushes.load(ordering::Relaxed);
         Ok(ret)
     }
 
@@ -442,20 +524,33 @@ impl Domain {
 
     /// Cancels a request, of this domain or another. May sleep.
     ///
-    /// Success says that it was pending, once at least: how often the provider does not tell. So that
-    /// is what is counted, and what was queued several times may be kept for longer than it is needed.
+    /// Whatever the outcome, none of it is pending then, and what was begun of operations on counters
+    /// has ended. Of data transfers success says that one was pending at least: how many the provider
+    /// does not tell. So that is what is counted, and what was queued several times may be kept for
+    /// longer than it is needed.
     pub(crate) fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
         let pointer = work.raw.get();
         let mut queued = work.queued.lock();
         let ret = self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast());
-        if ret.is_ok() && work.domain == self.any().serial() {
-            *queued = queued.saturating_sub(1);
-            if *queued == 0 {
-                let old = self.works.queued.lock().remove(&pointer.addr());
-                drop(old);
-            }
+        let none_left = ret.is_ok() || ret == Err(ENOENT);
+        if none_left && work.domain == self.any().serial() {
+            let ended = if work.ends_when_taken_back() {
+                queued.count
+            } else {
+                ret.map_or(0, |()| 1)
+            };
+            self.end_of(work, &mut queued, ended);
         }
         ret
+    }
+
+    /// Notes that some of what was queued with a request of this domain has ended.
+    fn end_of(&self, work: &DeferredWork, queued: &mut Queued, count: usize) {
+        queued.end(count, work.each);
+        if queued.count == 0 {
+            let old = self.works.queued.lock().remove(&work.raw.get().addr());
+            drop(old);
+        }
     }
 
     /// Frees a request, whose last reference this must be, and cancels the pointer to it, for
@@ -477,7 +572,33 @@ impl Domain {
     /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for what is none of this
     /// domain. May sleep.
     pub(crate) fn flush_work(&self, cntr: Option<AnyObject<'_>>) -> Result {
+        let which = cntr.map(AnyObject::serial);
         let cntr = AnyObject::counter(cntr, self.lineage())?;
-        self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast())
+        // Relaxed: ordered by the barriers.
+        let before = self.works.flushes.fetch_add(1, ordering::Relaxed);
+        // Who notes a lower number has queued before the flush begins; pairs with the one in
+        // `queue_work`.
+        smp_mb(ordering::Full);
+        self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast())?;
+        let mut from = 0;
+        while let Some(work) = self.works.next(from) {
+            let address = work.raw.get().addr();
+            let [_, trigger, ..] = work.objects;
+            let flushed = which.is_none() || which == trigger;
+            if flushed && work.ends_when_taken_back() {
+                let mut queued = work.queued.lock();
+                if queued.flushes <= before {
+                    let count = queued.count;
+                    self.end_of(&work, &mut queued, count);
+                }
+            }
+            let Some(next) = address.checked_add(1) else {
+                break;
+            };
+            from = next;
+            // Others want the CPU, too.
+            kernel::task::might_sleep();
+        }
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@ use kernel::{
 use super::{
     contexts::Contexts,
     deferred_work::Works,
+    endpoint::op_flags,
     object::{
         object,
         AnyObject,
@@ -82,7 +83,8 @@ impl Drop for Domain {
 
 impl Domain {
     /// Opens the domain that `info` describes; `EINVAL` for that of another provider, `EOPNOTSUPP` if
-    /// its objects are not for several threads at a time, as ours may be used. `owner` is a
+    /// its objects are not for several threads at a time, as ours may be used, or if that demands what
+    /// this consumer cannot give, whatever is asked of its endpoints. `owner` is a
     /// number of the caller's for it, and `contexts` are those of all operations on it.
     ///
     /// May sleep.
@@ -93,6 +95,7 @@ impl Domain {
         contexts: &Arc<Contexts>,
         owner: u32,
     ) -> Result<Self> {
+        op_flags(info)?;
         if info.prov_name() != Some(fabric.provider()) {
             return Err(EINVAL);
         }

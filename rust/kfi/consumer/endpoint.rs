@@ -56,6 +56,7 @@ use super::{
     },
     operation::{
         Form,
+        Kind,
         Operation, //
     },
     Domain,
@@ -92,18 +93,23 @@ object! {
 
 /// What the operations on an endpoint may still use until it is closed.
 #[pin_data]
-struct Uses {
+pub(super) struct Uses {
     /// By their addresses, each with its part in the memory.
     #[pin]
     buffers: Mutex<RBTree<usize, (Arc<Buffer>, Charge)>>,
     /// Regions whose descriptors were handed over, by their addresses.
     #[pin]
     regions: Mutex<RBTree<usize, (RegionUse, Charge)>>,
-    /// The most entries that an operation had.
-    widest: Atomic<usize>,
-    /// What the provider may keep of the arrays of as many operations as it takes.
+    /// What the provider may keep of operations that transmit.
     #[pin]
-    arrays: Mutex<Option<Charge>>,
+    transmits: Kept,
+    /// What it may keep of receives.
+    #[pin]
+    receives: Kept,
+    /// Whether the endpoint is closed, with all operations on it and its aliases.
+    closed: Atomic<bool>,
+    /// Whether what is sent may be copied without asking for that.
+    inject: Atomic<bool>,
     /// Whether a receive may take several messages without being asked to. An alias has the flags of
     /// its base in one direction, whatever these become.
     multi_recv: Atomic<bool>,
@@ -111,6 +117,40 @@ struct Uses {
 
 /// What an entry of these takes.
 const USE_SIZE: usize = 128;
+
+/// What a provider may keep of the arrays and the memory of as many operations as it takes.
+#[pin_data]
+struct Kept {
+    /// The most that it could keep of one so far.
+    widest: Atomic<usize>,
+    #[pin]
+    charge: Mutex<Charge>,
+}
+
+impl Kept {
+    /// Nothing so far, which counts in `budget`.
+    fn new(budget: &Arc<Budget>) -> impl PinInit<Self> {
+        let charge = Budget::nothing(budget);
+        pin_init!(Self {
+            widest: Atomic::new(0),
+            charge <- new_mutex!(charge, "kfi::Kept::charge"),
+        })
+    }
+
+    /// Counts for `operations` of which so much may be kept; `EDQUOT` if there is not as much left.
+    fn widen(&self, kept: usize, operations: usize) -> Result {
+        // Relaxed: only grows, with the lock held.
+        if kept <= self.widest.load(ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut charge = self.charge.lock();
+        if kept > self.widest.load(ordering::Relaxed) {
+            charge.set(kept.saturating_mul(operations))?;
+            self.widest.store(kept, ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
 
 /// The most entries that the arrays of an operation may have.
 #[derive(Clone, Copy)]
@@ -121,12 +161,19 @@ pub(super) struct IovLimits {
     receive: usize,
     /// Of a peer's memory.
     remote: usize,
-    /// Operations of both directions that there may be at a time.
-    operations: usize,
+    /// Operations that transmit that there may be at a time.
+    transmits: usize,
+    /// Receives that there may be at a time.
+    receives: usize,
+    /// Bytes that may be copied of what is sent.
+    inject: usize,
 }
 
-/// What a provider takes by itself in one direction, if nobody has said how much.
-const DEPTH: usize = 1024;
+/// What a provider copies by itself of what is sent, if nobody has said how much.
+const INJECT: usize = 1024;
+
+/// Operations that a provider is taken to have room for in one direction, if nobody has said how many.
+pub(crate) const DEPTH: usize = 256;
 
 /// What a provider keeps of an entry of an array.
 const ENTRY_SIZE: usize = 32;
@@ -137,7 +184,9 @@ impl IovLimits {
         transmit: usize::MAX,
         receive: usize::MAX,
         remote: usize::MAX,
-        operations: 2 * DEPTH,
+        transmits: DEPTH,
+        receives: DEPTH,
+        inject: INJECT,
     };
 
     /// Returns a limit that a provider has told, where 0 leaves what there was.
@@ -147,6 +196,11 @@ impl IovLimits {
         } else {
             told
         }
+    }
+
+    /// Returns a depth that was asked for; a provider may take 0 for its own, or leave what there was.
+    fn depth(told: usize, before: usize) -> usize {
+        Self::choose(told, before.max(DEPTH))
     }
 
     /// Returns them with those of attributes.
@@ -161,11 +215,13 @@ impl IovLimits {
             remote: tx.map_or(self.remote, |attr| {
                 Self::choose(attr.rma_iov_limit, self.remote)
             }),
-            operations: {
-                let tx = tx.map_or(DEPTH, |attr| Self::choose(attr.size, DEPTH));
-                let rx = rx.map_or(DEPTH, |attr| Self::choose(attr.size, DEPTH));
-                tx.saturating_add(rx)
-            },
+            transmits: tx.map_or(self.transmits, |attr| {
+                Self::depth(attr.size, self.transmits)
+            }),
+            receives: rx.map_or(self.receives, |attr| Self::depth(attr.size, self.receives)),
+            inject: tx.map_or(self.inject, |attr| {
+                Self::choose(attr.inject_size, self.inject.max(INJECT))
+            }),
         }
     }
 
@@ -198,9 +254,23 @@ impl IovLimits {
     }
 }
 
+/// What an endpoint is to its provider, whose structures differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// An endpoint.
+    Plain,
+    /// What leads to contexts.
+    Scalable,
+    /// A transmit context.
+    Transmit,
+    /// A receive context, shared or not.
+    Receive,
+}
+
 /// An endpoint, an alias of one, a scalable endpoint, or a context.
 pub(crate) struct Endpoint {
     ep: Ep,
+    role: Role,
     /// Who the operations belong to, this or what it is an alias of.
     owner: u32,
     /// Who those of the domain's deferred work belong to.
@@ -226,7 +296,7 @@ impl Closable for Endpoint {
         self.ep.close_with(permit)?;
         if !self.is_alias {
             // All operations have ended with it.
-            self.uses.clear();
+            self.uses.end();
         }
         Ok(())
     }
@@ -293,14 +363,16 @@ fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
 }
 
 impl Uses {
-    /// Makes the collection of what operations use.
-    fn new(multi_recv: bool) -> Result<Arc<Self>> {
+    /// Makes the collection of what operations use, which counts in `budget`.
+    fn new(budget: &Arc<Budget>, multi_recv: bool, inject: bool) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
                 regions <- new_mutex!(RBTree::new(), "kfi::Uses::regions"),
-                widest: Atomic::new(0),
-                arrays <- new_mutex!(None, "kfi::Uses::arrays"),
+                transmits <- Kept::new(budget),
+                receives <- Kept::new(budget),
+                closed: Atomic::new(false),
+                inject: Atomic::new(inject),
                 multi_recv: Atomic::new(multi_recv),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -322,8 +394,16 @@ impl Uses {
         Ok(())
     }
 
-    /// Lets everything go.
-    fn clear(&self) {
+    /// Returns whether all operations have ended.
+    pub(super) fn has_ended(&self) -> bool {
+        // Acquire: after whatever the provider has done for them.
+        self.closed.load(ordering::Acquire)
+    }
+
+    /// Lets everything go, as all operations have ended.
+    fn end(&self) {
+        // Release: pairs with the above.
+        self.closed.store(true, ordering::Release);
         let buffers = core::mem::take(&mut *self.buffers.lock());
         let regions = core::mem::take(&mut *self.regions.lock());
         drop((buffers, regions));
@@ -335,6 +415,7 @@ struct Opening {
     owner: u32,
     domain_owner: u32,
     lineage: Lineage,
+    role: Role,
     limits: IovLimits,
     contexts: Arc<Contexts>,
     uses: Arc<Uses>,
@@ -342,23 +423,34 @@ struct Opening {
 
 impl Opening {
     /// For an endpoint of a domain.
-    fn of(domain: &Domain, owner: u32) -> Result<Self> {
+    fn of(domain: &Domain, role: Role, owner: u32) -> Result<Self> {
         Ok(Self {
+            role,
             owner,
             domain_owner: domain.owner,
             lineage: domain.lineage(),
             limits: IovLimits::NONE,
             contexts: domain.contexts.clone(),
-            uses: Uses::new(false)?,
+            uses: Uses::new(domain.contexts.budget(), false, false)?,
         })
     }
 
-    /// For a context of an endpoint.
-    fn with(ep: &Endpoint, owner: u32) -> Result<Self> {
+    /// For a context of a scalable endpoint; `EINVAL` for one of anything else, which a provider may
+    /// take for such, `ENOSYS` if there is no function for that.
+    fn with(ep: &Endpoint, role: Role, owner: u32) -> Result<Self> {
+        if ep.role != Role::Scalable {
+            return Err(EINVAL);
+        }
+        if ep.tables().ops.is_null() {
+            return Err(ENOSYS);
+        }
+        // Relaxed: as for `note_flags`.
+        let multi_recv = ep.uses.multi_recv.load(ordering::Relaxed);
+        let inject = ep.uses.inject.load(ordering::Relaxed);
         Ok(Self {
+            role,
             owner,
-            // Relaxed: as for `note_flags`.
-            uses: Uses::new(ep.uses.multi_recv.load(ordering::Relaxed))?,
+            uses: Uses::new(ep.budget(), multi_recv, inject)?,
             ..Self::alias(ep)
         })
     }
@@ -369,6 +461,7 @@ impl Opening {
             owner: ep.owner,
             domain_owner: ep.domain_owner,
             lineage: ep.lineage(),
+            role: ep.role,
             limits: ep.limits,
             contexts: ep.contexts.clone(),
             uses: ep.uses.clone(),
@@ -386,6 +479,7 @@ impl Endpoint {
         let this = Self {
             // SAFETY: By the safety requirements.
             ep: unsafe { Ep::new(head, opening.lineage) },
+            role: opening.role,
             owner: opening.owner,
             domain_owner: opening.domain_owner,
             is_alias: false,
@@ -406,7 +500,11 @@ impl Endpoint {
         owner: u32,
     ) -> Result<Self> {
         let flags = op_flags(info)?;
-        let mut opening = Opening::of(domain, owner)?;
+        let role = match kind {
+            EndpointKind::Plain => Role::Plain,
+            EndpointKind::Scalable => Role::Scalable,
+        };
+        let mut opening = Opening::of(domain, role, owner)?;
         opening.limits = IovLimits::NONE.with(info.tx_attr(), info.rx_attr());
         let mut ep = ptr::null_mut();
         // SAFETY: `domain` is open, `info` is valid; the provider only reads it.
@@ -440,7 +538,7 @@ impl Endpoint {
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let mut opening = Opening::with(self, owner)?;
+        let mut opening = Opening::with(self, Role::Transmit, owner)?;
         opening.limits = opening.limits.with(attr.as_ref(), None);
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open; `attr` is null or valid.
@@ -467,7 +565,7 @@ impl Endpoint {
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let mut opening = Opening::with(self, owner)?;
+        let mut opening = Opening::with(self, Role::Receive, owner)?;
         opening.limits = opening.limits.with(None, attr.as_ref());
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open; `attr` is null or valid.
@@ -493,7 +591,7 @@ impl Endpoint {
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let mut opening = Opening::of(domain, owner)?;
+        let mut opening = Opening::of(domain, Role::Receive, owner)?;
         opening.limits = opening.limits.with(None, attr.as_ref());
         let mut ep = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid.
@@ -525,6 +623,10 @@ impl Endpoint {
         if flags & MULTI_RECV != 0 {
             // Relaxed: never cleared. See `may_repeat_by_now` for those who post meanwhile.
             self.uses.multi_recv.store(true, ordering::Relaxed);
+        }
+        if flags & INJECT_FLAG != 0 {
+            // Relaxed: as above; what is copied meanwhile is not counted.
+            self.uses.inject.store(true, ordering::Relaxed);
         }
     }
 
@@ -574,10 +676,7 @@ impl Endpoint {
                 .contexts
                 .acquire_to_post(self.owner, number, lasts)?)),
             Some(Ok(raw)) => {
-                let kept = match operation.form {
-                    Form::Array(shape) | Form::Msg(shape) => IovLimits::kept_of(operation, shape),
-                    _ => ENTRY_SIZE,
-                };
+                let kept = self.kept_of(operation).saturating_add(ENTRY_SIZE);
                 let contexts = &self.contexts;
                 let context = contexts.acquire_with(self.owner, number, lasts, raw, kept)?;
                 Ok(Ok(context))
@@ -631,24 +730,80 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Counts what the provider may keep of the arrays of operations that are as wide as this one.
-    pub(super) fn widen(&self, operation: &Operation<'_>, shape: Shape) -> Result {
-        let kept = IovLimits::kept_of(operation, shape);
-        // Relaxed: only grows, with the lock held.
-        if kept <= self.uses.widest.load(ordering::Relaxed) {
-            return Ok(());
+    /// Returns how much the provider may keep of an operation: its arrays, and what it copies.
+    pub(super) fn kept_of(&self, operation: &Operation<'_>) -> usize {
+        let arrays = match operation.form {
+            Form::Array(shape) | Form::Msg(shape) => IovLimits::kept_of(operation, shape),
+            _ => 0,
+        };
+        // Relaxed: see `note_flags`.
+        let copies = !operation.kind.is_receive()
+            && (matches!(operation.form, Form::Inject | Form::InjectData)
+                || operation.flags & INJECT_FLAG != 0
+                || self.uses.inject.load(ordering::Relaxed));
+        if !copies {
+            return arrays;
         }
-        let size = kept.saturating_mul(self.limits.operations);
-        let charge = Budget::charge(self.budget(), size)?;
-        let mut arrays = self.uses.arrays.lock();
-        let mut other = Some(charge);
-        if kept > self.uses.widest.load(ordering::Relaxed) {
-            core::mem::swap(&mut *arrays, &mut other);
-            self.uses.widest.store(kept, ordering::Relaxed);
+        let len = operation
+            .segments
+            .iter()
+            .fold(0, |sum: usize, segment| sum.saturating_add(segment.len()));
+        // More is refused.
+        arrays.saturating_add(if len > self.limits.inject { 0 } else { len })
+    }
+
+    /// Counts what the provider may keep of operations that are as large as this one.
+    pub(super) fn widen(&self, operation: &Operation<'_>) -> Result {
+        let (uses, limits) = (&self.uses, self.limits);
+        let kept = self.kept_of(operation);
+        if operation.kind.is_receive() {
+            uses.receives.widen(kept, limits.receives)
+        } else {
+            uses.transmits.widen(kept, limits.transmits)
         }
-        drop(arrays);
-        drop(other);
-        Ok(())
+    }
+
+    /// Returns how many operations that transmit, and how many receives, there may be at a time on a
+    /// context of it for which nobody says that.
+    pub(crate) fn depths(&self) -> (usize, usize) {
+        (self.limits.transmits, self.limits.receives)
+    }
+
+    /// Returns whether there are functions for operations of a kind.
+    pub(super) fn can(&self, kind: Kind) -> bool {
+        let tables = self.tables();
+        match kind {
+            Kind::Send | Kind::Recv => !tables.msg.is_null(),
+            Kind::TaggedSend | Kind::TaggedRecv => !tables.tagged.is_null(),
+            Kind::Read | Kind::Write => !tables.rma.is_null(),
+            Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => !tables.atomic.is_null(),
+        }
+    }
+
+    /// Returns whether a provider may be told to carry out an operation of a kind on this: whether it
+    /// has such operations, and it is what it takes it for.
+    pub(super) fn can_be_told(&self, kind: Kind) -> bool {
+        let role = match kind.is_receive() {
+            true => Role::Receive,
+            false => Role::Transmit,
+        };
+        self.can(kind) && (self.role == Role::Plain || self.role == role)
+    }
+
+    /// Returns whether the regions whose descriptors an operation hands over are those of the domain:
+    /// a provider finds its own structures there.
+    pub(super) fn owns_regions(&self, operation: &Operation<'_>) -> bool {
+        let lists = [operation.segments, operation.results, operation.compares];
+        lists
+            .iter()
+            .flat_map(|list| list.iter())
+            .filter_map(Segment::region)
+            .all(|region| region.lineage().same_domain(self.lineage()))
+    }
+
+    /// Returns what its operations use, which tells when these have ended.
+    pub(super) fn uses(&self) -> &Arc<Uses> {
+        &self.uses
     }
 
     /// Keeps a region.
@@ -781,6 +936,9 @@ impl Endpoint {
 
 /// Flags with which a receive takes several messages.
 const MULTI_RECV: u64 = bindings::KFI_MULTI_RECV as u64 | bindings::KFI_TAGGED_MULTI_RECV as u64;
+
+/// The flag with which what is sent is copied.
+const INJECT_FLAG: u64 = bindings::KFI_INJECT as u64;
 
 /// Returns data for a peer, null for none.
 fn param_of(param: &[u8]) -> (*const c_void, usize) {

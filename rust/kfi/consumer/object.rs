@@ -95,7 +95,7 @@ impl Lineage {
     }
 
     /// Returns whether both are of one domain.
-    fn same_domain(self, other: Self) -> bool {
+    pub(super) fn same_domain(self, other: Self) -> bool {
         self.same_fabric(other) && self.domain != 0 && self.domain == other.domain
     }
 

@@ -389,30 +389,26 @@ impl Endpoint {
     /// endpoint is closed.
     ///
     /// The first error is that of this function, such as `EINVAL` for a form that there is not, the
-    /// second one that of kfabric, or what it would be: `EINVAL` for a condition with a counter that
-    /// is none of the domain, or for more entries than the endpoint takes.
+    /// second one that of kfabric, or what it would be: `EINVAL` for a condition with a counter or a
+    /// descriptor of a region that is none of the domain, or for more entries than the endpoint takes.
     pub(crate) fn post(
         &self,
         mut operation: Operation<'_>,
         condition: Option<Condition<'_>>,
     ) -> Result<Result> {
-        let tables = self.tables();
-        let missing = match operation.kind {
-            Kind::Send | Kind::Recv => tables.msg.is_null(),
-            Kind::TaggedSend | Kind::TaggedRecv => tables.tagged.is_null(),
-            Kind::Read | Kind::Write => tables.rma.is_null(),
-            Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => tables.atomic.is_null(),
-        };
-        if missing {
+        if !self.can(operation.kind) {
             return Ok(Err(ENOSYS));
+        }
+        if !self.owns_regions(&operation) {
+            return Ok(Err(EINVAL));
         }
         if let Form::Array(shape) | Form::Msg(shape) = operation.form {
             operation.check_shape(shape)?;
             if !self.limits().allow(&operation, shape) {
                 return Ok(Err(EINVAL));
             }
-            self.widen(&operation, shape)?;
         }
+        self.widen(&operation)?;
         self.hold(operation.segments)?;
         self.hold(operation.results)?;
         self.hold(operation.compares)?;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     str::CStr,
     sync::ArcBorrow,
@@ -35,6 +36,7 @@ use crate::{
         AddressVector,
         AddressVectorAttr,
         Budget,
+        Charge,
         Contexts,
         Domain,
         Insert,
@@ -121,6 +123,20 @@ fn addresses(request: &abi::AvInsert) -> Result<Insert<'static>> {
 pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, form: Form) -> Result {
     let mut request: abi::AvInsert = argument.read_for_update()?;
     let (mut node, mut service) = ([0; TEXT_MAX + 1], [0; TEXT_MAX + 1]);
+    let count = match form {
+        Form::Binary => usize::try_from(request.count)?,
+        Form::Service => 1,
+        Form::Symmetric => {
+            let services = usize::try_from(request.service_count)?;
+            let nodes = usize::try_from(request.count)?;
+            nodes.checked_mul(services).ok_or(E2BIG)?
+        }
+    };
+    if count > COUNT_MAX {
+        return Err(E2BIG);
+    }
+    let each = ADDR_MAX + size_of::<u64>() + size_of::<i32>();
+    let charge = Budget::charge(session.budget(), (count + 1) * each)?;
     let what = match form {
         Form::Binary => addresses(&request)?,
         Form::Service => Insert::Service(
@@ -134,10 +150,6 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
             usize::try_from(request.service_count)?,
         ),
     };
-    let count = what.count()?;
-    if count > COUNT_MAX {
-        return Err(E2BIG);
-    }
     let av = Session::get::<AddressVector>(session, request.av)?;
     let contexts = session.contexts();
     // An event tells it, or nobody.
@@ -167,10 +179,6 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
     if want_errors {
         clear(errors_at, count * size_of::<i32>())?;
     }
-    let charge = Budget::charge(
-        session.budget(),
-        (count + 1) * (ADDR_MAX + size_of::<u64>()),
-    )?;
     let inserted = av.insert(
         what,
         want_addrs,
@@ -212,6 +220,7 @@ pub(super) fn av_inserted(session: ArcBorrow<'_, Session>, argument: Argument) -
     if room > COUNT_MAX {
         return Err(E2BIG);
     }
+    let _charge = for_array(session, room)?;
     let av = Session::get::<AddressVector>(session, request.av)?;
     let mut addrs = KVVec::with_capacity(room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     let count = av.inserted(request.insertion, |count, values| {
@@ -229,6 +238,16 @@ pub(super) fn av_inserted(session: ArcBorrow<'_, Session>, argument: Argument) -
     argument.write(&request)
 }
 
+/// Counts an array of addresses for the duration of a request, unless it is small: who has used up all
+/// memory may give something back in small parts.
+fn for_array(session: ArcBorrow<'_, Session>, count: usize) -> Result<Option<Charge>> {
+    let size = count * size_of::<u64>();
+    if size <= PAGE_SIZE {
+        return Ok(None);
+    }
+    Ok(Some(Budget::charge(session.budget(), size)?))
+}
+
 /// Removes addresses.
 pub(super) fn av_remove(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::AvRemove = argument.read_for_update()?;
@@ -239,6 +258,7 @@ pub(super) fn av_remove(session: ArcBorrow<'_, Session>, argument: Argument) -> 
     if count > COUNT_MAX {
         return Err(E2BIG);
     }
+    let _charge = for_array(session, count)?;
     let av = Session::get::<AddressVector>(session, request.av)?;
     let mut addrs = KVVec::new();
     if request.kfi_addrs != 0 {

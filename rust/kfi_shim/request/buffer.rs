@@ -117,8 +117,9 @@ pub(super) fn segments(
     // The list of regions grows by doubling.
     let each = size_of::<Segment>() + 4 * size_of::<Use<Arc<MemoryRegion>>>();
     let charge = Budget::charge(session.budget(), count.saturating_mul(each))?;
-    let mut list = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+    // Dropped after the list, here as in `Segments`.
     let mut regions = KVVec::new();
+    let mut list = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for _ in 0..count {
         let at: abi::SegmentAt = reader.read()?;
         let len = usize::try_from(at.len)?

@@ -123,7 +123,7 @@ pub(super) fn tx_context(
         None
     };
     let number = request.context;
-    let size = estimate::context(attr.as_ref().map_or(0, |attr| attr.size));
+    let asked = attr.as_ref().map(|attr| attr.size);
     let (parent, index) = (request.parent, request.index);
     let mut answer = |result, handle| {
         request.result = result;
@@ -135,12 +135,13 @@ pub(super) fn tx_context(
         return opened(
             session,
             number,
-            size,
+            estimate::context_of(asked, 0),
             |context| SharedTransmit::open(&domain, attr, context),
             answer,
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
+    let size = estimate::context_of(asked, ep.depths().0);
     opened_by(
         session,
         number,
@@ -167,7 +168,7 @@ pub(super) fn rx_context(
         None
     };
     let number = request.context;
-    let size = estimate::context(attr.as_ref().map_or(0, |attr| attr.size));
+    let asked = attr.as_ref().map(|attr| attr.size);
     let (parent, index) = (request.parent, request.index);
     let mut answer = |result, handle| {
         request.result = result;
@@ -179,12 +180,13 @@ pub(super) fn rx_context(
         return opened_by(
             session,
             number,
-            size,
+            estimate::context_of(asked, 0),
             |context, handle| Ok(Endpoint::srx_context(&domain, attr, context, handle)),
             |result, handle, _| answer(result, handle),
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
+    let size = estimate::context_of(asked, ep.depths().1);
     opened_by(
         session,
         number,

@@ -19,6 +19,7 @@ use crate::{
     abi,
     estimate,
     kfi::consumer::{
+        op_flags,
         Domain,
         Fabric, //
     },
@@ -34,7 +35,7 @@ pub(super) fn fabric(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     opened(
         session,
         request.context,
-        estimate::OBJECT,
+        estimate::WORK_QUEUE,
         |context| Fabric::open(entry, context),
         |result, handle| {
             request.result = result;
@@ -60,11 +61,13 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     if by_address {
         return Err(EOPNOTSUPP);
     }
+    // What its provider demands of all that is opened on it, whatever is asked for then.
+    op_flags(entry)?;
     let contexts = session.contexts();
     opened_by(
         session,
         request.context,
-        estimate::OBJECT,
+        estimate::WORK_QUEUE,
         |context, handle| Ok(Domain::open(&fabric, entry, context, contexts, handle)),
         |result, handle, _| {
             request.result = result;

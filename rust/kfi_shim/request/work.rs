@@ -262,6 +262,14 @@ pub(super) fn release_work(session: ArcBorrow<'_, Session>, argument: Argument) 
     if request.reserved != 0 || request.flags != 0 || request.domain != 0 {
         return Err(EINVAL);
     }
+    let work = session.work(request.id)?;
+    if !work.request.is_idle() && work.request.has_no_endpoint() {
+        // What has fired has ended. If the domain is being closed, all of it has.
+        if let Ok(domain) = Session::get::<Domain>(session, work.domain) {
+            let _ = domain.cancel_work(&work.request);
+        }
+    }
+    drop(work);
     let work = session.take_work(request.id)?;
     drop(work);
     request.result = 0;

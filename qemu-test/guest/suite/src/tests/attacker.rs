@@ -43,6 +43,12 @@ tests! {
     "numbers-cost-the-same" ["kfi_shim.h"] numbers_cost_the_same;
     "alias-receives-many" ["kfi_shim.h"] alias_receives_many;
     "place-of-something-else" ["kfi_shim.h"] stale_places;
+    "addresses-count" ["kfi_shim.h"] addresses_count;
+    "contexts-inherit-sizes" ["kfi_shim.h"] contexts_inherit;
+    "copies-count" ["kfi_shim.h"] copies_count;
+    "each-queueing-counts" ["R-DWQ-4 kfi_shim.h"] queueings_count;
+    "work-that-has-ended-is-released" ["R-DWQ-4 R-CTL-2 R-CTL-3 kfi_shim.h"] ended_work;
+    "domains-are-limited" ["kfi_shim.h"] domains_are_limited;
 }
 
 /// Looks at a message.
@@ -95,7 +101,7 @@ fn fired_work(env: &Env) -> Outcome {
     pair.close()
 }
 
-/// What was queued twice and cancelled once may have fired once, for all that is known.
+/// What was queued twice and cancelled once is not pending.
 fn queued_twice(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let (trigger, target) = (rig.counter()?, rig.counter()?);
@@ -110,11 +116,14 @@ fn queued_twice(env: &Env) -> Outcome {
     rig.session.requeue_work(id)?;
     trigger.add(5)?;
     expect_fabric(rig.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
+    target.wait_ms(2, 20_000)?;
     trigger.set(0)?;
     rig.session.requeue_work(id)?;
-    rig.domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?;
     expect_os(rig.session.release_work(id), Errno::BUSY)?;
-    target.wait_ms(2, 20_000)?;
+    // Operations on counters have ended that are not pending any more.
+    rig.domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE)?;
+    expect_os(rig.session.release_work(id), Errno::BADF)?;
+    check_eq!(target.read()?, 2);
     drop((trigger, target));
     rig.close()
 }
@@ -364,6 +373,17 @@ fn trust_nobody(env: &Env) -> Outcome {
     ] {
         expect_fabric(fabric.trywait(&[handle]), refused)?;
     }
+    trusted_endpoints(&rig, &domain, &other_domain, &counter)?;
+    // One that demands of all its endpoints what nobody can give.
+    let mut hints = kfi::InfoEntry {
+        mode: kfi::Mode::CONTEXT,
+        ..kfi::InfoEntry::default()
+    };
+    hints.fabric_attr.prov_name = TRUSTING.to_owned();
+    let demanding = rig.session.getinfo(&Query::new().hints(hints))?;
+    let refused_domain = fabric.domain(&demanding, 0);
+    expect_os(refused_domain.map(drop), Errno::OPNOTSUPP)?;
+    drop(demanding);
     // A domain of what the other one has described.
     expect_fabric(fabric.domain(&rig.info, 0), refused)?;
     // A question that names an open fabric is asked of its provider alone.
@@ -796,4 +816,243 @@ fn stale_places(env: &Env) -> Outcome {
     drop((third, kept, counter, tx, rx, av, b));
     far.close().map_err(|(_, error)| error)?;
     rig.close()
+}
+
+/// What is told to a provider about endpoints: those for such operations only, and no descriptors of
+/// regions of others.
+fn trusted_endpoints(rig: &Rig, domain: &Domain, other: &Domain, counter: &kfi::Counter) -> Outcome {
+    let refused = KfiErrno::EINVAL;
+    let described = kfi::InfoEntry::default();
+    let info = || kfi::EpInfo::Value(&described);
+    let (ep, theirs) = (domain.endpoint(info(), 0)?, other.endpoint(info(), 0)?);
+    let sep = domain.scalable_endpoint(info(), 0)?;
+    let (tx, rx) = (sep.tx_context(0, None, 0)?, sep.rx_context(0, None, 0)?);
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let send = |segment| Operation::new(Kind::SEND, Form::MSG).segment(segment);
+    let queue = |handle, segment| {
+        let work = Work::transfer(OpType::SEND, handle, &send(segment), counter, 1);
+        domain.queue_work(&work).map(drop)
+    };
+    for handle in [ep.handle(), tx.handle()] {
+        expect_fabric(queue(handle, buffer.all()), KfiErrno::ENOSPC)?;
+    }
+    for handle in [0, sep.handle(), rx.handle(), theirs.handle(), counter.handle()] {
+        expect_fabric(queue(handle, buffer.all()), refused)?;
+    }
+    // Contexts are those of what has some.
+    for context in [&ep, &tx, &rx] {
+        expect_fabric(context.tx_context(0, None, 0), refused)?;
+        expect_fabric(context.rx_context(0, None, 0), refused)?;
+    }
+    let attr = MrAttr::new(flag::REMOTE_READ, 1).form(Form::PLAIN);
+    let own = domain.register(&[buffer.all()], &attr)?;
+    let foreign = other.register(&[buffer.all()], &attr)?;
+    expect_fabric(ep.post(&send(buffer.all().desc(&own))), KfiErrno::ENOSPC)?;
+    expect_fabric(ep.post(&send(buffer.all().desc(&foreign))), refused)?;
+    expect_fabric(queue(ep.handle(), buffer.all().desc(&own)), KfiErrno::ENOSPC)?;
+    expect_fabric(queue(ep.handle(), buffer.all().desc(&foreign)), refused)?;
+    drop((tx, rx, sep, ep, theirs));
+    drop((own, foreign, buffer));
+    Ok(())
+}
+
+/// Each address of a vector counts, also one that is there already, whatever was expected; those that
+/// were removed do not.
+fn addresses_count(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=8388608", || {
+        let pair = pair(env)?;
+        let bytes = pair.b.name.repeat(1 << 12);
+        for count in [0, 1 << 12] {
+            let av = pair.domain.address_vector(&AvAttr {
+                count,
+                ..AvAttr::default()
+            })?;
+            let mut before = None;
+            for _ in 0..2 {
+                let all = fill(100, || av.insert_all(&bytes, 1 << 12, 0, 0))?;
+                // At most as many as fit in all memory that there may be.
+                check!((1..30).contains(&all.len()), "{} times 4096", all.len());
+                check_eq!(*before.get_or_insert(all.len()), all.len());
+                for inserted in &all {
+                    for part in inserted.addrs.chunks(256) {
+                        av.remove(part)?;
+                    }
+                }
+            }
+        }
+        pair.close()
+    })
+}
+
+/// A context that is opened without attributes has the depth of its endpoint, and counts for that.
+fn contexts_inherit(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=8388608", || {
+        let rig = Rig::new(env)?;
+        let mut entry = rig.info.entries()[0].clone();
+        entry.ep_attr.tx_ctx_cnt = 2;
+        entry.ep_attr.rx_ctx_cnt = 2;
+        for (depth, large) in [(16, false), (1 << 16, true)] {
+            entry.tx_attr.size = depth;
+            entry.rx_attr.size = depth;
+            let info = kfi::EpInfo::Value(&entry);
+            let sep = match rig.domain.scalable_endpoint(info, 0) {
+                Err(Error::Fabric(KfiErrno::ENOSYS)) => {
+                    return Err(Stop::Skip("there are no contexts".to_owned()));
+                }
+                sep => sep?,
+            };
+            for context in [sep.tx_context(0, None, 0), sep.rx_context(0, None, 0)] {
+                if large {
+                    expect_os(context.map(drop), Errno::DQUOT)?;
+                } else {
+                    context?;
+                }
+            }
+        }
+        rig.close()
+    })
+}
+
+/// What is copied of messages that are injected counts, for as many as there may be.
+fn copies_count(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=8388608", || {
+        let rig = Rig::new(env)?;
+        let mut entry = rig.info.entries()[0].clone();
+        if entry.tx_attr.inject_size < 1024 {
+            return Err(Stop::Skip("there is little to inject".to_owned()));
+        }
+        entry.tx_attr.size = 1 << 13;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        let inject = |len| Operation::new(Kind::SEND, Form::INJECT).segment(buffer.segment(0..len));
+        let flagged = |len| {
+            Operation::new(Kind::SEND, Form::MSG)
+                .segment(buffer.segment(0..len))
+                .flags(bits::INJECT)
+        };
+        let plain = |len| Operation::new(Kind::SEND, Form::PLAIN).segment(buffer.segment(0..len));
+        let full = Err(Error::Os(Errno::DQUOT));
+        let info = kfi::EpInfo::Value(&entry);
+        let ep = rig.domain.endpoint(info, 0)?;
+        // It is not enabled: nothing but the memory is looked at.
+        for operation in [inject(1), flagged(1), plain(4096), inject(4096)] {
+            let posted = ep.post(&operation);
+            check!(posted != full && posted.is_err(), "{posted:?}");
+        }
+        check_eq!(ep.post(&inject(1024)), full);
+        check_eq!(ep.post(&flagged(1024)), full);
+        drop(ep);
+        entry.tx_attr.op_flags = kfi::OpFlags::INJECT;
+        let ep = rig.domain.endpoint(kfi::EpInfo::Value(&entry), 0)?;
+        check_eq!(ep.post(&plain(1024)), full);
+        drop((ep, buffer));
+        rig.close()
+    })
+}
+
+/// What a provider keeps of a work that is queued again and again counts each time.
+fn queueings_count(env: &Env) -> Outcome {
+    const MOST: usize = 30_000;
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=4194304", || {
+        let Pair { a, b, far, rig } = pair(env)?;
+        let (trigger, target) = (rig.counter()?, rig.counter()?);
+        let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+        let requeue = |id| fill(MOST, || rig.session.requeue_work(id)).map(|all| all.len());
+        let first = requeue(id)?;
+        env.note(format!("{first} times in 4 MiB"));
+        rig.domain.cancel_work(id, 0)?;
+        // And the one that is the first now.
+        check_eq!(requeue(id)?, first + 1);
+        rig.domain.flush_work(None)?;
+        check_eq!(requeue(id)?, first + 1);
+        rig.domain.flush_work(Some(&target))?;
+        expect_os(rig.session.release_work(id), Errno::BUSY)?;
+        rig.domain.flush_work(Some(&trigger))?;
+        rig.session.release_work(id)?;
+        check_eq!(target.read()?, 0);
+
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        let pieces: Vec<_> = (0..16).map(|i| buffer.segment(i..i + 1)).collect();
+        let receive = Operation::new(Kind::RECV, Form::MSG).segments(&pieces);
+        let work = Work::transfer(OpType::RECV, a.ep.handle(), &receive, &trigger, 5);
+        let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+        let id = rig.domain.queue_work(&work)?;
+        let more = requeue(id)?;
+        check!(more < first, "{more} transfers, {first} additions");
+        rig.domain.flush_work(None)?;
+        expect_os(rig.session.release_work(id), Errno::BUSY)?;
+        drop((a, b));
+        rig.session.release_work(id)?;
+        drop((buffer, trigger, target));
+        far.close().map_err(|(_, error)| error)?;
+        rig.close()
+    })
+}
+
+/// A work is released as soon as it is certain that nobody needs it.
+fn ended_work(env: &Env) -> Outcome {
+    let pair = pair(env)?;
+    let (trigger, target) = (pair.rig.counter()?, pair.rig.counter()?);
+    let add = Work::add(&target, 1, &trigger, 1);
+    let id = pair.domain.queue_work(&add)?;
+    expect_os(pair.session.release_work(id), Errno::BUSY)?;
+    trigger.add(1)?;
+    target.wait_ms(1, 20_000)?;
+    // It has fired: there is nothing to be cancelled, and nothing that goes on.
+    expect_fabric(pair.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
+    pair.session.release_work(id)?;
+    // The same by a flush, of those that wait and those that do not.
+    let (fired, waits) = (
+        pair.domain.queue_work(&add)?,
+        pair.domain.queue_work(&Work::add(&target, 1, &trigger, 9))?,
+    );
+    target.wait_ms(2, 20_000)?;
+    pair.domain.flush_work(None)?;
+    pair.session.release_work(fired)?;
+    pair.session.release_work(waits)?;
+    // What was posted may be used until the endpoint is closed, and then no more.
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
+    let id = pair.domain.queue_work(&receive_work(&pair, &buffer, &trigger))?;
+    expect_fabric(pair.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
+    pair.domain.flush_work(None)?;
+    expect_os(pair.session.release_work(id), Errno::BUSY)?;
+    let Pair { a, b, far, rig } = pair;
+    drop(a);
+    rig.session.release_work(id)?;
+    expect_os(rig.session.release_work(id), Errno::BADF)?;
+    drop((b, buffer, trigger, target));
+    far.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
+/// Domains and fabrics, which have threads of the kernel, are limited by themselves.
+fn domains_are_limited(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_user_domains=8", || {
+        let rig = Rig::new(env)?;
+        let mut domains = Vec::new();
+        let full = loop {
+            match rig.fabric.domain(&rig.info, 0) {
+                Ok(domain) => domains.push(domain),
+                Err(error) => break error,
+            }
+            check!(domains.len() < 20, "more than 8 threads");
+        };
+        check_eq!(full, Error::Os(Errno::MFILE));
+        // A fabric and a domain are there, too.
+        check_eq!(domains.len(), 8 - 2);
+        check_eq!(rig.info.fabric(0).err(), Some(Error::Os(Errno::MFILE)));
+        // Of all sessions.
+        let second = Session::open()?;
+        let info = second.getinfo(&query(env))?;
+        check_eq!(info.fabric(0).err(), Some(Error::Os(Errno::MFILE)));
+        drop((info, second));
+        domains.pop();
+        drop(rig.info.fabric(0)?);
+        drop(domains);
+        rig.close()
+    })
 }
