@@ -36,9 +36,9 @@
  * own, such as KFI_EAVAIL, that a system call must not return.
  *
  * Where a call takes an object beside the one that it is about, a counter, a wait set, a member, an
- * endpoint, a queue, a handle that names an object of another class, or of another fabric or domain
- * than the call is about, is answered with @result -KFI_EINVAL and not handed over: a provider finds
- * its own structures around what it is given.
+ * endpoint, a queue, a region whose descriptor is handed over, a handle that names an object of another
+ * class, or of another fabric or domain than the call is about, is answered with @result -KFI_EINVAL
+ * and not handed over: a provider finds its own structures around what it is given.
  *
  * Structures grow at their end only.  The size travels in the request number: a shorter structure
  * of an older program is completed with zeros, a longer one of a newer program is accepted when
@@ -50,7 +50,8 @@
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each
- * session counts as one, too, so that open(2) may fail with EMFILE as well.
+ * session counts as one, too, so that open(2) may fail with EMFILE as well.  Fabrics and domains, for
+ * which a provider may have threads of the kernel, are limited by max_user_domains beside that.
  *
  * Addresses of the kernel never reach user space: memory is named by the handle of a buffer and an
  * offset, objects by their handles, operations by the number that user space gave as context.  Of a
@@ -69,13 +70,14 @@
  * * its handle is closed, and
  * * it is not mapped, and
  * * every endpoint or context through which an operation named it, every memory region registered
- *   on it, and the domain of every deferred work that names it is closed.
+ *   on it is closed, and every deferred work that names it is released, or its domain closed.
  *
  * Closing the handle only takes the name away, so it always succeeds.
  *
  * Everything else that a request makes the kernel allocate counts as well: objects with about what
- * their provider needs for the sizes asked for, answers, members of poll sets, wait descriptors, the
- * contexts of operations, deferred works, and the arrays of a request while it is carried out.
+ * their provider needs for the sizes asked for, answers, addresses of vectors, members of poll sets, wait
+ * descriptors, the contexts of operations, what may be copied of them, deferred works, each time that
+ * they are queued, and the arrays of a request while it is carried out.
  *
  * A mapping keeps the session, as a descriptor of it does.
  */
@@ -367,7 +369,8 @@ struct kfi_shim_fabric {
  * @result: out: what kfi_domain() returned
  * @domain: out: handle of the domain
  *
- * EOPNOTSUPP for an entry with KFI_MR_VIRT_ADDR: user space may not know addresses of the kernel.
+ * EOPNOTSUPP for an entry with KFI_MR_VIRT_ADDR, as user space may not know addresses of the kernel, and
+ * for one that demands contexts that are structures, arrays that stay, or a prefix of messages.
  * @result is -KFI_EINVAL for an entry of another provider.
  */
 struct kfi_shim_domain {
@@ -943,9 +946,9 @@ struct kfi_shim_buffer {
  * @buffer: handle of a buffer; 0 for a NULL address, then @offset and @len must be 0, but for the
  *	operands of KFI_ATOMIC_READ, where @len counts
  * @mr: handle of the memory region whose descriptor is handed over (kfi_mr_desc()); 0 for NULL.  If
- *	it is 0 in all segments, the array of descriptors itself is NULL.  The region cannot be closed
- *	during the request; that it stays open until the operation has ended is up to the caller, as
- *	some providers look behind descriptors
+ *	it is 0 in all segments, the array of descriptors itself is NULL.  It must be one of the domain;
+ *	@result is -KFI_EINVAL else.  The region cannot be closed before the endpoint, as some providers
+ *	look behind descriptors
  * @offset: where it begins
  * @len: bytes; EINVAL if it does not end within the buffer.  Of atomic operations elements of the
  *	datatype, or bytes if the datatype is unknown
@@ -1308,7 +1311,8 @@ struct kfi_shim_ep_open {
  * @flags: in: 0 or %KFI_SHIM_NO_ATTR
  * @reserved: must be 0
  * @context: in: context of the object, any number
- * @result: out: what kfi_tx_context() or kfi_stx_context() returned
+ * @result: out: what kfi_tx_context() or kfi_stx_context() returned; -KFI_EINVAL for an endpoint that is
+ *	not scalable
  * @ep: out: handle of the context
  * @attr: in: attributes
  */
@@ -1330,7 +1334,8 @@ struct kfi_shim_tx_context {
  * @flags: in: 0 or %KFI_SHIM_NO_ATTR
  * @reserved: must be 0
  * @context: in: context of the object, any number
- * @result: out: what kfi_rx_context() or kfi_srx_context() returned
+ * @result: out: what kfi_rx_context() or kfi_srx_context() returned; -KFI_EINVAL for an endpoint that is
+ *	not scalable
  * @ep: out: handle of the context
  * @attr: in: attributes
  */
@@ -1628,13 +1633,16 @@ struct kfi_shim_atomic_valid {
  *
  * A &struct kfi_deferred_work lives in the kernel's memory, with all that it refers to, and is named
  * by a number, its id.  It is kept until the domain is closed that it was made for, or
- * %KFI_SHIM_RELEASE_WORK lets it go, since only a cancellation that succeeds tells that nobody needs
- * it any more.  Requests that are made over and over therefore queue the same work again.
+ * %KFI_SHIM_RELEASE_WORK lets it go, which it does as soon as it is certain that nobody needs the work:
  *
- * What has fired may use its memory for as long as it likes, as a receive does for which no message
- * comes.  So a work counts how often it was queued without having been cancelled, and is let go at 0
- * only.  A cancellation takes back all that is pending and does not tell how much that was: it counts
- * as one.
+ * * one that changes a counter, when %KFI_SHIM_CANCEL_WORK has answered 0 or -KFI_ENOENT, or
+ *   %KFI_SHIM_FLUSH_WORK 0, since it was queued: then nothing of it is pending, nor carried out;
+ * * a data transfer, when its endpoint is closed.  What has fired may use its memory until then, as a
+ *   receive does for which no message comes.  Before, a work counts how often it was queued without
+ *   having been cancelled, and is let go at 0 only.  A cancellation takes back all that is pending and
+ *   does not tell how much that was: it counts as one.
+ *
+ * Each time that it is queued counts in the memory until then.
  */
 
 /** define KFI_SHIM_WORK_PREPARE - make the work but do not queue it */
@@ -1664,9 +1672,10 @@ struct kfi_shim_atomic_valid {
  * @value: in: value of KFI_OP_CNTR_SET and KFI_OP_CNTR_ADD
  * @threshold: in: threshold
  *
- * The endpoint of the operation must be one of the domain, too.  Whether all that is so, and whether
- * the arrays have no more entries than the endpoint takes, is told when the work is queued: @result is
- * -KFI_EINVAL else.  All objects must still be open when the work is queued again; EBADF.
+ * A data transfer must have an endpoint, one of the domain, too, that has such operations and is neither
+ * scalable nor a context of the other direction.  Whether all that is so, and whether the arrays have no
+ * more entries than the endpoint takes, is told when the work is queued: @result is -KFI_EINVAL else.
+ * EDQUOT if what the provider would keep of it is more memory than there may be.  All objects must still be open when the work is queued again; EBADF.
  */
 struct kfi_shim_work {
 	__u32 domain;
@@ -1688,9 +1697,9 @@ struct kfi_shim_work {
 
 /**
  * define KFI_SHIM_WORK_STALE - free the work first, and cancel a pointer to where it was; EBUSY unless
- *	%KFI_SHIM_RELEASE_WORK is possible.  For providers that look for works by the pointer's value,
- *	as the software provider does, only: others may crash.  What the pointer then points to may be
- *	a newer work, if another thread makes one meanwhile
+ *	%KFI_SHIM_RELEASE_WORK is possible.  A provider looks for works by the pointer's value and does
+ *	not look behind it.  What the pointer then points to may be a newer work, if another thread
+ *	makes one meanwhile
  */
 #define KFI_SHIM_WORK_STALE	(1U << 1)
 
@@ -1703,8 +1712,7 @@ struct kfi_shim_work {
  * @result: out: what kfi_control() returned to KFI_CANCEL_WORK; 0 for %KFI_SHIM_RELEASE_WORK
  * @reserved: must be 0
  *
- * %KFI_SHIM_RELEASE_WORK frees the work and its id.  EBUSY unless it was cancelled on its domain with
- * @result 0 as often as it was queued with @result 0.
+ * %KFI_SHIM_RELEASE_WORK frees the work and its id.  EBUSY if somebody may need it, see above.
  */
 struct kfi_shim_cancel_work {
 	__u32 domain;
