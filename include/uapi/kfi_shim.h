@@ -1529,7 +1529,9 @@ enum kfi_shim_op_kind {
  * the kernel's memory, whatever the flags: one for each number of an endpoint, and one for each
  * operation with %KFI_SHIM_OP_TRIGGERED.  It lives until as many completions were read as there were
  * operations, or else, since an operation may have none, until the endpoint is closed and with it all
- * completion queues that were open by then.  An operation that would be triggered for its
+ * completion queues that were open by then.  Of operations that are told of only if they fail, as the
+ * queue is bound with KFI_SELECTIVE_COMPLETION, the last numbers are known only, twice as many as the
+ * endpoint takes operations: one that fails later than that has the number of a newer one.  An operation that would be triggered for its
  * KFI_TRIGGER, or for that of its endpoint, and comes without %KFI_SHIM_OP_TRIGGERED, has the type of
  * an event that there is not.
  *

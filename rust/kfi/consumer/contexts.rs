@@ -120,8 +120,10 @@ const REPEATS: u64 = 1;
 const KEPT: u64 = 2;
 /// That of a note.
 const NOTED: u64 = 3;
+/// That of operations whose success nobody is told of.
+const SILENT: u64 = 4;
 /// From here on those with a condition.
-const CONDITIONS: u64 = 4;
+const CONDITIONS: u64 = 5;
 
 /// What a pointer means.
 struct Entry {
@@ -129,6 +131,8 @@ struct Entry {
     /// Completions that are yet to be seen.
     uses: usize,
     lasts: Lasts,
+    /// Which of the owner's structures it is that are used for one number after the other.
+    slot: Option<u64>,
     /// The structure at the pointer, if it is kept here.
     _structure: Option<KBox<Structure>>,
 }
@@ -137,13 +141,19 @@ struct Entry {
 type Removed = (
     Option<RBTreeNode<usize, Entry>>,
     Option<RBTreeNode<Key, usize>>,
+    Option<RBTreeNode<(u32, u64), usize>>,
 );
+
+/// Nothing.
+const NOTHING: Removed = (None, None, None);
 
 /// The entries.
 struct Table {
     by_address: RBTree<usize, Entry>,
     /// The addresses of all of them.
     by_key: RBTree<Key, usize>,
+    /// Those of structures that are used for one number after the other, by their owners and slots.
+    slots: RBTree<(u32, u64), usize>,
     /// Owners that are gone but may have completions in queues with numbers up to the first one.
     orphans: RBTree<(u32, u32), ()>,
     /// The last number of a structure with a condition.
@@ -154,19 +164,15 @@ impl Table {
     /// Removes the entry of a key.
     fn remove(&mut self, key: Key) -> Removed {
         let Some(&address) = self.by_key.get(&key) else {
-            return (None, None);
+            return NOTHING;
         };
         let index = self.by_key.remove_node(&key);
-        let is_its = self
-            .by_address
-            .get(&address)
-            .is_some_and(|entry| entry.key == key);
-        let entry = if is_its {
-            self.by_address.remove_node(&address)
-        } else {
-            None
+        let slot = match self.by_address.get(&address) {
+            Some(entry) if entry.key == key => entry.slot,
+            _ => return (None, index, None),
         };
-        (entry, index)
+        let slot = slot.and_then(|slot| self.slots.remove_node(&(key.0, slot)));
+        (self.by_address.remove_node(&address), index, slot)
     }
 
     /// Returns the first key from one on with its address, if that has the same owner.
@@ -184,7 +190,7 @@ impl Table {
                 return self.remove(key);
             }
         }
-        (None, None)
+        NOTHING
     }
 }
 
@@ -246,6 +252,7 @@ impl Contexts {
                     Table {
                         by_address: RBTree::new(),
                         by_key: RBTree::new(),
+                        slots: RBTree::new(),
                         orphans: RBTree::new(),
                         last: CONDITIONS,
                     },
@@ -288,6 +295,7 @@ impl Contexts {
                 key,
                 uses,
                 lasts,
+                slot: None,
                 _structure: structure,
             },
             GFP_KERNEL_ACCOUNT,
@@ -348,6 +356,78 @@ impl Contexts {
         lasts: Lasts,
     ) -> Result<Context> {
         self.acquire_for(owner, number, lasts, 2)
+    }
+
+    /// Returns the context of an operation without a condition whose success nobody is told of, so that
+    /// nobody learns when it is not in use any more. It stays until the owner is gone, but may be that
+    /// of another number once its slot is used again: who fails thereafter has that one.
+    pub(super) fn acquire_silent(
+        &self,
+        owner: u32,
+        number: u64,
+        slot: impl FnOnce() -> u64,
+    ) -> Result<Context> {
+        let key = (owner, number, SILENT);
+        if let Some(address) = self.reuse(key, 1) {
+            return Ok(Context::from_number(address));
+        }
+        let slot = slot();
+        let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let mut table = self.table.lock();
+        let Table {
+            by_address,
+            by_key,
+            slots,
+            ..
+        } = &mut *table;
+        let known = slots.get(&(owner, slot)).copied();
+        if let Some((address, entry)) =
+            known.and_then(|address| Some((address, by_address.get_mut(&address)?)))
+        {
+            if let Some(&other) = by_key.get(&key) {
+                // Another thread was faster.
+                return Ok(Context::from_number(other));
+            }
+            let old = by_key.remove_node(&entry.key);
+            entry.key = key;
+            let other = by_key.insert(index.into_node(key, address));
+            drop(table);
+            drop((old, other));
+            return Ok(Context::from_number(address));
+        }
+        drop(table);
+        let place = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let structure = Structure::new(unconditional(), &self.budget, 0)?;
+        let address = structure.raw.get().addr();
+        let node = RBTreeNode::new(
+            address,
+            Entry {
+                key,
+                uses: 1,
+                lasts: Lasts::Kept,
+                slot: Some(slot),
+                _structure: Some(structure),
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let mut table = self.table.lock();
+        if let Some(&other) = table.by_key.get(&key) {
+            drop(table);
+            return Ok(Context::from_number(other));
+        }
+        if table.slots.get(&(owner, slot)).is_some() {
+            // Others have used all slots meanwhile.
+            drop(table);
+            return Err(EAGAIN);
+        }
+        let old = (
+            table.by_address.insert(node),
+            table.by_key.insert(index.into_node(key, address)),
+            table.slots.insert(place.into_node((owner, slot), address)),
+        );
+        drop(table);
+        drop(old);
+        Ok(Context::from_number(address))
     }
 
     /// Returns the context of an operation with a condition, to be settled with [`Self::posted`]. The
@@ -451,7 +531,7 @@ impl Contexts {
         let removed = if done {
             table.end_uses(address, 1)
         } else {
-            (None, None)
+            NOTHING
         };
         drop(table);
         drop(removed);
@@ -478,7 +558,7 @@ impl Contexts {
         let removed = if ends {
             table.end_uses(told.0, 1)
         } else {
-            (None, None)
+            NOTHING
         };
         drop(table);
         drop(removed);
@@ -552,7 +632,7 @@ impl Contexts {
     /// Removes what an owner has.
     fn remove_all(&self, owner: u32) {
         loop {
-            let mut batch: [Removed; BATCH] = core::array::from_fn(|_| (None, None));
+            let mut batch: [Removed; BATCH] = [const { NOTHING }; BATCH];
             let mut table = self.table.lock();
             for removed in &mut batch {
                 let Some((key, _)) = table.next((owner, 0, 0)) else {

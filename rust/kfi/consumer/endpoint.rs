@@ -110,6 +110,11 @@ pub(super) struct Uses {
     closed: Atomic<bool>,
     /// Whether what is sent may be copied without asking for that.
     inject: Atomic<bool>,
+    /// Of which directions success is told to a queue only if that is asked for, and of which always,
+    /// by [`told`].
+    told: [Atomic<bool>; 5],
+    /// How many contexts were given to operations whose success nobody is told of.
+    silent: Atomic<u64>,
     /// Whether a receive may take several messages without being asked to. An alias has the flags of
     /// its base in one direction, whatever these become.
     multi_recv: Atomic<bool>,
@@ -373,6 +378,8 @@ impl Uses {
                 receives <- Kept::new(budget),
                 closed: Atomic::new(false),
                 inject: Atomic::new(inject),
+                told: [const { Atomic::new(false) }; 5],
+                silent: Atomic::new(0),
                 multi_recv: Atomic::new(multi_recv),
             }),
             GFP_KERNEL_ACCOUNT,
@@ -624,10 +631,51 @@ impl Endpoint {
             // Relaxed: never cleared. See `may_repeat_by_now` for those who post meanwhile.
             self.uses.multi_recv.store(true, ordering::Relaxed);
         }
+        if flags & COMPLETION_FLAG != 0 {
+            // Relaxed: as below, and it decides only how long a context is kept.
+            self.uses.told[told::ALWAYS].store(true, ordering::Relaxed);
+        }
         if flags & INJECT_FLAG != 0 {
             // Relaxed: as above; what is copied meanwhile is not counted.
             self.uses.inject.store(true, ordering::Relaxed);
         }
+    }
+
+    /// Notes that a completion queue was bound.
+    pub(crate) fn note_queue(&self, flags: u64) {
+        let selective = flags & SELECTIVE_FLAG != 0;
+        let directions = [
+            (bindings::KFI_TRANSMIT, told::TRANSMIT, told::TRANSMIT_ASKED),
+            (bindings::KFI_RECV, told::RECEIVE, told::RECEIVE_ASKED),
+        ];
+        for (direction, all, asked) in directions {
+            if flags & u64::from(direction) != 0 {
+                let which = if selective { asked } else { all };
+                // Relaxed: as for `note_flags`.
+                self.uses.told[which].store(true, ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns whether nobody is told of the success of an operation, by what is known of queues and
+    /// flags; if that is wrong only its number may be.
+    fn is_silent(&self, operation: &Operation<'_>) -> bool {
+        let (all, asked) = match operation.kind.is_receive() {
+            true => (told::RECEIVE, told::RECEIVE_ASKED),
+            false => (told::TRANSMIT, told::TRANSMIT_ASKED),
+        };
+        // Relaxed: as for `note_flags`.
+        let told = |which: usize| self.uses.told[which].load(ordering::Relaxed);
+        operation.flags & COMPLETION_FLAG == 0 && told(asked) && !told(all) && !told(told::ALWAYS)
+    }
+
+    /// Returns the next slot for the context of an operation whose success nobody is told of. There are
+    /// twice as many as there may be operations.
+    fn next_slot(&self) -> u64 {
+        let depth = self.limits.transmits.saturating_add(self.limits.receives);
+        let slots = depth.saturating_mul(2).max(1) as u64;
+        // Relaxed: a number that nothing else hangs on.
+        self.uses.silent.fetch_add(1, ordering::Relaxed) % slots
     }
 
     /// Changes the default operation flags (KFI_SETOPSFLAG).
@@ -671,6 +719,10 @@ impl Endpoint {
             Lasts::Once
         };
         let number = operation.number;
+        if condition.is_none() && lasts == Lasts::Once && self.is_silent(operation) {
+            let slot = || self.next_slot();
+            return Ok(Ok(self.contexts.acquire_silent(self.owner, number, slot)?));
+        }
         match condition.map(|condition| condition.raw(self.lineage())) {
             None => Ok(Ok(self
                 .contexts
@@ -936,6 +988,26 @@ impl Endpoint {
 
 /// Flags with which a receive takes several messages.
 const MULTI_RECV: u64 = bindings::KFI_MULTI_RECV as u64 | bindings::KFI_TAGGED_MULTI_RECV as u64;
+
+/// What is told of operations that succeed.
+mod told {
+    /// All that transmit.
+    pub(super) const TRANSMIT: usize = 0;
+    /// Those that transmit and ask for it.
+    pub(super) const TRANSMIT_ASKED: usize = 1;
+    /// All receives.
+    pub(super) const RECEIVE: usize = 2;
+    /// Receives that ask for it.
+    pub(super) const RECEIVE_ASKED: usize = 3;
+    /// They may ask for it by default.
+    pub(super) const ALWAYS: usize = 4;
+}
+
+/// The flag with which success is told.
+const COMPLETION_FLAG: u64 = bindings::KFI_COMPLETION as u64;
+
+/// The flag of a queue that is told of such only.
+const SELECTIVE_FLAG: u64 = bindings::KFI_SELECTIVE_COMPLETION as u64;
 
 /// The flag with which what is sent is copied.
 const INJECT_FLAG: u64 = bindings::KFI_INJECT as u64;

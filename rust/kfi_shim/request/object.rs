@@ -86,7 +86,11 @@ pub(super) fn bind(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     let object = Session::any(session, request.handle)?;
     let other = Session::any(session, request.other)?;
     let to = other.any().ok_or(EINVAL)?;
-    request.result = result(object.any().ok_or(EINVAL)?.bind(to, request.flags));
+    let bound = object.any().ok_or(EINVAL)?.bind(to, request.flags);
+    if let (Object::Endpoint(ep), Object::CompletionQueue(_), Ok(())) = (&*object, &*other, bound) {
+        ep.note_queue(request.flags);
+    }
+    request.result = result(bound);
     argument.write(&request)
 }
 

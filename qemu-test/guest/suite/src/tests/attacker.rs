@@ -49,6 +49,7 @@ tests! {
     "each-queueing-counts" ["R-DWQ-4 kfi_shim.h"] queueings_count;
     "work-that-has-ended-is-released" ["R-DWQ-4 R-CTL-2 R-CTL-3 kfi_shim.h"] ended_work;
     "domains-are-limited" ["kfi_shim.h"] domains_are_limited;
+    "silent-operations" ["kfi_shim.h"] silent_operations;
 }
 
 /// Looks at a message.
@@ -1054,5 +1055,33 @@ fn domains_are_limited(env: &Env) -> Outcome {
         drop(rig.info.fabric(0)?);
         drop(domains);
         rig.close()
+    })
+}
+
+/// Operations whose success nobody is told of do not use up the memory with their contexts; one that
+/// fails has its own.
+fn silent_operations(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=4194304", || {
+        let setup = Setup {
+            tx_bind: bits::SELECTIVE_COMPLETION,
+            rx_bind: bits::SELECTIVE_COMPLETION,
+            ..Setup::default()
+        };
+        let pair = Pair::with(env, Caps::MSG | Caps::SEND | Caps::RECV, &setup)?;
+        let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+        for number in 0..20_000 {
+            pair.a.recv(buffer.segment(0..64), 1_000_000 + number)?;
+            pair.b.send(buffer.segment(64..128), 2_000_000 + number)?;
+        }
+        pair.a.quiet()?;
+        pair.b.quiet()?;
+        for number in [7, 1_000_000, 1_019_999] {
+            pair.a.recv(buffer.segment(0..64), number)?;
+            pair.a.ep.cancel(number)?;
+            check_eq!(pair.a.rx.read_err()?.entry.op_context, number);
+        }
+        drop(buffer);
+        pair.close()
     })
 }
