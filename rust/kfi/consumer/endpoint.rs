@@ -1133,7 +1133,7 @@ mod tests {
             let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &places)?;
             Ok::<_, Error>(Arc::new(buffer, GFP_KERNEL)?)
         };
-        let uses = Uses::new(false)?;
+        let uses = Uses::new(&budget, false, false)?;
         let (first, second) = (buffer()?, buffer()?);
         for buffer in [&first, &second, &first] {
             uses.hold_buffer(buffer, &budget)?;
@@ -1143,7 +1143,7 @@ mod tests {
             uses.buffers.lock().get(&address).is_some()
         };
         assert!(held(&first) && held(&second));
-        uses.clear();
+        uses.end();
         // Nobody else keeps them.
         assert!(Arc::into_unique_or_drop(first).is_some());
         assert!(Arc::into_unique_or_drop(second).is_some());
