@@ -925,10 +925,8 @@ mod tests {
         let fid: *mut bindings::kfid = head.cast();
         let hold = Hold::new(&memory)?;
         // SAFETY: It is open.
-        assert_eq!(
-            unsafe { Fid::<Thing>::close_callback(fid) },
-            EBUSY.to_errno()
-        );
+        let ret = unsafe { Fid::<Thing>::close_callback(fid) };
+        assert_eq!(ret, EBUSY.to_errno());
         drop(hold);
         // SAFETY: As above.
         assert_eq!(unsafe { Fid::<Thing>::close_callback(fid) }, 0);

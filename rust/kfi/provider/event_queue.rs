@@ -520,8 +520,12 @@ mod tests {
     }
 
     /// Counts a call.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be the address of a number.
     unsafe extern "C" fn count(_queue: *mut bindings::kfid_eq, context: *mut c_void) {
-        // SAFETY: The context of the queues below is a number that outlives them.
+        // SAFETY: By the safety requirements.
         unsafe { &*context.cast::<Atomic<u32>>() }.fetch_add(1, ordering::Relaxed);
     }
 
