@@ -187,9 +187,7 @@ impl CompletionQueue {
             Some(_) => Some(Calls::comp_handler),
             None => None,
         };
-        let context = handler
-            .as_ref()
-            .map_or(context.as_raw(), Handler::address);
+        let context = handler.as_ref().map_or(context.as_raw(), Handler::address);
         let lineage = domain.lineage();
         let mut attr = match attr {
             None => None,

@@ -349,12 +349,7 @@ impl Contexts {
 
     /// Returns the context of an operation without a condition, to be settled with
     /// [`Self::posted`].
-    pub(super) fn acquire_to_post(
-        &self,
-        owner: u32,
-        number: u64,
-        lasts: Lasts,
-    ) -> Result<Context> {
+    pub(super) fn acquire_to_post(&self, owner: u32, number: u64, lasts: Lasts) -> Result<Context> {
         self.acquire_for(owner, number, lasts, 2)
     }
 

@@ -148,9 +148,7 @@ impl EventQueue {
             Some(_) => Some(Calls::event_handler),
             None => None,
         };
-        let context = handler
-            .as_ref()
-            .map_or(context.as_raw(), Handler::address);
+        let context = handler.as_ref().map_or(context.as_raw(), Handler::address);
         let lineage = fabric.lineage();
         let mut attr = match attr {
             None => None,
