@@ -140,11 +140,15 @@ impl Buffer {
         self.number
     }
 
-    /// Returns the page at `offset`, which must be within, how far in it that is, and how many bytes
-    /// from there lie one behind the other.
-    fn piece(&self, offset: usize) -> (*mut bindings::page, usize, usize) {
+    /// Returns the page at `offset`, how far in it that is, and how many bytes from there lie one
+    /// behind the other.
+    ///
+    /// # Safety
+    ///
+    /// `offset` must be within the memory.
+    unsafe fn piece(&self, offset: usize) -> (*mut bindings::page, usize, usize) {
         let address = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: Within the memory, by the type invariants and the caller.
+        // SAFETY: Within the memory by the safety requirements.
         let page = unsafe { bindings::page_of(address.cast()) };
         // Pages are a power of two, and the memory begins with one.
         let inside = offset & (PAGE_SIZE - 1);
@@ -318,7 +322,8 @@ impl Segment {
         let mut offset = self.offset;
         let mut left = self.len;
         while left != 0 {
-            let (page, inside, len) = buffer.piece(offset);
+            // SAFETY: `left` bytes from there are within the buffer by the type invariants.
+            let (page, inside, len) = unsafe { buffer.piece(offset) };
             let len = len.min(left);
             add(page, u32::try_from(inside)?, u32::try_from(len)?)?;
             offset = offset.wrapping_add(len);

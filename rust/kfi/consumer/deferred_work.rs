@@ -470,8 +470,13 @@ impl DeferredWork {
 
 impl Domain {
     /// Carries out a command about deferred work.
-    fn work_command(&self, command: u32, arg: *mut c_void) -> Result {
-        // SAFETY: The domain is open; the callers see to the argument.
+    ///
+    /// # Safety
+    ///
+    /// `arg` must be null or what `command` takes. Whatever is queued must stay as long as the provider
+    /// may use it.
+    unsafe fn work_command(&self, command: u32, arg: *mut c_void) -> Result {
+        // SAFETY: The domain is open; see above for the argument.
         to_result(unsafe { bindings::kfi_control(self.any().as_raw(), command.cast_signed(), arg) })
     }
 
@@ -500,9 +505,9 @@ impl Domain {
         }
         // INVARIANT: The domain holds the request.
         queued.set(more, work.each)?;
-        // The objects are open, as they are the ones given; the structures stay, as the domain holds
-        // them.
-        let ret = self.work_command(bindings::KFI_QUEUE_WORK, pointer.cast());
+        // SAFETY: The objects are open, as they are the ones given; the structures stay, as the domain
+        // holds them.
+        let ret = unsafe { self.work_command(bindings::KFI_QUEUE_WORK, pointer.cast()) };
         if ret.is_err() {
             queued.end(1, work.each);
             if first {
@@ -519,7 +524,8 @@ impl Domain {
 
     /// Queues NULL.
     pub(crate) fn queue_null(&self) -> Result {
-        self.work_command(bindings::KFI_QUEUE_WORK, ptr::null_mut())
+        // SAFETY: Null.
+        unsafe { self.work_command(bindings::KFI_QUEUE_WORK, ptr::null_mut()) }
     }
 
     /// Cancels a request, of this domain or another. May sleep.
@@ -531,7 +537,8 @@ impl Domain {
     pub(crate) fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
         let pointer = work.raw.get();
         let mut queued = work.queued.lock();
-        let ret = self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast());
+        // SAFETY: The request is there; it may be one that is not queued.
+        let ret = unsafe { self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast()) };
         let none_left = ret.is_ok() || ret == Err(ENOENT);
         if none_left && work.domain == self.any().serial() {
             let ended = if work.ends_when_taken_back() {
@@ -561,12 +568,14 @@ impl Domain {
         }
         let pointer: *mut bindings::kfi_deferred_work = work.raw.get();
         drop(work);
-        Ok(self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast()))
+        // SAFETY: Any pointer may be cancelled: it is compared with those of requests that are queued.
+        Ok(unsafe { self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast()) })
     }
 
     /// Cancels NULL.
     pub(crate) fn cancel_null(&self) -> Result {
-        self.work_command(bindings::KFI_CANCEL_WORK, ptr::null_mut())
+        // SAFETY: Null.
+        unsafe { self.work_command(bindings::KFI_CANCEL_WORK, ptr::null_mut()) }
     }
 
     /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for what is none of this
@@ -579,7 +588,8 @@ impl Domain {
         // Who notes a lower number has queued before the flush begins; pairs with the one in
         // `queue_work`.
         smp_mb(ordering::Full);
-        self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast())?;
+        // SAFETY: Null or an open counter, as was just seen.
+        unsafe { self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast()) }?;
         let mut from = 0;
         while let Some(work) = self.works.next(from) {
             let address = work.raw.get().addr();
