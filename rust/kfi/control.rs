@@ -12,7 +12,7 @@ use super::{
         Class, //
     },
     flags::OpFlags,
-    memory::Buffers,
+    memory::SourceBuffers,
     provider::{
         answer,
         memory,
@@ -51,7 +51,7 @@ pub(crate) enum Control<'a> {
         /// Flags, yet to be checked.
         flags: u64,
         /// The ranges that have changed.
-        memory: Buffers<'a>,
+        memory: SourceBuffers<'a>,
     },
     /// A command that has no meaning here.
     Other,

@@ -5,10 +5,25 @@
 //! A consumer describes memory by one range, or an array of ranges, of kernel virtual addresses
 //! (kmalloc or vmalloc), by pages, or by a scatterlist. [`Buffers`] is that description as it comes
 //! from C: it refers to the caller's arrays, which are the caller's again when the call returns.
-//! [`Memory`] is our copy of it, which lasts as long as the operation or the memory region.
+//! [`Memory`] is our copy of it, which lasts as long as the operation.
 //!
 //! The bytes themselves are the consumer's all the time. They are copied with the CPU, by functions
-//! of C: who changes a buffer while it is being transferred gets what a NIC would give them.
+//! of C: whoever changes a buffer while it is being transferred gets what a NIC would give them.
+//!
+//! # Direction
+//!
+//! What is sent, written or computed with is a [`Source`], which is only read, maybe from memory
+//! that cannot be written at all. What is received, read or fetched goes to a [`Target`]. Which it
+//! is follows from the operation, and the edge says so when it takes a description from C; nothing
+//! makes a target of a source.
+//!
+//! # Time
+//!
+//! A consumer may free the memory of an operation as soon as it hears of its end. It hears of that by
+//! entries and numbers that are a provider's own, so that no type of the skin can bind them to the
+//! memory: to keep it, [`Buffers::capture`], is `unsafe`, and its caller promises to be done with
+//! it in time. The memory of a region is the consumer's again when close returns, for which the skin
+//! makes sure itself: see [`region`].
 
 use core::{
     marker::PhantomData,
@@ -25,6 +40,16 @@ use kernel::{
 };
 
 use super::bindings;
+
+pub(crate) mod region;
+
+/// Memory that is only read.
+#[derive(Clone, Copy)]
+pub(crate) enum Source {}
+
+/// Memory that is written. It may be read, too.
+#[derive(Clone, Copy)]
+pub(crate) enum Target {}
 
 /// What a range begins at.
 #[derive(Clone, Copy)]
@@ -47,13 +72,27 @@ struct Range {
 /// # Invariants
 ///
 /// - Arrays are valid and unchanged during `'a`.
-/// - The memory they name stays valid, for reads and, if it is the target of data, for writes, until
-///   the operation that it was given for completes or the region is closed.
-#[derive(Clone, Copy)]
-pub(crate) struct Buffers<'a> {
+/// - The memory they name stays valid, for reads and, if `D` is [`Target`], for writes, until the
+///   consumer has heard of the end of the operation that it was given for, or the region is closed.
+pub(crate) struct Buffers<'a, D> {
     list: List,
     _lifetime: PhantomData<&'a ()>,
+    _direction: PhantomData<D>,
 }
+
+impl<D> Clone for Buffers<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D> Copy for Buffers<'_, D> {}
+
+/// Memory that is only read.
+pub(crate) type SourceBuffers<'a> = Buffers<'a, Source>;
+
+/// Memory that is written.
+pub(crate) type TargetBuffers<'a> = Buffers<'a, Target>;
 
 /// The forms of descriptions.
 #[derive(Clone, Copy)]
@@ -70,12 +109,13 @@ enum List {
     Ioc(*const bindings::kfi_ioc, usize, usize),
 }
 
-impl<'a> Buffers<'a> {
+impl<D> Buffers<'_, D> {
     /// No memory.
     pub(crate) const NONE: Self = Self {
         // INVARIANT: There is nothing to be valid.
         list: List::One(ptr::null_mut(), 0),
         _lifetime: PhantomData,
+        _direction: PhantomData,
     };
 
     /// One range.
@@ -88,6 +128,7 @@ impl<'a> Buffers<'a> {
         Self {
             list: List::One(buf.cast_mut().cast(), len),
             _lifetime: PhantomData,
+            _direction: PhantomData,
         }
     }
 
@@ -101,6 +142,7 @@ impl<'a> Buffers<'a> {
         Self {
             list: List::Kvec(iov, count),
             _lifetime: PhantomData,
+            _direction: PhantomData,
         }
     }
 
@@ -114,6 +156,7 @@ impl<'a> Buffers<'a> {
         Self {
             list: List::Bvec(biov, count),
             _lifetime: PhantomData,
+            _direction: PhantomData,
         }
     }
 
@@ -127,6 +170,7 @@ impl<'a> Buffers<'a> {
         Self {
             list: List::Sgl(sgl.cast_mut(), count),
             _lifetime: PhantomData,
+            _direction: PhantomData,
         }
     }
 
@@ -161,6 +205,7 @@ impl<'a> Buffers<'a> {
         Self {
             list: List::Ioc(iov, count, size),
             _lifetime: PhantomData,
+            _direction: PhantomData,
         }
     }
 
@@ -275,17 +320,47 @@ impl<'a> Buffers<'a> {
         Ok(sum)
     }
 
+    /// Returns the address of the first byte, to be told and not to be used; 0 if it has none.
+    fn address(self) -> usize {
+        let mut first = None;
+        // What is no description has no address, and is refused elsewhere.
+        let _ = self.each(|range| {
+            first.get_or_insert(range);
+            Ok(())
+        });
+        // SAFETY: Pages are valid by the type invariants.
+        first.map_or(0, |range| unsafe { range.address() })
+    }
+
     /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more.
-    pub(crate) fn capture(self, flags: Flags) -> Result<Memory> {
+    ///
+    /// # Safety
+    ///
+    /// What is returned must not be used any more when the consumer hears of the end of the
+    /// operation. It does so
+    ///
+    /// - when the call that has brought the operation returns, if it fails; of a [`Source`] also if it
+    ///   is an inject call, or the flags of the operation have [`OpFlags::INJECT`];
+    /// - by an entry of a completion queue or the value of a counter that tells of this operation; of
+    ///   one with a buffer for several messages, by that which tells that the buffer is released;
+    /// - when the close of the endpoint, or a call that takes deferred work back, returns.
+    ///
+    /// Memory of a region must not be used any more when the close of the region returns, or the call
+    /// that was to open it, if it fails.
+    ///
+    /// [`OpFlags::INJECT`]: super::flags::OpFlags::INJECT
+    pub(crate) unsafe fn capture(self, flags: Flags) -> Result<Memory<D>> {
         let len = self.len()?;
         if let List::One(base, len) = self.list {
-            // INVARIANT: One range of that length.
+            // INVARIANT: One range of that length. It is valid by the type invariants as long as it is
+            // used by the safety requirements.
             return Ok(Memory {
                 ranges: Ranges::One(Range {
                     base: Base::Virtual(base),
                     len,
                 }),
                 len,
+                _direction: PhantomData,
             });
         }
         if self.count() <= 1 {
@@ -297,10 +372,11 @@ impl<'a> Buffers<'a> {
                 one = range;
                 Ok(())
             })?;
-            // INVARIANT: One range of that length.
+            // INVARIANT: As above.
             return Ok(Memory {
                 ranges: Ranges::One(one),
                 len,
+                _direction: PhantomData,
             });
         }
         let mut ranges = KVec::with_capacity(self.count(), flags)?;
@@ -308,28 +384,104 @@ impl<'a> Buffers<'a> {
             ranges.push_within_capacity(range).map_err(|_| EINVAL)?;
             Ok(())
         })?;
-        // INVARIANT: The ranges have this length together.
+        // INVARIANT: The ranges have this length together; else as above.
         Ok(Memory {
             ranges: Ranges::Many(ranges),
             len,
+            _direction: PhantomData,
         })
     }
+}
 
+impl SourceBuffers<'_> {
     /// Copies the bytes themselves, so that the memory is not needed any more.
-    pub(crate) fn copy(self, flags: Flags) -> Result<Memory> {
+    ///
+    /// # Safety
+    ///
+    /// The consumer must not hear of the end of the operation before this returns.
+    pub(crate) unsafe fn copy(self, flags: Flags) -> Result<Memory<Source>> {
         let len = self.len()?;
-        let source = self.capture(flags)?;
+        // SAFETY: It is used in this call only, and by the safety requirements nobody hears of the
+        // end meanwhile.
+        let source = unsafe { self.capture(flags) }?;
         let mut bytes = KVec::with_capacity(len, flags)?;
         for _ in 0..len {
             bytes.push_within_capacity(0u8).map_err(|_| EINVAL)?;
         }
-        // INVARIANT: As many bytes.
-        let copy = Memory {
+        // INVARIANT: As many bytes, which are its own.
+        let copy: Memory<Target> = Memory {
             ranges: Ranges::Owned(bytes),
             len,
+            _direction: PhantomData,
         };
         transfer(&mut copy.cursor(0), &mut source.cursor(0), len);
-        Ok(copy)
+        // INVARIANT: As above.
+        Ok(Memory {
+            ranges: copy.ranges,
+            len,
+            _direction: PhantomData,
+        })
+    }
+}
+
+/// The memory of the caller of an operation.
+#[derive(Clone, Copy)]
+pub(crate) enum Local<'a> {
+    /// Data come from it.
+    Source(SourceBuffers<'a>),
+    /// Data go to it.
+    Target(TargetBuffers<'a>),
+}
+
+impl<'a> From<SourceBuffers<'a>> for Local<'a> {
+    fn from(source: SourceBuffers<'a>) -> Self {
+        Self::Source(source)
+    }
+}
+
+impl<'a> From<TargetBuffers<'a>> for Local<'a> {
+    fn from(target: TargetBuffers<'a>) -> Self {
+        Self::Target(target)
+    }
+}
+
+impl<'a> Local<'a> {
+    /// Ranges of the type that C says, to which data go if it is a `target`; `EINVAL` if there is no
+    /// such type.
+    ///
+    /// # Safety
+    ///
+    /// `list` must be null or what `iov_type` says, with `count` entries as the invariants of
+    /// [`SourceBuffers`] or, if it is a `target`, of [`TargetBuffers`] say.
+    pub(super) unsafe fn of_type(
+        target: bool,
+        iov_type: bindings::kfi_iov_type,
+        list: *const c_void,
+        count: usize,
+    ) -> Result<Self> {
+        Ok(if target {
+            // SAFETY: By the safety requirements.
+            Self::Target(unsafe { Buffers::of_type(iov_type, list, count) }?)
+        } else {
+            // SAFETY: By the safety requirements.
+            Self::Source(unsafe { Buffers::of_type(iov_type, list, count) }?)
+        })
+    }
+
+    /// Returns the number of ranges.
+    pub(crate) fn count(self) -> usize {
+        match self {
+            Self::Source(source) => source.count(),
+            Self::Target(target) => target.count(),
+        }
+    }
+
+    /// Checks the description and returns the number of bytes; `EINVAL` if it is none.
+    pub(crate) fn len(self) -> Result<usize> {
+        match self {
+            Self::Source(source) => source.len(),
+            Self::Target(target) => target.len(),
+        }
     }
 }
 
@@ -343,23 +495,41 @@ enum Ranges {
     Owned(KVec<u8>),
 }
 
-/// Memory that an operation or a region uses.
+impl Range {
+    /// Returns the address, to be told and not to be used; 0 if it has none.
+    ///
+    /// # Safety
+    ///
+    /// If it begins in a page, that must be valid.
+    unsafe fn address(self) -> usize {
+        match self.base {
+            Base::Virtual(base) => base.addr(),
+            // SAFETY: By the safety requirements.
+            Base::Page(page, offset) => unsafe { bindings::page_address(page) }
+                .addr()
+                .wrapping_add(offset),
+        }
+    }
+}
+
+/// Memory that an operation uses, as a [`Source`] or as a [`Target`].
 ///
 /// # Invariants
 ///
 /// - The ranges are `len` bytes together.
-/// - Ranges of others stay valid as those of [`Buffers`] do.
-pub(crate) struct Memory {
+/// - While this is used, ranges of others are valid for reads and, if `D` is [`Target`], for writes.
+pub(crate) struct Memory<D> {
     ranges: Ranges,
     len: usize,
+    _direction: PhantomData<D>,
 }
 
 // SAFETY: The pointers are to memory that consumers let us use from any thread.
-unsafe impl Send for Memory {}
+unsafe impl<D> Send for Memory<D> {}
 // SAFETY: As above; what is shared are descriptions, which do not change.
-unsafe impl Sync for Memory {}
+unsafe impl<D> Sync for Memory<D> {}
 
-impl Memory {
+impl<D> Memory<D> {
     /// No memory.
     pub(crate) const NONE: Self = Self {
         // INVARIANT: No bytes.
@@ -368,15 +538,17 @@ impl Memory {
             len: 0,
         }),
         len: 0,
+        _direction: PhantomData,
     };
 
     /// Memory of our own.
     #[cfg(CONFIG_KUNIT = "y")]
     pub(crate) fn owned(bytes: KVec<u8>) -> Self {
-        // INVARIANT: As many bytes.
+        // INVARIANT: As many bytes, which are its own.
         Self {
             len: bytes.len(),
             ranges: Ranges::Owned(bytes),
+            _direction: PhantomData,
         }
     }
 
@@ -385,41 +557,64 @@ impl Memory {
         self.len
     }
 
-    /// Returns the address of the first byte, to be told and not to be used; 0 if it has none.
+    /// Returns the address of the first byte, to be told; 0 if it has none.
     pub(crate) fn address(&self) -> usize {
         let first = match &self.ranges {
             Ranges::One(range) => Some(range),
             Ranges::Many(ranges) => ranges.first(),
             Ranges::Owned(_) => None,
         };
-        match first.map(|range| range.base) {
-            Some(Base::Virtual(base)) => base.addr(),
-            // SAFETY: The page is valid by the type invariants.
-            Some(Base::Page(page, offset)) => unsafe { bindings::page_address(page) }
-                .addr()
-                .wrapping_add(offset),
-            None => 0,
-        }
+        // SAFETY: Pages are valid by the type invariants.
+        first.map_or(0, |range| unsafe { range.address() })
     }
 
-    /// Returns a place in the memory, from which it is read or written.
-    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_> {
+    /// Returns a place in the memory.
+    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, D> {
+        // INVARIANT: The memory is used as long as this borrows it.
         let mut cursor = Cursor {
-            memory: self,
+            ranges: &self.ranges,
             at: 0,
             offset: 0,
             left: self.len,
+            _direction: PhantomData,
         };
         cursor.skip(offset);
         cursor
     }
+}
 
+impl Memory<Source> {
+    /// Returns a place in memory that can be written all the same.
+    ///
+    /// # Safety
+    ///
+    /// The ranges must be valid for writes while this is used.
+    unsafe fn target_cursor(&self, offset: usize) -> Cursor<'_, Target> {
+        let Cursor {
+            ranges,
+            at,
+            offset,
+            left,
+            ..
+        } = self.cursor(offset);
+        // INVARIANT: By the safety requirements.
+        Cursor {
+            ranges,
+            at,
+            offset,
+            left,
+            _direction: PhantomData,
+        }
+    }
+}
+
+impl Ranges {
     /// Returns a range by number.
-    fn range(&self, at: usize) -> Option<Range> {
-        match &self.ranges {
-            Ranges::One(range) => (at == 0).then_some(*range),
-            Ranges::Many(ranges) => ranges.get(at).copied(),
-            Ranges::Owned(bytes) => (at == 0).then_some(Range {
+    fn get(&self, at: usize) -> Option<Range> {
+        match self {
+            Self::One(range) => (at == 0).then_some(*range),
+            Self::Many(ranges) => ranges.get(at).copied(),
+            Self::Owned(bytes) => (at == 0).then_some(Range {
                 base: Base::Virtual(bytes.as_ptr().cast_mut()),
                 len: bytes.len(),
             }),
@@ -431,16 +626,24 @@ impl Memory {
 ///
 /// # Invariants
 ///
-/// `left` bytes follow the place, which is `offset` bytes behind the start of range `at`.
-#[derive(Clone)]
-pub(crate) struct Cursor<'a> {
-    memory: &'a Memory,
+/// - `left` bytes follow the place, which is `offset` bytes behind the start of range `at`.
+/// - While this is used, ranges of others are valid for reads and, if `D` is [`Target`], for writes.
+pub(crate) struct Cursor<'a, D> {
+    ranges: &'a Ranges,
     at: usize,
     offset: usize,
     left: usize,
+    _direction: PhantomData<D>,
 }
 
-impl Cursor<'_> {
+impl<D> Clone for Cursor<'_, D> {
+    fn clone(&self) -> Self {
+        // INVARIANT: The same place.
+        Self { ..*self }
+    }
+}
+
+impl<D> Cursor<'_, D> {
     /// Returns how many bytes follow.
     pub(crate) fn left(&self) -> usize {
         self.left
@@ -449,7 +652,7 @@ impl Cursor<'_> {
     /// Returns the bytes that follow in one piece.
     fn piece(&mut self) -> Option<Range> {
         loop {
-            let range = self.memory.range(self.at)?;
+            let range = self.ranges.get(self.at)?;
             // INVARIANT: The place behind a range is the start of the next one.
             match range.len.checked_sub(self.offset) {
                 Some(len) if len != 0 => {
@@ -510,17 +713,12 @@ impl Cursor<'_> {
         unsafe { self.raw(to.as_mut_ptr(), len, true) }
     }
 
-    /// Writes bytes from `from`; returns for how many there was room.
-    pub(crate) fn write(&mut self, from: &[u8]) -> usize {
-        // SAFETY: `from` is valid for reads of its length, and is only read.
-        unsafe { self.raw(from.as_ptr().cast_mut(), from.len(), false) }
-    }
-
     /// Copies between the place and `other`; returns how many bytes.
     ///
     /// # Safety
     ///
-    /// `other` must be valid for writes of `len` bytes if `to_other`, else for reads.
+    /// If `to_other`, `other` must be valid for writes of `len` bytes; else it must be valid for
+    /// reads, and this be a place in a [`Target`].
     unsafe fn raw(&mut self, other: *mut u8, len: usize, to_other: bool) -> usize {
         let mut done: usize = 0;
         while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
@@ -535,7 +733,7 @@ impl Cursor<'_> {
                 (piece.base, there)
             };
             // SAFETY: `step` bytes are valid at both, by the safety requirements and by the type
-            // invariants of `Memory`.
+            // invariants.
             unsafe { copy(to, from, step) };
             self.advance(step);
             done = done.wrapping_add(step);
@@ -544,16 +742,28 @@ impl Cursor<'_> {
     }
 }
 
+impl Cursor<'_, Target> {
+    /// Writes bytes from `from`; returns for how many there was room.
+    pub(crate) fn write(&mut self, from: &[u8]) -> usize {
+        // SAFETY: `from` is valid for reads of its length, and is only read.
+        unsafe { self.raw(from.as_ptr().cast_mut(), from.len(), false) }
+    }
+}
+
 /// Copies at most `len` bytes from one place to another and moves both on; returns how many there
 /// were. The memory may overlap, then what arrives is undefined but nothing else is touched.
-pub(crate) fn transfer(to: &mut Cursor<'_>, from: &mut Cursor<'_>, len: usize) -> usize {
+pub(crate) fn transfer<D>(
+    to: &mut Cursor<'_, Target>,
+    from: &mut Cursor<'_, D>,
+    len: usize,
+) -> usize {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
         let (Some(target), Some(source)) = (to.piece(), from.piece()) else {
             break;
         };
         let step = target.len.min(source.len).min(left);
-        // SAFETY: `step` bytes are valid at both by the type invariants of `Memory`.
+        // SAFETY: `step` bytes are valid at both by the type invariants of `Cursor`.
         unsafe { copy(target.base, source.base, step) };
         to.advance(step);
         from.advance(step);

@@ -424,7 +424,7 @@ impl DomainOps for Domain {
         attr: MemoryRegionAttr<'_>,
         opening: Opening<'o, MemoryRegionClass>,
     ) -> Result<NewFid<'o, MemoryRegion>> {
-        MemoryRegion::open(this, &attr, opening)
+        MemoryRegion::open(this, attr, opening)
     }
 
     fn query_atomic(

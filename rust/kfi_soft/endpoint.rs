@@ -41,6 +41,7 @@ use crate::{
     },
     domain::Domain,
     event_queue::EventQueue,
+    in_use::Incoming,
     info,
     kfi::{
         control::Control,
@@ -86,7 +87,7 @@ use crate::{
     },
     limits,
     listeners::RoomListener,
-    multi_buffer::MultiBuffer,
+    multi_buffer::MultiUse,
     node::{
         Node,
         Port, //
@@ -786,12 +787,12 @@ fn prepare_receive(
     if operation.local.count() > attributes.rx_iov_limit {
         return Err(EINVAL);
     }
-    let memory = operation.local.capture(gfp).map_err(transmitter::again)?;
+    let memory = Incoming::new(operation, gfp).map_err(transmitter::again)?;
     if multi && memory.len() == 0 {
         return Err(EINVAL);
     }
     let buffer = if multi {
-        let buffer = MultiBuffer::new(memory, min_multi_recv, gfp);
+        let buffer = MultiUse::new(memory, min_multi_recv, gfp);
         Buffer::Multi(buffer.map_err(transmitter::again)?, 0)
     } else {
         Buffer::One(memory)

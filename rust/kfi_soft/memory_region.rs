@@ -61,7 +61,8 @@ use crate::{
     receiver::Receiver,
     region::{
         Region,
-        Regions, //
+        Regions,
+        Registered, //
     },
     slots::Reservation, //
 };
@@ -112,7 +113,7 @@ struct State {
 #[pin_data]
 pub(crate) struct MemoryRegion {
     domain: Hold<Domain>,
-    region: Arc<Region>,
+    region: Arc<Registered>,
     requested_key: u64,
     #[pin]
     state: Mutex<State>,
@@ -132,7 +133,7 @@ impl MemoryRegion {
     /// Registers memory.
     pub(crate) fn open<'o>(
         domain: &Fid<Domain>,
-        attr: &MemoryRegionAttr<'_>,
+        attr: MemoryRegionAttr<'_>,
         opening: Opening<'o, MemoryRegionClass>,
     ) -> Result<NewFid<'o, Self>> {
         if attr.access.is_empty() || attr.offset != 0 {
@@ -160,14 +161,13 @@ impl MemoryRegion {
             }
             _ => None,
         };
-        let memory = attr.memory.capture(GFP_KERNEL)?;
         let base = if mode.contains(MrMode::VIRT_ADDR) {
-            memory.address() as u64
+            attr.memory.address() as u64
         } else {
             0
         };
         let event = attr.flags.contains(RegionFlags::RMA_EVENT);
-        let region = Region::new(memory, attr.access, base, event)?;
+        let region = Region::new(attr.memory, attr.access, base, event)?;
         let hold = Hold::new(domain)?;
         let this = NewFid::new(
             pin_init!(Self {
@@ -210,7 +210,7 @@ impl MemoryRegion {
         Ok(())
     }
 
-    /// Lets the region not be found any more, and waits for those who use it.
+    /// Lets the region not be found any more. It is not used any more: close has waited for that.
     fn withdraw(&self) {
         let (owner, key) = {
             let mut state = self.state.lock();
@@ -224,7 +224,7 @@ impl MemoryRegion {
                 (false, _) => self.domain.regions().remove(key),
             }
         }
-        self.region.close();
+        self.region.release();
         if let Some(owner) = &owner {
             owner.release();
         }

@@ -30,6 +30,7 @@ use crate::{
     address::Address,
     completion_queue::Space,
     counter::Counter,
+    in_use::Incoming,
     kfi::{
         addr::FabricAddr,
         errno::EOPBADSTATE,
@@ -44,8 +45,8 @@ use crate::{
             NoPreemption, //
         },
         memory::{
-            Cursor,
-            Memory, //
+            self,
+            Cursor, //
         },
         provider::Completion,
         queue::{
@@ -69,7 +70,7 @@ use crate::{
         Side, //
     },
     module_parameters,
-    multi_buffer::MultiBuffer,
+    multi_buffer::MultiUse,
     node::Node,
     receiver::{
         Receiver,
@@ -78,7 +79,9 @@ use crate::{
     reporter::{
         Ending,
         Failure,
-        Reporter, //
+        Manner,
+        Reporter,
+        Use, //
     },
     steps::{
         self,
@@ -119,9 +122,9 @@ pub(crate) struct Posted {
 /// The memory of a posted receive.
 pub(crate) enum Buffer {
     /// For one message.
-    One(Memory),
+    One(Incoming),
     /// For several, with the place of the next one.
-    Multi(Arc<MultiBuffer>, usize),
+    Multi(MultiUse, usize),
 }
 
 /// The place of a message in the memory of a posted receive.
@@ -129,23 +132,23 @@ pub(crate) struct Landing {
     target: Target,
     /// Bytes that there is room for.
     pub(crate) room: usize,
-    ending: Ending,
+    manner: Manner,
 }
 
 /// The memory of a landing.
 enum Target {
     /// All of it.
-    Whole(Memory),
+    Whole(Incoming),
     /// A part, from a place on.
-    Part(Arc<MultiBuffer>, usize),
+    Part(MultiUse, usize),
 }
 
 impl Landing {
     /// Returns the place in the memory.
-    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_> {
+    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, memory::Target> {
         match &self.target {
             Target::Whole(memory) => memory.cursor(offset),
-            Target::Part(buffer, at) => buffer.memory().cursor(at.saturating_add(offset)),
+            Target::Part(buffer, at) => buffer.cursor(at.saturating_add(offset)),
         }
     }
 
@@ -153,7 +156,7 @@ impl Landing {
     pub(crate) fn part_address(&self) -> usize {
         match &self.target {
             Target::Whole(_) => 0,
-            Target::Part(buffer, at) => match buffer.memory().address() {
+            Target::Part(buffer, at) => match buffer.address() {
                 0 => 0,
                 start => start.wrapping_add(*at),
             },
@@ -162,11 +165,13 @@ impl Landing {
 
     /// Ends the use of the memory. Returns what the completion has to do.
     pub(crate) fn finish(self) -> Ending {
-        let mut ending = self.ending;
-        if let Target::Part(buffer, _) = self.target {
-            ending.buffer = Some(buffer);
+        Ending {
+            of: match self.target {
+                Target::Whole(memory) => Use::Ended(memory.end()),
+                Target::Part(part, _) => Use::Part(part),
+            },
+            manner: self.manner,
         }
-        ending
     }
 }
 
@@ -181,10 +186,9 @@ impl Posted {
         tag && self.source.is_none_or(|source| source == request.source)
     }
 
-    /// Returns what the completion of a message for `receiver` has to do.
-    fn ending(&self, receiver: &Receiver) -> Ending {
-        Ending {
-            context: self.context,
+    /// Returns how the completion of a message for `receiver` is told.
+    fn manner(&self, receiver: &Receiver) -> Manner {
+        Manner {
             entry: if self.deferred {
                 self.flags.contains(OpFlags::COMPLETION)
             } else {
@@ -192,7 +196,6 @@ impl Posted {
             },
             counted: self.is_counted(),
             notify: None,
-            buffer: None,
             memory: None,
         }
     }
@@ -214,7 +217,7 @@ impl Posted {
     pub(crate) fn give_up(self) {
         let notify = match self.buffer {
             Buffer::One(_) => self.notify,
-            Buffer::Multi(buffer, _) => buffer.leave().and_then(|released| released.notify),
+            Buffer::Multi(buffer, _) => buffer.leave().released.and_then(|last| last.notify),
         };
         if let Some(notify) = &notify {
             notify.release();
@@ -225,18 +228,18 @@ impl Posted {
 /// Ends a posted receive without a message: what its completion has to do, which is told by an entry.
 pub(crate) fn unused(posted: Entry<Posted>) -> Ending {
     let (mut posted, memory) = posted.empty();
-    let mut ending = Ending {
-        context: posted.context,
-        entry: true,
-        counted: posted.is_counted(),
-        notify: posted.notify.take(),
-        buffer: None,
-        memory: Some(memory),
-    };
-    if let Buffer::Multi(buffer, _) = posted.buffer {
-        ending.buffer = Some(buffer);
+    Ending {
+        manner: Manner {
+            entry: true,
+            counted: posted.is_counted(),
+            notify: posted.notify.take(),
+            memory: Some(memory),
+        },
+        of: match posted.buffer {
+            Buffer::One(memory) => Use::Ended(memory.end()),
+            Buffer::Multi(buffer, _) => Use::Part(buffer),
+        },
     }
-    ending
 }
 
 /// Tells that a receive was cancelled. Returns whether it has ended; if not, messages are landing in
@@ -281,7 +284,7 @@ impl Match {
             Self::Part(mut landing, exhausted) => {
                 if let Some(posted) = exhausted {
                     let (posted, memory) = posted.empty();
-                    landing.ending.memory = Some(memory);
+                    landing.manner.memory = Some(memory);
                     // Not the last use: the landing is one.
                     posted.give_up();
                 }
@@ -289,18 +292,18 @@ impl Match {
             }
             Self::One(posted) => {
                 let (mut posted, entry) = posted.empty();
-                let mut ending = posted.ending(receiver);
-                ending.notify = posted.notify.take();
-                ending.memory = Some(entry);
-                let memory = match posted.buffer {
-                    Buffer::One(memory) => memory,
+                let mut manner = posted.manner(receiver);
+                manner.notify = posted.notify.take();
+                manner.memory = Some(entry);
+                let (room, target) = match posted.buffer {
+                    Buffer::One(memory) => (memory.len(), Target::Whole(memory)),
                     // Buffers for several messages are not used up at once.
-                    Buffer::Multi(..) => Memory::NONE,
+                    Buffer::Multi(buffer, at) => (0, Target::Part(buffer, at)),
                 };
                 Landing {
-                    room: memory.len(),
-                    ending,
-                    target: Target::Whole(memory),
+                    room,
+                    manner,
+                    target,
                 }
             }
         }
@@ -341,11 +344,10 @@ pub(crate) fn pair<const WALKS: usize>(
             let at = *next;
             let (room, exhausted) = buffer.part(at, request.len);
             claim(!exhausted)?;
-            let buffer = buffer.clone();
-            buffer.enter();
+            let buffer = buffer.enter();
             let landing = Landing {
                 room,
-                ending: found.ending(receiver),
+                manner: found.manner(receiver),
                 target: Target::Part(buffer, at),
             };
             if let Buffer::Multi(_, next) = &mut found.buffer {

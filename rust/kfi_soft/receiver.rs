@@ -42,7 +42,9 @@ use crate::{
         interrupts::Section,
         memory::{
             transfer,
-            Cursor, //
+            Cursor,
+            RemoteMemory,
+            Target, //
         },
         provider::{
             AtomicCall,
@@ -69,11 +71,15 @@ use crate::{
         Posted,
         ReceiveQueue, //
     },
-    region::Regions,
+    region::{
+        RegionUse,
+        Regions, //
+    },
     reporter::{
         Event,
         Failure,
-        Reporter, //
+        Reporter,
+        Use, //
     },
     transfer::Transfer,
     wire::{
@@ -90,7 +96,12 @@ use crate::{
 const CHUNK: usize = 256 << 10;
 
 /// Copies, and calls `relax` between large chunks.
-fn copy(to: &mut Cursor<'_>, from: &mut Cursor<'_>, len: usize, relax: impl Fn()) -> usize {
+fn copy<D>(
+    to: &mut Cursor<'_, Target>,
+    from: &mut Cursor<'_, D>,
+    len: usize,
+    relax: impl Fn(),
+) -> usize {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
         let step = transfer(to, from, left.min(CHUNK));
@@ -269,6 +280,7 @@ impl Receiver {
     pub(crate) fn try_now(
         this: &Arc<Self>,
         request: &Request,
+        remote: &RemoteMemory,
         payload: Payload<'_>,
         section: &mut Section,
     ) -> Option<Response> {
@@ -281,7 +293,7 @@ impl Receiver {
         if !request.kind.is_matched() {
             // Nothing lies behind a ring with room in it.
             let room = || receiver.parts.reporter.slot();
-            return receiver.access(request, payload, room, section, || ());
+            return receiver.access(request, remote, payload, room, section, || ());
         }
         if receiver.is_stalled() {
             return None;
@@ -300,7 +312,7 @@ impl Receiver {
     pub(crate) fn accept(this: &Arc<Self>, packet: Packet) {
         let parks = this.is_stalled() && {
             let request = packet.transfer.request();
-            request.kind.is_matched() || this.is_told(request, packet.transfer.payload())
+            request.kind.is_matched() || this.is_told(request, packet.transfer.remote())
         };
         if parks {
             Self::park(this, packet);
@@ -400,25 +412,34 @@ impl Receiver {
         }
         match (packet.matched, packet.receiver) {
             (Some((receiver, matched)), _) => {
+                // It was claimed when it was matched.
+                let Some(inside) = transfer.take() else {
+                    return;
+                };
                 let landing = matched.into_landing(&receiver);
                 let section = &mut Section::none();
                 let response =
-                    receiver.receive(request, transfer.payload(), landing, space, section, relax);
-                Transfer::respond(&transfer, response);
+                    receiver.receive(request, inside.payload(), landing, space, section, relax);
+                Transfer::respond_after(&transfer, inside, response);
             }
             (None, Some(receiver)) => {
                 if !transfer.claim() {
                     return;
                 }
+                let Some(inside) = transfer.take() else {
+                    return;
+                };
                 let response = match Self::enter(&receiver) {
                     Some(receiver) => {
+                        let remote = transfer.remote();
+                        let payload = inside.payload();
                         let section = &mut Section::none();
-                        receiver.access(request, transfer.payload(), || Some(space), section, relax)
+                        receiver.access(request, remote, payload, || Some(space), section, relax)
                     }
                     None => None,
                 };
                 let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
-                Transfer::respond(&transfer, response);
+                Transfer::respond_after(&transfer, inside, response);
             }
             (None, None) => transfer.refuse(EHOSTUNREACH),
         }
@@ -451,7 +472,6 @@ impl Receiver {
             }
             _ => CompletionFlags::TAGGED | CompletionFlags::RECV,
         };
-        let mut local = payload.local.cursor(0);
         let cut_off = match request.kind {
             RequestKind::TaggedRead { offset, .. } | RequestKind::TaggedWrite { offset, .. } => {
                 usize::try_from(offset)
@@ -465,13 +485,18 @@ impl Receiver {
         let len = match request.kind {
             RequestKind::TaggedRead { offset, .. } => {
                 let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-                copy(&mut local, &mut landing.cursor(offset), len, relax)
+                let local = &mut payload.target.cursor(0);
+                copy(local, &mut landing.cursor(offset), len, relax)
             }
             RequestKind::TaggedWrite { offset, .. } => {
                 let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-                copy(&mut landing.cursor(offset), &mut local, len, relax)
+                let local = &mut payload.source.cursor(0);
+                copy(&mut landing.cursor(offset), local, len, relax)
             }
-            _ => copy(&mut landing.cursor(0), &mut local, len, relax),
+            _ => {
+                let local = &mut payload.source.cursor(0);
+                copy(&mut landing.cursor(0), local, len, relax)
+            }
         };
         let olen = request.len.saturating_sub(len);
         let address = landing.part_address();
@@ -480,7 +505,7 @@ impl Receiver {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
         let completion = Completion {
-            op_context: ending.context,
+            op_context: ending.context(),
             flags: flags.as_raw(),
             len,
             buf: Context::from_number(address),
@@ -498,7 +523,8 @@ impl Receiver {
             err: response.err,
             olen,
         });
-        if ending.notify.is_some() || ending.buffer.is_some() || self.parts.reporter.counts() {
+        let is_part = matches!(ending.of, Use::Part(_));
+        if is_part || ending.manner.notify.is_some() || self.parts.reporter.counts() {
             section.end();
         }
         self.parts
@@ -514,19 +540,20 @@ impl Receiver {
     fn access<'a>(
         &'a self,
         request: &Request,
+        remote: &RemoteMemory,
         payload: Payload<'_>,
         room: impl FnOnce() -> Option<Space<'a>>,
         section: &mut Section,
         relax: impl Fn(),
     ) -> Option<Response> {
-        let space = match self.check(request, payload) {
+        let space = match self.check(request, remote) {
             Ok(false) => Space::Nowhere,
             Ok(true) => room()?,
             Err(error) => return Some(Response::failed(error)),
         };
         let done = match request.kind {
-            RequestKind::Atomic(atomics) => self.atomic(request, payload, section, atomics),
-            _ => self.rma(request, payload, section, relax),
+            RequestKind::Atomic(atomics) => self.atomic(request, remote, payload, section, atomics),
+            _ => self.rma(request, remote, payload, section, relax),
         };
         Some(match done {
             Ok(len) => {
@@ -569,7 +596,7 @@ impl Receiver {
 
     /// Checks all that a request wants to do to memory regions; returns whether an entry is to tell
     /// of it.
-    fn check(&self, request: &Request, payload: Payload<'_>) -> Result<bool> {
+    fn check(&self, request: &Request, remote: &RemoteMemory) -> Result<bool> {
         let (access, caps) = Self::needed(request);
         if !self.parts.caps.contains(caps) {
             return Err(EACCES);
@@ -577,17 +604,17 @@ impl Receiver {
         let regions = self.regions();
         let mut told = request.data.is_some() || self.parts.caps.contains(Caps::RMA_EVENT);
         // Nothing is touched unless all of it may be.
-        for range in payload.remote.ranges() {
+        for range in remote.ranges() {
             let region = regions.find(range.key, self.id())?;
-            region.check(range, access)?;
+            region.check(region.len(), range, access)?;
             told |= region.event;
         }
         Ok(told)
     }
 
     /// Returns whether an entry would tell of what is done to memory regions.
-    fn is_told(&self, request: &Request, payload: Payload<'_>) -> bool {
-        matches!(self.check(request, payload), Ok(true))
+    fn is_told(&self, request: &Request, remote: &RemoteMemory) -> bool {
+        matches!(self.check(request, remote), Ok(true))
     }
 
     /// Tells of what was done to memory regions.
@@ -621,19 +648,18 @@ impl Receiver {
     fn for_each_range(
         &self,
         request: &Request,
-        payload: Payload<'_>,
+        remote: &RemoteMemory,
         section: &mut Section,
-        mut act: impl FnMut(&mut Cursor<'_>, usize) -> usize,
+        mut act: impl FnMut(&RegionUse, usize, usize) -> Result<usize>,
     ) -> Result<usize> {
         let (access, _) = Self::needed(request);
         let regions = self.regions();
-        let ranges = payload.remote.ranges();
+        let ranges = remote.ranges();
         let mut done: usize = 0;
         for (at, range) in ranges.iter().enumerate() {
             let region = regions.find(range.key, self.id())?;
-            let start = region.check(range, access)?;
-            let mut remote = region.memory().cursor(start);
-            done = done.wrapping_add(act(&mut remote, range.len));
+            let start = region.check(region.len(), range, access)?;
+            done = done.wrapping_add(act(&region, start, range.len)?);
             let rest = ranges.get(at.wrapping_add(1)..).unwrap_or(&[]);
             if rest.iter().any(|other| other.key == range.key) {
                 continue;
@@ -653,18 +679,20 @@ impl Receiver {
     fn rma(
         &self,
         request: &Request,
+        remote: &RemoteMemory,
         payload: Payload<'_>,
         section: &mut Section,
         relax: impl Fn(),
     ) -> Result<usize> {
         let write = Self::writes(request);
-        let mut local = payload.local.cursor(0);
-        self.for_each_range(request, payload, section, |remote, len| {
-            if write {
-                copy(remote, &mut local, len, &relax)
+        let mut source = payload.source.cursor(0);
+        let mut target = payload.target.cursor(0);
+        self.for_each_range(request, remote, section, |region, start, len| {
+            Ok(if write {
+                copy(&mut region.target(start)?, &mut source, len, &relax)
             } else {
-                copy(&mut local, remote, len, &relax)
-            }
+                copy(&mut target, &mut region.source(start), len, &relax)
+            })
         })
     }
 
@@ -672,18 +700,31 @@ impl Receiver {
     fn atomic(
         &self,
         request: &Request,
+        remote: &RemoteMemory,
         payload: Payload<'_>,
         section: &mut Section,
         atomics: Atomics,
     ) -> Result<usize> {
         let size = atomics.size();
-        let mut operands = payload.local.cursor(0);
+        let mut operands = payload.source.cursor(0);
         let mut compare = payload.compare.cursor(0);
-        let mut results = payload.result.cursor(0);
+        let mut results = payload.target.cursor(0);
         let stripes = &self.parts.node.stripes;
-        self.for_each_range(request, payload, section, |target, len| {
+        if atomics.is_read_only() {
+            return self.for_each_range(request, remote, section, |region, start, len| {
+                let mut source = region.source(start);
+                let done = stripes.for_each_chunk(&mut source, len, size, |source, count| {
+                    for _ in 0..count {
+                        transfer(&mut results, source, size);
+                    }
+                });
+                Ok(done)
+            });
+        }
+        self.for_each_range(request, remote, section, |region, start, len| {
+            let mut target = region.target(start)?;
             // Elements change one after the other, in order; between chunks of them others may.
-            stripes.for_each_chunk(target, len, size, |target, count| {
+            let done = stripes.for_each_chunk(&mut target, len, size, |target, count| {
                 for _ in 0..count {
                     let mut old = [0; 8];
                     let mut operand = [0; 8];
@@ -692,9 +733,7 @@ impl Receiver {
                     if let Some(old) = old.get_mut(..size) {
                         target.read(old);
                     }
-                    if let Some(operand) =
-                        operand.get_mut(..size).filter(|_| atomics.has_operands())
-                    {
+                    if let Some(operand) = operand.get_mut(..size) {
                         operands.read(operand);
                     }
                     if let Some(with) = with.get_mut(..size) {
@@ -707,7 +746,8 @@ impl Receiver {
                         results.write(old.get(..size).unwrap_or(&[]));
                     }
                 }
-            })
+            });
+            Ok(done)
         })
     }
 
@@ -823,7 +863,7 @@ impl Receiver {
         }
         completion.flags = flags.as_raw();
         // To look is not to receive.
-        ending.counted = false;
+        ending.manner.counted = false;
         let failure = found.is_none().then(|| Failure {
             err: Error::from(ENOMSG).to_errno().saturating_neg(),
             olen: 0,

@@ -10,13 +10,11 @@ use kernel::{
         RBTree,
         RBTreeNode, //
     },
-    static_lock_class,
     sync::{
         atomic::{
             ordering,
             Atomic, //
         },
-        barrier::smp_mb,
         new_spinlock_irq,
         Arc,
         SpinLockIrq, //
@@ -35,10 +33,13 @@ use crate::kfi::{
     },
     hold::Hold,
     memory::{
-        Memory,
+        region::{
+            self,
+            RegionBuffers,
+            RegionMemory, //
+        },
         RemoteRange, //
-    },
-    wait_queue::WaitQueue, //
+    }, //
 };
 
 /// Counters that arrivals at a region are counted in.
@@ -50,10 +51,9 @@ pub(crate) struct RegionCounters {
     pub(crate) write: Option<Arc<Hold<Counter>>>,
 }
 
-/// Memory that peers may use while it is open.
+/// What belongs to memory that peers may use while it is open.
 #[pin_data]
 pub(crate) struct Region {
-    memory: Memory,
     /// What peers may do.
     access: AccessFlags,
     /// What peers call the first byte.
@@ -66,44 +66,24 @@ pub(crate) struct Region {
     only: Atomic<usize>,
     #[pin]
     counters: SpinLockIrq<RegionCounters>,
-    /// Requests that are using it.
-    users: Atomic<usize>,
-    closed: Atomic<bool>,
-    #[pin]
-    idle: WaitQueue,
 }
 
-/// A region in use, which is not closed meanwhile.
-pub(crate) struct RegionUse(Arc<Region>);
+/// Memory that peers may use while it is open.
+pub(crate) type Registered = RegionMemory<Region>;
 
-impl core::ops::Deref for RegionUse {
-    type Target = Region;
-
-    fn deref(&self) -> &Region {
-        &self.0
-    }
-}
-
-impl Drop for RegionUse {
-    fn drop(&mut self) {
-        // Full: what was done to the memory comes before, the look at `closed` after.
-        if self.0.users.fetch_sub(1, ordering::Full) == 1 && self.0.closed.load(ordering::Relaxed) {
-            self.0.idle.wake_up_all();
-        }
-    }
-}
+/// Registered memory in use, which is not closed meanwhile.
+pub(crate) type RegionUse = region::RegionUse<Region>;
 
 impl Region {
     /// Creates a region.
     pub(crate) fn new(
-        memory: Memory,
+        memory: RegionBuffers<'_>,
         access: AccessFlags,
         base: u64,
         event: bool,
-    ) -> Result<Arc<Self>> {
-        Arc::pin_init(
+    ) -> Result<Arc<Registered>> {
+        memory.capture(
             pin_init!(Self {
-                memory,
                 access,
                 base,
                 event,
@@ -112,9 +92,6 @@ impl Region {
                     RegionCounters::default(),
                     "kfi_soft::Region::counters"
                 ),
-                users: Atomic::new(0),
-                closed: Atomic::new(false),
-                idle <- WaitQueue::new(c"kfi_soft::Region::idle", static_lock_class!()),
             }),
             GFP_KERNEL,
         )
@@ -138,32 +115,21 @@ impl Region {
         self.base
     }
 
-    /// Returns the memory.
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    /// Begins to use the region; `None` if it is closed.
-    fn enter(this: &Arc<Self>) -> Option<RegionUse> {
-        // Full: pairs with `close`, store before load on both sides: one sees the other.
-        this.users.fetch_add(1, ordering::Full);
-        let entered = RegionUse(this.clone());
-        // Relaxed: ordered by the above.
-        if this.closed.load(ordering::Relaxed) {
-            return None;
-        }
-        Some(entered)
-    }
-
-    /// Checks a range and returns where it begins; `EACCES` if it may not be used so.
-    pub(crate) fn check(&self, range: &RemoteRange, access: AccessFlags) -> Result<usize> {
+    /// Checks a range of as many bytes as it has, and returns where it begins; `EACCES` if it may not
+    /// be used so.
+    pub(crate) fn check(
+        &self,
+        len: usize,
+        range: &RemoteRange,
+        access: AccessFlags,
+    ) -> Result<usize> {
         if !self.access.contains(access) {
             return Err(EACCES);
         }
         let start = range.addr.checked_sub(self.base).ok_or(EACCES)?;
         let start = usize::try_from(start).map_err(|_| EACCES)?;
         let end = start.checked_add(range.len).ok_or(EACCES)?;
-        if end > self.memory.len() {
+        if end > len {
             return Err(EACCES);
         }
         Ok(start)
@@ -207,15 +173,8 @@ impl Region {
         }
     }
 
-    /// Closes the region: waits until nobody uses it, and nobody will.
-    pub(crate) fn close(&self) {
-        // Relaxed, and a full barrier: see `enter`.
-        self.closed.store(true, ordering::Relaxed);
-        smp_mb(ordering::Full);
-        self.idle.wait_uninterruptible(|| {
-            // Acquire: what users did to the memory is over.
-            self.users.load(ordering::Acquire) == 0
-        });
+    /// Gives up the counters of a region that nobody uses any more.
+    pub(crate) fn release(&self) {
         let counters = core::mem::take(&mut *self.counters.lock());
         for counter in [&counters.read, &counters.write].into_iter().flatten() {
             counter.release();
@@ -227,7 +186,7 @@ impl Region {
 #[pin_data]
 pub(crate) struct Regions {
     #[pin]
-    regions: SpinLockIrq<RBTree<u64, Arc<Region>>>,
+    regions: SpinLockIrq<RBTree<u64, Arc<Registered>>>,
     /// The key that is tried next when the provider chooses.
     next: Atomic<u64>,
 }
@@ -242,7 +201,7 @@ impl Regions {
     }
 
     /// Adds a region; `ENOKEY` if the key is taken.
-    pub(crate) fn insert(&self, key: u64, region: Arc<Region>) -> Result {
+    pub(crate) fn insert(&self, key: u64, region: Arc<Registered>) -> Result {
         let node = RBTreeNode::new(key, region, GFP_KERNEL)?;
         let mut regions = self.regions.lock();
         if regions.get(&key).is_some() {
@@ -258,7 +217,7 @@ impl Regions {
 
     /// Adds a region under a key that is free, up to `last`; returns the key. `ENOKEY` if all are
     /// taken.
-    pub(crate) fn insert_anywhere(&self, region: &Arc<Region>, last: u64) -> Result<u64> {
+    pub(crate) fn insert_anywhere(&self, region: &Arc<Registered>, last: u64) -> Result<u64> {
         let mut left = last;
         loop {
             // Relaxed: only a place to begin at.
@@ -288,7 +247,7 @@ impl Regions {
         let region = self.regions.lock().get(&key).cloned();
         region
             .filter(|region| region.is_of(receiver))
-            .and_then(|region| Region::enter(&region))
+            .and_then(|region| RegionMemory::enter(&region))
             .ok_or_else(|| EKEYREJECTED.into())
     }
 }

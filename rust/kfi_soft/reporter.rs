@@ -22,6 +22,7 @@ use crate::{
         Space, //
     },
     counter::Counter,
+    in_use::Ended,
     kfi::{
         addr::FabricAddr,
         fid::Context,
@@ -36,10 +37,7 @@ use crate::{
         },
         queue::Vacant, //
     },
-    multi_buffer::{
-        MultiBuffer,
-        Released, //
-    }, //
+    multi_buffer::MultiUse, //
 };
 
 /// What counters count.
@@ -81,20 +79,42 @@ pub(crate) struct Reporter {
     counters: Counters,
 }
 
-/// What the end of an operation has to do.
-pub(crate) struct Ending {
-    /// What the completion tells.
-    pub(crate) context: Context,
+/// How the end of an operation is told.
+pub(crate) struct Manner {
     /// Whether success is told by an entry.
     pub(crate) entry: bool,
     /// Whether the counters of the endpoint count it.
     pub(crate) counted: bool,
     /// The completion counter of deferred work.
     pub(crate) notify: Option<Hold<Counter>>,
-    /// The buffer for several messages that one has landed in.
-    pub(crate) buffer: Option<Arc<MultiBuffer>>,
     /// Memory for the entry, unless it is known to have a place.
     pub(crate) memory: Option<Vacant>,
+}
+
+/// Whose end is told.
+pub(crate) enum Use {
+    /// That of an operation whose memory is not used any more.
+    Ended(Ended),
+    /// That of a use of a buffer for several messages, which ends when it is told.
+    Part(MultiUse),
+}
+
+/// What the end of an operation has to do.
+pub(crate) struct Ending {
+    /// Whose end it is.
+    pub(crate) of: Use,
+    /// How it is told.
+    pub(crate) manner: Manner,
+}
+
+impl Ending {
+    /// Returns what the completion tells.
+    pub(crate) fn context(&self) -> Context {
+        match &self.of {
+            Use::Ended(ended) => ended.context(),
+            Use::Part(part) => part.context(),
+        }
+    }
 }
 
 /// How much of an operation was done.
@@ -186,22 +206,25 @@ impl Reporter {
     pub(crate) fn end(
         &self,
         event: Event,
-        mut ending: Ending,
+        ending: Ending,
         space: Space<'_>,
         completion: Completion,
         failure: Option<Failure>,
     ) {
         let failed = failure.is_some();
         let mut entry = entry(&ending, completion, failure);
-        let wanted = failed || ending.entry;
-        let space = ending.memory.take().map_or(space, Space::Own);
-        if let Some(buffer) = ending.buffer.take() {
-            let notify = &mut ending.notify;
+        let Ending { of, mut manner } = ending;
+        let wanted = failed || manner.entry;
+        let space = manner.memory.take().map_or(space, Space::Own);
+        // What is left of a use is dropped without the lock of the queue.
+        let mut left = None;
+        if let Use::Part(part) = of {
+            let notify = &mut manner.notify;
             self.tell(space, || {
-                let Some(Released { notify: last }) = buffer.leave() else {
+                let Some(released) = &mut left.insert(part.leave()).released else {
                     return wanted.then_some(entry);
                 };
-                *notify = last;
+                *notify = released.notify.take();
                 if !wanted {
                     // The release alone.
                     entry.completion = Completion {
@@ -223,31 +246,35 @@ impl Reporter {
         } else {
             drop(space);
         }
-        self.count(event, ending, failed);
+        self.count(event, manner, failed);
     }
 
     /// Tells that a receive has ended without a message, unless messages are landing in its buffer,
     /// the last of which ends it. Returns whether it has ended.
     pub(crate) fn end_unused(
         &self,
-        mut ending: Ending,
+        ending: Ending,
         completion: Completion,
         failure: Failure,
     ) -> bool {
         let entry = entry(&ending, completion, Some(failure));
-        let space = ending.memory.take().map_or(Space::Nowhere, Space::Own);
-        let told = match ending.buffer.take() {
-            Some(buffer) => {
-                let notify = &mut ending.notify;
+        let Ending { of, mut manner } = ending;
+        let space = manner.memory.take().map_or(Space::Nowhere, Space::Own);
+        // As above.
+        let mut left = None;
+        let told = match of {
+            Use::Part(part) => {
+                let notify = &mut manner.notify;
                 self.tell(space, || {
-                    *notify = buffer.leave()?.notify;
+                    let released = left.insert(part.leave()).released.as_mut()?;
+                    *notify = released.notify.take();
                     Some(entry)
                 })
             }
-            None => self.tell(space, || Some(entry)),
+            Use::Ended(_) => self.tell(space, || Some(entry)),
         };
         if told {
-            self.count(Event::Receive, ending, true);
+            self.count(Event::Receive, manner, true);
         }
         told
     }
@@ -258,11 +285,11 @@ impl Reporter {
     }
 
     /// Counts the end of an operation.
-    fn count(&self, event: Event, ending: Ending, failed: bool) {
-        let counter = self.counter(event).filter(|_| ending.counted);
+    fn count(&self, event: Event, manner: Manner, failed: bool) {
+        let counter = self.counter(event).filter(|_| manner.counted);
         if let Some(counter) = counter {
             // The completion counter of deferred work counts once (R-DWQ-11).
-            let same = ending
+            let same = manner
                 .notify
                 .as_ref()
                 .is_some_and(|notify| Arc::ptr_eq(notify.fid(), counter.fid()));
@@ -270,7 +297,7 @@ impl Reporter {
                 count(counter, failed);
             }
         }
-        if let Some(notify) = &ending.notify {
+        if let Some(notify) = &manner.notify {
             // Who sees the new value may close the counter at once, so the hold has to go before
             // that; a close that succeeds waits for the end of this section.
             let _section = rcu::read_lock();
@@ -310,7 +337,7 @@ impl Reporter {
 
 /// Returns the entry that tells of the end of an operation.
 fn entry(ending: &Ending, mut completion: Completion, failure: Option<Failure>) -> CompletionError {
-    completion.op_context = ending.context;
+    completion.op_context = ending.context();
     let Failure { err, olen } = failure.unwrap_or(Failure { err: 0, olen: 0 });
     CompletionError {
         completion,

@@ -64,12 +64,12 @@ impl Stripes {
     /// Runs `change` for each chunk of elements of `size` bytes that `target` begins with and that
     /// fill `len` bytes; with the number of elements, and the locks of their places held. It moves
     /// `target` on. Returns the number of bytes.
-    pub(crate) fn for_each_chunk(
+    pub(crate) fn for_each_chunk<D>(
         &self,
-        target: &mut Cursor<'_>,
+        target: &mut Cursor<'_, D>,
         len: usize,
         size: usize,
-        mut change: impl FnMut(&mut Cursor<'_>, usize),
+        mut change: impl FnMut(&mut Cursor<'_, D>, usize),
     ) -> usize {
         let mut done: usize = 0;
         while let Some(left) = len.checked_sub(done).filter(|left| *left >= size) {
@@ -94,11 +94,11 @@ impl Stripes {
 
     /// As [`Self::for_each_chunk`], for one element that is in several places.
     #[cold]
-    fn change_split(
+    fn change_split<D>(
         &self,
-        target: &mut Cursor<'_>,
+        target: &mut Cursor<'_, D>,
         size: usize,
-        change: &mut impl FnMut(&mut Cursor<'_>, usize),
+        change: &mut impl FnMut(&mut Cursor<'_, D>, usize),
     ) {
         let mut places = [false; COUNT];
         let mut ahead = target.clone();
@@ -128,13 +128,16 @@ fn place(at: usize) -> usize {
 #[kunit_tests(kfi_soft_stripes)]
 mod tests {
     use super::*;
-    use crate::kfi::memory::Memory;
+    use crate::kfi::memory::{
+        Memory,
+        Target, //
+    };
 
     #[test]
     fn every_byte_is_changed_once() -> Result {
         let stripes = Stripes::new()?;
         let bytes = KVec::from_elem(0u8, 3 * PAGE_SIZE, GFP_KERNEL)?;
-        let memory = Memory::owned(bytes);
+        let memory: Memory<Target> = Memory::owned(bytes);
         for (from, size) in [
             (0, 8),
             (1, 8),

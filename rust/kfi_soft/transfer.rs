@@ -19,14 +19,19 @@ use kernel::{
 };
 
 use crate::{
+    in_use::{
+        Kept,
+        Outgoing, //
+    },
     kfi::{
         fid::Context,
-        memory::{
-            Memory,
-            RemoteMemory, //
-        }, //
+        memory::RemoteMemory, //
     },
-    reporter::Ending,
+    reporter::{
+        Ending,
+        Manner,
+        Use, //
+    },
     transmitter::Transmitter,
     wire::{
         Payload,
@@ -47,9 +52,6 @@ const CLAIMED: u32 = 1;
 pub(crate) struct Transfer {
     transmitter: Arc<Transmitter>,
     request: Request,
-    local: Memory,
-    compare: Memory,
-    result: Memory,
     remote: RemoteMemory,
     /// The context, to be found by.
     context: Context,
@@ -60,70 +62,78 @@ pub(crate) struct Transfer {
     pub(crate) place: Atomic<usize>,
     /// Since when it has waited for the target to be ready, in jiffies.
     pub(crate) since: Atomic<usize>,
+    /// What whoever ends it takes out.
     #[pin]
-    ending: SpinLockIrq<Option<Ending>>,
+    inside: SpinLockIrq<Option<Inside>>,
+}
+
+/// The memory of a transfer, and how its end is told.
+pub(crate) struct Inside {
+    memory: Kept,
+    manner: Manner,
+}
+
+impl Inside {
+    /// Lends the memory.
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        self.memory.payload()
+    }
+
+    /// Ends the use of the memory. Returns what the end has to do.
+    pub(crate) fn end(self) -> Ending {
+        Ending {
+            of: Use::Ended(self.memory.end()),
+            manner: self.manner,
+        }
+    }
 }
 
 /// What a transfer is made of.
-pub(crate) struct Parts {
+pub(crate) struct Parts<'a> {
     /// What it asks for.
     pub(crate) request: Request,
-    /// See [`Payload`].
-    pub(crate) local: Memory,
-    /// See [`Payload`].
-    pub(crate) compare: Memory,
-    /// See [`Payload`].
-    pub(crate) result: Memory,
-    /// See [`Payload`].
+    /// The initiator's memory.
+    pub(crate) memory: Outgoing<'a>,
+    /// The target's memory that is meant.
     pub(crate) remote: RemoteMemory,
-    /// What its end has to do.
-    pub(crate) ending: Ending,
+    /// The context, to be found by.
+    pub(crate) context: Context,
+    /// How its end is told.
+    pub(crate) manner: Manner,
     /// Whether all earlier ones have to end first.
     pub(crate) fence: bool,
-}
-
-impl Parts {
-    /// Returns the memory.
-    pub(crate) fn payload(&self) -> Payload<'_> {
-        Payload {
-            local: &self.local,
-            compare: &self.compare,
-            result: &self.result,
-            remote: &self.remote,
-        }
-    }
 }
 
 impl Transfer {
     /// A transfer of a transmit context.
     pub(crate) fn new(
         transmitter: Arc<Transmitter>,
-        parts: Parts,
+        parts: Parts<'_>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
         let Parts {
             request,
-            local,
-            compare,
-            result,
+            memory,
             remote,
-            ending,
+            context,
+            manner,
             fence,
         } = parts;
+        let memory = memory.keep(flags)?;
         Arc::pin_init(
             pin_init!(Self {
                 transmitter,
                 request,
-                local,
-                compare,
-                result,
                 remote,
-                context: ending.context,
+                context,
                 fence,
                 state: Atomic::new(WAITING),
                 place: Atomic::new(usize::MAX),
                 since: Atomic::new(0),
-                ending <- new_spinlock_irq!(Some(ending), "kfi_soft::Transfer::ending"),
+                inside <- new_spinlock_irq!(
+                    Some(Inside { memory, manner }),
+                    "kfi_soft::Transfer::inside"
+                ),
             }),
             flags,
         )
@@ -134,14 +144,9 @@ impl Transfer {
         &self.request
     }
 
-    /// Returns the memory.
-    pub(crate) fn payload(&self) -> Payload<'_> {
-        Payload {
-            local: &self.local,
-            compare: &self.compare,
-            result: &self.result,
-            remote: &self.remote,
-        }
+    /// Returns the target's memory that is meant.
+    pub(crate) fn remote(&self) -> &RemoteMemory {
+        &self.remote
     }
 
     /// Returns the context.
@@ -171,14 +176,19 @@ impl Transfer {
         self.state.load(ordering::Relaxed) == WAITING
     }
 
-    /// Takes out what the end has to do; once, by whoever has claimed it.
-    pub(crate) fn take_ending(&self) -> Option<Ending> {
-        self.ending.lock().take()
+    /// Takes out the memory, and how the end is told; once, by whoever has claimed it.
+    pub(crate) fn take(&self) -> Option<Inside> {
+        self.inside.lock().take()
     }
 
     /// Answers a request that was claimed.
     pub(crate) fn respond(this: &Arc<Self>, response: Response) {
-        this.transmitter.end(this, response);
+        this.transmitter.end(this, this.take(), response);
+    }
+
+    /// Answers a request that was claimed, and whose memory was used.
+    pub(crate) fn respond_after(this: &Arc<Self>, inside: Inside, response: Response) {
+        this.transmitter.end(this, Some(inside), response);
     }
 
     /// Answers a request that nobody has claimed, unless somebody does now.

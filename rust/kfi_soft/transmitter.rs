@@ -42,6 +42,7 @@ use crate::{
     counter::Counter,
     domain::Domain,
     faults::Held,
+    in_use::Outgoing,
     kfi::{
         addr::FabricAddr,
         errno::{
@@ -64,8 +65,6 @@ use crate::{
             Section, //
         },
         memory::{
-            Buffers,
-            Memory,
             RemoteRange,
             RemoteRanges, //
         },
@@ -96,7 +95,9 @@ use crate::{
         Ending,
         Event,
         Failure,
-        Reporter, //
+        Manner,
+        Reporter,
+        Use, //
     },
     steps::{
         self,
@@ -104,6 +105,7 @@ use crate::{
     },
     transfer::{
         self,
+        Inside,
         Transfer, //
     },
     wire::{
@@ -305,9 +307,7 @@ pub(crate) struct Transmitter {
 
 /// An operation that was checked.
 pub(crate) struct Prepared<'a> {
-    parts: transfer::Parts,
-    /// The buffer is free again when the call returns.
-    inject: Option<Buffers<'a>>,
+    parts: transfer::Parts<'a>,
     /// It is held back until another one comes.
     more: bool,
 }
@@ -315,7 +315,7 @@ pub(crate) struct Prepared<'a> {
 impl Prepared<'_> {
     /// Sets the completion counter of deferred work.
     pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
-        self.parts.ending.notify = notify;
+        self.parts.manner.notify = notify;
     }
 }
 
@@ -425,8 +425,6 @@ impl Transmitter {
         {
             return Err(EOPNOTSUPP);
         }
-        let mut compare = Memory::NONE;
-        let mut result = Memory::NONE;
         let mut total = len;
         let kind = match operation.kind {
             Kind::TaggedSend { tag } => RequestKind::Tagged { tag },
@@ -456,24 +454,21 @@ impl Transmitter {
                 if total > atomic::MAX_BYTES {
                     return Err(EMSGSIZE);
                 }
-                let fits = |buffers: Buffers<'_>| -> Result<Memory> {
-                    if buffers.count() > self.parts.iov_limit || buffers.len()? != total {
+                let fits = |count: usize, len: usize| {
+                    if count > self.parts.iov_limit || len != total {
                         return Err(EINVAL);
                     }
-                    buffers.capture(gfp).map_err(again)
+                    Ok(())
                 };
                 if total == 0 || (checked.has_operands() && len != total) {
                     return Err(EINVAL);
                 }
                 match atomics.form {
                     AtomicForm::Plain => {}
-                    AtomicForm::Fetch { result: buffers } => result = fits(buffers)?,
-                    AtomicForm::Compare {
-                        compare: values,
-                        result: buffers,
-                    } => {
-                        compare = fits(values)?;
-                        result = fits(buffers)?;
+                    AtomicForm::Fetch { result } => fits(result.count(), result.len()?)?,
+                    AtomicForm::Compare { compare, result } => {
+                        fits(compare.count(), compare.len()?)?;
+                        fits(result.count(), result.len()?)?;
                     }
                 }
                 RequestKind::Atomic(checked)
@@ -492,12 +487,10 @@ impl Transmitter {
                     data: operation.data,
                     len: total,
                 },
-                local: operation.local.capture(gfp).map_err(again)?,
-                compare,
-                result,
+                memory: Outgoing::new(operation, gfp).map_err(again)?,
                 remote,
-                ending: Ending {
-                    context: operation.context,
+                context: operation.context,
+                manner: Manner {
                     entry: !operation.inject
                         && if deferred {
                             asked
@@ -506,12 +499,10 @@ impl Transmitter {
                         },
                     counted: !deferred || asked,
                     notify: None,
-                    buffer: None,
                     memory: None,
                 },
                 fence,
             },
-            inject: inject.then_some(operation.local),
             more: flags.contains(OpFlags::MORE),
         })
     }
@@ -530,13 +521,8 @@ impl Transmitter {
 
     /// Turns a checked operation into a packet.
     pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
-        let Prepared {
-            mut parts, inject, ..
-        } = prepared;
-        parts.ending.memory = this.parts.reporter.memory(gfp)?;
-        if let Some(buffers) = inject {
-            parts.local = buffers.copy(gfp).map_err(again)?;
-        }
+        let Prepared { mut parts, .. } = prepared;
+        parts.manner.memory = this.parts.reporter.memory(gfp)?;
         let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
         Entry::new(
             Carried {
@@ -601,14 +587,26 @@ impl Transmitter {
                 Section::none()
             };
             let ended = space.and_then(|space| {
-                let payload = prepared.parts.payload();
-                let response = node.try_now(&prepared.parts.request, payload, &mut section)?;
+                let transfer::Parts {
+                    request,
+                    memory,
+                    remote,
+                    ..
+                } = &prepared.parts;
+                let response = node.try_now(request, remote, memory.payload(), &mut section)?;
                 Some((space, response))
             });
             if let Some((space, response)) = ended {
                 let transfer::Parts {
-                    request, ending, ..
+                    request,
+                    memory,
+                    manner,
+                    ..
                 } = prepared.parts;
+                let ending = Ending {
+                    of: Use::Ended(memory.end()),
+                    manner,
+                };
                 this.report(&request, ending, space, response);
                 section.end();
                 this.ended();
@@ -772,12 +770,17 @@ impl Transmitter {
         self.parts.node.work_queue.queue(self.clone());
     }
 
-    /// Ends an operation that was claimed.
-    pub(crate) fn end(self: &Arc<Self>, transfer: &Arc<Transfer>, response: Response) {
-        // First: who has seen the completion does not find it any more.
+    /// Ends an operation that was claimed, and from which `inside` was taken.
+    pub(crate) fn end(
+        self: &Arc<Self>,
+        transfer: &Arc<Transfer>,
+        inside: Option<Inside>,
+        response: Response,
+    ) {
+        // First: whoever has seen the completion does not find it any more.
         self.forget(transfer);
-        if let Some(ending) = transfer.take_ending() {
-            self.report(transfer.request(), ending, Space::Nowhere, response);
+        if let Some(inside) = inside {
+            self.report(transfer.request(), inside.end(), Space::Nowhere, response);
         }
         self.ended();
     }
@@ -827,7 +830,7 @@ impl Transmitter {
             },
         };
         let completion = Completion {
-            op_context: ending.context,
+            op_context: ending.context(),
             flags: flags.as_raw(),
             // Messages have none: whoever has sent one knows.
             len: if event == Event::Send {
@@ -947,10 +950,11 @@ impl Transmitter {
         }
         // First: as in `end`.
         self.forget(transfer);
-        let ending = transfer.take_ending();
-        if let Some(ending) = ending.filter(|_| tell) {
+        // The memory is not used from here on, whether that is told or not.
+        let inside = transfer.take();
+        if let Some(inside) = inside.filter(|_| tell) {
             let response = Response::failed(ECANCELED);
-            self.report(transfer.request(), ending, Space::Nowhere, response);
+            self.report(transfer.request(), inside.end(), Space::Nowhere, response);
         }
         match waiting {
             // It had begun.
@@ -980,9 +984,9 @@ impl Transmitter {
         if !transfer.claim() {
             return;
         }
-        if let Some(ending) = transfer.take_ending() {
+        if let Some(inside) = transfer.take() {
             let response = Response::failed(ECANCELED);
-            this.report(transfer.request(), ending, Space::Nowhere, response);
+            this.report(transfer.request(), inside.end(), Space::Nowhere, response);
         }
     }
 

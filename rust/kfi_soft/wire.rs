@@ -32,7 +32,9 @@ use crate::{
         interrupts::Section,
         memory::{
             Memory,
-            RemoteMemory, //
+            RemoteMemory,
+            Source,
+            Target, //
         },
         queue::Entry, //
     },
@@ -178,14 +180,12 @@ impl Response {
 /// The memory of the initiator, as the wire sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct Payload<'a> {
-    /// Source of what is sent and written, operands of atomics; target of what is read.
-    pub(crate) local: &'a Memory,
+    /// What is sent and written; operands of atomics.
+    pub(crate) source: &'a Memory<Source>,
     /// What elements are compared with.
-    pub(crate) compare: &'a Memory,
-    /// Where elements that were fetched go.
-    pub(crate) result: &'a Memory,
-    /// The target's memory that is meant.
-    pub(crate) remote: &'a RemoteMemory,
+    pub(crate) compare: &'a Memory<Source>,
+    /// Where what is read, and elements that were fetched, go.
+    pub(crate) target: &'a Memory<Target>,
 }
 
 /// A request that could not be carried out at once.
@@ -223,6 +223,7 @@ pub(crate) trait Wire {
     fn try_now(
         &self,
         request: &Request,
+        remote: &RemoteMemory,
         payload: Payload<'_>,
         section: &mut Section,
     ) -> Option<Response>;
@@ -239,11 +240,12 @@ impl Wire for Node {
     fn try_now(
         &self,
         request: &Request,
+        remote: &RemoteMemory,
         payload: Payload<'_>,
         section: &mut Section,
     ) -> Option<Response> {
         match self.receiver(request) {
-            Some(receiver) => Receiver::try_now(&receiver, request, payload, section),
+            Some(receiver) => Receiver::try_now(&receiver, request, remote, payload, section),
             None => Some(Response::failed(EHOSTUNREACH)),
         }
     }

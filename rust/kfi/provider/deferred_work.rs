@@ -8,7 +8,8 @@ use super::{
     datatype_size,
     endpoint::{
         AtomicMessage,
-        ElementRanges, //
+        SourceRanges,
+        TargetRanges, //
     },
     AtomicForm,
     Kind,
@@ -141,7 +142,7 @@ impl<'a> DeferredOp<'a> {
                     Self::atomic(op.ep, &op.msg, op.flags, |datatype| {
                         let result = &op.fetch;
                         Ok(AtomicForm::Fetch {
-                            result: ElementRanges::new(result.msg_iov, result.iov_count)
+                            result: TargetRanges::new(result.msg_iov, result.iov_count)
                                 .of(datatype)?,
                         })
                     })
@@ -155,9 +156,9 @@ impl<'a> DeferredOp<'a> {
                             ..
                         } = op;
                         Ok(AtomicForm::Compare {
-                            compare: ElementRanges::new(compare.msg_iov, compare.iov_count)
+                            compare: SourceRanges::new(compare.msg_iov, compare.iov_count)
                                 .of(datatype)?,
-                            result: ElementRanges::new(result.msg_iov, result.iov_count)
+                            result: TargetRanges::new(result.msg_iov, result.iov_count)
                                 .of(datatype)?,
                         })
                     })

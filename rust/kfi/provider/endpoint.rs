@@ -56,7 +56,8 @@ use crate::kfi::{
 
 pub(super) use atomic::{
     AtomicMessage,
-    ElementRanges, //
+    SourceRanges,
+    TargetRanges, //
 };
 pub(crate) use bindings::{
     kfi_rx_attr,

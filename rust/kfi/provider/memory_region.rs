@@ -31,7 +31,14 @@ use crate::kfi::{
         AccessFlags,
         RegionFlags, //
     },
-    memory::Buffers, //
+    memory::{
+        region::{
+            Captured,
+            RegionBuffers,
+            RegionData, //
+        },
+        SourceBuffers, //
+    }, //
 };
 
 /// There is no key, or none that fits (`KFI_KEY_NOTAVAIL`).
@@ -46,11 +53,11 @@ unsafe impl Class for MemoryRegionClass {
     type Head = bindings::kfid_mr;
     // Regions have no other operations than all objects.
     type Tables = bindings::kfi_ops;
-    type Data = ();
+    type Data = RegionData;
     const FCLASS: usize = bindings::KFI_CLASS_MR as usize;
     const RCU_OPERATIONS: bool = false;
 
-    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
+    fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &RegionData) -> Self::Head {
         bindings::kfid_mr {
             fid: bindings::kfid {
                 // C declares the table without `const`, and nobody writes to it.
@@ -66,6 +73,10 @@ unsafe impl Class for MemoryRegionClass {
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool {
         // SAFETY: By the safety requirements.
         ptr::eq(unsafe { (*head).fid.ops }, tables)
+    }
+
+    fn closing(data: &RegionData) {
+        data.close();
     }
 }
 
@@ -118,7 +129,7 @@ impl<T: MemoryRegionOps> Fid<T> {
 /// What a memory region is registered with (`struct kfi_mr_attr`).
 pub(crate) struct MemoryRegionAttr<'a> {
     /// The memory. It stays until the region is closed, its description only during the call.
-    pub(crate) memory: Buffers<'a>,
+    pub(crate) memory: RegionBuffers<'a>,
     /// What is allowed, yet to be checked.
     pub(crate) access: AccessFlags,
     /// Reserved, yet to be checked.
@@ -133,14 +144,18 @@ pub(crate) struct MemoryRegionAttr<'a> {
     pub(crate) context: Context,
 }
 
-impl MemoryRegionAttr<'_> {
+impl<'a> MemoryRegionAttr<'a> {
     /// Reads attributes from C; `EINVAL` for null.
     ///
     /// # Safety
     ///
-    /// `attr` must be null or valid, and what it points to as [`Buffers`] says. Its key for
-    /// authorisation must be null or valid.
-    unsafe fn from_raw(attr: *const bindings::kfi_mr_attr, flags: u64) -> Result<Self> {
+    /// `attr` must be null or valid, and what it points to as [`RegionBuffers::new`] says, which says
+    /// the same of `captured`. Its key for authorisation must be null or valid.
+    unsafe fn from_raw(
+        attr: *const bindings::kfi_mr_attr,
+        flags: u64,
+        captured: &'a Captured,
+    ) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let attr = unsafe { attr.as_ref() }.ok_or(EINVAL)?;
         // SAFETY: By the safety requirements.
@@ -153,9 +168,11 @@ impl MemoryRegionAttr<'_> {
             // SAFETY: It is valid for that many bytes, as it is not null.
             size => Some(unsafe { slice::from_raw_parts(attr.auth_key, size) }),
         };
+        let access = AccessFlags::from_raw(attr.access);
         Ok(Self {
-            memory,
-            access: AccessFlags::from_raw(attr.access),
+            // SAFETY: By the safety requirements.
+            memory: unsafe { RegionBuffers::new(memory, access, captured) },
+            access,
             offset: attr.offset,
             requested_key: attr.requested_key,
             flags: RegionFlags::from_raw(flags),
@@ -169,11 +186,11 @@ impl MemoryRegionAttr<'_> {
 ///
 /// # Safety
 ///
-/// What `attr` points to must be as [`Buffers`] says.
-pub(in crate::kfi) unsafe fn memory<'a>(attr: &bindings::kfi_mr_attr) -> Result<Buffers<'a>> {
+/// What `attr` points to must be as [`SourceBuffers`] says.
+pub(in crate::kfi) unsafe fn memory<'a>(attr: &bindings::kfi_mr_attr) -> Result<SourceBuffers<'a>> {
     // SAFETY: All members are pointers, of which the type says what they point to.
     unsafe {
-        Buffers::of_type(
+        SourceBuffers::of_type(
             attr.type_,
             attr.__bindgen_anon_1.mr_iov.cast(),
             attr.iov_count,
@@ -194,7 +211,7 @@ pub(super) const fn table<T: DomainOps>() -> bindings::kfi_ops_mr {
 }
 
 /// Defines functions that register memory: name, the two arguments that describe it, and what
-/// [`Buffers`] makes of them.
+/// [`SourceBuffers`] makes of them.
 macro_rules! reg_callbacks {
     ($(
         $(#[$attr:meta])*
@@ -205,7 +222,7 @@ macro_rules! reg_callbacks {
         /// # Safety
         ///
         /// `fid` must be the start of an open domain of `T`. The memory must be null or as
-        /// [`Buffers`] says, `mr` null or valid for writes.
+        /// [`SourceBuffers`] says, `mr` null or valid for writes.
         unsafe extern "C" fn $name<T: DomainOps>(
             fid: *mut bindings::kfid,
             $list: $ty,
@@ -219,10 +236,14 @@ macro_rules! reg_callbacks {
         ) -> c_int {
             // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
             let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+            // SAFETY: By the safety requirements.
+            let memory = unsafe { SourceBuffers::$buffers($list, $count) };
+            let access = AccessFlags::from_raw(access);
+            let captured = Captured::default();
             let attr = MemoryRegionAttr {
-                // SAFETY: By the safety requirements.
-                memory: unsafe { Buffers::$buffers($list, $count) },
-                access: AccessFlags::from_raw(access),
+                // SAFETY: By the safety requirements; `captured` is dropped when this returns.
+                memory: unsafe { RegionBuffers::new(memory, access, &captured) },
+                access,
                 offset,
                 requested_key,
                 flags: RegionFlags::from_raw(flags),
@@ -230,7 +251,7 @@ macro_rules! reg_callbacks {
                 context: Context::from_raw(context),
             };
             // SAFETY: By the safety requirements.
-            unsafe { open_into(mr, || register::<T>(this, attr)) }
+            unsafe { open_into(mr, || register::<T>(this, attr, &captured)) }
         }
     )*}
 }
@@ -260,29 +281,35 @@ unsafe extern "C" fn regattr_callback<T: DomainOps>(
 ) -> c_int {
     // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
     let this = unsafe { Fid::<T>::borrow(fid.cast()) };
+    let captured = Captured::default();
+    // SAFETY: By the safety requirements; `captured` is dropped when this returns.
+    let attr = unsafe { MemoryRegionAttr::from_raw(attr, flags, &captured) };
     // SAFETY: By the safety requirements.
-    unsafe {
-        open_into(mr, || {
-            register(this, MemoryRegionAttr::from_raw(attr, flags)?)
-        })
-    }
+    unsafe { open_into(mr, || register(this, attr?, &captured)) }
 }
 
-/// Registers memory; `EINVAL` for a description that is none.
+/// Registers memory; `EINVAL` for a description that is none. What the provider has begun to use is
+/// `captured`, unless a region was opened, which has it then.
 fn register<'o, T: DomainOps>(
     domain: &Fid<T>,
     attr: MemoryRegionAttr<'_>,
+    captured: &Captured,
 ) -> Result<NewFid<'o, T::MemoryRegion>> {
     attr.memory.len()?;
-    let opening = Opening::new(attr.context, ());
-    T::mr_reg(domain, attr, opening)
+    let opening = Opening::new(attr.context, RegionData::default());
+    let region = T::mr_reg(domain, attr, opening)?;
+    captured.hand_to(region.data());
+    Ok(region)
 }
 
 #[cfg(kfi_tests)]
 #[kunit_tests(kfi_memory_region)]
 mod tests {
     use super::*;
-    use crate::kfi::fid::TestFid;
+    use crate::kfi::{
+        fid::TestFid,
+        memory::region::RegionMemory, //
+    };
 
     /// A region.
     struct Region;
@@ -335,12 +362,34 @@ mod tests {
     }
 
     #[test]
+    fn close_ends_the_use_of_the_memory() -> Result {
+        let mut bytes = [0u8; 4];
+        let captured = Captured::default();
+        // SAFETY: The memory is valid longer than the region, to which it is handed below.
+        let memory = unsafe {
+            let buffers = SourceBuffers::one(bytes.as_mut_ptr().cast(), bytes.len());
+            RegionBuffers::new(buffers, AccessFlags::REMOTE_WRITE, &captured)
+        };
+        let memory = memory.capture((), GFP_KERNEL)?;
+        let region = TestFid::open(Region, Context::NONE)?;
+        captured.hand_to(region.data());
+        drop(captured);
+        assert!(RegionMemory::enter(&memory).is_some());
+        // `Region` does nothing for that.
+        drop(region);
+        assert!(RegionMemory::enter(&memory).is_none());
+        Ok(())
+    }
+
+    #[test]
     fn attributes_are_read() -> Result {
         let key = [1u8, 2];
         let mut attr: bindings::kfi_mr_attr = pin_init::zeroed();
+        let captured = Captured::default();
+        let flags = RegionFlags::RMA_EVENT.as_raw();
         // SAFETY: No memory, null or valid.
         let read = |attr: &bindings::kfi_mr_attr| unsafe {
-            MemoryRegionAttr::from_raw(attr, RegionFlags::RMA_EVENT.as_raw())
+            MemoryRegionAttr::from_raw(attr, flags, &captured)
         };
 
         assert!(read(&attr).err() == Some(EINVAL));

@@ -16,8 +16,10 @@ use crate::kfi::{
     },
     flags::OpFlags,
     memory::{
-        Buffers,
-        RemoteRanges, //
+        Local,
+        RemoteRanges,
+        SourceBuffers,
+        TargetBuffers, //
     }, //
 };
 
@@ -32,7 +34,7 @@ pub(crate) struct Operation<'a> {
     pub(crate) kind: Kind<'a>,
     /// The memory of the caller: source of what is sent and written, operands of atomics, target of
     /// what is received and read. Nothing for `KFI_ATOMIC_READ`, which has no operands.
-    pub(crate) local: Buffers<'a>,
+    pub(crate) local: Local<'a>,
     /// The peer; for receives the one that is accepted from.
     pub(crate) addr: FabricAddr,
     /// Remote completion data: there is some if and only if the flags have `KFI_REMOTE_CQ_DATA`.
@@ -54,13 +56,13 @@ impl<'a> Operation<'a> {
     /// An operation whose flags are not known yet.
     pub(super) fn new(
         kind: Kind<'a>,
-        local: Buffers<'a>,
+        local: impl Into<Local<'a>>,
         addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) -> Self {
         Self {
             kind,
-            local,
+            local: local.into(),
             addr: FabricAddr::from_raw(addr),
             data: None,
             flags: OpFlags::NONE,
@@ -147,14 +149,14 @@ pub(crate) enum AtomicForm<'a> {
     /// Changes elements and fetches what they were.
     Fetch {
         /// Where that goes.
-        result: Buffers<'a>,
+        result: TargetBuffers<'a>,
     },
     /// Changes elements under a condition and fetches what they were.
     Compare {
         /// What they are compared with.
-        compare: Buffers<'a>,
+        compare: SourceBuffers<'a>,
         /// Where what they were goes.
-        result: Buffers<'a>,
+        result: TargetBuffers<'a>,
     },
 }
 

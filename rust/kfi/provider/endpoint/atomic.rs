@@ -23,7 +23,11 @@ use crate::kfi::{
     fid::Fid,
     memory::{
         Buffers,
-        RemoteRanges, //
+        RemoteRanges,
+        Source,
+        SourceBuffers,
+        Target,
+        TargetBuffers, //
     },
     provider::{
         datatype_size,
@@ -60,21 +64,23 @@ fn size_of_element(datatype: bindings::kfi_datatype) -> Result<usize> {
     datatype_size(datatype).ok_or(EOPNOTSUPP)
 }
 
-/// One range of elements.
-///
-/// # Safety
-///
-/// `buf` must be null or `count` elements as [`Buffers`] says.
-unsafe fn elements<'a>(
-    buf: *const c_void,
-    count: usize,
-    datatype: bindings::kfi_datatype,
-) -> Result<Buffers<'a>> {
-    let len = count
-        .checked_mul(size_of_element(datatype)?)
-        .ok_or(EINVAL)?;
-    // SAFETY: By the safety requirements.
-    Ok(unsafe { Buffers::one(buf, len) })
+impl<D> Buffers<'_, D> {
+    /// One range of elements.
+    ///
+    /// # Safety
+    ///
+    /// `buf` must be null or `count` elements as the type invariants say.
+    unsafe fn elements(
+        buf: *const c_void,
+        count: usize,
+        datatype: bindings::kfi_datatype,
+    ) -> Result<Self> {
+        let len = count
+            .checked_mul(size_of_element(datatype)?)
+            .ok_or(EINVAL)?;
+        // SAFETY: By the safety requirements.
+        Ok(unsafe { Self::one(buf, len) })
+    }
 }
 
 /// Ranges of elements, of a type that is yet to be said.
@@ -83,13 +89,20 @@ unsafe fn elements<'a>(
 ///
 /// `iov` is null or `count` entries as [`Buffers`] says, during `'a`.
 #[derive(Clone, Copy)]
-pub(in crate::kfi::provider) struct ElementRanges<'a> {
+pub(in crate::kfi::provider) struct ElementRanges<'a, D> {
     iov: *const bindings::kfi_ioc,
     count: usize,
     _lifetime: PhantomData<&'a bindings::kfi_ioc>,
+    _direction: PhantomData<D>,
 }
 
-impl<'a> ElementRanges<'a> {
+/// Ranges that are only read.
+pub(in crate::kfi::provider) type SourceRanges<'a> = ElementRanges<'a, Source>;
+
+/// Ranges that are written.
+pub(in crate::kfi::provider) type TargetRanges<'a> = ElementRanges<'a, Target>;
+
+impl<'a, D> ElementRanges<'a, D> {
     /// Takes ranges from C.
     ///
     /// # Safety
@@ -104,6 +117,7 @@ impl<'a> ElementRanges<'a> {
             iov,
             count,
             _lifetime: PhantomData,
+            _direction: PhantomData,
         }
     }
 
@@ -111,7 +125,7 @@ impl<'a> ElementRanges<'a> {
     pub(in crate::kfi::provider) fn of(
         self,
         datatype: bindings::kfi_datatype,
-    ) -> Result<Buffers<'a>> {
+    ) -> Result<Buffers<'a, D>> {
         let size = size_of_element(datatype)?;
         // SAFETY: By the type invariants.
         Ok(unsafe { Buffers::ioc(self.iov, self.count, size) })
@@ -151,10 +165,10 @@ impl<'a> AtomicMessage<'a> {
         let form = form(msg.datatype)?;
         let local = if msg.op == bindings::KFI_ATOMIC_READ {
             // There are no operands.
-            Buffers::NONE
+            SourceBuffers::NONE
         } else {
             // SAFETY: By the type invariants.
-            unsafe { Buffers::ioc(msg.msg_iov, msg.iov_count, size) }
+            unsafe { SourceBuffers::ioc(msg.msg_iov, msg.iov_count, size) }
         };
         let kind = Kind::Atomic(Atomics {
             // SAFETY: By the type invariants.
@@ -169,7 +183,7 @@ impl<'a> AtomicMessage<'a> {
 }
 
 /// What is done to which elements, in calls that name one range.
-struct Target {
+struct Elements {
     peer: bindings::kfi_addr_t,
     addr: u64,
     key: u64,
@@ -177,17 +191,17 @@ struct Target {
     op: bindings::kfi_op,
 }
 
-impl Target {
+impl Elements {
     /// An operation on as many elements as there are operands or, if it has none, results.
     fn operation<'a>(
         self,
-        operands: Buffers<'a>,
+        operands: SourceBuffers<'a>,
         form: AtomicForm<'a>,
         context: *mut c_void,
     ) -> Result<Operation<'a>> {
         let (local, len) = match form {
             AtomicForm::Fetch { result } if self.op == bindings::KFI_ATOMIC_READ => {
-                (Buffers::NONE, result.len()?)
+                (SourceBuffers::NONE, result.len()?)
             }
             _ => (operands, operands.len()?),
         };
@@ -214,10 +228,10 @@ post_callbacks! {
         op: bindings::kfi_op,
         context: *mut c_void,
     ) => Plain,
-        [operands = elements(buf, count, datatype)]
+        [operands = SourceBuffers::elements(buf, count, datatype)]
         {
-            let target = Target { peer, addr, key, datatype, op };
-            target.operation(operands?, AtomicForm::Plain, context)
+            let elements = Elements { peer, addr, key, datatype, op };
+            elements.operation(operands?, AtomicForm::Plain, context)
         };
 
     /// Changes elements, operands in ranges.
@@ -232,10 +246,10 @@ post_callbacks! {
         op: bindings::kfi_op,
         context: *mut c_void,
     ) => Plain,
-        [operands = ElementRanges::new(iov, count)]
+        [operands = SourceRanges::new(iov, count)]
         {
-            let target = Target { peer, addr, key, datatype, op };
-            target.operation(operands.of(datatype)?, AtomicForm::Plain, context)
+            let elements = Elements { peer, addr, key, datatype, op };
+            elements.operation(operands.of(datatype)?, AtomicForm::Plain, context)
         };
 
     /// Changes elements, with flags.
@@ -256,10 +270,10 @@ post_callbacks! {
         datatype: bindings::kfi_datatype,
         op: bindings::kfi_op,
     ) => Inject,
-        [operands = elements(buf, count, datatype)]
+        [operands = SourceBuffers::elements(buf, count, datatype)]
         {
-            let target = Target { peer, addr, key, datatype, op };
-            target.operation(operands?, AtomicForm::Plain, ptr::null_mut())
+            let elements = Elements { peer, addr, key, datatype, op };
+            elements.operation(operands?, AtomicForm::Plain, ptr::null_mut())
         };
 
     /// Changes and fetches elements.
@@ -276,10 +290,10 @@ post_callbacks! {
         op: bindings::kfi_op,
         context: *mut c_void,
     ) => Plain,
-        [operands = elements(buf, count, datatype), results = elements(result, count, datatype)]
+        [operands = SourceBuffers::elements(buf, count, datatype), results = TargetBuffers::elements(result, count, datatype)]
         {
-            let target = Target { peer, addr, key, datatype, op };
-            target.operation(operands?, AtomicForm::Fetch { result: results? }, context)
+            let elements = Elements { peer, addr, key, datatype, op };
+            elements.operation(operands?, AtomicForm::Fetch { result: results? }, context)
         };
 
     /// Changes and fetches elements, in ranges.
@@ -298,13 +312,13 @@ post_callbacks! {
         context: *mut c_void,
     ) => Plain,
         [
-            operands = ElementRanges::new(iov, count),
-            results = ElementRanges::new(resultv, result_count)
+            operands = SourceRanges::new(iov, count),
+            results = TargetRanges::new(resultv, result_count)
         ]
         {
-            let target = Target { peer, addr, key, datatype, op };
+            let elements = Elements { peer, addr, key, datatype, op };
             let form = AtomicForm::Fetch { result: results.of(datatype)? };
-            target.operation(operands.of(datatype)?, form, context)
+            elements.operation(operands.of(datatype)?, form, context)
         };
 
     /// Changes and fetches elements, with flags.
@@ -317,7 +331,7 @@ post_callbacks! {
     ) => Message,
         [
             message = AtomicMessage::from_raw(msg),
-            results = ElementRanges::new(resultv, result_count)
+            results = TargetRanges::new(resultv, result_count)
         ]
         message?.operation(flags, |datatype| {
             Ok(AtomicForm::Fetch { result: results.of(datatype)? })
@@ -340,14 +354,14 @@ post_callbacks! {
         context: *mut c_void,
     ) => Plain,
         [
-            operands = elements(buf, count, datatype),
-            others = elements(compare, count, datatype),
-            results = elements(result, count, datatype)
+            operands = SourceBuffers::elements(buf, count, datatype),
+            others = SourceBuffers::elements(compare, count, datatype),
+            results = TargetBuffers::elements(result, count, datatype)
         ]
         {
-            let target = Target { peer, addr, key, datatype, op };
+            let elements = Elements { peer, addr, key, datatype, op };
             let form = AtomicForm::Compare { compare: others?, result: results? };
-            target.operation(operands?, form, context)
+            elements.operation(operands?, form, context)
         };
 
     /// Changes elements under a condition and fetches them, in ranges.
@@ -369,17 +383,17 @@ post_callbacks! {
         context: *mut c_void,
     ) => Plain,
         [
-            operands = ElementRanges::new(iov, count),
-            others = ElementRanges::new(comparev, compare_count),
-            results = ElementRanges::new(resultv, result_count)
+            operands = SourceRanges::new(iov, count),
+            others = SourceRanges::new(comparev, compare_count),
+            results = TargetRanges::new(resultv, result_count)
         ]
         {
-            let target = Target { peer, addr, key, datatype, op };
+            let elements = Elements { peer, addr, key, datatype, op };
             let form = AtomicForm::Compare {
                 compare: others.of(datatype)?,
                 result: results.of(datatype)?,
             };
-            target.operation(operands.of(datatype)?, form, context)
+            elements.operation(operands.of(datatype)?, form, context)
         };
 
     /// Changes elements under a condition and fetches them, with flags.
@@ -395,8 +409,8 @@ post_callbacks! {
     ) => Message,
         [
             message = AtomicMessage::from_raw(msg),
-            others = ElementRanges::new(comparev, compare_count),
-            results = ElementRanges::new(resultv, result_count)
+            others = SourceRanges::new(comparev, compare_count),
+            results = TargetRanges::new(resultv, result_count)
         ]
         message?.operation(flags, |datatype| {
             Ok(AtomicForm::Compare {

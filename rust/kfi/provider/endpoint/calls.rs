@@ -25,7 +25,10 @@ use crate::kfi::{
         TestFid, //
     },
     flags::OpFlags,
-    memory::RemoteRanges,
+    memory::{
+        Local,
+        RemoteRanges, //
+    },
     provider::{
         kfi_datatype,
         kfi_op,
@@ -52,6 +55,8 @@ enum Seen {
 struct Note {
     seen: Seen,
     local: usize,
+    /// Data go to the local memory.
+    target: bool,
     /// Address, length and key.
     remote: Option<(u64, usize, u64)>,
     addr: u64,
@@ -102,6 +107,7 @@ impl EndpointOps for Recorder {
         *this.note.lock() = Some(Note {
             seen,
             local: operation.local.len()?,
+            target: matches!(operation.local, Local::Target(_)),
             remote,
             addr: operation.addr.as_raw(),
             data: operation.data,
@@ -171,6 +177,7 @@ fn note(seen: Seen, local: usize) -> Note {
     Note {
         seen,
         local,
+        target: matches!(seen, Seen::Receive | Seen::TaggedReceive(..) | Seen::Read),
         remote: None,
         addr: PEER,
         data: None,

@@ -13,7 +13,11 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    memory::Buffers,
+    memory::{
+        Local,
+        SourceBuffers,
+        TargetBuffers, //
+    },
     provider::{
         Kind,
         Operation, //
@@ -45,7 +49,7 @@ impl<'a> Operation<'a> {
     ///
     /// # Safety
     ///
-    /// `msg` must be null or valid during `'a`, and what it points to as [`Buffers`] says.
+    /// `msg` must be null or valid during `'a`, and what it points to as [`Local`] says.
     pub(in crate::kfi::provider) unsafe fn from_message(
         msg: *const bindings::kfi_msg,
         flags: u64,
@@ -55,7 +59,8 @@ impl<'a> Operation<'a> {
         let msg = unsafe { msg.as_ref() }.ok_or(EINVAL)?;
         // SAFETY: All members are pointers, of which the type says what they point to.
         let local = unsafe {
-            Buffers::of_type(
+            Local::of_type(
+                receive,
                 msg.type_,
                 msg.__bindgen_anon_1.msg_iov.cast(),
                 msg.iov_count,
@@ -75,7 +80,7 @@ post_callbacks! {
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = TargetBuffers::one(buf, len)]
         Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives to virtual ranges.
@@ -86,7 +91,7 @@ post_callbacks! {
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::kvec(iov, count)]
+        [local = TargetBuffers::kvec(iov, count)]
         Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives to pages.
@@ -97,7 +102,7 @@ post_callbacks! {
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::bvec(biov, count)]
+        [local = TargetBuffers::bvec(biov, count)]
         Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives to a scatterlist.
@@ -108,7 +113,7 @@ post_callbacks! {
         src_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::sgl(sgl, count)]
+        [local = TargetBuffers::sgl(sgl, count)]
         Ok(Operation::new(Kind::Receive, local, src_addr, context));
 
     /// Receives with flags.
@@ -127,7 +132,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends virtual ranges.
@@ -138,7 +143,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::kvec(iov, count)]
+        [local = SourceBuffers::kvec(iov, count)]
         Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends pages.
@@ -149,7 +154,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::bvec(biov, count)]
+        [local = SourceBuffers::bvec(biov, count)]
         Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends a scatterlist.
@@ -160,7 +165,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::sgl(sgl, count)]
+        [local = SourceBuffers::sgl(sgl, count)]
         Ok(Operation::new(Kind::Send, local, dest_addr, context));
 
     /// Sends with flags.
@@ -177,7 +182,7 @@ post_callbacks! {
         len: usize,
         dest_addr: bindings::kfi_addr_t,
     ) => Inject,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             Ok(Operation::new(Kind::Send, local, dest_addr, ptr::null_mut()))
         };
@@ -191,7 +196,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             Ok(Operation::new(Kind::Send, local, dest_addr, context).with_data(data))
         };
@@ -203,7 +208,7 @@ post_callbacks! {
         data: u64,
         dest_addr: bindings::kfi_addr_t,
     ) => Inject,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             Ok(Operation::new(Kind::Send, local, dest_addr, ptr::null_mut()).with_data(data))
         };

@@ -14,8 +14,10 @@ use super::{
 use crate::kfi::{
     bindings,
     memory::{
-        Buffers,
-        RemoteRanges, //
+        Local,
+        RemoteRanges,
+        SourceBuffers,
+        TargetBuffers, //
     },
     provider::{
         Kind,
@@ -48,7 +50,7 @@ impl<'a> Operation<'a> {
     ///
     /// # Safety
     ///
-    /// `msg` must be null or valid during `'a`, and what it points to as [`Buffers`] and
+    /// `msg` must be null or valid during `'a`, and what it points to as [`Local`] and
     /// [`RemoteRanges`] say.
     pub(in crate::kfi::provider) unsafe fn from_rma(
         msg: *const bindings::kfi_msg_rma,
@@ -59,7 +61,8 @@ impl<'a> Operation<'a> {
         let msg = unsafe { msg.as_ref() }.ok_or(EINVAL)?;
         // SAFETY: All members are pointers, of which the type says what they point to.
         let local = unsafe {
-            Buffers::of_type(
+            Local::of_type(
+                !write,
                 msg.type_,
                 msg.__bindgen_anon_1.msg_iov.cast(),
                 msg.iov_count,
@@ -78,7 +81,7 @@ impl<'a> Operation<'a> {
 
 /// A read of one range, as long as the local memory.
 fn read(
-    local: Buffers<'_>,
+    local: TargetBuffers<'_>,
     peer: bindings::kfi_addr_t,
     addr: u64,
     key: u64,
@@ -90,7 +93,7 @@ fn read(
 
 /// A write of one range, as long as the local memory.
 fn write(
-    local: Buffers<'_>,
+    local: SourceBuffers<'_>,
     peer: bindings::kfi_addr_t,
     addr: u64,
     key: u64,
@@ -111,7 +114,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = TargetBuffers::one(buf, len)]
         read(local, src_addr, addr, key, context);
 
     /// Reads to virtual ranges.
@@ -124,7 +127,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::kvec(iov, count)]
+        [local = TargetBuffers::kvec(iov, count)]
         read(local, src_addr, addr, key, context);
 
     /// Reads to pages.
@@ -137,7 +140,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::bvec(biov, count)]
+        [local = TargetBuffers::bvec(biov, count)]
         read(local, src_addr, addr, key, context);
 
     /// Reads to a scatterlist.
@@ -150,7 +153,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::sgl(sgl, count)]
+        [local = TargetBuffers::sgl(sgl, count)]
         read(local, src_addr, addr, key, context);
 
     /// Reads with flags.
@@ -171,7 +174,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         write(local, dest_addr, addr, key, context);
 
     /// Writes virtual ranges.
@@ -184,7 +187,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::kvec(iov, count)]
+        [local = SourceBuffers::kvec(iov, count)]
         write(local, dest_addr, addr, key, context);
 
     /// Writes pages.
@@ -197,7 +200,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::bvec(biov, count)]
+        [local = SourceBuffers::bvec(biov, count)]
         write(local, dest_addr, addr, key, context);
 
     /// Writes a scatterlist.
@@ -210,7 +213,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::sgl(sgl, count)]
+        [local = SourceBuffers::sgl(sgl, count)]
         write(local, dest_addr, addr, key, context);
 
     /// Writes with flags.
@@ -229,7 +232,7 @@ post_callbacks! {
         addr: u64,
         key: u64,
     ) => Inject,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         write(local, dest_addr, addr, key, ptr::null_mut());
 
     /// Writes a buffer and data.
@@ -243,7 +246,7 @@ post_callbacks! {
         key: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             let operation = write(local, dest_addr, addr, key, context)?;
             Ok(operation.with_data(data))
@@ -258,7 +261,7 @@ post_callbacks! {
         addr: u64,
         key: u64,
     ) => Inject,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             Ok(write(local, dest_addr, addr, key, ptr::null_mut())?.with_data(data))
         };

@@ -13,7 +13,11 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    memory::Buffers,
+    memory::{
+        Local,
+        SourceBuffers,
+        TargetBuffers, //
+    },
     provider::{
         Kind,
         Operation, //
@@ -45,7 +49,7 @@ impl<'a> Operation<'a> {
     ///
     /// # Safety
     ///
-    /// `msg` must be null or valid during `'a`, and what it points to as [`Buffers`] says.
+    /// `msg` must be null or valid during `'a`, and what it points to as [`Local`] says.
     pub(in crate::kfi::provider) unsafe fn from_tagged(
         msg: *const bindings::kfi_msg_tagged,
         flags: u64,
@@ -55,7 +59,8 @@ impl<'a> Operation<'a> {
         let msg = unsafe { msg.as_ref() }.ok_or(EINVAL)?;
         // SAFETY: All members are pointers, of which the type says what they point to.
         let local = unsafe {
-            Buffers::of_type(
+            Local::of_type(
+                receive,
                 msg.type_,
                 msg.__bindgen_anon_1.msg_iov.cast(),
                 msg.iov_count,
@@ -84,7 +89,7 @@ post_callbacks! {
         ignore: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = TargetBuffers::one(buf, len)]
         {
             let kind = Kind::TaggedReceive { tag, ignore };
             Ok(Operation::new(kind, local, src_addr, context))
@@ -100,7 +105,7 @@ post_callbacks! {
         ignore: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::kvec(iov, count)]
+        [local = TargetBuffers::kvec(iov, count)]
         {
             let kind = Kind::TaggedReceive { tag, ignore };
             Ok(Operation::new(kind, local, src_addr, context))
@@ -116,7 +121,7 @@ post_callbacks! {
         ignore: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::bvec(biov, count)]
+        [local = TargetBuffers::bvec(biov, count)]
         {
             let kind = Kind::TaggedReceive { tag, ignore };
             Ok(Operation::new(kind, local, src_addr, context))
@@ -132,7 +137,7 @@ post_callbacks! {
         ignore: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::sgl(sgl, count)]
+        [local = TargetBuffers::sgl(sgl, count)]
         {
             let kind = Kind::TaggedReceive { tag, ignore };
             Ok(Operation::new(kind, local, src_addr, context))
@@ -155,7 +160,7 @@ post_callbacks! {
         tag: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             let kind = Kind::TaggedSend { tag };
             Ok(Operation::new(kind, local, dest_addr, context))
@@ -170,7 +175,7 @@ post_callbacks! {
         tag: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::kvec(iov, count)]
+        [local = SourceBuffers::kvec(iov, count)]
         {
             let kind = Kind::TaggedSend { tag };
             Ok(Operation::new(kind, local, dest_addr, context))
@@ -185,7 +190,7 @@ post_callbacks! {
         tag: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::bvec(biov, count)]
+        [local = SourceBuffers::bvec(biov, count)]
         {
             let kind = Kind::TaggedSend { tag };
             Ok(Operation::new(kind, local, dest_addr, context))
@@ -200,7 +205,7 @@ post_callbacks! {
         tag: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::sgl(sgl, count)]
+        [local = SourceBuffers::sgl(sgl, count)]
         {
             let kind = Kind::TaggedSend { tag };
             Ok(Operation::new(kind, local, dest_addr, context))
@@ -221,7 +226,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
     ) => Inject,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             Ok(Operation::new(Kind::TaggedSend { tag }, local, dest_addr, ptr::null_mut()))
         };
@@ -236,7 +241,7 @@ post_callbacks! {
         tag: u64,
         context: *mut c_void,
     ) => Plain,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             let operation = Operation::new(Kind::TaggedSend { tag }, local, dest_addr, context);
             Ok(operation.with_data(data))
@@ -250,7 +255,7 @@ post_callbacks! {
         dest_addr: bindings::kfi_addr_t,
         tag: u64,
     ) => Inject,
-        [local = Buffers::one(buf, len)]
+        [local = SourceBuffers::one(buf, len)]
         {
             let operation =
                 Operation::new(Kind::TaggedSend { tag }, local, dest_addr, ptr::null_mut());
