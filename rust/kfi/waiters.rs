@@ -4,7 +4,8 @@
 //!
 //! A wait queue wakes everybody, or whoever comes first. Here a thread says which value it waits
 //! for, and whoever raises the value wakes those that are due and nobody else: they are detached
-//! under the lock of the object that they wait for and woken after it was released.
+//! under the lock of the object that they wait for and woken after it was released. They are a few at
+//! a time, as it may be an interrupt that wakes them; up to where others are due is noted.
 //!
 //! A thread's entry lives on its stack, so that to wait allocates nothing. The entry may leave the
 //! stack when it is in nobody's hands: while it is queued, its thread takes it out under the lock;
@@ -36,6 +37,9 @@ use super::{
     bindings,
     timeout::Deadline, //
 };
+
+/// Threads that are woken at a time.
+const FEW: usize = 16;
 
 /// In the list; its thread may take it out.
 const QUEUED: u32 = 0;
@@ -96,6 +100,8 @@ impl Waiter {
 struct Waiters {
     first: *mut Waiter,
     last: *mut Waiter,
+    /// Those that wait for this or less are due, and yet to be detached.
+    reached: Option<u64>,
 }
 
 // SAFETY: The waiters are reached by whoever has exclusive access to the list only.
@@ -121,6 +127,7 @@ impl Waiters {
         Self {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
+            reached: None,
         }
     }
 
@@ -133,13 +140,21 @@ impl Waiters {
         Some(unsafe { (*self.first).threshold })
     }
 
-    /// Takes out all that wait for `value` or less.
+    /// Takes out some that wait for `value` or less, or were due before.
     fn detach_due(&mut self, value: u64) -> Due {
+        let value = self.reached.map_or(value, |reached| reached.max(value));
+        self.reached = None;
         let first = self.first;
         let mut last_due = ptr::null_mut();
         let mut end = first;
+        let mut left = FEW;
         // SAFETY: By the type invariants, whatever is in the list is in place.
         while !end.is_null() && unsafe { (*end).threshold } <= value {
+            let Some(fewer) = left.checked_sub(1) else {
+                self.reached = Some(value);
+                break;
+            };
+            left = fewer;
             // Relaxed: the thread looks at it under the lock that protects the list.
             // SAFETY: As above.
             unsafe { Waiter::state(end) }.store(DETACHED, ordering::Relaxed);
@@ -150,6 +165,7 @@ impl Waiters {
         if last_due.is_null() {
             return Due {
                 first: ptr::null_mut(),
+                more: false,
             };
         }
         // INVARIANT: What comes before `end` is cut off; the rest is sorted as before.
@@ -163,7 +179,10 @@ impl Waiters {
         // SAFETY: As above; it has just been detached, and its thread leaves it in place.
         unsafe { (*last_due).next = ptr::null_mut() };
         // INVARIANT: A list that ends with null of waiters that have just been detached.
-        Due { first }
+        Due {
+            first,
+            more: self.reached.is_some(),
+        }
     }
 
     /// Puts a waiter where it belongs.
@@ -241,6 +260,8 @@ impl Waiters {
 #[must_use = "drop it after the lock was released"]
 pub(crate) struct Due {
     first: *mut Waiter,
+    /// Others are due.
+    more: bool,
 }
 
 // SAFETY: The waiters in it belong to it until they are woken.
@@ -250,6 +271,11 @@ impl Due {
     /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
+    }
+
+    /// Returns whether others are due, for [`WaitGuard::detach_more`].
+    pub(crate) fn has_more(&self) -> bool {
+        self.more
     }
 }
 
@@ -309,14 +335,19 @@ impl<T: Unpin> WaitGuard<'_, T> {
         Locked(&mut self.0)
     }
 
-    /// Takes out all threads that wait for `value` or less.
+    /// Takes out threads that wait for `value` or less: all, or some of them.
     pub(crate) fn detach_due(&mut self, value: u64) -> Due {
         self.0.waiters.detach_due(value)
     }
 
-    /// Takes out all threads.
+    /// Takes out threads: all, or some of them.
     pub(crate) fn detach_all(&mut self) -> Due {
         self.detach_due(u64::MAX)
+    }
+
+    /// Takes out threads that were due before and have not been taken out.
+    pub(crate) fn detach_more(&mut self) -> Due {
+        self.detach_due(0)
     }
 }
 
@@ -505,6 +536,41 @@ mod tests {
     #[test]
     fn all_due() {
         check([u64::MAX, 0, 7], u64::MAX, &[1, 2, 0], &[]);
+    }
+
+    #[test]
+    fn many_are_due_in_several_steps() {
+        const MANY: usize = 2 * FEW + 1;
+
+        let mut list = Waiters::new();
+        let mut waiters = [5; MANY].map(Waiter::new);
+        let base = waiters.as_mut_ptr();
+        for i in 0..MANY {
+            // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
+            unsafe { list.insert(base.add(i)) };
+        }
+        let mut woken = 0;
+        let mut value = 5;
+        loop {
+            let cut = list.detach_due(value);
+            // What has been due stays so, though the value falls.
+            value = 0;
+            let mut at = cut.first;
+            while !at.is_null() {
+                // SAFETY: `woken` is in bounds.
+                assert!(at == unsafe { base.add(woken) });
+                woken += 1;
+                // SAFETY: `at` is one of the waiters.
+                at = unsafe { (*at).next };
+            }
+            assert_eq!(cut.has_more(), woken < MANY);
+            assert!(woken.is_multiple_of(FEW) || woken == MANY);
+            if !cut.has_more() {
+                break;
+            }
+        }
+        assert_eq!(woken, MANY);
+        assert_eq!(list.first_threshold(), None);
     }
 
     #[test]

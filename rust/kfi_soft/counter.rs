@@ -79,7 +79,10 @@
 
 #![forbid(unsafe_code)]
 
-use core::mem;
+use core::{
+    mem,
+    ops::Deref, //
+};
 use kernel::{
     prelude::*,
     static_lock_class,
@@ -121,6 +124,7 @@ use crate::{
             CounterTestOps, //
         },
         tally::Tally,
+        task::cond_resched,
         timeout::Timeout,
         wait_obj::WaitObj,
         wait_queue::WaitQueue,
@@ -130,6 +134,11 @@ use crate::{
             WaitGuard,
             WaitLock,
             Wakeup, //
+        },
+        work_queue::{
+            new_work,
+            Work,
+            WorkItem, //
         }, //
     },
     queue::WaitWith,
@@ -214,6 +223,58 @@ enum Origin {
     Provider,
 }
 
+/// What the lock protects, with those who wait, kept by whoever wakes them late.
+#[pin_data]
+struct Waiting {
+    #[pin]
+    state: WaitLock<State>,
+    /// Wakes those that are too many for whoever has changed the counter, maybe in an interrupt.
+    #[pin]
+    work: Work<Waiting>,
+}
+
+impl Waiting {
+    fn new(state: State) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- WaitLock::new(state, c"kfi_soft::Counter::state", static_lock_class!()),
+                work <- new_work!("kfi_soft::Counter::work"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+impl Deref for Waiting {
+    type Target = WaitLock<State>;
+
+    fn deref(&self) -> &WaitLock<State> {
+        &self.state
+    }
+}
+
+impl WorkItem for Waiting {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        loop {
+            // As in [`Counter::finish`]. The attention threshold is left as it is, which is that of
+            // those who were woken or a lower one: the next addition attends, and makes it right.
+            let preemption = NoPreemption::begin();
+            let due = this.state.lock().detach_more();
+            let more = due.has_more();
+            drop(due);
+            drop(preemption);
+            if !more {
+                return;
+            }
+            cond_resched();
+        }
+    }
+}
+
 /// A counter.
 #[pin_data]
 pub(crate) struct Counter {
@@ -225,8 +286,7 @@ pub(crate) struct Counter {
     wait_obj: WaitObj,
     set: Option<Hold<WaitSet>>,
     op_flags: Atomic<u64>,
-    #[pin]
-    state: WaitLock<State>,
+    state: Arc<Waiting>,
     #[pin]
     queue: WaitQueue,
     domain: Hold<Domain>,
@@ -296,6 +356,19 @@ impl Counter {
         let WaitWith { wait_obj, set } = WaitWith::new(attr.wait, domain.fabric())?;
         // A wait set sees every change, from the first one on.
         let attention = if set.is_some() { 0 } else { HIGH };
+        let state = Waiting::new(State {
+            error_generation: 0,
+            tried: Tried::Idle { changed: false },
+            observed: 0,
+            passed: Passed {
+                count: 0,
+                before: 0,
+            },
+            queue_shared: false,
+            polls: 0,
+            triggers: Triggers::new(),
+            attended: 0,
+        })?;
         Ok(pin_init!(Self {
             id: counters::next_id(),
             values: Values {
@@ -307,23 +380,7 @@ impl Counter {
             wait_obj,
             set,
             op_flags: Atomic::new(0),
-            state <- WaitLock::new(
-                State {
-                    error_generation: 0,
-                    tried: Tried::Idle { changed: false },
-                    observed: 0,
-                    passed: Passed {
-                        count: 0,
-                        before: 0,
-                    },
-                    queue_shared: false,
-                    polls: 0,
-                    triggers: Triggers::new(),
-                    attended: 0,
-                },
-                c"kfi_soft::Counter::state",
-                static_lock_class!(),
-            ),
+            state,
             queue <- WaitQueue::new(c"kfi_soft::Counter::queue", static_lock_class!()),
             domain,
         }))
@@ -508,13 +565,17 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Runs what is due and wakes whoever waits, without the lock. `section` ends before that.
+    /// Runs what is due and wakes whoever waits, without the lock. `section` ends before that. If
+    /// many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     fn finish(&self, origin: Origin, section: &mut Section, due: Due, after: After) {
         after.finish(self.domain.run_list());
         if !due.is_empty() {
             section.end();
+        }
+        if due.has_more() {
+            self.domain.go_on_later(self.state.clone());
         }
         drop(due);
         self.tell(origin, section);

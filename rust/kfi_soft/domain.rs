@@ -82,6 +82,7 @@ use crate::{
             SharedTransmitClass, //
         },
         work_queue::{
+            WorkItem,
             WorkQueue,
             WorkQueueFlags, //
         }, //
@@ -219,6 +220,11 @@ impl Domain {
     /// Returns what is due and yet to be run.
     pub(crate) fn run_list(&self) -> &Arc<RunList> {
         &self.run_list
+    }
+
+    /// Lets an item go on with what is too much for the caller. From any context.
+    pub(crate) fn go_on_later<T: WorkItem>(&self, item: Arc<T>) {
+        self.work_queue.queue::<_, 0>(item);
     }
 
     /// Returns the regions that all its endpoints have.
