@@ -87,8 +87,7 @@ use crate::{
         Payload,
         Request,
         RequestKind,
-        Response,
-        INLINE_LIMIT, //
+        Response, //
     }, //
 };
 
@@ -284,7 +283,7 @@ impl Receiver {
         payload: Payload<'_>,
         section: &mut Section,
     ) -> Option<Response> {
-        if request.len > INLINE_LIMIT {
+        if !request.is_inline() {
             return None;
         }
         let Some(receiver) = Self::enter(this) else {
@@ -370,7 +369,7 @@ impl Receiver {
     pub(crate) fn land(packet: Packet) {
         let transmitter = packet.transfer.transmitter();
         let request = packet.transfer.request();
-        let at_once = Self::is_local(&packet) && request.len <= INLINE_LIMIT;
+        let at_once = Self::is_local(&packet) && request.is_inline();
         if at_once && !transmitter.is_late(request) {
             Self::carry_out(packet, || ());
         } else {

@@ -29,7 +29,10 @@ use crate::{
     },
     kfi::{
         fid::Context,
-        interrupts::Section,
+        interrupts::{
+            self,
+            Section, //
+        },
         memory::{
             Memory,
             RemoteMemory,
@@ -100,6 +103,17 @@ impl Request {
                 self.len <= stripes::CHUNK.saturating_mul(atomics.size())
             }
             _ => self.len <= SECTION_LIMIT,
+        }
+    }
+
+    /// Returns whether it is carried out in the poster's context, not by the work queue.
+    ///
+    /// An element takes much longer than a byte that is copied, and others get the locks of some, but
+    /// not an interrupt.
+    pub(crate) fn is_inline(&self) -> bool {
+        match self.kind {
+            RequestKind::Atomic(_) if interrupts::are_disabled() => self.is_small(),
+            _ => self.len <= INLINE_LIMIT,
         }
     }
 }
