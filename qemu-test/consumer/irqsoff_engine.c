@@ -141,14 +141,21 @@ static void target_read(struct rig *r)
 	expect_count(r->t, r->target, r->size, 0);
 }
 
-static long wait_for_trigger(void *rig)
+static long wait_for_one(void *rig)
 {
 	struct rig *r = rig;
 
 	return kfi_cntr_wait(r->trigger, 1, -1);
 }
 
-static bool waiters(struct rig *r)
+static long wait_for_two(void *rig)
+{
+	struct rig *r = rig;
+
+	return kfi_cntr_wait(r->trigger, 2, -1);
+}
+
+static bool wait_in_threads(struct rig *r, long (*wait)(void *rig))
 {
 	unsigned int i;
 
@@ -157,15 +164,39 @@ static bool waiters(struct rig *r)
 	if (!r->trigger || !expect_true(r->t, r->jobs))
 		return false;
 	for (i = 0; i < r->size; i++) {
-		if (!job_start(r->t, &r->jobs[i], wait_for_trigger, r, ANY_CPU)) {
+		if (!job_start(r->t, &r->jobs[i], wait, r, ANY_CPU)) {
 			r->jobs[i].task = NULL;
-			kfi_cntr_add(r->trigger, 1);
 			return false;
 		}
 	}
 	for (i = 0; i < r->size; i++)
 		job_settle(&r->jobs[i]);
 	return true;
+}
+
+static bool waiters(struct rig *r)
+{
+	return wait_in_threads(r, wait_for_one);
+}
+
+static bool later_waiters(struct rig *r)
+{
+	return wait_in_threads(r, wait_for_two);
+}
+
+/* In front of all others. */
+static long wait_in_vain(void *rig)
+{
+	struct rig *r = rig;
+
+	return kfi_cntr_wait(r->trigger, 1, 1) == -KFI_ETIMEDOUT ? 0 : -EIO;
+}
+
+static long add_error(void *rig)
+{
+	struct rig *r = rig;
+
+	return kfi_cntr_add(r->trigger, 1) ?: kfi_cntr_adderr(r->trigger, 1);
 }
 
 /* --- taken back -------------------------------------------------------------- */
@@ -271,6 +302,9 @@ const struct load engine_loads[] = {
 	{ "chain-due", true, chain, add, chain_ended },
 	{ "wake-ups-due", true, additions_that_wake, add, target_read },
 	{ "waiters", true, waiters, add },
+	{ "waiters-thread", false, waiters, add },
+	{ "waiters-and-error", true, waiters, add_error },
+	{ "wait-before-others", false, later_waiters, wait_in_vain },
 	{ "listeners", true, listeners, add },
 	{ "flush-counter", false, additions, flush_counter },
 	{ "flush-domain", false, additions, flush_domain },

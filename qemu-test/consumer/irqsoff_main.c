@@ -37,6 +37,8 @@ static void close_all(struct rig *r)
 	struct test *t = r->t;
 	unsigned int i;
 
+	if (r->jobs && r->trigger)
+		expect(t, kfi_cntr_add(r->trigger, 2), 0);
 	for (i = 0; r->jobs && i < r->size; i++) {
 		if (r->jobs[i].task)
 			expect(t, job_finish(&r->jobs[i]), 0);
