@@ -30,7 +30,9 @@ pub(crate) struct DmaDevice(faux::Registration);
 impl DmaDevice {
     /// Registers a device; `EOPNOTSUPP` if this machine does not leave memory that was mapped alone.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
-        let device = faux::Registration::new(name, None)?;
+        // Whatever it was that failed, the kernel crate says that there is no device: it was memory, as
+        // nobody else has the name.
+        let device = faux::Registration::new(name, None).map_err(|_| ENOMEM)?;
         // SAFETY: The device stays during the call, and nobody else knows it yet.
         to_result(unsafe { own_bindings::setup_dma_of_cpu(Self::raw(&device).as_ptr()) })?;
         // INVARIANT: It has just been set up so.

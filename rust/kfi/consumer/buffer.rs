@@ -3,7 +3,7 @@
 //! Memory for operations and memory regions.
 //!
 //! The rule of the API is that memory stays until an operation completes. A consumer that cannot
-//! tell keeps it longer: [`Endpoint`](super::Endpoint), [`MemoryRegion`](super::MemoryRegion) and
+//! tell keeps it longer: [`Endpoint`](super::Endpoint), [`MemoryRegion`] and
 //! [`DeferredWork`](super::DeferredWork) hold an [`Arc`] of each buffer that was named through them.
 
 use core::ptr::NonNull;

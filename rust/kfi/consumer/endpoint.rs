@@ -1007,7 +1007,7 @@ mod told {
 const COMPLETION_FLAG: u64 = bindings::KFI_COMPLETION as u64;
 
 /// The flag of a queue that is told of such only.
-const SELECTIVE_FLAG: u64 = bindings::KFI_SELECTIVE_COMPLETION as u64;
+const SELECTIVE_FLAG: u64 = bindings::KFI_SELECTIVE_COMPLETION;
 
 /// The flag with which what is sent is copied.
 const INJECT_FLAG: u64 = bindings::KFI_INJECT as u64;
