@@ -721,7 +721,9 @@ impl Endpoint {
         let number = operation.number;
         if condition.is_none() && lasts == Lasts::Once && self.is_silent(operation) {
             let slot = || self.next_slot();
-            return Ok(Ok(self.contexts.acquire_silent(self.owner, number, slot)?));
+            return Ok(Ok(self
+                .contexts
+                .acquire_silent(self.owner, number, slot)?));
         }
         match condition.map(|condition| condition.raw(self.lineage())) {
             None => Ok(Ok(self

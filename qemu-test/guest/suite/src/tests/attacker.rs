@@ -18,8 +18,8 @@ use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::net::flag;
 use crate::pair::{bits, complete, End, Pair, Setup};
-use crate::rig::{expect_fabric, expect_os, query, Rig};
 use crate::raw;
+use crate::rig::{expect_fabric, expect_os, query, Rig};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{could_not, unload, Modules};
 use crate::{check, check_eq, tests};
@@ -773,10 +773,14 @@ fn alias_receives_many(env: &Env) -> Outcome {
 fn stale_places(env: &Env) -> Outcome {
     const MESSAGES: u64 = 600;
     const PENDING: u64 = 4_000;
-    let mut pair = Pair::prepare(env, Caps::MSG | Caps::SEND | Caps::RECV, &Setup {
-        cq_size: MESSAGES,
-        ..Setup::default()
-    })?;
+    let mut pair = Pair::prepare(
+        env,
+        Caps::MSG | Caps::SEND | Caps::RECV,
+        &Setup {
+            cq_size: MESSAGES,
+            ..Setup::default()
+        },
+    )?;
     pair.connect()?;
     let mut entry = pair.entry().clone();
     entry.rx_attr.size = PENDING;
@@ -821,7 +825,12 @@ fn stale_places(env: &Env) -> Outcome {
 
 /// What is told to a provider about endpoints: those for such operations only, and no descriptors of
 /// regions of others.
-fn trusted_endpoints(rig: &Rig, domain: &Domain, other: &Domain, counter: &kfi::Counter) -> Outcome {
+fn trusted_endpoints(
+    rig: &Rig,
+    domain: &Domain,
+    other: &Domain,
+    counter: &kfi::Counter,
+) -> Outcome {
     let refused = KfiErrno::EINVAL;
     let described = kfi::InfoEntry::default();
     let info = || kfi::EpInfo::Value(&described);
@@ -837,7 +846,13 @@ fn trusted_endpoints(rig: &Rig, domain: &Domain, other: &Domain, counter: &kfi::
     for handle in [ep.handle(), tx.handle()] {
         expect_fabric(queue(handle, buffer.all()), KfiErrno::ENOSPC)?;
     }
-    for handle in [0, sep.handle(), rx.handle(), theirs.handle(), counter.handle()] {
+    for handle in [
+        0,
+        sep.handle(),
+        rx.handle(),
+        theirs.handle(),
+        counter.handle(),
+    ] {
         expect_fabric(queue(handle, buffer.all()), refused)?;
     }
     // Contexts are those of what has some.
@@ -850,7 +865,10 @@ fn trusted_endpoints(rig: &Rig, domain: &Domain, other: &Domain, counter: &kfi::
     let foreign = other.register(&[buffer.all()], &attr)?;
     expect_fabric(ep.post(&send(buffer.all().desc(&own))), KfiErrno::ENOSPC)?;
     expect_fabric(ep.post(&send(buffer.all().desc(&foreign))), refused)?;
-    expect_fabric(queue(ep.handle(), buffer.all().desc(&own)), KfiErrno::ENOSPC)?;
+    expect_fabric(
+        queue(ep.handle(), buffer.all().desc(&own)),
+        KfiErrno::ENOSPC,
+    )?;
     expect_fabric(queue(ep.handle(), buffer.all().desc(&foreign)), refused)?;
     drop((tx, rx, sep, ep, theirs));
     drop((own, foreign, buffer));
@@ -1008,7 +1026,8 @@ fn ended_work(env: &Env) -> Outcome {
     // The same by a flush, of those that wait and those that do not.
     let (fired, waits) = (
         pair.domain.queue_work(&add)?,
-        pair.domain.queue_work(&Work::add(&target, 1, &trigger, 9))?,
+        pair.domain
+            .queue_work(&Work::add(&target, 1, &trigger, 9))?,
     );
     target.wait_ms(2, 20_000)?;
     pair.domain.flush_work(None)?;
@@ -1016,7 +1035,9 @@ fn ended_work(env: &Env) -> Outcome {
     pair.session.release_work(waits)?;
     // What was posted may be used until the endpoint is closed, and then no more.
     let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
-    let id = pair.domain.queue_work(&receive_work(&pair, &buffer, &trigger))?;
+    let id = pair
+        .domain
+        .queue_work(&receive_work(&pair, &buffer, &trigger))?;
     expect_fabric(pair.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     pair.domain.flush_work(None)?;
     expect_os(pair.session.release_work(id), Errno::BUSY)?;
