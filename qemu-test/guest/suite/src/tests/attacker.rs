@@ -380,7 +380,7 @@ fn trust_nobody(env: &Env) -> Outcome {
         mode: kfi::Mode::CONTEXT,
         ..kfi::InfoEntry::default()
     };
-    hints.fabric_attr.prov_name = TRUSTING.to_owned();
+    TRUSTING.clone_into(&mut hints.fabric_attr.prov_name);
     let demanding = rig.session.getinfo(&Query::new().hints(hints))?;
     let refused_domain = fabric.domain(&demanding, 0);
     expect_os(refused_domain.map(drop), Errno::OPNOTSUPP)?;
@@ -706,7 +706,7 @@ fn numbers_cost_the_same(env: &Env) -> Outcome {
         };
         let (mut fits, mut too_large) = (0, 1 << 22);
         while fits + 1 < too_large {
-            let count = (fits + too_large) / 2;
+            let count = u64::midpoint(fits, too_large);
             match of(count) {
                 Ok(_) => fits = count,
                 Err(Error::Os(Errno::DQUOT)) => too_large = count,
