@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 const TAINTS: [(u32, &str); 4] = [(5, "B"), (7, "D"), (9, "W"), (14, "L")];
 
 /// What starts the report of a problem.
-const REPORTS: [&str; 9] = [
+const REPORTS: [&str; 10] = [
     "BUG:",
     "BUG ",
     "WARNING:",
@@ -26,6 +26,8 @@ const REPORTS: [&str; 9] = [
     "cut here",
     "possible circular locking",
     "suspicious RCU usage",
+    // Of a session that has ended.
+    "object left open",
 ];
 
 /// A test that provokes a report says so before, with a part of its text, and after.

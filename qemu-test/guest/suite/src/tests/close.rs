@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use kfi::uapi::KFI_GETWAITOBJ;
-use kfi::{CntrAttr, Error, KfiErrno, Session, WaitObj};
+use kfi::{CntrAttr, Error, KfiErrno, Session, WaitObj, Work};
 use kfi_host::process::{self, Status};
 use kfi_host::thread;
 use rustix::io::Errno;
@@ -18,6 +18,7 @@ use crate::env::Env;
 use crate::rig::{
     expect_busy, expect_fabric, expect_os, in_threads, is_busy, pin, query, unshare, Rig, Waiter,
 };
+use crate::tests::deferred::queue_all;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -31,6 +32,7 @@ tests! {
     "case-73-session-with-everything-open" ["R-CLOSE-8"] session_with_everything_open;
     "case-73-killed-with-everything-open" ["R-CLOSE-8"] killed_with_everything_open;
     "case-73-killed-in-any-moment" ["R-CLOSE-8"] killed_in_any_moment;
+    "case-73-killed-while-works-fire" ["R-CLOSE-2 R-CLOSE-8"] killed_while_works_fire;
     "closed-is-closed" ["kfi_shim.h"] closed_is_closed;
     "handles-are-not-reused" ["kfi_shim.h"] handles_are_not_reused;
     "open-and-close-again" ["R-CLOSE-1 R-CNTR-5"] open_and_close_again;
@@ -323,6 +325,41 @@ fn killed_with_everything_open(env: &Env) -> Outcome {
         works_again(env)?;
     }
     Ok(())
+}
+
+/// What has fired and is yet to run when its session ends keeps nothing open: the kernel's log would
+/// tell of that.
+fn killed_while_works_fire(env: &Env) -> Outcome {
+    const WORKS: u64 = 1000;
+    let rounds = env.scaled(20, 5);
+    for round in 0..rounds {
+        let mut child = process::fork(|| {
+            let busy = || -> Outcome {
+                let rig = Rig::new(env)?;
+                let (trigger, target) = (rig.counter()?, rig.counter()?);
+                for round in 0.. {
+                    let works: Vec<_> = (0..WORKS)
+                        .map(|_| Work::add(&target, 1, &trigger, round + 1))
+                        .collect();
+                    if queue_all(&rig.domain, &works).is_err() {
+                        // As many as it may have.
+                        break;
+                    }
+                    trigger.add(1)?;
+                }
+                loop {
+                    std::thread::park();
+                }
+            };
+            i32::from(busy().is_err())
+        })?;
+        std::thread::sleep(std::time::Duration::from_micros(
+            2_000 + round * 1_379 % 30_000,
+        ));
+        child.kill(Signal::KILL)?;
+        check_eq!(child.wait()?, Status::Signaled(Signal::KILL.as_raw()));
+    }
+    works_again(env)
 }
 
 fn killed_in_any_moment(env: &Env) -> Outcome {
