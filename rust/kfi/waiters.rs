@@ -11,7 +11,10 @@
 //! stack when it is in nobody's hands: while it is queued, its thread takes it out under the lock;
 //! once it was detached, its thread stays until the waker has let go of it.
 
-use core::ptr;
+use core::{
+    mem::ManuallyDrop,
+    ptr, //
+};
 use kernel::{
     prelude::*,
     sync::{
@@ -100,8 +103,6 @@ impl Waiter {
 struct Waiters {
     first: *mut Waiter,
     last: *mut Waiter,
-    /// Those that wait for this or less are due, and yet to be detached.
-    reached: Option<u64>,
 }
 
 // SAFETY: The waiters are reached by whoever has exclusive access to the list only.
@@ -127,7 +128,6 @@ impl Waiters {
         Self {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
-            reached: None,
         }
     }
 
@@ -140,21 +140,13 @@ impl Waiters {
         Some(unsafe { (*self.first).threshold })
     }
 
-    /// Takes out some that wait for `value` or less, or were due before.
+    /// Takes out all that wait for `value` or less.
     fn detach_due(&mut self, value: u64) -> Due {
-        let value = self.reached.map_or(value, |reached| reached.max(value));
-        self.reached = None;
         let first = self.first;
         let mut last_due = ptr::null_mut();
         let mut end = first;
-        let mut left = FEW;
         // SAFETY: By the type invariants, whatever is in the list is in place.
         while !end.is_null() && unsafe { (*end).threshold } <= value {
-            let Some(fewer) = left.checked_sub(1) else {
-                self.reached = Some(value);
-                break;
-            };
-            left = fewer;
             // Relaxed: the thread looks at it under the lock that protects the list.
             // SAFETY: As above.
             unsafe { Waiter::state(end) }.store(DETACHED, ordering::Relaxed);
@@ -163,10 +155,7 @@ impl Waiters {
             end = unsafe { (*end).next };
         }
         if last_due.is_null() {
-            return Due {
-                first: ptr::null_mut(),
-                more: false,
-            };
+            return Due::NONE;
         }
         // INVARIANT: What comes before `end` is cut off; the rest is sorted as before.
         self.first = end;
@@ -181,7 +170,7 @@ impl Waiters {
         // INVARIANT: A list that ends with null of waiters that have just been detached.
         Due {
             first,
-            more: self.reached.is_some(),
+            last: last_due,
         }
     }
 
@@ -256,26 +245,65 @@ impl Waiters {
 ///
 /// # Invariants
 ///
-/// `first` is a list, linked by `next` and ending with null, of waiters in state [`DETACHED`].
+/// `first` is a list, linked by `next` and ending with null, of waiters in state [`DETACHED`]; `last`
+/// is the last of them, unless there is none.
 #[must_use = "drop it after the lock was released"]
 pub(crate) struct Due {
     first: *mut Waiter,
-    /// Others are due.
-    more: bool,
+    last: *mut Waiter,
 }
 
 // SAFETY: The waiters in it belong to it until they are woken.
 unsafe impl Send for Due {}
 
 impl Due {
+    /// Nobody.
+    pub(crate) const NONE: Self = Self {
+        // INVARIANT: The list is empty.
+        first: ptr::null_mut(),
+        last: ptr::null_mut(),
+    };
+
     /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 
-    /// Returns whether others are due, for [`WaitGuard::detach_more`].
-    pub(crate) fn has_more(&self) -> bool {
-        self.more
+    /// Takes out the first few of them, to be woken at once.
+    pub(crate) fn take_few(&mut self) -> Self {
+        let first = self.first;
+        let mut last = ptr::null_mut();
+        for _ in 0..FEW {
+            if self.first.is_null() {
+                break;
+            }
+            last = self.first;
+            // SAFETY: By the type invariants; the thread of a detached waiter leaves it in place.
+            self.first = unsafe { (*last).next };
+        }
+        if last.is_null() {
+            return Self::NONE;
+        }
+        // SAFETY: As above.
+        unsafe { (*last).next = ptr::null_mut() };
+        // INVARIANT: The list was cut in two.
+        Self { first, last }
+    }
+
+    /// Adds others behind these.
+    pub(crate) fn append(&mut self, others: Self) {
+        let others = ManuallyDrop::new(others);
+        if others.first.is_null() {
+            return;
+        }
+        if self.first.is_null() {
+            self.first = others.first;
+        } else {
+            // SAFETY: As above.
+            unsafe { (*self.last).next = others.first };
+        }
+        // INVARIANT: The lists are one.
+        self.last = others.last;
     }
 }
 
@@ -335,19 +363,14 @@ impl<T: Unpin> WaitGuard<'_, T> {
         Locked(&mut self.0)
     }
 
-    /// Takes out threads that wait for `value` or less: all, or some of them.
+    /// Takes out the threads that wait for `value` or less.
     pub(crate) fn detach_due(&mut self, value: u64) -> Due {
         self.0.waiters.detach_due(value)
     }
 
-    /// Takes out threads: all, or some of them.
+    /// Takes out all threads.
     pub(crate) fn detach_all(&mut self) -> Due {
         self.detach_due(u64::MAX)
-    }
-
-    /// Takes out threads that were due before and have not been taken out.
-    pub(crate) fn detach_more(&mut self) -> Due {
-        self.detach_due(0)
     }
 }
 
@@ -539,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_due_in_several_steps() {
+    fn a_few_at_a_time() {
         const MANY: usize = 2 * FEW + 1;
 
         let mut list = Waiters::new();
@@ -549,13 +572,20 @@ mod tests {
             // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
             unsafe { list.insert(base.add(i)) };
         }
+        let mut due = Due::NONE;
+        due.append(Due::NONE);
+        due.append(list.detach_due(4));
+        assert!(due.is_empty());
+        let mut all = list.detach_due(5);
+        assert_eq!(list.first_threshold(), None);
+        // In two parts, which become one again.
+        let first = all.take_few();
+        due.append(first);
+        due.append(all);
         let mut woken = 0;
-        let mut value = 5;
-        loop {
-            let cut = list.detach_due(value);
-            // What has been due stays so, though the value falls.
-            value = 0;
-            let mut at = cut.first;
+        while !due.is_empty() {
+            let few = due.take_few();
+            let mut at = few.first;
             while !at.is_null() {
                 // SAFETY: `woken` is in bounds.
                 assert!(at == unsafe { base.add(woken) });
@@ -563,14 +593,10 @@ mod tests {
                 // SAFETY: `at` is one of the waiters.
                 at = unsafe { (*at).next };
             }
-            assert_eq!(cut.has_more(), woken < MANY);
             assert!(woken.is_multiple_of(FEW) || woken == MANY);
-            if !cut.has_more() {
-                break;
-            }
         }
+        assert!(due.take_few().is_empty());
         assert_eq!(woken, MANY);
-        assert_eq!(list.first_threshold(), None);
     }
 
     #[test]

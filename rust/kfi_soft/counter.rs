@@ -92,7 +92,9 @@ use kernel::{
             Atomic, //
         },
         barrier::smp_mb,
-        Arc, //
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
     }, //
 };
 
@@ -228,7 +230,10 @@ enum Origin {
 struct Waiting {
     #[pin]
     state: WaitLock<State>,
-    /// Wakes those that are too many for whoever has changed the counter, maybe in an interrupt.
+    /// Those that are too many for whoever has changed the counter, maybe in an interrupt.
+    #[pin]
+    unwoken: SpinLockIrq<Due>,
+    /// Wakes them.
     #[pin]
     work: Work<Waiting>,
 }
@@ -238,6 +243,7 @@ impl Waiting {
         Arc::pin_init(
             pin_init!(Self {
                 state <- WaitLock::new(state, c"kfi_soft::Counter::state", static_lock_class!()),
+                unwoken <- new_spinlock_irq!(Due::NONE, "kfi_soft::Counter::unwoken"),
                 work <- new_work!("kfi_soft::Counter::work"),
             }),
             GFP_KERNEL,
@@ -260,16 +266,14 @@ impl WorkItem for Waiting {
 
     fn run(this: Arc<Self>) {
         loop {
-            // As in [`Counter::finish`]. The attention threshold is left as it is, which is that of
-            // those who were woken or a lower one: the next addition attends, and makes it right.
+            // As in [`Counter::finish`].
             let preemption = NoPreemption::begin();
-            let due = this.state.lock().detach_more();
-            let more = due.has_more();
-            drop(due);
-            drop(preemption);
-            if !more {
+            let few = this.unwoken.lock().take_few();
+            if few.is_empty() {
                 return;
             }
+            drop(few);
+            drop(preemption);
             cond_resched();
         }
     }
@@ -569,15 +573,17 @@ impl Counter {
     /// many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
-    fn finish(&self, origin: Origin, section: &mut Section, due: Due, after: After) {
+    fn finish(&self, origin: Origin, section: &mut Section, mut due: Due, after: After) {
         after.finish(self.domain.run_list());
         if !due.is_empty() {
             section.end();
         }
-        if due.has_more() {
+        let few = due.take_few();
+        if !due.is_empty() {
+            self.state.unwoken.lock().append(due);
             self.domain.go_on_later(self.state.clone());
         }
-        drop(due);
+        drop(few);
         self.tell(origin, section);
     }
 

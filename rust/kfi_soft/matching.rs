@@ -5,16 +5,17 @@
 //! A message takes the first posted receive that wants it, a receive the first message that it
 //! wants; both come in order. Whoever brings one of them leaves it with those that are yet to be
 //! compared. One at a time compares: the first of the messages that have arrived with the receives
-//! that are posted, then the first of the receives that are new with the messages that wait. So among
-//! the receives that are posted and the messages that wait no two want each other.
+//! that are posted, and in turn the first of the receives that are new with the messages that wait. So
+//! among the receives that are posted and the messages that wait no two want each other.
 //!
 //! To compare is done in steps with the lock held, between which it is released, and those who bring
 //! something meanwhile leave it to whoever compares. Others may also take entries away: a walk through
 //! a queue is not disturbed by that, and one for a receive or message that has left begins anew for
 //! the next one.
 //!
-//! A message that has waited, and for whose completion there is no room when a receive comes that
-//! wants it, goes back to its receiver, see [`Parking`](crate::parking::Parking), and arrives again.
+//! A message that has waited is received as soon as a receive comes that wants it, also if there is no
+//! room in the completion queue: what waits for that are those that arrive, see
+//! [`Parking`](crate::parking::Parking). Its entry lies in memory of its own.
 
 #![forbid(unsafe_code)]
 
@@ -102,6 +103,8 @@ pub(crate) struct Side {
     comparing: bool,
     /// That is the work queue.
     handed_over: bool,
+    /// It is the turn of `new`, if there is something in `arrived`, too.
+    turn_of_new: bool,
 }
 
 impl Side {
@@ -124,6 +127,7 @@ impl Side {
             new_progress: Progress::new(),
             comparing: false,
             handed_over: false,
+            turn_of_new: false,
         }
     }
 
@@ -247,7 +251,9 @@ impl Side {
         settled: &mut Settled,
     ) -> bool {
         while *limit != 0 && settled.len() < messages {
-            if !self.arrived.is_empty() {
+            let turn_of_new = self.turn_of_new;
+            self.turn_of_new = !turn_of_new;
+            if !self.arrived.is_empty() && (self.new.is_empty() || !turn_of_new) {
                 self.compare_message(limit, settled);
             } else if !self.new.is_empty() {
                 self.compare_receive(limit, settled);
@@ -323,18 +329,8 @@ impl Side {
         };
         match packet {
             Some(packet) => {
-                let receiver = packet.receiver.as_ref();
-                match receiver.filter(|receiver| receiver.is_stalled()).cloned() {
-                    Some(receiver) => {
-                        if let Err(packet) = Receiver::stall(&receiver, packet) {
-                            settled.unreachable.push_back(packet);
-                        }
-                    }
-                    None => {
-                        if let Some(receive) = new.find(|_| true) {
-                            settled.pair(packet, receive);
-                        }
-                    }
+                if let Some(receive) = new.find(|_| true) {
+                    settled.pair(packet, receive);
                 }
             }
             None => {

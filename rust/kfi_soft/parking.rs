@@ -4,8 +4,6 @@
 //!
 //! They are not compared with posted receives before there is room, and their time does not run. What
 //! arrives later goes behind them, until the last of them has been taken on: so they stay in order.
-//! Messages that have waited for a receive, and for which there is no room when it comes, go in front
-//! of what has arrived later.
 
 #![forbid(unsafe_code)]
 
@@ -37,10 +35,7 @@ use crate::{
 
 /// What the lock protects.
 struct State {
-    /// Messages that have waited for a receive.
-    stalled: WalkableQueue<Carried>,
-    /// Requests that have arrived.
-    arrived: WalkableQueue<Carried>,
+    packets: WalkableQueue<Carried>,
     closed: bool,
 }
 
@@ -60,8 +55,7 @@ impl Parking {
             occupied: Atomic::new(false),
             state <- new_spinlock_irq!(
                 State {
-                    stalled: WalkableQueue::walkable(),
-                    arrived: WalkableQueue::walkable(),
+                    packets: WalkableQueue::walkable(),
                     closed: false,
                 },
                 "kfi_soft::Parking::state"
@@ -88,29 +82,14 @@ impl Parking {
         }
         // Relaxed: the sender's next request comes after this one was parked.
         self.occupied.store(true, ordering::Relaxed);
-        state.arrived.push_back(packet);
-        Ok(())
-    }
-
-    /// Adds a message that has waited for a receive; gives it back if none wait here any more.
-    pub(crate) fn stall(&self, packet: Packet) -> core::result::Result<(), Packet> {
-        let mut state = self.state.lock();
-        if state.closed {
-            return Err(packet);
-        }
-        // Relaxed: under the lock of the receive queue, which what comes later has to take.
-        self.occupied.store(true, ordering::Relaxed);
-        state.stalled.push_back(packet);
+        state.packets.push_back(packet);
         Ok(())
     }
 
     /// Takes the first request out. One after the other: the caller has taken on the one before.
     pub(crate) fn take(&self) -> Option<Packet> {
         let mut state = self.state.lock();
-        let packet = match state.stalled.pop_front() {
-            Some(packet) => Some(packet),
-            None => state.arrived.pop_front(),
-        };
+        let packet = state.packets.pop_front();
         if packet.is_none() {
             // Release: see `is_occupied`.
             self.occupied.store(false, ordering::Release);
@@ -121,25 +100,19 @@ impl Parking {
     /// Takes out a request that its sender has given up, if it is here.
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
         let same = |packet: &Carried| Arc::ptr_eq(&packet.transfer, transfer);
-        steps::take(&self.state, |state| Some(&mut state.stalled), same)
-            .or_else(|| steps::take(&self.state, |state| Some(&mut state.arrived), same))
+        steps::take(&self.state, |state| Some(&mut state.packets), same)
     }
 
     /// Refuses what waits and what is still to come. May sleep.
     pub(crate) fn close(&self) {
-        let queues = {
+        let mut packets = {
             let mut state = self.state.lock();
             state.closed = true;
-            let State {
-                stalled, arrived, ..
-            } = &mut *state;
-            [stalled, arrived].map(|queue| core::mem::replace(queue, WalkableQueue::walkable()))
+            core::mem::replace(&mut state.packets, WalkableQueue::walkable())
         };
-        for mut packets in queues {
-            while let Some(packet) = packets.pop_front() {
-                packet.transfer.refuse(EHOSTUNREACH);
-                cond_resched();
-            }
+        while let Some(packet) = packets.pop_front() {
+            packet.transfer.refuse(EHOSTUNREACH);
+            cond_resched();
         }
     }
 }

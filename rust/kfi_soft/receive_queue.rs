@@ -407,6 +407,9 @@ impl Budget {
     }
 }
 
+/// Rounds of comparisons in the work queue, before it looks at others.
+const ROUNDS: usize = 64;
+
 /// Messages that expire before others get the lock.
 const EXPIRED: usize = 16;
 
@@ -487,6 +490,8 @@ impl ReceiveQueue {
     ) -> Arrival<'a> {
         let tagged = request.kind.tag().is_some();
         let mut space = Space::Nowhere;
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
         let side = state.side(tagged);
         let Some(found) = side.find_receive(request, STEP) else {
@@ -514,6 +519,8 @@ impl ReceiveQueue {
     pub(crate) fn accept(self: &Arc<Self>, receiver: &ReceiverUse, mut packet: Packet) {
         packet.receiver = Some(receiver.receiver().clone());
         let tagged = packet.transfer.request().kind.tag().is_some();
+        // Others may leave to this thread what they bring, once it has the lock.
+        let _preemption = NoPreemption::begin();
         {
             let mut state = self.state.lock();
             if receiver.is_closed() {
@@ -595,6 +602,8 @@ impl ReceiveQueue {
     /// as there may be.
     pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
         let tagged = posted.tag.is_some();
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
         let closed = state.closed;
         let side = state.side(tagged);
@@ -622,6 +631,8 @@ impl ReceiveQueue {
     /// Given up if the queue is closed.
     pub(crate) fn post_fired(self: &Arc<Self>, posted: Entry<Posted>) {
         let tagged = posted.tag.is_some();
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
         if state.closed {
             drop(state);
@@ -647,6 +658,8 @@ impl ReceiveQueue {
 
     /// Takes out the first receive that is `same`.
     fn take_same(self: &Arc<Self>, same: impl Fn(&Posted) -> bool) -> Option<Entry<Posted>> {
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
         for tagged in [false, true] {
             for number in 0..Side::RECEIVES {
                 let taken = steps::take(
@@ -681,37 +694,31 @@ impl ReceiveQueue {
             let request = message.transfer.request();
             message.transfer.is_waiting() && !is_access(request) && wanted.wants(request)
         };
-        // Those that are yet to be compared have arrived last.
-        for number in (0..Side::MESSAGES).rev() {
-            if !claim && !discard {
-                let seen = steps::look(
-                    &self.state,
-                    |state| state.tagged.messages(number),
-                    same,
-                    |message| *message.transfer.request(),
-                );
-                if seen.is_some() {
-                    return seen;
+        // Those that are yet to be compared may be wanted by a posted receive.
+        if !claim && !discard {
+            return steps::look(
+                &self.state,
+                |state| Some(state.tagged.waiting()),
+                same,
+                |message| *message.transfer.request(),
+            );
+        }
+        while let Some(mut packet) =
+            steps::take(&self.state, |state| Some(state.tagged.waiting()), same)
+        {
+            let request = *packet.transfer.request();
+            if discard {
+                if !packet.transfer.claim() {
+                    continue;
                 }
-                continue;
+                // The message has been received, if only to be thrown away.
+                let transfer = packet.into_inner().transfer;
+                Transfer::respond(&transfer, Response::done(request.len));
+                return Some(request);
             }
-            while let Some(mut packet) =
-                steps::take(&self.state, |state| state.tagged.messages(number), same)
-            {
-                let request = *packet.transfer.request();
-                if discard {
-                    if !packet.transfer.claim() {
-                        continue;
-                    }
-                    // The message has been received, if only to be thrown away.
-                    let transfer = packet.into_inner().transfer;
-                    Transfer::respond(&transfer, Response::done(request.len));
-                    return Some(request);
-                }
-                packet.claimed_for = Some(wanted.context);
-                if self.set_aside(packet) {
-                    return Some(request);
-                }
+            packet.claimed_for = Some(wanted.context);
+            if self.set_aside(packet) {
+                return Some(request);
             }
         }
         None
@@ -892,6 +899,8 @@ impl WorkItem for ReceiveQueue {
         for tagged in [false, true] {
             // First: what can be received must not expire.
             if this.state.lock().side(tagged).take_over() {
+                // The others have their turn, too.
+                let mut rounds = ROUNDS;
                 loop {
                     let preemption = NoPreemption::begin();
                     let more = this.compare_some(tagged, &mut { Budget::THREAD });
@@ -899,6 +908,11 @@ impl WorkItem for ReceiveQueue {
                     if !more {
                         break;
                     }
+                    let Some(left) = rounds.checked_sub(1) else {
+                        this.hand_over(tagged);
+                        break;
+                    };
+                    rounds = left;
                     cond_resched();
                 }
             }

@@ -330,20 +330,9 @@ impl Receiver {
         }
     }
 
-    /// Returns whether messages that wait for a receive have to wait for room too.
-    pub(crate) fn is_stalled(&self) -> bool {
+    /// Returns whether what arrives has to wait for room.
+    fn is_stalled(&self) -> bool {
         self.parking.is_occupied() || self.parts.reporter.is_crowded()
-    }
-
-    /// Keeps a message that has waited for a receive until there is room for its completion; gives it
-    /// back if the context is being closed. With the lock of the queue held.
-    pub(crate) fn stall(this: &Arc<Self>, packet: Packet) -> core::result::Result<(), Packet> {
-        this.parking.stall(packet)?;
-        if !this.parts.reporter.starves() {
-            // There is room again.
-            this.parts.node.work_queue.queue(this.clone());
-        }
-        Ok(())
     }
 
     /// Takes a request whose completion is not kept waiting.
@@ -786,13 +775,10 @@ impl Receiver {
 
     /// Forgets a message that its sender has given up.
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
-        // In the directions in which requests go: they are parked when they arrive, or after they have
-        // waited in the queue.
-        let _ = self
-            .parking
-            .forget(transfer)
-            .or_else(|| self.parts.queue.forget(transfer))
-            .or_else(|| self.parking.forget(transfer));
+        // In the direction in which requests go.
+        if self.parking.forget(transfer).is_none() {
+            self.parts.queue.forget(transfer);
+        }
     }
 
     /// Looks for a tagged message, and tells what was found by a completion.

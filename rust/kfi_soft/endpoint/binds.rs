@@ -12,7 +12,8 @@ use kernel::{
         new_spinlock_irq,
         Arc,
         Mutex,
-        SpinLockIrq, //
+        SpinLockIrq,
+        UniqueArc, //
     }, //
 };
 
@@ -321,11 +322,12 @@ impl SharedBinds {
     pub(super) fn bind(&self, domain: &Arc<Fid<Domain>>, other: AnyFid<'_>, flags: u64) -> Result {
         let has = Directions::only(self.direction);
         let flags = BindFlags::from_raw(flags);
+        let room = UniqueArc::<Reporter>::new_uninit(GFP_KERNEL)?;
         let mut binds = self.binds.lock();
         binds
             .bind(domain, has, other, flags)
             .unwrap_or(Err(EINVAL))?;
-        let reporter = Arc::new(binds.reporter(self.direction), GFP_KERNEL)?;
+        let reporter = room.write(binds.reporter(self.direction)).into();
         let old = self.reporter.lock().replace(reporter);
         // Without the spinlock.
         drop(old);

@@ -208,6 +208,10 @@ impl EndpointOps for SharedReceiveContext {
         if operation.flags.intersects(looks) {
             return Err(EBADFLAGS.into());
         }
+        // What is cancelled is told there.
+        if let Some(reporter) = this.binds.reporter() {
+            reporter.check_room()?;
+        }
         let posted = prepare_receive(
             &operation,
             &this.attributes,
