@@ -3,19 +3,21 @@
 //! Sleeping threads in the order of the value that each waits for.
 //!
 //! A wait queue wakes everybody, or whoever comes first. Here a thread says which value it waits
-//! for, and whoever raises the value wakes those that are due and nobody else: they are detached
-//! under the lock of the object that they wait for and woken after it was released. They are a few at
-//! a time, as it may be an interrupt that wakes them; up to where others are due is noted.
+//! for, and whoever raises the value takes out those that are due and nobody else. That is one cut
+//! under the lock of the object that they wait for, in O(log n) steps however many they are, and from
+//! then on it is decided that they are due: whoever begins to wait later is not among them. They are
+//! woken a few at a time, as it may be an interrupt that wakes them: these are detached under the
+//! lock and woken after it was released.
 //!
 //! A thread's entry lives on its stack, so that to wait allocates nothing. The entry may leave the
-//! stack when it is in nobody's hands: while it is queued, its thread takes it out under the lock;
-//! once it was detached, its thread stays until the waker has let go of it.
+//! stack when it is in nobody's hands: while it is queued, be it due or not, its thread takes it out
+//! under the lock; once it was detached, its thread stays until the waker has let go of it.
 
-use core::{
-    mem::ManuallyDrop,
-    ptr, //
-};
+mod tree;
+
+use core::ptr;
 use kernel::{
+    container_of,
     prelude::*,
     sync::{
         aref::ARef,
@@ -38,13 +40,19 @@ use kernel::{
 
 use super::{
     bindings,
+    random::random_u64,
     timeout::Deadline, //
+};
+
+use tree::{
+    Node,
+    Tree, //
 };
 
 /// Threads that are woken at a time.
 const FEW: usize = 16;
 
-/// In the list; its thread may take it out.
+/// In one of the two trees; its thread may take it out.
 const QUEUED: u32 = 0;
 /// Taken out by a waker, who still uses it.
 const DETACHED: u32 = 1;
@@ -54,18 +62,15 @@ const WOKEN: u32 = 2;
 /// A sleeping thread, on its own stack.
 ///
 /// Other threads reach it by raw pointers, and only the fields that are theirs at the time: the
-/// links and the threshold belong to whoever holds the lock of the list, or to the waker once it is
-/// detached; the state is atomic.
+/// links belong to whoever holds the lock, or to the waker once it is detached; the state is atomic.
 struct Waiter {
-    /// The value that the thread waits for.
-    threshold: u64,
+    /// Where it stands; its key is the value that the thread waits for.
+    node: Node,
     /// The thread.
     task: ARef<Task>,
     /// [`QUEUED`], [`DETACHED`] or [`WOKEN`].
     state: Atomic<u32>,
-    /// The one before it, null for none.
-    prev: *mut Waiter,
-    /// The one after it, null for none.
+    /// Once it is detached, the next that is woken; null for none.
     next: *mut Waiter,
 }
 
@@ -73,10 +78,9 @@ impl Waiter {
     /// The current thread.
     fn new(threshold: u64) -> Self {
         Self {
-            threshold,
+            node: Node::new(threshold),
             task: ARef::from(&**kernel::current!()),
             state: Atomic::new(QUEUED),
-            prev: ptr::null_mut(),
             next: ptr::null_mut(),
         }
     }
@@ -91,29 +95,40 @@ impl Waiter {
         // fields are written.
         unsafe { &*ptr::addr_of!((*waiter).state) }
     }
+
+    /// Returns the node of a waiter.
+    ///
+    /// # Safety
+    ///
+    /// `waiter` must be in place.
+    unsafe fn node(waiter: *mut Self) -> *mut Node {
+        // SAFETY: By the safety requirements.
+        unsafe { ptr::addr_of_mut!((*waiter).node) }
+    }
 }
 
-/// The threads that sleep until a value reaches their threshold, the lowest first.
+/// The threads that sleep until a value reaches their threshold.
 ///
 /// # Invariants
 ///
-/// - `first` and `last` are the ends of a doubly linked list of waiters, or both null.
-/// - The list is sorted by threshold, equal thresholds by arrival.
-/// - Every waiter in the list is in state [`QUEUED`] and stays in place while it is in the list.
+/// - The nodes in both trees are those of waiters in state [`QUEUED`], which stay in place while they
+///   are there.
+/// - `waiting` is sorted by threshold, equal thresholds by arrival.
 struct Waiters {
-    first: *mut Waiter,
-    last: *mut Waiter,
+    /// Those that wait.
+    waiting: Tree,
+    /// Those that are due and yet to be woken, in the order in which they are.
+    due: Tree,
+    /// The state of the generator of priorities; never 0.
+    random: u64,
 }
-
-// SAFETY: The waiters are reached by whoever has exclusive access to the list only.
-unsafe impl Send for Waiters {}
 
 /// How a sleep ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wakeup {
     /// There was no need to sleep.
     NotNeeded,
-    /// A waker found the threshold due.
+    /// Its threshold was due.
     Woken,
     /// The deadline has passed.
     Expired,
@@ -122,55 +137,64 @@ pub(crate) enum Wakeup {
 }
 
 impl Waiters {
-    /// Nobody sleeps.
-    const fn new() -> Self {
-        // INVARIANT: The list is empty.
+    /// Nobody sleeps; `seed` is for the priorities.
+    const fn new(seed: u64) -> Self {
+        // INVARIANT: Both trees are empty.
         Self {
-            first: ptr::null_mut(),
-            last: ptr::null_mut(),
+            waiting: Tree::new(),
+            due: Tree::new(),
+            random: seed | 1,
         }
     }
 
-    /// Returns the lowest threshold.
+    /// Returns the next priority (xorshift64*).
+    fn next_priority(&mut self) -> u32 {
+        let mut x = self.random;
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.random = x;
+        // The upper half is the better one.
+        (x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32
+    }
+
+    /// Returns the lowest threshold of those that wait.
     fn first_threshold(&self) -> Option<u64> {
-        if self.first.is_null() {
-            return None;
-        }
-        // SAFETY: By the type invariants, the first waiter is in place.
-        Some(unsafe { (*self.first).threshold })
+        self.waiting.first_key()
     }
 
-    /// Takes out all that wait for `value` or less.
+    /// Lets all be due that wait for `value` or less, and detaches the first few that are.
     fn detach_due(&mut self, value: u64) -> Due {
-        let first = self.first;
-        let mut last_due = ptr::null_mut();
-        let mut end = first;
-        // SAFETY: By the type invariants, whatever is in the list is in place.
-        while !end.is_null() && unsafe { (*end).threshold } <= value {
-            // Relaxed: the thread looks at it under the lock that protects the list.
+        let due = self.waiting.cut(value);
+        self.due.append(due);
+        self.detach_few()
+    }
+
+    /// Detaches the first few of those that are due.
+    fn detach_few(&mut self) -> Due {
+        let mut first = ptr::null_mut();
+        let mut last: *mut Waiter = ptr::null_mut();
+        for _ in 0..FEW {
+            let Some(node) = self.due.pop() else {
+                break;
+            };
+            // SAFETY: By the type invariants it is the node of a waiter that is in place.
+            let waiter = unsafe { container_of!(node, Waiter, node) };
+            if last.is_null() {
+                first = waiter;
+            } else {
+                // SAFETY: It has just been detached, and its thread leaves it in place.
+                unsafe { (*last).next = waiter };
+            }
+            last = waiter;
+            // Relaxed: the thread looks at it under the lock.
             // SAFETY: As above.
-            unsafe { Waiter::state(end) }.store(DETACHED, ordering::Relaxed);
-            last_due = end;
-            // SAFETY: As above.
-            end = unsafe { (*end).next };
+            unsafe { Waiter::state(waiter) }.store(DETACHED, ordering::Relaxed);
         }
-        if last_due.is_null() {
-            return Due::NONE;
-        }
-        // INVARIANT: What comes before `end` is cut off; the rest is sorted as before.
-        self.first = end;
-        if end.is_null() {
-            self.last = ptr::null_mut();
-        } else {
-            // SAFETY: As above.
-            unsafe { (*end).prev = ptr::null_mut() };
-        }
-        // SAFETY: As above; it has just been detached, and its thread leaves it in place.
-        unsafe { (*last_due).next = ptr::null_mut() };
-        // INVARIANT: A list that ends with null of waiters that have just been detached.
+        // INVARIANT: `next` of a waiter is null until it is detached, and so it is of the last one.
         Due {
             first,
-            last: last_due,
+            leaves_others: !self.due.is_empty(),
         }
     }
 
@@ -178,65 +202,31 @@ impl Waiters {
     ///
     /// # Safety
     ///
-    /// `waiter` must be valid, in state [`QUEUED`], in no list, and stay in place until it is
+    /// `waiter` must be valid, in state [`QUEUED`], in no tree, and stay in place until it is
     /// removed or detached and let go.
     unsafe fn insert(&mut self, waiter: *mut Waiter) {
-        // SAFETY: `waiter` is valid by the safety requirements.
-        let threshold = unsafe { (*waiter).threshold };
-        // From the end: threads mostly wait for rising values.
-        let mut prev = self.last;
-        // SAFETY: By the type invariants, whatever is in the list is in place, here and below.
-        while !prev.is_null() && unsafe { (*prev).threshold } > threshold {
-            // SAFETY: As above.
-            prev = unsafe { (*prev).prev };
-        }
-        let next = if prev.is_null() {
-            self.first
-        } else {
-            // SAFETY: As above.
-            unsafe { (*prev).next }
-        };
-        // SAFETY: `waiter` is valid by the safety requirements.
-        unsafe {
-            (*waiter).prev = prev;
-            (*waiter).next = next;
-        }
-        // INVARIANT: What precedes has no higher threshold, what follows has a higher one.
-        self.link(prev, next, waiter, waiter);
+        let priority = self.next_priority();
+        // INVARIANT: It is behind those that have the same threshold.
+        // SAFETY: By the safety requirements.
+        unsafe { self.waiting.insert(Waiter::node(waiter), priority) };
     }
 
-    /// Takes a waiter out.
+    /// Takes a waiter out; returns whether it was due.
     ///
     /// # Safety
     ///
-    /// `waiter` must be in this list.
-    unsafe fn remove(&mut self, waiter: *mut Waiter) {
-        // SAFETY: By the safety requirements.
-        let (prev, next) = unsafe { ((*waiter).prev, (*waiter).next) };
-        // INVARIANT: The neighbours are linked with each other; the order stays.
-        self.link(prev, next, next, prev);
-    }
-
-    /// Lets `prev`, or the head, be followed by `after`, and `next`, or the tail, be preceded by
-    /// `before`.
-    fn link(
-        &mut self,
-        prev: *mut Waiter,
-        next: *mut Waiter,
-        after: *mut Waiter,
-        before: *mut Waiter,
-    ) {
-        if prev.is_null() {
-            self.first = after;
-        } else {
-            // SAFETY: `prev` is in the list, so it is in place by the type invariants.
-            unsafe { (*prev).next = after };
-        }
-        if next.is_null() {
-            self.last = before;
-        } else {
-            // SAFETY: As above.
-            unsafe { (*next).prev = before };
+    /// `waiter` must be among these, in state [`QUEUED`].
+    unsafe fn remove(&mut self, waiter: *mut Waiter) -> bool {
+        // SAFETY: By the safety requirements it is in place, and in one of the two trees.
+        unsafe {
+            let node = Waiter::node(waiter);
+            let was_due = self.due.contains(node);
+            if was_due {
+                self.due.remove(node);
+            } else {
+                self.waiting.remove(node);
+            }
+            was_due
         }
     }
 }
@@ -245,65 +235,25 @@ impl Waiters {
 ///
 /// # Invariants
 ///
-/// `first` is a list, linked by `next` and ending with null, of waiters in state [`DETACHED`]; `last`
-/// is the last of them, unless there is none.
+/// `first` is a list, linked by `next` and ending with null, of waiters in state [`DETACHED`].
 #[must_use = "drop it after the lock was released"]
 pub(crate) struct Due {
     first: *mut Waiter,
-    last: *mut Waiter,
+    leaves_others: bool,
 }
 
 // SAFETY: The waiters in it belong to it until they are woken.
 unsafe impl Send for Due {}
 
 impl Due {
-    /// Nobody.
-    pub(crate) const NONE: Self = Self {
-        // INVARIANT: The list is empty.
-        first: ptr::null_mut(),
-        last: ptr::null_mut(),
-    };
-
     /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 
-    /// Takes out the first few of them, to be woken at once.
-    pub(crate) fn take_few(&mut self) -> Self {
-        let first = self.first;
-        let mut last = ptr::null_mut();
-        for _ in 0..FEW {
-            if self.first.is_null() {
-                break;
-            }
-            last = self.first;
-            // SAFETY: By the type invariants; the thread of a detached waiter leaves it in place.
-            self.first = unsafe { (*last).next };
-        }
-        if last.is_null() {
-            return Self::NONE;
-        }
-        // SAFETY: As above.
-        unsafe { (*last).next = ptr::null_mut() };
-        // INVARIANT: The list was cut in two.
-        Self { first, last }
-    }
-
-    /// Adds others behind these.
-    pub(crate) fn append(&mut self, others: Self) {
-        let others = ManuallyDrop::new(others);
-        if others.first.is_null() {
-            return;
-        }
-        if self.first.is_null() {
-            self.first = others.first;
-        } else {
-            // SAFETY: As above.
-            unsafe { (*self.last).next = others.first };
-        }
-        // INVARIANT: The lists are one.
-        self.last = others.last;
+    /// Returns whether others were due that are yet to be detached, by [`WaitGuard::detach_few`].
+    pub(crate) fn leaves_others(&self) -> bool {
+        self.leaves_others
     }
 }
 
@@ -363,14 +313,20 @@ impl<T: Unpin> WaitGuard<'_, T> {
         Locked(&mut self.0)
     }
 
-    /// Takes out the threads that wait for `value` or less.
+    /// Lets all threads be due that wait for `value` or less, and takes out the first few of those
+    /// that are due and yet to be woken.
     pub(crate) fn detach_due(&mut self, value: u64) -> Due {
         self.0.waiters.detach_due(value)
     }
 
-    /// Takes out all threads.
+    /// Lets all threads be due that wait, as [`Self::detach_due`] does.
     pub(crate) fn detach_all(&mut self) -> Due {
         self.detach_due(u64::MAX)
+    }
+
+    /// Takes out the first few of those that are due and yet to be woken.
+    pub(crate) fn detach_few(&mut self) -> Due {
+        self.0.waiters.detach_few()
     }
 }
 
@@ -403,7 +359,7 @@ impl<T: Unpin> WaitLock<T> {
         key: Pin<&'static LockClassKey>,
     ) -> impl PinInit<Self> {
         let inner = Inner {
-            waiters: Waiters::new(),
+            waiters: Waiters::new(random_u64()),
             data,
         };
         pin_init!(Self {
@@ -419,7 +375,8 @@ impl<T: Unpin> WaitLock<T> {
     /// Sleeps until `threshold` is due, `deadline` passes or a signal is pending.
     ///
     /// `enter` runs under the lock once the thread is among those that wait, and says whether there
-    /// is need to sleep; `leave` runs under the lock when the thread took itself out again.
+    /// is need to sleep; `leave` runs under the lock when the thread, not being due, took itself out
+    /// again. Once it is due it is woken, whatever comes before that is done.
     ///
     /// Whoever raises the value must either see the thread, which was put in under the lock, or be
     /// seen by `enter`.
@@ -441,10 +398,10 @@ impl<T: Unpin> WaitLock<T> {
 
         {
             let mut guard = self.inner.lock();
-            // SAFETY: It is queued and in no list; see above for how long it stays.
+            // SAFETY: It is queued and in no tree; see above for how long it stays.
             unsafe { guard.waiters.insert(waiter) };
             if !enter(Locked(&mut guard)) {
-                // SAFETY: It has just been inserted, and closures cannot reach the list.
+                // SAFETY: It has just been inserted, and closures cannot reach the waiters.
                 unsafe { guard.waiters.remove(waiter) };
                 leave(Locked(&mut guard));
                 return Wakeup::NotNeeded;
@@ -475,8 +432,11 @@ impl<T: Unpin> WaitLock<T> {
             let mut guard = self.inner.lock();
             // Relaxed: it changes from `QUEUED` under the lock only.
             if state.load(ordering::Relaxed) == QUEUED {
-                // SAFETY: It is in the list while it is queued.
-                unsafe { guard.waiters.remove(waiter) };
+                // SAFETY: It is among those that wait, or are due, while it is queued.
+                if unsafe { guard.waiters.remove(waiter) } {
+                    // Before the deadline, or the signal, for all that anybody can tell.
+                    return Wakeup::Woken;
+                }
                 leave(Locked(&mut guard));
                 return ended;
             }
@@ -518,9 +478,23 @@ mod tests {
     use crate::kfi::timeout::Timeout;
     use kernel::static_lock_class;
 
+    /// Nobody sleeps.
+    fn none() -> Waiters {
+        Waiters::new(0x1234_5678_9abc_def1)
+    }
+
+    /// Checks which waiters are left in a tree, and empties it.
+    fn check_tree(tree: &mut Tree, base: *mut Waiter, expected: &[usize]) {
+        for &i in expected {
+            // SAFETY: `i` is in bounds for all callers.
+            assert!(tree.pop() == Some(unsafe { Waiter::node(base.add(i)) }));
+        }
+        assert!(tree.is_empty());
+    }
+
     /// Inserts waiters with `thresholds`, cuts at `value` and compares what is due and what stays.
     fn check<const N: usize>(thresholds: [u64; N], value: u64, due: &[usize], rest: &[usize]) {
-        let mut list = Waiters::new();
+        let mut list = none();
         let mut waiters = thresholds.map(Waiter::new);
         let base = waiters.as_mut_ptr();
         for i in 0..N {
@@ -528,16 +502,16 @@ mod tests {
             unsafe { list.insert(base.add(i)) };
         }
         let cut = list.detach_due(value);
-        for (mut at, expected) in [(cut.first, due), (list.first, rest)] {
-            for &i in expected {
-                // SAFETY: `i` is in bounds.
-                assert!(at == unsafe { base.add(i) });
-                // SAFETY: `at` is one of the waiters.
-                at = unsafe { (*at).next };
-            }
-            assert!(at.is_null());
+        let mut at = cut.first;
+        for &i in due {
+            // SAFETY: `i` is in bounds.
+            assert!(at == unsafe { base.add(i) });
+            // SAFETY: `at` is one of the waiters.
+            at = unsafe { (*at).next };
         }
-        assert!(list.last.is_null() == rest.is_empty());
+        assert!(at.is_null());
+        assert!(!cut.leaves_others());
+        check_tree(&mut list.waiting, base, rest);
         drop(cut);
     }
 
@@ -565,27 +539,22 @@ mod tests {
     fn a_few_at_a_time() {
         const MANY: usize = 2 * FEW + 1;
 
-        let mut list = Waiters::new();
+        let mut list = none();
         let mut waiters = [5; MANY].map(Waiter::new);
         let base = waiters.as_mut_ptr();
         for i in 0..MANY {
             // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
             unsafe { list.insert(base.add(i)) };
         }
-        let mut due = Due::NONE;
-        due.append(Due::NONE);
-        due.append(list.detach_due(4));
-        assert!(due.is_empty());
-        let mut all = list.detach_due(5);
+        let mut due = list.detach_due(4);
+        assert!(due.is_empty() && !due.leaves_others());
+        drop(due);
+        due = list.detach_due(5);
+        // All are, at once.
         assert_eq!(list.first_threshold(), None);
-        // In two parts, which become one again.
-        let first = all.take_few();
-        due.append(first);
-        due.append(all);
         let mut woken = 0;
         while !due.is_empty() {
-            let few = due.take_few();
-            let mut at = few.first;
+            let mut at = due.first;
             while !at.is_null() {
                 // SAFETY: `woken` is in bounds.
                 assert!(at == unsafe { base.add(woken) });
@@ -594,14 +563,53 @@ mod tests {
                 at = unsafe { (*at).next };
             }
             assert!(woken.is_multiple_of(FEW) || woken == MANY);
+            assert_eq!(due.leaves_others(), woken != MANY);
+            due = list.detach_few();
         }
-        assert!(due.take_few().is_empty());
         assert_eq!(woken, MANY);
     }
 
     #[test]
+    fn others_are_not_due_with_those_that_are() {
+        const MANY: usize = FEW + 3;
+
+        let mut list = none();
+        let mut waiters = [7; MANY + 2].map(Waiter::new);
+        let base = waiters.as_mut_ptr();
+        for i in 0..MANY {
+            // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
+            unsafe { list.insert(base.add(i)) };
+        }
+        let few = list.detach_due(7);
+        assert!(few.leaves_others());
+        drop(few);
+        // Those that come now wait, and the last one that is due leaves by itself.
+        for i in [MANY, MANY + 1] {
+            // SAFETY: As above.
+            unsafe { list.insert(base.add(i)) };
+        }
+        // SAFETY: It is queued, in one of the trees.
+        assert!(unsafe { list.remove(base.add(MANY - 1)) });
+        // SAFETY: As above.
+        assert!(!unsafe { list.remove(base.add(MANY)) });
+        // What is due at a lower value comes behind.
+        let few = list.detach_due(6);
+        let mut count = 0;
+        let mut at = few.first;
+        while !at.is_null() {
+            count += 1;
+            // SAFETY: `at` is one of the waiters.
+            at = unsafe { (*at).next };
+        }
+        assert_eq!(count, MANY - FEW - 1);
+        assert!(!few.leaves_others());
+        drop(few);
+        check_tree(&mut list.waiting, base, &[MANY + 1]);
+    }
+
+    #[test]
     fn removal_keeps_order() {
-        let mut list = Waiters::new();
+        let mut list = none();
         let mut waiters = [1, 2, 3].map(Waiter::new);
         let base = waiters.as_mut_ptr();
         for i in [1, 0, 2] {
@@ -609,11 +617,11 @@ mod tests {
             unsafe { list.insert(base.add(i)) };
         }
         for (i, left) in [(1, Some(1)), (0, Some(3)), (2, None)] {
-            // SAFETY: The waiter is in the list, as each is removed once.
-            unsafe { list.remove(base.add(i)) };
+            // SAFETY: The waiter is among them, as each is removed once.
+            assert!(!unsafe { list.remove(base.add(i)) });
             assert_eq!(list.first_threshold(), left);
         }
-        assert!(list.last.is_null());
+        assert!(list.waiting.is_empty());
     }
 
     fn lock() -> Result<Pin<KBox<WaitLock<u32>>>> {

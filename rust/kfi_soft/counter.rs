@@ -92,9 +92,7 @@ use kernel::{
             Atomic, //
         },
         barrier::smp_mb,
-        new_spinlock_irq,
-        Arc,
-        SpinLockIrq, //
+        Arc, //
     }, //
 };
 
@@ -230,10 +228,7 @@ enum Origin {
 struct Waiting {
     #[pin]
     state: WaitLock<State>,
-    /// Those that are too many for whoever has changed the counter, maybe in an interrupt.
-    #[pin]
-    unwoken: SpinLockIrq<Due>,
-    /// Wakes them.
+    /// Wakes those that are too many for whoever has changed the counter, maybe in an interrupt.
     #[pin]
     work: Work<Waiting>,
 }
@@ -243,7 +238,6 @@ impl Waiting {
         Arc::pin_init(
             pin_init!(Self {
                 state <- WaitLock::new(state, c"kfi_soft::Counter::state", static_lock_class!()),
-                unwoken <- new_spinlock_irq!(Due::NONE, "kfi_soft::Counter::unwoken"),
                 work <- new_work!("kfi_soft::Counter::work"),
             }),
             GFP_KERNEL,
@@ -268,12 +262,13 @@ impl WorkItem for Waiting {
         loop {
             // As in [`Counter::finish`].
             let preemption = NoPreemption::begin();
-            let few = this.unwoken.lock().take_few();
-            if few.is_empty() {
-                return;
-            }
+            let few = this.state.lock().detach_few();
+            let leaves_others = few.leaves_others();
             drop(few);
             drop(preemption);
+            if !leaves_others {
+                return;
+            }
             cond_resched();
         }
     }
@@ -569,21 +564,20 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Runs what is due and wakes whoever waits, without the lock. `section` ends before that. If
+    /// Wakes whoever waits and runs what is due, without the lock. `section` ends before that. If
     /// many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
-    fn finish(&self, origin: Origin, section: &mut Section, mut due: Due, after: After) {
-        after.finish(self.domain.run_list());
+    /// For the same reason they come first: what is due may be much.
+    fn finish(&self, origin: Origin, section: &mut Section, due: Due, after: After) {
         if !due.is_empty() {
             section.end();
         }
-        let few = due.take_few();
-        if !due.is_empty() {
-            self.state.unwoken.lock().append(due);
+        if due.leaves_others() {
             self.domain.go_on_later(self.state.clone());
         }
-        drop(few);
+        drop(due);
+        after.finish(self.domain.run_list());
         self.tell(origin, section);
     }
 
