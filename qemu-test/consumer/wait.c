@@ -3,10 +3,13 @@
  * kfi_cntr_wait().
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/limits.h>
 #include <linux/preempt.h>
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
 
 #include "test.h"
 
@@ -235,6 +238,269 @@ static void without_wait_object(struct test *t)
 	close_fid(t, &cntr->fid);
 }
 
+/* Several times as many as are woken at a time. */
+#define CROWD 72
+#define HIGHER 20
+
+/* A thread that waits, and again as long as it is told one thing. */
+struct member {
+	struct kfid_cntr *cntr;
+	u64 threshold;
+	int timeout;
+	int again;
+	bool *stop;
+	unsigned int returns;
+	unsigned long sleeps;
+	struct job job;
+};
+
+static long member_runs(void *arg)
+{
+	struct member *m = arg;
+	int ret;
+
+	do {
+		ret = kfi_cntr_wait(m->cntr, m->threshold, m->timeout);
+		m->returns++;
+		cond_resched();
+	} while (ret == m->again && !READ_ONCE(*m->stop));
+	m->sleeps = current->nvcsw;
+	return ret;
+}
+
+/* Starts as many threads like one, and returns how many there are. */
+static unsigned int crowd_start(struct test *t, struct member *crowd, unsigned int count,
+				const struct member *like)
+{
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		crowd[i] = *like;
+		if (!job_start(t, &crowd[i].job, member_runs, &crowd[i], ANY_CPU))
+			break;
+	}
+	return i;
+}
+
+/* Whether they come to rest: all sleep, and nobody has been woken for a while. */
+static bool crowd_rests(struct member *crowd, unsigned int count)
+{
+	unsigned long deadline = jiffies + msecs_to_jiffies(SOON);
+	unsigned int quiet = 0;
+	u64 last = 0;
+
+	while (quiet < 5 && time_before(jiffies, deadline)) {
+		bool asleep = true;
+		unsigned int i;
+		u64 sum = 0;
+
+		for (i = 0; i < count; i++) {
+			asleep &= !task_is_running(crowd[i].job.task);
+			sum += READ_ONCE(crowd[i].job.task->nvcsw);
+		}
+		quiet = asleep && sum == last ? quiet + 1 : 0;
+		last = sum;
+		msleep(20);
+	}
+	return quiet == 5;
+}
+
+/*
+ * Many wait for a value that goes down again before any of them has run: all
+ * keep waiting. They are woken once for each time, and not for having come back
+ * while others were yet to be woken.
+ */
+static void many_keep_waiting(struct test *t)
+{
+	enum { TIMES = 8 };
+	struct kfid_cntr *cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	struct member *crowd = kcalloc(CROWD, sizeof(*crowd), GFP_KERNEL);
+	unsigned int i, started;
+	bool stop = false;
+	const struct member like = {
+		.cntr = cntr, .threshold = 10, .timeout = -1, .stop = &stop,
+	};
+
+	if (!expect_true(t, crowd) || !cntr)
+		goto close;
+	started = crowd_start(t, crowd, CROWD, &like);
+	expect_true(t, crowd_rests(crowd, started));
+	for (i = 0; i < TIMES; i++) {
+		int ret[2];
+
+		preempt_disable();
+		ret[0] = kfi_cntr_add(cntr, 10);
+		ret[1] = kfi_cntr_set(cntr, 0);
+		preempt_enable();
+		expect(t, ret[0], 0);
+		expect(t, ret[1], 0);
+		/* With nobody else, and with those of the last time. */
+		if (i & 1)
+			expect_true(t, crowd_rests(crowd, started));
+	}
+	WRITE_ONCE(stop, true);
+	expect(t, kfi_cntr_set(cntr, 10), 0);
+	for (i = 0; i < started; i++) {
+		expect(t, job_finish(&crowd[i].job), 0);
+		/* Some sleeps are those of a thread that begins. */
+		expect_true(t, crowd[i].sleeps <= 2 * TIMES + 8);
+	}
+close:
+	if (cntr)
+		close_fid(t, &cntr->fid);
+	kfree(crowd);
+}
+
+/*
+ * A change of the error value ends all waits that had begun, once: those that
+ * begin again are in nobody's way.
+ */
+static void error_ends_each_once(struct test *t)
+{
+	enum { TIMES = 4 };
+	struct kfid_cntr *cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	struct member *crowd = kcalloc(CROWD + HIGHER, sizeof(*crowd), GFP_KERNEL);
+	struct member *higher = crowd + CROWD;
+	unsigned int i, n, started, waiting;
+	bool stop = false;
+	const struct member low = {
+		.cntr = cntr, .threshold = 10, .timeout = -1, .again = -KFI_EAVAIL, .stop = &stop,
+	};
+	const struct member high = {
+		.cntr = cntr, .threshold = 1000, .timeout = -1, .stop = &stop,
+	};
+
+	if (!expect_true(t, crowd) || !cntr)
+		goto close;
+	started = crowd_start(t, crowd, CROWD, &low);
+	for (i = 1; i <= TIMES && !t->failed; i++) {
+		waiting = crowd_start(t, higher, HIGHER, &high);
+		expect_true(t, crowd_rests(crowd, started));
+		expect_true(t, crowd_rests(higher, waiting));
+		expect(t, kfi_cntr_adderr(cntr, 1), 0);
+		for (n = 0; n < waiting; n++)
+			expect(t, job_finish(&higher[n].job), -KFI_EAVAIL);
+		expect_true(t, crowd_rests(crowd, started));
+		for (n = 0; n < started; n++)
+			expect(t, READ_ONCE(crowd[n].returns), i);
+	}
+	WRITE_ONCE(stop, true);
+	expect(t, kfi_cntr_set(cntr, 10), 0);
+	for (n = 0; n < started; n++)
+		expect(t, job_finish(&crowd[n].job), 0);
+close:
+	if (cntr)
+		close_fid(t, &cntr->fid);
+	kfree(crowd);
+}
+
+/* A change with interrupts disabled, while nobody else runs. */
+struct change {
+	struct kfid_cntr *cntr;
+	struct member *crowd;
+	unsigned int count;
+	ktime_t first;
+	ktime_t last;
+	int result;
+	bool in_time;
+	unsigned int woken;
+};
+
+static int change_error_late(void *arg)
+{
+	struct change *c = arg;
+	int timeout = c->crowd->timeout;
+
+	c->result = kfi_cntr_adderr(c->cntr, 1);
+	/* Of those that began to wait first, the time was not over before that. */
+	c->in_time = ktime_ms_delta(ktime_get(), c->first) < timeout;
+	while (c->in_time && ktime_ms_delta(ktime_get(), c->last) <= timeout)
+		cpu_relax();
+	return 0;
+}
+
+/*
+ * Many wait when the error value changes. For some their time is over before
+ * anybody has come to wake them: they still learn of what was before.
+ */
+static void error_before_the_time(struct test *t)
+{
+	struct change c = { .cntr = open_cntr(t, KFI_WAIT_UNSPEC) };
+	bool stop = true;
+	struct member like = { .cntr = c.cntr, .threshold = 10, .stop = &stop };
+	unsigned int i, n;
+
+	c.crowd = kcalloc(CROWD, sizeof(*c.crowd), GFP_KERNEL);
+	if (!expect_true(t, c.crowd) || !c.cntr)
+		goto close;
+	/* On a slow machine it takes some time to begin. */
+	for (i = 0; i < 5 && !c.in_time && !t->failed; i++) {
+		s64 ms;
+
+		like.timeout = 500 << i;
+		c.first = ktime_get();
+		c.count = crowd_start(t, c.crowd, CROWD, &like);
+		for (n = 0; n < c.count; n++)
+			job_settle(&c.crowd[n].job);
+		c.last = ktime_get();
+		/* Shortly before the time of the first is over. */
+		ms = like.timeout - 100 - ktime_ms_delta(c.last, c.first);
+		if (ms > 0)
+			msleep(ms);
+		expect(t, stop_machine(change_error_late, &c, NULL), 0);
+		expect(t, c.result, 0);
+		for (n = 0; n < c.count; n++) {
+			long result = job_finish(&c.crowd[n].job);
+
+			if (c.in_time)
+				expect(t, result, -KFI_EAVAIL);
+		}
+	}
+	expect_true(t, c.in_time);
+close:
+	if (c.cntr)
+		close_fid(t, &c.cntr->fid);
+	kfree(c.crowd);
+}
+
+static int add_and_count_woken(void *arg)
+{
+	struct change *c = arg;
+	unsigned int i;
+
+	c->result = kfi_cntr_add(c->cntr, 10);
+	for (i = 0; i < c->count; i++)
+		if (READ_ONCE(c->crowd[i].job.task->__state) != TASK_INTERRUPTIBLE)
+			c->woken++;
+	return 0;
+}
+
+/* With interrupts disabled few are woken at once; the others are, all the same. */
+static void few_with_interrupts_off(struct test *t)
+{
+	struct change c = { .cntr = open_cntr(t, KFI_WAIT_UNSPEC) };
+	bool stop = true;
+	const struct member like = {
+		.cntr = c.cntr, .threshold = 10, .timeout = SOON, .again = 1, .stop = &stop,
+	};
+	unsigned int i;
+
+	c.crowd = kcalloc(CROWD, sizeof(*c.crowd), GFP_KERNEL);
+	if (!expect_true(t, c.crowd) || !c.cntr)
+		goto close;
+	c.count = crowd_start(t, c.crowd, CROWD, &like);
+	expect_true(t, crowd_rests(c.crowd, c.count));
+	expect(t, stop_machine(add_and_count_woken, &c, NULL), 0);
+	expect(t, c.result, 0);
+	expect_true(t, c.woken > 0 && c.woken <= 16);
+	for (i = 0; i < c.count; i++)
+		expect(t, job_finish(&c.crowd[i].job), 0);
+close:
+	if (c.cntr)
+		close_fid(t, &c.cntr->fid);
+	kfree(c.crowd);
+}
+
 #define BEGINNINGS 10000
 /* More steps than a thread takes to begin to wait, also where steps are emulated. */
 #define LATEST 4096
@@ -356,6 +622,10 @@ const struct test_case wait_tests[] = {
 	{ "wait/case-12-same-error-does-not", "R-CNTR-31", same_error_does_not },
 	{ "wait/case-12-threshold-wins", "R-CNTR-30 R-CNTR-31", threshold_wins },
 	{ "wait/case-13-errors-stay-on-timeout", "R-CNTR-32", errors_stay_on_timeout },
+	{ "wait/case-12-error-ends-each-once", "R-CNTR-31", error_ends_each_once },
+	{ "wait/case-12-error-before-the-time", "R-CNTR-31 R-CNTR-32", error_before_the_time },
+	{ "wait/case-18-many-keep-waiting", "R-CNTR-37", many_keep_waiting },
+	{ "wait/few-with-interrupts-off", "R-CNTR-36", few_with_interrupts_off },
 	{ "wait/case-14-many-thresholds", "R-CNTR-36", many_thresholds },
 	{ "wait/case-15-add-while-beginning", "R-CNTR-36", add_while_beginning },
 	{ "wait/may-sleep", "R-CNTR-39", may_sleep },
