@@ -3,6 +3,8 @@
  * What a triggered operation does with the context that names its condition,
  * and in which order those that become due at once are posted.
  */
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
 #include <linux/string.h>
 
 #include <kfi_trigger.h>
@@ -129,6 +131,83 @@ static void posted_in_order(struct test *t)
 		expect(t, to[i], order[i]);
 		say(t, "message %u", i);
 	}
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &cntr->fid);
+}
+
+/* Messages that become due with interrupts disabled, while nobody else runs. */
+struct due_at_once {
+	struct kfid_cntr *cntr;
+	u8 *to;
+	size_t len;
+	unsigned int count;
+	size_t landed;
+	int result;
+};
+
+static int add_and_look(void *arg)
+{
+	struct due_at_once *due = arg;
+	size_t i;
+
+	due->result = kfi_cntr_add(due->cntr, 1);
+	for (i = 0; i < due->count * due->len; i++)
+		due->landed += due->to[i] != FILL;
+	return 0;
+}
+
+/* With interrupts disabled few bytes are copied at once. */
+static void few_bytes_with_interrupts_off(struct test *t)
+{
+	enum { MESSAGES = 8, FEW_BYTES = 4096 };
+	static const size_t lens[] = { 1, 1024, 4096, 8192 };
+	struct kfi_triggered_context contexts[MESSAGES];
+	struct kfid_cntr *cntr;
+	u8 *from = NULL, *to = NULL;
+	struct end a, b;
+	unsigned int i, j;
+
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!cntr)
+		return;
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		goto close;
+	for (i = 0; i < ARRAY_SIZE(lens) && !t->failed; i++) {
+		size_t len = lens[i];
+		struct due_at_once due = { .cntr = cntr, .len = len, .count = MESSAGES };
+
+		from = kzalloc(MESSAGES * len, GFP_KERNEL);
+		to = kmalloc(MESSAGES * len, GFP_KERNEL);
+		if (!expect_true(t, from && to))
+			break;
+		memset(to, FILL, MESSAGES * len);
+		due.to = to;
+		for (j = 0; j < MESSAGES; j++) {
+			contexts[j] = (struct kfi_triggered_context) {
+				.event_type = KFI_TRIGGER_THRESHOLD,
+				.trigger.threshold = { .cntr = cntr, .threshold = i + 1 },
+			};
+			expect(t, kfi_recv(b.ep, to + j * len, len, NULL, KFI_ADDR_UNSPEC,
+					   CONTEXT(j)), 0);
+			expect(t, send_triggered(&a, from + j * len, len, &contexts[j]), 0);
+		}
+		expect(t, stop_machine(add_and_look, &due, NULL), 0);
+		expect(t, due.result, 0);
+		expect_true(t, due.landed <= FEW_BYTES);
+		for (j = 0; j < MESSAGES; j++) {
+			expect_completion(t, a.tx_cq, &contexts[j], SENT, len);
+			expect_completion(t, b.rx_cq, CONTEXT(j), RECEIVED, len);
+		}
+		expect(t, memcmp(from, to, MESSAGES * len), 0);
+		say(t, "%zu bytes each, %zu at once", len, due.landed);
+		kfree(from);
+		kfree(to);
+		from = NULL;
+		to = NULL;
+	}
+	kfree(from);
+	kfree(to);
 	pair_close(t, &a, &b);
 close:
 	close_fid(t, &cntr->fid);
@@ -293,6 +372,7 @@ const struct test_case trigger_tests[] = {
 	{ "trigger/cancelled-when-fired", "R-TRIG-26", cancelled_when_fired },
 	{ "trigger/closed-when-fired", "R-CLOSE-2 R-CLOSE-4", closed_when_fired },
 	{ "trigger/wrong-condition", "R-TRIG-7", wrong_condition },
+	{ "trigger/few-bytes-with-interrupts-off", "R-DWQ-31", few_bytes_with_interrupts_off },
 	{ "trigger/posted-in-order", "R-TRIG-17 R-TRIG-14", posted_in_order },
 	{}
 };
