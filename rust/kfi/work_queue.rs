@@ -55,6 +55,7 @@ use kernel::{
             ordering,
             Atomic, //
         },
+        barrier::smp_mb,
         Arc,
         ArcBorrow,
         Completion,
@@ -217,7 +218,9 @@ impl WorkQueue {
         let work = unsafe { &*owner }.work();
         // INVARIANT: The item is the caller's, and so are one reference of `owner` and one use of
         // the queue.
-        // Full: who finds it taken has done before what the run will see.
+        // Full, and a barrier of its own, as an exchange that fails orders nothing: who finds it taken
+        // has done before what the run will see.
+        smp_mb(ordering::Full);
         if work
             .owner
             .cmpxchg(ptr::null_mut(), owner.cast_mut(), ordering::Full)

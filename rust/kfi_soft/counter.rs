@@ -503,15 +503,31 @@ impl Counter {
         (after, true)
     }
 
-    /// Tells those who have to see every change of one; without the lock. `section` ends before
-    /// anybody is woken.
-    fn tell(&self, origin: Origin, section: &mut Section) {
+    /// Lets changes by the provider up to `events` be no news to a poll set, as the application has
+    /// changed the counter after them; before anything runs that this has made due, whose changes are
+    /// news (R-DWQ-20).
+    fn mark(&self, origin: Origin, events: u64) {
         if origin == Origin::Application {
-            // Relaxed, both: a poll that sees one without the other tells of the counter once too
-            // often, which it may (R-POLL-8).
-            let events = self.values.success.events.load(ordering::Relaxed);
+            // Relaxed: a poll that does not see it tells of the counter once too often, which it may
+            // (R-POLL-8).
             self.events_marked.store(events, ordering::Relaxed);
         }
+    }
+
+    /// As [`Self::mark`], after an addition without the lock that has made `sum`.
+    fn mark_added(&self, origin: Origin, sum: u64) {
+        // Acquire: who sees an event sees the change, so the value is that of the addition only if no
+        // success counted since is among these.
+        let events = self.values.success.events.load(ordering::Acquire);
+        // Relaxed: after the above.
+        if self.values.success.value.load(ordering::Relaxed) == sum {
+            self.mark(origin, events);
+        }
+    }
+
+    /// Tells those who have to see every change of one; without the lock. `section` ends before
+    /// anybody is woken.
+    fn tell(&self, section: &mut Section) {
         // The change was fully ordered. Nobody listens before the queue was asked for.
         if self.queue.has_waiters() {
             section.end();
@@ -569,7 +585,7 @@ impl Counter {
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     /// For the same reason they come first: what is due may be much.
-    fn finish(&self, origin: Origin, section: &mut Section, due: Due, after: After) {
+    fn finish(&self, section: &mut Section, due: Due, after: After) {
         if !due.is_empty() {
             section.end();
         }
@@ -578,15 +594,16 @@ impl Counter {
         }
         drop(due);
         after.finish(self.domain.run_list());
-        self.tell(origin, section);
+        self.tell(section);
     }
 
     /// Attends to an addition that was made without the lock, of `value`, which has made `sum`.
     #[cold]
     fn attend_late(&self, value: u64, sum: u64, origin: Origin, section: &mut Section) {
+        self.mark_added(origin, sum);
         // Relaxed: after the addition, which was fully ordered. See the proof at the top.
         if sum >= value && sum < self.values.due.load(ordering::Relaxed) {
-            self.tell(origin, section);
+            self.tell(section);
             return;
         }
         let _preemption = NoPreemption::begin();
@@ -610,7 +627,7 @@ impl Counter {
             }
             break self.attend(&mut state, now);
         };
-        self.finish(origin, section, due, passed.and(after));
+        self.finish(section, due, passed.and(after));
     }
 
     /// Changes the success value under the lock, which may go down; `change` returns the old one and
@@ -624,16 +641,19 @@ impl Counter {
         let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
+            // Relaxed: before the change, which is fully ordered.
+            let events = self.values.success.events.load(ordering::Relaxed);
             let (old, new) = change(&self.values.success.value);
             self.observe(&mut state, old);
             if old == new {
                 return;
             }
             state.observed = new;
+            self.mark(origin, events);
             self.count_event(origin);
             self.attend(&mut state, old.max(new))
         };
-        self.finish(origin, section, due, after);
+        self.finish(section, due, after);
     }
 
     /// Counts a change by the provider.
@@ -683,6 +703,9 @@ impl Counter {
             if new == old {
                 return;
             }
+            // Relaxed: what comes of the change is counted later, and fully ordered after it.
+            let events = self.values.success.events.load(ordering::Relaxed);
+            self.mark(origin, events);
             // Release: who sees the value sees what came before it.
             self.values.error.store(new, ordering::Release);
             self.count_event(origin);
@@ -697,7 +720,7 @@ impl Counter {
             self.changed(&mut state);
             (due, after)
         };
-        self.finish(origin, &mut Section::none(), due, after);
+        self.finish(&mut Section::none(), due, after);
     }
 
     /// Queues an entry, for which `note` finds a slot, and takes out what is due, this one perhaps
@@ -822,7 +845,7 @@ impl Counter {
     pub(crate) fn events_since(&self, told: u64) -> Option<u64> {
         // Acquire: who sees an event sees the change.
         let events = self.values.success.events.load(ordering::Acquire);
-        // Relaxed: see `tell`.
+        // Relaxed: see `mark`.
         let marked = self.events_marked.load(ordering::Relaxed);
         // Events are counted in 64 bits, so that a larger number is a later one.
         (events > told.max(marked)).then_some(events)

@@ -41,6 +41,7 @@ use crate::{
             Fid,
             Object, //
         },
+        interrupts::NoPreemption,
         work_queue::{
             new_work,
             Work,
@@ -124,6 +125,8 @@ impl<T: Handled> Handler<T> {
         if self.state.load(ordering::Relaxed) != ARMED {
             return;
         }
+        // All others leave the run to whoever takes the state from armed.
+        let _preemption = NoPreemption::begin();
         // Full: the entry comes before the run.
         if self.state.cmpxchg(ARMED, IDLE, ordering::Full).is_ok() {
             target.queue.queue_on::<_, 0>(queue.arc(), target.cpu);

@@ -25,10 +25,13 @@ use kernel::{
 };
 
 use crate::{
-    kfi::work_queue::{
-        new_work,
-        Work,
-        WorkItem, //
+    kfi::{
+        interrupts::NoPreemption,
+        work_queue::{
+            new_work,
+            Work,
+            WorkItem, //
+        }, //
     },
     node::Node, //
 };
@@ -88,6 +91,8 @@ impl Listeners {
         if !self.starved.load(ordering::Relaxed) {
             return;
         }
+        // All others leave it to whoever takes the flag.
+        let _preemption = NoPreemption::begin();
         // Full: who sets it again after this is told again.
         if self.starved.xchg(false, ordering::Full) {
             self.node.work_queue.queue(self.clone());

@@ -8,9 +8,9 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! Whatever happens to a member is counted in `events` before the wait queue is woken. A thread
-//! notes `events` first, then looks whether the set is ready, and sleeps until `events` has moved
-//! on. What happened before the note is seen by the look; what happened after it ends the sleep,
+//! Whatever happens to a member is counted, that of queues in `events` and that of counters in
+//! `counter_changes`, before the wait queue is woken. A thread notes both numbers first, then looks
+//! whether the set is ready, and sleeps until one of them has moved on. What happened before the note is seen by the look; what happened after it ends the sleep,
 //! for every thread, even if another one has meanwhile read what there was (R-WAIT-8).
 
 #![forbid(unsafe_code)]
@@ -127,9 +127,10 @@ impl WaitSet {
 
     /// A counter of the set has changed.
     pub(crate) fn signal_counter(&self) {
-        // Release: who sees the number sees the change.
-        self.counter_changes.fetch_add(1, ordering::Release);
-        self.signal_queue();
+        // Full: after the change, before the wake-up. One number for what a wait tells of and what it
+        // sleeps for, so that nobody is woken for a change that was told before.
+        self.counter_changes.fetch_add(1, ordering::Full);
+        self.queue.wake_up_all();
     }
 
     /// Notes in `told` that the counters were told of as they are now; returns whether that was
@@ -207,6 +208,7 @@ impl WaitSetOps for WaitSet {
         let deadline = timeout.deadline();
         // Acquire: before the look at the members, see the top.
         let events = this.events.load(ordering::Acquire);
+        let changes = this.counter_changes.load(ordering::Acquire);
         if this.tell_counters(&this.counter_changes_told) || this.has_ready_queues() {
             return Ok(());
         }
@@ -216,6 +218,7 @@ impl WaitSetOps for WaitSet {
         let wakeup = this.queue.wait_until(deadline, || {
             // Acquire: as above.
             this.events.load(ordering::Acquire) != events
+                || this.counter_changes.load(ordering::Acquire) != changes
         });
         match wakeup {
             Wakeup::NotNeeded | Wakeup::Woken => {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kfi::{
     uapi, CntrAttr, CompletionError, CompletionQueue, Counter, CqAttr, EqAttr, Error, KfiErrno,
-    PollSet, Session, WaitSetAttr,
+    PollSet, Session, WaitSetAttr, Work,
 };
 use kfi_host::process::{self, Status};
 use rand::RngExt;
@@ -25,6 +25,7 @@ tests! {
     "pollset" parallel;
     "case-54-completion-queues" ["R-POLL-5 R-POLL-11"] completion_queues;
     "case-55-application-changes" ["R-POLL-6"] application_changes;
+    "case-55-fired-by-a-change" ["R-DWQ-20 R-POLL-6 R-POLL-8"] fired_by_a_change;
     "case-56-error-entries" ["R-POLL-5 R-POLL-10"] error_entries;
     "case-57-counts" ["R-POLL-7"] counts;
     "case-57-rotation" ["R-POLL-4 R-POLL-7"] rotation;
@@ -118,6 +119,36 @@ fn application_changes(env: &Env) -> Outcome {
     queue.write(&completion(1))?;
     one.add(1)?;
     check_eq!(polled(&set, 8)?, [2]);
+    Ok(())
+}
+
+/// What an application's change makes due is the provider's change, though it runs in the same call.
+fn fired_by_a_change(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (one, other) = (counter(&rig, 1)?, counter(&rig, 2)?);
+    let set = rig.domain.poll_set()?;
+    set.add(&one)?;
+    let changes: [(&str, Change); 4] = [
+        ("add", |c| c.add(100)),
+        ("set", |c| c.set(1000)),
+        ("adderr", |c| c.add_err(10_000)),
+        ("seterr", |c| c.set_err(100_000)),
+    ];
+    for (name, change) in changes {
+        let due = one.read()? + one.read_err()? + 50;
+        rig.domain.queue_work(&Work::add(&one, 1, &one, due))?;
+        check_eq!(polled(&set, 8)?, NOTHING, "before {name}");
+        change(&one)?;
+        check_eq!(polled(&set, 8)?, [1], "after {name}");
+        // There and back.
+        let due = one.read()? + one.read_err()? + 50;
+        rig.domain.queue_work(&Work::add(&other, 1, &one, due))?;
+        let back = other.read()? + 1;
+        rig.domain.queue_work(&Work::add(&one, 1, &other, back))?;
+        one.add(60)?;
+        check_eq!(polled(&set, 8)?, [1], "{name}, back from another counter");
+        check_eq!(polled(&set, 8)?, NOTHING, "told once");
+    }
     Ok(())
 }
 
