@@ -953,6 +953,14 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric,
  *
  * On success the object is gone. On failure it is as before and remains usable.
  *
+ * Calls on the object whose context is "Any" may still be running on other CPUs
+ * when it is closed, and so may waits, for which the answer is -KFI_EBUSY; the
+ * caller may have seen the effect of such a call before it has returned. All
+ * other calls on the object that may sleep - opening something on it, binding,
+ * kfi_control() and what issues it, registration, address vectors, names - must
+ * have returned, or be known to keep it busy: that nobody begins them beside a
+ * close that may succeed is up to the caller.
+ *
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EBUSY while other objects depend on it, or a thread waits on
@@ -1010,8 +1018,8 @@ struct kfi_mr_map_raw {
  * @KFI_GETOPSFLAG: (``uint64_t *``) read the default flags of operations; of an
  *   endpoint, in: KFI_TRANSMIT or KFI_RECV, the direction
  * @KFI_SETOPSFLAG: (``uint64_t *``) change the default flags of operations; of
- *   an endpoint together with KFI_TRANSMIT or KFI_RECV, the direction: exactly
- *   one (-KFI_EINVAL), which need not be named if there is but one. They hold
+ *   an endpoint or context together with KFI_TRANSMIT or KFI_RECV, the
+ *   direction: exactly one, also if there is but one (-KFI_EINVAL). They hold
  *   for operations that are posted later, and of an alias for its own direction
  *   only
  * @KFI_ALIAS: (``struct kfi_alias *``) make an alias, see kfi_alias()

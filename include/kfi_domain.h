@@ -176,7 +176,9 @@ struct kfid_mr {
  *   -KFI_EKEYREJECTED
  * @context: caller's value for fid.context of the region
  * @auth_key_size: bytes at @auth_key, 0 for the domain's default
- * @auth_key: authorisation key, copied by the provider
+ * @auth_key: authorisation key, copied by the provider: peers without it get
+ *   KFI_EACCES. A region without a key of its own is open to the peers of every
+ *   endpoint that has it
  *
  * The arrays are the caller's and are read before the registration call
  * returns, or, if it completes asynchronously (KFI_REG_MR), until its event.
@@ -446,8 +448,9 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid,
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for a bad format, wait object or wait set, or a
- *   signaling vector that is no CPU; -KFI_ENOMEM.
+ * Return: 0; -KFI_EINVAL for a bad format, wait object or wait set, a signaling
+ *   vector that is no CPU, or a size that the provider does not have;
+ *   -KFI_ENOMEM.
  */
 static inline int kfi_cq_open(struct kfid_domain *domain,
 			      struct kfi_cq_attr *attr, struct kfid_cq **cq,
@@ -798,7 +801,8 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, uint64_t key)
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EINVAL for an object of another class or domain, or if one of
- *   the kind is bound already.
+ *   the kind is bound already; -KFI_EOPBADSTATE for an endpoint or context that
+ *   is not enabled.
  */
 static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid,
 			      uint64_t flags)
@@ -818,8 +822,10 @@ static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid,
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for ranges outside the region; -KFI_ENOSYS if the
- *   provider needs or knows no refresh.
+ * A provider that needs no refresh may succeed without looking at the ranges.
+ *
+ * Return: 0; -KFI_EINVAL for flags, or for ranges outside the region;
+ *   -KFI_ENOSYS if the provider knows no refresh.
  */
 static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov,
 				 size_t count, uint64_t flags)
@@ -844,8 +850,8 @@ static inline int kfi_mr_refresh(struct kfid_mr *mr, const struct kvec *iov,
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL if no endpoint is bound; -KFI_ENOKEY if the endpoint
- *   has a region with this key already.
+ * Return: 0; -KFI_EOPBADSTATE if no endpoint is bound, or if it is enabled
+ *   already; -KFI_ENOKEY if the endpoint has a region with this key already.
  */
 static inline int kfi_mr_enable(struct kfid_mr *mr)
 {

@@ -437,8 +437,9 @@ static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_ENOPROTOOPT for an unknown level or option; -KFI_EINVAL for a
- *   bad value or length.
+ * Return: 0; -KFI_ENOPROTOOPT for an unknown level or option; -KFI_ETOOSMALL if
+ *   @optlen is less than the option has; -KFI_E2BIG for a value that is too
+ *   large; -KFI_EINVAL for any other bad value.
  */
 static inline int kfi_setopt(struct kfid *fid, int level, int optname,
 			     const void *optval, size_t optlen)
@@ -552,7 +553,8 @@ static inline int kfi_rx_context(struct kfid_ep *ep, int index,
  * @context: caller's value, stored in the new object's fid.context and handed
  *   back by events; never dereferenced
  *
- * Endpoints opened with tx_ctx_cnt KFI_SHARED_CONTEXT bind it.
+ * Endpoints bind it, whether or not KFI_SHARED_CONTEXT was asked for as their
+ * tx_ctx_cnt.
  *
  * Context: Process context; may sleep.
  *
@@ -574,8 +576,10 @@ static inline int kfi_stx_context(struct kfid_domain *domain,
  * @context: caller's value, stored in the new object's fid.context and handed
  *   back by events; never dereferenced
  *
- * Endpoints opened with rx_ctx_cnt KFI_SHARED_CONTEXT bind it. Receives are
- * posted to it.
+ * Endpoints bind it, whether or not KFI_SHARED_CONTEXT was asked for as their
+ * rx_ctx_cnt. Receives are posted to it, from any source: it has no address
+ * vector. With KFI_DIRECTED_RECV a source other than KFI_ADDR_UNSPEC is answered
+ * with -KFI_EOPNOTSUPP.
  *
  * Context: Process context; may sleep.
  *

@@ -23,8 +23,9 @@ struct scatterlist;
  *   data; that of a read that the local buffer has it.
  *
  * * The target gets a completion entry only if the operation carries remote
- *   completion data or the region was registered with KFI_RMA_EVENT. A counter
- *   bound to the region, or to the endpoint with KFI_REMOTE_READ or
+ *   completion data, the region was registered with KFI_RMA_EVENT, or the
+ *   target's endpoint or context has the capability KFI_RMA_EVENT. It belongs to
+ *   no operation of the target's: op_context is NULL. A counter bound to the region, or to the endpoint with KFI_REMOTE_READ or
  *   KFI_REMOTE_WRITE, counts arrivals.
  *
  * * What goes wrong at the peer is told by the completion, not by the return

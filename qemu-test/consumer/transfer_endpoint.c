@@ -229,6 +229,14 @@ static void shared_receive(struct test *t)
 	expect(t, kfi_cancel(&srx->fid, CONTEXT(6)), 0);
 	expect(t, kfi_cancel(&srx->fid, CONTEXT(6)), -KFI_ENOENT);
 	expect(t, kfi_send(srx, to, 8, NULL, 0, NULL), -KFI_EOPNOTSUPP);
+	/* It was not posted to the endpoint. */
+	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(6)), 0);
+	expect(t, kfi_cancel(&b.ep->fid, CONTEXT(6)), -KFI_ENOENT);
+	expect(t, kfi_cancel(&srx->fid, CONTEXT(6)), 0);
+	expect_nothing(t, b.rx_cq);
+	/* Addresses belong to the vectors of endpoints. */
+	expect(t, kfi_recv(srx, to, 8, NULL, a.peer, CONTEXT(6)), -KFI_EOPNOTSUPP);
+	expect(t, kfi_trecv(srx, to, 8, NULL, a.peer, 5, 0, CONTEXT(6)), -KFI_EOPNOTSUPP);
 	/* One of them goes, with a message that waits for it; the other stays. */
 	expect(t, kfi_send(a.ep, from, 8, NULL, c.peer, CONTEXT(7)), 0);
 	end_close(t, &c);
@@ -532,6 +540,62 @@ close:
 	kfi_freeinfo(info);
 }
 
+/* Receives of one who has not asked for tagged RMA, or for one direction of it, are no targets. */
+static void target_of_tags(struct test *t, struct end *a)
+{
+	static const u64 asked[] = {
+		KFI_TAGGED,
+		KFI_TAGGED | KFI_TAGGED_RMA | KFI_RECV | KFI_REMOTE_READ,
+		KFI_TAGGED | KFI_TAGGED_RMA | KFI_RECV | KFI_REMOTE_WRITE,
+	};
+	u8 from[8] = { 7 }, to[8];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(asked); i++) {
+		const bool reads = !strict || asked[i] & KFI_REMOTE_READ;
+		const bool writes = !strict || asked[i] & KFI_REMOTE_WRITE;
+		const struct setup setup = { .caps = asked[i] };
+		struct kfi_rma_iov rma_iov = { .len = 8, .key = 5 };
+		struct kvec iov = { from, 8 };
+		struct kfi_msg_rma rma = {
+			.type = KFI_KVEC,
+			.msg_iov = &iov,
+			.iov_count = 1,
+			.rma_iov = &rma_iov,
+			.rma_iov_count = 1,
+			.context = CONTEXT(8),
+		};
+		struct end b;
+
+		if (!end_open(t, &b, 1, &setup))
+			return;
+		memset(to, 1, sizeof(to));
+		if (!end_knows(t, a, b.ep, &rma.addr))
+			goto close;
+		expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(1)), 0);
+		expect(t, kfi_writemsg(a->ep, &rma, KFI_TAGGED | KFI_COMPLETION), 0);
+		if (writes) {
+			expect_completion(t, a->tx_cq, CONTEXT(8), TWRITTEN, 8);
+			expect_completion(t, b.rx_cq, CONTEXT(1), TWRITE_HIT, 8);
+			expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(1)),
+			       0);
+		} else {
+			expect_failure(t, a->tx_cq, CONTEXT(8), TWRITTEN, KFI_EACCES, 0, 0);
+			expect(t, to[0], 1);
+		}
+		expect(t, kfi_readmsg(a->ep, &rma, KFI_TAGGED | KFI_COMPLETION), 0);
+		if (reads) {
+			expect_completion(t, a->tx_cq, CONTEXT(8), TREAD_DONE, 8);
+			expect_completion(t, b.rx_cq, CONTEXT(1), TREAD_HIT, 8);
+		} else {
+			expect_failure(t, a->tx_cq, CONTEXT(8), TREAD_DONE, KFI_EACCES, 0, 0);
+			expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), 0);
+		}
+close:
+		end_close(t, &b);
+	}
+}
+
 /* What was not asked for is refused, or done if the provider is not to be strict. */
 static void capabilities(struct test *t)
 {
@@ -602,6 +666,12 @@ static void capabilities(struct test *t)
 				expect_failure(t, c.tx_cq, CONTEXT(7), WRITTEN, KFI_EACCES, 0, 0);
 			else
 				expect_completion(t, c.tx_cq, CONTEXT(7), WRITTEN, 8);
+			target_of_tags(t, &c);
+			expect(t, kfi_tsend(c.ep, from, 8, NULL, c.peer, 5, CONTEXT(7)), 0);
+			if (refused)
+				expect_failure(t, c.tx_cq, CONTEXT(7), TSENT, KFI_EACCES, 0, 0);
+			else
+				expect(t, kfi_cancel(&c.ep->fid, CONTEXT(7)), 0);
 		}
 		end_close(t, &c);
 	}

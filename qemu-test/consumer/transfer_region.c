@@ -432,6 +432,52 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/* Peers need the authorization key that a region was registered with. */
+static void with_a_key(struct test *t)
+{
+	static const char *const key[] = { NULL, "one", "another" };
+	u64 target[ARRAY_SIZE(key)] = {};
+	struct kfid_mr *mr[ARRAY_SIZE(key)] = {};
+	unsigned int i, at;
+
+	for (i = 0; i < ARRAY_SIZE(key); i++) {
+		struct kvec iov = { &target[i], 8 };
+		struct kfi_mr_attr attr = {
+			.type = KFI_KVEC,
+			.mr_iov = &iov,
+			.iov_count = 1,
+			.access = ALL_ACCESS,
+			.requested_key = 4 + i,
+			.auth_key = (u8 *)key[i],
+			.auth_key_size = key[i] ? strlen(key[i]) : 0,
+		};
+
+		if (!expect(t, kfi_mr_regattr(nic_domain[1], &attr, 0, &mr[i]), 0))
+			goto close;
+	}
+	for (i = 0; i < ARRAY_SIZE(key); i++) {
+		const struct setup setup = { .key = key[i] };
+		struct end a, b;
+
+		if (!pair_open(t, &a, &b, &setup, &setup))
+			goto close;
+		/* That of a region without a key is whatever the endpoint's is. */
+		for (at = 0; at < ARRAY_SIZE(key); at++) {
+			const bool open = !at || at == i;
+
+			put(t, &a, 10 * at + i + 1, 0, 4 + at, open ? 0 : KFI_EACCES);
+			if (open)
+				expect(t, target[at], 10 * at + i + 1);
+		}
+		pair_close(t, &a, &b);
+	}
+close:
+	for (i = 0; i < ARRAY_SIZE(key); i++) {
+		if (mr[i])
+			close_fid(t, &mr[i]->fid);
+	}
+}
+
 /* Registration that is told by an event. */
 static void told(struct test *t)
 {
@@ -532,6 +578,7 @@ const struct test_case region_tests[] = {
 	{ "region/all-keys", "", all_keys },
 	{ "region/endpoints", "", of_endpoints },
 	{ "region/bound-in-any-mode", "", bound_in_any_mode },
+	{ "region/auth-key", "", with_a_key },
 	{ "region/told", "", told },
 	{ "region/told-and-closed", "R-CLOSE-3", told_and_closed },
 	{}

@@ -20,8 +20,9 @@
 //! one atomic step. It then waits until the operations that were running have ended: those that may
 //! be called from atomic context run in RCU read-side critical sections, so a consumer may close an
 //! object as soon as it has observed the effect of an operation that is still returning on another
-//! CPU (R-CLOSE-3). What that demands of a provider's code, [`rcu`] says. Those that sleep
-//! are dependents meanwhile.
+//! CPU (R-CLOSE-3). What that demands of a provider's code, [`rcu`] says. Those that wait
+//! are dependents meanwhile. All others that may sleep - that open, bind or control something - must
+//! not run beside a close that may succeed, which is the consumer's duty (`kfi_close()`).
 //!
 //! The module stays until the memory of its last object is gone: see [`live`](super::live).
 

@@ -13,6 +13,10 @@ pub(crate) use bindings::{
     KFI_PROTO_CXI, //
 };
 
+/// A number of contexts that means one which endpoints share.
+#[allow(clippy::unnecessary_cast, reason = "as bindgen chooses the type")]
+pub(crate) const SHARED_CONTEXT: usize = bindings::KFI_SHARED_CONTEXT as usize;
+
 /// Set in values that only one provider defines (`KFI_PROV_SPECIFIC`).
 // bindgen makes a negative number of it.
 pub(crate) const PROV_SPECIFIC: u32 = 1 << 31;

@@ -71,7 +71,7 @@ use crate::{
 const DEFAULT_SIZE: usize = 256;
 
 /// The largest size.
-const MAX_SIZE: usize = 1 << 17;
+const MAX_SIZE: usize = 1 << 20;
 
 /// The largest ring, for which there is memory from the beginning. What a larger queue takes beyond
 /// it lies in the memory of its operation.

@@ -257,6 +257,11 @@ impl Domain {
         self.attributes.mr_mode
     }
 
+    /// Returns whether endpoints may do so much in it, with memory keys of that many bytes.
+    pub(crate) fn serves(&self, caps: Caps, mr_key_size: usize) -> bool {
+        self.caps().contains(caps) && mr_key_size <= self.mr_key_size()
+    }
+
     /// Returns the bytes of a memory key.
     pub(crate) fn mr_key_size(&self) -> usize {
         self.attributes.mr_key_size

@@ -28,7 +28,8 @@ use crate::{
             MrMode,
             OpFlags,
             Order,
-            KFI_EP_RDM, //
+            KFI_EP_RDM,
+            SHARED_CONTEXT, //
         },
         info::{
             Info,
@@ -431,6 +432,13 @@ impl<'a> Question<'a> {
         if !MR_MODES.contains(mr_mode) {
             return None;
         }
+        let key_size = domain_attr.map_or(0, |attr| attr.mr_key_size);
+        if domain
+            .as_ref()
+            .is_some_and(|domain| !domain.serves(caps, key_size))
+        {
+            return None;
+        }
         let mr_mode = match &domain {
             Some(domain) if mr_mode.is_empty() => domain.mr_mode(),
             Some(domain) if !mr_mode.contains(domain.mr_mode()) => return None,
@@ -486,8 +494,8 @@ impl<'a> Question<'a> {
                     && attr.max_order_raw_size == 0
                     && attr.max_order_war_size == 0
                     && attr.max_order_waw_size == 0
-                    && fits(attr.tx_ctx_cnt, limits::MAX_TX_CONTEXTS)
-                    && fits(attr.rx_ctx_cnt, limits::MAX_RX_CONTEXTS)
+                    && is_shared_or_fits(attr.tx_ctx_cnt, limits::MAX_TX_CONTEXTS)
+                    && is_shared_or_fits(attr.rx_ctx_cnt, limits::MAX_RX_CONTEXTS)
                     && fits(attr.auth_key_size, limits::MAX_AUTH_KEY_SIZE)
             })
             && hints.domain_attr().is_none_or(|attr| {
@@ -503,8 +511,8 @@ impl<'a> Question<'a> {
                     && fits(attr.rx_ctx_cnt, limits::DOMAIN_RX_CONTEXTS)
                     && fits(attr.max_ep_tx_ctx, limits::MAX_TX_CONTEXTS)
                     && fits(attr.max_ep_rx_ctx, limits::MAX_RX_CONTEXTS)
-                    && attr.max_ep_stx_ctx == 0
-                    && attr.max_ep_srx_ctx == 0
+                    && fits(attr.max_ep_stx_ctx, limits::ENDPOINTS)
+                    && fits(attr.max_ep_srx_ctx, limits::ENDPOINTS)
                     && fits(attr.cntr_cnt, limits::COUNTERS)
                     && fits(attr.mr_iov_limit, limits::MR_IOV_LIMIT)
                     && fits(attr.max_err_data, limits::MAX_ERR_DATA)
@@ -611,7 +619,13 @@ impl<'a> Question<'a> {
         let key_size = asked.map_or(0, |asked| asked.mr_key_size);
         let domain = match &self.domain {
             Some(domain) => Some(domain.clone()),
-            None => open_objects::domain_on(nic, self.fabric.as_ref()),
+            // One that its answer would fit.
+            None => open_objects::domain_on(nic, self.fabric.as_ref(), |domain| {
+                domain.address_format() == self.format
+                    && domain.mr_mode() == self.mr_mode
+                    && domain.resource_mgmt() == self.resource_mgmt
+                    && domain.serves(self.caps, key_size)
+            }),
         };
         let mut attr = entry
             .domain_attr()?
@@ -630,6 +644,8 @@ impl<'a> Question<'a> {
             .rx_ctx_cnt(limits::DOMAIN_RX_CONTEXTS)
             .max_ep_tx_ctx(limits::MAX_TX_CONTEXTS)
             .max_ep_rx_ctx(limits::MAX_RX_CONTEXTS)
+            .max_ep_stx_ctx(limits::ENDPOINTS)
+            .max_ep_srx_ctx(limits::ENDPOINTS)
             .cntr_cnt(limits::COUNTERS)
             .mr_iov_limit(limits::MR_IOV_LIMIT)
             .caps(self.caps.intersection(COMM).as_raw())
@@ -665,6 +681,11 @@ impl<'a> Question<'a> {
 /// Returns whether there is as much as asked for.
 fn fits(asked: usize, limit: usize) -> bool {
     asked <= limit
+}
+
+/// Returns whether a number of contexts fits, or is that of contexts that endpoints share.
+fn is_shared_or_fits(asked: usize, limit: usize) -> bool {
+    asked == SHARED_CONTEXT || fits(asked, limit)
 }
 
 /// Returns whether authorization keys have a size, and sizes a key.

@@ -18,6 +18,7 @@ use kernel::{
 };
 
 use crate::{
+    auth_key::AuthKeys,
     counter::Counter,
     domain::Domain,
     endpoint::{
@@ -167,7 +168,12 @@ impl MemoryRegion {
             0
         };
         let event = attr.flags.contains(RegionFlags::RMA_EVENT);
-        let region = Region::new(attr.memory, attr.access, base, event)?;
+        // Without a key of its own it is open to all that the domain is open to.
+        let auth_key = match attr.auth_key {
+            Some(bytes) => Some(AuthKeys::get(&domain.fabric().node().auth_keys, bytes)?),
+            None => None,
+        };
+        let region = Region::new(attr.memory, attr.access, base, event, auth_key)?;
         let hold = Hold::new(domain)?;
         let this = NewFid::new(
             pin_init!(Self {
@@ -271,7 +277,9 @@ impl Object for MemoryRegion {
         let (core, owner) = if let Some(endpoint) = endpoint.or_else(|| other.downcast()) {
             (endpoint.core(), Owner::Endpoint(Hold::new(endpoint)?))
         } else {
-            let context = other.downcast::<ReceiveContext>().ok_or(EINVAL)?;
+            let alias = other.downcast::<Alias<ReceiveContext>>();
+            let context = alias.map(|alias| alias.base());
+            let context = context.or_else(|| other.downcast()).ok_or(EINVAL)?;
             (context.core(), Owner::Context(Hold::new(context)?))
         };
         if flags != 0 {

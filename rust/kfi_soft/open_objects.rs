@@ -105,10 +105,16 @@ pub(crate) fn domain(is_it: impl FnMut(&Fid<Domain>) -> bool) -> Option<Arc<Fid<
     OPEN_OBJECTS.lock().domains.find(is_it)
 }
 
-/// Returns the first open domain on a NIC, among those of a fabric if one is given.
-pub(crate) fn domain_on(nic: Nic, fabric: Option<&Arc<Fid<Fabric>>>) -> Option<Arc<Fid<Domain>>> {
+/// Returns the first open domain on a NIC that `is_it`, among those of a fabric if one is given.
+pub(crate) fn domain_on(
+    nic: Nic,
+    fabric: Option<&Arc<Fid<Fabric>>>,
+    is_it: impl Fn(&Fid<Domain>) -> bool,
+) -> Option<Arc<Fid<Domain>>> {
     domain(|domain| {
-        domain.nic() == nic && fabric.is_none_or(|fabric| Arc::ptr_eq(domain.fabric(), fabric))
+        domain.nic() == nic
+            && fabric.is_none_or(|fabric| Arc::ptr_eq(domain.fabric(), fabric))
+            && is_it(domain)
     })
 }
 

@@ -294,6 +294,9 @@ impl Receiver {
             let room = || receiver.parts.reporter.slot();
             return receiver.access(request, remote, payload, room, section, || ());
         }
+        if !receiver.allows(request) {
+            return Some(Response::failed(EACCES));
+        }
         if receiver.is_stalled() {
             return None;
         }
@@ -341,8 +344,14 @@ impl Receiver {
             packet.transfer.refuse(EHOSTUNREACH);
             return;
         };
-        if packet.transfer.request().kind.is_matched() {
-            receiver.parts.queue.accept(&receiver, packet);
+        let request = packet.transfer.request();
+        let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
+        if matched {
+            if allowed {
+                receiver.parts.queue.accept(&receiver, packet);
+            } else {
+                packet.transfer.refuse(EACCES);
+            }
         } else {
             packet.receiver = Some(this.clone());
             Self::land(packet);
@@ -552,6 +561,20 @@ impl Receiver {
         })
     }
 
+    /// Returns whether posted receives may take a request.
+    fn allows(&self, request: &Request) -> bool {
+        let needed = match request.kind {
+            RequestKind::Message => Caps::MSG | Caps::RECV,
+            RequestKind::Tagged { .. } => Caps::TAGGED | Caps::RECV,
+            // They read and write the buffers of those receives.
+            RequestKind::TaggedRead { .. } => Caps::TAGGED_RMA | Caps::REMOTE_READ,
+            RequestKind::TaggedWrite { .. } => Caps::TAGGED_RMA | Caps::REMOTE_WRITE,
+            // Regions are asked for these.
+            RequestKind::Read | RequestKind::Write | RequestKind::Atomic(_) => return true,
+        };
+        self.parts.caps.contains(needed)
+    }
+
     /// Returns what the regions of a request have to allow.
     fn needed(request: &Request) -> (AccessFlags, Caps) {
         match request.kind {
@@ -594,7 +617,7 @@ impl Receiver {
         // Nothing is touched unless all of it may be.
         for range in remote.ranges() {
             let region = regions.find(range.key, self.id())?;
-            region.check(region.len(), range, access)?;
+            region.check(region.len(), range, access, request.auth_key)?;
             told |= region.event;
         }
         Ok(told)
@@ -646,7 +669,7 @@ impl Receiver {
         let mut done: usize = 0;
         for (at, range) in ranges.iter().enumerate() {
             let region = regions.find(range.key, self.id())?;
-            let start = region.check(region.len(), range, access)?;
+            let start = region.check(region.len(), range, access, request.auth_key)?;
             done = done.wrapping_add(act(&region, start, range.len)?);
             let rest = ranges.get(at.wrapping_add(1)..).unwrap_or(&[]);
             if rest.iter().any(|other| other.key == range.key) {
@@ -860,6 +883,10 @@ impl Receiver {
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(&self, context: Context) -> Result {
+        if self.parts.shared {
+            // They were not posted here.
+            return Err(ENOENT.into());
+        }
         let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
         self.tell_cancelled(posted);
         Ok(())

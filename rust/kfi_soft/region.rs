@@ -21,6 +21,10 @@ use kernel::{
     }, //
 };
 
+use crate::auth_key::{
+    AuthKey,
+    KeyNumber, //
+};
 use crate::counter::Counter;
 use crate::kfi::{
     errno::{
@@ -60,6 +64,8 @@ pub(crate) struct Region {
     base: u64,
     /// Every use is told by an entry.
     pub(crate) event: bool,
+    /// Peers need the same, if it has one.
+    auth_key: Option<AuthKey>,
     /// The one receive context that may be asked for it, by [`Receiver::id`]; 0 for any.
     ///
     /// [`Receiver::id`]: crate::receiver::Receiver::id
@@ -81,12 +87,14 @@ impl Region {
         access: AccessFlags,
         base: u64,
         event: bool,
+        auth_key: Option<AuthKey>,
     ) -> Result<Arc<Registered>> {
         memory.capture(
             pin_init!(Self {
                 access,
                 base,
                 event,
+                auth_key,
                 only: Atomic::new(0),
                 counters <- new_spinlock_irq!(
                     RegionCounters::default(),
@@ -116,14 +124,16 @@ impl Region {
     }
 
     /// Checks a range of as many bytes as it has, and returns where it begins; `EACCES` if it may not
-    /// be used so.
+    /// be used so, or not with this authorization key.
     pub(crate) fn check(
         &self,
         len: usize,
         range: &RemoteRange,
         access: AccessFlags,
+        auth_key: KeyNumber,
     ) -> Result<usize> {
-        if !self.access.contains(access) {
+        let of_others = |own: &AuthKey| own.number() != auth_key;
+        if !self.access.contains(access) || self.auth_key.as_ref().is_some_and(of_others) {
             return Err(EACCES);
         }
         let start = range.addr.checked_sub(self.base).ok_or(EACCES)?;

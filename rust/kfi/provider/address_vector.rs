@@ -405,6 +405,8 @@ unsafe extern "C" fn remove_callback<T: AddressVectorOps>(
             // SAFETY: By the safety requirements, as it is not null.
             unsafe { slice::from_raw_parts(kfi_addr.cast_const(), count) }
         };
+        // As insertions: consumers let peers go while they write back for memory.
+        let _no_fs = NoFs::new();
         this.remove(FabricAddrs(addresses))?;
         Ok(0)
     })

@@ -73,7 +73,7 @@ pub(crate) struct FabricData {
 
 /// The operations of a fabric (`struct kfi_ops_fabric`).
 ///
-/// All may sleep.
+/// All may sleep, but for `trywait`, which is called from any context, hard interrupts included.
 pub(crate) trait FabricOps: Object<Class = FabricClass> {
     /// The domains of the fabric.
     type Domain: DomainOps;

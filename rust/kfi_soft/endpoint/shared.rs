@@ -25,7 +25,9 @@ use super::{
 };
 use crate::{
     domain::Domain,
+    info,
     kfi::{
+        addr::FabricAddr,
         control::Control,
         errno::EBADFLAGS,
         fid::{
@@ -36,7 +38,10 @@ use crate::{
             Object,
             Opening, //
         },
-        flags::OpFlags,
+        flags::{
+            Caps,
+            OpFlags, //
+        },
         hold::Hold,
         provider::{
             kfi_rx_attr,
@@ -207,6 +212,11 @@ impl EndpointOps for SharedReceiveContext {
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD | OpFlags::TRIGGER;
         if operation.flags.intersects(looks) {
             return Err(EBADFLAGS.into());
+        }
+        // Peers have addresses in the vector of an endpoint, and no endpoint is named.
+        let directed = info::allowed(this.attributes.rx_caps).contains(Caps::DIRECTED_RECV);
+        if directed && operation.addr != FabricAddr::UNSPEC {
+            return Err(EOPNOTSUPP);
         }
         // What is cancelled is told there.
         if let Some(reporter) = this.binds.reporter() {

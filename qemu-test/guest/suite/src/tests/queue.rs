@@ -204,10 +204,10 @@ fn cq_attributes(env: &Env) -> Outcome {
         expect_fabric(open(attr), KfiErrno::EINVAL)?;
     }
     // The largest ones, which are more than a page allocator likes to give.
-    for size in [1 << 16, 1 << 17] {
+    for size in [1 << 16, 1 << 17, 1 << 18] {
         rig.domain.completion_queue(&CqAttr::new().size(size))?;
     }
-    for size in [(1 << 17) + 1, 1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
+    for size in [(1 << 20) + 1, 1 << 32, 1 << 48, u64::MAX / 2, u64::MAX] {
         let result = open(CqAttr::new().size(size));
         check!(
             matches!(
