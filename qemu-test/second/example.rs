@@ -23,7 +23,7 @@ fn example() -> Result {
     let info = getinfo(0, None, None, 0, None)?;
     let fabric = Fabric::open(info.first(), Context::NONE)?;
     let contexts = Contexts::new(Budget::new(1 << 20, None)?)?;
-    let domain = Domain::open(&fabric, info.first(), Context::NONE, &contexts, 1)?;
+    let domain = Domain::open(&fabric, info.first(), Context::NONE, &contexts)?;
     let counter = Counter::open(&domain, None, Context::NONE)?;
 
     counter.add(3)?;

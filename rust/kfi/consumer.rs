@@ -17,6 +17,7 @@ mod endpoint;
 mod event_queue;
 mod fabric;
 mod handler;
+mod leftovers;
 mod memory_region;
 mod object;
 mod operation;
@@ -56,6 +57,7 @@ pub(crate) use contexts::{
     Condition,
     Contexts,
     Named as NamedContext,
+    OwnerId,
     Told, //
 };
 pub(crate) use counter::{
@@ -89,6 +91,7 @@ pub(crate) use fabric::{
     Fabric, //
 };
 pub(crate) use handler::Calls;
+pub(crate) use leftovers::Reading;
 pub(crate) use memory_region::{
     MemoryRegion,
     Register,

@@ -48,8 +48,8 @@ pub(crate) const DESCRIPTOR: usize = 1024;
 /// Entries of a queue for which nobody has said how many there are to be.
 const ENTRIES: usize = 1024;
 
-/// An entry of a queue.
-const ENTRY: usize = 128;
+/// An entry of a queue, also of a large one, whose entries are allocated one by one.
+const ENTRY: usize = 256;
 
 /// A context that an endpoint leads to.
 const CONTEXT: usize = 64;
@@ -71,17 +71,21 @@ pub(crate) fn queue(entries: usize) -> usize {
     many(entries, ENTRIES, ENTRY)
 }
 
+/// The tables of an address vector, for its first addresses.
+const TABLES: usize = 10 << 10;
+
 /// Returns what an address vector needs.
 pub(crate) fn address_vector(addresses: usize) -> usize {
-    many(addresses, 0, ADDRESS_SIZE)
+    many(addresses, 0, ADDRESS_SIZE).saturating_add(TABLES)
 }
 
-/// Returns what a context of one direction needs.
+/// Returns what the operations of a context of one direction need.
 fn context(operations: usize) -> usize {
-    many(operations, DEPTH, OPERATION)
+    let operations = if operations == 0 { DEPTH } else { operations };
+    operations.saturating_mul(OPERATION)
 }
 
-/// Returns what a context needs whose depth was asked for, or is `default` as nobody has.
+/// Returns what the operations of a context need whose depth was asked for, or is `default` as nobody has.
 pub(crate) fn context_of(asked: Option<usize>, default: usize) -> usize {
     context(match asked {
         // The provider's own, or what there was.
@@ -91,7 +95,7 @@ pub(crate) fn context_of(asked: Option<usize>, default: usize) -> usize {
     })
 }
 
-/// Returns what an endpoint needs that is opened as an entry says.
+/// Returns what the operations of an endpoint need that is opened as an entry says.
 pub(crate) fn endpoint(info: InfoRef<'_>) -> usize {
     let tx = context(info.tx_attr().map_or(0, |attr| attr.size));
     let rx = context(info.rx_attr().map_or(0, |attr| attr.size));

@@ -9,10 +9,11 @@
 //! 1. `kfi_shim::Session::membership`, under which members of poll sets are added and removed;
 //! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called;
 //!
-//! `kfi_shim::Session::works`, `kfi::Contexts::table`, `kfi::Uses::buffers`, `kfi::Uses::regions`,
-//! `kfi::Kept::charge`, `kfi::Insertions::list`, `kfi::Insertions::addresses` and
-//! `kfi::Places::by_end` are taken alone. Deferred work is handed to kfabric
-//! under `kfi::DeferredWork::queued`, inside which `kfi::Works::queued` is taken.
+//! `kfi_shim::Session::works`, `kfi::Uses::buffers`, `kfi::Uses::regions`, `kfi::Kept::charge`,
+//! `kfi::Insertions::list`, `kfi::Insertions::addresses` and `kfi::Places::by_end` are taken alone.
+//! Deferred work is handed to kfabric under `kfi::DeferredWork::queued`, inside which
+//! `kfi::Works::queued`, `kfi::Leftovers::list` and `kfi::Contexts::table` are taken, one after the
+//! other.
 //!
 //! `kfi_shim::USERS` is taken alone.
 //!

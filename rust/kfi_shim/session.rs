@@ -77,8 +77,6 @@ struct Table {
     entries: RBTree<u32, Entry>,
     /// The handles of open objects, by where kfabric has these.
     by_address: RBTree<usize, u32>,
-    /// Those of completion queues.
-    completion_queues: RBTree<u32, ()>,
     /// The handle given last.
     last: u32,
     /// The wait descriptors, by the handles of their objects and their own numbers.
@@ -106,7 +104,6 @@ impl Table {
         Self {
             entries: RBTree::new(),
             by_address: RBTree::new(),
-            completion_queues: RBTree::new(),
             last: 0,
             descriptors: RBTree::new(),
             last_descriptor: 0,
@@ -153,11 +150,6 @@ impl Table {
             cursor = at.move_prev();
         }
         refused
-    }
-
-    /// Returns the handle of the first completion queue, or of what may be one.
-    fn first_completion_queue(&self) -> Option<u32> {
-        Some(*self.completion_queues.cursor_front()?.current().0)
     }
 }
 
@@ -264,12 +256,6 @@ pub(crate) struct Work {
 enum Closing {
     /// Nothing.
     Nothing,
-    /// What operations of this owner have left over.
-    Endpoint(u32),
-    /// What endpoints that are gone have left over, and notes of its own.
-    CompletionQueue,
-    /// Notes of its own.
-    Notes,
     /// Its members, if the provider does not mind that it has some.
     PollSet,
     /// Its deferred work.
@@ -280,9 +266,6 @@ impl Closing {
     /// Returns what is to be forgotten for an object.
     fn of(object: &Object) -> Self {
         match object {
-            Object::Endpoint(ep) if !ep.is_alias() => Self::Endpoint(ep.owner()),
-            Object::CompletionQueue(_) => Self::CompletionQueue,
-            Object::EventQueue(_) | Object::AddressVector(_) => Self::Notes,
             Object::PollSet(_) => Self::PollSet,
             Object::Domain(_) => Self::Domain,
             _ => Self::Nothing,
@@ -298,7 +281,6 @@ pub(crate) struct Slot<'a> {
     charges: [Charge; 3],
     entry: RBTreeNodeReservation<u32, Entry>,
     address: RBTreeNodeReservation<usize, u32>,
-    completion_queue: RBTreeNodeReservation<u32, ()>,
 }
 
 impl Slot<'_> {
@@ -317,8 +299,6 @@ impl Slot<'_> {
         let handle = self.handle;
         let address = object.any().map(|object| object.address());
         let address = address.map(|address| self.address.into_node(address, handle));
-        let is_queue = matches!(object, Object::CompletionQueue(_));
-        let queue = is_queue.then(|| self.completion_queue.into_node(handle, ()));
         let entry = Entry {
             object: Some(object),
             users: 0,
@@ -332,7 +312,6 @@ impl Slot<'_> {
         let old = (
             table.entries.insert(entry),
             address.map(|node| table.by_address.insert(node)),
-            queue.map(|node| table.completion_queues.insert(node)),
         );
         drop(table);
         drop(old);
@@ -397,7 +376,6 @@ impl Session {
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
         );
-        let completion_queue = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let mut table = self.table.lock();
         // Handles count up and are never used again, so that one that was closed names nothing, and
         // that what has the larger one was opened later.
@@ -411,7 +389,6 @@ impl Session {
             charges,
             entry,
             address,
-            completion_queue,
         })
     }
 
@@ -506,10 +483,8 @@ impl Session {
     /// Takes the deferred work of an id out; `EBUSY` if somebody may need it.
     pub(crate) fn take_work(&self, id: u64) -> Result<Arc<Work>> {
         let work = self.work(id)?;
-        if !work.request.is_idle() {
-            return Err(EBUSY);
-        }
-        // Who queues it meanwhile makes its domain keep it.
+        // Who has just begun to queue it is refused.
+        work.request.release()?;
         self.works.lock().remove(id).ok_or(EBADF)
     }
 
@@ -552,28 +527,10 @@ impl Session {
 
     /// Forgets what an object has left over that is closed; its handle names nothing any more.
     fn forget(&self, handle: u32, closing: &Closing) {
-        let (first, last) = {
-            let table = self.table.lock();
-            match closing {
-                Closing::Endpoint(_) | Closing::CompletionQueue => {
-                    (table.first_completion_queue(), table.last)
-                }
-                _ => (None, 0),
-            }
-        };
         match closing {
             Closing::Nothing => {}
-            Closing::Endpoint(owner) => self.contexts.end(*owner, first.map(|_| last)),
-            Closing::CompletionQueue => {
-                self.contexts.end(handle, None);
-                self.contexts.settle(first);
-            }
-            Closing::Notes => self.contexts.end(handle, None),
             Closing::PollSet => self.forget_members(handle),
-            Closing::Domain => {
-                self.contexts.end(handle, None);
-                self.forget_works(handle);
-            }
+            Closing::Domain => self.forget_works(handle),
         }
     }
 
@@ -710,10 +667,9 @@ impl Session {
                     .filter(|address| table.by_address.get(address) == Some(&handle))
                     .and_then(|address| table.by_address.remove_node(&address));
                 let node = table.entries.remove_node(&handle);
-                let queue = table.completion_queues.remove_node(&handle);
                 self.settled.notify_all();
                 drop(table);
-                drop((index, node, queue));
+                drop((index, node));
                 self.forget(handle, &closing);
                 Ok(Ok(()))
             }

@@ -24,10 +24,15 @@ use super::{
         Budget,
         Charge, //
     },
+    contexts::{
+        Contexts,
+        Owner, //
+    },
     object::{
         object,
         AnyObject,
         Closable,
+        Ending,
         HasWaitQueue,
         Lineage,
         Object,
@@ -133,6 +138,8 @@ pub(crate) struct AddressVector {
     asynchronous: bool,
     /// Kept until the vector is closed.
     insertions: Arc<Insertions>,
+    /// Whose the contexts of events are. Kept until the vector is closed.
+    owner: Arc<Owner>,
 }
 
 impl core::ops::Deref for AddressVector {
@@ -153,7 +160,7 @@ impl Drop for AddressVector {
     fn drop(&mut self) {
         if !self.av.end() {
             // The provider may still use the arrays.
-            core::mem::forget(self.insertions.clone());
+            core::mem::forget((self.insertions.clone(), self.owner.clone()));
         }
     }
 }
@@ -225,13 +232,14 @@ impl AddressVector {
                         expected,
                         count: 0,
                         most: 0,
-                        charge: Budget::nothing(domain.contexts.budget()),
+                        charge: Budget::nothing(domain.contexts().budget()),
                     },
                     "kfi::Insertions::addresses"
                 ),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
+        let owner = Arc::new(Contexts::owner(domain.contexts())?, GFP_KERNEL_ACCOUNT)?;
         let mut av = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid.
         to_result(unsafe {
@@ -250,6 +258,7 @@ impl AddressVector {
             type_: attr.map_or(0, |attr| attr.type_),
             asynchronous,
             insertions,
+            owner,
         })
     }
 
@@ -261,6 +270,11 @@ impl AddressVector {
     /// Returns whether insertions complete by an event.
     pub(crate) fn is_asynchronous(&self) -> bool {
         self.asynchronous
+    }
+
+    /// Returns the context of events, until the vector is closed.
+    pub(crate) fn context_of(&self, number: u64) -> Result<Context> {
+        self.owner.contexts().number(self.owner.id(), number)
     }
 
     /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each. May sleep.

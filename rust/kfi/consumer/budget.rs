@@ -122,6 +122,14 @@ impl Charge {
         self.amount = self.amount.wrapping_sub(fewer);
     }
 
+    /// Takes out what was taken so far.
+    pub(super) fn take(&mut self) -> Self {
+        Self {
+            budget: self.budget.clone(),
+            amount: core::mem::take(&mut self.amount),
+        }
+    }
+
     /// Takes more or gives some back, so that it is as much; `EDQUOT` if there is not as much left.
     pub(crate) fn set(&mut self, amount: usize) -> Result {
         match amount.checked_sub(self.amount) {

@@ -13,12 +13,17 @@ use kernel::{
 
 use super::{
     contexts::{
-        Contexts,
+        OwnerId,
         Told, //
     },
     handler::{
         Calls,
+        Handled,
         Handler, //
+    },
+    leftovers::{
+        Reading,
+        Reads, //
     },
     object::{
         object,
@@ -66,23 +71,8 @@ object! {
 
 /// An open completion queue.
 pub(crate) struct CompletionQueue {
-    queue: Queue,
+    queue: Handled<Queue, Reads>,
     format: u32,
-    /// What its handler counts, until the queue is closed.
-    handler: Option<Handler>,
-    /// The contexts of completions.
-    contexts: Arc<Contexts>,
-    /// Whose those are that the user writes.
-    owner: u32,
-}
-
-impl Drop for CompletionQueue {
-    fn drop(&mut self) {
-        if !self.queue.end() {
-            // The handler may still be called.
-            core::mem::forget(self.handler.take());
-        }
-    }
 }
 
 impl core::ops::Deref for CompletionQueue {
@@ -161,79 +151,77 @@ pub(crate) struct Written {
 impl CompletionQueue {
     /// Opens a completion queue; without attributes it has the defaults. May sleep.
     ///
-    /// `owner` is a number of the caller's for it. With a handler that counts, what that counts is the
-    /// context of the queue, and stands for the number given. The first error is that of this
-    /// function, the second one that of kfabric.
+    /// With a handler that counts, what that counts is the context of the queue, and stands for the
+    /// number given. The first error is that of this function, the second one that of kfabric.
     pub(crate) fn open(
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
-        owner: u32,
         handler: Option<u64>,
     ) -> Result<Result<Self>> {
-        let handler = Handler::new(&domain.contexts, owner, handler)?;
-        Ok(Self::open_with(domain, attr, context, handler, owner))
-    }
-
-    /// Opens a completion queue with a handler, or without.
-    fn open_with(
-        domain: &Domain,
-        attr: Option<CompletionQueueAttr<'_>>,
-        context: Context,
-        handler: Option<Handler>,
-        owner: u32,
-    ) -> Result<Self> {
-        let function: bindings::kfi_comp_handler = match &handler {
-            Some(_) => Some(Calls::comp_handler),
-            None => None,
-        };
-        let context = handler.as_ref().map_or(context.as_raw(), Handler::address);
+        let reads = Arc::new(Reads::new(domain.contexts())?, GFP_KERNEL_ACCOUNT)?;
+        let handler = Handler::new(domain.contexts(), reads.owner(), handler)?;
         let lineage = domain.lineage();
-        let mut attr = match attr {
-            None => None,
-            Some(attr) => Some(bindings::kfi_cq_attr {
-                size: attr.size,
-                flags: attr.flags,
-                format: attr.format,
-                wait_obj: attr.wait_obj,
-                wait_cond: attr.wait_cond,
-                signaling_vector: attr.signaling_vector,
-                wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
-            }),
-        };
-        let mut cq = ptr::null_mut();
-        // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. What the
-        // handler takes stays until the queue is closed, and so does the module with the handler.
-        to_result(unsafe {
-            bindings::kfi_cq_open(
-                domain.as_raw(),
-                attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
-                &mut cq,
-                function,
-                context,
-            )
-        })?;
-        let cq = NonNull::new(cq).ok_or(EIO)?;
-        Ok(Self {
+        // What the provider has chosen.
+        let mut format = 0;
+        let queue = Handled::open(handler, reads, context, |called, context| {
+            let function: bindings::kfi_comp_handler = match called {
+                true => Some(Calls::comp_handler),
+                false => None,
+            };
+            let mut attr = match attr {
+                None => None,
+                Some(attr) => Some(bindings::kfi_cq_attr {
+                    size: attr.size,
+                    flags: attr.flags,
+                    format: attr.format,
+                    wait_obj: attr.wait_obj,
+                    wait_cond: attr.wait_cond,
+                    signaling_vector: attr.signaling_vector,
+                    wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
+                }),
+            };
+            let mut cq = ptr::null_mut();
+            // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. What the
+            // handler takes stays until the queue is closed, and so does the module with the handler.
+            to_result(unsafe {
+                bindings::kfi_cq_open(
+                    domain.as_raw(),
+                    attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
+                    &mut cq,
+                    function,
+                    context,
+                )
+            })?;
+            let cq = NonNull::new(cq).ok_or(EIO)?;
+            format = attr.map_or(0, |attr| attr.format);
             // SAFETY: It has just been opened.
-            queue: unsafe { Queue::new(cq, lineage) },
-            // What the provider has chosen.
-            format: attr.map_or(0, |attr| attr.format),
-            handler,
-            contexts: domain.contexts.clone(),
-            owner,
-        })
+            Ok(unsafe { Queue::new(cq, lineage) })
+        });
+        Ok(queue.map(|queue| Self { queue, format }))
     }
 
     /// Returns what the handler counts.
     pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
-        self.handler.as_ref().map(Handler::calls)
+        self.queue.handled()
+    }
+
+    /// Returns whose the contexts are that its user writes.
+    pub(crate) fn owner(&self) -> OwnerId {
+        self.queue.kept().owner()
+    }
+
+    /// Begins to read. Until what is returned is dropped nothing is forgotten that completions name
+    /// which were taken out since.
+    pub(crate) fn reading(&self) -> Reading<'_> {
+        self.queue.kept().begin()
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
     /// Without `source` who sent them is not asked for.
     pub(crate) fn read(
         &self,
+        reading: &mut Reading<'_>,
         count: usize,
         timeout: Option<c_int>,
         cond: usize,
@@ -268,7 +256,11 @@ impl CompletionQueue {
             }
         };
         let read = usize::try_from(ret)
-            .map_err(|_| Error::from_errno(c_int::try_from(ret).unwrap_or(c_int::MIN)))?;
+            .map_err(|_| Error::from_errno(c_int::try_from(ret).unwrap_or(c_int::MIN)));
+        if timeout.is_none() && count != 0 {
+            reading.note(&read);
+        }
+        let read = read?;
         for i in 0..read.min(count) {
             // SAFETY: kfabric has written as many entries of the format.
             let entry = unsafe { Self::entry(self.format, raw.cast(), i) };
@@ -316,7 +308,7 @@ impl CompletionQueue {
     }
 
     /// Takes the first error out.
-    pub(crate) fn readerr(&self) -> Result<Failure> {
+    pub(crate) fn readerr(&self, _: &mut Reading<'_>) -> Result<Failure> {
         let mut entry: bindings::kfi_cq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_cq_readerr(self.as_raw(), &mut entry, 0) };
@@ -361,11 +353,11 @@ impl CompletionQueue {
     /// The first error is that of this function, the second one that of kfabric.
     pub(crate) fn write(&self, written: &Written) -> Result<Result> {
         // Found again when they are read.
-        let context = self.contexts.written(self.owner, written.context)?;
-        let buf = self
-            .contexts
-            .written(self.owner, written.buf)
-            .inspect_err(|_| self.contexts.release(context))?;
+        let (contexts, owner) = (self.queue.kept().contexts(), self.owner());
+        let context = contexts.written(owner, written.context)?;
+        let buf = contexts
+            .written(owner, written.buf)
+            .inspect_err(|_| contexts.release(context))?;
         let ret = self.write_raw(&bindings::kfi_cq_err_entry {
             op_context: context.as_raw(),
             flags: written.flags,
@@ -379,8 +371,8 @@ impl CompletionQueue {
             ..pin_init::zeroed()
         });
         if ret.is_err() {
-            self.contexts.release(context);
-            self.contexts.release(buf);
+            contexts.release(context);
+            contexts.release(buf);
         }
         Ok(ret)
     }

@@ -10,7 +10,8 @@
 //!
 //! The user knows an operation by a number. All operations of an owner with the same number have the
 //! same structure, unless it has a condition. It is freed when as many completions were seen as there
-//! are operations, or when its owner is gone.
+//! are operations, or when its owner is gone; only then if an operation may have several completions,
+//! as nobody knows in which order these are seen, nor by how many threads.
 
 use kernel::{
     prelude::*,
@@ -32,6 +33,7 @@ use super::{
         Budget,
         Charge, //
     },
+    leftovers::Leftovers,
     object::{
         AnyObject,
         Lineage, //
@@ -74,7 +76,7 @@ const NO_EVENT: u32 = u32::MAX;
 pub(super) enum Lasts {
     /// Until its completion.
     Once,
-    /// Until its last completion, which says so, or until its owner is gone.
+    /// Until its owner is gone, as there may be several completions.
     Repeats,
     /// Until its owner is gone.
     Kept,
@@ -98,7 +100,7 @@ impl Told {
 /// A structure for a provider.
 struct Structure {
     raw: Opaque<bindings::kfi_triggered_context2>,
-    _charge: Charge,
+    charge: Charge,
 }
 
 // SAFETY: The structure is the provider's, which may use it from any thread.
@@ -106,11 +108,47 @@ unsafe impl Send for Structure {}
 // SAFETY: As above; it is not looked at from Rust.
 unsafe impl Sync for Structure {}
 
-/// The owner, the number that the user knows, and which of the structures for these.
-type Key = (u32, u64, u64);
+/// Identifies an owner among all that there were.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OwnerId(u64);
 
 /// The owner of what belongs to no object in particular.
-const NOBODY: u32 = 0;
+const NOBODY: OwnerId = OwnerId(0);
+
+/// Who has contexts, which are forgotten when this is dropped.
+pub(super) struct Owner {
+    contexts: Arc<Contexts>,
+    id: OwnerId,
+}
+
+impl Owner {
+    /// Returns who that is.
+    pub(super) fn id(&self) -> OwnerId {
+        self.id
+    }
+
+    /// Returns the contexts.
+    pub(super) fn contexts(&self) -> &Arc<Contexts> {
+        &self.contexts
+    }
+
+    /// Leaves the contexts to be forgotten with [`Contexts::forget`].
+    pub(super) fn keep(mut self) -> OwnerId {
+        // Nobody has any to be forgotten.
+        core::mem::replace(&mut self.id, NOBODY)
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if self.id != NOBODY {
+            self.contexts.forget(self.id);
+        }
+    }
+}
+
+/// The owner, the number that the user knows, and which of the structures for these.
+type Key = (OwnerId, u64, u64);
 
 /// That of operations with one completion.
 const ONCE: u64 = 0;
@@ -130,18 +168,38 @@ struct Entry {
     key: Key,
     /// Completions that are yet to be seen.
     uses: usize,
+    /// Operations that are being posted, of which nobody knows yet whether there are several for each.
+    posting: usize,
+    /// Completions that were seen meanwhile.
+    early: usize,
     lasts: Lasts,
     /// Which of the owner's structures it is that are used for one number after the other.
     slot: Option<u64>,
     /// The structure at the pointer, if it is kept here.
-    _structure: Option<KBox<Structure>>,
+    structure: Option<KBox<Structure>>,
+}
+
+impl Entry {
+    /// Uses it once more.
+    fn use_again(&mut self, posting: bool) {
+        self.uses = self.uses.saturating_add(1);
+        self.posting = self.posting.saturating_add(posting.into());
+    }
+
+    /// Notes that the provider keeps nothing of the operation any more.
+    fn give_back(&mut self) {
+        if let Some(structure) = &mut self.structure {
+            // Never refused, as it gives back.
+            let _ = structure.charge.set(ENTRY_SIZE);
+        }
+    }
 }
 
 /// What a removed entry has had, to be dropped without the lock.
 type Removed = (
     Option<RBTreeNode<usize, Entry>>,
     Option<RBTreeNode<Key, usize>>,
-    Option<RBTreeNode<(u32, u64), usize>>,
+    Option<RBTreeNode<(OwnerId, u64), usize>>,
 );
 
 /// Nothing.
@@ -153,11 +211,11 @@ struct Table {
     /// The addresses of all of them.
     by_key: RBTree<Key, usize>,
     /// Those of structures that are used for one number after the other, by their owners and slots.
-    slots: RBTree<(u32, u64), usize>,
-    /// Owners that are gone but may have completions in queues with numbers up to the first one.
-    orphans: RBTree<(u32, u32), ()>,
+    slots: RBTree<(OwnerId, u64), usize>,
     /// The last number of a structure with a condition.
     last: u64,
+    /// The last owner.
+    last_owner: u64,
 }
 
 impl Table {
@@ -185,7 +243,7 @@ impl Table {
     fn end_uses(&mut self, address: usize, uses: usize) -> Removed {
         if let Some(entry) = self.by_address.get_mut(&address) {
             entry.uses = entry.uses.saturating_sub(uses);
-            if entry.uses == 0 && entry.lasts != Lasts::Kept {
+            if entry.uses == 0 && entry.posting == 0 && entry.lasts == Lasts::Once {
                 let key = entry.key;
                 return self.remove(key);
             }
@@ -200,6 +258,9 @@ pub(crate) struct Contexts {
     #[pin]
     table: Mutex<Table>,
     budget: Arc<Budget>,
+    /// What objects that are closed have left over.
+    #[pin]
+    leftovers: Leftovers,
     /// A context that no operation has.
     unused: KBox<Structure>,
 }
@@ -227,7 +288,7 @@ impl Structure {
         let charge = Budget::charge(budget, ENTRY_SIZE.saturating_add(more))?;
         let structure = Self {
             raw: Opaque::new(raw),
-            _charge: charge,
+            charge,
         };
         Ok(KBox::new(structure, GFP_KERNEL_ACCOUNT)?)
     }
@@ -253,12 +314,13 @@ impl Contexts {
                         by_address: RBTree::new(),
                         by_key: RBTree::new(),
                         slots: RBTree::new(),
-                        orphans: RBTree::new(),
                         last: CONDITIONS,
+                        last_owner: 0,
                     },
                     "kfi::Contexts::table"
                 ),
                 budget,
+                leftovers <- Leftovers::new(),
                 unused,
             }),
             GFP_KERNEL_ACCOUNT,
@@ -270,12 +332,31 @@ impl Contexts {
         &self.budget
     }
 
-    /// Finds the shared structure of a key and uses it more often.
-    fn reuse(&self, key: Key, uses: usize) -> Option<usize> {
+    /// Returns what objects that are closed have left over.
+    pub(super) fn leftovers(&self) -> &Leftovers {
+        &self.leftovers
+    }
+
+    /// Returns an owner that there was not yet.
+    pub(super) fn owner(this: &Arc<Self>) -> Result<Owner> {
+        let id = {
+            let mut table = this.table.lock();
+            table.last_owner = table.last_owner.checked_add(1).ok_or(ENOSPC)?;
+            OwnerId(table.last_owner)
+        };
+        Ok(Owner {
+            contexts: this.clone(),
+            id,
+        })
+    }
+
+    /// Finds the shared structure of a key and uses it once more, for an operation that is `posting` or
+    /// not.
+    fn reuse(&self, key: Key, posting: bool) -> Option<usize> {
         let mut table = self.table.lock();
         let address = *table.by_key.get(&key)?;
         let entry = table.by_address.get_mut(&address)?;
-        entry.uses = entry.uses.saturating_add(uses);
+        entry.use_again(posting);
         Some(address)
     }
 
@@ -286,17 +367,19 @@ impl Contexts {
         lasts: Lasts,
         structure: Option<KBox<Structure>>,
         address: usize,
-        uses: usize,
+        posting: bool,
     ) -> Result<usize> {
         let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let node = RBTreeNode::new(
             address,
             Entry {
                 key,
-                uses,
+                uses: 1,
+                posting: posting.into(),
+                early: 0,
                 lasts,
                 slot: None,
-                _structure: structure,
+                structure,
             },
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -307,7 +390,7 @@ impl Contexts {
         if let Some(&known) = by_key.get(&key) {
             if let Some(entry) = by_address.get_mut(&known) {
                 // Another thread was faster.
-                entry.uses = entry.uses.saturating_add(uses);
+                entry.use_again(posting);
                 drop(table);
                 return Ok(known);
             }
@@ -319,38 +402,49 @@ impl Contexts {
         Ok(address)
     }
 
-    /// Returns a context without a condition that is in use for `uses` times more, each to be ended
-    /// by a completion or with [`Self::release`].
+    /// Returns a context without a condition that is in use once more, to be ended by a completion or
+    /// with [`Self::release`], or settled with [`Self::posted`] if it is for `posting`.
     ///
     /// Whatever the number is, it costs the same: which numbers could be addresses of this kernel is
     /// not told.
-    fn acquire_for(&self, owner: u32, number: u64, lasts: Lasts, uses: usize) -> Result<Context> {
+    fn acquire_for(
+        &self,
+        owner: OwnerId,
+        number: u64,
+        lasts: Lasts,
+        posting: bool,
+    ) -> Result<Context> {
         let which = match lasts {
             Lasts::Once => ONCE,
             Lasts::Repeats => REPEATS,
             Lasts::Kept => KEPT,
         };
         let key = (owner, number, which);
-        let address = match self.reuse(key, uses) {
+        let address = match self.reuse(key, posting) {
             Some(address) => address,
             None => {
                 let structure = Structure::new(unconditional(), &self.budget, 0)?;
                 let address = structure.raw.get().addr();
-                self.add(key, lasts, Some(structure), address, uses)?
+                self.add(key, lasts, Some(structure), address, posting)?
             }
         };
         Ok(Context::from_number(address))
     }
 
     /// Returns the context of something that is told once, or kept.
-    pub(super) fn acquire(&self, owner: u32, number: u64, lasts: Lasts) -> Result<Context> {
-        self.acquire_for(owner, number, lasts, 1)
+    pub(super) fn acquire(&self, owner: OwnerId, number: u64, lasts: Lasts) -> Result<Context> {
+        self.acquire_for(owner, number, lasts, false)
     }
 
     /// Returns the context of an operation without a condition, to be settled with
     /// [`Self::posted`].
-    pub(super) fn acquire_to_post(&self, owner: u32, number: u64, lasts: Lasts) -> Result<Context> {
-        self.acquire_for(owner, number, lasts, 2)
+    pub(super) fn acquire_to_post(
+        &self,
+        owner: OwnerId,
+        number: u64,
+        lasts: Lasts,
+    ) -> Result<Context> {
+        self.acquire_for(owner, number, lasts, true)
     }
 
     /// Returns the context of an operation without a condition whose success nobody is told of, so that
@@ -358,12 +452,12 @@ impl Contexts {
     /// of another number once its slot is used again: who fails thereafter has that one.
     pub(super) fn acquire_silent(
         &self,
-        owner: u32,
+        owner: OwnerId,
         number: u64,
         slot: impl FnOnce() -> u64,
     ) -> Result<Context> {
         let key = (owner, number, SILENT);
-        if let Some(address) = self.reuse(key, 1) {
+        if let Some(address) = self.reuse(key, false) {
             return Ok(Context::from_number(address));
         }
         let slot = slot();
@@ -399,9 +493,11 @@ impl Contexts {
             Entry {
                 key,
                 uses: 1,
+                posting: 0,
+                early: 0,
                 lasts: Lasts::Kept,
                 slot: Some(slot),
-                _structure: Some(structure),
+                structure: Some(structure),
             },
             GFP_KERNEL_ACCOUNT,
         )?;
@@ -429,7 +525,7 @@ impl Contexts {
     /// provider keeps about `kept` bytes of the operation's arrays.
     pub(super) fn acquire_with(
         &self,
-        owner: u32,
+        owner: OwnerId,
         number: u64,
         lasts: Lasts,
         raw: bindings::kfi_triggered_context2,
@@ -443,24 +539,27 @@ impl Contexts {
             table.last
         };
         let key = (owner, number, which);
-        self.add(key, lasts, Some(structure), address, 2)?;
+        self.add(key, lasts, Some(structure), address, true)?;
         Ok(Context::from_number(address))
     }
 
     /// Settles the context of an operation that was posted: whether it was accepted, and whether it
-    /// may have several completions. Until here the caller has used it, too, so that no completion
-    /// could free it.
+    /// may have several completions. Until here those that were seen are counted only, however many
+    /// there were, so that none could free it.
     pub(super) fn posted(&self, context: Context, accepted: bool, repeats: bool) {
         let mut table = self.table.lock();
-        if repeats {
-            if let Some(entry) = table.by_address.get_mut(&context.as_number()) {
-                if entry.lasts == Lasts::Once {
-                    entry.lasts = Lasts::Repeats;
-                }
-            }
+        let Some(entry) = table.by_address.get_mut(&context.as_number()) else {
+            return;
+        };
+        entry.posting = entry.posting.saturating_sub(1);
+        if repeats && entry.lasts == Lasts::Once {
+            entry.lasts = Lasts::Repeats;
         }
-        let uses = if accepted { 1 } else { 2 };
-        let removed = table.end_uses(context.as_number(), uses);
+        let mut ended = usize::from(!accepted);
+        if entry.posting == 0 {
+            ended = ended.saturating_add(core::mem::take(&mut entry.early));
+        }
+        let removed = table.end_uses(context.as_number(), ended);
         drop(table);
         drop(removed);
     }
@@ -472,7 +571,7 @@ impl Contexts {
     }
 
     /// Returns the context for something that is no operation, until the owner is gone.
-    pub(crate) fn number(&self, owner: u32, number: u64) -> Result<Context> {
+    pub(super) fn number(&self, owner: OwnerId, number: u64) -> Result<Context> {
         self.acquire(owner, number, Lasts::Kept)
     }
 
@@ -486,15 +585,20 @@ impl Contexts {
 
     /// Returns the context for something that is told back once, in an event or a completion that
     /// the user writes.
-    pub(super) fn written(&self, owner: u32, number: u64) -> Result<Context> {
+    pub(super) fn written(&self, owner: OwnerId, number: u64) -> Result<Context> {
         self.acquire(owner, number, Lasts::Once)
     }
 
     /// Lets the address of something that an owner keeps stand for a number until what is returned is
     /// dropped, which has to be before something else can be there.
-    pub(super) fn note(this: &Arc<Self>, owner: u32, number: u64, address: usize) -> Result<Note> {
+    pub(super) fn note(
+        this: &Arc<Self>,
+        owner: OwnerId,
+        number: u64,
+        address: usize,
+    ) -> Result<Note> {
         let key = (owner, number, NOTED);
-        this.add(key, Lasts::Kept, None, address, 1)?;
+        this.add(key, Lasts::Kept, None, address, false)?;
         Ok(Note {
             contexts: this.clone(),
             key,
@@ -516,7 +620,7 @@ impl Contexts {
     ///
     /// Other pointers are not looked for. Where something was received may be the place of anything by
     /// now, and nobody may end the use of that.
-    pub(crate) fn read_back(&self, queue: u32, address: usize, done: bool) -> Option<u64> {
+    pub(crate) fn read_back(&self, queue: OwnerId, address: usize, done: bool) -> Option<u64> {
         let mut table = self.table.lock();
         let entry = table.by_address.get(&address)?;
         let (owner, number, _) = entry.key;
@@ -539,22 +643,20 @@ impl Contexts {
     ///
     /// What has a completion in a queue has its context kept until that is read, so that it is none
     /// of something else.
-    pub(crate) fn complete(&self, queue: u32, told: Told, last: bool) -> Option<(u64, bool)> {
+    pub(crate) fn complete(&self, queue: OwnerId, told: Told, last: bool) -> Option<(u64, bool)> {
         let mut table = self.table.lock();
-        let Some(entry) = table.by_address.get(&told.0) else {
+        let Some(entry) = table.by_address.get_mut(&told.0) else {
             return (!is_address(told.0)).then_some((told.0 as u64, false));
         };
         let (owner, number, _) = entry.key;
-        let ends = match entry.lasts {
-            Lasts::Once => true,
-            Lasts::Repeats => last,
-            Lasts::Kept => false,
-        };
-        let removed = if ends {
-            table.end_uses(told.0, 1)
-        } else {
-            NOTHING
-        };
+        let mut removed = NOTHING;
+        match entry.lasts {
+            Lasts::Once if entry.posting != 0 => entry.early = entry.early.saturating_add(1),
+            Lasts::Once => removed = table.end_uses(told.0, 1),
+            // The provider has nothing of it any more, but others of its completions may be read yet.
+            Lasts::Repeats if last => entry.give_back(),
+            Lasts::Repeats | Lasts::Kept => {}
+        }
         drop(table);
         drop(removed);
         Some((number, owner == queue))
@@ -574,7 +676,7 @@ impl Contexts {
     /// have, the oldest condition first, until it succeeds; `EINTR` for a signal.
     pub(super) fn cancel(
         &self,
-        owners: [u32; 2],
+        owners: [OwnerId; 2],
         number: u64,
         cancel: impl Fn(Context) -> Result,
     ) -> Result {
@@ -604,28 +706,8 @@ impl Contexts {
         cancel(Context::from_raw(self.unused.raw.get().cast()))
     }
 
-    /// Forgets what an owner has that is closed; if there are completion queues, with numbers up to
-    /// `last`, that may hold completions, only when these are closed.
-    pub(crate) fn end(&self, owner: u32, last: Option<u32>) {
-        let Some(last) = last else {
-            return self.remove_all(owner);
-        };
-        // Without memory for that, until everything ends.
-        let Ok(node) = RBTreeNode::new((last, owner), (), GFP_KERNEL_ACCOUNT) else {
-            return;
-        };
-        let mut table = self.table.lock();
-        if table.next((owner, 0, 0)).is_none() {
-            drop(table);
-            return;
-        }
-        let old = table.orphans.insert(node);
-        drop(table);
-        drop(old);
-    }
-
-    /// Removes what an owner has.
-    fn remove_all(&self, owner: u32) {
+    /// Forgets what an owner has that is closed.
+    pub(super) fn forget(&self, owner: OwnerId) {
         loop {
             let mut batch: [Removed; BATCH] = [const { NOTHING }; BATCH];
             let mut table = self.table.lock();
@@ -640,25 +722,6 @@ impl Contexts {
             drop(batch);
             // Others want the CPU, too.
             kernel::task::might_sleep();
-        }
-    }
-
-    /// Forgets what was left over for completion queues; the first one that is open has the number
-    /// `first`.
-    pub(crate) fn settle(&self, first: Option<u32>) {
-        loop {
-            let mut table = self.table.lock();
-            let Some(cursor) = table.orphans.cursor_front() else {
-                return;
-            };
-            let (&(last, owner), ()) = cursor.current();
-            if first.is_some_and(|first| first <= last) {
-                return;
-            }
-            let node = table.orphans.remove_node(&(last, owner));
-            drop(table);
-            drop(node);
-            self.remove_all(owner);
         }
     }
 }
@@ -692,5 +755,54 @@ impl Drop for Note {
     fn drop(&mut self) {
         let removed = self.contexts.table.lock().remove(self.key);
         drop(removed);
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_contexts)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn completions_seen_while_posting_do_not_free() -> Result {
+        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        let queue = Contexts::owner(&contexts)?;
+        let seen =
+            |context: Context| contexts.complete(queue.id(), Told::new(context.as_number()), false);
+        // A receive turns out to be one for several messages, two of which were seen by then.
+        let context = contexts.acquire_to_post(owner.id(), 7, Lasts::Once)?;
+        for _ in 0..3 {
+            assert_eq!(seen(context), Some((7, false)));
+        }
+        contexts.posted(context, true, true);
+        assert_eq!(seen(context), Some((7, false)));
+        drop(owner);
+        assert_eq!(seen(context), None);
+        Ok(())
+    }
+
+    #[test]
+    fn as_many_completions_as_operations() -> Result {
+        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        let queue = Contexts::owner(&contexts)?;
+        let post = || contexts.acquire_to_post(owner.id(), 7, Lasts::Once);
+        let seen =
+            |context: Context| contexts.complete(queue.id(), Told::new(context.as_number()), false);
+        let context = post()?;
+        assert_eq!(post()?.as_number(), context.as_number());
+        // One is refused, the other one completes before its post returns.
+        assert_eq!(seen(context), Some((7, false)));
+        contexts.posted(context, false, false);
+        assert_eq!(contexts.number_of(context.as_number()), 7);
+        contexts.posted(context, true, false);
+        assert_eq!(seen(context), None);
+        // And one after it.
+        let context = post()?;
+        contexts.posted(context, true, false);
+        assert_eq!(seen(context), Some((7, false)));
+        assert_eq!(seen(context), None);
+        Ok(())
     }
 }

@@ -39,6 +39,7 @@ use super::{
     },
     contexts::Lasts,
     endpoint::Uses,
+    leftovers::Account,
     object::{
         AnyObject,
         Lineage,
@@ -91,17 +92,20 @@ impl Works {
 struct Queued {
     /// Without that anybody knows that it has ended.
     count: usize,
+    /// Whether it is about to be freed.
+    released: bool,
     /// Flushes that had begun when it was queued the last time.
     flushes: u64,
-    /// What the provider keeps for all but the first.
+    /// What the provider keeps for all, or for the first to come.
     charge: Charge,
+    /// What a data transfer leaves over.
+    account: Option<Account>,
 }
 
 impl Queued {
     /// Notes how often there is no end of it to know of.
     fn set(&mut self, count: usize, each: usize) -> Result {
-        let more = count.saturating_sub(1);
-        self.charge.set(more.saturating_mul(each))?;
+        self.charge.set(count.max(1).saturating_mul(each))?;
         self.count = count;
         Ok(())
     }
@@ -110,6 +114,15 @@ impl Queued {
     fn end(&mut self, count: usize, each: usize) {
         // Never refused, as it gives back.
         let _ = self.set(self.count.saturating_sub(count), each);
+    }
+
+    /// Notes that all have ended, as the endpoint is closed, on which the request is not queued again.
+    fn leave(&mut self, budget: &Arc<Budget>) {
+        self.count = 0;
+        if let Some(account) = self.account.take() {
+            // Completions may be in queues.
+            account.close([self.charge.take(), Budget::nothing(budget)]);
+        }
     }
 }
 
@@ -366,7 +379,7 @@ impl DeferredWork {
         ep: Option<&Endpoint>,
         mut operation: WorkOperation<'_>,
     ) -> Result<Arc<Self>> {
-        let budget = domain.contexts.budget();
+        let budget = domain.contexts().budget();
         let op_type = operation.op_type();
         let checked = objects.checked(domain.lineage());
         let mut valid = checked.is_ok();
@@ -377,6 +390,7 @@ impl DeferredWork {
         }
         let mut each = Self::COUNTER_SIZE;
         let mut uses = None;
+        let mut account = None;
         let mut arrays = None;
         match &mut operation {
             WorkOperation::Transfer(operation, shape) if valid => {
@@ -397,18 +411,19 @@ impl DeferredWork {
                     }
                     each = Self::TRANSFER_SIZE.saturating_add(ep.kept_of(operation));
                     uses = Some(ep.uses().clone());
+                    account = Some(Account::new(domain.contexts(), Budget::nothing(budget))?);
                 }
                 // Completions may come as often as the work is queued.
-                let contexts = &domain.contexts;
-                let context = contexts.acquire(domain.owner, operation.number, Lasts::Kept)?;
+                let contexts = domain.contexts();
+                let context = contexts.acquire(domain.owner(), operation.number, Lasts::Kept)?;
                 operation.context = OpContext::new(context);
                 arrays = Some(operation.arrays(*shape, budget)?);
             }
             WorkOperation::Transfer(..) => operation = WorkOperation::None(op_type),
             _ => {}
         }
-        let charge = Budget::charge(budget, size.saturating_add(each))?;
-        let more = Budget::nothing(budget);
+        let charge = Budget::charge(budget, size)?;
+        let first = Budget::charge(budget, each)?;
         let checked = checked.unwrap_or(Checked::NONE);
         let mut structure = Structure::new(&operation, &checked, arrays.as_ref())?;
         let raw = KBox::new(
@@ -435,8 +450,10 @@ impl DeferredWork {
                 queued <- new_mutex!(
                     Queued {
                         count: 0,
+                        released: false,
                         flushes: 0,
-                        charge: more,
+                        charge: first,
+                        account,
                     },
                     "kfi::DeferredWork::queued"
                 ),
@@ -454,6 +471,16 @@ impl DeferredWork {
     /// afterwards.
     pub(crate) fn is_idle(&self) -> bool {
         self.queued.lock().count == 0
+    }
+
+    /// Has the request not queued any more; `EBUSY` if somebody may need it.
+    pub(crate) fn release(&self) -> Result {
+        let mut queued = self.queued.lock();
+        if queued.count != 0 {
+            return Err(EBUSY);
+        }
+        queued.released = true;
+        Ok(())
     }
 
     /// Returns whether nothing of it is carried out any more that is not pending: it is about counters,
@@ -480,8 +507,8 @@ impl Domain {
         to_result(unsafe { bindings::kfi_control(self.any().as_raw(), command.cast_signed(), arg) })
     }
 
-    /// Queues a request that was made for this domain and these objects; `EINVAL` if it was not. May
-    /// sleep.
+    /// Queues a request that was made for this domain and these objects; `EINVAL` if it was not, `EBADF`
+    /// if it was released. May sleep.
     pub(crate) fn queue_work(
         &self,
         work: &Arc<DeferredWork>,
@@ -496,24 +523,26 @@ impl Domain {
         }
         let pointer = work.raw.get();
         let mut queued = work.queued.lock();
+        if queued.released {
+            return Err(EBADF);
+        }
         let more = queued.count.checked_add(1).ok_or(ENOSPC)?;
-        let first = queued.count == 0;
-        if first {
+        if queued.count == 0 {
             let node = RBTreeNode::new(pointer.addr(), work.clone(), GFP_KERNEL_ACCOUNT)?;
             let old = self.works.queued.lock().insert(node);
             drop(old);
         }
         // INVARIANT: The domain holds the request.
-        queued.set(more, work.each)?;
+        if let Err(error) = queued.set(more, work.each) {
+            self.forget_unless_queued(work, &queued);
+            return Err(error);
+        }
         // SAFETY: The objects are open, as they are the ones given; the structures stay, as the domain
         // holds them.
         let ret = unsafe { self.work_command(bindings::KFI_QUEUE_WORK, pointer.cast()) };
         if ret.is_err() {
             queued.end(1, work.each);
-            if first {
-                let old = self.works.queued.lock().remove(&pointer.addr());
-                drop(old);
-            }
+            self.forget_unless_queued(work, &queued);
         }
         // A flush that has not begun yet finds what was queued; pairs with the one in `flush_work`.
         smp_mb(ordering::Full);
@@ -541,31 +570,39 @@ impl Domain {
         let ret = unsafe { self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast()) };
         let none_left = ret.is_ok() || ret == Err(ENOENT);
         if none_left && work.domain == self.any().serial() {
-            let ended = if work.ends_when_taken_back() {
-                queued.count
-            } else {
-                ret.map_or(0, |()| 1)
-            };
-            self.end_of(work, &mut queued, ended);
+            if work.ends_when_taken_back() {
+                self.end_all_of(work, &mut queued);
+            } else if ret.is_ok() {
+                queued.end(1, work.each);
+                self.forget_unless_queued(work, &queued);
+            }
         }
         ret
     }
 
-    /// Notes that some of what was queued with a request of this domain has ended.
-    fn end_of(&self, work: &DeferredWork, queued: &mut Queued, count: usize) {
-        queued.end(count, work.each);
+    /// Notes that all has ended that was queued with a request of this domain.
+    fn end_all_of(&self, work: &DeferredWork, queued: &mut Queued) {
+        if work.has_no_endpoint() {
+            queued.leave(self.contexts().budget());
+        } else {
+            queued.end(usize::MAX, work.each);
+        }
+        self.forget_unless_queued(work, queued);
+    }
+
+    /// Lets go of a request if nothing is queued with it.
+    fn forget_unless_queued(&self, work: &DeferredWork, queued: &Queued) {
         if queued.count == 0 {
             let old = self.works.queued.lock().remove(&work.raw.get().addr());
             drop(old);
         }
     }
 
-    /// Frees a request, whose last reference this must be, and cancels the pointer to it, for
-    /// providers that do not look at it. `EBUSY` if somebody may need the request.
+    /// Frees a request that is released, whose last reference this is unless somebody has tried to
+    /// queue it, and cancels the pointer to it, for providers that do not look at it. `EBUSY` if
+    /// somebody may need the request.
     pub(crate) fn cancel_stale(&self, work: Arc<DeferredWork>) -> Result<Result> {
-        if !work.is_idle() {
-            return Err(EBUSY);
-        }
+        work.release()?;
         let pointer: *mut bindings::kfi_deferred_work = work.raw.get();
         drop(work);
         // SAFETY: Any pointer may be cancelled: it is compared with those of requests that are queued.
@@ -579,7 +616,8 @@ impl Domain {
     }
 
     /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for what is none of this
-    /// domain. May sleep.
+    /// domain, `EINTR` if not all of them were looked through, for a signal, of which none is pending
+    /// then either. May sleep.
     pub(crate) fn flush_work(&self, cntr: Option<AnyObject<'_>>) -> Result {
         let which = cntr.map(AnyObject::serial);
         let cntr = AnyObject::counter(cntr, self.lineage())?;
@@ -592,14 +630,16 @@ impl Domain {
         unsafe { self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast()) }?;
         let mut from = 0;
         while let Some(work) = self.works.next(from) {
+            if from != 0 && kernel::current!().signal_pending() {
+                return Err(EINTR);
+            }
             let address = work.raw.get().addr();
             let [_, trigger, ..] = work.objects;
             let flushed = which.is_none() || which == trigger;
             if flushed && work.ends_when_taken_back() {
                 let mut queued = work.queued.lock();
                 if queued.flushes <= before {
-                    let count = queued.count;
-                    self.end_of(&work, &mut queued, count);
+                    self.end_all_of(&work, &mut queued);
                 }
             }
             let Some(next) = address.checked_add(1) else {

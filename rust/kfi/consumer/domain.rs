@@ -16,13 +16,18 @@ use kernel::{
 };
 
 use super::{
-    contexts::Contexts,
+    contexts::{
+        Contexts,
+        Owner,
+        OwnerId, //
+    },
     deferred_work::Works,
     endpoint::op_flags,
     object::{
         object,
         AnyObject,
         Closable,
+        Ending,
         HasWaitQueue,
         Lineage,
         Object,
@@ -48,12 +53,11 @@ object! {
 /// An open domain, with the deferred work that may be queued on it.
 pub(crate) struct Domain {
     domain: DomainObject,
-    /// Who its deferred work belongs to.
-    pub(super) owner: u32,
+    /// Who its deferred work belongs to, with the contexts of operations. Kept until the domain is
+    /// closed.
+    owner: Arc<Owner>,
     /// The name of its provider.
     provider: CString,
-    /// The contexts of operations. Kept until the domain is closed.
-    pub(super) contexts: Arc<Contexts>,
     /// Kept until the domain is closed.
     pub(super) works: Arc<Works>,
 }
@@ -76,7 +80,7 @@ impl Drop for Domain {
     fn drop(&mut self) {
         if !self.domain.end() {
             // The provider may still use the requests.
-            core::mem::forget((self.works.clone(), self.contexts.clone()));
+            core::mem::forget((self.works.clone(), self.owner.clone()));
         }
     }
 }
@@ -84,8 +88,8 @@ impl Drop for Domain {
 impl Domain {
     /// Opens the domain that `info` describes; `EINVAL` for that of another provider, `EOPNOTSUPP` if
     /// its objects are not for several threads at a time, as ours may be used, or if that demands what
-    /// this consumer cannot give, whatever is asked of its endpoints. `owner` is a
-    /// number of the caller's for it, and `contexts` are those of all operations on it.
+    /// this consumer cannot give, whatever is asked of its endpoints. `contexts` are those of all
+    /// operations on it.
     ///
     /// May sleep.
     pub(crate) fn open(
@@ -93,7 +97,6 @@ impl Domain {
         info: InfoRef<'_>,
         context: Context,
         contexts: &Arc<Contexts>,
-        owner: u32,
     ) -> Result<Self> {
         op_flags(info)?;
         if info.prov_name() != Some(fabric.provider()) {
@@ -105,6 +108,7 @@ impl Domain {
         let provider = CString::try_from(fabric.provider())?;
         // Before the domain, which could not be closed without.
         let works = Works::new()?;
+        let owner = Arc::new(Contexts::owner(contexts)?, GFP_KERNEL_ACCOUNT)?;
         let mut domain = ptr::null_mut();
         // SAFETY: `fabric` is open, `info` is valid; the provider only reads it.
         to_result(unsafe {
@@ -121,9 +125,18 @@ impl Domain {
             domain: unsafe { DomainObject::new(domain, fabric.lineage().with_domain(domain)) },
             owner,
             provider,
-            contexts: contexts.clone(),
             works,
         })
+    }
+
+    /// Returns who its deferred work belongs to.
+    pub(super) fn owner(&self) -> OwnerId {
+        self.owner.id()
+    }
+
+    /// Returns the contexts of operations.
+    pub(super) fn contexts(&self) -> &Arc<Contexts> {
+        self.owner.contexts()
     }
 
     /// Returns the name of its provider.

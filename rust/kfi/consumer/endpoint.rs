@@ -20,7 +20,8 @@ use kernel::{
         barrier::smp_mb,
         new_mutex,
         Arc,
-        Mutex, //
+        Mutex,
+        SetOnce, //
     }, //
 };
 
@@ -38,8 +39,10 @@ use super::{
     contexts::{
         Condition,
         Contexts,
-        Lasts, //
+        Lasts,
+        OwnerId, //
     },
+    leftovers::Account,
     memory_region::{
         MemoryRegion,
         RegionUse, //
@@ -48,6 +51,7 @@ use super::{
         object,
         AnyObject,
         Closable,
+        Ending,
         HasWaitQueue,
         Lineage,
         Object,
@@ -82,8 +86,8 @@ object! {
 }
 
 object! {
-    /// An open transmit context that endpoints share.
-    SharedTransmit(kfid_stx, SharedTransmit)
+    /// An open transmit context that endpoints share as C knows it.
+    Stx(kfid_stx, SharedTransmit)
 }
 
 object! {
@@ -110,9 +114,10 @@ pub(super) struct Uses {
     closed: Atomic<bool>,
     /// Whether what is sent may be copied without asking for that.
     inject: Atomic<bool>,
-    /// Of which directions success is told to a queue only if that is asked for, and of which always,
-    /// by [`told`].
-    told: [Atomic<bool>; 5],
+    /// What is told of operations that transmit.
+    told: ToldOf,
+    /// What the transmit context that is bound stands in with.
+    shared: SetOnce<Arc<ToldOf>>,
     /// How many contexts were given to operations whose success nobody is told of.
     silent: Atomic<u64>,
     /// Whether a receive may take several messages without being asked to. An alias has the flags of
@@ -123,13 +128,57 @@ pub(super) struct Uses {
 /// What an entry of these takes.
 const USE_SIZE: usize = 128;
 
+/// Which operations that transmit are told of if they succeed.
+struct ToldOf {
+    /// A queue is told of all.
+    all: Atomic<bool>,
+    /// A queue is told of those that ask for it.
+    asked: Atomic<bool>,
+    /// They may ask for it by default.
+    by_default: Atomic<bool>,
+}
+
+impl ToldOf {
+    /// Nobody is told of any.
+    const fn none() -> Self {
+        Self {
+            all: Atomic::new(false),
+            asked: Atomic::new(false),
+            by_default: Atomic::new(false),
+        }
+    }
+
+    /// Notes that a queue was bound with these flags.
+    fn note_queue(&self, flags: u64) {
+        let which = match flags & SELECTIVE_FLAG != 0 {
+            true => &self.asked,
+            false => &self.all,
+        };
+        // Relaxed: it decides only how long a context is kept.
+        which.store(true, ordering::Relaxed);
+    }
+
+    /// Returns whether a queue was bound.
+    fn has_queue(&self) -> bool {
+        // Relaxed: as above.
+        self.all.load(ordering::Relaxed) || self.asked.load(ordering::Relaxed)
+    }
+
+    /// Returns whether there is a queue that is told of those only that ask for it.
+    fn is_selective(&self) -> bool {
+        // Relaxed: as above.
+        self.asked.load(ordering::Relaxed) && !self.all.load(ordering::Relaxed)
+    }
+}
+
 /// What a provider may keep of the arrays and the memory of as many operations as it takes.
 #[pin_data]
 struct Kept {
     /// The most that it could keep of one so far.
     widest: Atomic<usize>,
+    /// How many operations there may be, and what counts for these.
     #[pin]
-    charge: Mutex<Charge>,
+    charge: Mutex<(usize, Charge)>,
 }
 
 impl Kept {
@@ -138,22 +187,61 @@ impl Kept {
         let charge = Budget::nothing(budget);
         pin_init!(Self {
             widest: Atomic::new(0),
-            charge <- new_mutex!(charge, "kfi::Kept::charge"),
+            charge <- new_mutex!((0, charge), "kfi::Kept::charge"),
         })
     }
 
-    /// Counts for `operations` of which so much may be kept; `EDQUOT` if there is not as much left.
+    /// Counts for `operations`, or more if there are, of which so much may be kept; `EDQUOT` if there
+    /// is not as much left.
     fn widen(&self, kept: usize, operations: usize) -> Result {
         // Relaxed: only grows, with the lock held.
         if kept <= self.widest.load(ordering::Relaxed) {
             return Ok(());
         }
-        let mut charge = self.charge.lock();
+        let mut state = self.charge.lock();
+        let (depth, charge) = &mut *state;
         if kept > self.widest.load(ordering::Relaxed) {
-            charge.set(kept.saturating_mul(operations))?;
+            charge.set(kept.saturating_mul(operations.max(*depth)))?;
+            *depth = operations.max(*depth);
             self.widest.store(kept, ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Counts for `operations`, if that are more than before; returns how many that were. `EDQUOT` if
+    /// there is not as much left.
+    fn deepen(&self, operations: usize) -> Result<usize> {
+        let mut state = self.charge.lock();
+        let (depth, charge) = &mut *state;
+        let before = *depth;
+        if operations > before {
+            let widest = self.widest.load(ordering::Relaxed);
+            charge.set(widest.saturating_mul(operations))?;
+            *depth = operations;
+        }
+        Ok(before)
+    }
+
+    /// Counts for as many as before again, after all.
+    fn restore(&self, operations: usize) {
+        let mut state = self.charge.lock();
+        let (depth, charge) = &mut *state;
+        if operations < *depth {
+            let widest = self.widest.load(ordering::Relaxed);
+            // Never refused, as it gives back.
+            let _ = charge.set(widest.saturating_mul(operations));
+            *depth = operations;
+        }
+    }
+
+    /// Returns how many operations were counted for.
+    fn depth(&self) -> usize {
+        self.charge.lock().0
+    }
+
+    /// Takes out what counts.
+    fn take(&self) -> Charge {
+        self.charge.lock().1.take()
     }
 }
 
@@ -277,10 +365,11 @@ pub(crate) struct Endpoint {
     ep: Ep,
     role: Role,
     /// Who the operations belong to, this or what it is an alias of.
-    owner: u32,
+    owner: OwnerId,
     /// Who those of the domain's deferred work belong to.
-    domain_owner: u32,
-    is_alias: bool,
+    domain_owner: OwnerId,
+    /// What its operations leave over; none of an alias.
+    account: Option<Account>,
     limits: IovLimits,
     /// The contexts of operations. Kept until the endpoint is closed.
     contexts: Arc<Contexts>,
@@ -299,19 +388,18 @@ impl core::ops::Deref for Endpoint {
 impl Closable for Endpoint {
     fn close_with(&mut self, permit: ToClose) -> Result {
         self.ep.close_with(permit)?;
-        if !self.is_alias {
-            // All operations have ended with it.
-            self.uses.end();
-        }
+        self.ended();
         Ok(())
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        if !self.ep.end() {
+        if self.ep.end() {
+            self.ended();
+        } else {
             // Operations may still use the memory.
-            core::mem::forget((self.uses.clone(), self.contexts.clone()));
+            core::mem::forget((self.uses.clone(), self.account.take()));
         }
     }
 }
@@ -369,7 +457,7 @@ fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
 
 impl Uses {
     /// Makes the collection of what operations use, which counts in `budget`.
-    fn new(budget: &Arc<Budget>, multi_recv: bool, inject: bool) -> Result<Arc<Self>> {
+    fn new(budget: &Arc<Budget>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
@@ -377,10 +465,11 @@ impl Uses {
                 transmits <- Kept::new(budget),
                 receives <- Kept::new(budget),
                 closed: Atomic::new(false),
-                inject: Atomic::new(inject),
-                told: [const { Atomic::new(false) }; 5],
+                inject: Atomic::new(false),
+                told: ToldOf::none(),
+                shared: SetOnce::new(),
                 silent: Atomic::new(0),
-                multi_recv: Atomic::new(multi_recv),
+                multi_recv: Atomic::new(false),
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -407,20 +496,23 @@ impl Uses {
         self.closed.load(ordering::Acquire)
     }
 
-    /// Lets everything go, as all operations have ended.
-    fn end(&self) {
+    /// Lets everything go, as all operations have ended; returns what counts for what the provider may
+    /// have kept of them.
+    fn end(&self) -> [Charge; 2] {
         // Release: pairs with the above.
         self.closed.store(true, ordering::Release);
         let buffers = core::mem::take(&mut *self.buffers.lock());
         let regions = core::mem::take(&mut *self.regions.lock());
         drop((buffers, regions));
+        [self.transmits.take(), self.receives.take()]
     }
 }
 
 /// What an endpoint that is being opened gets.
 struct Opening {
-    owner: u32,
-    domain_owner: u32,
+    account: Option<Account>,
+    owner: OwnerId,
+    domain_owner: OwnerId,
     lineage: Lineage,
     role: Role,
     limits: IovLimits,
@@ -429,35 +521,36 @@ struct Opening {
 }
 
 impl Opening {
-    /// For an endpoint of a domain.
-    fn of(domain: &Domain, role: Role, owner: u32) -> Result<Self> {
+    /// For an endpoint of a domain for whose operations `charge` counts.
+    fn of(domain: &Domain, role: Role, charge: Charge) -> Result<Self> {
+        let account = Account::new(domain.contexts(), charge)?;
         Ok(Self {
             role,
-            owner,
-            domain_owner: domain.owner,
+            owner: account.owner(),
+            account: Some(account),
+            domain_owner: domain.owner(),
             lineage: domain.lineage(),
             limits: IovLimits::NONE,
-            contexts: domain.contexts.clone(),
-            uses: Uses::new(domain.contexts.budget(), false, false)?,
+            contexts: domain.contexts().clone(),
+            uses: Uses::new(domain.contexts().budget())?,
         })
     }
 
     /// For a context of a scalable endpoint; `EINVAL` for one of anything else, which a provider may
     /// take for such, `ENOSYS` if there is no function for that.
-    fn with(ep: &Endpoint, role: Role, owner: u32) -> Result<Self> {
+    fn with(ep: &Endpoint, role: Role, charge: Charge) -> Result<Self> {
         if ep.role != Role::Scalable {
             return Err(EINVAL);
         }
         if ep.tables().ops.is_null() {
             return Err(ENOSYS);
         }
-        // Relaxed: as for `note_flags`.
-        let multi_recv = ep.uses.multi_recv.load(ordering::Relaxed);
-        let inject = ep.uses.inject.load(ordering::Relaxed);
+        let account = Account::new(&ep.contexts, charge)?;
         Ok(Self {
             role,
-            owner,
-            uses: Uses::new(ep.budget(), multi_recv, inject)?,
+            owner: account.owner(),
+            account: Some(account),
+            uses: Uses::new(ep.budget())?,
             ..Self::alias(ep)
         })
     }
@@ -465,6 +558,7 @@ impl Opening {
     /// For an alias of an endpoint.
     fn alias(ep: &Endpoint) -> Self {
         Self {
+            account: None,
             owner: ep.owner,
             domain_owner: ep.domain_owner,
             lineage: ep.lineage(),
@@ -489,7 +583,7 @@ impl Endpoint {
             role: opening.role,
             owner: opening.owner,
             domain_owner: opening.domain_owner,
-            is_alias: false,
+            account: opening.account,
             limits: opening.limits,
             contexts: opening.contexts,
             uses: opening.uses,
@@ -498,20 +592,46 @@ impl Endpoint {
         this
     }
 
-    /// Opens an endpoint; `owner` is a number of the caller's for it. May sleep.
+    /// Takes note that it is closed, and with it all operations have ended.
+    fn ended(&mut self) {
+        if let Some(account) = self.account.take() {
+            account.close(self.uses.end());
+        }
+    }
+
+    /// Takes over the default flags of what it is a context of.
+    fn inherit(self, base: &Self) -> Self {
+        // Whatever flags the provider has seen of the base, they were noted before; pairs with the one
+        // in `set_ops_flag`.
+        smp_mb(ordering::Full);
+        // Relaxed: as for `note_flags`.
+        if base.uses.multi_recv.load(ordering::Relaxed) {
+            self.uses.multi_recv.store(true, ordering::Relaxed);
+        }
+        if base.uses.inject.load(ordering::Relaxed) {
+            self.uses.inject.store(true, ordering::Relaxed);
+        }
+        if base.uses.told.by_default.load(ordering::Relaxed) {
+            self.uses.told.by_default.store(true, ordering::Relaxed);
+        }
+        self
+    }
+
+    /// Opens an endpoint; `charge` is what counts for its operations, until it is closed and none of
+    /// their completions is in a queue any more. May sleep.
     pub(crate) fn open(
         domain: &Domain,
         kind: EndpointKind,
         info: InfoRef<'_>,
         context: Context,
-        owner: u32,
+        charge: Charge,
     ) -> Result<Self> {
         let flags = op_flags(info)?;
         let role = match kind {
             EndpointKind::Plain => Role::Plain,
             EndpointKind::Scalable => Role::Scalable,
         };
-        let mut opening = Opening::of(domain, role, owner)?;
+        let mut opening = Opening::of(domain, role, charge)?;
         opening.limits = IovLimits::NONE.with(info.tx_attr(), info.rx_attr());
         let mut ep = ptr::null_mut();
         // SAFETY: `domain` is open, `info` is valid; the provider only reads it.
@@ -541,11 +661,11 @@ impl Endpoint {
         index: c_int,
         mut attr: Option<bindings::kfi_tx_attr>,
         context: Context,
-        owner: u32,
+        charge: Charge,
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let mut opening = Opening::with(self, Role::Transmit, owner)?;
+        let mut opening = Opening::with(self, Role::Transmit, charge)?;
         opening.limits = opening.limits.with(attr.as_ref(), None);
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open; `attr` is null or valid.
@@ -559,7 +679,8 @@ impl Endpoint {
             )
         };
         // SAFETY: It has just been opened, on the domain of this endpoint.
-        Ok(unsafe { Self::new(opened(ret, ep)?, opening, flags) })
+        let this = unsafe { Self::new(opened(ret, ep)?, opening, flags) };
+        Ok(this.inherit(self))
     }
 
     /// Opens a receive context of a scalable endpoint. May sleep.
@@ -568,11 +689,11 @@ impl Endpoint {
         index: c_int,
         mut attr: Option<bindings::kfi_rx_attr>,
         context: Context,
-        owner: u32,
+        charge: Charge,
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let mut opening = Opening::with(self, Role::Receive, owner)?;
+        let mut opening = Opening::with(self, Role::Receive, charge)?;
         opening.limits = opening.limits.with(None, attr.as_ref());
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open; `attr` is null or valid.
@@ -586,7 +707,8 @@ impl Endpoint {
             )
         };
         // SAFETY: It has just been opened, on the domain of this endpoint.
-        Ok(unsafe { Self::new(opened(ret, ep)?, opening, flags) })
+        let this = unsafe { Self::new(opened(ret, ep)?, opening, flags) };
+        Ok(this.inherit(self))
     }
 
     /// Opens a receive context that endpoints share. May sleep.
@@ -594,11 +716,11 @@ impl Endpoint {
         domain: &Domain,
         mut attr: Option<bindings::kfi_rx_attr>,
         context: Context,
-        owner: u32,
+        charge: Charge,
     ) -> Result<Self> {
         let flags = attr.as_ref().map_or(0, |attr| attr.op_flags);
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
-        let mut opening = Opening::of(domain, Role::Receive, owner)?;
+        let mut opening = Opening::of(domain, Role::Receive, charge)?;
         opening.limits = opening.limits.with(None, attr.as_ref());
         let mut ep = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid.
@@ -620,9 +742,7 @@ impl Endpoint {
         // SAFETY: The endpoint is open.
         let ret = unsafe { bindings::kfi_ep_alias(self.as_raw(), &mut ep, flags) };
         // SAFETY: It has just been opened, on the domain of this endpoint.
-        let mut this = unsafe { Self::new(opened(ret, ep)?, Opening::alias(self), flags) };
-        this.is_alias = true;
-        Ok(this)
+        Ok(unsafe { Self::new(opened(ret, ep)?, Opening::alias(self), flags) })
     }
 
     /// Notes flags that operations may have by default.
@@ -632,8 +752,8 @@ impl Endpoint {
             self.uses.multi_recv.store(true, ordering::Relaxed);
         }
         if flags & COMPLETION_FLAG != 0 {
-            // Relaxed: as below, and it decides only how long a context is kept.
-            self.uses.told[told::ALWAYS].store(true, ordering::Relaxed);
+            // Relaxed: it decides only how long a context is kept.
+            self.uses.told.by_default.store(true, ordering::Relaxed);
         }
         if flags & INJECT_FLAG != 0 {
             // Relaxed: as above; what is copied meanwhile is not counted.
@@ -643,36 +763,53 @@ impl Endpoint {
 
     /// Notes that a completion queue was bound.
     pub(crate) fn note_queue(&self, flags: u64) {
-        let selective = flags & SELECTIVE_FLAG != 0;
-        let directions = [
-            (bindings::KFI_TRANSMIT, told::TRANSMIT, told::TRANSMIT_ASKED),
-            (bindings::KFI_RECV, told::RECEIVE, told::RECEIVE_ASKED),
-        ];
-        for (direction, all, asked) in directions {
-            if flags & u64::from(direction) != 0 {
-                let which = if selective { asked } else { all };
-                // Relaxed: as for `note_flags`.
-                self.uses.told[which].store(true, ordering::Relaxed);
-            }
+        let both = u64::from(bindings::KFI_TRANSMIT) | u64::from(bindings::KFI_RECV);
+        let transmits = match flags & both {
+            // That of the context itself.
+            0 => self.role == Role::Transmit,
+            directions => directions & u64::from(bindings::KFI_TRANSMIT) != 0,
+        };
+        if transmits {
+            self.uses.told.note_queue(flags);
         }
     }
 
+    /// Binds a transmit context that is shared: there may be as many operations as that has, and where
+    /// the endpoint has no queue the one of the context stands in. The first error is that of this
+    /// function, the second one that of kfabric. May sleep.
+    pub(crate) fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
+        let before = self.uses.transmits.deepen(stx.depth)?;
+        let ret = self.any().bind(stx.any(), flags);
+        if ret.is_ok() {
+            self.uses.shared.populate(stx.told.clone());
+        } else {
+            self.uses.transmits.restore(before);
+        }
+        Ok(ret)
+    }
+
     /// Returns whether nobody is told of the success of an operation, by what is known of queues and
-    /// flags; if that is wrong only its number may be.
+    /// flags; if that is wrong only its number may be. That of a receive is known always, as it may
+    /// wait for long, while others come and go.
     fn is_silent(&self, operation: &Operation<'_>) -> bool {
-        let (all, asked) = match operation.kind.is_receive() {
-            true => (told::RECEIVE, told::RECEIVE_ASKED),
-            false => (told::TRANSMIT, told::TRANSMIT_ASKED),
-        };
+        if operation.kind.is_receive() || operation.flags & COMPLETION_FLAG != 0 {
+            return false;
+        }
+        let told = &self.uses.told;
         // Relaxed: as for `note_flags`.
-        let told = |which: usize| self.uses.told[which].load(ordering::Relaxed);
-        operation.flags & COMPLETION_FLAG == 0 && told(asked) && !told(all) && !told(told::ALWAYS)
+        if told.by_default.load(ordering::Relaxed) {
+            return false;
+        }
+        match self.uses.shared.as_ref() {
+            Some(shared) if !told.has_queue() => shared.is_selective(),
+            _ => told.is_selective(),
+        }
     }
 
     /// Returns the next slot for the context of an operation whose success nobody is told of. There are
     /// twice as many as there may be operations.
     fn next_slot(&self) -> u64 {
-        let depth = self.limits.transmits.saturating_add(self.limits.receives);
+        let depth = self.limits.transmits.max(self.uses.transmits.depth());
         let slots = depth.saturating_mul(2).max(1) as u64;
         // Relaxed: a number that nothing else hangs on.
         self.uses.silent.fetch_add(1, ordering::Relaxed) % slots
@@ -753,16 +890,6 @@ impl Endpoint {
     /// Returns where the memory of operations counts.
     pub(super) fn budget(&self) -> &Arc<Budget> {
         self.contexts.budget()
-    }
-
-    /// Returns who the operations belong to.
-    pub(crate) fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    /// Returns whether it is an alias.
-    pub(crate) fn is_alias(&self) -> bool {
-        self.is_alias
     }
 
     /// Keeps the buffers of segments, and the regions whose descriptors they have, until the endpoint
@@ -991,20 +1118,6 @@ impl Endpoint {
 /// Flags with which a receive takes several messages.
 const MULTI_RECV: u64 = bindings::KFI_MULTI_RECV as u64 | bindings::KFI_TAGGED_MULTI_RECV as u64;
 
-/// What is told of operations that succeed.
-mod told {
-    /// All that transmit.
-    pub(super) const TRANSMIT: usize = 0;
-    /// Those that transmit and ask for it.
-    pub(super) const TRANSMIT_ASKED: usize = 1;
-    /// All receives.
-    pub(super) const RECEIVE: usize = 2;
-    /// Receives that ask for it.
-    pub(super) const RECEIVE_ASKED: usize = 3;
-    /// They may ask for it by default.
-    pub(super) const ALWAYS: usize = 4;
-}
-
 /// The flag with which success is told.
 const COMPLETION_FLAG: u64 = bindings::KFI_COMPLETION as u64;
 
@@ -1094,14 +1207,59 @@ impl PassiveEndpoint {
     }
 }
 
+/// An open transmit context that endpoints share.
+pub(crate) struct SharedTransmit {
+    stx: Stx,
+    /// How many operations there may be at a time in all of them.
+    depth: usize,
+    /// What the queue that is bound is told of.
+    told: Arc<ToldOf>,
+    /// What the operations leave over.
+    account: Option<Account>,
+    /// Kept until the context is closed.
+    budget: Arc<Budget>,
+}
+
+impl core::ops::Deref for SharedTransmit {
+    type Target = Stx;
+
+    fn deref(&self) -> &Stx {
+        &self.stx
+    }
+}
+
+impl Closable for SharedTransmit {
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.stx.close_with(permit)?;
+        self.ended();
+        Ok(())
+    }
+}
+
+impl Drop for SharedTransmit {
+    fn drop(&mut self) {
+        if self.stx.end() {
+            self.ended();
+        } else {
+            // Completions may still be told.
+            core::mem::forget(self.account.take());
+        }
+    }
+}
+
 impl SharedTransmit {
-    /// Opens a transmit context that endpoints share. May sleep.
+    /// Opens a transmit context that endpoints share; `charge` is as for [`Endpoint::open`]. May
+    /// sleep.
     pub(crate) fn open(
         domain: &Domain,
         mut attr: Option<bindings::kfi_tx_attr>,
         context: Context,
+        charge: Charge,
     ) -> Result<Self> {
         refuse(attr.as_ref().map_or(0, |attr| attr.mode))?;
+        let depth = IovLimits::NONE.with(attr.as_ref(), None).transmits;
+        let told = Arc::new(ToldOf::none(), GFP_KERNEL_ACCOUNT)?;
+        let account = Account::new(domain.contexts(), charge)?;
         let mut stx = ptr::null_mut();
         // SAFETY: `domain` is open; `attr` is null or valid.
         let ret = unsafe {
@@ -1112,8 +1270,27 @@ impl SharedTransmit {
                 context.as_raw(),
             )
         };
-        // SAFETY: It has just been opened.
-        Ok(unsafe { Self::new(opened(ret, stx)?, domain.lineage()) })
+        Ok(Self {
+            // SAFETY: It has just been opened.
+            stx: unsafe { Stx::new(opened(ret, stx)?, domain.lineage()) },
+            depth,
+            told,
+            account: Some(account),
+            budget: domain.contexts().budget().clone(),
+        })
+    }
+
+    /// Notes that a completion queue was bound.
+    pub(crate) fn note_queue(&self, flags: u64) {
+        self.told.note_queue(flags);
+    }
+
+    /// Takes note that it is closed.
+    fn ended(&mut self) {
+        if let Some(account) = self.account.take() {
+            let none = || Budget::nothing(&self.budget);
+            account.close([none(), none()]);
+        }
     }
 }
 
@@ -1135,7 +1312,7 @@ mod tests {
             let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &places)?;
             Ok::<_, Error>(Arc::new(buffer, GFP_KERNEL)?)
         };
-        let uses = Uses::new(&budget, false, false)?;
+        let uses = Uses::new(&budget)?;
         let (first, second) = (buffer()?, buffer()?);
         for buffer in [&first, &second, &first] {
             uses.hold_buffer(buffer, &budget)?;

@@ -14,10 +14,13 @@ use kernel::{
 use super::{
     contexts::{
         Contexts,
+        Owner,
+        OwnerId,
         Told, //
     },
     handler::{
         Calls,
+        Handled,
         Handler, //
     },
     object::{
@@ -61,16 +64,8 @@ object! {
     Queue(kfid_eq, EventQueue)
 }
 
-/// An open event queue.
-pub(crate) struct EventQueue {
-    queue: Queue,
-    /// What its handler counts, until the queue is closed.
-    handler: Option<Handler>,
-    /// The contexts of events.
-    contexts: Arc<Contexts>,
-    /// Whose those are that the user writes.
-    owner: u32,
-}
+/// An open event queue, with whose the contexts are that its user writes.
+pub(crate) struct EventQueue(Handled<Queue, Owner>);
 
 /// An event.
 pub(crate) struct Event {
@@ -89,102 +84,86 @@ impl core::ops::Deref for EventQueue {
     type Target = Queue;
 
     fn deref(&self) -> &Queue {
-        &self.queue
+        &self.0
     }
 }
 
 impl Closable for EventQueue {
     fn close_with(&mut self, permit: ToClose) -> Result {
-        self.queue.close_with(permit)
+        self.0.close_with(permit)
     }
 }
 
 // SAFETY: As for what it wraps, which is dropped with it.
 unsafe impl HasWaitQueue for EventQueue {
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
-        self.queue.wait_queue()
-    }
-}
-
-impl Drop for EventQueue {
-    fn drop(&mut self) {
-        if !self.queue.end() {
-            // The handler may still be called.
-            core::mem::forget(self.handler.take());
-        }
+        self.0.wait_queue()
     }
 }
 
 impl EventQueue {
     /// Opens an event queue; without attributes it has the defaults. May sleep.
     ///
-    /// `owner` is a number of the caller's for it. With a handler that counts, what that counts is the
-    /// context of the queue, and stands for the number given. The first error is that of this
-    /// function, the second one that of kfabric.
+    /// With a handler that counts, what that counts is the context of the queue, and stands for the
+    /// number given. The first error is that of this function, the second one that of kfabric.
     pub(crate) fn open(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
         context: Context,
         contexts: &Arc<Contexts>,
-        owner: u32,
         handler: Option<u64>,
     ) -> Result<Result<Self>> {
-        let handler = Handler::new(contexts, owner, handler)?;
-        Ok(Self::open_with(
-            fabric, attr, context, contexts, handler, owner,
-        ))
-    }
-
-    /// Opens an event queue with a handler, or without.
-    fn open_with(
-        fabric: &Fabric,
-        attr: Option<EventQueueAttr<'_>>,
-        context: Context,
-        contexts: &Arc<Contexts>,
-        handler: Option<Handler>,
-        owner: u32,
-    ) -> Result<Self> {
-        let function: bindings::kfi_event_handler = match &handler {
-            Some(_) => Some(Calls::event_handler),
-            None => None,
-        };
-        let context = handler.as_ref().map_or(context.as_raw(), Handler::address);
+        let owner = Arc::new(Contexts::owner(contexts)?, GFP_KERNEL_ACCOUNT)?;
+        let handler = Handler::new(contexts, owner.id(), handler)?;
         let lineage = fabric.lineage();
-        let mut attr = match attr {
-            None => None,
-            Some(attr) => Some(bindings::kfi_eq_attr {
-                size: attr.size,
-                flags: attr.flags,
-                wait_obj: attr.wait_obj,
-                wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
-                signaling_vector: attr.signaling_vector,
-            }),
-        };
-        let mut eq = ptr::null_mut();
-        // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open. What the
-        // handler takes stays until the queue is closed, and so does the module with the handler.
-        to_result(unsafe {
-            bindings::kfi_eq_open(
-                fabric.as_raw(),
-                attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
-                &mut eq,
-                function,
-                context,
-            )
-        })?;
-        let eq = NonNull::new(eq).ok_or(EIO)?;
-        Ok(Self {
+        let queue = Handled::open(handler, owner, context, |called, context| {
+            let function: bindings::kfi_event_handler = match called {
+                true => Some(Calls::event_handler),
+                false => None,
+            };
+            let mut attr = match attr {
+                None => None,
+                Some(attr) => Some(bindings::kfi_eq_attr {
+                    size: attr.size,
+                    flags: attr.flags,
+                    wait_obj: attr.wait_obj,
+                    wait_set: AnyObject::wait_set(attr.wait_set, attr.wait_obj, lineage)?,
+                    signaling_vector: attr.signaling_vector,
+                }),
+            };
+            let mut eq = ptr::null_mut();
+            // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open. What
+            // the handler takes stays until the queue is closed, and so does the module with the
+            // handler.
+            to_result(unsafe {
+                bindings::kfi_eq_open(
+                    fabric.as_raw(),
+                    attr.as_mut().map_or(ptr::null_mut(), ptr::from_mut),
+                    &mut eq,
+                    function,
+                    context,
+                )
+            })?;
+            let eq = NonNull::new(eq).ok_or(EIO)?;
             // SAFETY: It has just been opened.
-            queue: unsafe { Queue::new(eq, lineage) },
-            handler,
-            contexts: contexts.clone(),
-            owner,
-        })
+            Ok(unsafe { Queue::new(eq, lineage) })
+        });
+        Ok(queue.map(Self))
     }
 
     /// Returns what the handler counts.
     pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
-        self.handler.as_ref().map(Handler::calls)
+        self.0.handled()
+    }
+
+    /// Returns whose the contexts are that its user writes.
+    pub(crate) fn owner(&self) -> OwnerId {
+        self.0.kept().id()
+    }
+
+    /// Returns the contexts.
+    fn contexts(&self) -> &Arc<Contexts> {
+        self.0.kept().contexts()
     }
 
     /// Describes an errno of the provider; returns whether there is a description, of which as much
@@ -230,13 +209,13 @@ impl EventQueue {
         let mut context = None;
         if let Some(bytes) = data.first_chunk_mut::<POINTER>() {
             let number = usize::from_ne_bytes(*bytes) as u64;
-            let written = self.contexts.written(self.owner, number)?;
+            let written = self.contexts().written(self.owner(), number)?;
             *bytes = written.as_number().to_ne_bytes();
             context = Some(written);
         }
         let ret = self.write_raw(event, data, flags);
         if let (Some(context), true) = (context, ret.is_err()) {
-            self.contexts.release(context);
+            self.contexts().release(context);
         }
         Ok(ret)
     }
@@ -266,13 +245,13 @@ impl EventQueue {
         entry: &bindings::kfi_eq_err_entry,
     ) -> Result<Result> {
         // Found again when it is read.
-        let context = self.contexts.written(self.owner, number)?;
+        let context = self.contexts().written(self.owner(), number)?;
         let ret = self.write_error_raw(&bindings::kfi_eq_err_entry {
             context: context.as_raw(),
             ..*entry
         });
         if ret.is_err() {
-            self.contexts.release(context);
+            self.contexts().release(context);
         }
         Ok(ret)
     }

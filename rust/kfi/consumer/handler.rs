@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Handlers of queues, which count.
+//! Handlers of queues, which count, and queues with handlers.
 
+use core::ptr::NonNull;
 use kernel::{
     prelude::*,
     static_lock_class,
@@ -14,12 +15,22 @@ use kernel::{
     }, //
 };
 
-use super::contexts::{
-    Contexts,
-    Note, //
+use super::{
+    contexts::{
+        Contexts,
+        Note,
+        OwnerId, //
+    },
+    object::{
+        Closable,
+        Ending,
+        HasWaitQueue,
+        ToClose, //
+    }, //
 };
 use crate::kfi::{
     bindings,
+    fid::Context,
     live::Kept,
     timeout::Timeout,
     wait_queue::WaitQueue,
@@ -47,10 +58,10 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    /// For a queue of `owner`, whose context stands for a number; none without.
+    /// For a queue that is `owner`, whose context stands for a number; none without.
     pub(super) fn new(
         contexts: &Arc<Contexts>,
-        owner: u32,
+        owner: OwnerId,
         number: Option<u64>,
     ) -> Result<Option<Self>> {
         let Some(number) = number else {
@@ -72,6 +83,75 @@ impl Handler {
     /// Returns where the calls are, which is the context of the queue.
     pub(super) fn address(&self) -> *mut c_void {
         Arc::as_ptr(&self.calls).cast_mut().cast()
+    }
+}
+
+/// A queue, and what stays until it is closed: its handler, if it has one, and whatever `K` is.
+pub(super) struct Handled<Q: Ending, K> {
+    queue: Q,
+    handler: Option<Handler>,
+    kept: Arc<K>,
+}
+
+impl<Q: Ending, K> Handled<Q, K> {
+    /// Opens a queue. `open` gets to know whether it has a handler, and the context of the queue: what
+    /// the handler counts, or else the one given.
+    pub(super) fn open(
+        handler: Option<Handler>,
+        kept: Arc<K>,
+        context: Context,
+        open: impl FnOnce(bool, *mut c_void) -> Result<Q>,
+    ) -> Result<Self> {
+        let context = handler.as_ref().map_or(context.as_raw(), Handler::address);
+        Ok(Self {
+            queue: open(handler.is_some(), context)?,
+            handler,
+            kept,
+        })
+    }
+
+    /// Returns what the handler counts.
+    pub(super) fn handled(&self) -> Option<&Arc<Calls>> {
+        self.handler.as_ref().map(Handler::calls)
+    }
+
+    /// Returns what is kept.
+    pub(super) fn kept(&self) -> &K {
+        &self.kept
+    }
+}
+
+impl<Q: Ending, K> Drop for Handled<Q, K> {
+    fn drop(&mut self) {
+        if !self.queue.end() {
+            // The handler may still be called, and what is told may be about anything.
+            core::mem::forget((self.handler.take(), self.kept.clone()));
+        }
+    }
+}
+
+impl<Q: Ending, K> core::ops::Deref for Handled<Q, K> {
+    type Target = Q;
+
+    fn deref(&self) -> &Q {
+        &self.queue
+    }
+}
+
+impl<Q: Ending + Closable, K> Closable for Handled<Q, K> {
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.queue.close_with(permit)
+    }
+}
+
+// SAFETY: As for what it wraps, which is dropped with it.
+unsafe impl<Q, K> HasWaitQueue for Handled<Q, K>
+where
+    Q: Ending + HasWaitQueue,
+    K: Send + Sync + 'static,
+{
+    fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
+        self.queue.wait_queue()
     }
 }
 

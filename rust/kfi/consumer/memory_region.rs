@@ -34,6 +34,7 @@ use super::{
         object,
         AnyObject,
         Closable,
+        Ending,
         HasWaitQueue,
         Lineage,
         Object,
@@ -167,7 +168,7 @@ impl MemoryRegion {
         };
         let list = segments.len().saturating_mul(size_of::<Arc<Buffer>>());
         let size = Local::size(segments, shape).saturating_add(list);
-        let charge = Budget::charge(domain.contexts.budget(), size)?;
+        let charge = Budget::charge(domain.contexts().budget(), size)?;
         let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         for buffer in segments.iter().filter_map(Segment::buffer) {
             buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
@@ -192,7 +193,7 @@ impl MemoryRegion {
             GFP_KERNEL_ACCOUNT,
         )?;
         let lineage = domain.lineage();
-        let budget = domain.contexts.budget().clone();
+        let budget = domain.contexts().budget().clone();
         let (domain, context) = (domain.as_raw(), context.as_raw());
         let mut mr = ptr::null_mut();
         let ret = match (&held._local, form, one) {

@@ -503,6 +503,13 @@ pub(crate) fn close<T: Closable>(
     }
 }
 
+/// An object that is closed for the last time.
+#[allow(dead_code, reason = "for those that keep something for the provider")]
+pub(super) trait Ending {
+    /// Closes the object if it is still open, for the last time; returns whether it is closed.
+    fn end(&mut self) -> bool;
+}
+
 /// Defines an object of a class.
 macro_rules! object {
     ($(#[$attr:meta])* $name:ident($head:ident, $class:ident)) => {
@@ -512,6 +519,12 @@ macro_rules! object {
         impl Closable for $name {
             fn close_with(&mut self, permit: ToClose) -> Result {
                 self.0.close_with(permit)
+            }
+        }
+
+        impl super::object::Ending for $name {
+            fn end(&mut self) -> bool {
+                self.0.end()
             }
         }
 
@@ -532,13 +545,6 @@ macro_rules! object {
             unsafe fn new(head: NonNull<bindings::$head>, lineage: Lineage) -> Self {
                 // SAFETY: By the safety requirements; the head tells the class.
                 Self(unsafe { Object::new(head, ObjectClass::$class, lineage) })
-            }
-
-            /// Closes the object if it is still open, for the last time; returns whether it is
-            /// closed.
-            #[allow(dead_code, reason = "for those that keep something for the provider")]
-            fn end(&mut self) -> bool {
-                self.0.end()
             }
 
             /// Returns the object for C.

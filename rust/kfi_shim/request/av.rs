@@ -155,7 +155,7 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
     // An event tells it, or nobody.
     let (kept, named);
     let context = if av.is_asynchronous() {
-        kept = contexts.number(request.av, request.context)?;
+        kept = av.context_of(request.context)?;
         kept
     } else {
         named = Contexts::named(contexts, request.context)?;

@@ -100,6 +100,9 @@ impl core::ops::Deref for Segments {
     }
 }
 
+/// After so many segments signals are looked for.
+const LOOK_AROUND: usize = 256;
+
 /// Reads segments, for elements of a size; `null` says whether there may be elements at NULL.
 pub(super) fn segments(
     session: ArcBorrow<'_, Session>,
@@ -120,7 +123,10 @@ pub(super) fn segments(
     // Dropped after the list, here as in `Segments`.
     let mut regions = KVVec::new();
     let mut list = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-    for _ in 0..count {
+    for index in 0..count {
+        if index % LOOK_AROUND == LOOK_AROUND - 1 && kernel::current!().signal_pending() {
+            return Err(EINTR);
+        }
         let at: abi::SegmentAt = reader.read()?;
         let len = usize::try_from(at.len)?
             .checked_mul(element)

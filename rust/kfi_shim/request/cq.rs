@@ -32,6 +32,7 @@ use crate::{
         CompletionQueue,
         CompletionQueueAttr,
         Domain,
+        Reading,
         Written, //
     },
     session::Session, //
@@ -64,7 +65,7 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         session,
         request.context,
         estimate::queue(attr.map_or(0, |attr| attr.size)),
-        |context, handle| CompletionQueue::open(&domain, attr, context, handle, handler),
+        |context, _| CompletionQueue::open(&domain, attr, context, handler),
         |result, handle, _| {
             request.result = result;
             request.cq = handle;
@@ -82,9 +83,15 @@ fn place(session: &Session, address: usize) -> u64 {
     }
 }
 
-/// Returns what user space may know of a completion that was read from a queue.
-fn cq_entry(session: &Session, queue: u32, completion: Completion) -> abi::CqEntry {
+/// Returns what user space may know of a completion that was read from a queue, and still is.
+fn cq_entry(
+    session: &Session,
+    queue: &CompletionQueue,
+    completion: Completion,
+    _reading: &Reading<'_>,
+) -> abi::CqEntry {
     let contexts = session.contexts();
+    let queue = queue.owner();
     let last = completion.flags & u64::from(abi::KFI_MULTI_RECV) != 0;
     // What stands for nothing does not leave the kernel.
     let (op_context, written) = contexts
@@ -126,12 +133,19 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let size = count * size_of::<abi::CqEntry>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let completions = cq.read(count, sleep.then_some(request.timeout), cond, source);
+    let mut reading = cq.reading();
+    let completions = cq.read(
+        &mut reading,
+        count,
+        sleep.then_some(request.timeout),
+        cond,
+        source,
+    );
     request.result = match completions {
         Ok(completions) => {
             let read = completions.len();
             for completion in completions {
-                writer.write(&cq_entry(&session, request.cq, completion))?;
+                writer.write(&cq_entry(&session, &cq, completion, &reading))?;
             }
             number(Ok(read))
         }
@@ -144,10 +158,11 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
 pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CqError = argument.read_for_update()?;
     let cq = Session::get::<CompletionQueue>(session, request.cq)?;
-    match cq.readerr() {
+    let mut reading = cq.reading();
+    match cq.readerr(&mut reading) {
         Ok(error) => {
             request.result = 1;
-            request.entry = cq_entry(&session, request.cq, error.completion);
+            request.entry = cq_entry(&session, &cq, error.completion, &reading);
             request.olen = error.olen as u64;
             request.err = error.err;
             request.prov_errno = error.prov_errno;

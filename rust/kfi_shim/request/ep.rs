@@ -17,7 +17,6 @@ use super::{
     },
     length,
     opened,
-    opened_by,
     part,
     result,
     Argument, //
@@ -30,6 +29,7 @@ use crate::{
         consumer::{
             op_flags,
             refuse,
+            Budget,
             Domain,
             Endpoint,
             EndpointKind,
@@ -93,16 +93,17 @@ fn ep_open_with(
         _ => return Err(EINVAL),
     };
     let domain = Session::get::<Domain>(session, parent)?;
-    let size = match kind {
-        EndpointKind::Plain => estimate::endpoint(info),
-        EndpointKind::Scalable => estimate::scalable_endpoint(info),
+    let (size, operations) = match kind {
+        EndpointKind::Plain => (estimate::OBJECT, estimate::endpoint(info)),
+        EndpointKind::Scalable => (estimate::scalable_endpoint(info), 0),
     };
-    opened_by(
+    let charge = Budget::charge(session.budget(), operations)?;
+    opened(
         session,
         number,
         size,
-        |context, handle| Ok(Endpoint::open(&domain, kind, info, context, handle)),
-        |result, handle, _| answer(result, handle),
+        |context| Endpoint::open(&domain, kind, info, context, charge),
+        answer,
     )
 }
 
@@ -132,22 +133,23 @@ pub(super) fn tx_context(
     };
     if shared {
         let domain = Session::get::<Domain>(session, parent)?;
+        let charge = Budget::charge(session.budget(), estimate::context_of(asked, 0))?;
         return opened(
             session,
             number,
-            estimate::context_of(asked, 0),
-            |context| SharedTransmit::open(&domain, attr, context),
+            estimate::OBJECT,
+            |context| SharedTransmit::open(&domain, attr, context, charge),
             answer,
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
-    let size = estimate::context_of(asked, ep.depths().0);
-    opened_by(
+    let charge = Budget::charge(session.budget(), estimate::context_of(asked, ep.depths().0))?;
+    opened(
         session,
         number,
-        size,
-        |context, handle| Ok(ep.tx_context(index, attr, context, handle)),
-        |result, handle, _| answer(result, handle),
+        estimate::OBJECT,
+        |context| ep.tx_context(index, attr, context, charge),
+        answer,
     )
 }
 
@@ -177,22 +179,23 @@ pub(super) fn rx_context(
     };
     if shared {
         let domain = Session::get::<Domain>(session, parent)?;
-        return opened_by(
+        let charge = Budget::charge(session.budget(), estimate::context_of(asked, 0))?;
+        return opened(
             session,
             number,
-            estimate::context_of(asked, 0),
-            |context, handle| Ok(Endpoint::srx_context(&domain, attr, context, handle)),
-            |result, handle, _| answer(result, handle),
+            estimate::OBJECT,
+            |context| Endpoint::srx_context(&domain, attr, context, charge),
+            answer,
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
-    let size = estimate::context_of(asked, ep.depths().1);
-    opened_by(
+    let charge = Budget::charge(session.budget(), estimate::context_of(asked, ep.depths().1))?;
+    opened(
         session,
         number,
-        size,
-        |context, handle| Ok(ep.rx_context(index, attr, context, handle)),
-        |result, handle, _| answer(result, handle),
+        estimate::OBJECT,
+        |context| ep.rx_context(index, attr, context, charge),
+        answer,
     )
 }
 

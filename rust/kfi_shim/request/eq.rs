@@ -27,6 +27,7 @@ use crate::{
         EventQueue,
         EventQueueAttr,
         Fabric,
+        OwnerId,
         Told, //
     },
     session::Session, //
@@ -58,7 +59,7 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         session,
         request.context,
         estimate::queue(attr.map_or(0, |attr| attr.size)),
-        |context, handle| EventQueue::open(&fabric, attr, context, contexts, handle, handler),
+        |context, _| EventQueue::open(&fabric, attr, context, contexts, handler),
         |result, handle, _| {
             request.result = result;
             request.eq = handle;
@@ -78,7 +79,7 @@ const WORD: usize = size_of::<usize>();
 /// connection.
 fn translate(
     session: &Session,
-    queue: u32,
+    queue: OwnerId,
     event: &Event,
     first: &Told,
     data: &mut [u8],
@@ -144,7 +145,7 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
             let data = data.get_mut(..event.len).ok_or(EIO)?;
             let done = request.flags & u64::from(abi::KFI_PEEK) == 0;
             if let Some(first) = event.first.take() {
-                request.object = translate(&session, request.eq, &event, &first, data, done);
+                request.object = translate(&session, eq.owner(), &event, &first, data, done);
             }
             request.event = event.event;
             request.result = number(Ok(event.len));
@@ -180,7 +181,7 @@ pub(super) fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
             let context = error.context.addr();
             let contexts = session.contexts();
             request.context = contexts
-                .read_back(request.eq, context, true)
+                .read_back(eq.owner(), context, true)
                 .unwrap_or_else(|| contexts.number_of(context));
             request.object = session.handle_of(error.fid.addr()).unwrap_or(0);
             request.data = error.data;

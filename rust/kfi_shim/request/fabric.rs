@@ -12,7 +12,6 @@ use kernel::{
 use super::{
     info::entry,
     opened,
-    opened_by,
     Argument, //
 };
 use crate::{
@@ -64,12 +63,12 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     // What its provider demands of all that is opened on it, whatever is asked for then.
     op_flags(entry)?;
     let contexts = session.contexts();
-    opened_by(
+    opened(
         session,
         request.context,
         estimate::WORK_QUEUE,
-        |context, handle| Ok(Domain::open(&fabric, entry, context, contexts, handle)),
-        |result, handle, _| {
+        |context| Domain::open(&fabric, entry, context, contexts),
+        |result, handle| {
             request.result = result;
             request.domain = handle;
             argument.write(&request)
