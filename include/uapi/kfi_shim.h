@@ -29,6 +29,9 @@
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
  * * EMFILE: the session, or its user, holds as many objects as it may, or the session has used up
  *   its handles;
+ * * EAGAIN: others post at the same time so many operations whose success is told to nobody that there
+ *   is no context for this one: to be tried again;
+ * * EINTR: a signal, while a long array of segments was read;
  * * ENOMEM: no memory.
  *
  * Otherwise the system call returns 0 and the member @result says what kfabric answered: 0, or a
@@ -44,7 +47,9 @@
  * of an older program is completed with zeros, a longer one of a newer program is accepted when
  * the unknown rest is 0, and comes back with a rest of 0.
  *
- * Blocking requests sleep interruptibly; a signal ends them with @result -EINTR.
+ * Blocking requests sleep interruptibly; a signal ends them with @result -EINTR.  It ends those, too,
+ * that have many operations or works to look through: %KFI_SHIM_CANCEL, %KFI_SHIM_FLUSH_WORK and
+ * %KFI_SHIM_TRYWAIT, which may be repeated.
  *
  * Closing the file closes all objects of the session, dependents first.
  *
@@ -78,6 +83,11 @@
  * their provider needs for the sizes asked for, answers, addresses of vectors, members of poll sets, wait
  * descriptors, the contexts of operations, what may be copied of them, deferred works, each time that
  * they are queued, and the arrays of a request while it is carried out.
+ *
+ * What counts for the operations of an endpoint or context that is closed counts on until it is certain
+ * that none of their completions is in a queue any more: until each completion queue of the session that
+ * was open then has answered %KFI_SHIM_CQ_READ with -KFI_EAGAIN since, while nobody else was reading it,
+ * or is closed.
  *
  * A mapping keeps the session, as a descriptor of it does.
  */
@@ -1049,10 +1059,10 @@ struct kfi_shim_av_open {
  * @service: likewise
  * @count: in for %KFI_SHIM_AV_INSERT: number of addresses; for %KFI_SHIM_AV_INSERTSYM: nodecnt
  * @service_count: in for %KFI_SHIM_AV_INSERTSYM: svccnt
- * @kfi_addrs: in: address of an array of 64 bits for each address, or 0 for NULL; written unless
- *	@result is negative
+ * @kfi_addrs: in: address of an array of 64 bits for each address, or 0 for NULL.  Zeroed before the
+ *	call, and written unless @result is negative; neither if the vector was opened with KFI_EVENT
  * @errors: in: address of an array of 32 bits for each address, or 0; written if KFI_SYNC_ERR is in
- *	@flags
+ *	@flags, whatever @result is
  * @result: out: what the call returned: if not negative, addresses inserted
  * @insertion: out: number for %KFI_SHIM_AV_INSERTED, if the vector was opened with KFI_EVENT and
  *	@kfi_addrs is not 0; else 0
@@ -1371,6 +1381,9 @@ struct kfi_shim_ep_alias {
  * @ep: in: handle of an endpoint or context
  * @result: out: what kfi_cancel() returned
  * @context: in: context of the operation, triggered or not
+ *
+ * Of operations that transmit and are told of only if they fail, see &struct kfi_shim_op, one that is
+ * older than the last numbers that are known is not found, or is cancelled by a newer number.
  */
 struct kfi_shim_cancel {
 	__u32 ep;
@@ -1528,12 +1541,17 @@ enum kfi_shim_op_kind {
  * Completions show @context.  What the provider gets as context is a &struct kfi_triggered_context in
  * the kernel's memory, whatever the flags: one for each number of an endpoint, and one for each
  * operation with %KFI_SHIM_OP_TRIGGERED.  It lives until as many completions were read as there were
- * operations, or else, since an operation may have none, until the endpoint is closed and with it all
- * completion queues that were open by then.  Of operations that are told of only if they fail, as the
- * queue is bound with KFI_SELECTIVE_COMPLETION, the last numbers are known only, twice as many as the
- * endpoint takes operations: one that fails later than that has the number of a newer one.  An operation that would be triggered for its
- * KFI_TRIGGER, or for that of its endpoint, and comes without %KFI_SHIM_OP_TRIGGERED, has the type of
- * an event that there is not.
+ * operations, or else, since an operation may have none or several, until the endpoint is closed and
+ * completions of it are in no queue any more, see "Memory".  That is so of each receive that may take
+ * several messages, for its KFI_MULTI_RECV or that of its endpoint, and of receives whose success is
+ * told to nobody: who posts many of them uses the same numbers again.
+ *
+ * Of operations that transmit and are told of only if they fail, as the queue is bound with
+ * KFI_SELECTIVE_COMPLETION, the last numbers are known only, twice as many as the endpoint takes of
+ * them: one that fails, or is to be cancelled, later than that has the number of a newer one.
+ *
+ * An operation that would be triggered for its KFI_TRIGGER, or for that of its endpoint, and comes
+ * without %KFI_SHIM_OP_TRIGGERED, has the type of an event that there is not.
  *
  * @result is -KFI_EINVAL for arrays with more entries than the attributes of the endpoint allow.
  */
@@ -1677,7 +1695,8 @@ struct kfi_shim_atomic_valid {
  * A data transfer must have an endpoint, one of the domain, too, that has such operations and is neither
  * scalable nor a context of the other direction.  Whether all that is so, and whether the arrays have no
  * more entries than the endpoint takes, is told when the work is queued: @result is -KFI_EINVAL else.
- * EDQUOT if what the provider would keep of it is more memory than there may be.  All objects must still be open when the work is queued again; EBADF.
+ * EDQUOT if what the provider would keep of it is more memory than there may be.  All objects must still be open when the work is queued again, and nobody must have released it
+ * meanwhile; EBADF.
  */
 struct kfi_shim_work {
 	__u32 domain;
@@ -1728,7 +1747,8 @@ struct kfi_shim_cancel_work {
  * struct kfi_shim_flush_work - cancels all deferred work: %KFI_SHIM_FLUSH_WORK
  * @domain: in: handle of a domain
  * @cntr: in: handle of a counter of the domain; 0 for NULL, all
- * @result: out: what kfi_control() returned to KFI_FLUSH_WORK
+ * @result: out: what kfi_control() returned to KFI_FLUSH_WORK; -KFI_EINTR if a signal came while the
+ *	works were looked through: none is pending then, but %KFI_SHIM_RELEASE_WORK may not know yet
  * @reserved: must be 0
  */
 struct kfi_shim_flush_work {
