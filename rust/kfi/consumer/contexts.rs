@@ -166,7 +166,8 @@ const CONDITIONS: u64 = 5;
 /// What a pointer means.
 struct Entry {
     key: Key,
-    /// Completions that are yet to be seen.
+    /// Completions that are yet to be seen; of operations that may have several, those that were
+    /// accepted.
     uses: usize,
     /// Operations that are being posted, of which nobody knows yet whether there are several for each.
     posting: usize,
@@ -243,7 +244,7 @@ impl Table {
     fn end_uses(&mut self, address: usize, uses: usize) -> Removed {
         if let Some(entry) = self.by_address.get_mut(&address) {
             entry.uses = entry.uses.saturating_sub(uses);
-            if entry.uses == 0 && entry.posting == 0 && entry.lasts == Lasts::Once {
+            if entry.uses == 0 && entry.posting == 0 && entry.lasts != Lasts::Kept {
                 let key = entry.key;
                 return self.remove(key);
             }
@@ -552,12 +553,15 @@ impl Contexts {
             return;
         };
         entry.posting = entry.posting.saturating_sub(1);
-        if repeats && entry.lasts == Lasts::Once {
+        if accepted && repeats && entry.lasts == Lasts::Once {
             entry.lasts = Lasts::Repeats;
         }
         let mut ended = usize::from(!accepted);
         if entry.posting == 0 {
-            ended = ended.saturating_add(core::mem::take(&mut entry.early));
+            let early = core::mem::take(&mut entry.early);
+            if entry.lasts == Lasts::Once {
+                ended = ended.saturating_add(early);
+            }
         }
         let removed = table.end_uses(context.as_number(), ended);
         drop(table);
@@ -777,8 +781,31 @@ mod tests {
         }
         contexts.posted(context, true, true);
         assert_eq!(seen(context), Some((7, false)));
+        // Nor does one that is refused, whatever it would have been.
+        for repeats in [false, true] {
+            let other = contexts.acquire_to_post(owner.id(), 7, Lasts::Once)?;
+            assert_eq!(other.as_number(), context.as_number());
+            contexts.posted(other, false, repeats);
+            assert_eq!(seen(context), Some((7, false)));
+        }
         drop(owner);
         assert_eq!(seen(context), None);
+        Ok(())
+    }
+
+    #[test]
+    fn refused_operations_leave_nothing() -> Result {
+        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        for lasts in [Lasts::Once, Lasts::Repeats] {
+            let context = contexts.acquire_to_post(owner.id(), 7, lasts)?;
+            contexts.posted(context, false, true);
+            assert_eq!(contexts.number_of(context.as_number()), 0);
+            let raw = unconditional();
+            let context = contexts.acquire_with(owner.id(), 7, lasts, raw, 0)?;
+            contexts.posted(context, false, true);
+            assert_eq!(contexts.number_of(context.as_number()), 0);
+        }
         Ok(())
     }
 
