@@ -72,7 +72,7 @@ fn ep_open_with(
     op_flags(info)?;
     let number = request.context;
     let (parent, kind) = (request.parent, request.kind);
-    let mut answer = |result, handle| {
+    let answer = |result, handle| {
         request.result = result;
         request.ep = handle;
         argument.write(&request)
@@ -126,7 +126,7 @@ pub(super) fn tx_context(
     let number = request.context;
     let asked = attr.as_ref().map(|attr| attr.size);
     let (parent, index) = (request.parent, request.index);
-    let mut answer = |result, handle| {
+    let answer = |result, handle| {
         request.result = result;
         request.ep = handle;
         argument.write(&request)
@@ -172,7 +172,7 @@ pub(super) fn rx_context(
     let number = request.context;
     let asked = attr.as_ref().map(|attr| attr.size);
     let (parent, index) = (request.parent, request.index);
-    let mut answer = |result, handle| {
+    let answer = |result, handle| {
         request.result = result;
         request.ep = handle;
         argument.write(&request)
