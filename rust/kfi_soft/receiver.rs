@@ -885,7 +885,7 @@ impl Receiver {
     pub(crate) fn cancel(&self, context: Context) -> Result {
         if self.parts.shared {
             // They were not posted here.
-            return Err(ENOENT.into());
+            return Err(ENOENT);
         }
         let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
         self.tell_cancelled(posted);
