@@ -182,14 +182,17 @@ test-debug:
 # For each test.
 FUZZ_SECONDS ?= 90
 SOAK_SECONDS ?= 75
-deep_runs := suite fuzz trust load soak
+deep_runs := suite fuzz trust load driver soak
 deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x load/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
 deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := load/
+deep_driver := module/lnd
 deep_soak := --soak $(SOAK_SECONDS) soak/
 # 10,000 works in each domain. A parameter is taken once.
 deep_load_run = --append '$(filter-out kfi_soft.pending=%,$(APPEND)) kfi_soft.pending=16384'
+# All transactions of the network driver, between two NICs and within one.
+deep_driver_run = --append '$(filter-out kfi_lnd.transactions=%,$(APPEND)) kfi_lnd.transactions=100000'
 
 .PHONY: test-deep
 test-deep:
@@ -198,6 +201,8 @@ test-deep:
 		echo "kfabric: $$run"; \
 		$(MAKE) KIND=debug deep-$$run || failed="$$failed $$run"; \
 	done; \
+	echo 'kfabric: driver, fast'; \
+	$(MAKE) KIND=fast machine deep-driver || failed="$$failed driver (fast)"; \
 	[[ -z $$failed ]] || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: $(addprefix deep-,$(deep_runs))
