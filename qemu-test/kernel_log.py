@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import List, Optional, Pattern, Tuple
+from typing import Iterable, List, Optional, Pattern, Tuple
 
 import ktap
 
@@ -139,6 +139,32 @@ class Report:
     lines: List[int] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Known:
+    """A report that is somebody else's fault and has been looked into."""
+
+    name: str
+    # What its title has, and a line of it besides.
+    title: Pattern[str]
+    line: Pattern[str]
+    reason: str
+
+
+def read_known(text: str) -> List[Known]:
+    """Four lines for each, between empty lines, as the members of Known; # begins a remark."""
+    lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
+    known = []
+    for block in "\n".join(lines).split("\n\n"):
+        if not block.strip():
+            continue
+        parts = block.strip().split("\n")
+        if len(parts) != 4:
+            raise ValueError(f"not four lines: {parts[0]}")
+        name, title, line, reason = parts
+        known.append(Known(name, re.compile(title), re.compile(line), reason))
+    return known
+
+
 class Checker:
     """Takes the lines of a kernel log; what it found is in reports."""
 
@@ -179,6 +205,15 @@ class Checker:
         if self._expected and self._expected[0] in text:
             return None
         return None if "cut here" in text else report
+
+    def find(self, report: Report, known: Iterable[Known]) -> Optional[Known]:
+        """What is known about a report, if anything is."""
+        end = min([r.first - 1 for r in self.reports if r.first > report.first] + [report.last + 30])
+        lines = [strip_prefix(line) for line in self.lines[report.first - 1 : end]]
+        for one in known:
+            if one.title.search(report.title) and any(map(one.line.search, lines)):
+                return one
+        return None
 
     def _is_unexpected(self, text: str) -> bool:
         """Whether another report begins inside of the one that is expected."""

@@ -628,6 +628,19 @@ class KernelLog(unittest.TestCase):
         self.assertEqual(len(self.check(f"{start}\n{report}\n{end}\n{report}").reports), 1)
         self.assertEqual(len(self.check(f"{report}\nx\nx\nx\n{start}\n{end}").reports), 2)
 
+    def test_known_reports(self) -> None:
+        text = "# remark\nname\n^BUG: KASAN: .* in gone\n\\[theirs\\]\nbecause\n\n\nb\nc\nd\ne\n"
+        known = kernel_log.read_known(text)
+        self.assertEqual([one.name for one in known], ["name", "b"])
+        headline = "[    9.100000] BUG: KASAN: slab-use-after-free in gone+0x1\n[    9.100000] Call Trace:\n"
+        both = f"{headline}[    9.100000]  f+0x1 [theirs]\n" + "[    9.200000] x\n" * 50 + headline
+        checker = self.check(both + "[    9.300000]  g+0x1 [ours]")
+        found = [checker.find(report, known) for report in checker.reports]
+        self.assertEqual(found, [known[0], None])
+        with self.assertRaises(ValueError):
+            kernel_log.read_known("name\ntitle\nline\n")
+        self.assertTrue(kernel_log.read_known((HERE / "lustre/known").read_text()))
+
     def test_guest_says_the_markers(self) -> None:
         init = (HERE / "init").read_text()
         for marker in (kernel_log.NO_LEAKS, kernel_log.OUT_OF_TIME, kernel_log.GUEST_UP):
