@@ -32,6 +32,9 @@ help:
 	@echo '  make mutations      see whether the tests notice deliberate faults'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make coverage-map   which tests show which requirement'
+	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
+	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
+	@echo '  make demo-lustre LUSTRE=...  see it at work'
 	@echo '  make shell          a shell in the machine'
 	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
 	@echo '                      VEHICLE=qemu): tables and plots in build/bench; ARGS=... goes to'
@@ -158,8 +161,9 @@ guest:
 	@cd qemu-test/guest && $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
 		CARGO_TARGET_DIR=$(top)/build/guest $(call tool,CARGO,cargo) build --release --locked --quiet
 
+image_file = $(out)/image.gz
 run = $(call tool,PYTHON,python3) qemu-test/run --kernel "$$(scripts/kernel --print $(KIND))" \
-	--image $(out)/image.gz --vehicle $(VEHICLE) --timeout $(TIMEOUT) \
+	--image $(image_file) --vehicle $(VEHICLE) --timeout $(TIMEOUT) \
 	--qemu $(call tool,QEMU,qemu-system-x86_64) --append '$(APPEND)'
 
 .PHONY: demo
@@ -209,6 +213,36 @@ test-deep:
 $(addprefix deep-,$(deep_runs)): deep-%:
 	@$(run) $(deep_$*_run) --log $(out)/deep-$*.log -- \
 		kfi-suite --time-limit 600 --slowest 10 $(deep_$*)
+
+# --- Lustre's network ---------------------------------------------------------
+# LUSTRE is a git checkout, a bare repository (LUSTRE_REF: another commit than HEAD), a folder or a
+# tarball of lustre-release. On a debug kernel lnet_selftest would be told off for freeing works
+# that are queued.
+
+lustre_targets := test-lustre demo-lustre
+.PHONY: $(lustre_targets) lustre-image
+$(lustre_targets): image_file = $(out)/lustre.gz
+$(lustre_targets): APPEND = kfi_soft.kcxi=1 swiotlb=2048,force $(if $(filter debug,$(KIND)),no_debug_objects)
+
+test-lustre: lustre-machine
+	@$(run) --known qemu-test/lustre/known --log $(out)/test-lustre.log -- /extra/tests $(ARGS)
+
+demo-lustre: lustre-machine
+	@$(run) --known qemu-test/lustre/known --log $(out)/demo-lustre.log --transcript -- /extra/demo
+
+.PHONY: lustre-machine
+lustre-machine:
+	@[ -e '$(LUSTRE)' ] || { echo 'make: LUSTRE=... has to be a checkout, a bare repository or a' \
+		'tarball of lustre-release; see Documentation/lustre.md'; false; }
+	+@$(MAKE) machine
+	+@$(MAKE) KDIR="$$(scripts/kernel --print $(KIND))" MO=$(out)/modules lustre-image
+
+lustre-image:
+	@built=$$($(call tool,PYTHON,python3) qemu-test/lustre/build --lustre '$(LUSTRE)' \
+		--ref '$(LUSTRE_REF)' --kernel '$(KDIR)' --kfabric $(MO) --out build/lustre $(kbuild_args)) && \
+	qemu-test/image --output $(out)/lustre.gz --modules $(out)/image/modules \
+		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox) \
+		--extra "$$built"/*.ko "$$built"/{lnetctl,lst,about} qemu-test/lustre/{tests,demo}
 
 # In a copy of this tree; ARGS are names of mutations.
 .PHONY: mutations
