@@ -490,7 +490,148 @@ free:
 	kfi_freeinfo(info);
 }
 
+/* Writes to and reads from a region by way of a receive context of the peer. */
+static void access_by(struct test *t, struct contexts *a, unsigned int rx, u64 value, u64 key,
+		      int err)
+{
+	kfi_addr_t addr = kfi_rx_addr(a->peer, rx, 8);
+	u64 back = 0;
+
+	expect(t, kfi_write(a->tx[0], &value, 8, NULL, addr, 0, key, CONTEXT(1)), 0);
+	if (err)
+		expect_failure(t, a->tx_cq[0], CONTEXT(1), WRITTEN, err, 0, 0);
+	else
+		expect_completion(t, a->tx_cq[0], CONTEXT(1), WRITTEN, 8);
+	expect(t, kfi_read(a->tx[0], &back, 8, NULL, addr, 0, key, CONTEXT(2)), 0);
+	if (err)
+		expect_failure(t, a->tx_cq[0], CONTEXT(2), READ_DONE, err, 0, 0);
+	else if (expect_completion(t, a->tx_cq[0], CONTEXT(2), READ_DONE, 8))
+		expect_true(t, back == value);
+	say(t, "by context %u", rx);
+}
+
+/* What peers do to memory is told by the context that they have named, if it was asked for. */
+static void remote_events(struct test *t)
+{
+	u64 caps = KFI_MSG | KFI_RMA | KFI_NAMED_RX_CTX;
+	struct kfi_info *info_a = ask(t, 0, caps);
+	unsigned int i, told;
+
+	for (told = 0; told < 2 && info_a && !t->failed; told++) {
+		struct kfi_info *info_b = ask(t, 1, caps | (told ? KFI_RMA_EVENT : 0));
+		struct kfid_domain *domain = NULL;
+		struct kfid_mr *mr = NULL;
+		struct contexts a, b;
+		u64 target = 0;
+
+		if (!info_b)
+			break;
+		if (!expect(t, kfi_domain(t->fabric, info_b, &domain, NULL), 0))
+			goto free;
+		if (!contexts_open(t, &a, nic_domain[0], info_a, 3))
+			goto close_domain;
+		if (!contexts_open(t, &b, domain, info_b, 3))
+			goto close_a;
+		contexts_know(t, &a, &b);
+		expect(t, kfi_mr_reg(domain, &target, 8, KFI_REMOTE_READ | KFI_REMOTE_WRITE,
+				     0, 1, 0, &mr, NULL), 0);
+		for (i = 0; i < 3 && mr; i++) {
+			access_by(t, &a, i, 100 + i, 1, 0);
+			if (told) {
+				expect_completion(t, b.rx_cq[i], NULL, KFI_RMA | KFI_REMOTE_WRITE,
+						  8);
+				expect_completion(t, b.rx_cq[i], NULL, KFI_RMA | KFI_REMOTE_READ,
+						  8);
+			}
+			/* What fails is not told. */
+			access_by(t, &a, i, 1, 4711, KFI_EKEYREJECTED);
+		}
+		for (i = 0; i < 3; i++)
+			expect_nothing(t, b.rx_cq[i]);
+		if (mr)
+			close_fid(t, &mr->fid);
+		contexts_close(t, &b);
+close_a:
+		contexts_close(t, &a);
+close_domain:
+		close_fid(t, &domain->fid);
+free:
+		kfi_freeinfo(info_b);
+		say(t, "told %u", told);
+	}
+	kfi_freeinfo(info_a);
+}
+
+/* Regions that are bound to a receive context are reached by way of that one only. */
+static void bound_regions(struct test *t)
+{
+	u64 caps = KFI_MSG | KFI_RMA | KFI_NAMED_RX_CTX;
+	unsigned int i, of_context;
+
+	for (of_context = 0; of_context < 2 && !t->failed; of_context++) {
+		struct kfi_info *info_a = ask(t, 0, caps), *info_b = ask(t, 1, caps);
+		struct kfid_domain *domain = NULL;
+		struct kfid_mr *mr[2] = {};
+		struct contexts a, b;
+		u64 target[2] = {};
+
+		if (!info_a || !info_b)
+			goto free;
+		info_b->domain_attr->mr_mode = of_context ? KFI_MR_ENDPOINT : 0;
+		if (!expect(t, kfi_domain(t->fabric, info_b, &domain, NULL), 0))
+			goto free;
+		if (!contexts_open(t, &a, nic_domain[0], info_a, 2))
+			goto close_domain;
+		if (!contexts_open(t, &b, domain, info_b, 2))
+			goto close_a;
+		contexts_know(t, &a, &b);
+		/* With one key where each context has keys of its own. */
+		for (i = 0; i < 2; i++) {
+			if (!expect(t, kfi_mr_reg(domain, &target[i], 8,
+						  KFI_REMOTE_READ | KFI_REMOTE_WRITE, 0,
+						  of_context ? 1 : 1 + i, 0, &mr[i], NULL), 0))
+				goto close;
+			expect(t, kfi_mr_bind(mr[i], &b.tx[i]->fid, 0), -KFI_EINVAL);
+			expect(t, kfi_mr_bind(mr[i], &b.rx[i]->fid, 0), 0);
+			expect(t, kfi_mr_bind(mr[i], &b.rx[!i]->fid, 0), -KFI_EINVAL);
+			expect(t, kfi_mr_enable(mr[i]), 0);
+			/* It keeps the context. */
+			expect(t, kfi_close(&b.rx[i]->fid), -KFI_EBUSY);
+		}
+		for (i = 0; i < 2; i++) {
+			u64 key = of_context ? 1 : 1 + i;
+
+			access_by(t, &a, i, 10 + i, key, 0);
+			expect_true(t, target[i] == 10 + i);
+			if (!of_context)
+				access_by(t, &a, !i, 20, key, KFI_EKEYREJECTED);
+			expect_true(t, target[i] == 10 + i);
+			expect_nothing(t, b.rx_cq[i]);
+		}
+		close_fid(t, &mr[0]->fid);
+		mr[0] = NULL;
+		access_by(t, &a, 0, 30, 1, KFI_EKEYREJECTED);
+		expect_true(t, target[0] == 10 && target[1] == 11);
+close:
+		for (i = 0; i < 2; i++) {
+			if (mr[i])
+				close_fid(t, &mr[i]->fid);
+		}
+		contexts_close(t, &b);
+close_a:
+		contexts_close(t, &a);
+close_domain:
+		close_fid(t, &domain->fid);
+free:
+		kfi_freeinfo(info_b);
+		kfi_freeinfo(info_a);
+		say(t, "of contexts %u", of_context);
+	}
+}
+
 const struct test_case scalable_tests[] = {
+	{ "scalable/remote-events", "", remote_events },
+	{ "scalable/bound-regions", "", bound_regions },
 	{ "scalable/all-contexts", "", all_contexts },
 	{ "scalable/beside", "", beside },
 	{ "scalable/bind-without-flags", "", bind_without_flags },

@@ -371,7 +371,401 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/* Whether a context is cancelled in a hard interrupt, once. */
+static void expect_cancelled(struct test *t, struct end *e, struct kfid_cq *cq,
+			     unsigned int number, u64 flags)
+{
+	struct one_call call = { .end = e, .number = number };
+
+	expect(t, run_in_hardirq(t, cancel_number, &call), 0);
+	expect_failure(t, cq, CONTEXT(number), flags, KFI_ECANCELED, 0, 0);
+	expect(t, run_in_hardirq(t, cancel_number, &call), -KFI_ENOENT);
+	say(t, "context %u", number);
+}
+
+/*
+ * Fills the queue of an endpoint, which has room for one entry, with two: so
+ * nothing more comes. @count messages have come before.
+ */
+static void crowd(struct test *t, struct end *a, struct end *b, u64 count)
+{
+	static u8 buf[2];
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		expect(t, kfi_trecv(b->ep, &buf[i], 1, NULL, KFI_ADDR_UNSPEC, 1000 + i, 0,
+				    CONTEXT(1000 + i)), 0);
+	}
+	for (i = 0; i < 2; i++) {
+		expect(t, kfi_tsend(a->ep, "x", 1, NULL, a->peer, 1000 + i, CONTEXT(1000)), 0);
+		expect_completion(t, a->tx_cq, CONTEXT(1000), TSENT, 1);
+	}
+	expect_count(t, b->cntr[COUNT_RECV], count + 2, 0);
+}
+
+/* Reads what crowd() has brought. */
+static void disperse(struct test *t, struct end *b)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2; i++)
+		expect_completion(t, b->rx_cq, CONTEXT(1000 + i), TRECEIVED, 1);
+}
+
+/*
+ * What a hard interrupt cancels is found by its context, wherever it waits:
+ * posted, for room at the receiver, or for others to end. Each time it is told
+ * once.
+ */
+static void cancelled_by_context(struct test *t)
+{
+	const struct setup setup_a = { .tx_cq_size = 4 * MANY, .tx_size = 4 * MANY };
+	const struct setup setup_b = { .rx_cq_size = 1, .rx_size = 4 * MANY };
+	struct kvec iov = {};
+	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1 };
+	struct end a, b;
+	unsigned int i;
+	u8 buf[8] = {};
+
+	if (!pair_open(t, &a, &b, &setup_a, &setup_b))
+		return;
+	iov = (struct kvec) { buf, 8 };
+	for (i = 0; i < MANY; i++) {
+		expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2 * i)), 0);
+		expect(t, kfi_trecv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, i, 0,
+				    CONTEXT(2 * i + 1)), 0);
+	}
+	/* In an order that is none. */
+	for (i = 0; i < 2 * MANY && !t->failed; i++) {
+		unsigned int number = i * 37 % (2 * MANY);
+
+		expect_cancelled(t, &b, b.rx_cq, number, number & 1 ? TRECEIVED : RECEIVED);
+	}
+	/* Of those with one context each is cancelled, too. */
+	for (i = 0; i < 100; i++)
+		expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(7)), 0);
+	for (i = 0; i < 100 && !t->failed; i++) {
+		expect(t, kfi_cancel(&b.ep->fid, CONTEXT(7)), 0);
+		expect_failure(t, b.rx_cq, CONTEXT(7), RECEIVED, KFI_ECANCELED, 0, 0);
+	}
+	expect(t, kfi_cancel(&b.ep->fid, CONTEXT(7)), -KFI_ENOENT);
+
+	expect(t, kfi_cntr_read(b.cntr[COUNT_RECV]), 0);
+	for (i = 0; i < 2; i++)
+		expect(t, kfi_trecv(b.ep, buf, 1, NULL, KFI_ADDR_UNSPEC, i, 0, CONTEXT(i)), 0);
+	for (i = 0; i < 2; i++) {
+		expect(t, kfi_tsend(a.ep, buf, 1, NULL, a.peer, i, CONTEXT(i)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(i), TSENT, 1);
+	}
+	expect_count(t, b.cntr[COUNT_RECV], 2, 2 * MANY + 100);
+	/* Half of them wait there, the others behind one that waits for these. */
+	for (i = 0; i < 2 * MANY; i++) {
+		msg.addr = a.peer;
+		msg.context = CONTEXT(i);
+		expect(t, kfi_sendmsg(a.ep, &msg, i == MANY ? KFI_FENCE : 0), 0);
+	}
+	for (i = 0; i < 100; i++)
+		expect(t, send_to(&a, buf, 8, CONTEXT(2 * MANY)), 0);
+	for (i = 0; i < 2 * MANY && !t->failed; i++)
+		expect_cancelled(t, &a, a.tx_cq, i * 37 % (2 * MANY), SENT);
+	for (i = 0; i < 100 && !t->failed; i++) {
+		expect(t, kfi_cancel(&a.ep->fid, CONTEXT(2 * MANY)), 0);
+		expect_failure(t, a.tx_cq, CONTEXT(2 * MANY), SENT, KFI_ECANCELED, 0, 0);
+	}
+	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(2 * MANY)), -KFI_ENOENT);
+	/* Nothing is left of them that could be received. */
+	for (i = 0; i < 2; i++)
+		expect_completion(t, b.rx_cq, CONTEXT(i), TRECEIVED, 1);
+	expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect_nothing(t, b.rx_cq);
+	expect_cancelled(t, &b, b.rx_cq, 1, RECEIVED);
+	expect_nothing(t, a.tx_cq);
+	expect_count(t, a.cntr[COUNT_SEND], 2, 2 * MANY + 100);
+	pair_close(t, &a, &b);
+}
+
+static long look_for(void *arg)
+{
+	struct one_call *c = arg;
+	struct kvec iov = { c->buf, c->len };
+	struct kfi_msg_tagged msg = {
+		.type = KFI_KVEC,
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = KFI_ADDR_UNSPEC,
+		.tag = c->number,
+		.context = CONTEXT(c->number),
+	};
+
+	return kfi_trecvmsg(c->end->ep, &msg, c->flags);
+}
+
+/*
+ * Looks from a hard interrupt, or not, for a message that is there; returns
+ * whether it was found. It may be that its time is over, and that is told.
+ */
+static bool expect_found(struct test *t, struct end *a, struct one_call *call, bool in_hardirq)
+{
+	struct kfid_cq *cq = call->end->rx_cq;
+	struct kfi_cq_tagged_entry entry;
+	struct kfi_cq_err_entry error = {};
+	unsigned long until;
+	ssize_t ret;
+
+	expect(t, in_hardirq ? run_in_hardirq(t, look_for, call) : look_for(call), 0);
+	ret = kfi_cq_sread(cq, &entry, 1, NULL, SOON);
+	if (ret == 1) {
+		expect_true(t, entry.op_context == CONTEXT(call->number));
+		expect(t, entry.flags, TRECEIVED);
+		expect(t, entry.tag, call->number);
+		expect(t, entry.len, BYTES);
+		return true;
+	}
+	if (!expect(t, ret, -KFI_EAVAIL) || !expect(t, kfi_cq_readerr(cq, &error, 0), 1))
+		return false;
+	expect(t, error.err, KFI_ENOMSG);
+	until = jiffies + 20 * HZ;
+	while (!kfi_cntr_readerr(a->cntr[COUNT_SEND]) && time_before(jiffies, until))
+		usleep_range(50, 100);
+	expect_true(t, kfi_cntr_readerr(a->cntr[COUNT_SEND]));
+	return false;
+}
+
+/*
+ * What is asked for in a hard interrupt is found behind many others, however
+ * much of that is left to somebody else; so it is found that nothing is there.
+ */
+static void found_in_interrupt(struct test *t)
+{
+	static const u64 flags[] = { 0, KFI_CLAIM, KFI_DISCARD };
+	const struct setup setup = {
+		.tx_cq_size = 2 * MANY, .rx_cq_size = 2 * MANY, .tx_size = 2 * MANY,
+	};
+	unsigned int i, n, in_hardirq;
+	u8 from[BYTES], to[BYTES];
+	struct end a, b;
+	int ret;
+
+	if (!pair_open(t, &a, &b, &setup, &setup))
+		return;
+	for (i = 0; i < MANY; i++) {
+		memset(from, i, BYTES);
+		expect(t, kfi_inject(a.ep, from, BYTES, a.peer), 0);
+	}
+	/* Those have no tags, and are not in the way of any. */
+	for (i = 0; i < MANY; i++) {
+		memset(from, i, BYTES);
+		expect(t, kfi_tinject(a.ep, from, BYTES, a.peer, i), 0);
+	}
+	for (n = 0; n < ARRAY_SIZE(flags); n++) {
+		for (in_hardirq = 0; in_hardirq < 2 && !t->failed; in_hardirq++) {
+			unsigned int tag = MANY - 1 - 2 * n - in_hardirq;
+			struct one_call call = {
+				.end = &b, .buf = to, .len = BYTES, .number = tag,
+				.flags = KFI_PEEK | flags[n],
+			};
+			bool found = expect_found(t, &a, &call, in_hardirq);
+
+			if (!found || flags[n] != KFI_CLAIM)
+				continue;
+			call.flags = KFI_CLAIM;
+			if (expect_found(t, &a, &call, in_hardirq)) {
+				memset(from, tag, BYTES);
+				expect(t, memcmp(from, to, BYTES), 0);
+			}
+		}
+	}
+	for (in_hardirq = 0; in_hardirq < 2; in_hardirq++) {
+		struct one_call call = {
+			.end = &b, .buf = to, .len = BYTES, .number = 2 * MANY,
+			.flags = KFI_PEEK,
+		};
+
+		expect(t, in_hardirq ? run_in_hardirq(t, look_for, &call) : look_for(&call), 0);
+		expect_failure(t, b.rx_cq, CONTEXT(2 * MANY), TRECEIVED, KFI_ENOMSG, 0, 0);
+		/* One that is cancelled is answered once. */
+		expect(t, in_hardirq ? run_in_hardirq(t, look_for, &call) : look_for(&call), 0);
+		ret = kfi_cancel(&b.ep->fid, CONTEXT(2 * MANY));
+		expect_true(t, !ret || ret == -KFI_ENOENT);
+		expect_failure(t, b.rx_cq, CONTEXT(2 * MANY), TRECEIVED,
+			       ret ? KFI_ENOMSG : KFI_ECANCELED, 0, 0);
+		/* And one that is never answered is given up in the end. */
+		expect(t, in_hardirq ? run_in_hardirq(t, look_for, &call) : look_for(&call), 0);
+	}
+	pair_close(t, &a, &b);
+}
+
+/*
+ * A message that a receive wants while the queue is crowded does not lose its
+ * place, whatever becomes of the receive.
+ */
+static void crowded_in_order(struct test *t)
+{
+	const struct setup setup = { .rx_cq_size = 1 };
+	u8 from[2] = { 1, 2 }, to[2] = {}, next = 1;
+	struct kfi_op_tagged op = {};
+	struct kfi_deferred_work work = { .op_type = KFI_OP_TRECV, .op.tagged = &op };
+	struct kvec iov = { .iov_base = to, .iov_len = 1 };
+	struct kfid_cntr *trigger, *completion;
+	struct end a, b;
+	unsigned int i;
+	int ret;
+
+	/* On the NIC of the counters. */
+	if (!pair_open(t, &b, &a, &setup, NULL))
+		return;
+	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
+	completion = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!trigger || !completion)
+		goto close;
+	for (i = 0; i < 2; i++)
+		expect(t, kfi_tinject(a.ep, &from[i], 1, a.peer, 1 + i), 0);
+	crowd(t, &a, &b, 0);
+	/* One that fires asks nobody for room. */
+	op.ep = b.ep;
+	op.msg = (struct kfi_msg_tagged) {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1,
+		.addr = KFI_ADDR_UNSPEC, .tag = 1, .context = CONTEXT(1),
+	};
+	op.flags = KFI_COMPLETION;
+	work.triggering_cntr = trigger;
+	work.completion_cntr = completion;
+	expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	ret = kfi_cancel(&b.ep->fid, CONTEXT(1));
+	disperse(t, &b);
+	if (ret) {
+		/* It has the first one already, and completes by itself. */
+		expect(t, ret, -KFI_ENOENT);
+		expect_completion(t, b.rx_cq, CONTEXT(1), TRECEIVED, 1);
+		expect(t, to[0], next++);
+	} else {
+		expect_failure(t, b.rx_cq, CONTEXT(1), TRECEIVED, KFI_ECANCELED, 0, 0);
+	}
+	while (next <= 2 && !t->failed) {
+		expect(t, kfi_trecv(b.ep, to, 1, NULL, KFI_ADDR_UNSPEC, 0, U64_MAX, CONTEXT(2)),
+		       0);
+		expect_completion(t, b.rx_cq, CONTEXT(2), TRECEIVED, 1);
+		expect(t, to[0], next++);
+	}
+	expect_nothing(t, b.rx_cq);
+close:
+	if (completion)
+		close_fid(t, &completion->fid);
+	if (trigger)
+		close_fid(t, &trigger->fid);
+	pair_close(t, &b, &a);
+}
+
+/*
+ * What has come while there was no room does not overtake what has waited for
+ * a receive, when there is room again and receives are posted at once.
+ */
+static void parked_in_order(struct test *t)
+{
+	const struct setup setup = { .rx_cq_size = 1 };
+	unsigned int i, round;
+	u8 from[2], to[2];
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		return;
+	for (round = 0; round < min(rounds, 500U) && !t->failed; round++) {
+		from[0] = round;
+		from[1] = ~round;
+		expect(t, kfi_inject(a.ep, &from[0], 1, a.peer), 0);
+		crowd(t, &a, &b, 4 * round);
+		expect(t, kfi_inject(a.ep, &from[1], 1, a.peer), 0);
+		memset(to, 0, 2);
+		disperse(t, &b);
+		for (i = 0; i < 2; i++) {
+			expect(t, kfi_recv(b.ep, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
+			expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
+		}
+		expect(t, memcmp(from, to, 2), 0);
+		say(t, "round %u", round);
+	}
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &a, &b);
+}
+
+/*
+ * A receive that a message is landing in is not there any more to be cancelled:
+ * it completes by itself. One for several messages is.
+ */
+static void not_cancelled_when_landing(struct test *t)
+{
+	enum { LEN = 1 << 20 };
+	struct end a, b;
+	unsigned int i;
+	u8 *from, *to;
+
+	from = kvmalloc(LEN, GFP_KERNEL);
+	to = kvmalloc(LEN, GFP_KERNEL);
+	if (!expect_true(t, from && to) || !pair_open(t, &a, &b, NULL, NULL))
+		goto free;
+	for (i = 0; i < 20 && !t->failed; i++) {
+		memset(from, i, LEN);
+		expect(t, kfi_recv(b.ep, to, LEN, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+		expect(t, send_to(&a, from, LEN, CONTEXT(2)), 0);
+		/* Somebody else copies, now or later: it was taken by the message. */
+		expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), -KFI_ENOENT);
+		/* The sender has it still, or has read the end of it. */
+		expect(t, kfi_cntr_readerr(a.cntr[COUNT_SEND]), 0);
+		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, LEN);
+		expect_completion(t, a.tx_cq, CONTEXT(2), SENT, LEN);
+		expect(t, memcmp(from, to, LEN), 0);
+		expect_nothing(t, b.rx_cq);
+		expect_nothing(t, a.tx_cq);
+	}
+	pair_close(t, &a, &b);
+free:
+	kvfree(from);
+	kvfree(to);
+}
+
+/* A read whose descriptions are the caller's again at once, and that waits. */
+static void injected_read_waits(struct test *t)
+{
+	u64 source = 0x0102030405060708, target = 0;
+	struct kfi_rma_iov rma = { .len = 8, .key = 1 };
+	struct kvec iov = { &target, 8 };
+	struct kfi_msg_rma msg = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .rma_iov = &rma,
+		.rma_iov_count = 1, .context = CONTEXT(2),
+	};
+	struct kfid_mr *mr;
+	struct end a, b;
+	u8 byte = 7, to;
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	mr = region_open(t, &b, &source, 8, KFI_REMOTE_READ, 1);
+	if (!mr)
+		goto close;
+	expect(t, send_to(&a, &byte, 1, CONTEXT(1)), 0);
+	msg.addr = a.peer;
+	expect(t, kfi_readmsg(a.ep, &msg, KFI_INJECT | KFI_FENCE | KFI_COMPLETION), 0);
+	memset(&iov, 0xff, sizeof(iov));
+	memset(&rma, 0xff, sizeof(rma));
+	expect_nothing(t, a.tx_cq);
+	expect(t, kfi_recv(b.ep, &to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(3)), 0);
+	expect_completion(t, b.rx_cq, CONTEXT(3), RECEIVED, 1);
+	expect_completion(t, a.tx_cq, CONTEXT(1), SENT, 1);
+	expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 8);
+	expect_true(t, target == source);
+	expect(t, to, byte);
+	close_fid(t, &mr->fid);
+close:
+	pair_close(t, &a, &b);
+}
+
 const struct test_case waiting_tests[] = {
+	{ "waiting/cancelled-by-context", "R-TRIG-26", cancelled_by_context },
+	{ "waiting/found-in-interrupt", "", found_in_interrupt },
+	{ "waiting/crowded-in-order", "R-TRIG-24", crowded_in_order },
+	{ "waiting/parked-in-order", "", parked_in_order },
+	{ "waiting/not-cancelled-when-landing", "", not_cancelled_when_landing },
+	{ "waiting/injected-read", "", injected_read_waits },
 	{ "waiting/full-again", "", full_again },
 	{ "waiting/all-at-once", "", all_at_once },
 	{ "waiting/found-behind-many", "R-TRIG-26", found_behind_many },

@@ -11,6 +11,9 @@
 //! A long queue is walked in steps ([`Walk`]), between which the lock that protects it is released:
 //! how long interrupts are disabled does not depend on how much is queued. Entries may come and go
 //! between two steps; a walk sees each entry that was there all the time, once.
+//!
+//! Entries that have a name ([`Named`]) are found by it without a walk: those that were added for
+//! that ([`EntryQueue::push_named`]) lie in a tree besides, which needs no memory of its own either.
 
 use core::{
     marker::PhantomData,
@@ -25,8 +28,11 @@ use core::{
 };
 use kernel::{
     alloc::Flags,
+    container_of,
     prelude::*, //
 };
+
+use super::bindings;
 
 /// Bytes of an entry, which are one of the sizes that kmalloc has.
 const SIZE: usize = 256;
@@ -35,11 +41,61 @@ const SIZE: usize = 256;
 #[repr(C, align(8))]
 struct Block([MaybeUninit<u8>; SIZE]);
 
+/// A value that has a name, by which it is found. The name stays the same while it is in a queue: if
+/// it does not, the value may not be found.
+pub(crate) trait Named {
+    /// The name. Several may have the same one.
+    type Name: Ord;
+
+    /// Returns the name.
+    fn name(&self) -> Self::Name;
+}
+
 /// An entry with its links.
 struct Node<T> {
     prev: *mut Node<T>,
     next: *mut Node<T>,
+    /// Its place in the tree of a queue; its parent is itself while it is in none.
+    links: bindings::rb_node,
     value: T,
+}
+
+impl<T> Node<T> {
+    /// Takes a node for one that is in no tree.
+    ///
+    /// # Safety
+    ///
+    /// `node` must be valid for writes, and in no tree.
+    unsafe fn clear(node: *mut Self) {
+        // SAFETY: By the safety requirements.
+        unsafe {
+            let links = &raw mut (*node).links;
+            (*links).__rb_parent_color = links.addr();
+        }
+    }
+
+    /// Returns whether a node is in a tree.
+    ///
+    /// # Safety
+    ///
+    /// `node` must be valid for reads.
+    unsafe fn is_linked(node: *mut Self) -> bool {
+        // SAFETY: By the safety requirements.
+        unsafe {
+            let links = &raw mut (*node).links;
+            (*links).__rb_parent_color != links.addr()
+        }
+    }
+
+    /// Returns the node that is at a place of a tree.
+    ///
+    /// # Safety
+    ///
+    /// `links` must be those of such a node.
+    unsafe fn at(links: *mut bindings::rb_node) -> *mut Self {
+        // SAFETY: By the safety requirements.
+        unsafe { container_of!(links, Self, links) }
+    }
 }
 
 /// The memory of an entry, without a value.
@@ -62,10 +118,12 @@ impl Vacant {
             node.write(Node {
                 prev: ptr::null_mut(),
                 next: ptr::null_mut(),
+                links: bindings::rb_node::default(),
                 value,
             });
+            Node::clear(node);
         }
-        // INVARIANT: The start of a block that was a box has just become a node.
+        // INVARIANT: The start of a block that was a box has just become a node, in no tree.
         // SAFETY: The pointer of a box is not null.
         Entry(unsafe { NonNull::new_unchecked(node) })
     }
@@ -76,7 +134,7 @@ impl Vacant {
 /// # Invariants
 ///
 /// It is the start of a [`Block`] that [`KBox::into_raw`] returned, which the entry owns, and in
-/// which there is a node.
+/// which there is a node that is in no tree.
 pub(crate) struct Entry<T>(NonNull<Node<T>>);
 
 // SAFETY: The entry owns its value; its links are not used while it is in no queue.
@@ -99,7 +157,7 @@ impl<T> Entry<T> {
     ///
     /// # Safety
     ///
-    /// `node` must come from [`Self::into_raw`], once for each time.
+    /// `node` must come from [`Self::into_raw`], once for each time, and be in no tree.
     unsafe fn from_raw(node: *mut Node<T>) -> Self {
         // INVARIANT: It was an entry, by the safety requirements.
         // SAFETY: As above.
@@ -155,11 +213,14 @@ impl<T> core::ops::DerefMut for Entry<T> {
 ///
 /// - `first` and `last` are the ends of a doubly linked list of `len` nodes that the queue owns, each
 ///   a former [`Entry`], or both null.
+/// - `names` is the root of a tree of those of its nodes that are linked, and no others are.
 /// - The place of each walk in `walks` is null or a node of the queue.
 pub(crate) struct EntryQueue<T, const WALKS: usize = 0> {
     first: *mut Node<T>,
     last: *mut Node<T>,
     len: usize,
+    /// Those that are found by name.
+    names: bindings::rb_root,
     /// How often the first one has left.
     departures: usize,
     /// The walks, by bit.
@@ -206,6 +267,9 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
             first: ptr::null_mut(),
             last: ptr::null_mut(),
             len: 0,
+            names: bindings::rb_root {
+                rb_node: ptr::null_mut(),
+            },
             departures: 0,
             walks: 0,
             places: [ptr::null_mut(); WALKS],
@@ -290,8 +354,8 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
         }
     }
 
-    /// As [`Self::walk_on`]; begins the walk if it has not begun. Without room for another walk all
-    /// is done in one step.
+    /// As [`Self::walk_on`]; begins the walk if it has not begun. Without room for another walk
+    /// nothing is looked at, and the limit is used up.
     pub(crate) fn step(
         &mut self,
         walk: &mut Option<Walk>,
@@ -302,10 +366,8 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
             *walk = self.begin_walk();
         }
         let Some(current) = walk else {
-            return match self.find(found) {
-                Some(found) => Step::Found(found),
-                None => Step::End,
-            };
+            *limit = 0;
+            return Step::More;
         };
         self.walk_on(current, limit, found)
     }
@@ -328,6 +390,11 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// Adds an entry at the end.
     pub(crate) fn push_back(&mut self, entry: Entry<T>) {
+        self.append(entry);
+    }
+
+    /// Adds an entry at the end; returns its node, which is in no tree.
+    fn append(&mut self, entry: Entry<T>) -> *mut Node<T> {
         let node = entry.into_raw();
         // SAFETY: The node has just been an entry that nobody else refers to.
         unsafe {
@@ -345,6 +412,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
         // It has come before the walks that were at the end.
         self.lead(ptr::null_mut(), node);
         self.len = self.len.wrapping_add(1);
+        node
     }
 
     /// Takes a node out.
@@ -371,7 +439,15 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
         }
         // INVARIANT: The neighbours are linked with each other.
         self.len = self.len.wrapping_sub(1);
-        // SAFETY: It was an entry that the queue has taken, and has given up.
+        // SAFETY: By the type invariants it is in the tree if it is linked at all.
+        unsafe {
+            if Node::is_linked(node) {
+                bindings::rb_erase(&raw mut (*node).links, &raw mut self.names);
+                // INVARIANT: It is not in the tree any more.
+                Node::clear(node);
+            }
+        }
+        // SAFETY: It was an entry that the queue has taken, and has given up; it is in no tree.
         unsafe { Entry::from_raw(node) }
     }
 
@@ -432,6 +508,73 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
             at = node.next;
             Some(&node.value)
         })
+    }
+}
+
+impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
+    /// Adds an entry at the end, to be found by its name.
+    pub(crate) fn push_named(&mut self, entry: Entry<T>) {
+        let name = entry.name();
+        let node = self.append(entry);
+        let mut parent = ptr::null_mut();
+        let mut place = &raw mut self.names.rb_node;
+        loop {
+            // SAFETY: The root, or a child of a node that is in the tree by the type invariants.
+            let at = unsafe { *place };
+            if at.is_null() {
+                break;
+            }
+            parent = at;
+            // SAFETY: Nodes of the tree are in the queue by the type invariants; it is borrowed
+            // exclusively.
+            unsafe {
+                let other = &(*Node::<T>::at(at)).value;
+                // Those with the same name stay in order.
+                place = if name < other.name() {
+                    &raw mut (*at).rb_left
+                } else {
+                    &raw mut (*at).rb_right
+                };
+            }
+        }
+        // INVARIANT: The node has just been added, and in no tree before.
+        // SAFETY: `place` is where a child of `parent`, or the root, is missing.
+        unsafe {
+            let links = &raw mut (*node).links;
+            bindings::rb_link_node(links, parent, place);
+            bindings::rb_insert_color(links, &raw mut self.names);
+        }
+    }
+
+    /// Returns the first entry, by name, whose name is not less than `name`; of those with one name,
+    /// the one that was added first. Only those that were added with their names are found.
+    pub(crate) fn find_named(&mut self, name: &T::Name) -> Option<Found<'_, T, WALKS>> {
+        let mut best = ptr::null_mut();
+        let mut at = self.names.rb_node;
+        while !at.is_null() {
+            // SAFETY: As in `push_named`.
+            unsafe {
+                let node = Node::<T>::at(at);
+                at = if (*node).value.name() < *name {
+                    (*at).rb_right
+                } else {
+                    best = node;
+                    (*at).rb_left
+                };
+            }
+        }
+        // INVARIANT: A node of the tree is one of the queue.
+        NonNull::new(best).map(|node| Found { node, queue: self })
+    }
+
+    /// Takes out the entry that [`Self::find_named`] finds, if it is `same`.
+    pub(crate) fn take_named(
+        &mut self,
+        name: &T::Name,
+        same: impl FnOnce(&T) -> bool,
+    ) -> Option<Entry<T>> {
+        let found = self.find_named(name)?;
+        same(&found).then(|| found.take())
     }
 }
 
@@ -607,13 +750,14 @@ mod tests {
         let first = queue.begin_walk().ok_or(EINVAL)?;
         let second = queue.begin_walk().ok_or(EINVAL)?;
         assert!(queue.begin_walk().is_none());
-        // All at once, then.
-        let mut walk = None;
+        // Later, then.
+        let (mut walk, mut limit) = (None, 7);
         assert!(matches!(
-            queue.step(&mut walk, &mut 1, |value| *value == 1),
-            Step::Found(_)
+            queue.step(&mut walk, &mut limit, |value| *value == 1),
+            Step::More
         ));
         assert!(walk.is_none());
+        assert_eq!(limit, 0);
         queue.end_walk(first);
         assert_eq!(next(&mut queue, &second), Some(0));
         // One of another queue.
@@ -631,6 +775,68 @@ mod tests {
         assert_eq!(queue.departures(), before);
         drop(queue.pop_front());
         assert!(queue.departures() != before);
+        Ok(())
+    }
+
+    /// A name, and what tells those with the same one apart.
+    impl Named for (u32, u32) {
+        type Name = u32;
+
+        fn name(&self) -> u32 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn found_by_name() -> Result {
+        let mut queue = EntryQueue::new();
+        // In an order that is none, some of them twice.
+        for value in 0..200u32 {
+            let name = value.wrapping_mul(37) % 100;
+            queue.push_named(Entry::new((name, value), GFP_KERNEL)?);
+        }
+        // One that is not to be found.
+        queue.push_back(Entry::new((50, 1000), GFP_KERNEL)?);
+        for name in 0..100u32 {
+            let first = queue.find_named(&name).ok_or(EINVAL)?;
+            assert_eq!(first.0, name);
+            assert!(first.1 < 100);
+            let first = first.take().into_inner();
+            let second = queue.take_named(&name, |value| value.0 == name);
+            let second = second.ok_or(EINVAL)?.into_inner();
+            assert_eq!(second, (name, first.1.wrapping_add(100)));
+            assert!(queue.take_named(&name, |value| value.0 == name).is_none());
+        }
+        assert_eq!(queue.pop_front().map(Entry::into_inner), Some((50, 1000)));
+        assert!(queue.is_empty() && queue.find_named(&0).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn what_leaves_is_not_found() -> Result {
+        let mut queue = EntryQueue::new();
+        for value in 0..50u32 {
+            queue.push_named(Entry::new((value % 7, value), GFP_KERNEL)?);
+        }
+        // However it leaves, it is not found any more, and can come again.
+        let mut other = EntryQueue::new();
+        for _ in 0..20 {
+            other.push_named(queue.pop_front().ok_or(EINVAL)?);
+        }
+        assert_eq!(queue.find_named(&6).as_deref(), Some(&(6, 20)));
+        assert_eq!(other.find_named(&6).as_deref(), Some(&(6, 6)));
+        while let Some(entry) = queue.take(|_| true) {
+            other.push_named(entry);
+        }
+        assert!(queue.find_named(&0).is_none());
+        let mut moved = core::mem::replace(&mut other, EntryQueue::new());
+        assert!(other.find_named(&0).is_none());
+        for value in 0..50u32 {
+            let name = value % 7;
+            assert!(moved.find_named(&name).is_some_and(|found| found.0 == name));
+            assert!(moved.take(|other| other.1 == value).is_some());
+        }
+        assert!(moved.find_named(&0).is_none());
         Ok(())
     }
 }

@@ -585,8 +585,7 @@ impl Core {
         let posted = self.prepare_receive(receiver, &operation, GFP_NOWAIT)?;
         let posted = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         if peek {
-            receiver.peek(posted, claim, discard);
-            return Ok(());
+            return Receiver::peek(receiver, posted);
         }
         if claim {
             return if discard {
@@ -805,7 +804,7 @@ fn prepare_receive(
         flags,
         deferred: false,
         notify: None,
-        fired_for: None,
+        asks: None,
         number: 0,
     })
 }

@@ -298,7 +298,7 @@ impl State {
             (Some(until), Some(behind)) if is_over(behind, until) => until,
             (Some(_), Some(behind)) => behind,
         };
-        self.held.push_back(packet);
+        self.held.push_named(packet);
         Fate::Hold
     }
 
@@ -309,7 +309,7 @@ impl State {
             overtakable: false,
             error: Some(error),
         };
-        self.lost.push_back(packet);
+        self.lost.push_named(packet);
         Fate::Hold
     }
 
@@ -474,12 +474,13 @@ impl Faults {
         if self.on.load(ordering::Relaxed) & Self::HELD == 0 {
             return;
         }
-        let same = |packet: &Carried| Arc::ptr_eq(&packet.transfer, transfer);
+        let name = Transfer::name(transfer);
+        let same = |packet: &Carried| packet.is_of(transfer);
         let forgotten = {
             let mut state = self.state.lock();
-            match state.held.take(same) {
+            match state.held.take_named(&name, same) {
                 Some(packet) => Some(packet),
-                None => state.lost.take(same),
+                None => state.lost.take_named(&name, same),
             }
         };
         // Without the lock.

@@ -79,7 +79,6 @@ mod ring;
 mod room;
 mod run_list;
 mod slots;
-mod steps;
 mod stripes;
 mod threshold;
 mod transfer;

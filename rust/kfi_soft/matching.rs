@@ -19,13 +19,17 @@
 
 #![forbid(unsafe_code)]
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::{
     kfi::queue::{
         Entry,
         EntryQueue,
         Found,
+        Named,
         Step,
         Walk,
         WalkableQueue, //
@@ -36,6 +40,7 @@ use crate::{
         Posted, //
     },
     receiver::Receiver,
+    transfer::Transfer,
     wire::{
         Carried,
         Packet,
@@ -150,6 +155,25 @@ impl Side {
         }
     }
 
+    /// Takes out the first receive whose name is not less than `name`, if it is `same`.
+    pub(crate) fn take_receive(
+        &mut self,
+        name: &<Posted as Named>::Name,
+        same: impl Fn(&Posted) -> bool,
+    ) -> Option<Entry<Posted>> {
+        [&mut self.posted, &mut self.new, &mut self.fired]
+            .into_iter()
+            .find_map(|queue| queue.take_named(name, &same))
+    }
+
+    /// Takes out a message, if it is here.
+    pub(crate) fn take_message(&mut self, transfer: &Arc<Transfer>) -> Option<Packet> {
+        let name = Transfer::name(transfer);
+        [&mut self.waiting, &mut self.arrived]
+            .into_iter()
+            .find_map(|queue| queue.take_named(&name, |packet| packet.is_of(transfer)))
+    }
+
     /// Returns the messages that wait for a receive.
     pub(crate) fn waiting(&mut self) -> &mut WalkableQueue<Carried> {
         &mut self.waiting
@@ -174,7 +198,7 @@ impl Side {
     /// Adds a message; returns whether the caller is to compare.
     #[must_use]
     pub(crate) fn add_message(&mut self, packet: Packet) -> bool {
-        self.arrived.push_back(packet);
+        self.arrived.push_named(packet);
         self.begin()
     }
 
@@ -183,10 +207,10 @@ impl Side {
     pub(crate) fn add_receive(&mut self, posted: Entry<Posted>) -> bool {
         if self.waiting.is_empty() && self.new.is_empty() {
             // INVARIANT: No message waits. One that is being compared comes to it.
-            self.posted.push_back(posted);
+            self.posted.push_named(posted);
             return false;
         }
-        self.new.push_back(posted);
+        self.new.push_named(posted);
         self.begin()
     }
 
@@ -197,7 +221,7 @@ impl Side {
         if !self.is_full(size) {
             return self.add_receive(posted);
         }
-        self.fired.push_back(posted);
+        self.fired.push_named(posted);
         // Room may have come for the first one.
         self.has_room(size) && self.begin()
     }
@@ -268,7 +292,7 @@ impl Side {
                 self.comparing = false;
                 return false;
             } else if let Some(posted) = self.fired.pop_front() {
-                self.new.push_back(posted);
+                self.new.push_named(posted);
             }
         }
         true
@@ -300,7 +324,7 @@ impl Side {
             Some(found) => settled.pair(packet, found),
             None => {
                 // INVARIANT: Nobody wants it.
-                waiting.push_back(packet);
+                waiting.push_named(packet);
                 settled.kept = true;
                 // It counts, too, where there was nothing to compare it with.
                 *limit = limit.saturating_sub(1);
@@ -336,7 +360,7 @@ impl Side {
             None => {
                 if let Some(receive) = new.pop_front() {
                     // INVARIANT: It wants none of those that wait.
-                    posted.push_back(receive);
+                    posted.push_named(receive);
                 }
                 *limit = limit.saturating_sub(1);
             }

@@ -22,10 +22,9 @@ use kernel::{
 
 use crate::{
     kfi::{
-        queue::WalkableQueue,
+        queue::EntryQueue,
         task::cond_resched, //
     },
-    steps,
     transfer::Transfer,
     wire::{
         Carried,
@@ -35,7 +34,7 @@ use crate::{
 
 /// What the lock protects.
 struct State {
-    packets: WalkableQueue<Carried>,
+    packets: EntryQueue<Carried>,
     closed: bool,
 }
 
@@ -55,7 +54,7 @@ impl Parking {
             occupied: Atomic::new(false),
             state <- new_spinlock_irq!(
                 State {
-                    packets: WalkableQueue::walkable(),
+                    packets: EntryQueue::new(),
                     closed: false,
                 },
                 "kfi_soft::Parking::state"
@@ -82,7 +81,7 @@ impl Parking {
         }
         // Relaxed: the sender's next request comes after this one was parked.
         self.occupied.store(true, ordering::Relaxed);
-        state.packets.push_back(packet);
+        state.packets.push_named(packet);
         Ok(())
     }
 
@@ -99,8 +98,11 @@ impl Parking {
 
     /// Takes out a request that its sender has given up, if it is here.
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
-        let same = |packet: &Carried| Arc::ptr_eq(&packet.transfer, transfer);
-        steps::take(&self.state, |state| Some(&mut state.packets), same)
+        let name = Transfer::name(transfer);
+        let mut state = self.state.lock();
+        state
+            .packets
+            .take_named(&name, |packet| packet.is_of(transfer))
     }
 
     /// Refuses what waits and what is still to come. May sleep.
@@ -108,7 +110,7 @@ impl Parking {
         let mut packets = {
             let mut state = self.state.lock();
             state.closed = true;
-            core::mem::replace(&mut state.packets, WalkableQueue::walkable())
+            core::mem::replace(&mut state.packets, EntryQueue::new())
         };
         while let Some(packet) = packets.pop_front() {
             packet.transfer.refuse(EHOSTUNREACH);

@@ -7,8 +7,9 @@
 //! somebody wants it or the sender's time is over.
 //!
 //! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
-//! does not depend on how much is queued. An entry that moves from one queue to another meanwhile is
-//! not missed by those who look for it, as they walk the queues in the direction in which it moves.
+//! does not depend on how much is queued. What is cancelled or given up is found by its name, without
+//! a walk. Those who look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the rest to
+//! the work queue.
 
 #![forbid(unsafe_code)]
 
@@ -53,6 +54,7 @@ use crate::{
             Entry,
             EntryQueue,
             Found,
+            Named,
             Step,
             WalkableQueue, //
         },
@@ -83,10 +85,6 @@ use crate::{
         Reporter,
         Use, //
     },
-    steps::{
-        self,
-        STEP, //
-    },
     transfer::Transfer,
     wire::{
         Carried,
@@ -113,8 +111,9 @@ pub(crate) struct Posted {
     pub(crate) deferred: bool,
     /// The completion counter of deferred work, unless the buffer for several messages has it.
     pub(crate) notify: Option<Hold<Counter>>,
-    /// The receive context that it was submitted for, if it was not posted at once.
-    pub(crate) fired_for: Option<Arc<Receiver>>,
+    /// The receive context that it only asks for what has arrived (`KFI_PEEK`), if it was not answered
+    /// at once.
+    pub(crate) asks: Option<Arc<Receiver>>,
     /// Names it, if it was not posted at once; else 0.
     pub(crate) number: u64,
 }
@@ -175,6 +174,15 @@ impl Landing {
     }
 }
 
+/// Named by the context, and by the number if it has one.
+impl Named for Posted {
+    type Name = (usize, u64);
+
+    fn name(&self) -> Self::Name {
+        (self.context.as_number(), self.number)
+    }
+}
+
 impl Posted {
     /// Returns whether it wants what `request` brings.
     pub(crate) fn wants(&self, request: &Request) -> bool {
@@ -202,7 +210,8 @@ impl Posted {
 
     /// Returns whether the counters of the endpoint count it.
     fn is_counted(&self) -> bool {
-        !self.deferred || self.flags.contains(OpFlags::COMPLETION)
+        // To look is not to receive.
+        self.asks.is_none() && (!self.deferred || self.flags.contains(OpFlags::COMPLETION))
     }
 
     /// Sets the completion counter of deferred work.
@@ -371,6 +380,9 @@ fn rnr_timeout() -> Jiffies {
     msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref())
 }
 
+/// Entries that are looked at before others get the lock.
+const STEP: usize = 64;
+
 /// What may be done before the rest is left to the work queue.
 struct Budget {
     /// Messages and receives that are compared.
@@ -422,6 +434,8 @@ struct State {
     tagged: Side,
     /// Messages that were set aside for a context.
     claimed: WalkableQueue<Carried>,
+    /// Receives that ask for messages with tags, whose answers are up to the work queue.
+    looking: EntryQueue<Posted>,
     /// When somebody looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
 }
@@ -448,6 +462,16 @@ pub(crate) struct ReceiveQueue {
     watch: Work<ReceiveQueue>,
 }
 
+/// What came of a look at the messages that wait.
+pub(crate) enum Looked {
+    /// One was found.
+    Found(Request),
+    /// There is none.
+    Nothing,
+    /// There are more to be looked at.
+    Unfinished,
+}
+
 /// What became of a message.
 pub(crate) enum Arrival<'a> {
     /// It lands.
@@ -469,6 +493,7 @@ impl ReceiveQueue {
                         plain: Side::new(),
                         tagged: Side::new(),
                         claimed: WalkableQueue::walkable(),
+                        looking: EntryQueue::new(),
                         watch_at: None,
                     },
                     "kfi_soft::ReceiveQueue::state"
@@ -520,17 +545,19 @@ impl ReceiveQueue {
         packet.receiver = Some(receiver.receiver().clone());
         let tagged = packet.transfer.request().kind.tag().is_some();
         // Others may leave to this thread what they bring, once it has the lock.
-        let _preemption = NoPreemption::begin();
+        let preemption = NoPreemption::begin();
         {
             let mut state = self.state.lock();
             if receiver.is_closed() {
                 drop(state);
+                drop(preemption);
                 packet.transfer.refuse(EHOSTUNREACH);
                 return;
             }
             if !packet.transfer.is_waiting() {
                 // Given up meanwhile, by somebody who has not found it here.
                 drop(state);
+                drop(preemption);
                 return;
             }
             // Relaxed: read under the same lock.
@@ -648,85 +675,170 @@ impl ReceiveQueue {
 
     /// Takes out a receive with a context.
     pub(crate) fn take(self: &Arc<Self>, context: Context) -> Option<Entry<Posted>> {
-        self.take_same(|posted| posted.context.as_number() == context.as_number())
+        let number = context.as_number();
+        self.take_named((number, 0), |posted| posted.context.as_number() == number)
     }
 
-    /// Takes out the receive that has a number.
-    pub(crate) fn take_number(self: &Arc<Self>, number: u64) -> Option<Entry<Posted>> {
-        self.take_same(|posted| posted.number == number)
+    /// Takes out the receive that has a number besides its context.
+    pub(crate) fn take_number(
+        self: &Arc<Self>,
+        context: Context,
+        number: u64,
+    ) -> Option<Entry<Posted>> {
+        self.take_named((context.as_number(), number), |posted| {
+            posted.number == number
+        })
     }
 
-    /// Takes out the first receive that is `same`.
-    fn take_same(self: &Arc<Self>, same: impl Fn(&Posted) -> bool) -> Option<Entry<Posted>> {
+    /// Takes out the first receive whose name is not less than `name`, if it is `same`.
+    fn take_named(
+        self: &Arc<Self>,
+        name: <Posted as Named>::Name,
+        same: impl Fn(&Posted) -> bool,
+    ) -> Option<Entry<Posted>> {
         // As in `accept`.
         let _preemption = NoPreemption::begin();
-        for tagged in [false, true] {
-            for number in 0..Side::RECEIVES {
-                let taken = steps::take(
-                    &self.state,
-                    |state| state.side(tagged).receives(number),
-                    &same,
-                );
-                let Some(posted) = taken else {
-                    continue;
-                };
-                // There is room for another one.
-                if self.state.lock().side(tagged).begin_refill() {
-                    self.hand_over(tagged);
-                }
+        let (posted, refill) = {
+            let mut state = self.state.lock();
+            if let Some(posted) = state.looking.take_named(&name, &same) {
                 return Some(posted);
             }
+            [false, true].into_iter().find_map(|tagged| {
+                let side = state.side(tagged);
+                let posted = side.take_receive(&name, &same)?;
+                // There is room for another one.
+                Some((posted, side.begin_refill().then_some(tagged)))
+            })?
+        };
+        if let Some(tagged) = refill {
+            self.hand_over(tagged);
         }
-        None
+        Some(posted)
     }
 
-    /// Looks for a tagged message that has arrived (`KFI_PEEK`); `None` if there is none.
+    /// Looks for a tagged message that waits (`KFI_PEEK`), at up to as many as `limit` says, which is
+    /// lowered accordingly; `relax` is called when others had the lock.
     ///
-    /// What is found stays, or is set aside for the context of `wanted`, or dropped.
-    pub(crate) fn peek(
+    /// What is found stays, or is set aside for the context of `wanted`, or dropped. Those that are
+    /// yet to be compared may be wanted by a posted receive, and are not looked at.
+    pub(crate) fn look(
         self: &Arc<Self>,
         wanted: &Posted,
-        claim: bool,
-        discard: bool,
-    ) -> Option<Request> {
+        limit: &mut usize,
+        relax: impl Fn(),
+    ) -> Looked {
+        let claim = wanted.flags.contains(OpFlags::CLAIM);
+        let discard = wanted.flags.contains(OpFlags::DISCARD);
         // What the sender is just giving up is not there any more.
         let same = |message: &Carried| {
             let request = message.transfer.request();
             message.transfer.is_waiting() && !is_access(request) && wanted.wants(request)
         };
-        // Those that are yet to be compared may be wanted by a posted receive.
-        if !claim && !discard {
-            return steps::look(
-                &self.state,
-                |state| Some(state.tagged.waiting()),
-                same,
-                |message| *message.transfer.request(),
-            );
-        }
-        while let Some(mut packet) =
-            steps::take(&self.state, |state| Some(state.tagged.waiting()), same)
-        {
-            let request = *packet.transfer.request();
-            if discard {
-                if !packet.transfer.claim() {
+        let mut walk = None;
+        loop {
+            let mut step = STEP.min(*limit);
+            *limit = limit.saturating_sub(step);
+            let mut state = self.state.lock();
+            let waiting = state.tagged.waiting();
+            let found = match waiting.step(&mut walk, &mut step, same) {
+                Step::More if *limit != 0 => {
+                    drop(state);
+                    relax();
                     continue;
                 }
+                Step::More => Err(Looked::Unfinished),
+                Step::End => Err(Looked::Nothing),
+                Step::Found(found) => {
+                    let request = *found.transfer.request();
+                    Ok((request, (claim || discard).then(|| found.take())))
+                }
+            };
+            if let Some(walk) = walk.take() {
+                waiting.end_walk(walk);
+            }
+            drop(state);
+            let (request, packet) = match found {
+                Ok((request, Some(packet))) => (request, packet),
+                Ok((request, None)) => return Looked::Found(request),
+                Err(looked) => return looked,
+            };
+            let taken = if discard {
                 // The message has been received, if only to be thrown away.
                 let transfer = packet.into_inner().transfer;
-                Transfer::respond(&transfer, Response::done(request.len));
-                return Some(request);
-            }
-            packet.claimed_for = Some(wanted.context);
-            if self.set_aside(packet) {
-                return Some(request);
+                let claimed = transfer.claim();
+                if claimed {
+                    Transfer::respond(&transfer, Response::done(request.len));
+                }
+                claimed
+            } else {
+                self.set_aside(packet, wanted.context)
+            };
+            if taken {
+                return Looked::Found(request);
             }
         }
-        None
     }
 
-    /// Sets a message aside, whose time begins anew; `false` if its sender has given it up meanwhile
-    /// and not found it, or its receiver is closed.
-    fn set_aside(self: &Arc<Self>, packet: Packet) -> bool {
+    /// Looks for a tagged message, as far as the caller may; leaves the rest to the work queue, which
+    /// answers then. Returns the receive if it is answered now, with what was found; `EAGAIN` if too
+    /// many are to be answered by the work queue.
+    pub(crate) fn peek(
+        self: &Arc<Self>,
+        receiver: &Arc<Receiver>,
+        mut wanted: Entry<Posted>,
+    ) -> Result<Option<(Entry<Posted>, Option<Request>)>> {
+        let looked = {
+            // A walk is not kept for long, as a queue has places for few.
+            let _preemption = NoPreemption::begin();
+            let mut limit = Budget::of_caller().comparisons;
+            self.look(&wanted, &mut limit, || ())
+        };
+        match looked {
+            Looked::Found(request) => return Ok(Some((wanted, Some(request)))),
+            Looked::Nothing => return Ok(Some((wanted, None))),
+            Looked::Unfinished => {}
+        }
+        wanted.asks = Some(receiver.clone());
+        {
+            let mut state = self.state.lock();
+            let closed = state.closed;
+            if closed || state.looking.len() >= self.size {
+                drop(state);
+                wanted.into_inner().give_up();
+                return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
+            }
+            state.looking.push_named(wanted);
+        }
+        self.watch_after(0);
+        Ok(None)
+    }
+
+    /// Answers receives that ask for messages, as many as there are now.
+    fn answer(self: &Arc<Self>) {
+        let count = self.state.lock().looking.len();
+        for _ in 0..count {
+            let wanted = self.state.lock().looking.pop_front();
+            let Some(wanted) = wanted else {
+                return;
+            };
+            let mut limit = usize::MAX;
+            let found = match self.look(&wanted, &mut limit, cond_resched) {
+                Looked::Found(request) => Some(request),
+                _ => None,
+            };
+            if let Some(receiver) = wanted.asks.clone() {
+                receiver.tell_peeked(wanted, found);
+            }
+            cond_resched();
+        }
+        if !self.state.lock().looking.is_empty() {
+            self.watch_after(0);
+        }
+    }
+
+    /// Sets a message aside for a context; its time begins anew. `false` if its sender has given it up
+    /// meanwhile and not found it, or its receiver is closed.
+    fn set_aside(self: &Arc<Self>, packet: Packet, context: Context) -> bool {
         let mut state = self.state.lock();
         let closed = packet
             .receiver
@@ -737,9 +849,11 @@ impl ReceiveQueue {
             packet.transfer.refuse(EHOSTUNREACH);
             return false;
         }
-        // Relaxed: read under the same lock.
+        // Relaxed: both are read under the same lock.
         packet.transfer.since.store(jiffies(), ordering::Relaxed);
-        state.claimed.push_back(packet);
+        let aside_for = &packet.transfer.aside_for;
+        aside_for.store(context.as_number(), ordering::Relaxed);
+        state.claimed.push_named(packet);
         drop(state);
         self.watch_after(rnr_timeout());
         true
@@ -747,21 +861,25 @@ impl ReceiveQueue {
 
     /// Takes the message that was set aside for a context.
     pub(crate) fn take_claimed(&self, context: Context) -> Option<Packet> {
-        let same = |message: &Carried| {
-            message
-                .claimed_for
-                .is_some_and(|other| other.as_number() == context.as_number())
-        };
-        steps::take(&self.state, |state| Some(&mut state.claimed), same)
+        let number = context.as_number();
+        let mut state = self.state.lock();
+        // All that are here have a context.
+        state
+            .claimed
+            .take_named(&(number, 0), |packet| packet.name().0 == number)
     }
 
     /// Takes out a message that its sender has given up, if it is here.
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
-        let same = |message: &Carried| Arc::ptr_eq(&message.transfer, transfer);
         let tagged = transfer.request().kind.tag().is_some();
-        (0..=Side::MESSAGES).find_map(|number| {
-            steps::take(&self.state, |state| state.messages(tagged, number), same)
-        })
+        let mut state = self.state.lock();
+        if let Some(packet) = state.side(tagged).take_message(transfer) {
+            return Some(packet);
+        }
+        let name = Transfer::name(transfer);
+        state
+            .claimed
+            .take_named(&name, |packet| packet.is_of(transfer))
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May
@@ -811,11 +929,19 @@ impl ReceiveQueue {
 
     /// Gives up all receives; none can be posted any more. May sleep.
     pub(crate) fn close(self: &Arc<Self>) {
+        let mut looking = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            core::mem::replace(&mut state.looking, EntryQueue::new())
+        };
+        while let Some(posted) = looking.pop_front() {
+            posted.into_inner().give_up();
+            cond_resched();
+        }
         for tagged in [false, true] {
             for number in 0..Side::RECEIVES {
                 let given_up = {
                     let mut state = self.state.lock();
-                    state.closed = true;
                     let queue = state.side(tagged).receives(number);
                     queue.map(|queue| core::mem::replace(queue, WalkableQueue::walkable()))
                 };
@@ -895,6 +1021,7 @@ impl WorkItem for ReceiveQueue {
 
     fn run(this: Arc<Self>) {
         this.state.lock().watch_at = None;
+        this.answer();
         let mut next = Next(None);
         for tagged in [false, true] {
             // First: what can be received must not expire.

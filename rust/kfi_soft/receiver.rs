@@ -805,9 +805,11 @@ impl Receiver {
     }
 
     /// Looks for a tagged message, and tells what was found by a completion.
-    pub(crate) fn peek(&self, wanted: Entry<Posted>, claim: bool, discard: bool) {
-        let found = self.parts.queue.peek(&wanted, claim, discard);
-        self.tell_peeked(wanted, found);
+    pub(crate) fn peek(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
+        if let Some((wanted, found)) = this.parts.queue.peek(this, wanted)? {
+            this.tell_peeked(wanted, found);
+        }
+        Ok(())
     }
 
     /// Drops the message that was set aside for a context; `EINVAL` if there is none.
@@ -847,7 +849,7 @@ impl Receiver {
     }
 
     /// Tells what was found by a completion.
-    fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
+    pub(crate) fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
         let context = wanted.context;
         let mut ending = unused(wanted);
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
@@ -893,8 +895,8 @@ impl Receiver {
     }
 
     /// Cancels a receive that has fired, unless it has ended.
-    pub(crate) fn cancel_number(&self, number: u64) {
-        if let Some(posted) = self.parts.queue.take_number(number) {
+    pub(crate) fn cancel_number(&self, context: Context, number: u64) {
+        if let Some(posted) = self.parts.queue.take_number(context, number) {
             self.tell_cancelled(posted);
         }
     }

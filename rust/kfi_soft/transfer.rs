@@ -45,6 +45,10 @@ const WAITING: u32 = 0;
 /// Somebody is ending it.
 const CLAIMED: u32 = 1;
 
+/// Names an operation in the queues that it waits in, at the sender or at the receiver: the context
+/// that it was set aside for at the receiver, 0 before, and a number of its own.
+pub(crate) type Name = (usize, usize);
+
 /// An operation, with all that it needs until it ends.
 ///
 /// It is ended by whoever claims it: the target that carries it out, or somebody who gives it up.
@@ -60,6 +64,8 @@ pub(crate) struct Transfer {
     state: Atomic<u32>,
     /// As what the transmitter has noted it; nothing before.
     pub(crate) place: Atomic<usize>,
+    /// The context that it was set aside for. Written under the lock of the queue where it then is.
+    pub(crate) aside_for: Atomic<usize>,
     /// Since when it has waited for the target to be ready, in jiffies.
     pub(crate) since: Atomic<usize>,
     /// What whoever ends it takes out.
@@ -129,6 +135,7 @@ impl Transfer {
                 fence,
                 state: Atomic::new(WAITING),
                 place: Atomic::new(usize::MAX),
+                aside_for: Atomic::new(0),
                 since: Atomic::new(0),
                 inside <- new_spinlock_irq!(
                     Some(Inside { memory, manner }),
@@ -137,6 +144,13 @@ impl Transfer {
             }),
             flags,
         )
+    }
+
+    /// Returns its name.
+    pub(crate) fn name(this: &Arc<Self>) -> Name {
+        // Relaxed: it is in no queue while that is written.
+        let aside_for = this.aside_for.load(ordering::Relaxed);
+        (aside_for, Arc::as_ptr(this).addr())
     }
 
     /// Returns what it asks for.

@@ -76,8 +76,7 @@ use crate::{
         },
         queue::{
             Entry,
-            EntryQueue,
-            WalkableQueue, //
+            EntryQueue, //
         },
         task::cond_resched,
         wait_queue::WaitQueue,
@@ -98,10 +97,6 @@ use crate::{
         Manner,
         Reporter,
         Use, //
-    },
-    steps::{
-        self,
-        STEP, //
     },
     transfer::{
         self,
@@ -183,8 +178,14 @@ impl Budget {
     }
 }
 
+/// Operations that are looked at before others get the lock.
+const STEP: usize = 64;
+
+/// Names an operation that was noted: its context, to be found by, and a number of its own.
+pub(crate) type Name = (usize, usize);
+
 /// A transfer that was noted.
-type Note = RBTreeNode<usize, Arc<Transfer>>;
+type Note = RBTreeNode<Name, Arc<Transfer>>;
 
 /// What a transmit context is made of.
 pub(crate) struct Parts {
@@ -271,15 +272,15 @@ impl Credits {
 struct State {
     closed: bool,
     /// Operations that are yet to begin.
-    waiting: WalkableQueue<Carried>,
+    waiting: EntryQueue<Carried>,
     /// How many of them have no credit yet.
     needy: usize,
     /// Somebody is looking after `waiting`.
     draining: bool,
     /// The number of the operations that are held back for others to come (`KFI_MORE`).
     batch: usize,
-    /// Operations that have begun, in that order.
-    noted: RBTree<usize, Arc<Transfer>>,
+    /// Operations that have begun, and those that wait.
+    noted: RBTree<Name, Arc<Transfer>>,
     /// How many were noted.
     notes: usize,
     /// Operations for the work queue.
@@ -332,7 +333,7 @@ impl Transmitter {
                 state <- new_spinlock_irq!(
                     State {
                         closed: false,
-                        waiting: WalkableQueue::walkable(),
+                        waiting: EntryQueue::new(),
                         needy: 0,
                         draining: false,
                         batch: 0,
@@ -531,7 +532,6 @@ impl Transmitter {
                 receiver: None,
                 matched: None,
                 refused: None,
-                claimed_for: None,
                 needs_credit: false,
                 batch: None,
                 held: Held::NOT,
@@ -664,16 +664,15 @@ impl Transmitter {
                 state.needy = state.needy.wrapping_add(1);
             } else if state.needy != 0 {
                 return Err((EAGAIN, packet));
-            } else {
-                state.note(&mut packet);
             }
+            state.note(&mut packet);
             if more && !self.parts.credits.is_spent() {
                 packet.batch = Some(state.batch);
             } else {
                 // And with it those before.
                 state.batch = state.batch.wrapping_add(1);
             }
-            state.waiting.push_back(packet);
+            state.waiting.push_named(packet);
             // Release: who sees it set finds the packet under the lock.
             self.backlog.store(true, ordering::Release);
         }
@@ -756,7 +755,6 @@ impl Transmitter {
                 };
                 if core::mem::replace(&mut packet.needs_credit, false) {
                     state.needy = state.needy.wrapping_sub(1);
-                    state.note(&mut packet);
                 }
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: who gives up what does
@@ -868,45 +866,22 @@ impl Transmitter {
         self.parts.node.work_queue.queue(self.clone());
     }
 
-    /// Returns the first transfer that `found` accepts, of those that have begun and those that wait.
-    fn find(&self, mut found: impl FnMut(&Transfer) -> bool) -> Option<Arc<Transfer>> {
-        let mut place = 0;
-        if let Some(transfer) = self.find_noted(&mut place, &mut found) {
-            return Some(transfer);
-        }
-        let found = core::cell::RefCell::new(found);
-        let waiting = steps::look(
-            &self.state,
-            |state| Some(&mut state.waiting),
-            |packet| {
-                found
-                    .try_borrow_mut()
-                    .is_ok_and(|mut found| found(&packet.transfer))
-            },
-            |packet| packet.transfer.clone(),
-        );
-        // What has begun meanwhile was noted behind all others.
-        waiting.or_else(|| self.find_noted(&mut place, &mut found.into_inner()))
-    }
-
-    /// Returns the first transfer that `found` accepts, of those that were noted at a place or behind
-    /// it; others get the lock meanwhile. `place` is behind those that were looked at.
-    fn find_noted(
-        &self,
-        place: &mut usize,
-        found: &mut impl FnMut(&Transfer) -> bool,
-    ) -> Option<Arc<Transfer>> {
+    /// Claims the first transfer, by name from `next` on, that nobody has claimed; others get the lock
+    /// meanwhile. `next` is behind those that were looked at.
+    fn claim_next(&self, next: &mut Name) -> Option<Arc<Transfer>> {
         loop {
             let mut state = self.state.lock();
-            let mut at = state.noted.cursor_lower_bound_mut(place)?;
+            let mut at = state.noted.cursor_lower_bound_mut(next)?;
             for _ in 0..STEP {
-                let (number, transfer) = at.current();
-                *place = number.wrapping_add(1);
-                if found(transfer) {
+                let ((context, number), transfer) = at.current();
+                *next = (*context, number.wrapping_add(1));
+                if transfer.claim() {
                     return Some(transfer.clone());
                 }
                 at = at.move_next()?;
             }
+            drop(state);
+            cond_resched();
         }
     }
 
@@ -914,12 +889,26 @@ impl Transmitter {
     pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
         let number = context.as_number();
         let mut found = false;
-        let claimed = self.find(|transfer| {
-            // One that is ending already completes by itself.
-            let same = transfer.context().as_number() == number;
-            found |= same;
-            same && transfer.claim()
-        });
+        let claimed = {
+            let mut state = self.state.lock();
+            let mut at = state.noted.cursor_lower_bound_mut(&(number, 0));
+            let mut looked = 0..STEP;
+            loop {
+                let Some(cursor) = at.filter(|at| at.current().0 .0 == number) else {
+                    break None;
+                };
+                // One that is ending already completes by itself.
+                found = true;
+                let (_, transfer) = cursor.current();
+                if transfer.claim() {
+                    break Some(transfer.clone());
+                }
+                if looked.next().is_none() {
+                    break None;
+                }
+                at = cursor.move_next();
+            }
+        };
         match claimed {
             Some(transfer) => {
                 self.give_up(&transfer, true);
@@ -939,17 +928,12 @@ impl Transmitter {
 
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
-        let waiting = steps::take(
-            &self.state,
-            |state| Some(&mut state.waiting),
-            |packet| Arc::ptr_eq(&packet.transfer, transfer),
-        );
-        if waiting.as_ref().is_some_and(|packet| packet.needs_credit) {
-            let mut state = self.state.lock();
-            state.needy = state.needy.wrapping_sub(1);
-        }
         // First: as in `end`.
-        self.forget(transfer);
+        let (waiting, noted) = {
+            let mut state = self.state.lock();
+            (state.take_waiting(transfer), state.forget(transfer))
+        };
+        drop(noted);
         // The memory is not used from here on, whether that is told or not.
         let inside = transfer.take();
         if let Some(inside) = inside.filter(|_| tell) {
@@ -996,7 +980,9 @@ impl Transmitter {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
         this.state.lock().closed = true;
-        while let Some(transfer) = this.find(Transfer::claim) {
+        // Nothing is noted any more, and what others have claimed they end.
+        let mut next = (0, 0);
+        while let Some(transfer) = this.claim_next(&mut next) {
             this.give_up(&transfer, false);
             cond_resched();
         }
@@ -1027,7 +1013,8 @@ impl State {
         self.notes = self.notes.wrapping_add(1);
         // Relaxed: under the lock.
         packet.transfer.place.store(self.notes, ordering::Relaxed);
-        let node = node.into_node(self.notes, packet.transfer.clone());
+        let name = (packet.transfer.context().as_number(), self.notes);
+        let node = node.into_node(name, packet.transfer.clone());
         // A number comes once.
         let _ = self.noted.insert(node);
     }
@@ -1036,7 +1023,20 @@ impl State {
     fn forget(&mut self, transfer: &Transfer) -> Option<Note> {
         // Relaxed: under the lock.
         let place = transfer.place.load(ordering::Relaxed);
-        self.noted.remove_node(&place)
+        let name = (transfer.context().as_number(), place);
+        self.noted.remove_node(&name)
+    }
+
+    /// Takes out a packet that waits, if it does.
+    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<Packet> {
+        let name = Transfer::name(transfer);
+        let packet = self
+            .waiting
+            .take_named(&name, |packet| packet.is_of(transfer))?;
+        if packet.needs_credit {
+            self.needy = self.needy.wrapping_sub(1);
+        }
+        Some(packet)
     }
 }
 

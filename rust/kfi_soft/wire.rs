@@ -28,7 +28,6 @@ use crate::{
         Held, //
     },
     kfi::{
-        fid::Context,
         interrupts::{
             self,
             Section, //
@@ -39,7 +38,10 @@ use crate::{
             Source,
             Target, //
         },
-        queue::Entry, //
+        queue::{
+            Entry,
+            Named, //
+        }, //
     },
     node::Node,
     receive_queue::Match,
@@ -48,7 +50,11 @@ use crate::{
         ReceiverUse, //
     },
     stripes,
-    transfer::Transfer, //
+    transfer::{
+        self,
+        Transfer, //
+    },
+    transmitter, //
 };
 
 /// Up to as many bytes are copied in the poster's context, more by the work queue.
@@ -207,21 +213,35 @@ pub(crate) struct Carried {
     /// The operation, to which the response goes.
     pub(crate) transfer: Arc<Transfer>,
     /// Memory for its transmit context to note it.
-    pub(crate) note: Option<RBTreeNodeReservation<usize, Arc<Transfer>>>,
+    pub(crate) note: Option<RBTreeNodeReservation<transmitter::Name, Arc<Transfer>>>,
     /// Who received it, once it has arrived.
     pub(crate) receiver: Option<Arc<Receiver>>,
     /// What it was matched with.
     pub(crate) matched: Option<(ReceiverUse, Match)>,
     /// Why it is to be refused, by whoever carries it out.
     pub(crate) refused: Option<Error>,
-    /// The context that it was set aside for.
-    pub(crate) claimed_for: Option<Context>,
     /// It was submitted before, and is yet to get what posting gets: a credit.
     pub(crate) needs_credit: bool,
     /// With which others it is held back for more to come (`KFI_MORE`).
     pub(crate) batch: Option<usize>,
     /// What the wire does with it while it holds it.
     pub(crate) held: Held,
+}
+
+impl Carried {
+    /// Returns whether it carries an operation.
+    pub(crate) fn is_of(&self, transfer: &Arc<Transfer>) -> bool {
+        Arc::ptr_eq(&self.transfer, transfer)
+    }
+}
+
+/// Named as the operation.
+impl Named for Carried {
+    type Name = transfer::Name;
+
+    fn name(&self) -> Self::Name {
+        Transfer::name(&self.transfer)
+    }
 }
 
 /// A request on the wire or in a queue.

@@ -103,10 +103,10 @@ impl Transfer for Submitted {
                 }
             }
             What::Receive(receiver, posted) => {
-                let number = posted.number;
+                let (context, number) = (posted.context, posted.number);
                 receiver.post_fired(posted);
                 if begun() {
-                    receiver.cancel_number(number);
+                    receiver.cancel_number(context, number);
                 }
             }
         }
@@ -165,7 +165,6 @@ impl Core {
             }
             let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
-            posted.fired_for = Some(receiver.clone());
             posted.number = next_number();
             posted.set_notify(notify);
             let entry = Entry::new(posted, flags).map_err(transmitter::again)?;
