@@ -34,6 +34,7 @@ use kernel::{
 
 use crate::{
     address::Address,
+    budget::Budget,
     kfi::{
         queue::EntryQueue,
         timeout::jiffies,
@@ -400,7 +401,7 @@ impl Faults {
     }
 
     /// Sends a request through all that may happen to it.
-    pub(crate) fn send(packet: Packet) {
+    pub(crate) fn send(packet: Packet, budget: &mut Budget) {
         let node = packet.transfer.transmitter().node().clone();
         let this = &node.faults;
         let fate = {
@@ -412,10 +413,10 @@ impl Faults {
         match fate {
             Fate::Carry(packet, sequence) => {
                 let transfer = packet.transfer.clone();
-                this.carry(&node, packet, sequence);
+                this.carry(&node, packet, sequence, budget);
                 this.overtaken_by(&transfer);
             }
-            Fate::Refuse(packet, error) => packet.transfer.refuse(error),
+            Fate::Refuse(packet, error) => packet.transfer.refuse(error, budget),
             Fate::Hold => {
                 // Nothing to do if that is going to happen anyhow.
                 let tick = msecs_to_jiffies(TICK_MILLIS);
@@ -425,9 +426,9 @@ impl Faults {
     }
 
     /// Carries a request; twice, if it has a sequence number.
-    fn carry(&self, node: &Node, packet: Packet, sequence: Option<u64>) {
+    fn carry(&self, node: &Node, packet: Packet, sequence: Option<u64>, budget: &mut Budget) {
         let Some(sequence) = sequence else {
-            return node.carry(packet);
+            return node.carry(packet, budget);
         };
         let mut packet = Some(packet);
         for _ in 0..2 {
@@ -435,7 +436,7 @@ impl Faults {
                 continue;
             }
             if let Some(packet) = packet.take() {
-                node.carry(packet);
+                node.carry(packet, budget);
             }
         }
     }
@@ -520,10 +521,11 @@ impl Faults {
             let Some(packet) = packet else {
                 break;
             };
+            let mut budget = Budget::thread();
             if let Some(error) = packet.held.error {
-                packet.transfer.refuse(error);
+                packet.transfer.refuse(error, &mut budget);
             } else if packet.transfer.is_waiting() {
-                this.carry(node, packet, sequence);
+                this.carry(node, packet, sequence, &mut budget);
             }
         }
         // Relaxed: who holds one after this queues the work itself.

@@ -32,6 +32,7 @@ mod address_table;
 mod address_vector;
 mod atomic;
 mod auth_key;
+mod budget;
 mod completion_queue;
 mod completions;
 mod counter;

@@ -25,6 +25,10 @@ use kernel::{
 };
 
 use crate::{
+    budget::{
+        self,
+        Budget, //
+    },
     kfi::queue::{
         Entry,
         EntryQueue,
@@ -262,8 +266,8 @@ impl Side {
             .find_among(limit, |posted| posted.wants(request))
     }
 
-    /// Makes as many comparisons as `limit` says, which is lowered accordingly, or until as many
-    /// `messages` were settled. Up to `size` receives may be posted.
+    /// Makes as many comparisons as `limit` says, which is lowered accordingly, or until as much was
+    /// settled as `budget` covers. Up to `size` receives may be posted.
     ///
     /// Returns whether there are more to make, by the caller.
     #[must_use]
@@ -271,10 +275,10 @@ impl Side {
         &mut self,
         size: usize,
         limit: &mut usize,
-        messages: usize,
+        budget: &Budget,
         settled: &mut Settled,
     ) -> bool {
-        while *limit != 0 && settled.len() < messages {
+        while *limit != 0 && budget.covers(settled.len(), settled.bytes()) {
             let turn_of_new = self.turn_of_new;
             self.turn_of_new = !turn_of_new;
             if !self.arrived.is_empty() && (self.new.is_empty() || !turn_of_new) {
@@ -380,6 +384,8 @@ pub(crate) struct Settled {
     expired: EntryQueue<Carried>,
     /// Their senders have given them up.
     gone: EntryQueue<Carried>,
+    /// Bytes that are copied when they land.
+    bytes: usize,
     /// Some wait now.
     kept: bool,
 }
@@ -393,6 +399,7 @@ impl Settled {
             unreachable: EntryQueue::new(),
             expired: EntryQueue::new(),
             gone: EntryQueue::new(),
+            bytes: 0,
             kept: false,
         }
     }
@@ -408,6 +415,11 @@ impl Settled {
         ]
         .into_iter()
         .fold(0, |sum, queue| sum.saturating_add(queue.len()))
+    }
+
+    /// Returns how many bytes are copied when they land.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Returns whether messages wait now that have not waited before.
@@ -438,6 +450,8 @@ impl Settled {
         });
         match matched {
             Ok(matched) => {
+                let bytes = budget::copied(packet.transfer.request());
+                self.bytes = self.bytes.saturating_add(bytes);
                 packet.matched = Some((receiver, matched));
                 self.landing.push_back(packet);
             }
@@ -447,18 +461,18 @@ impl Settled {
     }
 
     /// Answers those that do not land, and lets the others land.
-    pub(crate) fn settle(mut self) {
+    pub(crate) fn settle(mut self, budget: &mut Budget) {
         while let Some(packet) = self.refused.pop_front() {
-            Receiver::refuse(packet, EACCES);
+            Receiver::refuse(packet, EACCES, budget);
         }
         while let Some(packet) = self.unreachable.pop_front() {
-            Receiver::refuse(packet, EHOSTUNREACH);
+            Receiver::refuse(packet, EHOSTUNREACH, budget);
         }
         while let Some(packet) = self.expired.pop_front() {
-            Receiver::refuse(packet, EREMOTEIO);
+            Receiver::refuse(packet, EREMOTEIO, budget);
         }
         while let Some(packet) = self.landing.pop_front() {
-            Receiver::land(packet);
+            Receiver::land(packet, budget);
         }
     }
 }

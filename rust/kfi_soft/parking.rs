@@ -21,6 +21,7 @@ use kernel::{
 };
 
 use crate::{
+    budget::Budget,
     kfi::{
         queue::EntryQueue,
         task::cond_resched, //
@@ -113,7 +114,7 @@ impl Parking {
             core::mem::replace(&mut state.packets, EntryQueue::new())
         };
         while let Some(packet) = packets.pop_front() {
-            packet.transfer.refuse(EHOSTUNREACH);
+            packet.transfer.refuse(EHOSTUNREACH, &mut Budget::thread());
             cond_resched();
         }
     }

@@ -29,6 +29,7 @@ use kernel::{
 
 use crate::{
     address::Address,
+    budget::Budget,
     completion_queue::Space,
     counter::Counter,
     in_use::Incoming,
@@ -41,10 +42,7 @@ use crate::{
             OpFlags, //
         },
         hold::Hold,
-        interrupts::{
-            self,
-            NoPreemption, //
-        },
+        interrupts::NoPreemption,
         memory::{
             self,
             Cursor, //
@@ -383,42 +381,6 @@ fn rnr_timeout() -> Jiffies {
 /// Entries that are looked at before others get the lock.
 const STEP: usize = 64;
 
-/// What may be done before the rest is left to the work queue.
-struct Budget {
-    /// Messages and receives that are compared.
-    comparisons: usize,
-    /// Messages that land.
-    messages: usize,
-}
-
-impl Budget {
-    /// With interrupts disabled.
-    const INTERRUPT: Self = Self {
-        comparisons: 256,
-        messages: 2,
-    };
-
-    /// With preemption disabled.
-    const THREAD: Self = Self {
-        comparisons: 4096,
-        messages: 64,
-    };
-
-    /// Returns that of a caller.
-    fn of_caller() -> Self {
-        if interrupts::are_disabled() {
-            Self::INTERRUPT
-        } else {
-            Self::THREAD
-        }
-    }
-
-    /// Returns whether it is spent.
-    fn is_spent(&self) -> bool {
-        self.comparisons == 0 || self.messages == 0
-    }
-}
-
 /// Rounds of comparisons in the work queue, before it looks at others.
 const ROUNDS: usize = 64;
 
@@ -541,7 +503,12 @@ impl ReceiveQueue {
     }
 
     /// Takes a message: it lands, or is kept until somebody wants it.
-    pub(crate) fn accept(self: &Arc<Self>, receiver: &ReceiverUse, mut packet: Packet) {
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        receiver: &ReceiverUse,
+        mut packet: Packet,
+        budget: &mut Budget,
+    ) {
         packet.receiver = Some(receiver.receiver().clone());
         let tagged = packet.transfer.request().kind.tag().is_some();
         // Others may leave to this thread what they bring, once it has the lock.
@@ -551,7 +518,7 @@ impl ReceiveQueue {
             if receiver.is_closed() {
                 drop(state);
                 drop(preemption);
-                packet.transfer.refuse(EHOSTUNREACH);
+                packet.transfer.refuse(EHOSTUNREACH, budget);
                 return;
             }
             if !packet.transfer.is_waiting() {
@@ -566,16 +533,15 @@ impl ReceiveQueue {
                 return;
             }
         }
-        self.compare(tagged);
+        self.compare(tagged, budget);
     }
 
     /// Compares messages and receives, after [`Side`] has said that the caller is to do so.
     ///
     /// The caller is not preempted, as others leave to it what they bring; so it does not do much.
-    fn compare(self: &Arc<Self>, tagged: bool) {
+    fn compare(self: &Arc<Self>, tagged: bool, budget: &mut Budget) {
         let _preemption = NoPreemption::begin();
-        let mut budget = Budget::of_caller();
-        while self.compare_some(tagged, &mut budget) {
+        while self.compare_some(tagged, budget) {
             if budget.is_spent() {
                 self.hand_over(tagged);
                 return;
@@ -587,18 +553,17 @@ impl ReceiveQueue {
     /// to make, which is up to the caller then.
     fn compare_some(self: &Arc<Self>, tagged: bool, budget: &mut Budget) -> bool {
         let mut settled = Settled::new();
-        let mut limit = STEP.min(budget.comparisons);
-        let more = self.state.lock().side(tagged).compare(
-            self.size,
-            &mut limit,
-            budget.messages,
-            &mut settled,
-        );
-        let made = STEP.min(budget.comparisons).saturating_sub(limit);
-        budget.comparisons = budget.comparisons.saturating_sub(made);
-        budget.messages = budget.messages.saturating_sub(settled.len());
+        let step = STEP.min(budget.comparisons());
+        let mut limit = step;
+        let more =
+            self.state
+                .lock()
+                .side(tagged)
+                .compare(self.size, &mut limit, budget, &mut settled);
+        let made = step.saturating_sub(limit);
+        budget.spend_comparisons(made, settled.len(), settled.bytes());
         let kept = settled.kept();
-        settled.settle();
+        budget.in_comparison(|budget| settled.settle(budget));
         if kept {
             self.watch_after(rnr_timeout());
         }
@@ -642,7 +607,7 @@ impl ReceiveQueue {
         let compare = side.add_receive(posted);
         drop(state);
         if compare {
-            self.compare(tagged);
+            self.compare(tagged, &mut Budget::of_caller());
         }
         Ok(())
     }
@@ -669,7 +634,7 @@ impl ReceiveQueue {
         let compare = state.side(tagged).add_fired(posted, self.size);
         drop(state);
         if compare {
-            self.compare(tagged);
+            self.compare(tagged, &mut Budget::due());
         }
     }
 
@@ -767,7 +732,8 @@ impl ReceiveQueue {
                 let transfer = packet.into_inner().transfer;
                 let claimed = transfer.claim();
                 if claimed {
-                    Transfer::respond(&transfer, Response::done(request.len));
+                    let response = Response::done(request.len);
+                    Transfer::respond(&transfer, response, &mut Budget::of_caller());
                 }
                 claimed
             } else {
@@ -790,7 +756,7 @@ impl ReceiveQueue {
         let looked = {
             // A walk is not kept for long, as a queue has places for few.
             let _preemption = NoPreemption::begin();
-            let mut limit = Budget::of_caller().comparisons;
+            let mut limit = Budget::of_caller().comparisons();
             self.look(&wanted, &mut limit, || ())
         };
         match looked {
@@ -846,7 +812,8 @@ impl ReceiveQueue {
             .is_none_or(|receiver| receiver.is_closed());
         if closed || !packet.transfer.is_waiting() {
             drop(state);
-            packet.transfer.refuse(EHOSTUNREACH);
+            let budget = &mut Budget::of_caller();
+            packet.transfer.refuse(EHOSTUNREACH, budget);
             return false;
         }
         // Relaxed: both are read under the same lock.
@@ -916,7 +883,8 @@ impl ReceiveQueue {
                         }
                     };
                     while let Some(packet) = refused.pop_front() {
-                        packet.transfer.refuse(EHOSTUNREACH);
+                        let budget = &mut Budget::thread();
+                        packet.transfer.refuse(EHOSTUNREACH, budget);
                     }
                     if !more {
                         break;
@@ -986,7 +954,7 @@ impl ReceiveQueue {
                     }
                 }
             };
-            settled.settle();
+            settled.settle(&mut Budget::thread());
             if !more {
                 return;
             }
@@ -1030,7 +998,7 @@ impl WorkItem for ReceiveQueue {
                 let mut rounds = ROUNDS;
                 loop {
                     let preemption = NoPreemption::begin();
-                    let more = this.compare_some(tagged, &mut { Budget::THREAD });
+                    let more = this.compare_some(tagged, &mut Budget::thread());
                     drop(preemption);
                     if !more {
                         break;

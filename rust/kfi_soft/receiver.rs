@@ -21,6 +21,7 @@ use crate::{
     address::Address,
     address_vector::AddressVector,
     atomic::Atomics,
+    budget::Budget,
     completion_queue::Space,
     domain::Domain,
     kfi::{
@@ -311,22 +312,22 @@ impl Receiver {
     }
 
     /// Takes a request.
-    pub(crate) fn accept(this: &Arc<Self>, packet: Packet) {
+    pub(crate) fn accept(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
         let parks = this.is_stalled() && {
             let request = packet.transfer.request();
             request.kind.is_matched() || this.is_told(request, packet.transfer.remote())
         };
         if parks {
-            Self::park(this, packet);
+            Self::park(this, packet, budget);
         } else {
-            Self::take_on(this, packet);
+            Self::take_on(this, packet, budget);
         }
     }
 
     /// Keeps a request until there is room for its completion.
-    fn park(this: &Arc<Self>, packet: Packet) {
+    fn park(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
         if let Err(packet) = this.parking.add(packet) {
-            packet.transfer.refuse(EHOSTUNREACH);
+            packet.transfer.refuse(EHOSTUNREACH, budget);
         } else if !this.parts.reporter.starves() {
             // There is room again.
             this.parts.node.work_queue.queue(this.clone());
@@ -339,22 +340,22 @@ impl Receiver {
     }
 
     /// Takes a request whose completion is not kept waiting.
-    fn take_on(this: &Arc<Self>, mut packet: Packet) {
+    fn take_on(this: &Arc<Self>, mut packet: Packet, budget: &mut Budget) {
         let Some(receiver) = Self::enter(this) else {
-            packet.transfer.refuse(EHOSTUNREACH);
+            packet.transfer.refuse(EHOSTUNREACH, budget);
             return;
         };
         let request = packet.transfer.request();
         let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
         if matched {
             if allowed {
-                receiver.parts.queue.accept(&receiver, packet);
+                receiver.parts.queue.accept(&receiver, packet, budget);
             } else {
-                packet.transfer.refuse(EACCES);
+                packet.transfer.refuse(EACCES, budget);
             }
         } else {
             packet.receiver = Some(this.clone());
-            Self::land(packet);
+            Self::land(packet, budget);
         }
     }
 
@@ -364,12 +365,12 @@ impl Receiver {
     /// What is due in a domain does not run inside of itself. But what an operation makes due in
     /// another domain would run inside of what has begun the operation, and so on from domain to
     /// domain (R-DWQ-30).
-    pub(crate) fn land(packet: Packet) {
+    pub(crate) fn land(packet: Packet, budget: &mut Budget) {
         let transmitter = packet.transfer.transmitter();
         let request = packet.transfer.request();
         let at_once = Self::is_local(&packet) && request.is_inline();
         if at_once && !transmitter.is_late(request) {
-            Self::carry_out(packet, || ());
+            Self::carry_out(packet, || (), budget);
         } else {
             transmitter.clone().carry_out_later(packet);
         }
@@ -377,9 +378,9 @@ impl Receiver {
 
     /// Refuses a request that was kept: at once if it does not leave the domain, else by the work
     /// queue, for the same reason.
-    pub(crate) fn refuse(mut packet: Packet, error: Error) {
+    pub(crate) fn refuse(mut packet: Packet, error: Error, budget: &mut Budget) {
         if Self::is_local(&packet) {
-            packet.transfer.refuse(error);
+            packet.transfer.refuse(error, budget);
         } else {
             packet.refused = Some(error);
             let transmitter = packet.transfer.transmitter().clone();
@@ -398,13 +399,13 @@ impl Receiver {
     }
 
     /// Carries out a request that was accepted, and answers.
-    pub(crate) fn carry_out(packet: Packet, relax: impl Fn()) {
+    pub(crate) fn carry_out(packet: Packet, relax: impl Fn(), budget: &mut Budget) {
         let (packet, memory) = packet.empty();
         let space = Space::Own(memory);
         let transfer = packet.transfer;
         let request = transfer.request();
         if let Some(error) = packet.refused {
-            transfer.refuse(error);
+            transfer.refuse(error, budget);
             return;
         }
         match (packet.matched, packet.receiver) {
@@ -417,7 +418,7 @@ impl Receiver {
                 let section = &mut Section::none();
                 let response =
                     receiver.receive(request, inside.payload(), landing, space, section, relax);
-                Transfer::respond_after(&transfer, inside, response);
+                Transfer::respond_after(&transfer, inside, response, budget);
             }
             (None, Some(receiver)) => {
                 if !transfer.claim() {
@@ -436,9 +437,9 @@ impl Receiver {
                     None => None,
                 };
                 let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
-                Transfer::respond_after(&transfer, inside, response);
+                Transfer::respond_after(&transfer, inside, response, budget);
             }
-            (None, None) => transfer.refuse(EHOSTUNREACH),
+            (None, None) => transfer.refuse(EHOSTUNREACH, budget),
         }
     }
 
@@ -822,7 +823,8 @@ impl Receiver {
         let request = *transfer.request();
         let found = transfer.claim().then_some(request);
         if found.is_some() {
-            Transfer::respond(&transfer, Response::done(request.len));
+            let response = Response::done(request.len);
+            Transfer::respond(&transfer, response, &mut Budget::of_caller());
         }
         self.tell_peeked(wanted, found);
         Ok(())
@@ -844,7 +846,7 @@ impl Receiver {
             return Ok(());
         }
         packet.matched = Some((receiver, Match::One(wanted)));
-        Self::land(packet);
+        Self::land(packet, &mut Budget::of_caller());
         Ok(())
     }
 
@@ -927,7 +929,7 @@ impl WorkItem for Receiver {
             let Some(packet) = this.parking.take() else {
                 return;
             };
-            Self::take_on(&this, packet);
+            Self::take_on(&this, packet, &mut Budget::thread());
             cond_resched();
         }
     }

@@ -19,6 +19,7 @@ use kernel::{
 };
 
 use crate::{
+    budget::Budget,
     in_use::{
         Kept,
         Outgoing, //
@@ -196,19 +197,24 @@ impl Transfer {
     }
 
     /// Answers a request that was claimed.
-    pub(crate) fn respond(this: &Arc<Self>, response: Response) {
-        this.transmitter.end(this, this.take(), response);
+    pub(crate) fn respond(this: &Arc<Self>, response: Response, budget: &mut Budget) {
+        this.transmitter.end(this, this.take(), response, budget);
     }
 
     /// Answers a request that was claimed, and whose memory was used.
-    pub(crate) fn respond_after(this: &Arc<Self>, inside: Inside, response: Response) {
-        this.transmitter.end(this, Some(inside), response);
+    pub(crate) fn respond_after(
+        this: &Arc<Self>,
+        inside: Inside,
+        response: Response,
+        budget: &mut Budget,
+    ) {
+        this.transmitter.end(this, Some(inside), response, budget);
     }
 
     /// Answers a request that nobody has claimed, unless somebody does now.
-    pub(crate) fn refuse(self: &Arc<Self>, error: Error) {
+    pub(crate) fn refuse(self: &Arc<Self>, error: Error, budget: &mut Budget) {
         if self.claim() {
-            Self::respond(self, Response::failed(error));
+            Self::respond(self, Response::failed(error), budget);
         }
     }
 }

@@ -38,6 +38,7 @@ use crate::{
         Atomics, //
     },
     auth_key::KeyNumber,
+    budget::Budget,
     completion_queue::Space,
     counter::Counter,
     domain::Domain,
@@ -60,7 +61,6 @@ use crate::{
         },
         hold::Hold,
         interrupts::{
-            self,
             NoPreemption,
             Section, //
         },
@@ -110,8 +110,7 @@ use crate::{
         Request,
         RequestKind,
         Response,
-        Wire,
-        INLINE_LIMIT, //
+        Wire, //
     }, //
 };
 
@@ -126,57 +125,6 @@ const FLAGS: OpFlags = OpFlags::COMPLETION
     .union(OpFlags::TRANSMIT_COMPLETE)
     .union(OpFlags::DELIVERY_COMPLETE)
     .union(OpFlags::TAGGED);
-
-/// What of what has waited begins before the rest is left to the work queue.
-struct Budget {
-    /// Operations.
-    operations: usize,
-    /// Bytes that are copied.
-    bytes: usize,
-}
-
-impl Budget {
-    /// With interrupts disabled.
-    const INTERRUPT: Self = Self {
-        operations: 2,
-        bytes: 4096,
-    };
-
-    /// With preemption disabled.
-    const THREAD: Self = Self {
-        operations: 64,
-        bytes: 32 * INLINE_LIMIT,
-    };
-
-    /// Returns that of a caller.
-    fn of_caller() -> Self {
-        if interrupts::are_disabled() {
-            Self::INTERRUPT
-        } else {
-            Self::THREAD
-        }
-    }
-
-    /// Spends what an operation takes; `false` if there is not as much.
-    fn spend(&mut self, request: &Request) -> bool {
-        // More is left to the work queue anyhow.
-        let bytes = if request.len <= INLINE_LIMIT {
-            request.len
-        } else {
-            0
-        };
-        match (
-            self.operations.checked_sub(1),
-            self.bytes.checked_sub(bytes),
-        ) {
-            (Some(operations), Some(bytes)) => {
-                *self = Self { operations, bytes };
-                true
-            }
-            _ => false,
-        }
-    }
-}
 
 /// Operations that are looked at before others get the lock.
 const STEP: usize = 64;
@@ -558,7 +506,7 @@ impl Transmitter {
             // Relaxed: pairs with `queue_up`, store before load on both sides. Somebody may have found
             // no credit because of this one.
             if this.backlog.load(ordering::Relaxed) {
-                this.drain();
+                this.drain(&mut Budget::of_caller());
             }
             error
         };
@@ -609,27 +557,28 @@ impl Transmitter {
                 };
                 this.report(&request, ending, space, response);
                 section.end();
-                this.ended();
+                this.ended(None);
                 return Ok(());
             }
             section.end();
             let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {
-                    this.ended();
+                    this.ended(None);
                     return Err(error);
                 }
             };
             this.state.lock().note(&mut packet);
-            node.send(packet);
+            node.send(packet, &mut Budget::of_caller());
             return Ok(());
         }
 
         let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
-        this.queue_up(packet, more).map_err(|(error, packet)| {
-            drop(packet);
-            undo(error)
-        })
+        this.queue_up(packet, more, &mut Budget::of_caller())
+            .map_err(|(error, packet)| {
+                drop(packet);
+                undo(error)
+            })
     }
 
     /// Returns whether so many have fired and wait for room that no more are to be submitted.
@@ -641,7 +590,7 @@ impl Transmitter {
     /// Given up if the context is closed.
     pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet) {
         packet.needs_credit = true;
-        if let Err((_, packet)) = this.queue_up(packet, false) {
+        if let Err((_, packet)) = this.queue_up(packet, false, &mut Budget::due()) {
             drop(packet);
         }
     }
@@ -654,6 +603,7 @@ impl Transmitter {
         self: &Arc<Self>,
         mut packet: Packet,
         more: bool,
+        budget: &mut Budget,
     ) -> core::result::Result<(), (Error, Packet)> {
         {
             let mut state = self.state.lock();
@@ -678,7 +628,7 @@ impl Transmitter {
         }
         // See `ended`: one of us sees what the other did.
         smp_mb(ordering::Full);
-        self.drain();
+        self.drain(budget);
         Ok(())
     }
 
@@ -692,7 +642,7 @@ impl Transmitter {
             let mut state = self.state.lock();
             state.batch = state.batch.wrapping_add(1);
         }
-        self.drain();
+        self.drain(&mut Budget::of_caller());
     }
 
     /// Forgets a transfer.
@@ -714,15 +664,10 @@ impl Transmitter {
         false
     }
 
-    /// Begins what waits, as far as it can.
-    fn drain(self: &Arc<Self>) {
-        self.drain_some(Budget::of_caller());
-    }
-
-    /// Begins what waits, as far as it can, and leaves the rest to the work queue.
+    /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
     ///
     /// The caller is not preempted, as others leave to it what they bring.
-    fn drain_some(self: &Arc<Self>, mut budget: Budget) {
+    fn drain(self: &Arc<Self>, budget: &mut Budget) {
         let _preemption = NoPreemption::begin();
         loop {
             let packet = {
@@ -744,7 +689,7 @@ impl Transmitter {
                 if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
                     return;
                 }
-                if !budget.spend(front.transfer.request()) {
+                if budget.is_comparing() || !budget.spend_operation(front.transfer.request()) {
                     break;
                 }
                 if front.needs_credit && !self.take_credit() {
@@ -762,7 +707,7 @@ impl Transmitter {
                 self.active.fetch_add(1, ordering::Full);
                 packet
             };
-            self.parts.node.send(packet);
+            self.parts.node.send(packet, budget);
             self.state.lock().draining = false;
         }
         self.parts.node.work_queue.queue(self.clone());
@@ -774,22 +719,27 @@ impl Transmitter {
         transfer: &Arc<Transfer>,
         inside: Option<Inside>,
         response: Response,
+        budget: &mut Budget,
     ) {
         // First: whoever has seen the completion does not find it any more.
         self.forget(transfer);
         if let Some(inside) = inside {
             self.report(transfer.request(), inside.end(), Space::Nowhere, response);
         }
-        self.ended();
+        self.ended(Some(budget));
     }
 
-    /// Counts the end of an operation that had begun; the last thing that is done about it.
-    fn ended(self: &Arc<Self>) {
+    /// Counts the end of an operation that had begun; the last thing that is done about it. Without a
+    /// `budget` that of the caller is used.
+    fn ended(self: &Arc<Self>, budget: Option<&mut Budget>) {
         self.parts.credits.give();
         // Full: pairs with `queue_up`, store before load on both sides.
         self.active.fetch_sub(1, ordering::Full);
         if self.backlog.load(ordering::Relaxed) {
-            self.drain();
+            match budget {
+                Some(budget) => self.drain(budget),
+                None => self.drain(&mut Budget::of_caller()),
+            }
         }
         if self.closed.load(ordering::Relaxed) {
             self.idle.wake_up_all();
@@ -949,7 +899,7 @@ impl Transmitter {
                 if let Some(receiver) = node.receiver(request) {
                     receiver.forget(transfer);
                 }
-                self.ended();
+                self.ended(None);
             }
             Some(packet) => {
                 if !packet.needs_credit {
@@ -957,7 +907,7 @@ impl Transmitter {
                 }
                 drop(packet);
                 // What has waited behind it may begin.
-                self.drain();
+                self.drain(&mut Budget::of_caller());
             }
         }
     }
@@ -1055,14 +1005,14 @@ impl WorkItem for Transmitter {
     }
 
     fn run(this: Arc<Self>) {
-        this.drain_some(Budget::THREAD);
+        this.drain(&mut Budget::thread());
         loop {
             let packet = this.state.lock().later.pop_front();
             let Some(packet) = packet else {
                 return;
             };
             let matched = packet.transfer.request().kind.is_matched();
-            Receiver::carry_out(packet, cond_resched);
+            Receiver::carry_out(packet, cond_resched, &mut Budget::thread());
             if matched {
                 // Release: see `is_late`.
                 this.late.fetch_sub(1, ordering::Release);

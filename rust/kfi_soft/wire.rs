@@ -23,6 +23,7 @@ use crate::{
     address::Address,
     atomic::Atomics,
     auth_key::KeyNumber,
+    budget::Budget,
     faults::{
         Faults,
         Held, //
@@ -266,7 +267,7 @@ pub(crate) trait Wire {
     ///
     /// Any context; does not sleep. Requests of one transmit context to one receive context arrive
     /// in order.
-    fn send(&self, packet: Packet);
+    fn send(&self, packet: Packet, budget: &mut Budget);
 }
 
 /// The endpoints of a node reach each other without any network.
@@ -284,22 +285,22 @@ impl Wire for Node {
         }
     }
 
-    fn send(&self, packet: Packet) {
+    fn send(&self, packet: Packet, budget: &mut Budget) {
         if self.faults.any() {
-            Faults::send(packet);
+            Faults::send(packet, budget);
         } else {
-            self.carry(packet);
+            self.carry(packet, budget);
         }
     }
 }
 
 impl Node {
     /// Carries a request, whatever else may happen to it.
-    pub(crate) fn carry(&self, packet: Packet) {
+    pub(crate) fn carry(&self, packet: Packet, budget: &mut Budget) {
         let request = packet.transfer.request();
         match self.receiver(request) {
-            Some(receiver) => Receiver::accept(&receiver, packet),
-            None => packet.transfer.refuse(EHOSTUNREACH),
+            Some(receiver) => Receiver::accept(&receiver, packet, budget),
+            None => packet.transfer.refuse(EHOSTUNREACH, budget),
         }
     }
 }
