@@ -172,3 +172,42 @@ impl WorkItem for Listeners {
         }
     }
 }
+
+#[kunit_tests(kfi_soft_listeners)]
+mod tests {
+    use super::*;
+
+    /// Counts how often it was told.
+    struct Told(Atomic<usize>);
+
+    impl Room for Told {
+        fn room(&self) {
+            self.0.fetch_add(1, ordering::Relaxed);
+        }
+    }
+
+    /// Nobody else tells them: no time has to pass, and nothing else has to happen.
+    #[test]
+    fn told_by_the_end_of_a_backlog() -> Result {
+        let node = Node::new(1)?;
+        let listeners = Listeners::new(node.clone())?;
+        let told = [Told(Atomic::new(0)), Told(Atomic::new(0))];
+        let [one, other] = told.map(|told| Arc::new(told, GFP_KERNEL));
+        let (one, other) = (one?, other?);
+        listeners.listen(one.clone())?;
+        let left = listeners.listen(other.clone())?;
+        // Nobody has starved.
+        listeners.tell();
+        assert_eq!(one.0.load(ordering::Relaxed), 0);
+        listeners.ignore(&left);
+        listeners.starve();
+        listeners.tell();
+        listeners.tell();
+        // All that was queued has run when this returns.
+        node.work_queue.destroy();
+        assert_eq!(one.0.load(ordering::Relaxed), 1);
+        assert_eq!(other.0.load(ordering::Relaxed), 0);
+        listeners.close();
+        Ok(())
+    }
+}
