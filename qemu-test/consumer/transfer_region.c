@@ -2,7 +2,9 @@
 /*
  * Memory regions, in every mode.
  */
+#include <linux/delay.h>
 #include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "transfer.h"
@@ -568,7 +570,90 @@ static void told_and_closed(struct test *t)
 		close_fid(t, &eq->fid);
 }
 
+/*
+ * A region is closed, and another one has its key, while the rest of a write
+ * to it goes elsewhere: what was written to is what counts.
+ */
+static void successor(struct test *t)
+{
+	enum { LEN = 16 << 20 };
+	struct kfi_rma_iov rma[2] = { { .len = 8, .key = 1 }, { .len = LEN, .key = 2 } };
+	struct kvec iov[2] = {};
+	struct kfi_msg_rma msg = {
+		.type = KFI_KVEC, .msg_iov = iov, .iov_count = 2, .rma_iov = rma,
+		.rma_iov_count = 2, .context = CONTEXT(1),
+	};
+	struct kfid_cntr *cntr[2] = {};
+	struct kfid_mr *mr, *rest = NULL;
+	u64 target[2], value = 7, counts[2];
+	unsigned int i, round;
+	struct end a, b;
+	u8 *from, *to;
+
+	from = kvzalloc(LEN, GFP_KERNEL);
+	to = kvzalloc(LEN, GFP_KERNEL);
+	/* The domain of the counters is the first one. */
+	if (!expect_true(t, from && to) || !pair_open(t, &b, &a, NULL, NULL))
+		goto free;
+	for (i = 0; i < 2; i++)
+		cntr[i] = open_cntr(t, KFI_WAIT_UNSPEC);
+	rest = region_open(t, &b, to, LEN, ALL_ACCESS, 2);
+	if (!cntr[0] || !cntr[1] || !rest)
+		goto close;
+	iov[0] = (struct kvec) { &value, 8 };
+	iov[1] = (struct kvec) { from, LEN };
+	msg.addr = a.peer;
+	for (round = 0; round < 20 && !t->failed; round++) {
+		struct kfi_cq_tagged_entry entry;
+		struct kfi_cq_err_entry error = {};
+		ssize_t ret;
+
+		memset(target, 0, sizeof(target));
+		for (i = 0; i < 2; i++)
+			counts[i] = kfi_cntr_read(cntr[i]);
+		mr = region_open(t, &b, &target[0], 8, ALL_ACCESS, 1);
+		if (!mr)
+			break;
+		expect(t, kfi_mr_bind(mr, &cntr[0]->fid, KFI_REMOTE_WRITE), 0);
+		expect(t, kfi_writemsg(a.ep, &msg, KFI_COMPLETION), 0);
+		/* Somebody else copies; in one of the rounds it has begun, and not ended. */
+		if (round & 1)
+			usleep_range(20 * round, 20 * round + 20);
+		close_fid(t, &mr->fid);
+		mr = region_open(t, &b, &target[1], 8, ALL_ACCESS, 1);
+		if (!mr)
+			break;
+		expect(t, kfi_mr_bind(mr, &cntr[1]->fid, KFI_REMOTE_WRITE), 0);
+		ret = kfi_cq_sread(a.tx_cq, &entry, 1, NULL, SOON);
+		if (ret == -KFI_EAVAIL && expect(t, kfi_cq_readerr(a.tx_cq, &error, 0), 1)) {
+			/* It has found neither of them. */
+			expect(t, error.err, KFI_EKEYREJECTED);
+			expect_true(t, !target[0] && !target[1]);
+		} else {
+			expect(t, ret, 1);
+			expect_true(t, target[0] + target[1] == value);
+		}
+		expect_true(t, kfi_cntr_read(cntr[0]) - counts[0] == !!target[0]);
+		/* The second one is there before its counter is. */
+		expect_true(t, kfi_cntr_read(cntr[1]) - counts[1] <= !!target[1]);
+		close_fid(t, &mr->fid);
+		say(t, "round %u", round);
+	}
+close:
+	if (rest)
+		close_fid(t, &rest->fid);
+	for (i = 0; i < 2; i++) {
+		if (cntr[i])
+			close_fid(t, &cntr[i]->fid);
+	}
+	pair_close(t, &b, &a);
+free:
+	kvfree(from);
+	kvfree(to);
+}
+
 const struct test_case region_tests[] = {
+	{ "region/successor", "R-CNTR-3", successor },
 	{ "region/forms", "", forms },
 	{ "region/refused", "R-CLOSE-9", refused },
 	{ "region/case-6-counters", "R-CNTR-7", counters },

@@ -95,7 +95,85 @@ static void costs_when_used(struct test *t)
 		end_close(t, &ends[i]);
 }
 
+/* Reads as many entries, which are those of the operations from 0 on, in order. */
+static void read_all(struct test *t, struct kfid_cq *cq, unsigned int count, u64 flags)
+{
+	static struct kfi_cq_tagged_entry entries[64];
+	unsigned int i, n = 0;
+
+	while (n < count && !t->failed) {
+		ssize_t ret = kfi_cq_sread(cq, entries, min(count - n, 64U), NULL, SOON);
+
+		if (!expect_true(t, ret > 0))
+			break;
+		for (i = 0; i < ret; i++, n++) {
+			expect_true(t, entries[i].op_context == CONTEXT(n));
+			expect(t, entries[i].flags, flags);
+		}
+		cond_resched();
+	}
+	expect(t, n, count);
+}
+
+/*
+ * Queues of the largest sizes, each filled with as much as fits: receives,
+ * completions of both sides, and operations that are under way.
+ */
+static void to_the_limits(struct test *t)
+{
+	/* What takes long where each access to memory is emulated and checked is made smaller. */
+	enum { DEPTH = IS_ENABLED(CONFIG_KASAN) ? 1 << 10 : 1 << 16 };
+	const struct setup setup_a = { .tx_cq_size = 2 * DEPTH, .tx_size = DEPTH };
+	const struct setup setup_b = { .rx_cq_size = 2 * DEPTH, .rx_size = DEPTH };
+	unsigned int i, round;
+	static u8 buf[8];
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, &setup_a, &setup_b))
+		return;
+	for (round = 0; round < 2 && !t->failed; round++) {
+		for (i = 0; i < DEPTH && !t->failed; i++) {
+			expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC,
+					   CONTEXT(round * DEPTH + i)), 0);
+			cond_resched();
+		}
+		expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, NULL), -KFI_EAGAIN);
+		for (i = 0; i < DEPTH && !t->failed; i++) {
+			expect(t, kfi_send(a.ep, buf, 8, NULL, a.peer, CONTEXT(round * DEPTH + i)),
+			       0);
+			cond_resched();
+		}
+		expect_count(t, b.cntr[COUNT_RECV], (round + 1) * DEPTH, 0);
+		expect_count(t, a.cntr[COUNT_SEND], (round + 1) * DEPTH, 0);
+	}
+	/* One more lies behind each of them, and then nothing more comes. */
+	expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(2 * DEPTH)), 0);
+	expect(t, kfi_send(a.ep, buf, 8, NULL, a.peer, CONTEXT(2 * DEPTH)), 0);
+	expect_count(t, b.cntr[COUNT_RECV], 2 * DEPTH + 1, 0);
+	expect_count(t, a.cntr[COUNT_SEND], 2 * DEPTH + 1, 0);
+	expect(t, kfi_recv(b.ep, buf, 8, NULL, KFI_ADDR_UNSPEC, NULL), -KFI_EAGAIN);
+	expect(t, kfi_send(a.ep, buf, 8, NULL, a.peer, NULL), -KFI_EAGAIN);
+	read_all(t, a.tx_cq, 2 * DEPTH + 1, SENT);
+	expect_nothing(t, a.tx_cq);
+	/* As many may be under way, which wait for the reader over there. */
+	for (i = 0; i < DEPTH && !t->failed; i++) {
+		expect(t, kfi_send(a.ep, buf, 8, NULL, a.peer, CONTEXT(i)), 0);
+		cond_resched();
+	}
+	expect(t, kfi_send(a.ep, buf, 8, NULL, a.peer, NULL), -KFI_EAGAIN);
+	for (i = DEPTH; i-- > DEPTH - 10 && !t->failed;) {
+		expect(t, kfi_cancel(&a.ep->fid, CONTEXT(i)), 0);
+		expect_failure(t, a.tx_cq, CONTEXT(i), SENT, KFI_ECANCELED, 0, 0);
+	}
+	expect(t, kfi_send(a.ep, buf, 8, NULL, a.peer, NULL), 0);
+	read_all(t, b.rx_cq, 2 * DEPTH + 1, RECEIVED);
+	expect_nothing(t, b.rx_cq);
+	/* The rest is given up, wherever it is by now. */
+	pair_close(t, &a, &b);
+}
+
 const struct test_case room_tests[] = {
+	{ "room/to-the-limits", "", to_the_limits },
 	{ "room/large-queue", "", large_queue },
 	{ "room/costs-when-used", "", costs_when_used },
 	{}
