@@ -3,6 +3,7 @@
  * What a triggered operation does with the context that names its condition,
  * and in which order those that become due at once are posted.
  */
+#include <linux/cpumask.h>
 #include <linux/slab.h>
 #include <linux/stop_machine.h>
 #include <linux/string.h>
@@ -213,6 +214,103 @@ close:
 	close_fid(t, &cntr->fid);
 }
 
+static long add_some(void *arg)
+{
+	return kfi_cntr_add(arg, 150);
+}
+
+static int send_deferred(struct end *e, struct kfid_cntr *trigger, u64 threshold, u8 *buf)
+{
+	struct kvec iov = { .iov_base = buf, .iov_len = 1 };
+	struct kfi_op_msg op = {
+		.ep = e->ep,
+		.msg = {
+			.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .addr = e->peer,
+		},
+	};
+	struct kfi_deferred_work work = {
+		.threshold = threshold,
+		.triggering_cntr = trigger,
+		.op_type = KFI_OP_SEND,
+		.op.msg = &op,
+	};
+
+	return kfi_control(&e->domain->fid, KFI_QUEUE_WORK, &work);
+}
+
+/*
+ * What is due before the value passes 2^64 goes in the order of thresholds, of
+ * either kind, also if it has passed and something was submitted before anybody
+ * has come to see to it.
+ */
+static void in_order_when_passed(struct test *t)
+{
+	enum { SENDS = 64 };
+	const struct setup setup = {
+		.tx_size = 2 * SENDS, .rx_size = 2 * SENDS,
+		.tx_cq_size = 2 * SENDS, .rx_cq_size = 2 * SENDS,
+	};
+	struct kfi_triggered_context *contexts;
+	unsigned int cpu = cpumask_first(cpu_online_mask);
+	struct kfid_cntr *cntr;
+	u8 from[SENDS + 1], to[SENDS + 1];
+	unsigned int i, round;
+	struct end a, b;
+	struct job jobs[2];
+
+	contexts = kcalloc(SENDS, sizeof(*contexts), GFP_KERNEL);
+	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!expect_true(t, contexts) || !cntr)
+		goto free;
+	if (!pair_open(t, &a, &b, &setup, &setup))
+		goto free;
+	for (i = 0; i <= SENDS; i++)
+		from[i] = i;
+	for (round = 0; round < 100 && !t->failed; round++) {
+		memset(to, FILL, sizeof(to));
+		expect(t, kfi_cntr_set(cntr, U64_MAX - 200), 0);
+		for (i = 0; i <= SENDS; i++)
+			expect(t, kfi_recv(b.ep, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
+		for (i = SENDS; i--;) {
+			u64 threshold = U64_MAX - 150 + i;
+
+			contexts[i] = (struct kfi_triggered_context) {
+				.event_type = KFI_TRIGGER_THRESHOLD,
+				.trigger.threshold = { .cntr = cntr, .threshold = threshold },
+			};
+			if (i & 1)
+				expect(t, send_triggered(&a, &from[i], 1, &contexts[i]), 0);
+			else
+				expect(t, send_deferred(&a, cntr, threshold, &from[i]), 0);
+		}
+		/* All is due after the first one; the second one passes 2^64. */
+		if (!job_start(t, &jobs[0], add_some, cntr, cpu))
+			break;
+		if (job_start(t, &jobs[1], add_some, cntr, other_cpu(cpu))) {
+			while (kfi_cntr_read(cntr) > 1000)
+				cpu_relax();
+			expect(t, send_deferred(&a, cntr, 1000, &from[SENDS]), 0);
+			expect(t, job_finish(&jobs[1]), 0);
+		}
+		expect(t, job_finish(&jobs[0]), 0);
+		for (i = 0; i < SENDS; i++)
+			expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
+		/* What was submitted afterwards waits. */
+		expect_nothing(t, b.rx_cq);
+		expect(t, kfi_cntr_set(cntr, 1000), 0);
+		expect_completion(t, b.rx_cq, CONTEXT(SENDS), RECEIVED, 1);
+		for (i = 1; i < SENDS; i += 2)
+			expect_completion(t, a.tx_cq, &contexts[i], SENT, 1);
+		expect(t, memcmp(from, to, sizeof(to)), 0);
+	}
+	expect_nothing(t, a.tx_cq);
+	pair_close(t, &a, &b);
+free:
+	if (cntr)
+		close_fid(t, &cntr->fid);
+	kfree(contexts);
+}
+
 /* Much more than runs before a call returns, behind which others wait. */
 #define BACKLOG (IS_ENABLED(CONFIG_KASAN) ? 4000U : 40000U)
 
@@ -373,6 +471,7 @@ const struct test_case trigger_tests[] = {
 	{ "trigger/closed-when-fired", "R-CLOSE-2 R-CLOSE-4", closed_when_fired },
 	{ "trigger/wrong-condition", "R-TRIG-7", wrong_condition },
 	{ "trigger/few-bytes-with-interrupts-off", "R-DWQ-31", few_bytes_with_interrupts_off },
+	{ "trigger/in-order-when-passed", "R-DWQ-18 R-TRIG-14", in_order_when_passed },
 	{ "trigger/posted-in-order", "R-TRIG-17 R-TRIG-14", posted_in_order },
 	{}
 };

@@ -10,6 +10,9 @@
 #include <linux/preempt.h>
 #include <linux/slab.h>
 #include <linux/stop_machine.h>
+#include <linux/wait.h>
+
+#include <kfi_trigger.h>
 
 #include "test.h"
 
@@ -501,6 +504,109 @@ close:
 	kfree(c.crowd);
 }
 
+/* Nor are many woken where many counters change, and by each of them a few. */
+static void few_for_each_with_interrupts_off(struct test *t)
+{
+	enum { COUNTERS = 8, EACH = CROWD / COUNTERS };
+	struct change c = { .cntr = open_cntr(t, KFI_WAIT_UNSPEC) };
+	struct kfid_cntr *cntrs[COUNTERS] = {};
+	bool stop = true;
+	unsigned int i;
+
+	c.crowd = kcalloc(CROWD, sizeof(*c.crowd), GFP_KERNEL);
+	if (!expect_true(t, c.crowd) || !c.cntr)
+		goto close;
+	for (i = 0; i < COUNTERS; i++) {
+		struct kfi_op_cntr op = { .value = 10 };
+		struct kfi_deferred_work work = {
+			.threshold = 10,
+			.triggering_cntr = c.cntr,
+			.op_type = KFI_OP_CNTR_ADD,
+			.op.cntr = &op,
+		};
+		struct member like = {
+			.threshold = 10, .timeout = SOON, .again = 1, .stop = &stop,
+		};
+
+		cntrs[i] = open_cntr(t, KFI_WAIT_UNSPEC);
+		if (!cntrs[i])
+			break;
+		op.cntr = cntrs[i];
+		like.cntr = cntrs[i];
+		expect(t, kfi_control(&t->domain->fid, KFI_QUEUE_WORK, &work), 0);
+		c.count += crowd_start(t, c.crowd + c.count, EACH, &like);
+	}
+	expect_true(t, crowd_rests(c.crowd, c.count));
+	expect(t, stop_machine(add_and_count_woken, &c, NULL), 0);
+	expect(t, c.result, 0);
+	expect_true(t, c.woken > 0 && c.woken <= 4 * COUNTERS);
+	for (i = 0; i < c.count; i++)
+		expect(t, job_finish(&c.crowd[i].job), 0);
+close:
+	if (c.cntr)
+		close_fid(t, &c.cntr->fid);
+	for (i = 0; i < COUNTERS; i++)
+		if (cntrs[i])
+			close_fid(t, &cntrs[i]->fid);
+	kfree(c.crowd);
+}
+
+/* A wake function that looks at a thread. */
+struct look {
+	struct wait_queue_entry entry;
+	struct task_struct *task;
+	bool called;
+	bool asleep;
+};
+
+static int look_at(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	struct look *look = container_of(entry, struct look, entry);
+
+	look->called = true;
+	look->asleep = READ_ONCE(look->task->__state) == TASK_INTERRUPTIBLE;
+	return 0;
+}
+
+/* Whoever is due is woken before what is due runs, which may take its time. */
+static void before_what_is_due(struct test *t)
+{
+	struct kfid_cntr *cntr = open_cntr(t, KFI_WAIT_UNSPEC);
+	struct kfid_cntr *other = open_cntr(t, KFI_WAIT_QUEUE);
+	struct kfi_op_cntr op = { .cntr = other, .value = 1 };
+	struct kfi_deferred_work work = {
+		.threshold = 1,
+		.triggering_cntr = cntr,
+		.op_type = KFI_OP_CNTR_ADD,
+		.op.cntr = &op,
+	};
+	wait_queue_head_t *queue = NULL;
+	struct look look = {};
+	struct waiter waiter;
+
+	if (!cntr || !other)
+		goto close;
+	expect(t, kfi_control(&other->fid, KFI_GETWAIT, &queue), 0);
+	expect(t, kfi_control(&t->domain->fid, KFI_QUEUE_WORK, &work), 0);
+	if (queue && waiter_start(t, &waiter, cntr, 1, SOON)) {
+		look.task = waiter.task;
+		init_waitqueue_func_entry(&look.entry, look_at);
+		add_wait_queue(queue, &look.entry);
+		expect(t, kfi_cntr_add(cntr, 1), 0);
+		expect(t, kfi_cntr_wait(other, 1, SOON), 0);
+		expect(t, kfi_control(&t->domain->fid, KFI_FLUSH_WORK, NULL), 0);
+		remove_wait_queue(queue, &look.entry);
+		expect_true(t, look.called);
+		expect_true(t, !look.asleep);
+		expect(t, waiter_finish(&waiter), 0);
+	}
+close:
+	if (cntr)
+		close_fid(t, &cntr->fid);
+	if (other)
+		close_fid(t, &other->fid);
+}
+
 #define BEGINNINGS 10000
 /* More steps than a thread takes to begin to wait, also where steps are emulated. */
 #define LATEST 4096
@@ -626,6 +732,8 @@ const struct test_case wait_tests[] = {
 	{ "wait/case-12-error-before-the-time", "R-CNTR-31 R-CNTR-32", error_before_the_time },
 	{ "wait/case-18-many-keep-waiting", "R-CNTR-37", many_keep_waiting },
 	{ "wait/few-with-interrupts-off", "R-CNTR-36", few_with_interrupts_off },
+	{ "wait/few-for-each-with-interrupts-off", "R-CNTR-36", few_for_each_with_interrupts_off },
+	{ "wait/before-what-is-due", "R-CNTR-35", before_what_is_due },
 	{ "wait/case-14-many-thresholds", "R-CNTR-36", many_thresholds },
 	{ "wait/case-15-add-while-beginning", "R-CNTR-36", add_while_beginning },
 	{ "wait/may-sleep", "R-CNTR-39", may_sleep },

@@ -49,9 +49,6 @@ use tree::{
     Tree, //
 };
 
-/// Threads that are woken at a time.
-const FEW: usize = 16;
-
 /// In one of the two trees; its thread may take it out.
 const QUEUED: u32 = 0;
 /// Taken out by a waker, who still uses it.
@@ -163,18 +160,18 @@ impl Waiters {
         self.waiting.first_key()
     }
 
-    /// Lets all be due that wait for `value` or less, and detaches the first few that are.
-    fn detach_due(&mut self, value: u64) -> Due {
+    /// Lets all be due that wait for `value` or less, and detaches the first `few` that are.
+    fn detach_due(&mut self, value: u64, few: usize) -> Due {
         let due = self.waiting.cut(value);
         self.due.append(due);
-        self.detach_few()
+        self.detach_few(few)
     }
 
-    /// Detaches the first few of those that are due.
-    fn detach_few(&mut self) -> Due {
+    /// Detaches the first `few` of those that are due.
+    fn detach_few(&mut self, few: usize) -> Due {
         let mut first = ptr::null_mut();
         let mut last: *mut Waiter = ptr::null_mut();
-        for _ in 0..FEW {
+        for _ in 0..few {
             let Some(node) = self.due.pop() else {
                 break;
             };
@@ -313,20 +310,20 @@ impl<T: Unpin> WaitGuard<'_, T> {
         Locked(&mut self.0)
     }
 
-    /// Lets all threads be due that wait for `value` or less, and takes out the first few of those
+    /// Lets all threads be due that wait for `value` or less, and takes out the first `few` of those
     /// that are due and yet to be woken.
-    pub(crate) fn detach_due(&mut self, value: u64) -> Due {
-        self.0.waiters.detach_due(value)
+    pub(crate) fn detach_due(&mut self, value: u64, few: usize) -> Due {
+        self.0.waiters.detach_due(value, few)
     }
 
     /// Lets all threads be due that wait, as [`Self::detach_due`] does.
-    pub(crate) fn detach_all(&mut self) -> Due {
-        self.detach_due(u64::MAX)
+    pub(crate) fn detach_all(&mut self, few: usize) -> Due {
+        self.detach_due(u64::MAX, few)
     }
 
-    /// Takes out the first few of those that are due and yet to be woken.
-    pub(crate) fn detach_few(&mut self) -> Due {
-        self.0.waiters.detach_few()
+    /// Takes out the first `few` of those that are due and yet to be woken.
+    pub(crate) fn detach_few(&mut self, few: usize) -> Due {
+        self.0.waiters.detach_few(few)
     }
 }
 
@@ -478,6 +475,9 @@ mod tests {
     use crate::kfi::timeout::Timeout;
     use kernel::static_lock_class;
 
+    /// Waiters that are detached at a time.
+    const FEW: usize = 16;
+
     /// Nobody sleeps.
     fn none() -> Waiters {
         Waiters::new(0x1234_5678_9abc_def1)
@@ -501,7 +501,7 @@ mod tests {
             // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
             unsafe { list.insert(base.add(i)) };
         }
-        let cut = list.detach_due(value);
+        let cut = list.detach_due(value, N);
         let mut at = cut.first;
         for &i in due {
             // SAFETY: `i` is in bounds.
@@ -546,10 +546,10 @@ mod tests {
             // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
             unsafe { list.insert(base.add(i)) };
         }
-        let mut due = list.detach_due(4);
+        let mut due = list.detach_due(4, FEW);
         assert!(due.is_empty() && !due.leaves_others());
         drop(due);
-        due = list.detach_due(5);
+        due = list.detach_due(5, FEW);
         // All are, at once.
         assert_eq!(list.first_threshold(), None);
         let mut woken = 0;
@@ -564,7 +564,7 @@ mod tests {
             }
             assert!(woken.is_multiple_of(FEW) || woken == MANY);
             assert_eq!(due.leaves_others(), woken != MANY);
-            due = list.detach_few();
+            due = list.detach_few(FEW);
         }
         assert_eq!(woken, MANY);
     }
@@ -580,7 +580,7 @@ mod tests {
             // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
             unsafe { list.insert(base.add(i)) };
         }
-        let few = list.detach_due(7);
+        let few = list.detach_due(7, FEW);
         assert!(few.leaves_others());
         drop(few);
         // Those that come now wait, and the last one that is due leaves by itself.
@@ -593,7 +593,7 @@ mod tests {
         // SAFETY: As above.
         assert!(!unsafe { list.remove(base.add(MANY)) });
         // What is due at a lower value comes behind.
-        let few = list.detach_due(6);
+        let few = list.detach_due(6, FEW);
         let mut count = 0;
         let mut at = few.first;
         while !at.is_null() {

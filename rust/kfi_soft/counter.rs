@@ -70,6 +70,11 @@
 //! Should the value pass 2^64 again before the first adder has got the lock, what was submitted
 //! between the two is left to who reaches its threshold once more.
 //!
+//! Only if something was submitted meanwhile, what is due for the adder has to be told from it one by
+//! one. The adder does that for a few, and the work queue for the others ([`Left`]), still in the
+//! order of thresholds. Should more adders than there is place for have left something, each from a
+//! lower value than the one before, the last one's is left to who reaches its threshold once more.
+//!
 //! # Events
 //!
 //! A poll set tells of a counter when the provider has changed it, but not when the application has
@@ -185,6 +190,18 @@ struct Passed {
     before: u64,
 }
 
+/// What an addition that has passed 2^64 has left to be fired.
+struct Left {
+    /// What waits for the success value was due up to this.
+    success: u64,
+    /// What waits for the sum of both values was due up to this.
+    sum: u64,
+    /// What has a lower number was submitted before.
+    before: u64,
+    /// Up to which entry it was made up for.
+    last: Option<Key>,
+}
+
 /// What trywait knows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tried {
@@ -204,6 +221,8 @@ struct State {
     observed: u64,
     /// What has passed 2^64.
     passed: Passed,
+    /// What the work queue is to fire.
+    left: [Option<Left>; LEFT],
     /// Somebody has asked for the wait queue.
     queue_shared: bool,
     /// Memberships in poll sets.
@@ -221,6 +240,16 @@ enum Origin {
     Application,
     /// The provider, when an operation has completed.
     Provider,
+}
+
+impl Origin {
+    /// Returns how many threads are woken at once.
+    fn few(self) -> usize {
+        match self {
+            Self::Application => FEW,
+            Self::Provider => VERY_FEW,
+        }
+    }
 }
 
 /// What the lock protects, with those who wait, kept by whoever wakes them late.
@@ -262,15 +291,36 @@ impl WorkItem for Waiting {
         loop {
             // As in [`Counter::finish`].
             let preemption = NoPreemption::begin();
-            let few = this.state.lock().detach_few();
-            let leaves_others = few.leaves_others();
+            let (few, counter) = {
+                let mut state = this.state.lock();
+                (state.detach_few(FEW), state.with_left())
+            };
+            let mut more = few.leaves_others();
             drop(few);
             drop(preemption);
-            if !leaves_others {
+            if let Some(counter) = counter {
+                more |= counter.fire_left();
+            }
+            if !more {
                 return;
             }
             cond_resched();
         }
+    }
+}
+
+impl State {
+    /// Returns the counter if there is something left to be fired, for [`Counter::fire_left`].
+    fn with_left(&mut self) -> Option<Arc<Fid<Counter>>> {
+        if self.left.iter().all(Option::is_none) {
+            return None;
+        }
+        let counter = self.triggers.holder();
+        if counter.is_none() {
+            // Nothing is pending any more.
+            self.left = [const { None }; LEFT];
+        }
+        counter
     }
 }
 
@@ -298,6 +348,8 @@ pub(crate) struct After {
     hold: Option<Hold<Counter>>,
     /// The run list has to be drained.
     duty: Option<Duty>,
+    /// The work queue has to fire what is left.
+    leaves_others: bool,
 }
 
 impl After {
@@ -305,6 +357,7 @@ impl After {
     const NOTHING: Self = Self {
         hold: None,
         duty: None,
+        leaves_others: false,
     };
 
     /// Does it.
@@ -321,19 +374,23 @@ impl After {
         Self {
             hold: self.hold.or(other.hold),
             duty: self.duty.or(other.duty),
+            leaves_others: self.leaves_others || other.leaves_others,
         }
     }
 }
 
-/// Entries that are looked at before others get the lock, after an addition has passed 2^64.
-const MADE_UP: usize = 64;
+/// Threads that are woken at a time, by the application and by the work queue.
+const FEW: usize = 16;
 
-/// Up to which entries it has been made up for such an addition.
-#[derive(Default)]
-struct MadeUp {
-    classic: Option<Key>,
-    deferred: Option<Key>,
-}
+/// Threads that are woken at once when the provider changes a counter, which it may do many times
+/// before it returns.
+const VERY_FEW: usize = 4;
+
+/// Entries that are looked at before others get the lock, after an addition has passed 2^64.
+const MADE_UP: usize = 16;
+
+/// Additions of which something may be left.
+const LEFT: usize = 4;
 
 /// What [`Counter::enqueue`] has done with an entry.
 pub(crate) enum Enqueued {
@@ -363,6 +420,7 @@ impl Counter {
                 count: 0,
                 before: 0,
             },
+            left: [const { None }; LEFT],
             queue_shared: false,
             polls: 0,
             triggers: Triggers::new(),
@@ -454,53 +512,91 @@ impl Counter {
     }
 
     /// Makes up for an addition without the lock that has passed 2^64 from `peak`: fires what was due
-    /// then. Returns whether that is all; if not, `made_up` says where to go on.
+    /// then, or leaves some of it to the work queue.
     #[cold]
-    fn make_up(&self, state: &mut State, peak: u64, made_up: &mut MadeUp) -> (After, bool) {
+    fn make_up(&self, state: &mut State, peak: u64) -> After {
         // Relaxed: written under the lock only.
         let error = self.values.error.load(ordering::Relaxed);
         let before = state.passed.before;
+        state.passed.count = state.passed.count.saturating_sub(1);
         if before == self.domain.run_list().next_sequence() {
-            state.passed.count = state.passed.count.saturating_sub(1);
-            return (self.fire(state, peak, error), true);
+            return self.fire(state, peak, error);
         }
-        let mut after = After::NOTHING;
-        let mut left = MADE_UP;
-        for (kind, value) in [
-            (Kind::Classic, peak),
-            // The sum saturates (R-CNTR-20).
-            (Kind::Deferred, peak.saturating_add(error)),
-        ] {
-            let last = match kind {
-                Kind::Classic => &mut made_up.classic,
-                Kind::Deferred => &mut made_up.deferred,
-            };
-            while let Some(entry) = state.triggers.set(kind).next_after(*last) {
-                let key = entry.key();
-                if key.threshold > value {
-                    break;
-                }
-                let Some(rest) = left.checked_sub(1) else {
-                    return (after, false);
-                };
-                left = rest;
-                *last = Some(key);
-                if key.sequence >= before {
-                    continue;
-                }
-                let Some(entry) = state.triggers.remove(kind, key) else {
-                    continue;
-                };
-                let hold = self.release_hold(state);
-                let duty = self
-                    .domain
-                    .run_list()
-                    .append(Batch::of(entry), Batch::empty());
-                after = after.and(After { hold, duty });
+        let mut left = Left {
+            success: peak,
+            // It saturates (R-CNTR-20).
+            sum: peak.saturating_add(error),
+            before,
+            last: None,
+        };
+        let (after, all) = self.fire_some(state, &mut left);
+        if all {
+            return after;
+        }
+        // What an addition before it has left is part of that, unless it was due at more.
+        let is_part = |other: &Left| other.success <= left.success && other.sum <= left.sum;
+        for place in &mut state.left {
+            if place.as_ref().is_some_and(is_part) {
+                *place = None;
             }
         }
-        state.passed.count = state.passed.count.saturating_sub(1);
-        (after, true)
+        if let Some(place) = state.left.iter_mut().find(|place| place.is_none()) {
+            *place = Some(left);
+        }
+        After {
+            leaves_others: true,
+            ..after
+        }
+    }
+
+    /// Fires some of what an addition has left, in order; under the lock. Returns whether that is
+    /// all.
+    fn fire_some(&self, state: &mut State, left: &mut Left) -> (After, bool) {
+        let mut found = [const { None }; MADE_UP];
+        let mut all = false;
+        for place in &mut found {
+            let next = state.triggers.next_due(left.last, left.success, left.sum);
+            let Some((kind, key)) = next else {
+                all = true;
+                break;
+            };
+            left.last = Some(key);
+            if key.sequence < left.before {
+                *place = state.triggers.remove(kind, key);
+            }
+        }
+        let mut due = Batch::empty();
+        for entry in found.into_iter().rev().flatten() {
+            due.put_first(entry);
+        }
+        let hold = self.release_hold(state);
+        let after = After {
+            hold,
+            duty: self.domain.run_list().append(due, Batch::empty()),
+            leaves_others: false,
+        };
+        (after, all)
+    }
+
+    /// Fires some of what additions have left, and returns whether there may be more.
+    fn fire_left(&self) -> bool {
+        let (after, more) = {
+            let mut state = self.state.lock();
+            let first = state.left.iter_mut().find_map(Option::take);
+            let Some(mut left) = first else {
+                return false;
+            };
+            let (after, all) = self.fire_some(&mut state, &mut left);
+            if !all {
+                if let Some(place) = state.left.iter_mut().find(|place| place.is_none()) {
+                    *place = Some(left);
+                }
+            }
+            self.publish(&state.lend());
+            (after, state.left.iter().any(Option::is_some))
+        };
+        after.finish(self.domain.run_list());
+        more
     }
 
     /// Lets changes by the provider up to `events` be no news to a poll set, as the application has
@@ -547,6 +643,7 @@ impl Counter {
         After {
             duty: self.domain.run_list().append(classic, deferred),
             hold,
+            leaves_others: false,
         }
     }
 
@@ -564,8 +661,8 @@ impl Counter {
     /// is due, and what remains to be done.
     ///
     /// `peak` is the highest value that there has been in the course of that.
-    fn attend(&self, state: &mut WaitGuard<'_, State>, peak: u64) -> (Due, After) {
-        let due = state.detach_due(peak);
+    fn attend(&self, origin: Origin, state: &mut WaitGuard<'_, State>, peak: u64) -> (Due, After) {
+        let due = state.detach_due(peak, origin.few());
         // Relaxed: written under the lock only.
         let error = self.values.error.load(ordering::Relaxed);
         let after = self.fire(state, peak, error);
@@ -589,7 +686,7 @@ impl Counter {
         if !due.is_empty() {
             section.end();
         }
-        if due.leaves_others() {
+        if due.leaves_others() || after.leaves_others {
             self.domain.go_on_later(self.state.clone());
         }
         drop(due);
@@ -607,27 +704,21 @@ impl Counter {
             return;
         }
         let _preemption = NoPreemption::begin();
-        let mut made_up = MadeUp::default();
-        let mut passed = After::NOTHING;
-        let (due, after) = loop {
+        let (due, after) = {
             let mut state = self.state.lock();
             // Relaxed: it is the value that this thread has made, or a later one.
             let now = self.values.success.value.load(ordering::Relaxed);
             self.observe(&mut state, now);
-            if sum < value {
+            let passed = if sum < value {
                 // From what it was before.
-                let peak = sum.wrapping_sub(value);
-                let (some, all) = self.make_up(&mut state, peak, &mut made_up);
-                passed = passed.and(some);
-                if !all {
-                    drop(state);
-                    section.end();
-                    continue;
-                }
-            }
-            break self.attend(&mut state, now);
+                self.make_up(&mut state, sum.wrapping_sub(value))
+            } else {
+                After::NOTHING
+            };
+            let (due, after) = self.attend(origin, &mut state, now);
+            (due, passed.and(after))
         };
-        self.finish(section, due, passed.and(after));
+        self.finish(section, due, after);
     }
 
     /// Changes the success value under the lock, which may go down; `change` returns the old one and
@@ -651,7 +742,7 @@ impl Counter {
             state.observed = new;
             self.mark(origin, events);
             self.count_event(origin);
-            self.attend(&mut state, old.max(new))
+            self.attend(origin, &mut state, old.max(new))
         };
         self.finish(section, due, after);
     }
@@ -710,7 +801,7 @@ impl Counter {
             self.values.error.store(new, ordering::Release);
             self.count_event(origin);
             state.error_generation = state.error_generation.wrapping_add(1);
-            let due = state.detach_all();
+            let due = state.detach_all(origin.few());
             // What waits for the sum is due at other success values than before.
             self.join(&state.lend());
             // Relaxed: see the proof at the top. With the higher error value, see there too.

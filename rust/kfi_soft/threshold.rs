@@ -633,6 +633,36 @@ mod tests {
     }
 
     #[test]
+    fn removed_one_by_one_and_put_together() -> Result {
+        let mut set = ThresholdSet::new(7);
+        let mut taken = KVec::new();
+        for sequence in 0..100 {
+            let key = Key {
+                threshold: sequence / 3,
+                sequence,
+            };
+            set.insert(Entry::new(sequence, GFP_KERNEL)?, key);
+        }
+        let mut last = None;
+        while let Some(key) = set.next_after(last).map(Entry::key) {
+            last = Some(key);
+            if key.sequence % 2 == 0 {
+                taken.push(set.remove(key).ok_or(ENOENT)?, GFP_KERNEL)?;
+            }
+        }
+        let mut batch = Batch::empty();
+        while let Some(entry) = taken.pop() {
+            batch.put_first(entry);
+        }
+        for sequence in 0..50 {
+            assert!(batch.pop().is_some_and(|entry| entry.value == 2 * sequence));
+        }
+        assert!(batch.is_empty());
+        assert_eq!(set.detach_all().pop().map(|entry| entry.value), Some(1));
+        Ok(())
+    }
+
+    #[test]
     fn batches_leave_in_the_order_in_which_they_came() -> Result {
         let mut stack = BatchStack::new();
         stack.push(batch(&[(9, 1), (8, 0)])?, batch(&[])?);

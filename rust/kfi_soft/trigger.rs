@@ -14,7 +14,10 @@
 
 #![forbid(unsafe_code)]
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::{
     abi_trace,
@@ -258,6 +261,11 @@ impl Triggers {
         self.hold = Some(hold);
     }
 
+    /// Returns the counter, if anything is pending.
+    pub(crate) fn holder(&self) -> Option<Arc<Fid<Counter>>> {
+        Some(self.hold.as_ref()?.fid().clone())
+    }
+
     /// Returns the hold when nothing is pending, to be dropped outside of locks.
     pub(crate) fn take_hold(&mut self) -> Option<Hold<Counter>> {
         if self.classic.is_empty() && self.deferred.is_empty() {
@@ -283,6 +291,23 @@ impl Triggers {
             // The sum saturates (R-CNTR-20).
             self.deferred.detach_due(success.saturating_add(error)),
         )
+    }
+
+    /// Returns the next entry after `last` that is due at these values, of either kind.
+    pub(crate) fn next_due(
+        &self,
+        last: Option<Key>,
+        success: u64,
+        sum: u64,
+    ) -> Option<(Kind, Key)> {
+        let next = |kind, value| {
+            let key = self.set(kind).next_after(last)?.key();
+            (key.threshold <= value).then_some((kind, key))
+        };
+        match (next(Kind::Classic, success), next(Kind::Deferred, sum)) {
+            (Some(one), Some(other)) if other.1 < one.1 => Some(other),
+            (one, other) => one.or(other),
+        }
     }
 
     /// Takes out one entry, if it is pending.

@@ -41,9 +41,11 @@ impl<T> Batch<T> {
         Self { next: None }
     }
 
-    /// One entry, which was removed from a set.
-    pub(crate) fn of(entry: KBox<Entry<T>>) -> Self {
-        Self::new(Some(entry))
+    /// Puts an entry, which was removed from a set, before all others. They have greater keys.
+    pub(crate) fn put_first(&mut self, mut entry: KBox<Entry<T>>) {
+        // INVARIANT: Nothing is right of it, and all others come after it.
+        set_link(&mut entry.left, self.next.take());
+        set_link(&mut self.next, Some(entry));
     }
 
     /// Puts a tree before what there is.
@@ -185,10 +187,9 @@ impl<T> BatchQueue<T> {
     }
 
     /// Puts back the entry that was taken out last.
-    pub(crate) fn put_back(&mut self, mut entry: KBox<Entry<T>>) {
-        // INVARIANT: It had the smallest key of both batches, so that it may come first in either.
-        set_link(&mut entry.left, self.current.next.take());
-        set_link(&mut self.current.next, Some(entry));
+    pub(crate) fn put_back(&mut self, entry: KBox<Entry<T>>) {
+        // It had the smallest key of both batches, so that it may come first in either.
+        self.current.put_first(entry);
     }
 }
 
