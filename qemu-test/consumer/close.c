@@ -2,6 +2,9 @@
 /*
  * What may be closed when.
  */
+#include <linux/rcupdate.h>
+#include <linux/slab.h>
+
 #include "test.h"
 
 static void dependents(struct test *t)
@@ -66,9 +69,56 @@ static void failed_open_holds_nothing(struct test *t)
 	close_fid(t, &domain->fid);
 }
 
+/* Returns how many expedited grace periods there have been, or about as many. */
+static unsigned long grace_periods(void)
+{
+#ifdef CONFIG_TINY_RCU
+	return 0;
+#else
+	struct rcu_gp_seq seq;
+
+	get_state_synchronize_rcu_full(&seq);
+	/* Two bits of it are for what state one is in. */
+	return seq.exp / 4;
+#endif
+}
+
+/* Those who close many counters do not have all CPUs interrupted for each of them. */
+static void many_counters(struct test *t)
+{
+	enum { MANY = 1000 };
+	struct kfid_cntr **cntrs = kcalloc(MANY, sizeof(*cntrs), GFP_KERNEL);
+	struct test others = {};
+	unsigned long before;
+	unsigned int i, n;
+
+	if (!expect_true(t, cntrs))
+		return;
+	if (!open_others(t, &others))
+		goto free;
+	for (n = 0; n < MANY; n++) {
+		cntrs[n] = open_cntr(&others, KFI_WAIT_UNSPEC);
+		if (!expect_true(t, cntrs[n]))
+			break;
+	}
+	before = grace_periods();
+	for (i = 0; i < n; i++) {
+		/* What uses it ends right before that. */
+		expect(t, kfi_cntr_add(cntrs[i], 1), 0);
+		close_fid(t, &cntrs[i]->fid);
+	}
+	/* Others may have asked for some. */
+	expect_true(t, grace_periods() - before < MANY / 10);
+	/* Nor does the memory of counters keep what they were opened in. */
+	close_others(t, &others);
+free:
+	kfree(cntrs);
+}
+
 const struct test_case close_tests[] = {
 	{ "close/case-71-dependents", "R-CLOSE-1", dependents },
 	{ "close/case-71-thread-waiting", "R-CLOSE-2", thread_waiting },
+	{ "close/many-counters", "R-CLOSE-3", many_counters },
 	{ "close/failed-open-holds-nothing", "R-CNTR-9", failed_open_holds_nothing },
 	{}
 };

@@ -24,6 +24,11 @@
 //! are dependents meanwhile. All others that may sleep - that open, bind or control something - must
 //! not run beside a close that may succeed, which is the consumer's duty (`kfi_close()`).
 //!
+//! A consumer that shuts down may close thousands of counters, one after the other. Where such an
+//! operation reaches nobody but the provider, close does not wait: the memory of the object does,
+//! in the hands of a work item ([`Object::may_outlive_close`]), and what the object depended on waits
+//! in its own close.
+//!
 //! The module stays until the memory of its last object is gone: see [`live`](super::live).
 
 use core::{
@@ -32,10 +37,16 @@ use core::{
     ptr, //
 };
 use kernel::{
+    container_of,
     error::from_result,
     prelude::*,
     str::CStr,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        rcu::synchronize_rcu,
         Arc,
         ArcBorrow, //
     },
@@ -119,8 +130,12 @@ pub(crate) unsafe trait Class: 'static {
     /// The number of the class, such as `KFI_CLASS_CNTR`.
     const FCLASS: usize;
     /// Whether the class has operations that run in RCU read-side critical sections, for which
-    /// close waits.
+    /// close waits, or what depends on its objects has such and may outlive its close.
     const RCU_OPERATIONS: bool;
+    /// Whether the memory of an object may wait for these operations instead of close: they use
+    /// nothing that is the consumer's, but for who waits for the object, nor any objects but this one
+    /// and what it depends on, whose classes have [`Self::RCU_OPERATIONS`], too.
+    const MAY_OUTLIVE_CLOSE: bool = false;
 
     /// Makes a head.
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, data: &Self::Data) -> Self::Head;
@@ -179,6 +194,14 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Called once, by a successful close and before it returns, since the memory of the object
     /// may outlive the close. May sleep.
     fn release(&self);
+
+    /// Says of an object that is closed whether operations that have taken effect may return after
+    /// close has, as nobody can notice it: see [`Class::MAY_OUTLIVE_CLOSE`].
+    ///
+    /// [`Self::release`] is called before they have returned then.
+    fn may_outlive_close(&self) -> bool {
+        false
+    }
 
     /// Says whether the caller may close the object at all.
     ///
@@ -304,6 +327,7 @@ impl<'o, T: Object> NewFid<'o, T> {
                 dependents: Dependents::new(),
                 context,
                 data,
+                ending: Opaque::uninit(),
                 object <- object,
                 _live: Live::new()?,
             }? Error),
@@ -391,6 +415,13 @@ impl<C: Class> NewAlias<'_, C> {
     }
 }
 
+/// How many objects of this module have outlived their close.
+static ENDING: Atomic<usize> = Atomic::new(0);
+
+/// How many may: who closes more of them than end meanwhile waits with them, as their memory is
+/// nobody's any more.
+const MAX_ENDING: usize = 512;
+
 /// An object as C sees it.
 ///
 /// # Invariants
@@ -408,6 +439,8 @@ pub(crate) struct Fid<T: Object> {
     dependents: Dependents,
     context: Context,
     data: <T::Class as Class>::Data,
+    /// Drops an object that has outlived its close; initialised then.
+    ending: Opaque<bindings::rcu_work>,
     #[pin]
     object: T,
     /// Dropped last: the object is dropped by code of this module.
@@ -506,19 +539,52 @@ impl<T: Object> Fid<T> {
         }
 
         <T::Class as Class>::closing(&this.data);
-        if <T::Class as Class>::RCU_OPERATIONS {
-            // Operations that have taken effect may still be returning (R-CLOSE-3).
-            rcu::synchronize_expedited();
-        }
         // INVARIANT: C gives it back by this call.
         // SAFETY: C has owned this reference since the object was opened, by the type invariants. It
         // cannot come back twice, as `close` succeeds once.
         let this = unsafe { Arc::from_raw(fid.cast_const().cast::<Self>()) };
+        // Operations that have taken effect may still be returning (R-CLOSE-3).
+        if <T::Class as Class>::MAY_OUTLIVE_CLOSE && this.object.may_outlive_close() {
+            // Relaxed, both: a limit that need not be exact.
+            if ENDING.load(ordering::Relaxed) < MAX_ENDING {
+                ENDING.fetch_add(1, ordering::Relaxed);
+                this.object.release();
+                let work = this.ending.get();
+                // The work owns the reference, and with it the memory until they are over.
+                let _ = Arc::into_raw(this);
+                // SAFETY: The object stays in place until the callback takes the reference back,
+                // and nobody else uses its `ending`. The module stays until the object is gone and
+                // who has dropped it has returned: see `live`.
+                unsafe { rcu::call_after_sections(work, Self::ending_callback) };
+                return 0;
+            }
+            // The grace period is that of the others.
+            synchronize_rcu();
+        } else if <T::Class as Class>::RCU_OPERATIONS {
+            rcu::synchronize_expedited();
+        }
         // This and the drop may sleep with the last hold given up and the fabric closed, and so the
         // module without a user: it stays, as there is this object.
         this.object.release();
         drop(this);
         0
+    }
+
+    /// Drops an object that has outlived its close.
+    ///
+    /// # Safety
+    ///
+    /// `work` must be the start of the `ending` of a `Fid<T>`, and own a reference of it.
+    unsafe extern "C" fn ending_callback(work: *mut bindings::work_struct) {
+        // SAFETY: By the safety requirements.
+        let work = unsafe { container_of!(work, bindings::rcu_work, work) };
+        let work: *const Opaque<bindings::rcu_work> = Opaque::cast_from(work);
+        // SAFETY: By the safety requirements.
+        let this = unsafe { container_of!(work, Self, ending) };
+        // Relaxed: as where it was added.
+        ENDING.fetch_sub(1, ordering::Relaxed);
+        // SAFETY: By the safety requirements.
+        drop(unsafe { Arc::from_raw(this) });
     }
 
     /// Binds an object to another.
@@ -832,11 +898,6 @@ impl<T: Object> Drop for TestFid<T> {
 #[kunit_tests(kfi_fid)]
 mod tests {
     use super::*;
-    use kernel::sync::atomic::{
-        ordering,
-        Atomic, //
-    };
-
     use crate::kfi::{
         hold::Hold,
         provider::{

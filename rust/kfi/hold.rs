@@ -149,7 +149,8 @@ impl<T: Object> Drop for Hold<T> {
 /// A dependent's hold on an object that ends with a single use of it.
 ///
 /// Who sees what the use has done may close the object at once, so that the hold has to end before
-/// the use. Close waits for RCU read-side critical sections, so that the use is in one.
+/// the use. Close waits for RCU read-side critical sections, or the memory of the object does, so that
+/// the use is in one.
 ///
 /// There is no reference that keeps the object's memory, as the object cannot be closed: that is why
 /// it costs less than [`Hold`].
@@ -182,8 +183,8 @@ impl<T: Object> HoldOnce<T> {
     pub(crate) fn use_last(self, f: impl FnOnce(&T)) {
         let this = ManuallyDrop::new(self);
         let _section = rcu::read_lock();
-        // SAFETY: By the type invariants the object was not closed when the section began, and close
-        // waits for its end.
+        // SAFETY: By the type invariants the object was not closed when the section began, and close,
+        // or whoever frees it then, waits for its end.
         let fid = unsafe { this.0.as_ref() };
         // INVARIANT: Counted until here, and dropped no more.
         fid.dependents().release();

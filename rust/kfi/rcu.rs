@@ -13,14 +13,46 @@
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h).
 
+use kernel::{
+    prelude::*,
+    static_lock_class, //
+};
+
 use super::bindings;
 
 /// Waits until all RCU read-side critical sections that have begun are over; may sleep.
 ///
-/// Expedited, as a consumer that shuts down closes objects by the thousand and waits for each.
+/// Expedited, as a consumer that shuts down closes many objects and waits for each.
 pub(super) fn synchronize_expedited() {
     // SAFETY: May be called from any context that may sleep.
     unsafe { bindings::synchronize_rcu_expedited() };
+}
+
+/// Calls `run` once, in a thread that may sleep, when all RCU read-side critical sections that have
+/// begun are over; from a context that may sleep.
+///
+/// Those who call this within a while share a grace period, and nobody waits for it.
+///
+/// # Safety
+///
+/// `work` must be valid for writes and stay in place until `run` has been called with it, and be used
+/// by nobody else until then. `run` must be callable with the `work` in it, and its code must stay
+/// until it has returned.
+pub(super) unsafe fn call_after_sections(
+    work: *mut bindings::rcu_work,
+    run: unsafe extern "C" fn(*mut bindings::work_struct),
+) {
+    // SAFETY: By the safety requirements; the name and the key are static, and so is the queue.
+    unsafe {
+        bindings::init_work_with_key(
+            &raw mut (*work).work,
+            Some(run),
+            false,
+            c"kfi::rcu::call_after_sections".as_char_ptr(),
+            static_lock_class!().as_ptr(),
+        );
+        bindings::queue_rcu_work(bindings::system_dfl_wq, work);
+    }
 }
 
 /// Waits until no task is preempted in code that it had entered before; may sleep.

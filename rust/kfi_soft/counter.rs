@@ -983,6 +983,11 @@ impl Object for Counter {
         self.domain.release();
     }
 
+    fn may_outlive_close(&self) -> bool {
+        // Nobody else has to be told of a change.
+        self.set.is_none() && !self.state.lock().queue_shared
+    }
+
     fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         counter_test_ops(this, name)
     }

@@ -35,6 +35,7 @@ unsafe impl Class for CounterClass {
     type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_CNTR as usize;
     const RCU_OPERATIONS: bool = true;
+    const MAY_OUTLIVE_CLOSE: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_cntr {

@@ -69,7 +69,8 @@ unsafe impl Class for DomainClass {
     type Tables = DomainTables;
     type Data = DomainData;
     const FCLASS: usize = bindings::KFI_CLASS_DOMAIN as usize;
-    const RCU_OPERATIONS: bool = false;
+    // Those of its counters, which may outlive their close.
+    const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
         bindings::kfid_domain {
