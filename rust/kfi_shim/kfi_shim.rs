@@ -13,7 +13,8 @@
 //! `kfi::Insertions::list`, `kfi::Insertions::addresses` and `kfi::Places::by_end` are taken alone.
 //! Deferred work is handed to kfabric under `kfi::DeferredWork::queued`, inside which
 //! `kfi::Works::queued`, `kfi::Leftovers::list` and `kfi::Contexts::table` are taken, one after the
-//! other.
+//! other. A shared transmit context is bound under `kfi::Uses::binding`, inside which
+//! `kfi::Kept::charge` is taken.
 //!
 //! `kfi_shim::USERS` is taken alone.
 //!

@@ -116,7 +116,10 @@ pub(super) struct Uses {
     inject: Atomic<bool>,
     /// What is told of operations that transmit.
     told: ToldOf,
-    /// What the transmit context that is bound stands in with.
+    /// Held while a transmit context is bound that is shared.
+    #[pin]
+    binding: Mutex<()>,
+    /// What that stands in with.
     shared: SetOnce<Arc<ToldOf>>,
     /// How many contexts were given to operations whose success nobody is told of.
     silent: Atomic<u64>,
@@ -467,6 +470,7 @@ impl Uses {
                 closed: Atomic::new(false),
                 inject: Atomic::new(false),
                 told: ToldOf::none(),
+                binding <- new_mutex!((), "kfi::Uses::binding"),
                 shared: SetOnce::new(),
                 silent: Atomic::new(0),
                 multi_recv: Atomic::new(false),
@@ -778,12 +782,16 @@ impl Endpoint {
     /// the endpoint has no queue the one of the context stands in. The first error is that of this
     /// function, the second one that of kfabric. May sleep.
     pub(crate) fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
+        // What is restored is what there was, if nobody else changes it meanwhile.
+        let _binding = self.uses.binding.lock();
         let before = self.uses.transmits.deepen(stx.depth)?;
         let ret = self.any().bind(stx.any(), flags);
         if ret.is_ok() {
             self.uses.shared.populate(stx.told.clone());
         } else {
-            self.uses.transmits.restore(before);
+            // Somebody may have posted meanwhile.
+            let own = before.max(self.limits.transmits);
+            self.uses.transmits.restore(own);
         }
         Ok(ret)
     }
