@@ -16,6 +16,7 @@
 
 mod alias_class;
 mod alias_open;
+mod answer;
 mod buffer_format;
 mod default_flags;
 mod device;

@@ -25,13 +25,16 @@ mod provider;
 use kernel::prelude::*;
 
 use kfi::{
-    live::Exit,
+    live::{
+        Root,
+        Rooted, //
+    },
     provider::Registration, //
 };
 use provider::Second;
 
 module! {
-    type: KfiSecond,
+    type: Rooted<KfiSecond>,
     name: "kfi_second",
     authors: ["kfabric-rs authors"],
     description: "A second provider of kfabric, for tests",
@@ -43,15 +46,11 @@ module! {
 struct KfiSecond {
     #[pin]
     _registration: Registration<Second>,
-    _exit: Exit,
 }
 
-impl kernel::InPlaceModule for KfiSecond {
+impl Root for KfiSecond {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            // SAFETY: Called once, as a module is initialised once; the last field, and the first one
-            // that is initialised.
-            _exit: unsafe { Exit::new() },
             _registration <- Registration::new(),
         }? Error)
     }

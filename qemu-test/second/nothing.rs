@@ -95,7 +95,7 @@ impl AddressVectorOps for Nothing<AddressVectorClass> {
         match self.0 {}
     }
 
-    fn insert(this: &Fid<Self>, _insertion: &mut Insertion<'_>) -> Result<usize> {
+    fn insert(this: &Fid<Self>, _insertion: Insertion<'_>) -> Result<usize> {
         match this.0 {}
     }
 

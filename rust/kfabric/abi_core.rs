@@ -4,7 +4,13 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 
 use crate::{
@@ -44,13 +50,15 @@ pub(crate) struct Installed {
 }
 
 impl Installed {
-    /// Creates the core and lets it be found.
-    ///
-    /// # Safety
-    ///
-    /// Called once, by the module's init.
-    pub(crate) unsafe fn new(module: &'static ThisModule) -> Result<Self> {
-        // SAFETY: Called once by the safety requirements.
+    /// Creates the core and lets it be found; `EBUSY` for all but the first. Called by the module's
+    /// init, before there is anybody to look for it.
+    pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
+        static BEGUN: Atomic<bool> = Atomic::new(false);
+        // Relaxed: one of those who come finds it false.
+        if BEGUN.xchg(true, ordering::Relaxed) {
+            return Err(EBUSY);
+        }
+        // SAFETY: Once, as nobody else gets here.
         unsafe { CORE.init() };
         let core = Arc::pin_init(
             try_pin_init!(Core {

@@ -36,10 +36,13 @@ mod tostr;
 
 use kernel::prelude::*;
 
-use kfi::live::Exit;
+use kfi::live::{
+    Root,
+    Rooted, //
+};
 
 module! {
-    type: Kfabric,
+    type: Rooted<Kfabric>,
     name: "kfabric",
     authors: ["kfabric-rs authors"],
     description: "kfabric core: one API over many fabrics",
@@ -47,20 +50,15 @@ module! {
 }
 
 /// The loaded module.
+#[pin_data]
 struct Kfabric {
     _core: abi_core::Installed,
-    _exit: Exit,
 }
 
-impl kernel::Module for Kfabric {
-    fn init(module: &'static ThisModule) -> Result<Self> {
-        // SAFETY: Called once, as a module is initialised once. Dropped after what is below if that
-        // fails, and as the last field.
-        let exit = unsafe { Exit::new() };
-        Ok(Self {
-            // SAFETY: Called once, as above.
-            _core: unsafe { abi_core::Installed::new(module) }?,
-            _exit: exit,
-        })
+impl Root for Kfabric {
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            _core: abi_core::Installed::new(module)?,
+        }? Error)
     }
 }

@@ -27,7 +27,7 @@ use kernel::{
 
 use super::{
     bindings,
-    live::Kept, //
+    live::Findable, //
 };
 
 /// What is in debugfs, or an error pointer, with which the kernel does nothing.
@@ -38,7 +38,7 @@ use super::{
 struct Entry {
     dentry: *mut bindings::dentry,
     /// Dropped last: a file names a table of this module.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 // SAFETY: debugfs does its own locking.
@@ -74,7 +74,7 @@ impl Dir {
 
     fn create(name: &CStr, parent: Option<&Arc<Entry>>) -> Result<Self> {
         let above = parent.map_or(core::ptr::null_mut(), |parent| parent.dentry);
-        let kept = Kept::new()?;
+        let findable = Findable::new()?;
         // SAFETY: The name is copied, and the parent null or a folder, or an error pointer.
         let dentry = unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), above) };
         Ok(Self {
@@ -82,7 +82,7 @@ impl Dir {
             entry: Arc::new(
                 Entry {
                     dentry,
-                    _kept: kept,
+                    _findable: findable,
                 },
                 GFP_KERNEL,
             )?,
@@ -157,7 +157,7 @@ impl<T: Send + Sync + 'static> File<T> {
             // Last: whoever opens it finds what the functions see.
             // INVARIANT: As created.
             _entry: Entry {
-                _kept: Kept::new()?,
+                _findable: Findable::new()?,
                 // SAFETY: The name is copied, the parent a folder or an error pointer, and the
                 // table is for files whose private data is a `Content<T>`: that is initialised,
                 // pinned as a part of this, and goes after the file.

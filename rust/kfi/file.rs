@@ -41,7 +41,7 @@ use kernel::{
 use super::{
     bindings,
     errno::to_result,
-    live::Kept,
+    live::Findable,
     wait_queue::WaitQueue, //
 };
 
@@ -391,7 +391,7 @@ pub(crate) struct DeviceRegistration<T: Device> {
     _pin: PhantomPinned,
     _data: PhantomData<T>,
     /// Dropped last: the device names a table of this module.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 // SAFETY: The device is the kernel's until it is deregistered.
@@ -409,7 +409,7 @@ impl<T: Device> DeviceRegistration<T> {
     /// Registers the device, readable and writable by root.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _kept: Kept::new()?,
+            _findable: Findable::new()?,
             // INVARIANT: Registered, or there is no registration.
             device <- Opaque::try_ffi_init(|slot: *mut bindings::miscdevice| {
                 let device = bindings::miscdevice {

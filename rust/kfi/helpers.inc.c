@@ -21,6 +21,14 @@
 
 #include "helpers.h"
 
+/*
+ * synchronize_rcu_tasks() is synchronize_rcu() without it, which waits for nobody who is preempted
+ * outside of a section: the module could go from under them.
+ */
+#if defined(CONFIG_PREEMPTION) && !defined(CONFIG_TASKS_RCU)
+#error "a kernel that preempts needs CONFIG_TASKS_RCU, which CONFIG_KPROBES or CONFIG_TRACING selects"
+#endif
+
 void kfi_rust_helper_synchronize_rcu_expedited(void)
 {
 	synchronize_rcu_expedited();

@@ -10,10 +10,13 @@
 //! Nor may anything stay that the kernel would find in the module: a work queue, a file, the
 //! registration of a provider or a device. These end with what owns them, which the module drops. But
 //! safe code may forget or leak it. So the last that a module does is to wait for all of that, too:
-//! see [`Exit`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
+//! see [`Rooted`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
 //! there for those who still look at them.
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    InPlaceModule, //
+};
 
 use super::{
     rcu,
@@ -23,8 +26,8 @@ use super::{
 /// The objects of this module: every module compiles this file.
 static LIVE: Users = Users::new_open();
 
-/// What the kernel finds in this module, while there is an [`Exit`].
-static KEPT: Users = Users::new();
+/// What the kernel finds in this module, until its [`Exit`].
+static FOUND: Users = Users::new();
 
 /// Something whose end is code of this module. The module stays until the last is dropped.
 pub(super) struct Live(());
@@ -53,52 +56,72 @@ pub(super) fn wait_for_the_last() {
 }
 
 /// Something that the kernel finds in this module. The module stays until the last is dropped.
-pub(super) struct Kept(());
+pub(super) struct Findable(());
 
-impl Kept {
-    /// One more; `ENODEV` if the module has no [`Exit`], or is going.
+impl Findable {
+    /// One more; `ENODEV` if the module is not [`Rooted`], or is going.
     pub(super) fn new() -> Result<Self> {
         // As for `Live`.
-        KEPT.enter().then(|| Self(())).ok_or(ENODEV)
+        FOUND.enter().then(|| Self(())).ok_or(ENODEV)
     }
 }
 
 /// Returns how many there are.
 #[cfg(all(CONFIG_KUNIT = "y", kfi_tests))]
 fn count() -> usize {
-    KEPT.count()
+    FOUND.count()
 }
 
-impl Drop for Kept {
+impl Drop for Findable {
     fn drop(&mut self) {
-        KEPT.leave();
+        FOUND.leave();
+    }
+}
+
+/// What a module consists of, for [`Rooted`].
+pub(crate) trait Root: Sized + Send + Sync {
+    /// Loads the module.
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error>;
+}
+
+/// A loaded module, as the kernel knows it: what it consists of, and how it ends.
+///
+/// Without it a module has no work queues, files, registrations and listeners.
+#[pin_data]
+pub(crate) struct Rooted<T> {
+    #[pin]
+    root: T,
+    // Dropped last, and the first that is initialised: so it is there before what it waits for, and
+    // waits after that has been dropped, also if the init fails.
+    exit: Exit,
+}
+
+impl<T: Root> InPlaceModule for Rooted<T> {
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            exit: Exit::new()?,
+            root <- T::init(module),
+        }? Error)
     }
 }
 
 /// The end of the module: when it is dropped it waits until the kernel finds nothing of the module any
 /// more, and nobody is in its code that led to that.
-///
-/// Without it a module has no work queues, files, registrations and listeners. It is the last field
-/// of the module's type, and the first that is initialised: so it is there before what it waits for,
-/// and waits after that has been dropped, if the init fails, too.
-pub(crate) struct Exit(());
+struct Exit(());
 
 impl Exit {
-    /// Lets the kernel find things in the module.
+    /// Lets the kernel find things in the module; `EBUSY` for all but the first.
     ///
-    /// # Safety
-    ///
-    /// Called once. What is returned must be dropped before the module's exit or its init, if that
-    /// fails, returns.
-    pub(crate) unsafe fn new() -> Self {
-        KEPT.open();
-        Self(())
+    /// The first is that of the kernel, which initialises a module before any code of it runs
+    /// elsewhere, and drops it before the module goes.
+    fn new() -> Result<Self> {
+        FOUND.open().then(|| Self(())).ok_or(EBUSY)
     }
 }
 
 impl Drop for Exit {
     fn drop(&mut self) {
-        KEPT.close();
+        FOUND.close();
         // As for the end of a provider.
         rcu::synchronize_tasks();
     }
@@ -144,6 +167,22 @@ mod tests {
         drop((dir, file));
         assert_eq!(count(), before);
         Ok(())
+    }
+
+    /// A module that is not loaded.
+    struct Other;
+
+    impl Root for Other {
+        fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+            Ok(Self)
+        }
+    }
+
+    #[test]
+    fn a_module_has_one_root() {
+        let module = kernel::module::this_module::<crate::LocalModule>();
+        let other = KBox::pin_init(Rooted::<Other>::init(module), GFP_KERNEL);
+        assert_eq!(other.err(), Some(EBUSY));
     }
 
     #[test]

@@ -30,7 +30,7 @@ use kernel::{
 use super::{
     bindings,
     errno::to_result,
-    live::Kept, //
+    live::Findable, //
 };
 
 /// A module that cannot be unloaded meanwhile, but may not be live yet.
@@ -112,7 +112,7 @@ pub(crate) struct Modules {
     #[pin]
     _pin: PhantomPinned,
     /// Dropped last: it names code of this module.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 // SAFETY: The notifier is used by the kernel only.
@@ -124,7 +124,7 @@ impl Modules {
     /// Begins to watch modules.
     pub(crate) fn new(this_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _kept: Kept::new()?,
+            _findable: Findable::new()?,
             known <- {
                 let mut modules = KVec::new();
                 // INVARIANT: This module goes when its users, of which this is one, are gone.

@@ -18,6 +18,7 @@ mod endpoint;
 mod enosys;
 mod event_queue;
 mod fabric;
+mod handler;
 mod memory_region;
 mod operation;
 mod poll_set;
@@ -31,7 +32,9 @@ pub(crate) use address_vector::{
     AddressVectorOps,
     Addresses,
     FabricAddrs,
-    Insertion, //
+    Inserted,
+    Insertion,
+    Results, //
 };
 pub(crate) use completion_queue::{
     call_completion_handler,
@@ -91,7 +94,6 @@ pub(crate) use event_queue::{
     event_queue_test_ops,
     Event,
     EventError,
-    EventKind,
     EventQueueAttr,
     EventQueueClass,
     EventQueueOps, //
@@ -140,6 +142,7 @@ pub(crate) use wait_set::{
     WaitSetOps, //
 };
 
+use core::marker::PhantomData;
 use kernel::{
     cpu::CpuId,
     prelude::*,
@@ -183,6 +186,38 @@ unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
     unsafe {
         core::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), bytes.len());
         to.add(bytes.len()).write(0);
+    }
+}
+
+/// Where a caller wants a value, and for how much of it there is room. It is told once.
+///
+/// # Invariants
+///
+/// `len` is null or valid, and `to` null or valid for writes of that many bytes.
+pub(crate) struct Answer<'a> {
+    to: *mut c_void,
+    len: *mut usize,
+    _lifetime: PhantomData<&'a mut usize>,
+}
+
+impl Answer<'_> {
+    /// # Safety
+    ///
+    /// As the type invariants say, for as long as this is used.
+    pub(super) unsafe fn new(to: *mut c_void, len: *mut usize) -> Self {
+        // INVARIANT: By the safety requirements.
+        Self {
+            to,
+            len,
+            _lifetime: PhantomData,
+        }
+    }
+
+    /// Tells the value, cut if there is no room, and its length; `ETOOSMALL` if it was cut.
+    pub(crate) fn tell(self, value: &[u8]) -> Result {
+        // The length is where the room was told: nobody looks for that again, as `self` is gone.
+        // SAFETY: By the type invariants.
+        unsafe { answer(value, self.to, self.len) }
     }
 }
 

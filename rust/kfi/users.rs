@@ -16,20 +16,24 @@ use super::bindings;
 /// # Invariants
 ///
 /// The word is the number of uses, and of calls that find out that there are to be none, plus
-/// [`Self::CLOSED`] until [`Self::open`] and from the beginning of [`Self::close`], which is final.
+/// [`Self::UNOPENED`] until [`Self::open`] or [`Self::close`], and [`Self::CLOSED`] from the
+/// beginning of [`Self::close`], which is final.
 pub(super) struct Users(Atomic<usize>);
 
 /// A use.
 pub(super) struct Use<'a>(&'a Users);
 
 impl Users {
-    /// No use begins yet, or any more.
+    /// No use begins any more.
     const CLOSED: usize = 1 << (usize::BITS - 1);
+
+    /// No use begins yet.
+    const UNOPENED: usize = Self::CLOSED >> 1;
 
     /// No uses before [`Self::open`].
     pub(super) const fn new() -> Self {
         // INVARIANT: There are none.
-        Self(Atomic::new(Self::CLOSED))
+        Self(Atomic::new(Self::UNOPENED))
     }
 
     /// No uses so far, but there may be some from the beginning.
@@ -38,25 +42,36 @@ impl Users {
         Self(Atomic::new(0))
     }
 
-    /// Lets there be uses; called once, and before [`Self::close`].
-    pub(super) fn open(&self) {
-        // INVARIANT: Open from here on; whoever came too early goes on to leave.
-        // Release: whoever uses it sees all that was done to make it.
-        self.0.fetch_sub(Self::CLOSED, ordering::Release);
+    /// Lets there be uses, unless it is open, or [`Self::close`] has begun; returns whether it does.
+    pub(super) fn open(&self) -> bool {
+        // Relaxed: `cmpxchg` validates it.
+        let mut word = self.0.load(ordering::Relaxed);
+        while word & Self::UNOPENED != 0 {
+            // INVARIANT: Open from here on; whoever came too early goes on to leave.
+            // Release: whoever uses it sees all that was done to make it.
+            match self
+                .0
+                .cmpxchg(word, word & !Self::UNOPENED, ordering::Release)
+            {
+                Ok(_) => return true,
+                Err(current) => word = current,
+            }
+        }
+        false
     }
 
     /// Returns how many uses there are.
     #[cfg(all(CONFIG_KUNIT = "y", kfi_tests))]
     pub(super) fn count(&self) -> usize {
         // Relaxed: a snapshot.
-        self.0.load(ordering::Relaxed) & !Self::CLOSED
+        self.0.load(ordering::Relaxed) & !(Self::CLOSED | Self::UNOPENED)
     }
 
     /// Begins a use; `false` if it is too early or too late. From any context.
     pub(super) fn enter(&self) -> bool {
         // INVARIANT: One more, which the caller or the line below ends.
         // Acquire: what is used is not looked at before.
-        if self.0.fetch_add(1, ordering::Acquire) & Self::CLOSED == 0 {
+        if self.0.fetch_add(1, ordering::Acquire) & (Self::CLOSED | Self::UNOPENED) == 0 {
             return true;
         }
         self.leave();
@@ -86,9 +101,10 @@ impl Users {
         kernel::task::might_sleep();
         let mut word = self.0.load(ordering::Relaxed);
         while word & Self::CLOSED == 0 {
-            // INVARIANT: From here on no use begins.
+            // INVARIANT: From here on no use begins, nor is it opened.
             // Full: what comes after the close comes after this.
-            match self.0.cmpxchg(word, word | Self::CLOSED, ordering::Full) {
+            let closed = (word & !Self::UNOPENED) | Self::CLOSED;
+            match self.0.cmpxchg(word, closed, ordering::Full) {
                 Ok(_) => break,
                 Err(current) => word = current,
             }
@@ -130,9 +146,22 @@ mod tests {
         let users = Users::new();
         assert!(users.use_it().is_none());
         assert!(!users.enter());
-        users.open();
+        assert!(users.open());
         assert!(users.use_it().is_some());
         users.close();
+    }
+
+    #[test]
+    fn it_opens_once() {
+        let users = Users::new();
+        assert!(users.open());
+        let one = users.use_it();
+        assert!(!users.open());
+        assert_eq!(users.count(), 1);
+        drop(one);
+        users.close();
+        assert!(!users.open());
+        assert!(users.use_it().is_none());
     }
 
     #[test]
@@ -140,6 +169,10 @@ mod tests {
         let users = Users::new();
         users.close();
         assert!(users.use_it().is_none());
+        // Whoever was to open it comes too late.
+        assert!(!users.open());
+        assert!(users.use_it().is_none());
+        users.close();
     }
 
     #[test]

@@ -67,7 +67,7 @@ use kernel::{
 
 use super::{
     bindings,
-    live::Kept, //
+    live::Findable, //
 };
 
 /// What kind of work queue.
@@ -107,7 +107,7 @@ pub(crate) struct WorkQueue {
     #[pin]
     idle: Completion,
     /// Dropped last: the module stays as long as `raw` may run its code.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 // SAFETY: Work queues may be used from any thread.
@@ -122,7 +122,7 @@ impl WorkQueue {
     /// Creates a work queue; may sleep.
     pub(crate) fn new(name: &CStr, flags: WorkQueueFlags) -> impl PinInit<Self, Error> + use<'_> {
         try_pin_init!(Self {
-            _kept: Kept::new()?,
+            _findable: Findable::new()?,
             // INVARIANT: It exists from here on; nobody uses it.
             // SAFETY: The format takes one text, which `name` is.
             raw: NonNull::new(unsafe {

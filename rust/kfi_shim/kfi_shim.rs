@@ -9,7 +9,7 @@
 //! 1. `kfi_shim::Session::membership`, under which members of poll sets are added and removed;
 //! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called;
 //!
-//! `kfi_shim::Session::works`, `kfi::Uses::buffers`, `kfi::Uses::regions`, `kfi::Kept::charge`,
+//! `kfi_shim::Session::works`, `kfi::Uses::buffers`, `kfi::Uses::regions`, `kfi::Largest::charge`,
 //! `kfi::Insertions::list`, `kfi::Insertions::addresses` and `kfi::Places::by_end` are taken alone.
 //! Deferred work is handed to kfabric under `kfi::DeferredWork::queued`, inside which
 //! `kfi::Works::queued`, `kfi::Leftovers::list` and `kfi::Contexts::table` are taken, one after the
@@ -43,12 +43,15 @@ use kernel::{
 
 use kfi::{
     file::DeviceRegistration,
-    live::Exit, //
+    live::{
+        Root,
+        Rooted, //
+    }, //
 };
 use session::Session;
 
 module! {
-    type: KfiShim,
+    type: Rooted<KfiShim>,
     name: "kfi_shim",
     authors: ["kfabric-rs authors"],
     description: "kfabric for user space: /dev/kfi",
@@ -88,15 +91,11 @@ global_lock! {
 struct KfiShim {
     #[pin]
     _device: DeviceRegistration<Session>,
-    _exit: Exit,
 }
 
-impl kernel::InPlaceModule for KfiShim {
+impl Root for KfiShim {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            // SAFETY: Called once, as a module is initialised once; the last field, and the first one
-            // that is initialised.
-            _exit: unsafe { Exit::new() },
             _: {
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { USERS.init() };

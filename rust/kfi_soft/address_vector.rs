@@ -59,10 +59,10 @@ use crate::{
             Addresses,
             Event,
             EventError,
-            EventKind,
             EventQueueOps,
             FabricAddrs,
-            Insertion, //
+            Insertion,
+            Results, //
         }, //
     },
     limits,
@@ -72,7 +72,8 @@ use crate::{
         Node,
         Place,
         Text, //
-    }, //
+    },
+    slots::Reservation, //
 };
 
 /// The flags that are known.
@@ -185,14 +186,15 @@ impl AddressVector {
     fn insert_all(
         &self,
         list: &List<'_>,
-        insertion: &mut Insertion<'_>,
+        results: &mut Results<'_>,
+        count: usize,
         mut each: impl FnMut(usize, Result<u32>) -> Result,
     ) -> Result<usize> {
         let mut free = self.change.lock();
         let mut inserted = 0usize;
-        for at in 0..insertion.count() {
+        for at in 0..count {
             let index = self.insert_one(&mut free, list.get(at));
-            insertion.set(
+            results.set(
                 at,
                 index.map(|index| FabricAddr::from_raw(u64::from(index))),
             );
@@ -209,63 +211,62 @@ impl AddressVector {
     /// Either all is inserted that can be and all is reported, or nothing of either.
     fn insert_reported(
         this: &Fid<Self>,
-        list: &List<'_>,
-        insertion: &mut Insertion<'_>,
+        mut insertion: Insertion<'_>,
         queue: &Fid<EventQueue>,
     ) -> Result {
-        let context = insertion.context();
+        let (context, count) = (insertion.context(), insertion.count());
         // What has become of each, to be reported, or undone.
-        let mut outcomes = KVVec::with_capacity(insertion.count(), GFP_KERNEL | __GFP_NOWARN)?;
-        let inserted = this.insert_all(list, insertion, |_, index| {
+        let mut outcomes = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
+        let (addresses, mut results) = insertion.split();
+        let list = List::new(addresses, this.format)?;
+        let inserted = this.insert_all(&list, &mut results, count, |_, index| {
             Ok(outcomes.push(index, GFP_KERNEL)?)
         })?;
-        let report = || {
-            // Room for all of it first, so that nothing is told of what is undone.
-            let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
-            if failures >= queue.size() {
-                // Nor will there ever be.
-                return Err(ETOOSMALL.into());
-            }
-            let mut slots =
-                KVVec::with_capacity(failures.saturating_add(1), GFP_KERNEL | __GFP_NOWARN)?;
-            for _ in 0..=failures {
-                slots.push(EventQueue::reserve(queue).ok_or(EAGAIN)?, GFP_KERNEL)?;
-            }
-            for (at, outcome) in outcomes.iter().enumerate() {
-                let Err(error) = outcome else {
-                    continue;
-                };
-                if let Some(slot) = slots.pop() {
-                    slot.post_error(&EventError {
-                        fid: this.as_context(),
-                        context,
-                        data: at as u64,
-                        err: error.to_errno().wrapping_neg(),
-                        prov_errno: 0,
-                    });
-                }
-            }
-            if let Some(slot) = slots.pop() {
-                let kind = EventKind::AvComplete;
-                slot.post(&Event::new(
-                    kind,
-                    this.as_context(),
-                    context,
-                    inserted as u64,
-                ));
-            }
-            Ok(())
-        };
-        report().inspect_err(|error: &Error| {
+        // Room for all of it first, so that nothing is told of what is undone.
+        let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
+        let mut slots = reserve(queue, failures).inspect_err(|error| {
             let mut free = this.change.lock();
             for (at, outcome) in outcomes.iter().enumerate() {
                 if let Ok(index) = outcome {
                     this.remove_one(&mut free, *index);
                 }
-                insertion.set(at, Err(*error));
+                results.set(at, Err(*error));
             }
-        })
+        })?;
+        let ended = insertion.end();
+        for (at, outcome) in outcomes.iter().enumerate() {
+            let Err(error) = outcome else {
+                continue;
+            };
+            if let Some(slot) = slots.pop() {
+                slot.post_error(&EventError {
+                    fid: this.as_context(),
+                    context,
+                    data: at as u64,
+                    err: error.to_errno().wrapping_neg(),
+                    prov_errno: 0,
+                });
+            }
+        }
+        if let Some(slot) = slots.pop() {
+            let event = Event::av_complete(this.as_context(), &ended, inserted as u64);
+            slot.post(&event);
+        }
+        Ok(())
     }
+}
+
+/// Reserves room in a queue for as many errors and the end of an insertion.
+fn reserve(queue: &Fid<EventQueue>, failures: usize) -> Result<KVVec<Reservation<EventQueue>>> {
+    if failures >= queue.size() {
+        // Nor will there ever be.
+        return Err(ETOOSMALL.into());
+    }
+    let mut slots = KVVec::with_capacity(failures.saturating_add(1), GFP_KERNEL | __GFP_NOWARN)?;
+    for _ in 0..=failures {
+        slots.push(EventQueue::reserve(queue).ok_or(EAGAIN)?, GFP_KERNEL)?;
+    }
+    Ok(slots)
 }
 
 /// Splits an address into the index and, in the highest `bits` bits, the receive context; `None` if
@@ -372,7 +373,7 @@ impl AddressVectorOps for AddressVector {
         self.av_type
     }
 
-    fn insert(this: &Fid<Self>, insertion: &mut Insertion<'_>) -> Result<usize> {
+    fn insert(this: &Fid<Self>, mut insertion: Insertion<'_>) -> Result<usize> {
         if !INSERT_FLAGS.contains(insertion.flags()) || insertion.lacks_errors() {
             return Err(EINVAL);
         }
@@ -380,16 +381,20 @@ impl AddressVectorOps for AddressVector {
         if this.av_type == AvType::Map && !insertion.wants_addresses() && insertion.count() != 0 {
             return Err(EINVAL);
         }
-        let list = List::new(insertion.addresses(), this.format)?;
         if !this.has_events {
-            return this.insert_all(&list, insertion, |_, _| Ok(()));
+            let count = insertion.count();
+            let (addresses, mut results) = insertion.split();
+            let list = List::new(addresses, this.format)?;
+            return this.insert_all(&list, &mut results, count, |_, _| Ok(()));
         }
+        // What is none is refused first.
+        List::new(insertion.split().0, this.format)?;
         // Errors are told by events.
         if insertion.flags().contains(InsertFlags::SYNC_ERR) {
             return Err(EINVAL);
         }
         let queue = this.queue.as_ref().ok_or(ENOEQ)?;
-        Self::insert_reported(this, &list, insertion, queue.fid())?;
+        Self::insert_reported(this, insertion, queue.fid())?;
         Ok(0)
     }
 

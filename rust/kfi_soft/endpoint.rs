@@ -72,6 +72,7 @@ use crate::{
             kfi_op,
             kfi_rx_attr,
             kfi_tx_attr,
+            Answer,
             AtomicCall,
             EndpointClass,
             EndpointOps,
@@ -950,8 +951,8 @@ impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
         self.core.min_multi_recv()?.set(size)
     }
 
-    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
-        tell(&name_of(&self.core.port(), &self.core.domain))
+    fn name(&self, answer: Answer<'_>) -> Result {
+        answer.tell(&name_of(&self.core.port(), &self.core.domain))
     }
 
     fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {

@@ -154,7 +154,7 @@ impl EventQueue {
         let event = self.queue.take(|entries| match entries.first() {
             None => Err(EAGAIN),
             Some(Entry::Error(_)) => Err(EAVAIL.into()),
-            Some(Entry::Event(event)) if event.len > len => Err(ETOOSMALL.into()),
+            Some(Entry::Event(event)) if event.bytes().len() > len => Err(ETOOSMALL.into()),
             Some(Entry::Event(event)) => {
                 let event = *event;
                 if !peek {
@@ -293,10 +293,7 @@ mod tests {
                 Context,
                 TestFid, //
             },
-            provider::{
-                EventKind,
-                WaitAttr, //
-            }, //
+            provider::WaitAttr, //
         },
         node, //
     };
@@ -316,18 +313,13 @@ mod tests {
     }
 
     fn event(data: u64) -> Event {
-        Event::new(
-            EventKind::AvComplete,
-            Context::from_number(1),
-            Context::from_number(2),
-            data,
-        )
+        Event::mr_complete(Context::from_number(1), Context::from_number(2), data)
     }
 
     /// Takes an event out and returns its data.
     fn take(queue: &Fid<EventQueue>) -> Result<u64> {
         let event = EventQueue::read(queue, usize::MAX, false)?;
-        let data = event.data.get(16..24).ok_or(EINVAL)?;
+        let data = event.bytes().get(16..24).ok_or(EINVAL)?;
         Ok(u64::from_ne_bytes(data.try_into().map_err(|_| EINVAL)?))
     }
 

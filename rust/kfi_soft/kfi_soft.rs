@@ -100,7 +100,10 @@ use kernel::{
 use address::Address;
 use devices::Devices;
 use kfi::{
-    live::Exit,
+    live::{
+        Root,
+        Rooted, //
+    },
     provider::Registration, //
 };
 use node::{
@@ -111,7 +114,7 @@ use open_objects::OpenObjects;
 use provider::Soft;
 
 module! {
-    type: KfiSoft,
+    type: Rooted<KfiSoft>,
     name: "kfi_soft",
     authors: ["kfabric-rs authors"],
     description: "kfabric software provider",
@@ -177,15 +180,11 @@ struct KfiSoft {
     _devices: Devices,
     _node: NodeUse,
     _files: counters::Files,
-    _exit: Exit,
 }
 
-impl kernel::InPlaceModule for KfiSoft {
+impl Root for KfiSoft {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            // SAFETY: Called once, as a module is initialised once; the last field, and the first one
-            // that is initialised.
-            _exit: unsafe { Exit::new() },
             _: {
                 let nics = *module_parameters::nics.value_ref();
                 nic::check_count(nics).inspect_err(|_| {

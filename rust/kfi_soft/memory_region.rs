@@ -52,7 +52,6 @@ use crate::{
         hold::Hold,
         provider::{
             Event,
-            EventKind,
             MemoryRegionAttr,
             MemoryRegionClass,
             MemoryRegionOps, //
@@ -244,8 +243,7 @@ impl Object for MemoryRegion {
         let complete = this.state.lock().complete.take();
         // Whoever reads it can find the region, and close it.
         if let Some(reservation) = complete {
-            reservation.post(&Event::new(
-                EventKind::MrComplete,
+            reservation.post(&Event::mr_complete(
                 this.as_context(),
                 this.context(),
                 this.key(),

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! That the module ends with waiting for what is left of it only its root promises.
+//! That the module ends with waiting for what is left of it the skin sees to.
 
-use crate::kfi::live::Exit;
+#[cfg(wrong)]
+use crate::kfi::live::Exit; //~ E0603
+use crate::{
+    kfi::live::Rooted,
+    KfiSecond, //
+};
 
-fn exit() -> Option<Exit> {
+fn end(module: Rooted<KfiSecond>) {
     #[cfg(wrong)]
-    return Some(Exit::new()); //~ E0133
-    #[cfg(not(wrong))]
-    None
+    core::mem::forget(module.exit); //~ E0616
 }

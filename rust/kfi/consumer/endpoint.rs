@@ -106,10 +106,10 @@ pub(super) struct Uses {
     regions: Mutex<RBTree<usize, (RegionUse, Charge)>>,
     /// What the provider may keep of operations that transmit.
     #[pin]
-    transmits: Kept,
+    transmits: Largest,
     /// What it may keep of receives.
     #[pin]
-    receives: Kept,
+    receives: Largest,
     /// Whether the endpoint is closed, with all operations on it and its aliases.
     closed: Atomic<bool>,
     /// Whether what is sent may be copied without asking for that.
@@ -176,7 +176,7 @@ impl ToldOf {
 
 /// What a provider may keep of the arrays and the memory of as many operations as it takes.
 #[pin_data]
-struct Kept {
+struct Largest {
     /// The most that it could keep of one so far.
     widest: Atomic<usize>,
     /// How many operations there may be, and what counts for these.
@@ -184,13 +184,13 @@ struct Kept {
     charge: Mutex<(usize, Charge)>,
 }
 
-impl Kept {
+impl Largest {
     /// Nothing so far, which counts in `budget`.
     fn new(budget: &Arc<Budget>) -> impl PinInit<Self> {
         let charge = Budget::nothing(budget);
         pin_init!(Self {
             widest: Atomic::new(0),
-            charge <- new_mutex!((0, charge), "kfi::Kept::charge"),
+            charge <- new_mutex!((0, charge), "kfi::Largest::charge"),
         })
     }
 
@@ -465,8 +465,8 @@ impl Uses {
             pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
                 regions <- new_mutex!(RBTree::new(), "kfi::Uses::regions"),
-                transmits <- Kept::new(budget),
-                receives <- Kept::new(budget),
+                transmits <- Largest::new(budget),
+                receives <- Largest::new(budget),
                 closed: Atomic::new(false),
                 inject: Atomic::new(false),
                 told: ToldOf::none(),

@@ -31,7 +31,7 @@ use super::{
 use crate::kfi::{
     bindings,
     fid::Context,
-    live::Kept,
+    live::Findable,
     timeout::Timeout,
     wait_queue::WaitQueue,
     waiters::Wakeup, //
@@ -47,7 +47,7 @@ pub(crate) struct Calls {
     queue: WaitQueue,
     /// As long as there is this the handlers may be called, and the module stays. Of a queue that
     /// cannot be closed that is for ever.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 /// What the handler of a queue counts, whose address stands for a number.
@@ -158,13 +158,13 @@ where
 impl Calls {
     /// None so far.
     pub(in crate::kfi) fn new() -> Result<Arc<Self>> {
-        let kept = Kept::new()?;
+        let findable = Findable::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 count: Atomic::new(0),
                 cpu: Atomic::new(-1),
                 queue <- WaitQueue::new(c"kfi::Calls", static_lock_class!()),
-                _kept: kept,
+                _findable: findable,
             }),
             GFP_KERNEL_ACCOUNT,
         )

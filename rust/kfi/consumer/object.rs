@@ -23,7 +23,7 @@ use crate::kfi::{
     bindings,
     errno::to_result,
     flags::OpFlags,
-    live::Kept,
+    live::Findable,
     wait_obj::WaitObj,
     wait_queue::{
         WaitEntry,
@@ -470,20 +470,20 @@ pub(crate) struct Listener<O: HasWaitQueue, T: Woken> {
     entry: WaitEntry<T>,
     object: Arc<O>,
     /// Dropped last: the entry names code of this module.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
     /// Begins to listen; fails as KFI_GETWAIT does.
     pub(crate) fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
         let queue = object.wait_queue()?;
-        let kept = Kept::new()?;
+        let findable = Findable::new()?;
         Ok(pin_init!(Self {
             // SAFETY: The queue stays until the object is dropped, by the safety requirements of the
             // trait, and `object` is dropped after the entry.
             entry <- unsafe { WaitEntry::new(queue, listener) },
             object,
-            _kept: kept,
+            _findable: findable,
         }))
     }
 

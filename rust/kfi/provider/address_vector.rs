@@ -135,12 +135,20 @@ pub(crate) enum Addresses<'a> {
 
 /// An insertion: its arguments, and where its results go.
 ///
+/// Both are the caller's again when the call returns, and, if events tell, also not after that which
+/// tells of the end: it takes what [`Self::end`] returns.
+pub(crate) struct Insertion<'a> {
+    addresses: Addresses<'a>,
+    results: Results<'a>,
+}
+
+/// Where the results of an insertion go.
+///
 /// # Invariants
 ///
 /// - `inserted` is null or valid for writes of `count` addresses.
 /// - If `flags` have `KFI_SYNC_ERR`, `context` is null or valid for writes of `count` `int`.
-pub(crate) struct Insertion<'a> {
-    addresses: Addresses<'a>,
+pub(crate) struct Results<'a> {
     count: usize,
     flags: InsertFlags,
     context: Context,
@@ -148,37 +156,69 @@ pub(crate) struct Insertion<'a> {
     _lifetime: PhantomData<&'a mut u64>,
 }
 
-impl<'a> Insertion<'a> {
-    /// Returns the addresses.
-    pub(crate) fn addresses(&self) -> Addresses<'a> {
-        self.addresses
+/// An insertion whose arguments are not used any more: the right to tell its end.
+pub(crate) struct Inserted(Context);
+
+impl Inserted {
+    /// Returns the context.
+    pub(super) fn context(&self) -> Context {
+        self.0
+    }
+}
+
+impl Insertion<'_> {
+    /// Returns the addresses, and where what becomes of them is told.
+    pub(crate) fn split(&mut self) -> (Addresses<'_>, Results<'_>) {
+        let Results {
+            count,
+            flags,
+            context,
+            inserted,
+            ..
+        } = self.results;
+        // INVARIANT: As of those of which this is a copy, which are borrowed.
+        let results = Results {
+            count,
+            flags,
+            context,
+            inserted,
+            _lifetime: PhantomData,
+        };
+        (self.addresses, results)
     }
 
-    /// Returns how many there are.
+    /// Returns how many addresses there are.
     pub(crate) fn count(&self) -> usize {
-        self.count
+        self.results.count
     }
 
     /// Returns the flags, yet to be checked.
     pub(crate) fn flags(&self) -> InsertFlags {
-        self.flags
+        self.results.flags
     }
 
     /// Returns the context.
     pub(crate) fn context(&self) -> Context {
-        self.context
+        self.results.context
     }
 
     /// Returns whether the caller is told the addresses.
     pub(crate) fn wants_addresses(&self) -> bool {
-        !self.inserted.is_null()
+        !self.results.inserted.is_null()
     }
 
     /// Returns whether the caller is told errors but has given no place for them.
     pub(crate) fn lacks_errors(&self) -> bool {
-        self.flags.contains(InsertFlags::SYNC_ERR) && self.context.as_raw().is_null()
+        self.flags().contains(InsertFlags::SYNC_ERR) && self.context().as_raw().is_null()
     }
 
+    /// Ends the use of the arguments.
+    pub(crate) fn end(self) -> Inserted {
+        Inserted(self.results.context)
+    }
+}
+
+impl Results<'_> {
     /// Tells what has become of an address.
     pub(crate) fn set(&mut self, index: usize, result: Result<FabricAddr>) {
         if index >= self.count {
@@ -224,7 +264,7 @@ pub(crate) trait AddressVectorOps: Object<Class = AddressVectorClass> {
     /// Inserts addresses and returns how many were inserted, or 0 if events tell.
     ///
     /// No allocation made here enters a file system.
-    fn insert(this: &Fid<Self>, insertion: &mut Insertion<'_>) -> Result<usize>;
+    fn insert(this: &Fid<Self>, insertion: Insertion<'_>) -> Result<usize>;
 
     /// Removes addresses: all or, if one is not in the vector, none and `EINVAL`.
     fn remove(&self, addresses: FabricAddrs<'_>) -> Result;
@@ -265,17 +305,19 @@ unsafe fn insert_with<T: AddressVectorOps>(
 ) -> Result<c_int> {
     // What is returned must fit.
     c_int::try_from(count).map_err(|_| EINVAL)?;
-    // INVARIANT: By the safety requirements.
-    let mut insertion = Insertion {
+    let insertion = Insertion {
         addresses,
-        count,
-        flags: InsertFlags::from_raw(flags),
-        context: Context::from_raw(context),
-        inserted,
-        _lifetime: PhantomData,
+        // INVARIANT: By the safety requirements.
+        results: Results {
+            count,
+            flags: InsertFlags::from_raw(flags),
+            context: Context::from_raw(context),
+            inserted,
+            _lifetime: PhantomData,
+        },
     };
     let _no_fs = NoFs::new();
-    let number = T::insert(this, &mut insertion)?;
+    let number = T::insert(this, insertion)?;
     c_int::try_from(number).map_err(|_| EOVERFLOW)
 }
 

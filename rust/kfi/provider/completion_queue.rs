@@ -13,7 +13,10 @@ use kernel::{
     sync::rcu, //
 };
 
-use super::WaitAttr;
+use super::{
+    handler::Handler,
+    WaitAttr, //
+};
 use crate::kfi::{
     bindings,
     fid::{
@@ -26,8 +29,7 @@ use crate::kfi::{
         Tables, //
     },
     hold::Hold,
-    timeout::Timeout,
-    users::Users, //
+    timeout::Timeout, //
 };
 
 /// The class of completion queues.
@@ -47,7 +49,7 @@ unsafe impl Class for CompletionQueueClass {
             fid,
             // C declares the table without `const`, and nobody writes to it.
             ops: core::ptr::from_ref(tables).cast_mut(),
-            comp_handler: data.handler,
+            comp_handler: data.handler.function(),
         }
     }
 
@@ -57,11 +59,11 @@ unsafe impl Class for CompletionQueueClass {
     }
 
     fn opened(data: &Self::Data) {
-        data.calls.open();
+        data.handler.opened();
     }
 
     fn closing(data: &Self::Data) {
-        data.calls.close();
+        data.handler.closing();
     }
 }
 
@@ -69,9 +71,7 @@ unsafe impl Class for CompletionQueueClass {
 pub(crate) struct CompletionQueueData {
     /// The format of the entries.
     format: CompletionFormat,
-    handler: bindings::kfi_comp_handler,
-    /// Calls of the handler.
-    calls: Users,
+    handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_cq, *mut c_void)>,
 }
 
 impl CompletionQueueData {
@@ -79,8 +79,7 @@ impl CompletionQueueData {
     pub(super) fn new(format: CompletionFormat, handler: bindings::kfi_comp_handler) -> Self {
         Self {
             format,
-            handler,
-            calls: Users::new(),
+            handler: Handler::new(handler),
         }
     }
 }
@@ -587,17 +586,11 @@ unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueOps>(
 /// In process context, without locks: the handler may sleep. Close waits for it; a handler that
 /// closes its own queue is refused by [`Object::may_close`], or waits for itself.
 pub(crate) fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
-    kernel::task::might_sleep();
-    let data = cq.data();
-    let Some(handler) = data.handler else {
-        return;
-    };
-    let Some(_use) = data.calls.use_it() else {
-        return;
-    };
-    // SAFETY: The handler came with the queue from C, to be called while the queue is open. It was
-    // when this use began, and its close waits for this use.
-    unsafe { handler(cq.head(), cq.context().as_raw()) };
+    cq.data().handler.call(|handler| {
+        // SAFETY: The handler came with the queue from C, to be called while the queue is open, which
+        // it is during this call.
+        unsafe { handler(cq.head(), cq.context().as_raw()) };
+    });
 }
 
 /// Nobody knows who sent it (`KFI_ADDR_NOTAVAIL`).
@@ -632,14 +625,9 @@ pub(crate) fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
 #[kunit_tests(kfi_completion_queue)]
 mod tests {
     use super::*;
-    use crate::kfi::fid::{
-        NewFid,
-        Opening,
-        TestFid, //
-    };
-    use kernel::sync::atomic::{
-        ordering,
-        Atomic, //
+    use crate::kfi::provider::handler::tests::{
+        count,
+        is_called_while_open, //
     };
 
     /// A queue without anything in it.
@@ -687,37 +675,12 @@ mod tests {
         fn write_unreserved(_this: &Fid<Self>, _entry: &CompletionError) {}
     }
 
-    /// Counts a call.
-    ///
-    /// # Safety
-    ///
-    /// `context` must be the address of a number.
-    unsafe extern "C" fn count(_queue: *mut bindings::kfid_cq, context: *mut c_void) {
-        // SAFETY: By the safety requirements.
-        unsafe { &*context.cast::<Atomic<u32>>() }.fetch_add(1, ordering::Relaxed);
-    }
-
     #[test]
     fn handler_is_called_while_the_queue_is_open() -> Result {
-        let calls = Atomic::new(0u32);
-        let count_of = || calls.load(ordering::Relaxed);
-        let context = Context::from_raw(ptr::from_ref(&calls).cast_mut().cast());
-        let data = || CompletionQueueData::new(CompletionFormat::Context, Some(count));
-
-        let new = NewFid::new(Queue, Opening::new(context, data()))?;
-        let never = new.arc();
-        call_completion_handler(&never);
-        drop(new);
-        call_completion_handler(&never);
-        assert_eq!(count_of(), 0);
-
-        let queue = TestFid::open_with(Queue, context, data())?;
-        call_completion_handler(&queue);
-        assert_eq!(count_of(), 1);
-        let closed = queue.arc();
-        drop(queue);
-        call_completion_handler(&closed);
-        assert_eq!(count_of(), 1);
-        Ok(())
+        is_called_while_open(
+            || Queue,
+            || CompletionQueueData::new(CompletionFormat::Context, Some(count)),
+            call_completion_handler,
+        )
     }
 }

@@ -33,6 +33,7 @@ use super::{
         enosys2_size,
         enosys5, //
     },
+    Answer,
     AtomicCall,
     Operation,
     Trigger, //
@@ -322,9 +323,9 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
         Err(ENOPROTOOPT)
     }
 
-    /// Hands the address to `tell`, and returns what that returns.
-    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
-        let _ = tell;
+    /// Answers with the address, and returns what [`Answer::tell`] returns.
+    fn name(&self, answer: Answer<'_>) -> Result {
+        let _ = answer;
         Err(ENOSYS)
     }
 

@@ -10,7 +10,11 @@ use kernel::{
     sync::rcu, //
 };
 
-use super::WaitAttr;
+use super::{
+    handler::Handler,
+    Inserted,
+    WaitAttr, //
+};
 use crate::kfi::{
     bindings,
     fid::{
@@ -23,8 +27,7 @@ use crate::kfi::{
         Tables, //
     },
     hold::Hold,
-    timeout::Timeout,
-    users::Users, //
+    timeout::Timeout, //
 };
 
 /// The class of event queues.
@@ -44,7 +47,7 @@ unsafe impl Class for EventQueueClass {
             fid,
             // C declares the table without `const`, and nobody writes to it.
             ops: core::ptr::from_ref(tables).cast_mut(),
-            event_handler: data.handler,
+            event_handler: data.handler.function(),
         }
     }
 
@@ -54,27 +57,24 @@ unsafe impl Class for EventQueueClass {
     }
 
     fn opened(data: &Self::Data) {
-        data.calls.open();
+        data.handler.opened();
     }
 
     fn closing(data: &Self::Data) {
-        data.calls.close();
+        data.handler.closing();
     }
 }
 
 /// What the skin knows of a queue.
 pub(crate) struct EventQueueData {
-    handler: bindings::kfi_event_handler,
-    /// Calls of the handler.
-    calls: Users,
+    handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_eq, *mut c_void)>,
 }
 
 impl EventQueueData {
     /// Of a queue with a handler, if it has one.
     pub(super) fn new(handler: bindings::kfi_event_handler) -> Self {
         Self {
-            handler,
-            calls: Users::new(),
+            handler: Handler::new(handler),
         }
     }
 }
@@ -92,25 +92,31 @@ pub(crate) const EVENT_MAX: usize = 128;
 #[derive(Clone, Copy)]
 pub(crate) struct Event {
     /// The type of the event.
-    pub(crate) event: u32,
+    event: u32,
     /// The entry.
-    pub(crate) data: [u8; EVENT_MAX],
+    data: [u8; EVENT_MAX],
     /// Bytes of the entry.
-    pub(crate) len: usize,
-}
-
-/// What a provider tells with an event.
-#[derive(Clone, Copy)]
-pub(crate) enum EventKind {
-    /// A memory region is registered; the data is its key.
-    MrComplete,
-    /// An insertion of addresses has ended; the data is how many were inserted.
-    AvComplete,
+    len: usize,
 }
 
 impl Event {
+    /// A memory region is registered, with a key.
+    pub(crate) fn mr_complete(fid: Context, context: Context, key: u64) -> Self {
+        Self::new(bindings::KFI_MR_COMPLETE, fid, context, key)
+    }
+
+    /// An insertion of addresses has ended; as many as `count` were inserted.
+    pub(crate) fn av_complete(fid: Context, insertion: &Inserted, count: u64) -> Self {
+        Self::new(bindings::KFI_AV_COMPLETE, fid, insertion.context(), count)
+    }
+
+    /// Returns the bytes of the entry.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.data.get(..self.len).unwrap_or(&self.data)
+    }
+
     /// An event about an object that an operation with `context` has ended for.
-    pub(crate) fn new(kind: EventKind, fid: Context, context: Context, data: u64) -> Self {
+    fn new(event: u32, fid: Context, context: Context, data: u64) -> Self {
         const {
             assert!(core::mem::offset_of!(bindings::kfi_eq_entry, fid) == 0);
             assert!(core::mem::offset_of!(bindings::kfi_eq_entry, context) == 8);
@@ -119,10 +125,7 @@ impl Event {
         }
         let entry = [fid.as_number() as u64, context.as_number() as u64, data];
         let mut event = Self {
-            event: match kind {
-                EventKind::MrComplete => bindings::KFI_MR_COMPLETE,
-                EventKind::AvComplete => bindings::KFI_AV_COMPLETE,
-            },
+            event,
             data: [0; EVENT_MAX],
             len: size_of::<bindings::kfi_eq_entry>(),
         };
@@ -428,17 +431,11 @@ unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
 /// In process context, without locks: the handler may sleep. Close waits for it; a handler that
 /// closes its own queue is refused by [`Object::may_close`], or waits for itself.
 pub(crate) fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
-    kernel::task::might_sleep();
-    let data = eq.data();
-    let Some(handler) = data.handler else {
-        return;
-    };
-    let Some(_use) = data.calls.use_it() else {
-        return;
-    };
-    // SAFETY: The handler came with the queue from C, to be called while the queue is open. It was
-    // when this use began, and its close waits for this use.
-    unsafe { handler(eq.head(), eq.context().as_raw()) };
+    eq.data().handler.call(|handler| {
+        // SAFETY: The handler came with the queue from C, to be called while the queue is open, which
+        // it is during this call.
+        unsafe { handler(eq.head(), eq.context().as_raw()) };
+    });
 }
 
 /// Returns the table that lets tests write errors to a queue of `T`, if that is what `name` asks
@@ -470,14 +467,9 @@ pub(crate) fn event_queue_test_ops<'o, T: EventQueueOps>(
 #[kunit_tests(kfi_event_queue)]
 mod tests {
     use super::*;
-    use crate::kfi::fid::{
-        NewFid,
-        Opening,
-        TestFid, //
-    };
-    use kernel::sync::atomic::{
-        ordering,
-        Atomic, //
+    use crate::kfi::provider::handler::tests::{
+        count,
+        is_called_while_open, //
     };
 
     /// A queue without anything in it.
@@ -519,37 +511,12 @@ mod tests {
         }
     }
 
-    /// Counts a call.
-    ///
-    /// # Safety
-    ///
-    /// `context` must be the address of a number.
-    unsafe extern "C" fn count(_queue: *mut bindings::kfid_eq, context: *mut c_void) {
-        // SAFETY: By the safety requirements.
-        unsafe { &*context.cast::<Atomic<u32>>() }.fetch_add(1, ordering::Relaxed);
-    }
-
     #[test]
     fn handler_is_called_while_the_queue_is_open() -> Result {
-        let calls = Atomic::new(0u32);
-        let count_of = || calls.load(ordering::Relaxed);
-        let context = Context::from_raw(ptr::from_ref(&calls).cast_mut().cast());
-        let data = || EventQueueData::new(Some(count));
-
-        let new = NewFid::new(Queue, Opening::new(context, data()))?;
-        let never = new.arc();
-        call_event_handler(&never);
-        drop(new);
-        call_event_handler(&never);
-        assert_eq!(count_of(), 0);
-
-        let queue = TestFid::open_with(Queue, context, data())?;
-        call_event_handler(&queue);
-        assert_eq!(count_of(), 1);
-        let closed = queue.arc();
-        drop(queue);
-        call_event_handler(&closed);
-        assert_eq!(count_of(), 1);
-        Ok(())
+        is_called_while_open(
+            || Queue,
+            || EventQueueData::new(Some(count)),
+            call_event_handler,
+        )
     }
 }

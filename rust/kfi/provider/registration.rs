@@ -34,7 +34,7 @@ use crate::kfi::{
     },
     live::{
         self,
-        Kept, //
+        Findable, //
     }, //
 };
 
@@ -87,7 +87,7 @@ pub(crate) struct Registration<P: Provider> {
     _pin: PhantomPinned,
     _provider: PhantomData<P>,
     /// Dropped last: the provider names code of this module.
-    _kept: Kept,
+    _findable: Findable,
 }
 
 // SAFETY: The provider is the core's until it is deregistered.
@@ -101,7 +101,7 @@ impl<P: Provider> Registration<P> {
     /// In a module's init, nothing that can fail may follow: consumers may have opened a fabric.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _kept: Kept::new()?,
+            _findable: Findable::new()?,
             // INVARIANT: `kfi_provider_register` succeeds, or there is no registration.
             provider <- Opaque::try_ffi_init(|slot: *mut bindings::kfi_provider| {
                 let provider = bindings::kfi_provider {

@@ -24,6 +24,7 @@ use crate::kfi::{
     provider::{
         kfi_datatype,
         kfi_op,
+        Answer,
         AtomicCall,
         EndpointClass,
         EndpointOps,
@@ -125,8 +126,8 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Endp
         self.base.set_min_multi_recv(size)
     }
 
-    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
-        self.base.name(tell)
+    fn name(&self, answer: Answer<'_>) -> Result {
+        self.base.name(answer)
     }
 
     fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {

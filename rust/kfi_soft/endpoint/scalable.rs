@@ -51,6 +51,7 @@ use crate::{
         provider::{
             kfi_rx_attr,
             kfi_tx_attr,
+            Answer,
             EndpointOps,
             Operation,
             ReceiveClass,
@@ -242,9 +243,9 @@ impl EndpointOps for ScalableEndpoint {
         Err(ENOENT)
     }
 
-    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
+    fn name(&self, answer: Answer<'_>) -> Result {
         let port = self.state.lock().port.clone();
-        tell(&name_of(&port, &self.domain))
+        answer.tell(&name_of(&port, &self.domain))
     }
 
     fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {

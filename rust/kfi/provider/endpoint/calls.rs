@@ -32,6 +32,7 @@ use crate::kfi::{
     provider::{
         kfi_datatype,
         kfi_op,
+        Answer,
         AtomicCall,
         Kind,
         Operation, //
@@ -126,8 +127,8 @@ impl EndpointOps for Recorder {
         }
     }
 
-    fn name(&self, tell: &mut dyn FnMut(&[u8]) -> Result) -> Result {
-        tell(&[1, 2, 3, 4, 5, 6, 7, 8])
+    fn name(&self, answer: Answer<'_>) -> Result {
+        answer.tell(&[1, 2, 3, 4, 5, 6, 7, 8])
     }
 
     fn min_multi_recv(&self) -> Result<usize> {

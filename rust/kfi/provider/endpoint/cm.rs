@@ -12,14 +12,14 @@ use crate::kfi::{
     bindings,
     fid::Fid,
     provider::{
-        answer,
         enosys::{
             enosys1,
             enosys2,
             enosys3,
             enosys4,
             enosys5, //
-        }, //
+        },
+        Answer, //
     }, //
 };
 
@@ -78,7 +78,8 @@ unsafe extern "C" fn getname_callback<T: EndpointOps>(
     let this = unsafe { Fid::<T>::borrow(fid.cast()) };
     from_result(|| {
         // SAFETY: By the safety requirements.
-        this.name(&mut |name| unsafe { answer(name, addr, addrlen) })?;
+        let answer = unsafe { Answer::new(addr, addrlen) };
+        this.name(answer)?;
         Ok(0)
     })
 }
