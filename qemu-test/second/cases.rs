@@ -14,12 +14,15 @@
     reason = "only types matter"
 )]
 
+mod address_len;
 mod alias_class;
 mod alias_open;
 mod answer;
+mod area_map;
 mod buffer_format;
 mod default_flags;
 mod device;
+mod ended;
 mod exit;
 mod head;
 mod hold_once;

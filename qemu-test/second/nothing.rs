@@ -121,7 +121,7 @@ impl CompletionQueueOps for Nothing<CompletionQueueClass> {
         match this.0 {}
     }
 
-    fn readerr(&self, _peek: bool) -> Result<CompletionError> {
+    fn readerr(&self, _buffer: &mut ErrorBuffer<'_>) -> Result {
         match self.0 {}
     }
 
@@ -137,11 +137,11 @@ impl CompletionQueueOps for Nothing<CompletionQueueClass> {
         c""
     }
 
-    fn write(this: &Fid<Self>, _entry: &CompletionError) -> Result {
+    fn write(this: &Fid<Self>, _entry: CompletionError) -> Result {
         match this.0 {}
     }
 
-    fn write_unreserved(this: &Fid<Self>, _entry: &CompletionError) {
+    fn write_unreserved(this: &Fid<Self>, _entry: CompletionError) {
         match this.0 {}
     }
 }

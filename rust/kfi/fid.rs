@@ -243,7 +243,7 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     }
 
     /// Queues deferred work on a domain (KFI_QUEUE_WORK).
-    fn queue_work(this: &Fid<Self>, work: &DeferredWork<'_>) -> Result {
+    fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
         let _ = (this, work);
         Err(ENOSYS)
     }
@@ -625,10 +625,8 @@ impl<T: Object> Fid<T> {
             let fclass = <T::Class as Class>::FCLASS;
             if control::queues_work(fclass, command) {
                 // SAFETY: By the safety requirements.
-                match unsafe { &DeferredWork::from_raw(arg.cast()) } {
-                    Ok(work) => T::queue_work(this, work)?,
-                    Err(error) => return Err(*error),
-                }
+                let work = unsafe { DeferredWork::from_raw(arg.cast()) }?;
+                T::queue_work(this, work)?;
                 return Ok(0);
             }
             if control::wants_alias(command) {

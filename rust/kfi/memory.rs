@@ -19,10 +19,8 @@
 //!
 //! # Time
 //!
-//! A consumer may free the memory of an operation as soon as it hears of its end. It hears of that by
-//! entries and numbers that are a provider's own, so that no type of the skin can bind them to the
-//! memory: to keep it, [`Buffers::capture`], is `unsafe`, and its caller promises to be done with
-//! it in time. The memory of a region is the consumer's again when close returns, for which the skin
+//! A consumer may free the memory of an operation as soon as it hears of its end. So a provider has it
+//! by types that it gives back for the right to tell the end: see `provider/in_use.rs`. The memory of a region is the consumer's again when close returns, for which the skin
 //! makes sure itself: see [`region`].
 
 use core::{
@@ -349,7 +347,7 @@ impl<D> Buffers<'_, D> {
     /// that was to open it, if it fails.
     ///
     /// [`OpFlags::INJECT`]: super::flags::OpFlags::INJECT
-    pub(crate) unsafe fn capture(self, flags: Flags) -> Result<Memory<D>> {
+    pub(super) unsafe fn capture(self, flags: Flags) -> Result<Memory<D>> {
         let len = self.len()?;
         if let List::One(base, len) = self.list {
             // INVARIANT: One range of that length. It is valid by the type invariants as long as it is
@@ -399,7 +397,7 @@ impl SourceBuffers<'_> {
     /// # Safety
     ///
     /// The consumer must not hear of the end of the operation before this returns.
-    pub(crate) unsafe fn copy(self, flags: Flags) -> Result<Memory<Source>> {
+    pub(super) unsafe fn copy(self, flags: Flags) -> Result<Memory<Source>> {
         let len = self.len()?;
         // SAFETY: It is used in this call only, and by the safety requirements nobody hears of the
         // end meanwhile.

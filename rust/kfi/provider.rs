@@ -19,6 +19,7 @@ mod enosys;
 mod event_queue;
 mod fabric;
 mod handler;
+mod in_use;
 mod memory_region;
 mod operation;
 mod poll_set;
@@ -46,6 +47,9 @@ pub(crate) use completion_queue::{
     CompletionQueueAttr,
     CompletionQueueClass,
     CompletionQueueOps,
+    ErrorBuffer,
+    Failure,
+    Outcome,
     ADDR_NOTAVAIL, //
 };
 pub(crate) use counter::{
@@ -102,6 +106,15 @@ pub(crate) use fabric::{
     FabricAttr,
     FabricClass,
     FabricOps, //
+};
+pub(crate) use in_use::{
+    Counted,
+    Ended,
+    Incoming,
+    Lasting,
+    Left,
+    Outgoing,
+    SharedUse, //
 };
 pub(super) use memory_region::memory;
 pub(crate) use memory_region::{

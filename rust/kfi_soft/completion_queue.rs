@@ -52,6 +52,7 @@ use crate::{
             CompletionQueueAttr,
             CompletionQueueClass,
             CompletionQueueOps, //
+            ErrorBuffer,
         },
         queue::{
             EntryQueue,
@@ -216,9 +217,9 @@ impl CompletionQueue {
             match space.take() {
                 Some(Space::Slot(slot)) => {
                     slot.redeem();
-                    entries.push(&entry);
+                    entries.push(entry);
                 }
-                Some(Space::Own(memory)) => spare = this.push_own(entries, &entry, memory),
+                Some(Space::Own(memory)) => spare = this.push_own(entries, entry, memory),
                 Some(Space::Nowhere) | None => {}
             }
             true
@@ -236,7 +237,7 @@ impl CompletionQueue {
     fn push_own(
         &self,
         entries: &mut Completions,
-        entry: &CompletionError,
+        entry: CompletionError,
         memory: Vacant,
     ) -> Option<Vacant> {
         if !entries.has_backlog() && self.room.take() {
@@ -292,11 +293,18 @@ impl CompletionQueue {
     }
 
     /// Takes the first entry out, with the lock held.
-    fn pop(&self, entries: &mut Completions, taken: &mut Taken) {
+    fn pop(&self, entries: &mut Completions, taken: &mut Taken) -> Option<CompletionError> {
         match entries.pop() {
-            Popped::Slot => taken.slots = taken.slots.wrapping_add(1),
-            Popped::Own(entry) => taken.spare.push_back(entry.empty().1.fill(())),
-            Popped::Nothing => {}
+            Popped::Slot(entry) => {
+                taken.slots = taken.slots.wrapping_add(1);
+                Some(entry)
+            }
+            Popped::Own(entry) => {
+                let (entry, memory) = entry.empty();
+                taken.spare.push_back(memory.fill(()));
+                Some(entry)
+            }
+            Popped::Nothing => None,
         }
     }
 
@@ -314,12 +322,15 @@ impl CompletionQueue {
             let mut ret = Ok(false);
             for _ in 0..CHUNK {
                 let error: Error = match entries.first() {
-                    First::Completion(completion) => {
-                        if !buffer.push(completion) {
+                    First::Completion => {
+                        if buffer.is_full() {
                             ret = Ok(true);
                             break;
                         }
-                        self.pop(entries, &mut taken);
+                        if let Some(entry) = self.pop(entries, &mut taken) {
+                            // There is room.
+                            let _ = buffer.push(entry.completion);
+                        }
                         continue;
                     }
                     // What was read before comes first.
@@ -328,7 +339,7 @@ impl CompletionQueue {
                         break;
                     }
                     First::Nothing => EAGAIN,
-                    First::Error => EAVAIL.into(),
+                    First::Error(..) => EAVAIL.into(),
                     First::Overrun => {
                         self.pop(entries, &mut taken);
                         EOVERRUN.into()
@@ -436,18 +447,24 @@ impl CompletionQueueOps for CompletionQueue {
         Self::arm_after(this, this.read_entries(buffer))
     }
 
-    fn readerr(&self, peek: bool) -> Result<CompletionError> {
+    fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result {
         let mut taken = Taken::new();
-        let error = self.queue.take(|entries| {
-            let error = entries.first_error().ok_or(EAGAIN)?;
-            if !peek {
-                self.pop(entries, &mut taken);
-                self.give(entries, &mut taken);
+        let ret = self.queue.take(|entries| {
+            let First::Error(completion, failure) = entries.first() else {
+                return Err(EAGAIN);
+            };
+            if buffer.is_peek() {
+                buffer.show(completion, failure);
+                return Ok(());
             }
-            Ok::<_, Error>(error)
+            if let Some(error) = self.pop(entries, &mut taken) {
+                buffer.tell(error);
+            }
+            self.give(entries, &mut taken);
+            Ok(())
         });
         taken.settle(self);
-        error
+        ret
     }
 
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
@@ -467,16 +484,16 @@ impl CompletionQueueOps for CompletionQueue {
         c"No provider error"
     }
 
-    fn write(this: &Fid<Self>, entry: &CompletionError) -> Result {
+    fn write(this: &Fid<Self>, entry: CompletionError) -> Result {
         let space = this.space().ok_or(ENOSPC)?;
-        Self::tell(this, space, || Some(*entry));
+        Self::tell(this, space, || Some(entry));
         Ok(())
     }
 
-    fn write_unreserved(this: &Fid<Self>, entry: &CompletionError) {
+    fn write_unreserved(this: &Fid<Self>, entry: CompletionError) {
         match this.space() {
             Some(space) => {
-                Self::tell(this, space, || Some(*entry));
+                Self::tell(this, space, || Some(entry));
             }
             None => {
                 this.queue.add(Completions::lose);

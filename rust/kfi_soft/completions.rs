@@ -13,7 +13,8 @@ use crate::{
     kfi::{
         provider::{
             Completion,
-            CompletionError, //
+            CompletionError,
+            Failure, //
         },
         queue::{
             Entry as OwnEntry,
@@ -31,22 +32,14 @@ struct Entry {
     failed: bool,
 }
 
-/// What errors have beyond completions.
-#[derive(Clone, Copy)]
-struct Failure {
-    olen: usize,
-    err: c_int,
-    prov_errno: c_int,
-}
-
 /// What comes first.
 pub(crate) enum First<'a> {
     /// Nothing.
     Nothing,
     /// A completion.
-    Completion(&'a Completion),
-    /// An error.
-    Error,
+    Completion,
+    /// An error: what it has of a completion, and beyond.
+    Error(&'a Completion, &'a Failure),
     /// The place where entries were lost.
     Overrun,
 }
@@ -54,7 +47,7 @@ pub(crate) enum First<'a> {
 /// What was taken out.
 pub(crate) enum Popped {
     /// An entry of the ring, where there is room for another one now.
-    Slot,
+    Slot(CompletionError),
     /// An entry of the backlog; its memory is freed when no lock is held.
     Own(OwnEntry<CompletionError>),
     /// No entry.
@@ -102,51 +95,47 @@ impl Completions {
     }
 
     /// Adds an entry to the ring; `false` if there is no room.
-    fn push_to_ring(&mut self, entry: &CompletionError) -> bool {
-        let failed = entry.err != 0;
+    fn push_to_ring(&mut self, entry: CompletionError) -> bool {
+        let CompletionError {
+            completion,
+            failure,
+        } = entry;
+        let failed = failure.err != 0;
         if self.entries.is_full() {
             return false;
         }
-        if failed {
-            let failure = Failure {
-                olen: entry.olen,
-                err: entry.err,
-                prov_errno: entry.prov_errno,
-            };
-            // As large as the other, and so not full either.
-            if self.failures.push(failure).is_err() {
-                return false;
-            }
+        // As large as the other, and so not full either.
+        if failed && self.failures.push(failure).is_err() {
+            return false;
         }
         // INVARIANT: The failure was added.
-        let completion = entry.completion;
         self.entries.push(Entry { completion, failed }).is_ok()
     }
 
     /// Adds an entry for which there is room in the ring; `false` if there is none.
     ///
     /// It comes last all the same: what is behind the ring moves up, one place.
-    pub(crate) fn push(&mut self, entry: &CompletionError) -> bool {
+    pub(crate) fn push(&mut self, entry: CompletionError) -> bool {
         match self.backlog.pop_front() {
             None => self.push_to_ring(entry),
             Some(first) => {
                 let (first, vacant) = first.empty();
-                self.backlog.push_back(vacant.fill(*entry));
-                self.push_to_ring(&first)
+                self.backlog.push_back(vacant.fill(entry));
+                self.push_to_ring(first)
             }
         }
     }
 
     /// Adds an entry in memory of its own.
-    pub(crate) fn push_own(&mut self, entry: &CompletionError, memory: Vacant) {
-        self.backlog.push_back(memory.fill(*entry));
+    pub(crate) fn push_own(&mut self, entry: CompletionError, memory: Vacant) {
+        self.backlog.push_back(memory.fill(entry));
     }
 
     /// Moves the first entry of the backlog into the ring, where there is room; returns its memory,
     /// which is freed when no lock is held.
     pub(crate) fn move_up(&mut self) -> Option<Vacant> {
         let (first, vacant) = self.backlog.pop_front()?.empty();
-        self.push_to_ring(&first);
+        self.push_to_ring(first);
         Some(vacant)
     }
 
@@ -164,33 +153,18 @@ impl Completions {
             return First::Overrun;
         }
         match (self.entries.first(), self.backlog.front()) {
-            (Some(entry), _) if entry.failed => First::Error,
-            (Some(entry), _) => First::Completion(&entry.completion),
-            (None, Some(entry)) if entry.err != 0 => First::Error,
-            (None, Some(entry)) => First::Completion(&entry.completion),
+            (Some(entry), _) if entry.failed => match self.failures.first() {
+                Some(failure) => First::Error(&entry.completion, failure),
+                // There is one by the type invariants.
+                None => First::Nothing,
+            },
+            (Some(_), _) => First::Completion,
+            (None, Some(entry)) if entry.failure.err != 0 => {
+                First::Error(&entry.completion, &entry.failure)
+            }
+            (None, Some(_)) => First::Completion,
             (None, None) => First::Nothing,
         }
-    }
-
-    /// Returns the first entry if it is an error.
-    pub(crate) fn first_error(&self) -> Option<CompletionError> {
-        if !matches!(self.first(), First::Error) {
-            return None;
-        }
-        let Some(entry) = self.entries.first() else {
-            return self.backlog.front().copied();
-        };
-        let Failure {
-            olen,
-            err,
-            prov_errno,
-        } = *self.failures.first()?;
-        Some(CompletionError {
-            completion: entry.completion,
-            olen,
-            err,
-            prov_errno,
-        })
     }
 
     /// Takes out what comes first.
@@ -201,11 +175,16 @@ impl Completions {
         }
         let popped = match self.entries.pop() {
             Some(entry) => {
-                if entry.failed {
+                let failure = if entry.failed {
                     // INVARIANT: With its entry.
-                    self.failures.pop();
-                }
-                Popped::Slot
+                    self.failures.pop()
+                } else {
+                    None
+                };
+                Popped::Slot(CompletionError {
+                    completion: entry.completion,
+                    failure: failure.unwrap_or(Failure::NONE),
+                })
             }
             None => match self.backlog.pop_front() {
                 Some(entry) => Popped::Own(entry),
@@ -238,41 +217,53 @@ mod tests {
     use super::*;
     use crate::kfi::{
         fid::Context,
-        provider::ADDR_NOTAVAIL, //
+        provider::{
+            Outcome,
+            ADDR_NOTAVAIL, //
+        }, //
     };
 
     fn entry(number: usize, err: c_int) -> CompletionError {
+        let outcome = Outcome {
+            flags: 0,
+            len: 0,
+            buf: Context::NONE,
+            data: 0,
+            tag: 0,
+            src_addr: ADDR_NOTAVAIL,
+        };
         CompletionError {
-            completion: Completion {
-                op_context: Context::from_number(number),
-                flags: 0,
-                len: 0,
-                buf: Context::NONE,
-                data: 0,
-                tag: 0,
-                src_addr: ADDR_NOTAVAIL,
+            completion: Completion::with_number(number, &outcome),
+            failure: Failure {
+                olen: number + 1,
+                err,
+                prov_errno: 7,
             },
-            olen: number + 1,
-            err,
-            prov_errno: 7,
         }
     }
 
     /// Takes out what comes first: the number of a completion or, negative, of an error.
     fn take(queue: &mut Completions) -> Option<isize> {
-        let number = match queue.first() {
-            First::Completion(completion) => completion.op_context.as_number().cast_signed(),
-            First::Error => {
-                let error = queue.first_error()?;
-                let number = error.completion.op_context.as_number();
-                assert_eq!(error.olen, number + 1);
-                assert_eq!(error.err, 5);
-                -number.cast_signed()
-            }
+        let shown = match queue.first() {
+            First::Completion => None,
+            First::Error(completion, failure) => Some((completion.op_context(), *failure)),
             First::Nothing | First::Overrun => return None,
         };
-        assert!(!matches!(queue.pop(), Popped::Nothing));
-        Some(number)
+        let taken = match queue.pop() {
+            Popped::Slot(entry) => entry,
+            Popped::Own(entry) => entry.into_inner(),
+            Popped::Nothing => return None,
+        };
+        let number = taken.completion.op_context().as_number();
+        let Some((context, failure)) = shown else {
+            assert_eq!(taken.failure.err, 0);
+            return Some(number.cast_signed());
+        };
+        assert_eq!(context.as_number(), number);
+        assert_eq!(failure.olen, number + 1);
+        assert_eq!(failure.err, 5);
+        assert_eq!(taken.failure.olen, number + 1);
+        Some(-number.cast_signed())
     }
 
     #[test]
@@ -285,13 +276,13 @@ mod tests {
         let mut queue = Completions::new(4)?;
         for round in 0..5 {
             assert!(!queue.is_ready());
-            assert!(queue.push(&entry(round + 1, 0)));
-            assert!(queue.push(&entry(round + 2, 5)));
-            assert!(queue.push(&entry(round + 3, 5)));
-            assert!(queue.push(&entry(round + 4, 0)));
-            assert!(!queue.push(&entry(9, 0)));
-            assert!(!queue.push(&entry(9, 5)));
-            assert!(queue.first_error().is_none());
+            assert!(queue.push(entry(round + 1, 0)));
+            assert!(queue.push(entry(round + 2, 5)));
+            assert!(queue.push(entry(round + 3, 5)));
+            assert!(queue.push(entry(round + 4, 0)));
+            assert!(!queue.push(entry(9, 0)));
+            assert!(!queue.push(entry(9, 5)));
+            assert!(matches!(queue.first(), First::Completion));
             let round = round.cast_signed();
             assert_eq!(take(&mut queue), Some(round + 1));
             assert_eq!(take(&mut queue), Some(-(round + 2)));
@@ -306,15 +297,15 @@ mod tests {
     #[test]
     fn backlog_keeps_the_order() -> Result {
         let mut queue = Completions::new(2)?;
-        assert!(queue.push(&entry(1, 0)));
+        assert!(queue.push(entry(1, 0)));
         // The other slot is promised to somebody.
         for number in 2..6 {
             let err = if number % 2 == 0 { 5 } else { 0 };
-            queue.push_own(&entry(number, err), Vacant::new(GFP_KERNEL)?);
+            queue.push_own(entry(number, err), Vacant::new(GFP_KERNEL)?);
         }
         assert!(queue.has_backlog());
         // Who was promised a slot comes last all the same.
-        assert!(queue.push(&entry(6, 0)));
+        assert!(queue.push(entry(6, 0)));
         assert_eq!(take(&mut queue), Some(1));
         assert!(queue.move_up().is_some());
         for number in [-2, 3, -4, 5] {
@@ -329,13 +320,12 @@ mod tests {
     #[test]
     fn overrun_is_told_once_and_in_its_place() -> Result {
         let mut queue = Completions::new(2)?;
-        assert!(queue.push(&entry(1, 0)));
+        assert!(queue.push(entry(1, 0)));
         queue.lose();
         queue.lose();
-        assert!(queue.push(&entry(2, 5)));
+        assert!(queue.push(entry(2, 5)));
         assert_eq!(take(&mut queue), Some(1));
         assert!(matches!(queue.first(), First::Overrun));
-        assert!(queue.first_error().is_none());
         assert!(matches!(queue.pop(), Popped::Nothing));
         assert_eq!(take(&mut queue), Some(-2));
         assert!(!queue.is_ready());

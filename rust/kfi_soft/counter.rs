@@ -121,6 +121,7 @@ use crate::{
         },
         provider::{
             counter_test_ops,
+            Counted,
             CounterAttr,
             CounterClass,
             CounterEvents,
@@ -896,12 +897,12 @@ impl Counter {
     }
 
     /// Counts an operation that has succeeded. From any context, with no lock held.
-    pub(crate) fn complete(&self) {
+    pub(crate) fn complete(&self, _: Counted) {
         self.count(1, &mut Section::none());
     }
 
     /// Counts an operation that has failed. From any context, with no lock held.
-    pub(crate) fn fail(&self) {
+    pub(crate) fn fail(&self, _: Counted) {
         self.change_error(Origin::Provider, |old| old.wrapping_add(1));
     }
 

@@ -49,25 +49,25 @@ fn counter_of<'a>(domain: &Fid<Domain>, fid: AnyFid<'a>) -> Result<&'a Fid<Count
 ///
 /// It is begun at once if its threshold is reached already (R-DWQ-6). `ENOSPC` if too many are
 /// queued (R-DWQ-24).
-pub(crate) fn queue(domain: &Fid<Domain>, work: &DeferredWork<'_>) -> Result {
+pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
     let triggering = counter_of(domain, work.triggering)?;
     let completion = match work.completion {
         Some(fid) => Some(Hold::new(counter_of(domain, fid)?)?),
         None => None,
     };
-    let action = match &work.op {
+    let action = match work.op {
         DeferredOp::CounterAdd { counter, value } => Action::Add {
-            counter: HoldOnce::new(counter_of(domain, *counter)?)?,
-            value: *value,
+            counter: HoldOnce::new(counter_of(domain, counter)?)?,
+            value,
         },
         DeferredOp::CounterSet { counter, value } => Action::Set {
-            counter: HoldOnce::new(counter_of(domain, *counter)?)?,
-            value: *value,
+            counter: HoldOnce::new(counter_of(domain, counter)?)?,
+            value,
         },
         DeferredOp::Transfer {
             endpoint,
             operation,
-        } => Action::Transfer(endpoint::prepare(*endpoint, operation, completion, domain)?),
+        } => Action::Transfer(endpoint::prepare(endpoint, operation, completion, domain)?),
     };
     let entry = Pending::new(action, GFP_KERNEL)?;
     domain.run_list().submit(

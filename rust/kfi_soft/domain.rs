@@ -328,7 +328,7 @@ impl Object for Domain {
         }
     }
 
-    fn queue_work(this: &Fid<Self>, work: &DeferredWork<'_>) -> Result {
+    fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
         deferred::queue(this, work)
     }
 

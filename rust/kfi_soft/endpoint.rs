@@ -41,7 +41,6 @@ use crate::{
     },
     domain::Domain,
     event_queue::EventQueue,
-    in_use::Incoming,
     info,
     kfi::{
         control::Control,
@@ -76,6 +75,7 @@ use crate::{
             AtomicCall,
             EndpointClass,
             EndpointOps,
+            Incoming,
             Kind,
             NoContext,
             Operation,
@@ -547,18 +547,18 @@ impl Core {
     }
 
     /// Posts an operation.
-    fn post(&self, operation: Operation<'_>) -> Result {
-        if let Some(trigger) = &operation.trigger {
-            return self.post_triggered(&operation, trigger);
+    fn post(&self, mut operation: Operation<'_>) -> Result {
+        if let Some(trigger) = operation.trigger.take() {
+            return self.post_triggered(operation, &trigger);
         }
-        if operation.kind.is_receive() {
+        if operation.kind().is_receive() {
             return self.post_receive(operation);
         }
         if !self.directions.transmit {
             return Err(EOPNOTSUPP);
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
-        let prepared = transmitter.prepare(&operation, false, GFP_NOWAIT)?;
+        let prepared = transmitter.prepare(operation, false, GFP_NOWAIT)?;
         Transmitter::start(transmitter, prepared)
     }
 
@@ -579,11 +579,11 @@ impl Core {
     fn post_receive(&self, operation: Operation<'_>) -> Result {
         let receiver = self.own_receiver()?;
         receiver.check_post()?;
-        let flags = operation.flags;
+        let flags = operation.flags();
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
-        let posted = self.prepare_receive(receiver, &operation, GFP_NOWAIT)?;
+        let posted = self.prepare_receive(receiver, operation, GFP_NOWAIT)?;
         let posted = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         if peek {
             return Receiver::peek(receiver, posted);
@@ -602,7 +602,7 @@ impl Core {
     pub(self) fn prepare_receive(
         &self,
         receiver: &Receiver,
-        operation: &Operation<'_>,
+        operation: Operation<'_>,
         flags: Flags,
     ) -> Result<Posted> {
         let av = self.av.as_ref().ok_or(EOPBADSTATE)?;
@@ -746,17 +746,17 @@ fn check_defaults(receive: bool, flags: OpFlags) -> Result {
 
 /// Checks a receive and copies its description.
 fn prepare_receive(
-    operation: &Operation<'_>,
+    operation: Operation<'_>,
     attributes: &Attributes,
     min_multi_recv: usize,
     source: Option<Address>,
     gfp: Flags,
 ) -> Result<Posted> {
-    let flags = operation.flags;
+    let flags = operation.flags();
     if !RECEIVE_FLAGS.contains(flags) {
         return Err(EBADFLAGS.into());
     }
-    let (needed, multi_needed, tag) = match operation.kind {
+    let (needed, multi_needed, tag) = match operation.kind() {
         Kind::Receive => (Caps::MSG | Caps::RECV, Caps::MULTI_RECV, None),
         Kind::TaggedReceive { tag, ignore } => (
             Caps::TAGGED | Caps::RECV,
@@ -784,10 +784,11 @@ fn prepare_receive(
         // The default is meant for receives of the other kind.
         multi = false;
     }
-    if operation.local.count() > attributes.rx_iov_limit {
+    if operation.local().count() > attributes.rx_iov_limit {
         return Err(EINVAL);
     }
-    let memory = Incoming::new(operation, gfp).map_err(transmitter::again)?;
+    let context = operation.context();
+    let memory = Incoming::take(operation, gfp).map_err(transmitter::again)?;
     if multi && memory.len() == 0 {
         return Err(EINVAL);
     }
@@ -801,7 +802,7 @@ fn prepare_receive(
         buffer,
         tag,
         source,
-        context: operation.context,
+        context,
         flags,
         deferred: false,
         notify: None,

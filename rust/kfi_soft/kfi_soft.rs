@@ -47,7 +47,6 @@ mod fault_files;
 mod faults;
 mod grown;
 mod handler;
-mod in_use;
 mod info;
 #[allow(
     dead_code,

@@ -17,123 +17,103 @@ use kernel::{
     alloc::Flags,
     prelude::*,
     sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
         new_spinlock_irq,
-        Arc,
         SpinLockIrq, //
     }, //
 };
 
 use crate::{
     counter::Counter,
-    in_use::Incoming,
     kfi::{
-        fid::Context,
         hold::Hold,
         memory::{
             Cursor,
             Target, //
+        },
+        provider::{
+            Ended,
+            Incoming,
+            Left,
+            SharedUse, //
         }, //
     }, //
 };
 
-/// A buffer for several messages.
+/// What there is with the memory of a buffer for several messages.
 #[pin_data]
-struct MultiBuffer {
-    memory: Incoming,
+pub(crate) struct MultiBuffer {
     /// When less is left the buffer is released.
     min: usize,
-    /// Messages that are landing in it, and one more while it is posted.
-    uses: Atomic<usize>,
     /// The completion counter of deferred work, for the last completion.
     #[pin]
     notify: SpinLockIrq<Option<Hold<Counter>>>,
 }
 
 /// A use of a buffer for several messages, which is not released meanwhile: by a message that lands,
-/// or by the receive that is posted. What is dropped instead of ended keeps the buffer for ever.
-pub(crate) struct MultiUse(Arc<MultiBuffer>);
-
-/// What the end of the last use leaves.
-pub(crate) struct Released {
-    /// The completion counter of deferred work.
-    pub(crate) notify: Option<Hold<Counter>>,
-}
+/// or by the receive that is posted.
+pub(crate) struct MultiUse(SharedUse<MultiBuffer>);
 
 /// What the end of a use leaves, to be dropped without a lock.
-pub(crate) struct Left {
-    /// What is for the last completion, if it was the last use.
-    pub(crate) released: Option<Released>,
-    _buffer: Arc<MultiBuffer>,
+pub(crate) struct MultiLeft {
+    /// The completion counter of deferred work, if it was the last use.
+    pub(crate) notify: Option<Hold<Counter>>,
+    _buffer: Left<MultiBuffer>,
 }
 
 impl MultiUse {
     /// A buffer that is released when less than `min` bytes are left, used by its receive.
     pub(crate) fn new(memory: Incoming, min: usize, flags: Flags) -> Result<Self> {
-        Ok(Self(Arc::pin_init(
-            pin_init!(MultiBuffer {
-                memory,
-                min,
-                uses: Atomic::new(1),
-                notify <- new_spinlock_irq!(None, "kfi_soft::MultiBuffer::notify"),
-            }),
-            flags,
-        )?))
-    }
-
-    /// Returns the context of the receive.
-    pub(crate) fn context(&self) -> Context {
-        self.0.memory.context()
+        let buffer = pin_init!(MultiBuffer {
+            min,
+            notify <- new_spinlock_irq!(None, "kfi_soft::MultiBuffer::notify"),
+        });
+        Ok(Self(SharedUse::new(memory, buffer, flags)?))
     }
 
     /// Returns a place in the memory.
     pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, Target> {
-        self.0.memory.cursor(offset)
+        self.0.memory().cursor(offset)
     }
 
     /// Returns the address of the first byte, to be told; 0 if it has none.
     pub(crate) fn address(&self) -> usize {
-        self.0.memory.address()
+        self.0.memory().address()
     }
 
     /// Sets the completion counter of deferred work.
     pub(crate) fn set_notify(&self, notify: Option<Hold<Counter>>) {
-        let old = core::mem::replace(&mut *self.0.notify.lock(), notify);
+        let old = core::mem::replace(&mut *self.0.data().notify.lock(), notify);
         // Without the lock.
         drop(old);
     }
 
     /// Begins another use.
     pub(crate) fn enter(&self) -> Self {
-        // Relaxed: this use itself keeps the count above 0.
-        self.0.uses.fetch_add(1, ordering::Relaxed);
-        Self(self.0.clone())
+        Self(self.0.enter())
     }
 
     /// Ends the use.
     ///
     /// If the end is told, then with the lock of the completion queue held, see the top of this file.
-    pub(crate) fn leave(self) -> Left {
-        let Self(buffer) = self;
-        // Full: what the others did comes before what the last one does.
-        let last = buffer.uses.fetch_sub(1, ordering::Full) == 1;
-        let released = last.then(|| Released {
-            notify: buffer.notify.lock().take(),
-        });
-        Left {
-            released,
-            _buffer: buffer,
-        }
+    pub(crate) fn leave(self) -> (Ended, MultiLeft) {
+        let (ended, left) = self.0.end();
+        let notify = if ended.is_last() {
+            left.data().notify.lock().take()
+        } else {
+            None
+        };
+        let left = MultiLeft {
+            notify,
+            _buffer: left,
+        };
+        (ended, left)
     }
 
     /// Returns the bytes behind a place, and whether a message of `len` bytes there exhausts the
     /// buffer.
     pub(crate) fn part(&self, at: usize, len: usize) -> (usize, bool) {
-        let left = self.0.memory.len().saturating_sub(at);
+        let left = self.0.memory().len().saturating_sub(at);
         let rest = left.saturating_sub(len);
-        (left, rest == 0 || rest < self.0.min)
+        (left, rest == 0 || rest < self.0.data().min)
     }
 }

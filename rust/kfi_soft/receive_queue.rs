@@ -32,7 +32,6 @@ use crate::{
     budget::Budget,
     completion_queue::Space,
     counter::Counter,
-    in_use::Incoming,
     kfi::{
         addr::FabricAddr,
         errno::EOPBADSTATE,
@@ -47,7 +46,11 @@ use crate::{
             self,
             Cursor, //
         },
-        provider::Completion,
+        provider::{
+            Failure,
+            Incoming,
+            Outcome, //
+        },
         queue::{
             Entry,
             EntryQueue,
@@ -78,7 +81,6 @@ use crate::{
     },
     reporter::{
         Ending,
-        Failure,
         Manner,
         Reporter,
         Use, //
@@ -224,7 +226,7 @@ impl Posted {
     pub(crate) fn give_up(self) {
         let notify = match self.buffer {
             Buffer::One(_) => self.notify,
-            Buffer::Multi(buffer, _) => buffer.leave().released.and_then(|last| last.notify),
+            Buffer::Multi(buffer, _) => buffer.leave().1.notify,
         };
         if let Some(notify) = &notify {
             notify.release();
@@ -252,15 +254,13 @@ pub(crate) fn unused(posted: Entry<Posted>) -> Ending {
 /// Tells that a receive was cancelled. Returns whether it has ended; if not, messages are landing in
 /// it, and complete, the last one with the release.
 pub(crate) fn tell_cancelled(reporter: &Reporter, posted: Entry<Posted>) -> bool {
-    let context = posted.context;
     let kind = if posted.tag.is_some() {
         CompletionFlags::TAGGED
     } else {
         CompletionFlags::MSG
     };
     let tag = posted.tag.map_or(0, |(tag, _)| tag);
-    let completion = Completion {
-        op_context: context,
+    let outcome = Outcome {
         flags: (kind | CompletionFlags::RECV).as_raw(),
         len: 0,
         buf: Context::NONE,
@@ -270,9 +270,9 @@ pub(crate) fn tell_cancelled(reporter: &Reporter, posted: Entry<Posted>) -> bool
     };
     let failure = Failure {
         err: ECANCELED.to_errno().saturating_neg(),
-        olen: 0,
+        ..Failure::NONE
     };
-    reporter.end_unused(unused(posted), completion, failure)
+    reporter.end_unused(unused(posted), &outcome, failure)
 }
 
 /// How a message was matched, under the lock.

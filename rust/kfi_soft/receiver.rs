@@ -49,7 +49,9 @@ use crate::{
         },
         provider::{
             AtomicCall,
-            Completion, //
+            Completion,
+            Failure,
+            Outcome, //
         },
         queue::Entry,
         task::cond_resched,
@@ -78,7 +80,6 @@ use crate::{
     },
     reporter::{
         Event,
-        Failure,
         Reporter,
         Use, //
     },
@@ -502,8 +503,7 @@ impl Receiver {
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
-        let completion = Completion {
-            op_context: ending.context(),
+        let outcome = Outcome {
             flags: flags.as_raw(),
             len,
             buf: Context::from_number(address),
@@ -520,6 +520,7 @@ impl Receiver {
         let failure = cut_off.then_some(Failure {
             err: response.err,
             olen,
+            ..Failure::NONE
         });
         let is_part = matches!(ending.of, Use::Part(_));
         if is_part || ending.manner.notify.is_some() || self.parts.reporter.counts() {
@@ -527,7 +528,7 @@ impl Receiver {
         }
         self.parts
             .reporter
-            .end(Event::Receive, ending, space, completion, failure);
+            .end(Event::Receive, ending, space, &outcome, failure);
         response
     }
 
@@ -643,14 +644,15 @@ impl Receiver {
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
-        let completion = (!matches!(space, Space::Nowhere)).then(|| Completion {
-            op_context: Context::NONE,
-            flags: flags.as_raw(),
-            len,
-            buf: Context::NONE,
-            data: request.data.unwrap_or(0),
-            tag: 0,
-            src_addr: self.source(request).as_raw(),
+        let completion = (!matches!(space, Space::Nowhere)).then(|| {
+            Completion::remote(&Outcome {
+                flags: flags.as_raw(),
+                len,
+                buf: Context::NONE,
+                data: request.data.unwrap_or(0),
+                tag: 0,
+                src_addr: self.source(request).as_raw(),
+            })
         });
         self.parts.reporter.remote(counted, completion, space);
     }
@@ -852,11 +854,9 @@ impl Receiver {
 
     /// Tells what was found by a completion.
     pub(crate) fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
-        let context = wanted.context;
         let mut ending = unused(wanted);
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
-        let mut completion = Completion {
-            op_context: context,
+        let mut outcome = Outcome {
             flags: 0,
             len: 0,
             buf: Context::NONE,
@@ -865,24 +865,24 @@ impl Receiver {
             src_addr: FabricAddr::NOTAVAIL.as_raw(),
         };
         if let Some(request) = &found {
-            completion.len = request.len;
-            completion.tag = request.kind.tag().unwrap_or(0);
-            completion.data = request.data.unwrap_or(0);
-            completion.src_addr = self.source(request).as_raw();
+            outcome.len = request.len;
+            outcome.tag = request.kind.tag().unwrap_or(0);
+            outcome.data = request.data.unwrap_or(0);
+            outcome.src_addr = self.source(request).as_raw();
             if request.data.is_some() {
                 flags = flags | CompletionFlags::REMOTE_CQ_DATA;
             }
         }
-        completion.flags = flags.as_raw();
+        outcome.flags = flags.as_raw();
         // To look is not to receive.
         ending.manner.counted = false;
         let failure = found.is_none().then(|| Failure {
             err: Error::from(ENOMSG).to_errno().saturating_neg(),
-            olen: 0,
+            ..Failure::NONE
         });
         self.parts
             .reporter
-            .end(Event::Receive, ending, Space::Nowhere, completion, failure);
+            .end(Event::Receive, ending, Space::Nowhere, &outcome, failure);
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.

@@ -43,7 +43,8 @@ use crate::kfi::{
             RegionMemory, //
         },
         RemoteRange, //
-    }, //
+    },
+    provider::Counted, //
 };
 
 /// Counters that arrivals at a region are counted in.
@@ -179,7 +180,7 @@ impl Region {
             }
         };
         if let Some(counter) = counter {
-            counter.complete();
+            counter.complete(Counted::remote());
         }
     }
 

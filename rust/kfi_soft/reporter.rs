@@ -22,9 +22,7 @@ use crate::{
         Space, //
     },
     counter::Counter,
-    in_use::Ended,
     kfi::{
-        addr::FabricAddr,
         fid::Context,
         flags::{
             CompletionFlags,
@@ -33,7 +31,12 @@ use crate::{
         hold::Hold,
         provider::{
             Completion,
-            CompletionError, //
+            CompletionError,
+            Counted,
+            Ended,
+            Failure,
+            Outcome,
+            ADDR_NOTAVAIL, //
         },
         queue::Vacant, //
     },
@@ -105,24 +108,6 @@ pub(crate) struct Ending {
     pub(crate) of: Use,
     /// How it is told.
     pub(crate) manner: Manner,
-}
-
-impl Ending {
-    /// Returns what the completion tells.
-    pub(crate) fn context(&self) -> Context {
-        match &self.of {
-            Use::Ended(ended) => ended.context(),
-            Use::Part(part) => part.context(),
-        }
-    }
-}
-
-/// How much of an operation was done.
-pub(crate) struct Failure {
-    /// A positive errno.
-    pub(crate) err: c_int,
-    /// Bytes that did not fit.
-    pub(crate) olen: usize,
 }
 
 impl Reporter {
@@ -208,75 +193,85 @@ impl Reporter {
         event: Event,
         ending: Ending,
         space: Space<'_>,
-        completion: Completion,
+        outcome: &Outcome,
         failure: Option<Failure>,
     ) {
-        let failed = failure.is_some();
-        let mut entry = entry(&ending, completion, failure);
         let Ending { of, mut manner } = ending;
-        let wanted = failed || manner.entry;
+        let wanted = failure.is_some() || manner.entry;
         let space = manner.memory.take().map_or(space, Space::Own);
-        // What is left of a use is dropped without the lock of the queue.
-        let mut left = None;
-        if let Use::Part(part) = of {
-            let notify = &mut manner.notify;
-            self.tell(space, || {
-                let Some(released) = &mut left.insert(part.leave()).released else {
-                    return wanted.then_some(entry);
-                };
-                *notify = released.notify.take();
-                if !wanted {
-                    // The release alone.
-                    entry.completion = Completion {
-                        op_context: entry.completion.op_context,
-                        flags: 0,
-                        len: 0,
-                        buf: Context::NONE,
-                        data: 0,
-                        tag: 0,
-                        src_addr: FabricAddr::NOTAVAIL.as_raw(),
+        let ended = match of {
+            Use::Part(part) => {
+                let notify = &mut manner.notify;
+                // What is left of a use is dropped without the lock of the queue.
+                let mut left = None;
+                let mut counted = None;
+                self.tell(space, || {
+                    let (ended, last) = part.leave();
+                    counted = Some(Counts::of(&ended));
+                    let last = left.insert(last);
+                    if !ended.is_last() {
+                        return wanted.then(|| entry(ended, outcome, failure));
+                    }
+                    *notify = last.notify.take();
+                    // Maybe the release alone.
+                    let (mut outcome, failure) = match wanted {
+                        true => (*outcome, failure),
+                        false => (NOTHING, None),
                     };
+                    outcome.flags |= CompletionFlags::MULTI_RECV.as_raw();
+                    Some(entry(ended, &outcome, failure))
+                });
+                counted
+            }
+            Use::Ended(ended) => {
+                let counted = Counts::of(&ended);
+                if wanted {
+                    self.tell(space, || Some(entry(ended, outcome, failure)));
+                } else {
+                    drop(space);
                 }
-                let flags = entry.completion.flags | CompletionFlags::MULTI_RECV.as_raw();
-                entry.completion.flags = flags;
-                Some(entry)
-            });
-        } else if wanted {
-            self.tell(space, || Some(entry));
-        } else {
-            drop(space);
+                Some(counted)
+            }
+        };
+        if let Some(counts) = ended {
+            self.count(event, manner, counts, failure.is_some());
         }
-        self.count(event, manner, failed);
     }
 
     /// Tells that a receive has ended without a message, unless messages are landing in its buffer,
     /// the last of which ends it. Returns whether it has ended.
-    pub(crate) fn end_unused(
-        &self,
-        ending: Ending,
-        completion: Completion,
-        failure: Failure,
-    ) -> bool {
-        let entry = entry(&ending, completion, Some(failure));
+    pub(crate) fn end_unused(&self, ending: Ending, outcome: &Outcome, failure: Failure) -> bool {
         let Ending { of, mut manner } = ending;
         let space = manner.memory.take().map_or(Space::Nowhere, Space::Own);
-        // As above.
-        let mut left = None;
-        let told = match of {
+        let counts = match of {
             Use::Part(part) => {
                 let notify = &mut manner.notify;
+                // As above.
+                let mut left = None;
+                let mut counts = None;
                 self.tell(space, || {
-                    let released = left.insert(part.leave()).released.as_mut()?;
-                    *notify = released.notify.take();
-                    Some(entry)
-                })
+                    let (ended, last) = part.leave();
+                    let last = left.insert(last);
+                    if !ended.is_last() {
+                        return None;
+                    }
+                    *notify = last.notify.take();
+                    counts = Some(Counts::of(&ended));
+                    Some(entry(ended, outcome, Some(failure)))
+                });
+                counts
             }
-            Use::Ended(_) => self.tell(space, || Some(entry)),
+            Use::Ended(ended) => {
+                let counts = Counts::of(&ended);
+                self.tell(space, || Some(entry(ended, outcome, Some(failure))));
+                Some(counts)
+            }
         };
-        if told {
-            self.count(Event::Receive, manner, true);
-        }
-        told
+        let Some(counts) = counts else {
+            return false;
+        };
+        self.count(Event::Receive, manner, counts, true);
+        true
     }
 
     /// Returns whether there is a queue.
@@ -285,7 +280,7 @@ impl Reporter {
     }
 
     /// Counts the end of an operation.
-    fn count(&self, event: Event, manner: Manner, failed: bool) {
+    fn count(&self, event: Event, manner: Manner, counts: Counts, failed: bool) {
         let counter = self.counter(event).filter(|_| manner.counted);
         if let Some(counter) = counter {
             // The completion counter of deferred work counts once (R-DWQ-11).
@@ -294,7 +289,7 @@ impl Reporter {
                 .as_ref()
                 .is_some_and(|notify| Arc::ptr_eq(notify.fid(), counter.fid()));
             if !same {
-                count(counter, failed);
+                count(counter, counts.bound, failed);
             }
         }
         if let Some(notify) = &manner.notify {
@@ -302,7 +297,7 @@ impl Reporter {
             // that; a close that succeeds waits for the end of this section.
             let _section = rcu::read_lock();
             notify.release();
-            count(notify, failed);
+            count(notify, counts.notified, failed);
         }
     }
 
@@ -313,14 +308,12 @@ impl Reporter {
             self.tell(space, || {
                 Some(CompletionError {
                     completion,
-                    olen: 0,
-                    err: 0,
-                    prov_errno: 0,
+                    failure: Failure::NONE,
                 })
             });
         }
         if let Some(counter) = self.counter(event) {
-            count(counter, false);
+            count(counter, Counted::remote(), false);
         }
     }
 
@@ -335,23 +328,45 @@ impl Reporter {
     }
 }
 
+/// What tells of nothing that was done.
+const NOTHING: Outcome = Outcome {
+    flags: 0,
+    len: 0,
+    buf: Context::NONE,
+    data: 0,
+    tag: 0,
+    src_addr: ADDR_NOTAVAIL,
+};
+
+/// The right to count the end of an operation, by the counter that is bound for it and by the
+/// completion counter of deferred work.
+struct Counts {
+    bound: Counted,
+    notified: Counted,
+}
+
+impl Counts {
+    fn of(ended: &Ended) -> Self {
+        Self {
+            bound: ended.counted(),
+            notified: ended.counted(),
+        }
+    }
+}
+
 /// Returns the entry that tells of the end of an operation.
-fn entry(ending: &Ending, mut completion: Completion, failure: Option<Failure>) -> CompletionError {
-    completion.op_context = ending.context();
-    let Failure { err, olen } = failure.unwrap_or(Failure { err: 0, olen: 0 });
+fn entry(ended: Ended, outcome: &Outcome, failure: Option<Failure>) -> CompletionError {
     CompletionError {
-        completion,
-        olen,
-        err,
-        prov_errno: 0,
+        completion: ended.complete(outcome),
+        failure: failure.unwrap_or(Failure::NONE),
     }
 }
 
 /// Counts one operation.
-fn count(counter: &Counter, failed: bool) {
+fn count(counter: &Counter, counted: Counted, failed: bool) {
     if failed {
-        counter.fail();
+        counter.fail(counted);
     } else {
-        counter.complete();
+        counter.complete(counted);
     }
 }

@@ -20,13 +20,13 @@ use kernel::{
 
 use crate::{
     budget::Budget,
-    in_use::{
-        Kept,
-        Outgoing, //
-    },
     kfi::{
         fid::Context,
-        memory::RemoteMemory, //
+        memory::RemoteMemory,
+        provider::{
+            Lasting,
+            Outgoing, //
+        }, //
     },
     reporter::{
         Ending,
@@ -76,14 +76,14 @@ pub(crate) struct Transfer {
 
 /// The memory of a transfer, and how its end is told.
 pub(crate) struct Inside {
-    memory: Kept,
+    memory: Lasting,
     manner: Manner,
 }
 
 impl Inside {
     /// Lends the memory.
     pub(crate) fn payload(&self) -> Payload<'_> {
-        self.memory.payload()
+        Payload::of(&self.memory)
     }
 
     /// Ends the use of the memory. Returns what the end has to do.

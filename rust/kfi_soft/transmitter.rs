@@ -43,7 +43,6 @@ use crate::{
     counter::Counter,
     domain::Domain,
     faults::Held,
-    in_use::Outgoing,
     kfi::{
         addr::FabricAddr,
         errno::{
@@ -70,9 +69,11 @@ use crate::{
         },
         provider::{
             AtomicForm,
-            Completion,
+            Failure,
             Kind,
-            Operation, //
+            Operation,
+            Outcome,
+            Outgoing, //
         },
         queue::{
             Entry,
@@ -93,7 +94,6 @@ use crate::{
     reporter::{
         Ending,
         Event,
-        Failure,
         Manner,
         Reporter,
         Use, //
@@ -107,6 +107,7 @@ use crate::{
         Carried,
         ContextIndex,
         Packet,
+        Payload,
         Request,
         RequestKind,
         Response,
@@ -318,15 +319,15 @@ impl Transmitter {
     /// `deferred` is for deferred work.
     pub(crate) fn prepare<'a>(
         &self,
-        operation: &Operation<'a>,
+        operation: Operation<'a>,
         deferred: bool,
         gfp: Flags,
     ) -> Result<Prepared<'a>> {
-        let flags = operation.flags;
+        let flags = operation.flags();
         if !FLAGS.contains(flags) {
             return Err(EBADFLAGS.into());
         }
-        let (needed, remote) = match operation.kind {
+        let (needed, remote) = match operation.kind() {
             Kind::Send => (Caps::MSG | Caps::SEND, RemoteRanges::NONE),
             Kind::TaggedSend { .. } => (Caps::TAGGED | Caps::SEND, RemoteRanges::NONE),
             Kind::Read { remote } => (Caps::RMA | Caps::READ, remote),
@@ -343,17 +344,17 @@ impl Transmitter {
         if !self.parts.caps.contains(needed) {
             return Err(EOPNOTSUPP);
         }
-        if operation.local.count() > self.parts.iov_limit
+        if operation.local().count() > self.parts.iov_limit
             || remote.count() > self.parts.rma_iov_limit
         {
             return Err(EINVAL);
         }
-        let len = operation.local.len()?;
+        let len = operation.local().len()?;
         if len > limits::MAX_MSG_SIZE {
             return Err(EMSGSIZE);
         }
         let inject = flags.contains(OpFlags::INJECT);
-        if inject && matches!(operation.kind, Kind::Atomic(atomics) if !atomics.is_plain()) {
+        if inject && matches!(operation.kind(), Kind::Atomic(atomics) if !atomics.is_plain()) {
             return Err(EBADFLAGS.into());
         }
         if inject && len > self.parts.inject_size {
@@ -364,7 +365,7 @@ impl Transmitter {
         let remote = remote.capture(gfp).map_err(again)?;
 
         let tagged_rma = flags.contains(OpFlags::TAGGED);
-        let is_rma = matches!(operation.kind, Kind::Read { .. } | Kind::Write { .. });
+        let is_rma = matches!(operation.kind(), Kind::Read { .. } | Kind::Write { .. });
         if tagged_rma && !is_rma {
             return Err(EBADFLAGS.into());
         }
@@ -375,13 +376,13 @@ impl Transmitter {
             return Err(EOPNOTSUPP);
         }
         let mut total = len;
-        let kind = match operation.kind {
+        let kind = match operation.kind() {
             Kind::TaggedSend { tag } => RequestKind::Tagged { tag },
             Kind::Read { .. } | Kind::Write { .. } => {
                 if remote.len()? != len {
                     return Err(EINVAL);
                 }
-                let write = matches!(operation.kind, Kind::Write { .. });
+                let write = matches!(operation.kind(), Kind::Write { .. });
                 match (tagged_rma, remote.ranges()) {
                     (true, [RemoteRange { addr, key, .. }]) => {
                         let (tag, offset) = (*key, *addr);
@@ -425,6 +426,8 @@ impl Transmitter {
             _ => RequestKind::Message,
         };
         let asked = flags.contains(OpFlags::COMPLETION);
+        let (data, context_of) = (operation.data, operation.context());
+        let injected = operation.is_injected();
         Ok(Prepared {
             parts: transfer::Parts {
                 request: Request {
@@ -433,14 +436,14 @@ impl Transmitter {
                     context,
                     auth_key: self.parts.auth_key,
                     kind,
-                    data: operation.data,
+                    data,
                     len: total,
                 },
-                memory: Outgoing::new(operation, gfp).map_err(again)?,
+                memory: Outgoing::take(operation, gfp).map_err(again)?,
                 remote,
-                context: operation.context,
+                context: context_of,
                 manner: Manner {
-                    entry: !operation.inject
+                    entry: !injected
                         && if deferred {
                             asked
                         } else {
@@ -541,7 +544,7 @@ impl Transmitter {
                     remote,
                     ..
                 } = &prepared.parts;
-                let response = node.try_now(request, remote, memory.payload(), &mut section)?;
+                let response = node.try_now(request, remote, Payload::of(memory), &mut section)?;
                 Some((space, response))
             });
             if let Some((space, response)) = ended {
@@ -777,8 +780,7 @@ impl Transmitter {
                 _ => (Event::Read, CompletionFlags::ATOMIC | CompletionFlags::READ),
             },
         };
-        let completion = Completion {
-            op_context: ending.context(),
+        let outcome = Outcome {
             flags: flags.as_raw(),
             // Messages have none: whoever has sent one knows.
             len: if event == Event::Send {
@@ -793,11 +795,11 @@ impl Transmitter {
         };
         let failure = (response.err != 0).then_some(Failure {
             err: response.err,
-            olen: 0,
+            ..Failure::NONE
         });
         self.parts
             .reporter
-            .end(event, ending, space, completion, failure);
+            .end(event, ending, space, &outcome, failure);
     }
 
     /// Returns whether a request has to be carried out behind others that the work queue does.

@@ -39,6 +39,7 @@ use crate::{
             Source,
             Target, //
         },
+        provider::Lasting,
         queue::{
             Entry,
             Named, //
@@ -207,6 +208,17 @@ pub(crate) struct Payload<'a> {
     pub(crate) compare: &'a Memory<Source>,
     /// Where what is read, and elements that were fetched, go.
     pub(crate) target: &'a Memory<Target>,
+}
+
+impl<'a> Payload<'a> {
+    /// That of an operation.
+    pub(crate) fn of(memory: &'a Lasting) -> Self {
+        Self {
+            source: memory.source(),
+            compare: memory.compare(),
+            target: memory.target(),
+        }
+    }
 }
 
 /// A request that could not be carried out at once.

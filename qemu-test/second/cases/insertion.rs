@@ -43,11 +43,15 @@ fn end(mut insertion: Insertion<'_>) -> Event {
 fn end_without(context: crate::kfi::fid::Context) -> Event {
     #[cfg(wrong)]
     return Event::av_complete(context, &context, 0); //~ E0308
+    #[cfg(not(wrong))]
+    Event::mr_complete(context, context, 0)
+}
+
+fn make_up() {
     #[cfg(wrong)]
     let _ = Event {
-        event: 0,
+        event: 0, //~ E0451
         data: [0; 128],
         len: 0,
-    }; //~ E0451
-    Event::mr_complete(context, context, 0)
+    };
 }

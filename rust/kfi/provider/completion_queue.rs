@@ -28,6 +28,7 @@ use crate::kfi::{
         OpsName,
         Tables, //
     },
+    flags::CompletionFlags,
     hold::Hold,
     timeout::Timeout, //
 };
@@ -130,11 +131,9 @@ impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
     }
 }
 
-/// An operation that has succeeded.
+/// What a completion tells of what was done.
 #[derive(Clone, Copy)]
-pub(crate) struct Completion {
-    /// The context of the operation.
-    pub(crate) op_context: Context,
+pub(crate) struct Outcome {
     /// What was done.
     pub(crate) flags: u64,
     /// Bytes transferred.
@@ -149,17 +148,121 @@ pub(crate) struct Completion {
     pub(crate) src_addr: u64,
 }
 
-/// An operation that has failed.
-#[derive(Clone, Copy)]
+/// An operation that has ended, as it is told. It is neither made up nor copied, as its consumer may
+/// free the memory of the operation: see [`Ended`].
+///
+/// [`Ended`]: super::Ended
+pub(crate) struct Completion {
+    op_context: Context,
+    outcome: Outcome,
+}
+
+impl Completion {
+    /// A completion of an operation with a context. It may tell the release of memory for several
+    /// messages if `may_release`.
+    pub(super) fn new(op_context: Context, may_release: bool, outcome: &Outcome) -> Self {
+        let mut outcome = *outcome;
+        if !may_release {
+            outcome.flags &= !CompletionFlags::MULTI_RECV.as_raw();
+        }
+        Self {
+            op_context,
+            outcome,
+        }
+    }
+
+    /// Of something that a peer did, for which nothing was posted here.
+    pub(crate) fn remote(outcome: &Outcome) -> Self {
+        Self::new(Context::NONE, false, outcome)
+    }
+
+    /// With a number for a context.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub(crate) fn with_number(number: usize, outcome: &Outcome) -> Self {
+        Self::new(Context::from_number(number), true, outcome)
+    }
+
+    /// Returns the context of the operation.
+    pub(crate) fn op_context(&self) -> Context {
+        self.op_context
+    }
+
+    /// Returns what was done.
+    pub(crate) fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+}
+
+/// An operation that has ended, maybe with an error.
 pub(crate) struct CompletionError {
     /// The operation.
     pub(crate) completion: Completion,
+    /// What went wrong.
+    pub(crate) failure: Failure,
+}
+
+/// What went wrong with an operation.
+#[derive(Clone, Copy)]
+pub(crate) struct Failure {
     /// Bytes that did not fit.
     pub(crate) olen: usize,
-    /// A positive errno.
+    /// A positive errno; 0 if nothing went wrong.
     pub(crate) err: c_int,
     /// An errno of the provider.
     pub(crate) prov_errno: c_int,
+}
+
+impl Failure {
+    /// Nothing went wrong.
+    pub(crate) const NONE: Self = Self {
+        olen: 0,
+        err: 0,
+        prov_errno: 0,
+    };
+}
+
+/// Where kfi_cq_readerr wants an error, which stays in the queue or not.
+pub(crate) struct ErrorBuffer<'a> {
+    entry: &'a mut bindings::kfi_cq_err_entry,
+    peek: bool,
+    is_filled: bool,
+}
+
+impl ErrorBuffer<'_> {
+    /// Returns whether the error stays in the queue.
+    pub(crate) fn is_peek(&self) -> bool {
+        self.peek
+    }
+
+    fn fill(&mut self, completion: &Completion, failure: &Failure) {
+        let outcome = &completion.outcome;
+        *self.entry = bindings::kfi_cq_err_entry {
+            op_context: completion.op_context.as_raw(),
+            flags: outcome.flags,
+            len: outcome.len,
+            buf: outcome.buf.as_raw(),
+            data: outcome.data,
+            tag: outcome.tag,
+            olen: failure.olen,
+            err: failure.err,
+            prov_errno: failure.prov_errno,
+            err_data: ptr::null_mut(),
+            err_data_size: 0,
+        };
+        self.is_filled = true;
+    }
+
+    /// Shows an error that stays in the queue, if that is asked for.
+    pub(crate) fn show(&mut self, completion: &Completion, failure: &Failure) {
+        if self.peek {
+            self.fill(completion, failure);
+        }
+    }
+
+    /// Tells an error that was taken out.
+    pub(crate) fn tell(&mut self, error: CompletionError) {
+        self.fill(&error.completion, &error.failure);
+    }
 }
 
 /// Where kfi_cq_read wants completions.
@@ -191,20 +294,23 @@ impl CompletionBuffer<'_> {
         unsafe { self.entries.cast::<T>().add(self.len).write(entry) };
     }
 
-    /// Adds a completion; `false` if there is no room.
-    pub(crate) fn push(&mut self, completion: &Completion) -> bool {
+    /// Adds a completion; gives it back if there is no room.
+    pub(crate) fn push(&mut self, completion: Completion) -> core::result::Result<(), Completion> {
         if self.is_full() {
-            return false;
+            return Err(completion);
         }
         let Completion {
             op_context,
-            flags,
-            len,
-            buf,
-            data,
-            tag,
-            src_addr,
-        } = *completion;
+            outcome:
+                Outcome {
+                    flags,
+                    len,
+                    buf,
+                    data,
+                    tag,
+                    src_addr,
+                },
+        } = completion;
         let op_context = op_context.as_raw();
         let buf = buf.as_raw();
         // SAFETY: There is room, and each entry is that of its format.
@@ -238,7 +344,7 @@ impl CompletionBuffer<'_> {
             unsafe { self.src_addr.add(self.len).write(src_addr) };
         }
         self.len += 1;
-        true
+        Ok(())
     }
 }
 
@@ -253,8 +359,8 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     /// first, `EOVERRUN` once where entries were lost.
     fn read(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>) -> Result;
 
-    /// Takes the first error out, or copies it if `peek`; `EAGAIN` if none comes first.
-    fn readerr(&self, peek: bool) -> Result<CompletionError>;
+    /// Takes the first error out, or shows it if that is asked for; `EAGAIN` if none comes first.
+    fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result;
 
     /// As [`Self::read`], but sleeps while there is nothing.
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result;
@@ -266,10 +372,10 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     fn strerror(prov_errno: c_int) -> &'static CStr;
 
     /// Adds a completion, or an error if `err` is not 0; `ENOSPC` if the queue is full.
-    fn write(this: &Fid<Self>, entry: &CompletionError) -> Result;
+    fn write(this: &Fid<Self>, entry: CompletionError) -> Result;
 
     /// As [`Self::write`], but a queue that is full overruns.
-    fn write_unreserved(this: &Fid<Self>, entry: &CompletionError);
+    fn write_unreserved(this: &Fid<Self>, entry: CompletionError);
 }
 
 /// What a completion queue is opened with (`struct kfi_cq_attr`).
@@ -419,20 +525,16 @@ unsafe extern "C" fn readerr_callback<T: CompletionQueueOps>(
         if buf.is_null() || flags & !super::PEEK != 0 {
             return Err(EINVAL);
         }
-        let error = this.readerr(flags & super::PEEK != 0)?;
-        let entry = bindings::kfi_cq_err_entry {
-            op_context: error.completion.op_context.as_raw(),
-            flags: error.completion.flags,
-            len: error.completion.len,
-            buf: error.completion.buf.as_raw(),
-            data: error.completion.data,
-            tag: error.completion.tag,
-            olen: error.olen,
-            err: error.err,
-            prov_errno: error.prov_errno,
-            err_data: ptr::null_mut(),
-            err_data_size: 0,
+        let mut entry = pin_init::zeroed();
+        let mut buffer = ErrorBuffer {
+            entry: &mut entry,
+            peek: flags & super::PEEK != 0,
+            is_filled: false,
         };
+        this.readerr(&mut buffer)?;
+        if !buffer.is_filled {
+            return Err(EAGAIN);
+        }
         // SAFETY: `buf` is not null, so that it is valid for writes.
         unsafe { buf.write(entry) };
         Ok(1)
@@ -525,19 +627,21 @@ unsafe fn read_entry(entry: *const bindings::kfi_cq_err_entry) -> Result<Complet
     if entry.err < 0 {
         return Err(EINVAL);
     }
+    let outcome = Outcome {
+        flags: entry.flags,
+        len: entry.len,
+        buf: Context::from_raw(entry.buf),
+        data: entry.data,
+        tag: entry.tag,
+        src_addr: ADDR_NOTAVAIL,
+    };
     Ok(CompletionError {
-        completion: Completion {
-            op_context: Context::from_raw(entry.op_context),
-            flags: entry.flags,
-            len: entry.len,
-            buf: Context::from_raw(entry.buf),
-            data: entry.data,
-            tag: entry.tag,
-            src_addr: ADDR_NOTAVAIL,
+        completion: Completion::new(Context::from_raw(entry.op_context), true, &outcome),
+        failure: Failure {
+            olen: entry.olen,
+            err: entry.err,
+            prov_errno: entry.prov_errno,
         },
-        olen: entry.olen,
-        err: entry.err,
-        prov_errno: entry.prov_errno,
     })
 }
 
@@ -556,7 +660,7 @@ unsafe extern "C" fn write_callback<T: CompletionQueueOps>(
     let this = unsafe { Fid::<T>::borrow(cq.cast()) };
     from_result(|| {
         // SAFETY: By the safety requirements.
-        T::write(this, &unsafe { read_entry(entry) }?)?;
+        T::write(this, unsafe { read_entry(entry) }?)?;
         Ok(0)
     })
 }
@@ -576,7 +680,7 @@ unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueOps>(
     let this = unsafe { Fid::<T>::borrow(cq.cast()) };
     from_result(|| {
         // SAFETY: By the safety requirements.
-        T::write_unreserved(this, &unsafe { read_entry(entry) }?);
+        T::write_unreserved(this, unsafe { read_entry(entry) }?);
         Ok(0)
     })
 }
@@ -648,7 +752,7 @@ mod tests {
             Err(EAGAIN)
         }
 
-        fn readerr(&self, _peek: bool) -> Result<CompletionError> {
+        fn readerr(&self, _buffer: &mut ErrorBuffer<'_>) -> Result {
             Err(EAGAIN)
         }
 
@@ -668,11 +772,11 @@ mod tests {
             c""
         }
 
-        fn write(_this: &Fid<Self>, _entry: &CompletionError) -> Result {
+        fn write(_this: &Fid<Self>, _entry: CompletionError) -> Result {
             Err(ENOSPC)
         }
 
-        fn write_unreserved(_this: &Fid<Self>, _entry: &CompletionError) {}
+        fn write_unreserved(_this: &Fid<Self>, _entry: CompletionError) {}
     }
 
     #[test]

@@ -55,6 +55,9 @@ unsafe impl Class for CounterClass {
 ///
 /// All but [`Self::wait`] may be called from any context, also from hard interrupts, and must not
 /// sleep. Updates run in RCU read-side critical sections.
+///
+/// Beyond what consumers add and set, and what deferred work does, a counter counts by one for each
+/// [`Counted`](super::Counted), and that of an operation only if it is bound for that.
 pub(crate) trait CounterOps: Object<Class = CounterClass> {
     /// Returns the success value.
     fn read(&self) -> u64;

@@ -304,6 +304,10 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
     /// Posts an operation.
     ///
     /// From any context; must not sleep. Runs in an RCU read-side critical section.
+    ///
+    /// The memory of the operation is the consumer's again when its completion is read, for which
+    /// types see to it, and also when this fails, when the endpoint is closed, and when a call that
+    /// takes deferred work back has returned: by then what has the memory must have been dropped.
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result;
 
     /// Cancels an operation; `ENOENT` if there is none with that context.

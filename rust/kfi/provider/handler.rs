@@ -49,7 +49,7 @@ impl<F: Copy> Handler<F> {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(all(CONFIG_KUNIT = "y", kfi_tests))]
 pub(super) mod tests {
     use crate::kfi::fid::{
         Class,

@@ -28,31 +28,60 @@ pub(crate) use bindings::{
     kfi_op, //
 };
 
-/// A data transfer that is being posted.
+/// A data transfer that is being posted. It has its memory until that is taken: see [`Outgoing`] and
+/// [`Incoming`].
+///
+/// [`Incoming`]: super::Incoming
+/// [`Outgoing`]: super::Outgoing
 pub(crate) struct Operation<'a> {
     /// What is transferred how.
-    pub(crate) kind: Kind<'a>,
+    pub(super) kind: Kind<'a>,
     /// The memory of the caller: source of what is sent and written, operands of atomics, target of
     /// what is received and read. Nothing for `KFI_ATOMIC_READ`, which has no operands.
-    pub(crate) local: Local<'a>,
+    pub(super) local: Local<'a>,
     /// The peer; for receives the one that is accepted from.
     pub(crate) addr: FabricAddr,
     /// Remote completion data: there is some if and only if the flags have `KFI_REMOTE_CQ_DATA`.
     pub(crate) data: Option<u64>,
     /// The flags of the call if it has any, else the default flags of the endpoint.
-    pub(crate) flags: OpFlags,
+    pub(super) flags: OpFlags,
     /// Whether the flags are those of the call, and not the default flags.
     pub(crate) own_flags: bool,
     /// Whether an inject call has posted it, which never gives a success completion, whatever the
     /// flags and bindings say.
-    pub(crate) inject: bool,
+    pub(super) inject: bool,
     /// What the completion tells.
-    pub(crate) context: Context,
+    pub(super) context: Context,
     /// What it waits for, if it has `KFI_TRIGGER`.
     pub(crate) trigger: Option<Trigger<'a>>,
 }
 
 impl<'a> Operation<'a> {
+    /// Returns what is transferred how.
+    pub(crate) fn kind(&self) -> Kind<'a> {
+        self.kind
+    }
+
+    /// Returns the description of the memory of the caller.
+    pub(crate) fn local(&self) -> Local<'a> {
+        self.local
+    }
+
+    /// Returns the flags.
+    pub(crate) fn flags(&self) -> OpFlags {
+        self.flags
+    }
+
+    /// Returns whether an inject call has posted it.
+    pub(crate) fn is_injected(&self) -> bool {
+        self.inject
+    }
+
+    /// Returns what the completion tells.
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
     /// An operation whose flags are not known yet.
     pub(super) fn new(
         kind: Kind<'a>,

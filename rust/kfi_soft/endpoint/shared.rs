@@ -205,12 +205,12 @@ impl EndpointOps for SharedReceiveContext {
     type ReceiveContext = NoContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
-        if !operation.kind.is_receive() {
+        if !operation.kind().is_receive() {
             return Err(EOPNOTSUPP);
         }
         // Whose completion queue would tell?
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD | OpFlags::TRIGGER;
-        if operation.flags.intersects(looks) {
+        if operation.flags().intersects(looks) {
             return Err(EBADFLAGS.into());
         }
         // Peers have addresses in the vector of an endpoint, and no endpoint is named.
@@ -223,7 +223,7 @@ impl EndpointOps for SharedReceiveContext {
             reporter.check_room()?;
         }
         let posted = prepare_receive(
-            &operation,
+            operation,
             &this.attributes,
             this.min_multi_recv.get(),
             None,

@@ -147,17 +147,18 @@ impl Core {
     /// already and wait for room.
     fn submit(
         &self,
-        operation: &Operation<'_>,
+        operation: Operation<'_>,
         deferred: Option<Option<Hold<Counter>>>,
         flags: Flags,
     ) -> Result<KBox<dyn Transfer>> {
         let is_deferred = deferred.is_some();
         let notify = deferred.flatten();
+        let context = operation.context();
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
-        let what = if operation.kind.is_receive() {
+        let what = if operation.kind().is_receive() {
             let receiver = self.own_receiver()?;
             // They look at what is there now.
-            if operation.flags.intersects(looks) {
+            if operation.flags().intersects(looks) {
                 return Err(EBADFLAGS.into());
             }
             if receiver.is_backed_up() {
@@ -188,7 +189,7 @@ impl Core {
             Submitted {
                 what,
                 owner: self.owner()?,
-                context: operation.context,
+                context,
             },
             flags,
         );
@@ -197,11 +198,7 @@ impl Core {
     }
 
     /// Posts an operation that waits for a counter.
-    pub(super) fn post_triggered(
-        &self,
-        operation: &Operation<'_>,
-        trigger: &Trigger<'_>,
-    ) -> Result {
+    pub(super) fn post_triggered(&self, operation: Operation<'_>, trigger: &Trigger<'_>) -> Result {
         if !info::allowed(self.attributes.caps).contains(Caps::TRIGGER) {
             return Err(EOPNOTSUPP);
         }
@@ -239,7 +236,7 @@ fn core_of(fid: AnyFid<'_>) -> Option<&Core> {
 /// Prepares a data transfer of deferred work (R-DWQ-16, R-DWQ-17).
 pub(crate) fn prepare(
     endpoint: AnyFid<'_>,
-    operation: &Operation<'_>,
+    operation: Operation<'_>,
     completion: Option<Hold<Counter>>,
     domain: &Fid<Domain>,
 ) -> Result<KBox<dyn Transfer>> {
@@ -247,7 +244,7 @@ pub(crate) fn prepare(
     if !core::ptr::eq(&**core.domain(), domain) {
         return Err(EINVAL);
     }
-    if let Kind::Atomic(atomics) = &operation.kind {
+    if let Kind::Atomic(atomics) = operation.kind() {
         Atomics::new(atomics.datatype, atomics.op, atomics.form.call()).map_err(|_| ENOSYS)?;
     }
     core.submit(operation, Some(completion), GFP_KERNEL)

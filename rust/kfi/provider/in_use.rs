@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory of operations, from when they are posted until their ends are told.
+//!
+//! A consumer may free the memory of an operation as soon as it hears of its end. So the memory is
+//! had with the right to tell that, and nobody has both:
+//!
+//! * An [`Operation`] is consumed by whoever takes its memory. That lies in an [`Outgoing`], a
+//!   [`Lasting`], an [`Incoming`] or a [`SharedUse`], which has it alone and only lends it.
+//! * An [`Ended`] is what is left of one of these when it is consumed. A [`Completion`] of an
+//!   operation is made of it, and read once; so is the right to count it, [`Counted`].
+//! * An `Outgoing` cannot outlive the call that has posted the operation. What is left of it is a
+//!   `Lasting`, which has a copy of what is the caller's again when the call returns.
+//! * What is dropped instead of consumed is not used any more either. So are operations that fail to
+//!   be posted, that are given up when an endpoint is closed, and deferred work that is taken back.
+//!
+//! What no type holds is the contract of [`EndpointOps`] and [`CounterOps`].
+//!
+//! [`EndpointOps`]: super::EndpointOps
+//! [`CounterOps`]: super::CounterOps
+
+use core::ops::Deref;
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
+};
+
+use super::{
+    AtomicForm,
+    Completion,
+    Kind,
+    Operation,
+    Outcome, //
+};
+use crate::kfi::{
+    errno::EBADFLAGS,
+    fid::Context,
+    flags::OpFlags,
+    memory::{
+        Cursor,
+        Local,
+        Memory,
+        Source,
+        SourceBuffers,
+        Target, //
+    }, //
+};
+
+/// A use of memory that is over: the right to tell so.
+///
+/// # Invariants
+///
+/// The use had the memory of an operation with this context, which is not used any more; only by
+/// others that share it, if `part` is [`Part::Some`].
+pub(crate) struct Ended {
+    context: Context,
+    part: Part,
+}
+
+/// What has ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// The use of all of the memory.
+    Whole,
+    /// A use of memory that others use, too.
+    Some,
+    /// The last use of such memory.
+    Last,
+}
+
+/// The right to count an event, once.
+pub(crate) struct Counted(());
+
+impl Counted {
+    /// Of something that a peer did, for which nothing was posted here.
+    pub(crate) fn remote() -> Self {
+        Self(())
+    }
+}
+
+impl Ended {
+    /// Returns the context of the operation.
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
+    /// Returns whether that was the last use of memory for several messages.
+    pub(crate) fn is_last(&self) -> bool {
+        self.part == Part::Last
+    }
+
+    /// Returns the completion that tells it. Of uses of memory for several messages only that of the
+    /// last one can tell the release.
+    pub(crate) fn complete(self, outcome: &Outcome) -> Completion {
+        Completion::new(self.context, self.part != Part::Some, outcome)
+    }
+
+    /// Returns the right to count it, in one of the counters that are bound for it.
+    pub(crate) fn counted(&self) -> Counted {
+        Counted(())
+    }
+}
+
+/// The memory of an operation of a transmit context, as long as the call that has posted it.
+///
+/// # Invariants
+///
+/// What is the caller's again when the call returns is in `inject`.
+pub(crate) struct Outgoing<'a> {
+    memory: Lasting,
+    inject: Option<SourceBuffers<'a>>,
+}
+
+impl<'a> Outgoing<'a> {
+    /// Takes the memory of an operation.
+    pub(crate) fn take(operation: Operation<'a>, gfp: Flags) -> Result<Self> {
+        let (source, target) = match operation.local {
+            Local::Source(source) => (source, None),
+            Local::Target(target) => (SourceBuffers::NONE, Some(target)),
+        };
+        let (compare, target) = match &operation.kind {
+            Kind::Atomic(atomics) => match atomics.form {
+                AtomicForm::Plain => (None, None),
+                AtomicForm::Fetch { result } => (None, Some(result)),
+                AtomicForm::Compare { compare, result } => (Some(compare), Some(result)),
+            },
+            _ => (None, target),
+        };
+        let inject = operation.inject || operation.flags.contains(OpFlags::INJECT);
+        if inject && compare.is_some() {
+            return Err(EBADFLAGS.into());
+        }
+        // INVARIANT: Only sources are the caller's again when the call returns, and there is no other.
+        Ok(Self {
+            // INVARIANT: Nobody else is given it: the operation is gone, which has had it alone.
+            memory: Lasting {
+                // SAFETY: It stays in what is returned, which is consumed when the right to tell the
+                // end is made, or dropped. If the operation is injected, it is not part of what
+                // lasts longer than the call.
+                source: unsafe { source.capture(gfp) }?,
+                compare: match compare {
+                    // SAFETY: As above; nothing is compared with what is injected.
+                    Some(compare) => unsafe { compare.capture(gfp) }?,
+                    None => Memory::NONE,
+                },
+                target: match target {
+                    // SAFETY: As above; it is no source.
+                    Some(target) => unsafe { target.capture(gfp) }?,
+                    None => Memory::NONE,
+                },
+                context: operation.context,
+            },
+            inject: inject.then_some(source),
+        })
+    }
+
+    /// Keeps what is needed until the operation ends.
+    pub(crate) fn keep(self, gfp: Flags) -> Result<Lasting> {
+        let Self { mut memory, inject } = self;
+        if let Some(buffers) = inject {
+            // SAFETY: The call that has brought it has not returned, and the right to tell the end is
+            // made of what is returned.
+            memory.source = unsafe { buffers.copy(gfp) }?;
+        }
+        Ok(memory)
+    }
+
+    /// Ends its use.
+    pub(crate) fn end(self) -> Ended {
+        self.memory.end()
+    }
+}
+
+impl Deref for Outgoing<'_> {
+    type Target = Lasting;
+
+    fn deref(&self) -> &Lasting {
+        &self.memory
+    }
+}
+
+/// The memory of an operation of a transmit context.
+///
+/// # Invariants
+///
+/// This has the memory alone. Nothing of it is the caller's again before the operation ends, except
+/// in an [`Outgoing`].
+pub(crate) struct Lasting {
+    source: Memory<Source>,
+    compare: Memory<Source>,
+    target: Memory<Target>,
+    context: Context,
+}
+
+impl Lasting {
+    /// Lends what is sent and written; operands of atomics.
+    pub(crate) fn source(&self) -> &Memory<Source> {
+        &self.source
+    }
+
+    /// Lends what elements are compared with.
+    pub(crate) fn compare(&self) -> &Memory<Source> {
+        &self.compare
+    }
+
+    /// Lends that to which goes what is read, and elements that were fetched.
+    pub(crate) fn target(&self) -> &Memory<Target> {
+        &self.target
+    }
+
+    /// Ends its use.
+    pub(crate) fn end(self) -> Ended {
+        // INVARIANT: What this had alone is gone.
+        Ended {
+            context: self.context,
+            part: Part::Whole,
+        }
+    }
+}
+
+/// The memory of a receive.
+///
+/// # Invariants
+///
+/// This has the memory alone.
+pub(crate) struct Incoming {
+    memory: Memory<Target>,
+    context: Context,
+}
+
+impl Incoming {
+    /// Takes the memory of a receive; `EINVAL` if it is none.
+    pub(crate) fn take(operation: Operation<'_>, gfp: Flags) -> Result<Self> {
+        let Local::Target(target) = operation.local else {
+            return Err(EINVAL);
+        };
+        // INVARIANT: Nobody else is given it: the operation is gone, which has had it alone.
+        Ok(Self {
+            // SAFETY: It stays in what is returned, which is consumed when the right to tell the end
+            // is made, or dropped.
+            memory: unsafe { target.capture(gfp) }?,
+            context: operation.context,
+        })
+    }
+
+    /// Returns the number of bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Returns the address of the first byte, to be told; 0 if it has none.
+    pub(crate) fn address(&self) -> usize {
+        self.memory.address()
+    }
+
+    /// Returns the context of the receive.
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
+    /// Returns a place in the memory.
+    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, Target> {
+        self.memory.cursor(offset)
+    }
+
+    /// Ends its use.
+    pub(crate) fn end(self) -> Ended {
+        // INVARIANT: What this had alone is gone.
+        Ended {
+            context: self.context,
+            part: Part::Whole,
+        }
+    }
+}
+
+/// The memory of a receive for several messages, and what a provider has with it.
+///
+/// # Invariants
+///
+/// There are as many [`SharedUse`]s as `uses`, or less.
+#[pin_data]
+struct Shared<T> {
+    memory: Incoming,
+    uses: Atomic<usize>,
+    #[pin]
+    data: T,
+}
+
+/// A use of memory for several messages: by one that lands, or by the receive that is posted. What is
+/// dropped instead of ended keeps the memory for ever.
+///
+/// # Invariants
+///
+/// This is counted in the uses.
+pub(crate) struct SharedUse<T>(Arc<Shared<T>>);
+
+/// What the end of a use leaves, to be dropped without a lock.
+pub(crate) struct Left<T>(Arc<Shared<T>>);
+
+impl<T> SharedUse<T> {
+    /// Shares the memory of a receive, of which this is the first use.
+    pub(crate) fn new(memory: Incoming, data: impl PinInit<T>, gfp: Flags) -> Result<Self> {
+        // INVARIANT: One use, which this is.
+        Ok(Self(Arc::pin_init(
+            pin_init!(Shared {
+                memory,
+                uses: Atomic::new(1),
+                data <- data,
+            }),
+            gfp,
+        )?))
+    }
+
+    /// Returns the memory.
+    pub(crate) fn memory(&self) -> &Incoming {
+        &self.0.memory
+    }
+
+    /// Returns what the provider has with it.
+    pub(crate) fn data(&self) -> &T {
+        &self.0.data
+    }
+
+    /// Begins another use.
+    pub(crate) fn enter(&self) -> Self {
+        // Relaxed: this use itself keeps the count above 0.
+        self.0.uses.fetch_add(1, ordering::Relaxed);
+        // INVARIANT: Counted above.
+        Self(self.0.clone())
+    }
+
+    /// Ends the use.
+    pub(crate) fn end(self) -> (Ended, Left<T>) {
+        let Self(shared) = self;
+        // INVARIANT: This is gone.
+        // Full: what the others did comes before what the last one does.
+        let last = shared.uses.fetch_sub(1, ordering::Full) == 1;
+        // INVARIANT: Whoever used it is gone, and the last one has found that there is nobody else.
+        let ended = Ended {
+            context: shared.memory.context,
+            part: if last { Part::Last } else { Part::Some },
+        };
+        (ended, Left(shared))
+    }
+}
+
+impl<T> Left<T> {
+    /// Returns what the provider has with the memory.
+    pub(crate) fn data(&self) -> &T {
+        &self.0.data
+    }
+}
+
+#[cfg(kfi_tests)]
+#[kunit_tests(kfi_in_use)]
+mod tests {
+    use super::*;
+    use crate::kfi::{
+        flags::CompletionFlags,
+        provider::ADDR_NOTAVAIL, //
+    };
+
+    const RELEASE: u64 = CompletionFlags::MULTI_RECV.as_raw();
+
+    /// Memory of a receive.
+    fn incoming() -> Incoming {
+        Incoming {
+            memory: Memory::NONE,
+            context: Context::from_number(5),
+        }
+    }
+
+    /// What a provider says, which may be wrong.
+    fn outcome(flags: u64) -> Outcome {
+        Outcome {
+            flags,
+            len: 1,
+            buf: Context::NONE,
+            data: 2,
+            tag: 3,
+            src_addr: ADDR_NOTAVAIL,
+        }
+    }
+
+    #[test]
+    fn release_is_told_by_the_last_use() -> Result {
+        let first = SharedUse::new(incoming(), (), GFP_KERNEL)?;
+        let second = first.enter();
+        let (ended, left) = first.end();
+        assert!(!ended.is_last());
+        // Whatever the provider says.
+        let completion = ended.complete(&outcome(RELEASE | 1));
+        assert_eq!(completion.outcome().flags, 1);
+        assert_eq!(completion.op_context().as_number(), 5);
+        drop(left);
+        let (ended, _left) = second.end();
+        assert!(ended.is_last());
+        let completion = ended.complete(&outcome(RELEASE | 1));
+        assert_eq!(completion.outcome().flags, RELEASE | 1);
+        Ok(())
+    }
+
+    #[test]
+    fn a_whole_receive_is_told_as_it_was() {
+        let completion = incoming().end().complete(&outcome(1));
+        assert_eq!(completion.outcome().flags, 1);
+        assert_eq!(completion.outcome().data, 2);
+    }
+}
