@@ -69,14 +69,6 @@ fn make_up(context: Context, outcome: Outcome) {
     let _ = Completion::remote(&outcome);
 }
 
-fn make_up_fields(context: Context, outcome: Outcome) {
-    #[cfg(wrong)]
-    let _ = Completion {
-        op_context: context, //~ E0451
-        outcome,
-    };
-}
-
 fn tell_twice(buffer: &mut CompletionBuffer<'_>, completion: Completion) {
     let _ = buffer.push(completion);
     #[cfg(wrong)]
@@ -85,7 +77,7 @@ fn tell_twice(buffer: &mut CompletionBuffer<'_>, completion: Completion) {
 
 fn copy(completion: &Completion, ended: &Ended) {
     #[cfg(wrong)]
-    let other = completion.clone(); //~ E0599
+    let other: Completion = completion.clone(); //~ E0308
     #[cfg(wrong)]
-    let other = ended.clone(); //~ E0599
+    let other: Ended = ended.clone(); //~ E0308
 }

@@ -46,12 +46,3 @@ fn end_without(context: crate::kfi::fid::Context) -> Event {
     #[cfg(not(wrong))]
     Event::mr_complete(context, context, 0)
 }
-
-fn make_up() {
-    #[cfg(wrong)]
-    let _ = Event {
-        event: 0, //~ E0451
-        data: [0; 128],
-        len: 0,
-    };
-}
