@@ -44,6 +44,7 @@ use crate::{
         },
         flags::QueueFlags,
         hold::Hold,
+        interrupts::NoPreemption,
         provider::{
             call_completion_handler,
             completion_queue_test_ops,
@@ -206,6 +207,8 @@ impl CompletionQueue {
         let mut space = Some(space);
         // Freed without the lock.
         let mut spare = None;
+        // Whoever waits for the entry is left to this thread.
+        let _preemption = NoPreemption::begin();
         let told = this.queue.take(|entries| {
             let Some(entry) = tell() else {
                 return false;
@@ -283,6 +286,8 @@ impl CompletionQueue {
     #[cold]
     fn settle(&self, count: usize) {
         let mut spare = EntryQueue::new();
+        // As in `read_some`.
+        let _preemption = NoPreemption::begin();
         let ended = self
             .queue
             .take(|entries| self.move_up(entries, count, &mut spare));
@@ -318,6 +323,8 @@ impl CompletionQueue {
     /// Reads some entries; `false` if there may be more.
     fn read_some(&self, buffer: &mut CompletionBuffer<'_>) -> Result<bool> {
         let mut taken = Taken::new();
+        // Those who wait for room are left to whoever makes it.
+        let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
             let mut ret = Ok(false);
             for _ in 0..CHUNK {
@@ -449,6 +456,8 @@ impl CompletionQueueOps for CompletionQueue {
 
     fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result {
         let mut taken = Taken::new();
+        // As in `read_some`.
+        let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
             let First::Error(completion, failure) = entries.first() else {
                 return Err(EAGAIN);

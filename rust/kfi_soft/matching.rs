@@ -194,6 +194,11 @@ impl Side {
         self.posted.len().saturating_add(self.new.len()) < size
     }
 
+    /// Returns whether receives are posted that may want what waits.
+    pub(crate) fn has_new(&self) -> bool {
+        !self.new.is_empty()
+    }
+
     /// Returns how many receives have fired and wait for room.
     pub(crate) fn fired(&self) -> usize {
         self.fired.len()
@@ -253,13 +258,13 @@ impl Side {
     }
 
     /// Finds a posted receive, among the first ones, for a message that was not added. None that were
-    /// sent before it are yet to be compared.
+    /// sent before it are yet to be compared, or are about to land.
     pub(crate) fn find_receive(
         &mut self,
         request: &Request,
         limit: usize,
     ) -> Option<Found<'_, Posted, 8>> {
-        if !self.arrived.is_empty() {
+        if self.comparing {
             return None;
         }
         self.posted

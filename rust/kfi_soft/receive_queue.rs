@@ -621,7 +621,14 @@ impl ReceiveQueue {
 
     /// Posts a receive that was prepared when it was submitted, now or as soon as there is room.
     /// Given up if the queue is closed.
-    pub(crate) fn post_fired(self: &Arc<Self>, posted: Entry<Posted>) {
+    ///
+    /// `begun` is called once, with the lock held that makes it to be found here: before anybody can
+    /// hear of its end. Returns what that has returned.
+    pub(crate) fn post_fired(
+        self: &Arc<Self>,
+        posted: Entry<Posted>,
+        begun: &dyn Fn() -> bool,
+    ) -> bool {
         let tagged = posted.tag.is_some();
         // As in `accept`.
         let _preemption = NoPreemption::begin();
@@ -629,13 +636,15 @@ impl ReceiveQueue {
         if state.closed {
             drop(state);
             posted.into_inner().give_up();
-            return;
+            return begun();
         }
         let compare = state.side(tagged).add_fired(posted, self.size);
+        let said = begun();
         drop(state);
         if compare {
             self.compare(tagged, &mut Budget::due());
         }
+        said
     }
 
     /// Takes out a receive with a context.
@@ -753,7 +762,11 @@ impl ReceiveQueue {
         receiver: &Arc<Receiver>,
         mut wanted: Entry<Posted>,
     ) -> Result<Option<(Entry<Posted>, Option<Request>)>> {
-        let looked = {
+        // Receives that were posted before may want what waits, and are yet to be compared with it.
+        let too_early = self.state.lock().tagged.has_new();
+        let looked = if too_early {
+            Looked::Unfinished
+        } else {
             // A walk is not kept for long, as a queue has places for few.
             let _preemption = NoPreemption::begin();
             let mut limit = Budget::of_caller().comparisons();
@@ -783,7 +796,14 @@ impl ReceiveQueue {
     fn answer(self: &Arc<Self>) {
         let count = self.state.lock().looking.len();
         for _ in 0..count {
-            let wanted = self.state.lock().looking.pop_front();
+            let wanted = {
+                let mut state = self.state.lock();
+                if state.tagged.has_new() {
+                    // As in `peek`.
+                    break;
+                }
+                state.looking.pop_front()
+            };
             let Some(wanted) = wanted else {
                 return;
             };
@@ -798,7 +818,7 @@ impl ReceiveQueue {
             cond_resched();
         }
         if !self.state.lock().looking.is_empty() {
-            self.watch_after(0);
+            self.watch_after(1);
         }
     }
 
@@ -989,7 +1009,6 @@ impl WorkItem for ReceiveQueue {
 
     fn run(this: Arc<Self>) {
         this.state.lock().watch_at = None;
-        this.answer();
         let mut next = Next(None);
         for tagged in [false, true] {
             // First: what can be received must not expire.
@@ -1011,8 +1030,14 @@ impl WorkItem for ReceiveQueue {
                     cond_resched();
                 }
             }
-            this.expire(|state| state.side(tagged).waiting(), &mut next);
+            if this.state.lock().side(tagged).has_new() {
+                // What these want does not expire; they are looked after.
+                next.bring_to(1);
+            } else {
+                this.expire(|state| state.side(tagged).waiting(), &mut next);
+            }
         }
+        this.answer();
         this.expire(|state| &mut state.claimed, &mut next);
         if let Next(Some(next)) = next {
             this.watch_after(next);

@@ -40,7 +40,10 @@ use crate::{
             CompletionFlags,
             MrMode, //
         },
-        interrupts::Section,
+        interrupts::{
+            NoPreemption,
+            Section, //
+        },
         memory::{
             transfer,
             Cursor,
@@ -789,9 +792,10 @@ impl Receiver {
         self.parts.queue.is_backed_up()
     }
 
-    /// Posts a receive that was prepared when it was submitted.
-    pub(crate) fn post_fired(&self, posted: Entry<Posted>) {
-        self.parts.queue.post_fired(posted);
+    /// Posts a receive that was prepared when it was submitted; for `begun` see
+    /// [`ReceiveQueue::post_fired`].
+    pub(crate) fn post_fired(&self, posted: Entry<Posted>, begun: &dyn Fn() -> bool) -> bool {
+        self.parts.queue.post_fired(posted, begun)
     }
 
     /// Ends a receive that was never posted, telling that it was cancelled.
@@ -817,6 +821,8 @@ impl Receiver {
 
     /// Drops the message that was set aside for a context; `EINVAL` if there is none.
     pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
+        // The sender waits for whoever claims its operation.
+        let _preemption = NoPreemption::begin();
         let Some(packet) = self.parts.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
@@ -838,6 +844,8 @@ impl Receiver {
             wanted.into_inner().give_up();
             return Err(EOPBADSTATE.into());
         };
+        // As in `discard_claimed`.
+        let _preemption = NoPreemption::begin();
         let Some(mut packet) = this.parts.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);

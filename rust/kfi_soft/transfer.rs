@@ -62,6 +62,8 @@ pub(crate) struct Transfer {
     context: Context,
     /// Whether all earlier ones have to end first.
     fence: bool,
+    /// Whether an entry tells of its success.
+    told: bool,
     state: Atomic<u32>,
     /// As what the transmitter has noted it; nothing before.
     pub(crate) place: Atomic<usize>,
@@ -127,6 +129,7 @@ impl Transfer {
             fence,
         } = parts;
         let memory = memory.keep(flags)?;
+        let told = manner.entry;
         Arc::pin_init(
             pin_init!(Self {
                 transmitter,
@@ -134,6 +137,7 @@ impl Transfer {
                 remote,
                 context,
                 fence,
+                told,
                 state: Atomic::new(WAITING),
                 place: Atomic::new(usize::MAX),
                 aside_for: Atomic::new(0),
@@ -167,6 +171,11 @@ impl Transfer {
     /// Returns the context.
     pub(crate) fn context(&self) -> Context {
         self.context
+    }
+
+    /// Returns whether an entry tells of its success.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told
     }
 
     /// Returns whether all earlier ones have to end first.

@@ -170,6 +170,8 @@ pub(crate) struct Parts {
 pub(crate) struct Credits {
     used: Atomic<usize>,
     size: usize,
+    /// Operations that have fired and wait for one. What is posted does not come before these.
+    needy: Atomic<usize>,
 }
 
 impl Credits {
@@ -179,13 +181,20 @@ impl Credits {
             Self {
                 used: Atomic::new(0),
                 size,
+                needy: Atomic::new(0),
             },
             GFP_KERNEL,
         )?)
     }
 
-    /// Takes one; `false` if there is none.
+    /// Takes one for what is posted; `false` if there is none, or others wait for one.
     fn take(&self) -> bool {
+        // Relaxed: one that comes at the same time may come first.
+        self.needy.load(ordering::Relaxed) == 0 && self.take_any()
+    }
+
+    /// Takes one; `false` if there is none.
+    fn take_any(&self) -> bool {
         // Never more than there are, not even for a moment: who finds none waits until one is given
         // back.
         // Relaxed: `cmpxchg` validates the value.
@@ -494,6 +503,16 @@ impl Transmitter {
 
     /// Begins an operation.
     pub(crate) fn start(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
+        let ret = Self::start_now(this, prepared);
+        if ret == Err(EAGAIN) {
+            // None can be posted, so nothing is held back for others.
+            this.let_go();
+        }
+        ret
+    }
+
+    /// Begins an operation, if there is room for it.
+    fn start_now(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
         let node = &this.parts.node;
         let adverse = node.faults.any();
         if adverse {
@@ -501,7 +520,6 @@ impl Transmitter {
         }
         this.parts.reporter.check_room()?;
         if !this.parts.credits.take() {
-            this.let_go();
             return Err(EAGAIN);
         }
         let undo = |error| {
@@ -577,7 +595,7 @@ impl Transmitter {
         }
 
         let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
-        this.queue_up(packet, more, &mut Budget::of_caller())
+        this.queue_up(packet, more, &mut Budget::of_caller(), || ())
             .map_err(|(error, packet)| {
                 drop(packet);
                 undo(error)
@@ -591,22 +609,35 @@ impl Transmitter {
 
     /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
     /// Given up if the context is closed.
-    pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet) {
+    ///
+    /// `begun` is called once, with the lock held that makes it to be found here: before anybody can
+    /// hear of its end. Returns what that has returned.
+    pub(crate) fn start_packet(
+        this: &Arc<Self>,
+        mut packet: Packet,
+        begun: &dyn Fn() -> bool,
+    ) -> bool {
         packet.needs_credit = true;
-        if let Err((_, packet)) = this.queue_up(packet, false, &mut Budget::due()) {
+        let mut said = false;
+        let queued = this.queue_up(packet, false, &mut Budget::due(), || said = begun());
+        if let Err((_, packet)) = queued {
+            said = begun();
             drop(packet);
         }
+        said
     }
 
     /// Lets a packet wait behind those that wait. Gives it back if the context is closed, or with
     /// `EAGAIN` if it has room and one before it has none: then each would wait for the other.
     ///
-    /// With `more` it is held back until one comes without that, or no other may come.
+    /// With `more` it is held back until one comes without that, or no other may come. `noted` is
+    /// called when it can be found, with the lock held.
     fn queue_up(
         self: &Arc<Self>,
         mut packet: Packet,
         more: bool,
         budget: &mut Budget,
+        noted: impl FnOnce(),
     ) -> core::result::Result<(), (Error, Packet)> {
         {
             let mut state = self.state.lock();
@@ -615,10 +646,13 @@ impl Transmitter {
             }
             if packet.needs_credit {
                 state.needy = state.needy.wrapping_add(1);
+                // Relaxed: see `Credits::take`.
+                self.parts.credits.needy.add(1, ordering::Relaxed);
             } else if state.needy != 0 {
                 return Err((EAGAIN, packet));
             }
             state.note(&mut packet);
+            noted();
             if more && !self.parts.credits.is_spent() {
                 packet.batch = Some(state.batch);
             } else {
@@ -656,7 +690,7 @@ impl Transmitter {
 
     /// Takes a credit for a packet; `false` if there is none yet. With the lock held.
     fn take_credit(self: &Arc<Self>) -> bool {
-        if self.parts.credits.take() {
+        if self.parts.credits.take_any() {
             return true;
         }
         if self.parts.shares_credits {
@@ -703,6 +737,8 @@ impl Transmitter {
                 };
                 if core::mem::replace(&mut packet.needs_credit, false) {
                     state.needy = state.needy.wrapping_sub(1);
+                    // Relaxed: as above.
+                    let _ = self.parts.credits.needy.fetch_sub(1, ordering::Relaxed);
                 }
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: who gives up what does
@@ -735,6 +771,8 @@ impl Transmitter {
     /// Counts the end of an operation that had begun; the last thing that is done about it. Without a
     /// `budget` that of the caller is used.
     fn ended(self: &Arc<Self>, budget: Option<&mut Budget>) {
+        // What waits for this end is left to this thread.
+        let _preemption = NoPreemption::begin();
         self.parts.credits.give();
         // Full: pairs with `queue_up`, store before load on both sides.
         self.active.fetch_sub(1, ordering::Full);
@@ -849,9 +887,9 @@ impl Transmitter {
                 let Some(cursor) = at.filter(|at| at.current().0 .0 == number) else {
                     break None;
                 };
-                // One that is ending already completes by itself.
-                found = true;
                 let (_, transfer) = cursor.current();
+                // One that is ending already completes by itself, if anybody hears of it.
+                found |= transfer.is_told();
                 if transfer.claim() {
                     break Some(transfer.clone());
                 }
@@ -904,7 +942,10 @@ impl Transmitter {
                 self.ended(None);
             }
             Some(packet) => {
-                if !packet.needs_credit {
+                if packet.needs_credit {
+                    // Relaxed: as in `drain`.
+                    let _ = self.parts.credits.needy.fetch_sub(1, ordering::Relaxed);
+                } else {
                     self.parts.credits.give();
                 }
                 drop(packet);

@@ -97,15 +97,13 @@ impl Transfer for Submitted {
         match KBox::into_inner(self).what {
             What::Transmit(transmitter, packet) => {
                 let transfer = packet.transfer.clone();
-                Transmitter::start_packet(&transmitter, packet);
-                if begun() {
+                if Transmitter::start_packet(&transmitter, packet, begun) {
                     transmitter.cancel_transfer(&transfer);
                 }
             }
             What::Receive(receiver, posted) => {
                 let (context, number) = (posted.context, posted.number);
-                receiver.post_fired(posted);
-                if begun() {
+                if receiver.post_fired(posted, begun) {
                     receiver.cancel_number(context, number);
                 }
             }
