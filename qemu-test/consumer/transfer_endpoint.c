@@ -802,6 +802,37 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/* What is held back does not wait for others that cannot be posted, whatever the reason. */
+static void more_and_crowded(struct test *t)
+{
+	const struct setup narrow = { .tx_cq_size = 1 };
+	u8 from[4][8] = {}, to[8] = {};
+	struct end a, b;
+	unsigned int i;
+
+	if (!pair_open(t, &a, &b, &narrow, NULL))
+		return;
+	for (i = 0; i < ARRAY_SIZE(from); i++) {
+		memset(from[i], i + 1, 8);
+		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(9)), 0);
+	}
+	expect(t, send_more(&a, from[0], 0, 0), 0);
+	expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
+	expect(t, send_more(&a, from[1], 1, KFI_MORE), 0);
+	expect(t, send_more(&a, from[2], 2, KFI_MORE), 0);
+	/* Of one entry, another lies behind it. */
+	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(1)), 0);
+	expect_nothing(t, b.rx_cq);
+	expect(t, send_more(&a, from[3], 3, 0), -KFI_EAGAIN);
+	expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
+	expect(t, to[0], 3);
+	expect_completion(t, a.tx_cq, CONTEXT(0), SENT, 8);
+	expect_failure(t, a.tx_cq, CONTEXT(1), SENT, KFI_ECANCELED, 0, 0);
+	expect_completion(t, a.tx_cq, CONTEXT(2), SENT, 8);
+	expect_nothing(t, a.tx_cq);
+	pair_close(t, &a, &b);
+}
+
 const struct test_case endpoint_tests[] = {
 	{ "endpoint/scalable", "", scalable },
 	{ "endpoint/scalable-without-av", "", scalable_without_av },
@@ -815,5 +846,6 @@ const struct test_case endpoint_tests[] = {
 	{ "endpoint/capabilities", "", capabilities },
 	{ "endpoint/all-ports", "", all_ports },
 	{ "transmit/more", "", more },
+	{ "transmit/more-and-crowded", "", more_and_crowded },
 	{}
 };
