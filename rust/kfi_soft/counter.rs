@@ -234,6 +234,15 @@ struct State {
     attended: u64,
 }
 
+/// How many changes by the provider have been counted.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Events {
+    /// Of the success value.
+    successes: u64,
+    /// Of the error value.
+    errors: u64,
+}
+
 /// Who changes a counter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
@@ -331,8 +340,12 @@ pub(crate) struct Counter {
     values: Values,
     /// What debugfs and events call it.
     id: u64,
+    /// How many changes of the error value by the provider have been counted.
+    error_events: Atomic<u64>,
     /// The events before the last change by the application that had to be seen.
     events_marked: Atomic<u64>,
+    /// As before, of the error value.
+    error_events_marked: Atomic<u64>,
     wait_obj: WaitObj,
     set: Option<Hold<WaitSet>>,
     op_flags: Atomic<u64>,
@@ -434,7 +447,9 @@ impl Counter {
                 error: Atomic::new(0),
                 due: Atomic::new(HIGH),
             },
+            error_events: Atomic::new(0),
             events_marked: Atomic::new(0),
+            error_events_marked: Atomic::new(0),
             wait_obj,
             set,
             op_flags: Atomic::new(0),
@@ -611,7 +626,27 @@ impl Counter {
         }
     }
 
-    /// As [`Self::mark`], after an addition without the lock that has made `sum`.
+    /// As [`Self::mark`], for changes of the error value too; with the lock held.
+    fn mark_all(&self, origin: Origin, events: Events) {
+        self.mark(origin, events.successes);
+        if origin == Origin::Application {
+            // Relaxed: as there.
+            self.error_events_marked
+                .store(events.errors, ordering::Relaxed);
+        }
+    }
+
+    /// Returns how many changes by the provider have been counted.
+    fn events(&self) -> Events {
+        // Acquire: who sees an event sees the change.
+        Events {
+            successes: self.values.success.events.load(ordering::Acquire),
+            errors: self.error_events.load(ordering::Acquire),
+        }
+    }
+
+    /// As [`Self::mark`], after an addition without the lock that has made `sum`. Errors may have been
+    /// counted since, so these stay news.
     fn mark_added(&self, origin: Origin, sum: u64) {
         // Acquire: who sees an event sees the change, so the value is that of the addition only if no
         // success counted since is among these.
@@ -733,15 +768,14 @@ impl Counter {
         let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
-            // Relaxed: before the change, which is fully ordered.
-            let events = self.values.success.events.load(ordering::Relaxed);
+            let events = self.events();
             let (old, new) = change(&self.values.success.value);
             self.observe(&mut state, old);
             if old == new {
                 return;
             }
             state.observed = new;
-            self.mark(origin, events);
+            self.mark_all(origin, events);
             self.count_event(origin);
             self.attend(origin, &mut state, old.max(new))
         };
@@ -795,12 +829,14 @@ impl Counter {
             if new == old {
                 return;
             }
-            // Relaxed: what comes of the change is counted later, and fully ordered after it.
-            let events = self.values.success.events.load(ordering::Relaxed);
-            self.mark(origin, events);
+            // What comes of the change is counted later.
+            self.mark_all(origin, self.events());
             // Release: who sees the value sees what came before it.
             self.values.error.store(new, ordering::Release);
-            self.count_event(origin);
+            if origin == Origin::Provider {
+                // Release: after the change.
+                self.error_events.fetch_add(1, ordering::Release);
+            }
             state.error_generation = state.error_generation.wrapping_add(1);
             let due = state.detach_all(origin.few());
             // What waits for the sum is due at other success values than before.
@@ -933,14 +969,16 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Returns the number of events if there is news for a poll set that has told of `told`.
-    pub(crate) fn events_since(&self, told: u64) -> Option<u64> {
-        // Acquire: who sees an event sees the change.
-        let events = self.values.success.events.load(ordering::Acquire);
-        // Relaxed: see `mark`.
-        let marked = self.events_marked.load(ordering::Relaxed);
+    /// Returns the numbers of events if there is news for a poll set that has told of `told`.
+    pub(crate) fn events_since(&self, told: Events) -> Option<Events> {
+        let events = self.events();
+        // Relaxed, both: see `mark`.
+        let successes = self.events_marked.load(ordering::Relaxed);
+        let errors = self.error_events_marked.load(ordering::Relaxed);
         // Events are counted in 64 bits, so that a larger number is a later one.
-        (events > told.max(marked)).then_some(events)
+        let news = events.successes > told.successes.max(successes)
+            || events.errors > told.errors.max(errors);
+        news.then_some(events)
     }
 
     /// `EAGAIN` if the counter has changed since this was called last (R-TRYWAIT-7).

@@ -558,8 +558,14 @@ impl Core {
             return Err(EOPNOTSUPP);
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
-        let prepared = transmitter.prepare(operation, false, GFP_NOWAIT)?;
-        Transmitter::start(transmitter, prepared)
+        match transmitter.prepare(operation, false, GFP_NOWAIT) {
+            Ok(prepared) => Transmitter::start(transmitter, prepared),
+            Err(error) => {
+                // This one cannot come, for which others may be held back.
+                transmitter.let_go();
+                Err(error)
+            }
+        }
     }
 
     /// Returns the receive context, to which receives are posted. `EOPNOTSUPP` if endpoints share
@@ -807,7 +813,6 @@ fn prepare_receive(
         deferred: false,
         notify: None,
         asks: None,
-        number: 0,
     })
 }
 

@@ -34,6 +34,7 @@ use crate::{
         },
         flags::QueueFlags,
         hold::Hold,
+        interrupts::NoPreemption,
         provider::{
             call_event_handler,
             event_queue_test_ops,
@@ -144,6 +145,8 @@ impl EventQueue {
 
     /// Adds an entry to a slot that was taken.
     fn add(this: &Fid<Self>, entry: Entry) {
+        // Whoever waits for the entry is left to this thread.
+        let _preemption = NoPreemption::begin();
         // There is room, unless the queue is closed: then nobody misses it.
         this.queue.add(|entries| entries.push(entry).is_ok());
         this.handler.fire(this);

@@ -28,7 +28,10 @@ use kernel::{
 
 use crate::{
     completion_queue::CompletionQueue,
-    counter::Counter,
+    counter::{
+        Counter,
+        Events, //
+    },
     domain::Domain,
     grown::Grown,
     kfi::{
@@ -50,7 +53,7 @@ use crate::{
 /// What a member is.
 enum Member {
     /// A counter, and the number of its events that this set has told of.
-    Counter { hold: Hold<Counter>, told: u64 },
+    Counter { hold: Hold<Counter>, told: Events },
     /// A completion queue.
     CompletionQueue(Hold<CompletionQueue>),
 }
@@ -64,7 +67,8 @@ impl Member {
             }
             let hold = Hold::new(counter)?;
             hold.watch();
-            return Ok(Self::Counter { hold, told: 0 });
+            let told = Events::default();
+            return Ok(Self::Counter { hold, told });
         }
         let queue = fid.downcast::<CompletionQueue>().ok_or(EINVAL)?;
         if !Arc::ptr_eq(queue.domain(), domain) {

@@ -114,8 +114,6 @@ pub(crate) struct Posted {
     /// The receive context that it only asks for what has arrived (`KFI_PEEK`), if it was not answered
     /// at once.
     pub(crate) asks: Option<Arc<Receiver>>,
-    /// Names it, if it was not posted at once; else 0.
-    pub(crate) number: u64,
 }
 
 /// The memory of a posted receive.
@@ -174,12 +172,12 @@ impl Landing {
     }
 }
 
-/// Named by the context, and by the number if it has one.
+/// Named by the context.
 impl Named for Posted {
-    type Name = (usize, u64);
+    type Name = usize;
 
     fn name(&self) -> Self::Name {
-        (self.context.as_number(), self.number)
+        self.context.as_number()
     }
 }
 
@@ -622,46 +620,38 @@ impl ReceiveQueue {
     /// Posts a receive that was prepared when it was submitted, now or as soon as there is room.
     /// Given up if the queue is closed.
     ///
-    /// `begun` is called once, with the lock held that makes it to be found here: before anybody can
-    /// hear of its end. Returns what that has returned.
+    /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
+    /// receive is given back, to be cancelled instead.
     pub(crate) fn post_fired(
         self: &Arc<Self>,
         posted: Entry<Posted>,
         begun: &dyn Fn() -> bool,
-    ) -> bool {
+    ) -> Option<Entry<Posted>> {
         let tagged = posted.tag.is_some();
         // As in `accept`.
         let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
+        let cancelled = begun();
         if state.closed {
             drop(state);
             posted.into_inner().give_up();
-            return begun();
+            return None;
+        }
+        if cancelled {
+            return Some(posted);
         }
         let compare = state.side(tagged).add_fired(posted, self.size);
-        let said = begun();
         drop(state);
         if compare {
             self.compare(tagged, &mut Budget::due());
         }
-        said
+        None
     }
 
     /// Takes out a receive with a context.
     pub(crate) fn take(self: &Arc<Self>, context: Context) -> Option<Entry<Posted>> {
         let number = context.as_number();
-        self.take_named((number, 0), |posted| posted.context.as_number() == number)
-    }
-
-    /// Takes out the receive that has a number besides its context.
-    pub(crate) fn take_number(
-        self: &Arc<Self>,
-        context: Context,
-        number: u64,
-    ) -> Option<Entry<Posted>> {
-        self.take_named((context.as_number(), number), |posted| {
-            posted.number == number
-        })
+        self.take_named(number, |posted| posted.context.as_number() == number)
     }
 
     /// Takes out the first receive whose name is not less than `name`, if it is `same`.

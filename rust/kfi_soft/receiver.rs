@@ -794,7 +794,11 @@ impl Receiver {
 
     /// Posts a receive that was prepared when it was submitted; for `begun` see
     /// [`ReceiveQueue::post_fired`].
-    pub(crate) fn post_fired(&self, posted: Entry<Posted>, begun: &dyn Fn() -> bool) -> bool {
+    pub(crate) fn post_fired(
+        &self,
+        posted: Entry<Posted>,
+        begun: &dyn Fn() -> bool,
+    ) -> Option<Entry<Posted>> {
         self.parts.queue.post_fired(posted, begun)
     }
 
@@ -902,13 +906,6 @@ impl Receiver {
         let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
         self.tell_cancelled(posted);
         Ok(())
-    }
-
-    /// Cancels a receive that has fired, unless it has ended.
-    pub(crate) fn cancel_number(&self, context: Context, number: u64) {
-        if let Some(posted) = self.parts.queue.take_number(context, number) {
-            self.tell_cancelled(posted);
-        }
     }
 
     /// Tells that a receive was cancelled.

@@ -170,8 +170,6 @@ pub(crate) struct Parts {
 pub(crate) struct Credits {
     used: Atomic<usize>,
     size: usize,
-    /// Operations that have fired and wait for one. What is posted does not come before these.
-    needy: Atomic<usize>,
 }
 
 impl Credits {
@@ -181,20 +179,13 @@ impl Credits {
             Self {
                 used: Atomic::new(0),
                 size,
-                needy: Atomic::new(0),
             },
             GFP_KERNEL,
         )?)
     }
 
-    /// Takes one for what is posted; `false` if there is none, or others wait for one.
-    fn take(&self) -> bool {
-        // Relaxed: one that comes at the same time may come first.
-        self.needy.load(ordering::Relaxed) == 0 && self.take_any()
-    }
-
     /// Takes one; `false` if there is none.
-    fn take_any(&self) -> bool {
+    fn take(&self) -> bool {
         // Never more than there are, not even for a moment: who finds none waits until one is given
         // back.
         // Relaxed: `cmpxchg` validates the value.
@@ -548,6 +539,8 @@ impl Transmitter {
                 // Without a slot it goes as a packet, which has memory for its completion.
                 this.parts.reporter.slot()
             };
+            // What the peer has posted is in its hands until the end is told.
+            let _preemption = NoPreemption::begin();
             // Once for all locks of something small.
             let mut section = if prepared.parts.request.is_small() && !this.parts.reporter.counts()
             {
@@ -576,6 +569,7 @@ impl Transmitter {
                     of: Use::Ended(memory.end()),
                     manner,
                 };
+                this.parts.credits.give();
                 this.report(&request, ending, space, response);
                 section.end();
                 this.ended(None);
@@ -585,6 +579,7 @@ impl Transmitter {
             let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {
+                    this.parts.credits.give();
                     this.ended(None);
                     return Err(error);
                 }
@@ -595,7 +590,7 @@ impl Transmitter {
         }
 
         let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
-        this.queue_up(packet, more, &mut Budget::of_caller(), || ())
+        this.queue_up(packet, more, &mut Budget::of_caller(), || false)
             .map_err(|(error, packet)| {
                 drop(packet);
                 undo(error)
@@ -610,49 +605,46 @@ impl Transmitter {
     /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
     /// Given up if the context is closed.
     ///
-    /// `begun` is called once, with the lock held that makes it to be found here: before anybody can
-    /// hear of its end. Returns what that has returned.
-    pub(crate) fn start_packet(
-        this: &Arc<Self>,
-        mut packet: Packet,
-        begun: &dyn Fn() -> bool,
-    ) -> bool {
+    /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
+    /// operation is cancelled instead.
+    pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet, begun: &dyn Fn() -> bool) {
         packet.needs_credit = true;
-        let mut said = false;
-        let queued = this.queue_up(packet, false, &mut Budget::due(), || said = begun());
-        if let Err((_, packet)) = queued {
-            said = begun();
-            drop(packet);
+        match this.queue_up(packet, false, &mut Budget::due(), begun) {
+            Ok(()) => {}
+            Err((error, packet)) if error == Error::from(ECANCELED) => {
+                Self::cancel_packet(this, packet);
+            }
+            Err((_, packet)) => drop(packet),
         }
-        said
     }
 
     /// Lets a packet wait behind those that wait. Gives it back if the context is closed, or with
     /// `EAGAIN` if it has room and one before it has none: then each would wait for the other.
     ///
-    /// With `more` it is held back until one comes without that, or no other may come. `noted` is
-    /// called when it can be found, with the lock held.
+    /// With `more` it is held back until one comes without that, or no other may come. `begun` is
+    /// called with the lock held; if it says so, the packet is given back with `ECANCELED`.
     fn queue_up(
         self: &Arc<Self>,
         mut packet: Packet,
         more: bool,
         budget: &mut Budget,
-        noted: impl FnOnce(),
+        begun: impl FnOnce() -> bool,
     ) -> core::result::Result<(), (Error, Packet)> {
         {
             let mut state = self.state.lock();
+            let cancelled = begun();
             if state.closed {
                 return Err((EOPBADSTATE.into(), packet));
             }
+            if cancelled {
+                return Err((ECANCELED.into(), packet));
+            }
             if packet.needs_credit {
                 state.needy = state.needy.wrapping_add(1);
-                // Relaxed: see `Credits::take`.
-                self.parts.credits.needy.add(1, ordering::Relaxed);
             } else if state.needy != 0 {
                 return Err((EAGAIN, packet));
             }
             state.note(&mut packet);
-            noted();
             if more && !self.parts.credits.is_spent() {
                 packet.batch = Some(state.batch);
             } else {
@@ -670,7 +662,7 @@ impl Transmitter {
     }
 
     /// Lets operations begin that are held back for others, as these cannot come.
-    fn let_go(self: &Arc<Self>) {
+    pub(crate) fn let_go(self: &Arc<Self>) {
         // Relaxed: set by those who have posted what is held back.
         if !self.backlog.load(ordering::Relaxed) {
             return;
@@ -690,7 +682,7 @@ impl Transmitter {
 
     /// Takes a credit for a packet; `false` if there is none yet. With the lock held.
     fn take_credit(self: &Arc<Self>) -> bool {
-        if self.parts.credits.take_any() {
+        if self.parts.credits.take() {
             return true;
         }
         if self.parts.shares_credits {
@@ -737,8 +729,6 @@ impl Transmitter {
                 };
                 if core::mem::replace(&mut packet.needs_credit, false) {
                     state.needy = state.needy.wrapping_sub(1);
-                    // Relaxed: as above.
-                    let _ = self.parts.credits.needy.fetch_sub(1, ordering::Relaxed);
                 }
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: who gives up what does
@@ -762,18 +752,19 @@ impl Transmitter {
     ) {
         // First: whoever has seen the completion does not find it any more.
         self.forget(transfer);
+        // Before that is told: then there is room for another one.
+        self.parts.credits.give();
         if let Some(inside) = inside {
             self.report(transfer.request(), inside.end(), Space::Nowhere, response);
         }
         self.ended(Some(budget));
     }
 
-    /// Counts the end of an operation that had begun; the last thing that is done about it. Without a
-    /// `budget` that of the caller is used.
+    /// Counts the end of an operation that had begun and has given its credit back; the last thing
+    /// that is done about it. Without a `budget` that of the caller is used.
     fn ended(self: &Arc<Self>, budget: Option<&mut Budget>) {
         // What waits for this end is left to this thread.
         let _preemption = NoPreemption::begin();
-        self.parts.credits.give();
         // Full: pairs with `queue_up`, store before load on both sides.
         self.active.fetch_sub(1, ordering::Full);
         if self.backlog.load(ordering::Relaxed) {
@@ -909,13 +900,6 @@ impl Transmitter {
         }
     }
 
-    /// Cancels an operation, unless it is ending.
-    pub(crate) fn cancel_transfer(self: &Arc<Self>, transfer: &Arc<Transfer>) {
-        if transfer.claim() {
-            self.give_up(transfer, true);
-        }
-    }
-
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
         // First: as in `end`.
@@ -924,6 +908,10 @@ impl Transmitter {
             (state.take_waiting(transfer), state.forget(transfer))
         };
         drop(noted);
+        // As in `end`, too.
+        if waiting.as_ref().is_none_or(|packet| !packet.needs_credit) {
+            self.parts.credits.give();
+        }
         // The memory is not used from here on, whether that is told or not.
         let inside = transfer.take();
         if let Some(inside) = inside.filter(|_| tell) {
@@ -942,12 +930,6 @@ impl Transmitter {
                 self.ended(None);
             }
             Some(packet) => {
-                if packet.needs_credit {
-                    // Relaxed: as in `drain`.
-                    let _ = self.parts.credits.needy.fetch_sub(1, ordering::Relaxed);
-                } else {
-                    self.parts.credits.give();
-                }
                 drop(packet);
                 // What has waited behind it may begin.
                 self.drain(&mut Budget::of_caller());

@@ -68,14 +68,6 @@ use crate::{
     work_table::Owner, //
 };
 
-/// Returns a number for a receive.
-fn next_number() -> u64 {
-    static NEXT: Atomic<u64> = Atomic::new(1);
-
-    // Relaxed: they only have to be different.
-    NEXT.fetch_add(1, ordering::Relaxed)
-}
-
 /// An operation that begins later.
 struct Submitted {
     what: What,
@@ -96,15 +88,11 @@ impl Transfer for Submitted {
     fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool) {
         match KBox::into_inner(self).what {
             What::Transmit(transmitter, packet) => {
-                let transfer = packet.transfer.clone();
-                if Transmitter::start_packet(&transmitter, packet, begun) {
-                    transmitter.cancel_transfer(&transfer);
-                }
+                Transmitter::start_packet(&transmitter, packet, begun);
             }
             What::Receive(receiver, posted) => {
-                let (context, number) = (posted.context, posted.number);
-                if receiver.post_fired(posted, begun) {
-                    receiver.cancel_number(context, number);
+                if let Some(posted) = receiver.post_fired(posted, begun) {
+                    receiver.cancel_fired(posted);
                 }
             }
         }
@@ -164,7 +152,6 @@ impl Core {
             }
             let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
-            posted.number = next_number();
             posted.set_notify(notify);
             let entry = Entry::new(posted, flags).map_err(transmitter::again)?;
             What::Receive(receiver.clone(), entry)
