@@ -78,9 +78,11 @@
 //! # Events
 //!
 //! A poll set tells of a counter when the provider has changed it, but not when the application has
-//! (R-POLL-6). The provider's changes are counted in `events`, always and after the change. When
-//! the application changes a watched counter, `events_marked` catches up: what happened before does
-//! not count as news any more.
+//! (R-POLL-6). The provider's changes are counted in `events` and `error_events`, always and after the
+//! change. When the application changes a watched counter, `events_marked` catches up, before anything
+//! runs that this has made due: what happened before does not count as news any more. So does
+//! `error_events_marked`, but for additions without the lock, of which nobody can tell whether an error
+//! came before or after; that such an error is told of is allowed (R-POLL-8).
 
 #![forbid(unsafe_code)]
 
@@ -236,7 +238,7 @@ struct State {
 
 /// How many changes by the provider have been counted.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Events {
+pub(crate) struct EventCounts {
     /// Of the success value.
     successes: u64,
     /// Of the error value.
@@ -627,7 +629,7 @@ impl Counter {
     }
 
     /// As [`Self::mark`], for changes of the error value too; with the lock held.
-    fn mark_all(&self, origin: Origin, events: Events) {
+    fn mark_all(&self, origin: Origin, events: EventCounts) {
         self.mark(origin, events.successes);
         if origin == Origin::Application {
             // Relaxed: as there.
@@ -637,9 +639,9 @@ impl Counter {
     }
 
     /// Returns how many changes by the provider have been counted.
-    fn events(&self) -> Events {
+    fn events(&self) -> EventCounts {
         // Acquire: who sees an event sees the change.
-        Events {
+        EventCounts {
             successes: self.values.success.events.load(ordering::Acquire),
             errors: self.error_events.load(ordering::Acquire),
         }
@@ -970,7 +972,7 @@ impl Counter {
     }
 
     /// Returns the numbers of events if there is news for a poll set that has told of `told`.
-    pub(crate) fn events_since(&self, told: Events) -> Option<Events> {
+    pub(crate) fn events_since(&self, told: EventCounts) -> Option<EventCounts> {
         let events = self.events();
         // Relaxed, both: see `mark`.
         let successes = self.events_marked.load(ordering::Relaxed);

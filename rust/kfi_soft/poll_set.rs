@@ -30,7 +30,7 @@ use crate::{
     completion_queue::CompletionQueue,
     counter::{
         Counter,
-        Events, //
+        EventCounts, //
     },
     domain::Domain,
     grown::Grown,
@@ -53,7 +53,10 @@ use crate::{
 /// What a member is.
 enum Member {
     /// A counter, and the number of its events that this set has told of.
-    Counter { hold: Hold<Counter>, told: Events },
+    Counter {
+        hold: Hold<Counter>,
+        told: EventCounts,
+    },
     /// A completion queue.
     CompletionQueue(Hold<CompletionQueue>),
 }
@@ -67,7 +70,7 @@ impl Member {
             }
             let hold = Hold::new(counter)?;
             hold.watch();
-            let told = Events::default();
+            let told = EventCounts::default();
             return Ok(Self::Counter { hold, told });
         }
         let queue = fid.downcast::<CompletionQueue>().ok_or(EINVAL)?;

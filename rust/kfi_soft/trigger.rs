@@ -51,8 +51,8 @@ use crate::{
 pub(crate) trait Transfer: Send + Sync {
     /// Begins it, also if its endpoint is being closed.
     ///
-    /// Calls `begun` once, when it can be found in its endpoint; if that says that it was cancelled
-    /// meanwhile it is cancelled now, unless it has ended.
+    /// Calls `begun` once, in the step that lets it be found in its endpoint; if that says that it was
+    /// cancelled meanwhile, it is completed with `ECANCELED` instead.
     ///
     /// From any context, with no lock held; must not sleep nor allocate. Counters that it completes
     /// append what becomes due to the run list of the domain. To drop it instead gives it up, without
@@ -343,8 +343,7 @@ pub(crate) fn submit_classic(
 
 /// Cancels a triggered operation that has not begun: the last one of the endpoint with this context.
 ///
-/// It completes with `ECANCELED` (R-TRIG-26), or as it would have if it is just beginning and ends
-/// before it can be cancelled. `ENOENT` if there is none.
+/// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
 pub(crate) fn cancel(domain: &Domain, owner: Owner, context: Context) -> Result {
     match domain.run_list().cancel(owner, context) {
         Cancelled::Taken(found, entry) => {

@@ -7,13 +7,7 @@
 use kernel::{
     alloc::Flags,
     prelude::*,
-    sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
-        Arc, //
-    }, //
+    sync::Arc, //
 };
 
 use super::{
