@@ -611,7 +611,7 @@ impl Transmitter {
         packet.needs_credit = true;
         match this.queue_up(packet, false, &mut Budget::due(), begun) {
             Ok(()) => {}
-            Err((error, packet)) if error == Error::from(ECANCELED) => {
+            Err((error, packet)) if error == ECANCELED => {
                 Self::cancel_packet(this, packet);
             }
             Err((_, packet)) => drop(packet),
@@ -637,7 +637,7 @@ impl Transmitter {
                 return Err((EOPBADSTATE.into(), packet));
             }
             if cancelled {
-                return Err((ECANCELED.into(), packet));
+                return Err((ECANCELED, packet));
             }
             if packet.needs_credit {
                 state.needy = state.needy.wrapping_add(1);
