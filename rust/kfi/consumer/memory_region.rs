@@ -52,21 +52,31 @@ use crate::kfi::{
 };
 
 /// A region whose descriptor operations may still use.
-pub(super) struct RegionUse(Arc<MemoryRegion>);
+pub(super) struct RegionUse {
+    // Dropped before the mark: whoever finds no marks finds no references either.
+    _region: Arc<MemoryRegion>,
+    _mark: Mark,
+}
 
 impl RegionUse {
     /// Begins such a use.
     pub(super) fn new(region: &Arc<MemoryRegion>) -> Self {
         // Relaxed: see `MemoryRegion::is_used`.
         region.uses.fetch_add(1, ordering::Relaxed);
-        Self(region.clone())
+        Self {
+            _region: region.clone(),
+            _mark: Mark(region.uses.clone()),
+        }
     }
 }
 
-impl Drop for RegionUse {
+/// What counts in the uses of a region.
+struct Mark(Arc<Atomic<usize>>);
+
+impl Drop for Mark {
     fn drop(&mut self) {
-        // Relaxed: as above.
-        self.0.uses.fetch_sub(1, ordering::Relaxed);
+        // Release: after the reference is gone; pairs with `MemoryRegion::is_used`.
+        self.0.fetch_sub(1, ordering::Release);
     }
 }
 
@@ -114,7 +124,7 @@ pub(crate) struct MemoryRegion {
     /// Where memory counts.
     budget: Arc<Budget>,
     /// Endpoints whose operations may use its descriptor.
-    uses: Atomic<usize>,
+    uses: Arc<Atomic<usize>>,
 }
 
 /// What a region needs.
@@ -192,6 +202,7 @@ impl MemoryRegion {
             },
             GFP_KERNEL_ACCOUNT,
         )?;
+        let uses = Arc::new(Atomic::new(0), GFP_KERNEL_ACCOUNT)?;
         let lineage = domain.lineage();
         let budget = domain.contexts().budget().clone();
         let (domain, context) = (domain.as_raw(), context.as_raw());
@@ -270,7 +281,7 @@ impl MemoryRegion {
             mr: unsafe { Region::new(mr, lineage) },
             held: Some(held),
             budget,
-            uses: Atomic::new(0),
+            uses,
         }))
     }
 
@@ -293,8 +304,9 @@ impl MemoryRegion {
 
     /// Returns whether operations may use its descriptor, until their endpoint is closed.
     pub(crate) fn is_used(&self) -> bool {
-        // Relaxed: whoever asks sees to it that no operation is being posted that names the region.
-        self.uses.load(ordering::Relaxed) != 0
+        // Whoever asks sees to it that no operation is being posted that names the region. Acquire:
+        // those that are not among the uses any more have let go of it; pairs with that of `Mark`.
+        self.uses.load(ordering::Acquire) != 0
     }
 
     /// Tells that pages have changed. May sleep.
