@@ -31,7 +31,8 @@
  *   its handles;
  * * EAGAIN: others post at the same time so many operations whose success is told to nobody that there
  *   is no context for this one: to be tried again;
- * * EINTR: a signal, while a long array of segments was read;
+ * * EINTR: a signal, while a long array of segments was read, or while the request waited for another
+ *   thread that was closing the object;
  * * ENOMEM: no memory.
  *
  * Otherwise the system call returns 0 and the member @result says what kfabric answered: 0, or a

@@ -398,7 +398,8 @@ impl Session {
     }
 
     /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EINVAL` if
-    /// `find` finds nothing. While the object is being closed, it waits for the outcome.
+    /// `find` finds nothing. While the object is being closed, it waits for the outcome; `EINTR` for a
+    /// signal then.
     fn find<T>(
         this: ArcBorrow<'_, Self>,
         handle: u32,
@@ -412,7 +413,9 @@ impl Session {
                 entry.users += 1;
                 break object;
             }
-            this.settled.wait(&mut table);
+            if this.settled.wait_interruptible(&mut table) {
+                return Err(EINTR);
+            }
         };
         drop(table);
         Ok(Use {
