@@ -79,7 +79,9 @@ pub(crate) use endpoint::{
     Named,
     PassiveEndpoint,
     SharedTransmit,
-    DEPTH, //
+    COMPLETION_SIZE,
+    DEPTH,
+    TRANSMIT_SIZE, //
 };
 pub(crate) use event_queue::{
     Event,
@@ -91,7 +93,10 @@ pub(crate) use fabric::{
     Fabric, //
 };
 pub(crate) use handler::Calls;
-pub(crate) use leftovers::Reading;
+pub(crate) use leftovers::{
+    Reading,
+    LEFT_SIZE, //
+};
 pub(crate) use memory_region::{
     MemoryRegion,
     Register,

@@ -9,7 +9,10 @@
 use crate::kfi::{
     consumer::{
         ADDRESS_SIZE,
-        DEPTH, //
+        COMPLETION_SIZE,
+        DEPTH,
+        LEFT_SIZE,
+        TRANSMIT_SIZE, //
     },
     info::InfoRef, //
 };
@@ -54,8 +57,14 @@ const ENTRY: usize = 256;
 /// A context that an endpoint leads to.
 const CONTEXT: usize = 64;
 
-/// An operation that an endpoint or context takes at a time, without its arrays.
-const OPERATION: usize = 256;
+/// An operation that transmits that an endpoint or context takes at a time, without its arrays.
+pub(crate) const TRANSMIT: usize = TRANSMIT_SIZE;
+
+/// A receive.
+pub(crate) const RECEIVE: usize = COMPLETION_SIZE;
+
+/// What an endpoint or context leaves over when it is closed.
+pub(crate) const LEFT: usize = LEFT_SIZE;
 
 /// An entry of an answer of kfi_getinfo, with its attributes and names.
 const INFO: usize = 2048;
@@ -79,26 +88,28 @@ pub(crate) fn address_vector(addresses: usize) -> usize {
     many(addresses, 0, ADDRESS_SIZE).saturating_add(TABLES)
 }
 
-/// Returns what the operations of a context of one direction need.
-fn context(operations: usize) -> usize {
+/// Returns what the operations of a context of one direction need, of which one needs `each`, and
+/// what the context leaves over.
+fn context(operations: usize, each: usize) -> usize {
     let operations = if operations == 0 { DEPTH } else { operations };
-    operations.saturating_mul(OPERATION)
+    operations.saturating_mul(each).saturating_add(LEFT)
 }
 
 /// Returns what the operations of a context need whose depth was asked for, or is `default` as nobody has.
-pub(crate) fn context_of(asked: Option<usize>, default: usize) -> usize {
-    context(match asked {
+pub(crate) fn context_of(asked: Option<usize>, default: usize, each: usize) -> usize {
+    let operations = match asked {
         // The provider's own, or what there was.
         Some(0) => default.max(DEPTH),
         Some(depth) => depth,
         None => default,
-    })
+    };
+    context(operations, each)
 }
 
 /// Returns what the operations of an endpoint need that is opened as an entry says.
 pub(crate) fn endpoint(info: InfoRef<'_>) -> usize {
-    let tx = context(info.tx_attr().map_or(0, |attr| attr.size));
-    let rx = context(info.rx_attr().map_or(0, |attr| attr.size));
+    let tx = context(info.tx_attr().map_or(0, |attr| attr.size), TRANSMIT);
+    let rx = context(info.rx_attr().map_or(0, |attr| attr.size), RECEIVE);
     tx.saturating_add(rx)
 }
 

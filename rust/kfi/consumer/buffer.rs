@@ -92,6 +92,18 @@ unsafe impl Send for Buffer {}
 // SAFETY: As above.
 unsafe impl Sync for Buffer {}
 
+impl BufferKind {
+    /// Returns how much memory is allocated for a buffer of a size, in bytes: from a size of more than
+    /// two pages on kmalloc takes a power of two.
+    pub(crate) fn takes(self, size: usize) -> Result<usize> {
+        let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
+        match self {
+            Self::Kmalloc if room > 2 * PAGE_SIZE => room.checked_next_power_of_two().ok_or(E2BIG),
+            Self::Kmalloc | Self::Vmalloc | Self::Pages => Ok(room),
+        }
+    }
+}
+
 impl Buffer {
     /// Allocates zeroed memory; `number` is what the caller knows it by. May sleep.
     pub(crate) fn new(

@@ -38,8 +38,14 @@ use super::{
         Shape, //
     },
     contexts::Lasts,
-    endpoint::Uses,
-    leftovers::Account,
+    endpoint::{
+        Uses,
+        TRANSMIT_SIZE, //
+    },
+    leftovers::{
+        Account,
+        LEFT_SIZE, //
+    },
     object::{
         AnyObject,
         Lineage,
@@ -121,7 +127,8 @@ impl Queued {
         self.count = 0;
         if let Some(account) = self.account.take() {
             // Completions may be in queues.
-            account.close([self.charge.take(), Budget::nothing(budget)]);
+            let none = || Budget::nothing(budget);
+            account.close([self.charge.take(), none(), none()]);
         }
     }
 }
@@ -364,9 +371,6 @@ impl DeferredWork {
     /// About how much a provider keeps of an operation on a counter that is queued.
     const COUNTER_SIZE: usize = 256;
 
-    /// About how much it keeps of a data transfer, beside its arrays.
-    const TRANSFER_SIZE: usize = 768;
-
     /// Makes a request for a domain. The endpoint of a transfer is told beside the objects, if there is
     /// one, as it is what keeps the regions that are named.
     ///
@@ -409,9 +413,10 @@ impl DeferredWork {
                     for list in lists {
                         ep.hold(list)?;
                     }
-                    each = Self::TRANSFER_SIZE.saturating_add(ep.kept_of(operation));
+                    each = TRANSMIT_SIZE.saturating_add(ep.kept_of(operation));
                     uses = Some(ep.uses().clone());
-                    account = Some(Account::new(domain.contexts(), Budget::nothing(budget))?);
+                    let left = Budget::charge(budget, LEFT_SIZE)?;
+                    account = Some(Account::new(domain.contexts(), left)?);
                 }
                 // Completions may come as often as the work is queued.
                 let contexts = domain.contexts();

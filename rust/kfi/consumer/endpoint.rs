@@ -116,9 +116,9 @@ pub(super) struct Uses {
     inject: Atomic<bool>,
     /// What is told of operations that transmit.
     told: ToldOf,
-    /// Held while a transmit context is bound that is shared.
+    /// What counts for completions of a transmit context that is shared. Held while one is bound.
     #[pin]
-    binding: Mutex<()>,
+    binding: Mutex<Charge>,
     /// What that stands in with.
     shared: SetOnce<Arc<ToldOf>>,
     /// How many contexts were given to operations whose success nobody is told of.
@@ -270,6 +270,13 @@ const INJECT: usize = 1024;
 
 /// Operations that a provider is taken to have room for in one direction, if nobody has said how many.
 pub(crate) const DEPTH: usize = 256;
+
+/// What a provider is taken to need for a completion in a queue, which is also all of a receive.
+pub(crate) const COMPLETION_SIZE: usize = 256;
+
+/// What it is taken to need for an operation that transmits, beside its arrays: what is under way of
+/// it, what that is found by, and the completion.
+pub(crate) const TRANSMIT_SIZE: usize = 832 + COMPLETION_SIZE;
 
 /// What a provider keeps of an entry of an array.
 const ENTRY_SIZE: usize = 32;
@@ -461,6 +468,7 @@ fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
 impl Uses {
     /// Makes the collection of what operations use, which counts in `budget`.
     fn new(budget: &Arc<Budget>) -> Result<Arc<Self>> {
+        let completions = Budget::nothing(budget);
         Arc::pin_init(
             pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
@@ -470,7 +478,7 @@ impl Uses {
                 closed: Atomic::new(false),
                 inject: Atomic::new(false),
                 told: ToldOf::none(),
-                binding <- new_mutex!((), "kfi::Uses::binding"),
+                binding <- new_mutex!(completions, "kfi::Uses::binding"),
                 shared: SetOnce::new(),
                 silent: Atomic::new(0),
                 multi_recv: Atomic::new(false),
@@ -501,14 +509,15 @@ impl Uses {
     }
 
     /// Lets everything go, as all operations have ended; returns what counts for what the provider may
-    /// have kept of them.
-    fn end(&self) -> [Charge; 2] {
+    /// have kept of them, and for their completions.
+    fn end(&self) -> [Charge; 3] {
         // Release: pairs with the above.
         self.closed.store(true, ordering::Release);
         let buffers = core::mem::take(&mut *self.buffers.lock());
         let regions = core::mem::take(&mut *self.regions.lock());
         drop((buffers, regions));
-        [self.transmits.take(), self.receives.take()]
+        let completions = self.binding.lock().take();
+        [self.transmits.take(), self.receives.take(), completions]
     }
 }
 
@@ -779,12 +788,20 @@ impl Endpoint {
     }
 
     /// Binds a transmit context that is shared: there may be as many operations as that has, and where
-    /// the endpoint has no queue the one of the context stands in. The first error is that of this
-    /// function, the second one that of kfabric. May sleep.
+    /// the endpoint has no queue the one of the context stands in. As the operations have ended while
+    /// their completions are in queues, and others may be posted instead on other endpoints, as many
+    /// completions count for each endpoint. The first error is that of this function, the second one
+    /// that of kfabric. May sleep.
     pub(crate) fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
         // What is restored is what there was, if nobody else changes it meanwhile.
-        let _binding = self.uses.binding.lock();
-        let before = self.uses.transmits.deepen(stx.depth)?;
+        let mut completions = self.uses.binding.lock();
+        let most = stx.depth.saturating_mul(COMPLETION_SIZE);
+        completions.grow(most)?;
+        let before = self
+            .uses
+            .transmits
+            .deepen(stx.depth)
+            .inspect_err(|_| completions.shrink(most))?;
         let ret = self.any().bind(stx.any(), flags);
         if ret.is_ok() {
             self.uses.shared.populate(stx.told.clone());
@@ -792,6 +809,7 @@ impl Endpoint {
             // Somebody may have posted meanwhile.
             let own = before.max(self.limits.transmits);
             self.uses.transmits.restore(own);
+            completions.shrink(most);
         }
         Ok(ret)
     }
@@ -1297,7 +1315,7 @@ impl SharedTransmit {
     fn ended(&mut self) {
         if let Some(account) = self.account.take() {
             let none = || Budget::nothing(&self.budget);
-            account.close([none(), none()]);
+            account.close([none(), none(), none()]);
         }
     }
 }

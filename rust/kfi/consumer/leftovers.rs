@@ -33,12 +33,15 @@ use super::{
     }, //
 };
 
+/// What it takes to remember what something has left over.
+pub(crate) const LEFT_SIZE: usize = 256;
+
 /// What something has left over, to be dropped when it is not needed any more.
 pub(super) struct Left {
     /// Whose contexts are to be forgotten.
     owner: OwnerId,
     /// What counted for its operations.
-    _charges: [Charge; 3],
+    _charges: [Charge; 4],
 }
 
 /// What is known of queues, and what was left over.
@@ -129,7 +132,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// For something for whose operations `charge` counts.
+    /// For something for whose operations `charge` counts, [`LEFT_SIZE`] included.
     pub(super) fn new(contexts: &Arc<Contexts>, charge: Charge) -> Result<Self> {
         Ok(Self {
             owner: Contexts::owner(contexts)?,
@@ -144,7 +147,7 @@ impl Account {
     }
 
     /// Leaves over what there is, and what else counts for its operations, as it is closed.
-    pub(super) fn close(self, more: [Charge; 2]) {
+    pub(super) fn close(self, more: [Charge; 3]) {
         let Self {
             owner,
             charge,
@@ -161,10 +164,10 @@ impl Account {
         }
         // Relaxed: changed with the lock held only. It does not wrap while a machine runs.
         let time = this.time.load(ordering::Relaxed).wrapping_add(1);
-        let [first, second] = more;
+        let [first, second, third] = more;
         let left = Left {
             owner: owner.keep(),
-            _charges: [charge, first, second],
+            _charges: [charge, first, second, third],
         };
         let old = list.left.insert(node.into_node(time, left));
         // Relaxed: before the time, below.

@@ -5,10 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
-    page::{
-        PAGE_SHIFT,
-        PAGE_SIZE, //
-    },
+    page::PAGE_SHIFT,
     prelude::*,
     sync::{
         Arc,
@@ -61,9 +58,8 @@ pub(super) fn buffer(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
         return Err(E2BIG);
     }
     let size = usize::try_from(request.size)?;
-    let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
     let slot = session.reserve(0, estimate::OBJECT)?;
-    let charge = Budget::charge(session.budget(), room)?;
+    let charge = Budget::charge(session.budget(), kind.takes(size)?)?;
     let buffer = Buffer::new(kind, size, slot.handle(), charge, session.places())?;
     let buffer = Arc::new(buffer, GFP_KERNEL_ACCOUNT)?;
     request.buffer = slot.handle();

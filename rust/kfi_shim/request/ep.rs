@@ -95,7 +95,7 @@ fn ep_open_with(
     let domain = Session::get::<Domain>(session, parent)?;
     let (size, operations) = match kind {
         EndpointKind::Plain => (estimate::OBJECT, estimate::endpoint(info)),
-        EndpointKind::Scalable => (estimate::scalable_endpoint(info), 0),
+        EndpointKind::Scalable => (estimate::scalable_endpoint(info), estimate::LEFT),
     };
     let charge = Budget::charge(session.budget(), operations)?;
     opened(
@@ -133,7 +133,8 @@ pub(super) fn tx_context(
     };
     if shared {
         let domain = Session::get::<Domain>(session, parent)?;
-        let charge = Budget::charge(session.budget(), estimate::context_of(asked, 0))?;
+        let needs = estimate::context_of(asked, 0, estimate::TRANSMIT);
+        let charge = Budget::charge(session.budget(), needs)?;
         return opened(
             session,
             number,
@@ -143,7 +144,8 @@ pub(super) fn tx_context(
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
-    let charge = Budget::charge(session.budget(), estimate::context_of(asked, ep.depths().0))?;
+    let needs = estimate::context_of(asked, ep.depths().0, estimate::TRANSMIT);
+    let charge = Budget::charge(session.budget(), needs)?;
     opened(
         session,
         number,
@@ -179,7 +181,8 @@ pub(super) fn rx_context(
     };
     if shared {
         let domain = Session::get::<Domain>(session, parent)?;
-        let charge = Budget::charge(session.budget(), estimate::context_of(asked, 0))?;
+        let needs = estimate::context_of(asked, 0, estimate::RECEIVE);
+        let charge = Budget::charge(session.budget(), needs)?;
         return opened(
             session,
             number,
@@ -189,7 +192,8 @@ pub(super) fn rx_context(
         );
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
-    let charge = Budget::charge(session.budget(), estimate::context_of(asked, ep.depths().1))?;
+    let needs = estimate::context_of(asked, ep.depths().1, estimate::RECEIVE);
+    let charge = Budget::charge(session.budget(), needs)?;
     opened(
         session,
         number,

@@ -466,6 +466,12 @@ fn everything_counts(env: &Env) -> Outcome {
         twice("answers", &|| {
             Ok(fill(10_000, || rig.session.getinfo(&query(env)))?.len())
         })?;
+        // Of memory in one piece there is a power of two.
+        twice("buffers of 40 KiB in one piece", &|| {
+            let buffers = fill(100, || rig.session.buffer(BufferKind::KMALLOC, 40 << 10))?;
+            check!(buffers.len() < 64, "{} of 64 KiB", buffers.len());
+            Ok(buffers.len())
+        })?;
         let counter = rig.counter()?;
         let limit = Rlimit {
             current: Some(8192),
@@ -937,7 +943,7 @@ fn contexts_inherit(env: &Env) -> Outcome {
 /// What is copied of messages that are injected counts, for as many as there may be.
 fn copies_count(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    modules.with_device(c"max_memory=8388608", || {
+    modules.with_device(c"max_memory=16777216", || {
         let rig = Rig::new(env)?;
         let mut entry = rig.info.entries()[0].clone();
         if entry.tx_attr.inject_size < 1024 {
@@ -975,13 +981,13 @@ fn copies_count(env: &Env) -> Outcome {
 fn queueings_count(env: &Env) -> Outcome {
     const MOST: usize = 30_000;
     let modules = Modules::new(env)?;
-    modules.with_device(c"max_memory=2097152", || {
+    modules.with_device(c"max_memory=4194304", || {
         let Pair { a, b, far, rig } = pair(env)?;
         let (trigger, target) = (rig.counter()?, rig.counter()?);
         let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
         let requeue = |id| fill(MOST, || rig.session.requeue_work(id)).map(|all| all.len());
         let first = requeue(id)?;
-        env.note(format!("{first} times in 2 MiB"));
+        env.note(format!("{first} times in 4 MiB"));
         rig.domain.cancel_work(id, 0)?;
         // And the one that is the first now.
         check_eq!(requeue(id)?, first + 1);

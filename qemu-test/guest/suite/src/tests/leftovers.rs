@@ -32,6 +32,10 @@ tests! {
     "completions-of-works-count" ["kfi_shim.h"] works_completions_count;
     "closed-endpoints-give-back" ["kfi_shim.h"] closed_endpoints;
     "shared-depths-count" ["kfi_shim.h"] shared_depths;
+    "shared-completions-count" ["kfi_shim.h"] shared_completions;
+    "transmits-count" ["kfi_shim.h"] transmits_count;
+    "refused-bindings-count-no-less" ["kfi_shim.h"] refused_bindings;
+    "scalable-endpoints-count-when-closed" ["kfi_shim.h"] closed_scalable;
     "vectors-count" ["kfi_shim.h"] vectors_count;
     "released-beside-queueing" ["R-DWQ-4 kfi_shim.h"] released_beside_queueing;
     "cancel-among-silent-receives" ["R-TRIG-26 kfi_shim.h"] silent_receives;
@@ -239,7 +243,7 @@ fn closed_endpoints(env: &Env) -> Outcome {
         if entry.tx_attr.inject_size < 1024 {
             return Err(Stop::Skip("there is little to inject".to_owned()));
         }
-        entry.tx_attr.size = 4096;
+        entry.tx_attr.size = 2048;
         let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
         let counter = rig.counter()?;
         let inject = Operation::new(Kind::SEND, Form::INJECT).segment(buffer.segment(0..1024));
@@ -270,7 +274,7 @@ fn closed_endpoints(env: &Env) -> Outcome {
 /// of them counts for as many.
 fn shared_depths(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    modules.with_device(c"max_memory=8388608", || {
+    modules.with_device(c"max_memory=16777216", || {
         let rig = Rig::new(env)?;
         let mut entry = rig.info.entries()[0].clone();
         if entry.tx_attr.inject_size < 1024 {
@@ -305,6 +309,130 @@ fn shared_depths(env: &Env) -> Outcome {
             check_eq!(posted, Err(Error::Os(full)));
         }
         drop((buffer, stx));
+        rig.close()
+    })
+}
+
+/// Does something twice until it is refused for its memory, and has the queue found empty after each;
+/// returns how often it was done.
+fn until_full(
+    cq: &kfi::CompletionQueue,
+    most: usize,
+    one: impl Fn() -> kfi::Result<()>,
+) -> Result<usize, Stop> {
+    let mut first = None;
+    for _ in 0..2 {
+        let mut done = 0;
+        let full = loop {
+            match one() {
+                Ok(()) => done += 1,
+                Err(error) => break error,
+            }
+            check!(done < most, "{most} are in no limit");
+        };
+        check_eq!(full, Error::Os(Errno::DQUOT));
+        expect_fabric(cq.read(1), KfiErrno::EAGAIN)?;
+        check_eq!(*first.get_or_insert(done), done);
+    }
+    Ok(first.unwrap_or_default())
+}
+
+/// As the operations of a transmit context that is shared may be posted again while completions are
+/// not read, these count for each endpoint, also when it is closed.
+fn shared_completions(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=16777216", || {
+        let rig = Rig::new(env)?;
+        let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;
+        let mut entry = rig.info.entries()[0].clone();
+        let attr = kfi::TxAttr {
+            size: 1 << 13,
+            ..entry.tx_attr.clone()
+        };
+        (entry.tx_attr.size, entry.rx_attr.size) = (1, 1);
+        let stx = unless_missing(rig.domain.stx_context(Some(&attr), 0))?;
+        let done = until_full(&cq, 8, || {
+            let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
+            // What is refused gives back what counted.
+            for _ in 0..8 {
+                if let Err(full @ Error::Os(_)) = ep.bind(stx.handle(), 1) {
+                    return Err(full);
+                }
+            }
+            ep.bind(stx.handle(), 0)
+        })?;
+        check!(done > 1, "only {done} endpoints");
+        drop((stx, cq));
+        rig.close()
+    })
+}
+
+/// An operation that transmits takes more than a receive.
+fn transmits_count(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=8388608", || {
+        let rig = Rig::new(env)?;
+        let mut entry = rig.info.entries()[0].clone();
+        (entry.tx_attr.size, entry.rx_attr.size) = (1, 1 << 13);
+        unless_missing(rig.domain.endpoint(EpInfo::Value(&entry), 0))?;
+        (entry.tx_attr.size, entry.rx_attr.size) = (1 << 13, 1);
+        let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0);
+        expect_os(ep.map(drop), Errno::DQUOT)?;
+        rig.close()
+    })
+}
+
+/// What is injected counts, also beside a binding that is refused.
+fn refused_bindings(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=16777216", || {
+        let rig = Rig::new(env)?;
+        let mut entry = rig.info.entries()[0].clone();
+        if entry.tx_attr.inject_size < 1024 {
+            return Err(Stop::Skip("there is little to inject".to_owned()));
+        }
+        entry.tx_attr.size = 1;
+        let stx = unless_missing(rig.domain.stx_context(Some(&entry.tx_attr), 0))?;
+        entry.tx_attr.size = 4096;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        let inject = Operation::new(Kind::SEND, Form::INJECT).segment(buffer.segment(0..1024));
+        for _ in 0..env.scaled(500, 50) {
+            let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
+            let start = Barrier::new(2);
+            let refused = thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    // It is not enabled, but what might be kept counts.
+                    let _ = ep.post(&inject);
+                });
+                start.wait();
+                ep.bind(stx.handle(), 1)
+            });
+            check!(matches!(refused, Err(Error::Fabric(_))), "{refused:?}");
+            // Of the endpoint's operations there are 4 MiB, and of what it injects as much.
+            let large = rig.session.buffer(BufferKind::VMALLOC, 9 << 20);
+            expect_os(large.map(drop), Errno::DQUOT)?;
+        }
+        drop((buffer, stx));
+        rig.close()
+    })
+}
+
+/// What an endpoint leaves over that has no operations of its own counts, too.
+fn closed_scalable(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=524288", || {
+        let rig = Rig::new(env)?;
+        let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;
+        let entry = rig.info.entries()[0].clone();
+        unless_missing(rig.domain.scalable_endpoint(EpInfo::Value(&entry), 0))?;
+        expect_fabric(cq.read(1), KfiErrno::EAGAIN)?;
+        let done = until_full(&cq, 4096, || {
+            drop(rig.domain.scalable_endpoint(EpInfo::Value(&entry), 0)?);
+            Ok(())
+        })?;
+        check!(done > 100, "only {done} endpoints");
+        drop(cq);
         rig.close()
     })
 }
