@@ -66,11 +66,14 @@ struct kfid_cntr;
  *   the structures may be freed; -KFI_ENOENT: it has started, was cancelled, or
  *   never was queued. A request that is queued several times is several: all of
  *   them that are pending are taken back, and 0 means that one was, although
- *   others may have started before.
+ *   others may have started before. In either case what has started on a counter
+ *   (KFI_OP_CNTR_SET, KFI_OP_CNTR_ADD) has ended when the call returns: the
+ *   provider waits for it, and does not use its structures any more.
  *
  * * KFI_FLUSH_WORK takes back everything queued on the domain (NULL) or
  *   everything that waits for one counter (its struct kfid_cntr pointer).
- *   Nothing of it starts after the call; counters keep their values.
+ *   Nothing of it starts after the call; counters keep their values. What has
+ *   started on counters has ended, as after a cancellation.
  *
  * The commands may sleep. Requests that are never triggered stay queued until
  * they are cancelled or flushed.
