@@ -174,8 +174,11 @@ struct Entry {
     /// Completions that were seen meanwhile.
     early: usize,
     lasts: Lasts,
-    /// Which of the owner's structures it is that are used for one number after the other.
+    /// When the owner's structures that are used for one number after the other are up again: the
+    /// lowest is next.
     slot: Option<u64>,
+    /// The key and the slot that it had before an operation is posted for whose number it was taken.
+    before: Option<(Key, u64)>,
     /// The structure at the pointer, if it is kept here.
     structure: Option<KBox<Structure>>,
 }
@@ -213,6 +216,8 @@ struct Table {
     by_key: RBTree<Key, usize>,
     /// Those of structures that are used for one number after the other, by their owners and slots.
     slots: RBTree<(OwnerId, u64), usize>,
+    /// The first and the last slot of these.
+    ends: (u64, u64),
     /// The last number of a structure with a condition.
     last: u64,
     /// The last owner.
@@ -238,6 +243,45 @@ impl Table {
     fn next(&self, from: Key) -> Option<(Key, usize)> {
         let (&key, &address) = self.by_key.cursor_lower_bound(&from)?.current();
         (key.0 == from.0).then_some((key, address))
+    }
+
+    /// Returns a slot behind all others.
+    fn last_slot(&mut self) -> u64 {
+        // It does not wrap while a machine runs, here and below.
+        self.ends.1 = self.ends.1.wrapping_add(1);
+        self.ends.1
+    }
+
+    /// Returns a slot before all others.
+    fn first_slot(&mut self) -> u64 {
+        self.ends.0 = self.ends.0.wrapping_sub(1);
+        self.ends.0
+    }
+
+    /// Lets an entry have the number and the slot again that it had before operations that were refused.
+    fn restore(&mut self, address: usize) {
+        let Some(entry) = self.by_address.get_mut(&address) else {
+            return;
+        };
+        let (Some(now), Some((key, slot))) = (entry.slot, entry.before.take()) else {
+            return;
+        };
+        if key != entry.key {
+            if self.by_key.get(&key).is_some() {
+                // Its number has come again meanwhile.
+                return;
+            }
+            if let Some(node) = self.by_key.remove_node(&entry.key) {
+                let node = node.into_reservation().into_node(key, address);
+                self.by_key.insert(node);
+            }
+            entry.key = key;
+        }
+        entry.slot = Some(slot);
+        if let Some(node) = self.slots.remove_node(&(key.0, now)) {
+            let node = node.into_reservation().into_node((key.0, slot), address);
+            self.slots.insert(node);
+        }
     }
 
     /// Notes that uses of an entry have ended.
@@ -315,6 +359,7 @@ impl Contexts {
                         by_address: RBTree::new(),
                         by_key: RBTree::new(),
                         slots: RBTree::new(),
+                        ends: (u64::MAX / 2, u64::MAX / 2),
                         last: CONDITIONS,
                         last_owner: 0,
                     },
@@ -380,6 +425,7 @@ impl Contexts {
                 early: 0,
                 lasts,
                 slot: None,
+                before: None,
                 structure,
             },
             GFP_KERNEL_ACCOUNT,
@@ -449,68 +495,58 @@ impl Contexts {
     }
 
     /// Returns the context of an operation without a condition whose success nobody is told of, so that
-    /// nobody learns when it is not in use any more. It stays until the owner is gone, but may be that
-    /// of another number once its slot is used again: who fails thereafter has that one.
+    /// nobody learns when it is not in use any more; to be settled with [`Self::posted`]. It stays until
+    /// the owner is gone, but if there may not be one more, asked by `may_add`, the oldest becomes that
+    /// of the new number: who fails thereafter has that one.
     pub(super) fn acquire_silent(
         &self,
         owner: OwnerId,
         number: u64,
-        slot: impl FnOnce() -> u64,
+        may_add: impl FnOnce() -> bool,
     ) -> Result<Context> {
         let key = (owner, number, SILENT);
-        if let Some(address) = self.reuse(key, false) {
+        if let Some(address) = self.reuse(key, true) {
             return Ok(Context::from_number(address));
         }
-        let slot = slot();
-        let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let mut table = self.table.lock();
-        let Table {
-            by_address,
-            by_key,
-            slots,
-            ..
-        } = &mut *table;
-        let known = slots.get(&(owner, slot)).copied();
-        if let Some((address, entry)) =
-            known.and_then(|address| Some((address, by_address.get_mut(&address)?)))
-        {
-            if let Some(&other) = by_key.get(&key) {
-                // Another thread was faster.
-                return Ok(Context::from_number(other));
+        if !may_add() {
+            if let Some(context) = self.take_oldest(key)? {
+                return Ok(context);
             }
-            let old = by_key.remove_node(&entry.key);
-            entry.key = key;
-            let other = by_key.insert(index.into_node(key, address));
-            drop(table);
-            drop((old, other));
-            return Ok(Context::from_number(address));
         }
-        drop(table);
+        let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let place = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let structure = Structure::new(unconditional(), &self.budget, 0)?;
         let address = structure.raw.get().addr();
+        let (slot, first) = {
+            let mut table = self.table.lock();
+            (table.last_slot(), table.first_slot())
+        };
         let node = RBTreeNode::new(
             address,
             Entry {
                 key,
                 uses: 1,
-                posting: 0,
+                posting: 1,
                 early: 0,
                 lasts: Lasts::Kept,
                 slot: Some(slot),
+                // If it is refused this is the first one to be taken for another.
+                before: Some((key, first)),
                 structure: Some(structure),
             },
             GFP_KERNEL_ACCOUNT,
         )?;
         let mut table = self.table.lock();
-        if let Some(&other) = table.by_key.get(&key) {
+        let Table {
+            by_address, by_key, ..
+        } = &mut *table;
+        if let Some(&other) = by_key.get(&key) {
+            // Another thread was faster.
+            if let Some(entry) = by_address.get_mut(&other) {
+                entry.use_again(true);
+            }
             drop(table);
             return Ok(Context::from_number(other));
-        }
-        if table.slots.get(&(owner, slot)).is_some() {
-            // Others have used all slots meanwhile.
-            drop(table);
-            return Err(EAGAIN);
         }
         let old = (
             table.by_address.insert(node),
@@ -520,6 +556,54 @@ impl Contexts {
         drop(table);
         drop(old);
         Ok(Context::from_number(address))
+    }
+
+    /// Takes the oldest of an owner's structures that are used for one number after the other for a key;
+    /// none if there is none. `EAGAIN` if all are those of operations that are being posted.
+    fn take_oldest(&self, key: Key) -> Result<Option<Context>> {
+        let mut table = self.table.lock();
+        let last = table.last_slot();
+        let Table {
+            by_address,
+            by_key,
+            slots,
+            ..
+        } = &mut *table;
+        if let Some(&known) = by_key.get(&key) {
+            if let Some(entry) = by_address.get_mut(&known) {
+                // Another thread was faster.
+                entry.use_again(true);
+                return Ok(Some(Context::from_number(known)));
+            }
+        }
+        let oldest = slots.cursor_lower_bound(&(key.0, 0));
+        let oldest = oldest.map(|cursor| (*cursor.current().0, *cursor.current().1));
+        let Some(((owner, slot), address)) = oldest else {
+            return Ok(None);
+        };
+        if owner != key.0 {
+            return Ok(None);
+        }
+        let Some(entry) = by_address.get_mut(&address) else {
+            return Ok(None);
+        };
+        if entry.posting != 0 {
+            return Err(EAGAIN);
+        }
+        let nodes = (
+            by_key.remove_node(&entry.key),
+            slots.remove_node(&(owner, slot)),
+        );
+        if let (Some(index), Some(place)) = nodes {
+            by_key.insert(index.into_reservation().into_node(key, address));
+            let place = place.into_reservation();
+            slots.insert(place.into_node((owner, last), address));
+        }
+        entry.before = Some((entry.key, slot));
+        entry.key = key;
+        entry.slot = Some(last);
+        entry.use_again(true);
+        Ok(Some(Context::from_number(address)))
     }
 
     /// Returns the context of an operation with a condition, to be settled with [`Self::posted`]. The
@@ -556,12 +640,19 @@ impl Contexts {
         if accepted && repeats && entry.lasts == Lasts::Once {
             entry.lasts = Lasts::Repeats;
         }
+        if accepted {
+            entry.before = None;
+        }
+        let refused = entry.before.is_some() && entry.posting == 0;
         let mut ended = usize::from(!accepted);
         if entry.posting == 0 {
             let early = core::mem::take(&mut entry.early);
             if entry.lasts == Lasts::Once {
                 ended = ended.saturating_add(early);
             }
+        }
+        if refused {
+            table.restore(context.as_number());
         }
         let removed = table.end_uses(context.as_number(), ended);
         drop(table);
@@ -766,6 +857,10 @@ impl Drop for Note {
 #[kunit_tests(kfi_contexts)]
 mod tests {
     use super::*;
+    use kernel::sync::atomic::{
+        ordering,
+        Atomic, //
+    };
 
     #[test]
     fn completions_seen_while_posting_do_not_free() -> Result {
@@ -806,6 +901,39 @@ mod tests {
             contexts.posted(context, false, true);
             assert_eq!(contexts.number_of(context.as_number()), 0);
         }
+        Ok(())
+    }
+
+    #[test]
+    fn refused_operations_take_no_number() -> Result {
+        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        let count = Atomic::new(0);
+        let post = |number, accepted| {
+            // Relaxed: there is one thread only.
+            let may_add = || count.fetch_add(1, ordering::Relaxed) < 4;
+            let context = contexts.acquire_silent(owner.id(), number, may_add)?;
+            assert_eq!(contexts.number_of(context.as_number()), number);
+            contexts.posted(context, accepted, false);
+            Ok::<_, Error>(context.as_number())
+        };
+        let (first, second) = (post(1, true)?, post(2, true)?);
+        for number in 100..110 {
+            post(number, false)?;
+        }
+        let told = |address| contexts.number_of(address);
+        assert_eq!((told(first), told(second)), (1, 2));
+        // Those are taken first that nobody has, and then the oldest.
+        let (third, fourth) = (post(3, true)?, post(4, true)?);
+        assert_eq!([first, second, third, fourth].map(told), [1, 2, 3, 4]);
+        post(200, false)?;
+        assert_eq!([first, second, third, fourth].map(told), [1, 2, 3, 4]);
+        post(5, true)?;
+        assert_eq!([first, second, third, fourth].map(told), [5, 2, 3, 4]);
+        post(201, false)?;
+        post(2, true)?;
+        post(6, true)?;
+        assert_eq!([first, third, fourth].map(told), [5, 3, 4]);
         Ok(())
     }
 

@@ -121,7 +121,7 @@ pub(super) struct Uses {
     binding: Mutex<Charge>,
     /// What that stands in with.
     shared: SetOnce<Arc<ToldOf>>,
-    /// How many contexts were given to operations whose success nobody is told of.
+    /// How many contexts there are for operations whose success nobody is told of.
     silent: Atomic<u64>,
     /// Whether a receive may take several messages without being asked to. An alias has the flags of
     /// its base in one direction, whatever these become.
@@ -832,13 +832,14 @@ impl Endpoint {
         }
     }
 
-    /// Returns the next slot for the context of an operation whose success nobody is told of. There are
-    /// twice as many as there may be operations.
-    fn next_slot(&self) -> u64 {
+    /// Returns whether there may be one more context for operations whose success nobody is told of.
+    /// There are twice as many as there may be operations.
+    fn may_add_silent(&self) -> bool {
         let depth = self.limits.transmits.max(self.uses.transmits.depth());
-        let slots = depth.saturating_mul(2).max(1) as u64;
-        // Relaxed: a number that nothing else hangs on.
-        self.uses.silent.fetch_add(1, ordering::Relaxed) % slots
+        let most = depth.saturating_mul(2).max(1) as u64;
+        let silent = &self.uses.silent;
+        // Relaxed: a number that nothing else hangs on; some more do no harm.
+        silent.load(ordering::Relaxed) < most && silent.fetch_add(1, ordering::Relaxed) < most
     }
 
     /// Changes the default operation flags (KFI_SETOPSFLAG).
@@ -883,10 +884,10 @@ impl Endpoint {
         };
         let number = operation.number;
         if condition.is_none() && lasts == Lasts::Once && self.is_silent(operation) {
-            let slot = || self.next_slot();
+            let may_add = || self.may_add_silent();
             return Ok(Ok(self
                 .contexts
-                .acquire_silent(self.owner, number, slot)?));
+                .acquire_silent(self.owner, number, may_add)?));
         }
         match condition.map(|condition| condition.raw(self.lineage())) {
             None => Ok(Ok(self

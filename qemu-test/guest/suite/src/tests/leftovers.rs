@@ -38,6 +38,7 @@ tests! {
     "scalable-endpoints-count-when-closed" ["kfi_shim.h"] closed_scalable;
     "vectors-count" ["kfi_shim.h"] vectors_count;
     "released-beside-queueing" ["R-DWQ-4 kfi_shim.h"] released_beside_queueing;
+    "refused-operations-take-no-number" ["kfi_shim.h"] refused_numbers;
     "cancel-among-silent-receives" ["R-TRIG-26 kfi_shim.h"] silent_receives;
     "queues-without-a-direction" ["kfi_shim.h"] without_direction;
     "signals-end-long-requests" ["kfi_shim.h"] long_requests;
@@ -522,6 +523,54 @@ fn released_beside_queueing(env: &Env) -> Outcome {
     })?;
     drop(counter);
     rig.close()
+}
+
+/// Operations that are refused do not take the numbers away from those whose success nobody is told of.
+fn refused_numbers(env: &Env) -> Outcome {
+    const DEPTH: u64 = 4;
+    let rig = Rig::new(env)?;
+    let mut entry = rig.info.entries()[0].clone();
+    entry.tx_attr.size = DEPTH;
+    rig.close()?;
+    let setup = Setup {
+        entry: Some(entry),
+        tx_bind: bits::SELECTIVE_COMPLETION,
+        ..Setup::default()
+    };
+    let pair = Pair::with(env, Caps::MSG | Caps::SEND | Caps::RECV, &setup)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let send = pair.a.operation(Kind::SEND, Form::PLAIN);
+    let send = send.segment(buffer.segment(0..64));
+    // Nobody receives.
+    let mut accepted = Vec::new();
+    for number in 1..=6 * DEPTH {
+        match pair.a.ep.post(&send.clone().context(number)) {
+            Ok(()) => accepted.push(number),
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if accepted.len() as u64 > 2 * DEPTH {
+        return Err(Stop::Skip(format!("{} are accepted", accepted.len())));
+    }
+    // Those that have waited for too long by now have failed already.
+    for number in &accepted {
+        let _ = pair.a.ep.cancel(*number);
+    }
+    let mut told = Vec::new();
+    while told.len() < accepted.len() {
+        match pair.a.tx.read(1) {
+            Err(Error::Fabric(KfiErrno::EAVAIL)) => {
+                told.push(pair.a.tx.read_err()?.entry.op_context);
+            }
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => kfi_host::thread::relax(),
+            other => return Err(Stop::fail(format!("{other:?} after {told:?}"))),
+        }
+    }
+    told.sort_unstable();
+    check_eq!(told, accepted);
+    drop(buffer);
+    pair.close()
 }
 
 /// A receive whose success nobody would be told of is found by its number, however many came and went.
