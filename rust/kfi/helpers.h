@@ -56,6 +56,14 @@ void kfi_rust_helper_copy_from_pages(void *to, struct page *page, size_t offset,
 void kfi_rust_helper_copy_pages(struct page *to, size_t to_offset, struct page *from,
 				size_t from_offset, size_t len);
 
+/* A pool of memory, see pieces.rs. */
+struct kfi_rust_reserve;
+
+struct kfi_rust_reserve *kfi_rust_helper_reserve_create(int elements, size_t size);
+void *kfi_rust_helper_reserve_take(struct kfi_rust_reserve *reserve);
+void kfi_rust_helper_reserve_give(struct kfi_rust_reserve *reserve, void *element);
+void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve);
+
 int kfi_rust_helper_kfi_close(struct kfid *fid);
 int kfi_rust_helper_kfi_control(struct kfid *fid, int command, void *arg);
 int kfi_rust_helper_kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,

@@ -9,6 +9,7 @@
 #include <linux/device.h>
 #include <linux/dma-map-ops.h>
 #include <linux/highmem.h>
+#include <linux/mempool.h>
 #include <linux/mm.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
@@ -59,6 +60,26 @@ int kfi_rust_helper_setup_dma_of_cpu(struct device *dev)
 	dev->coherent_dma_mask = DMA_BIT_MASK(64);
 	dev->dma_mask = &dev->coherent_dma_mask;
 	return 0;
+}
+
+struct kfi_rust_reserve *kfi_rust_helper_reserve_create(int elements, size_t size)
+{
+	return (struct kfi_rust_reserve *)mempool_create_kmalloc_pool(elements, size);
+}
+
+void *kfi_rust_helper_reserve_take(struct kfi_rust_reserve *reserve)
+{
+	return mempool_alloc_preallocated((mempool_t *)reserve);
+}
+
+void kfi_rust_helper_reserve_give(struct kfi_rust_reserve *reserve, void *element)
+{
+	mempool_free(element, (mempool_t *)reserve);
+}
+
+void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve)
+{
+	mempool_destroy((mempool_t *)reserve);
 }
 
 void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value)

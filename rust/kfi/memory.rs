@@ -34,11 +34,18 @@ use core::{
 use kernel::{
     alloc::Flags,
     page::PAGE_SIZE,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 use super::bindings;
+use pieces::{
+    Piece,
+    Pieces,
+    Reserve, //
+};
 
+pub(crate) mod pieces;
 pub(crate) mod region;
 
 /// Memory that is only read.
@@ -63,6 +70,52 @@ enum Base {
 struct Range {
     base: Base,
     len: usize,
+}
+
+/// A range of an array, in as few bytes as it takes: as many as a vector may have fit into a page.
+#[derive(Clone, Copy)]
+struct Packed {
+    start: *mut c_void,
+    /// Of a virtual range the length; of one in pages that, and the offset in the upper half.
+    numbers: u64,
+}
+
+// SAFETY: The pointers are to memory that consumers let us use from any thread.
+unsafe impl Send for Packed {}
+// SAFETY: As above.
+unsafe impl Sync for Packed {}
+
+impl Packed {
+    /// Packs a range; `EINVAL` if an offset or a length in pages is larger than C has them.
+    fn new(range: Range) -> Result<Self> {
+        Ok(match range.base {
+            Base::Virtual(base) => Self {
+                start: base.cast(),
+                numbers: range.len as u64,
+            },
+            Base::Page(page, offset) => Self {
+                start: page.cast(),
+                numbers: u64::from(u32::try_from(range.len)?)
+                    | u64::from(u32::try_from(offset)?) << u32::BITS,
+            },
+        })
+    }
+
+    /// Returns the range, which is in pages or virtual.
+    fn range(self, in_pages: bool) -> Range {
+        let Self { start, numbers } = self;
+        if in_pages {
+            Range {
+                base: Base::Page(start.cast(), (numbers >> u32::BITS) as usize),
+                len: (numbers & u64::from(u32::MAX)) as usize,
+            }
+        } else {
+            Range {
+                base: Base::Virtual(start.cast()),
+                len: numbers as usize,
+            }
+        }
+    }
 }
 
 /// Memory as a caller describes it.
@@ -330,7 +383,8 @@ impl<D> Buffers<'_, D> {
         first.map_or(0, |range| unsafe { range.address() })
     }
 
-    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more.
+    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more, nor any
+    /// in the reserve.
     ///
     /// # Safety
     ///
@@ -347,7 +401,11 @@ impl<D> Buffers<'_, D> {
     /// that was to open it, if it fails.
     ///
     /// [`OpFlags::INJECT`]: super::flags::OpFlags::INJECT
-    pub(super) unsafe fn capture(self, flags: Flags) -> Result<Memory<D>> {
+    pub(super) unsafe fn capture(
+        self,
+        flags: Flags,
+        reserve: Option<&Arc<Reserve>>,
+    ) -> Result<Memory<D>> {
         let len = self.len()?;
         if let List::One(base, len) = self.list {
             // INVARIANT: One range of that length. It is valid by the type invariants as long as it is
@@ -377,14 +435,23 @@ impl<D> Buffers<'_, D> {
                 _direction: PhantomData,
             });
         }
-        let mut ranges = KVec::with_capacity(self.count(), flags)?;
-        self.each(|range| {
-            ranges.push_within_capacity(range).map_err(|_| EINVAL)?;
-            Ok(())
-        })?;
+        let in_pages = matches!(self.list, List::Bvec(..) | List::Sgl(..));
+        let ranges = if self.count() <= Piece::<Packed>::MAX {
+            let mut ranges = Piece::new(self.count(), flags, reserve)?;
+            self.each(|range| ranges.push(Packed::new(range)?))?;
+            if in_pages {
+                Ranges::Pages(ranges)
+            } else {
+                Ranges::Virtual(ranges)
+            }
+        } else {
+            let mut ranges = Pieces::new(self.count(), flags, reserve)?;
+            self.each(|range| ranges.push(Packed::new(range)?))?;
+            Ranges::Many(in_pages, KBox::new(ranges, flags)?)
+        };
         // INVARIANT: The ranges have this length together; else as above.
         Ok(Memory {
-            ranges: Ranges::Many(ranges),
+            ranges,
             len,
             _direction: PhantomData,
         })
@@ -401,7 +468,7 @@ impl SourceBuffers<'_> {
         let len = self.len()?;
         // SAFETY: It is used in this call only, and by the safety requirements nobody hears of the
         // end meanwhile.
-        let source = unsafe { self.capture(flags) }?;
+        let source = unsafe { self.capture(flags, None) }?;
         let mut bytes = KVec::with_capacity(len, flags)?;
         for _ in 0..len {
             bytes.push_within_capacity(0u8).map_err(|_| EINVAL)?;
@@ -487,8 +554,12 @@ impl<'a> Local<'a> {
 enum Ranges {
     /// One.
     One(Range),
-    /// Several, one after the other.
-    Many(KVec<Range>),
+    /// Several in pages, one after the other.
+    Pages(Piece<Packed>),
+    /// Several virtual ones, likewise.
+    Virtual(Piece<Packed>),
+    /// More of them, in pages or virtual.
+    Many(bool, KBox<Pieces<Packed>>),
     /// Bytes of our own.
     Owned(KVec<u8>),
 }
@@ -558,9 +629,8 @@ impl<D> Memory<D> {
     /// Returns the address of the first byte, to be told; 0 if it has none.
     pub(crate) fn address(&self) -> usize {
         let first = match &self.ranges {
-            Ranges::One(range) => Some(range),
-            Ranges::Many(ranges) => ranges.first(),
             Ranges::Owned(_) => None,
+            ranges => ranges.get(0),
         };
         // SAFETY: Pages are valid by the type invariants.
         first.map_or(0, |range| unsafe { range.address() })
@@ -611,7 +681,9 @@ impl Ranges {
     fn get(&self, at: usize) -> Option<Range> {
         match self {
             Self::One(range) => (at == 0).then_some(*range),
-            Self::Many(ranges) => ranges.get(at).copied(),
+            Self::Pages(ranges) => Some(ranges.entries().get(at)?.range(true)),
+            Self::Virtual(ranges) => Some(ranges.entries().get(at)?.range(false)),
+            Self::Many(in_pages, ranges) => Some(ranges.get(at)?.range(*in_pages)),
             Self::Owned(bytes) => (at == 0).then_some(Range {
                 base: Base::Virtual(bytes.as_ptr().cast_mut()),
                 len: bytes.len(),
@@ -880,9 +952,13 @@ impl RemoteRanges<'_> {
         }
     }
 
-    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more,
-    /// `EINVAL` if it is none.
-    pub(crate) fn capture(self, flags: Flags) -> Result<RemoteMemory> {
+    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more, nor any
+    /// in the reserve, `EINVAL` if it is none.
+    pub(crate) fn capture(
+        self,
+        flags: Flags,
+        reserve: Option<&Arc<Reserve>>,
+    ) -> Result<RemoteMemory> {
         if let RemoteList::One(range) = self.list {
             return Ok(RemoteMemory::One(range));
         }
@@ -890,11 +966,8 @@ impl RemoteRanges<'_> {
         if count == 0 {
             return Ok(RemoteMemory::One(RemoteRange::default()));
         }
-        let mut many = KVec::new();
+        let mut many = Pieces::new(if count > 1 { count } else { 0 }, flags, reserve)?;
         let mut one = RemoteRange::default();
-        if count > 1 {
-            many.reserve(count, flags)?;
-        }
         for at in 0..count {
             one = match self.list {
                 RemoteList::Rma(iov, _) => {
@@ -920,7 +993,7 @@ impl RemoteRanges<'_> {
                 RemoteList::One(range) => range,
             };
             if count > 1 {
-                many.push_within_capacity(one).map_err(|_| EINVAL)?;
+                many.push(one)?;
             }
         }
         if count > 1 {
@@ -936,22 +1009,35 @@ pub(crate) enum RemoteMemory {
     /// One.
     One(RemoteRange),
     /// Several, one after the other.
-    Many(KVec<RemoteRange>),
+    Many(Pieces<RemoteRange>),
 }
 
 impl RemoteMemory {
-    /// Returns the ranges.
-    pub(crate) fn ranges(&self) -> &[RemoteRange] {
+    /// Returns the number of ranges.
+    pub(crate) fn count(&self) -> usize {
         match self {
-            Self::One(range) => slice::from_ref(range),
-            Self::Many(ranges) => ranges,
+            Self::One(_) => 1,
+            Self::Many(ranges) => ranges.len(),
         }
+    }
+
+    /// Returns a range.
+    pub(crate) fn get(&self, at: usize) -> Option<&RemoteRange> {
+        match self {
+            Self::One(range) => (at == 0).then_some(range),
+            Self::Many(ranges) => ranges.get(at),
+        }
+    }
+
+    /// Returns the ranges from one on.
+    pub(crate) fn ranges_from(&self, first: usize) -> impl Iterator<Item = &RemoteRange> {
+        (first..self.count()).map_while(|at| self.get(at))
     }
 
     /// Returns the number of bytes; `EINVAL` if it is none.
     pub(crate) fn len(&self) -> Result<usize> {
         let mut sum: usize = 0;
-        for range in self.ranges() {
+        for range in self.ranges_from(0) {
             sum = sum.checked_add(range.len).ok_or(EINVAL)?;
         }
         Ok(sum)

@@ -55,6 +55,7 @@ use crate::{
         },
         hold::Hold,
         info::InfoRef,
+        memory::pieces::Reserve,
         provider::{
             cxi_domain_ops,
             datatype_size,
@@ -177,6 +178,10 @@ struct Events {
     flags: DomainBindFlags,
 }
 
+/// Pages of a reserve: an atomic operation has up to three vectors, and as many as two pages of ranges at
+/// the peer.
+const RESERVE: u16 = 5;
+
 /// An open domain.
 #[pin_data]
 pub(crate) struct Domain {
@@ -187,6 +192,8 @@ pub(crate) struct Domain {
     fabric: Hold<Fabric>,
     attributes: Attributes,
     events: SetOnce<Events>,
+    /// Pages for what is posted, if there are no others.
+    reserve: Arc<Reserve>,
     /// The regions that all its endpoints have.
     #[pin]
     regions: Regions,
@@ -207,14 +214,21 @@ impl Domain {
         )?;
         let limit = *module_parameters::pending.value_ref();
         let run_list = RunList::new(work_queue.clone(), limit)?;
+        let reserve = Reserve::new(RESERVE)?;
         Ok(pin_init!(Self {
             run_list,
             work_queue,
+            reserve,
             fabric,
             attributes,
             events: SetOnce::new(),
             regions <- Regions::new(),
         }))
+    }
+
+    /// Returns the pages for what is posted, if there are no others.
+    pub(crate) fn reserve(&self) -> &Arc<Reserve> {
+        &self.reserve
     }
 
     /// Returns what is due and yet to be run.

@@ -558,7 +558,8 @@ impl Core {
             return Err(EOPNOTSUPP);
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
-        match transmitter.prepare(operation, false, GFP_NOWAIT) {
+        let reserve = Some(self.domain.reserve());
+        match transmitter.prepare(operation, false, GFP_NOWAIT, reserve) {
             Ok(prepared) => Transmitter::start(transmitter, prepared),
             Err(error) => {
                 // This one cannot come, for which others may be held back.

@@ -620,7 +620,7 @@ impl Receiver {
         let regions = self.regions();
         let mut told = request.data.is_some() || self.parts.caps.contains(Caps::RMA_EVENT);
         // Nothing is touched unless all of it may be.
-        for range in remote.ranges() {
+        for range in remote.ranges_from(0) {
             let region = regions.find(range.key, self.id())?;
             region.check(region.len(), range, access, request.auth_key)?;
             told |= region.event;
@@ -671,17 +671,16 @@ impl Receiver {
     ) -> Result<usize> {
         let (access, _) = Self::needed(request);
         let regions = self.regions();
-        let ranges = remote.ranges();
         let mut done: usize = 0;
-        for (at, range) in ranges.iter().enumerate() {
+        for (at, range) in remote.ranges_from(0).enumerate() {
             let region = regions.find(range.key, self.id())?;
             let start = region.check(region.len(), range, access, request.auth_key)?;
             done = done.wrapping_add(act(&region, start, range.len)?);
-            let rest = ranges.get(at.wrapping_add(1)..).unwrap_or(&[]);
-            if rest.iter().any(|other| other.key == range.key) {
+            let next = at.wrapping_add(1);
+            if remote.ranges_from(next).any(|other| other.key == range.key) {
                 continue;
             }
-            if rest.is_empty() || region.counts() {
+            if next == remote.count() || region.counts() {
                 // Triggers may run.
                 section.end();
             }

@@ -64,6 +64,7 @@ use crate::{
             Section, //
         },
         memory::{
+            pieces::Reserve,
             RemoteRange,
             RemoteRanges, //
         },
@@ -316,12 +317,13 @@ impl Transmitter {
 
     /// Checks an operation and copies its description.
     ///
-    /// `deferred` is for deferred work.
+    /// `deferred` is for deferred work. What begins at once may use a reserve: it gives that back soon.
     pub(crate) fn prepare<'a>(
         &self,
         operation: Operation<'a>,
         deferred: bool,
         gfp: Flags,
+        reserve: Option<&Arc<Reserve>>,
     ) -> Result<Prepared<'a>> {
         let flags = operation.flags();
         if !FLAGS.contains(flags) {
@@ -362,7 +364,7 @@ impl Transmitter {
         }
         let (destination, named) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
         let context = self.target_context(named)?;
-        let remote = remote.capture(gfp).map_err(again)?;
+        let remote = remote.capture(gfp, reserve).map_err(again)?;
 
         let tagged_rma = flags.contains(OpFlags::TAGGED);
         let is_rma = matches!(operation.kind(), Kind::Read { .. } | Kind::Write { .. });
@@ -383,8 +385,8 @@ impl Transmitter {
                     return Err(EINVAL);
                 }
                 let write = matches!(operation.kind(), Kind::Write { .. });
-                match (tagged_rma, remote.ranges()) {
-                    (true, [RemoteRange { addr, key, .. }]) => {
+                match (tagged_rma, remote.get(0).filter(|_| remote.count() == 1)) {
+                    (true, Some(RemoteRange { addr, key, .. })) => {
                         let (tag, offset) = (*key, *addr);
                         if write {
                             RequestKind::TaggedWrite { tag, offset }
@@ -439,7 +441,7 @@ impl Transmitter {
                     data,
                     len: total,
                 },
-                memory: Outgoing::take(operation, gfp).map_err(again)?,
+                memory: Outgoing::take(operation, gfp, reserve).map_err(again)?,
                 remote,
                 context: context_of,
                 manner: Manner {

@@ -25,14 +25,14 @@ fn post(operation: Operation<'_>) -> Result {
         Local::Source(source) => {
             #[cfg(wrong)]
             {
-                source.capture(GFP_NOWAIT)?; //~ E0624
+                source.capture(GFP_NOWAIT, None)?; //~ E0624
                 source.copy(GFP_NOWAIT)?; //~ E0624
             }
             source.len()?;
         }
         Local::Target(target) => {
             #[cfg(wrong)]
-            target.capture(GFP_NOWAIT)?; //~ E0624
+            target.capture(GFP_NOWAIT, None)?; //~ E0624
             target.len()?;
         }
     }
@@ -60,7 +60,7 @@ fn take_twice(operation: Operation<'_>) -> Result<(Incoming, Incoming)> {
 }
 
 fn outlive(kept: &mut Option<Outgoing<'static>>, operation: Operation<'_>) -> Result {
-    let memory = Outgoing::take(operation, GFP_NOWAIT)?;
+    let memory = Outgoing::take(operation, GFP_NOWAIT, None)?;
     #[cfg(wrong)]
     kept.replace(memory); //~ E0521
     Ok(())

@@ -94,7 +94,7 @@ impl<'a> RegionBuffers<'a> {
     {
         // SAFETY: It is used under `users` only, which are closed before the region is, by the type
         // invariants.
-        let memory = unsafe { self.buffers.capture(flags) }?;
+        let memory = unsafe { self.buffers.capture(flags, None) }?;
         let region = Arc::try_pin_init(
             // INVARIANT: By the type invariants.
             try_pin_init!(RegionMemory {

@@ -44,6 +44,7 @@ use crate::kfi::{
     fid::Context,
     flags::OpFlags,
     memory::{
+        pieces::Reserve,
         Cursor,
         Local,
         Memory,
@@ -119,8 +120,13 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    /// Takes the memory of an operation.
-    pub(crate) fn take(operation: Operation<'a>, gfp: Flags) -> Result<Self> {
+    /// Takes the memory of an operation. Its description lies in memory of `reserve`, if there is one
+    /// and no other.
+    pub(crate) fn take(
+        operation: Operation<'a>,
+        gfp: Flags,
+        reserve: Option<&Arc<Reserve>>,
+    ) -> Result<Self> {
         let (source, target) = match operation.local {
             Local::Source(source) => (source, None),
             Local::Target(target) => (SourceBuffers::NONE, Some(target)),
@@ -144,15 +150,15 @@ impl<'a> Outgoing<'a> {
                 // SAFETY: It stays in what is returned, which is consumed when the right to tell the
                 // end is made, or dropped. If the operation is injected, it is not part of what
                 // lasts longer than the call.
-                source: unsafe { source.capture(gfp) }?,
+                source: unsafe { source.capture(gfp, reserve) }?,
                 compare: match compare {
                     // SAFETY: As above; nothing is compared with what is injected.
-                    Some(compare) => unsafe { compare.capture(gfp) }?,
+                    Some(compare) => unsafe { compare.capture(gfp, reserve) }?,
                     None => Memory::NONE,
                 },
                 target: match target {
                     // SAFETY: As above; it is no source.
-                    Some(target) => unsafe { target.capture(gfp) }?,
+                    Some(target) => unsafe { target.capture(gfp, reserve) }?,
                     None => Memory::NONE,
                 },
                 context: operation.context,
@@ -245,7 +251,7 @@ impl Incoming {
         Ok(Self {
             // SAFETY: It stays in what is returned, which is consumed when the right to tell the end
             // is made, or dropped.
-            memory: unsafe { target.capture(gfp) }?,
+            memory: unsafe { target.capture(gfp, None) }?,
             context: operation.context,
         })
     }

@@ -157,7 +157,7 @@ impl Core {
             if transmitter.is_backed_up() {
                 return Err(EAGAIN);
             }
-            let mut prepared = transmitter.prepare(operation, is_deferred, flags)?;
+            let mut prepared = transmitter.prepare(operation, is_deferred, flags, None)?;
             prepared.set_notify(notify);
             What::Transmit(
                 transmitter.clone(),

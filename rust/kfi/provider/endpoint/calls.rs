@@ -87,10 +87,9 @@ impl EndpointOps for Recorder {
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         let remote = |remote: RemoteRanges<'_>| -> Result<_> {
-            let memory = remote.capture(GFP_NOWAIT)?;
+            let memory = remote.capture(GFP_NOWAIT, None)?;
             Ok(memory
-                .ranges()
-                .first()
+                .get(0)
                 .map(|range| (range.addr, range.len, range.key)))
         };
         let (seen, remote) = match operation.kind {
