@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * As much as one operation may transfer, through vectors that name the same
- * memory again and again.
+ * memory again and again; and vectors as long as they may be, also when there
+ * is no memory. That needs failslab and fail_page_alloc, which fail all that
+ * they are asked for by threads that are marked (task-filter).
  */
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "transfer.h"
@@ -139,7 +143,252 @@ free:
 	mem_free(&other);
 }
 
+/* Vectors of as many entries as there may be, on both sides. */
+struct vectors {
+	struct end a;
+	struct end b;
+	struct area from;
+	struct area to;
+	struct kfid_mr *mr;
+	/* Of one entry. */
+	size_t step;
+	/* What describes an operation; overwritten once it is posted. */
+	struct pieces pieces;
+	struct kfi_rma_iov remote[VECTOR];
+};
+
+/* Any order that is not that of the memory. */
+static size_t place(unsigned int i)
+{
+	return (i * 37 + 11) % VECTOR;
+}
+
+static bool vectors_open(struct test *t, struct vectors *v, size_t step)
+{
+	memset(v, 0, sizeof(*v));
+	v->step = step;
+	if (!pair_open(t, &v->a, &v->b, NULL, NULL))
+		return false;
+	if (area_alloc(t, &v->from, MEM_KMALLOC, 0, VECTOR * step) &&
+	    area_alloc(t, &v->to, MEM_KMALLOC, 0, VECTOR * step))
+		v->mr = region_open(t, &v->b, v->to.data, VECTOR * step,
+				    KFI_REMOTE_READ | KFI_REMOTE_WRITE, 1);
+	return expect_true(t, v->mr);
+}
+
+static void vectors_close(struct test *t, struct vectors *v)
+{
+	if (v->mr)
+		close_fid(t, &v->mr->fid);
+	pair_close(t, &v->a, &v->b);
+	area_free(&v->from);
+	area_free(&v->to);
+}
+
+/* Posts from or to each part of an area, in the order of the memory. */
+static ssize_t vectors_post(struct vectors *v, enum kfi_iov_type type, enum family family,
+			    void *context)
+{
+	bool receives = family == F_RECV || family == F_TRECV;
+	struct kfid_ep *ep = receives ? v->b.ep : v->a.ep;
+	kfi_addr_t peer = receives ? KFI_ADDR_UNSPEC : v->a.peer;
+	u8 *data = receives ? v->to.data : v->from.data;
+	const void *iov = v->pieces.sgl;
+	struct kfi_msg_tagged tagged;
+	struct kfi_msg_rma rma;
+	struct kfi_msg msg;
+	unsigned int i;
+	ssize_t ret;
+
+	sg_init_table(v->pieces.sgl, VECTOR);
+	for (i = 0; i < VECTOR; i++) {
+		u8 *at = data + i * v->step;
+
+		v->pieces.kvec[i] = (struct kvec) { at, v->step };
+		sg_set_buf(&v->pieces.sgl[i], at, v->step);
+		bvec_set_virt(&v->pieces.bvec[i], at, v->step);
+		v->remote[i] = (struct kfi_rma_iov) { place(i) * v->step, v->step, 1 };
+	}
+	if (type == KFI_KVEC)
+		iov = v->pieces.kvec;
+	else if (type == KFI_BVEC)
+		iov = v->pieces.bvec;
+	msg = (struct kfi_msg) { .type = type, .msg_iov = iov, .iov_count = VECTOR,
+				 .addr = peer, .context = context };
+	tagged = (struct kfi_msg_tagged) { .type = type, .msg_iov = iov, .iov_count = VECTOR,
+					   .addr = peer, .tag = 5, .context = context };
+	rma = (struct kfi_msg_rma) { .type = type, .msg_iov = iov, .iov_count = VECTOR,
+				     .addr = peer, .rma_iov = v->remote,
+				     .rma_iov_count = VECTOR, .context = context };
+	switch (family) {
+	case F_SEND:
+		ret = kfi_sendmsg(ep, &msg, 0);
+		break;
+	case F_RECV:
+		ret = kfi_recvmsg(ep, &msg, 0);
+		break;
+	case F_TSEND:
+		ret = kfi_tsendmsg(ep, &tagged, 0);
+		break;
+	case F_TRECV:
+		ret = kfi_trecvmsg(ep, &tagged, 0);
+		break;
+	case F_WRITE:
+		ret = kfi_writemsg(ep, &rma, 0);
+		break;
+	default:
+		ret = kfi_readmsg(ep, &rma, 0);
+	}
+	memset(&v->pieces, 0xff, sizeof(v->pieces));
+	memset(v->remote, 0xff, sizeof(v->remote));
+	return ret;
+}
+
+/* What was written or read is where it belongs. */
+static void expect_in_place(struct test *t, const struct vectors *v)
+{
+	unsigned int i, same = 0;
+
+	for (i = 0; i < VECTOR; i++)
+		same += !memcmp(v->to.data + place(i) * v->step, v->from.data + i * v->step, v->step);
+	expect(t, same, VECTOR);
+}
+
+static void longest_message(struct test *t, struct vectors *v, enum kfi_iov_type type,
+			    bool tagged, bool sent_first)
+{
+	enum family send = tagged ? F_TSEND : F_SEND, recv = tagged ? F_TRECV : F_RECV;
+	size_t len = VECTOR * v->step;
+
+	area_fill(&v->from, 1 + type);
+	area_clear(&v->to);
+	expect(t, vectors_post(v, type, sent_first ? send : recv, CONTEXT(1)), 0);
+	expect(t, vectors_post(v, type, sent_first ? recv : send, CONTEXT(2)), 0);
+	expect_completion(t, v->a.tx_cq, CONTEXT(sent_first ? 1 : 2), tagged ? TSENT : SENT, 0);
+	expect_completion(t, v->b.rx_cq, CONTEXT(sent_first ? 2 : 1),
+			  tagged ? TRECEIVED : RECEIVED, len);
+	expect_true(t, area_has(t, &v->to, 1 + type, 0, len, 0));
+}
+
+static void longest_vectors(struct test *t)
+{
+	/* Done by the caller, and by others later. */
+	static const size_t steps[] = { 8, 32, 128 };
+	static const enum kfi_iov_type types[] = { KFI_KVEC, KFI_BVEC, KFI_SGL };
+	static struct vectors v;
+	unsigned int i, j, k;
+
+	for (i = 0; i < ARRAY_SIZE(steps) && !t->failed; i++) {
+		if (!vectors_open(t, &v, steps[i])) {
+			vectors_close(t, &v);
+			return;
+		}
+		for (j = 0; j < ARRAY_SIZE(types) && !t->failed; j++) {
+			size_t len = VECTOR * v.step;
+
+			for (k = 0; k < 4; k++)
+				longest_message(t, &v, types[j], k & 1, k & 2);
+			area_fill(&v.from, 10 + j);
+			area_clear(&v.to);
+			expect(t, vectors_post(&v, types[j], F_WRITE, CONTEXT(3)), 0);
+			expect_completion(t, v.a.tx_cq, CONTEXT(3), WRITTEN, len);
+			expect_in_place(t, &v);
+			area_fill(&v.to, 20 + j);
+			expect(t, vectors_post(&v, types[j], F_READ, CONTEXT(4)), 0);
+			expect_completion(t, v.a.tx_cq, CONTEXT(4), READ_DONE, len);
+			expect_in_place(t, &v);
+			say(t, "%zu bytes each, type %u", v.step, types[j]);
+		}
+		vectors_close(t, &v);
+	}
+}
+
+/* From here on this thread gets no memory, if the kernel can do that, or gets some again. */
+static void starve(bool starves)
+{
+#ifdef CONFIG_FAULT_INJECTION
+	current->make_it_fail = starves;
+#endif
+}
+
+static bool can_starve(void)
+{
+	struct page *page;
+	void *memory;
+
+	starve(true);
+	memory = kmalloc(64, GFP_NOWAIT);
+	page = alloc_page(GFP_NOWAIT);
+	starve(false);
+	kfree(memory);
+	if (page)
+		__free_page(page);
+	return !memory && !page;
+}
+
+static ssize_t post_starving(struct vectors *v, enum kfi_iov_type type, enum family family,
+			     void *context)
+{
+	ssize_t ret;
+
+	starve(true);
+	ret = vectors_post(v, type, family, context);
+	starve(false);
+	return ret;
+}
+
+/*
+ * Consumers post to have memory reclaimed. Whatever the peer is ready for and
+ * the caller does itself goes then, one at a time; else they may try again.
+ */
+static void no_memory(struct test *t)
+{
+	/* More than there are pages in the reserve. */
+	const unsigned int times = 20;
+	static struct vectors v;
+	size_t len;
+	unsigned int i;
+
+	if (!can_starve()) {
+		pr_info("# large/no-memory: this kernel always has some\n");
+		return;
+	}
+	if (!vectors_open(t, &v, 32))
+		goto close;
+	len = VECTOR * v.step;
+	for (i = 0; i < times && !t->failed; i++) {
+		enum kfi_iov_type type = i & 1 ? KFI_KVEC : KFI_SGL;
+
+		area_fill(&v.from, i);
+		area_clear(&v.to);
+		expect(t, post_starving(&v, type, F_WRITE, CONTEXT(1)), 0);
+		expect_completion(t, v.a.tx_cq, CONTEXT(1), WRITTEN, len);
+		expect_in_place(t, &v);
+		area_fill(&v.to, i + 1);
+		expect(t, post_starving(&v, type, F_READ, CONTEXT(2)), 0);
+		expect_completion(t, v.a.tx_cq, CONTEXT(2), READ_DONE, len);
+		expect_in_place(t, &v);
+
+		/* Nobody is ready: it would have to wait, and so would a receive. */
+		expect(t, post_starving(&v, type, F_SEND, CONTEXT(3)), -KFI_EAGAIN);
+		expect(t, post_starving(&v, type, F_RECV, CONTEXT(4)), -KFI_EAGAIN);
+		expect(t, vectors_post(&v, type, F_RECV, CONTEXT(4)), 0);
+		area_fill(&v.from, i + 2);
+		expect(t, post_starving(&v, type, F_SEND, CONTEXT(3)), 0);
+		expect_completion(t, v.a.tx_cq, CONTEXT(3), SENT, 0);
+		expect_completion(t, v.b.rx_cq, CONTEXT(4), RECEIVED, len);
+		expect_true(t, area_has(t, &v.to, i + 2, 0, len, 0));
+		say(t, "time %u", i);
+	}
+	expect_nothing(t, v.a.tx_cq);
+	expect_nothing(t, v.b.rx_cq);
+close:
+	vectors_close(t, &v);
+}
+
 const struct test_case large_tests[] = {
 	{ "large/gibibyte", "", gibibyte },
+	{ "large/longest-vectors", "", longest_vectors },
+	{ "large/no-memory", "", no_memory },
 	{}
 };

@@ -241,6 +241,50 @@ impl Failing {
         Ok(failing)
     }
 
+    /// From now on all allocations fail of threads that are marked (`make-it-fail`), and no others.
+    /// Skips if this kernel cannot let both memory and pages fail.
+    pub fn of_marked() -> Result<Self, Stop> {
+        let nth = Nth::of_this_thread();
+        let Some(nth) = nth.filter(|_| Path::new(PAGES).exists()) else {
+            return Err(Stop::Skip("this kernel has no fail_page_alloc".to_owned()));
+        };
+        let mut failing = Self {
+            saved: Vec::new(),
+            nth,
+            calls: 0,
+            failed: 0,
+        };
+        for attribute in [KNOBS, PAGES] {
+            for (knob, value) in [
+                ("probability", "0"),
+                ("task-filter", "Y"),
+                ("ignore-gfp-wait", "N"),
+                ("verbose", "0"),
+                ("interval", "1"),
+                ("space", "0"),
+                ("times", "-1"),
+            ] {
+                failing.set(Path::new(attribute).join(knob), value)?;
+            }
+            // Whoever asks.
+            let everybody = [
+                ("require-start", "0"),
+                ("require-end", "0xffffffffffffffff"),
+            ];
+            for (knob, value) in everybody {
+                let knob = Path::new(attribute).join(knob);
+                if knob.exists() {
+                    failing.set(knob, value)?;
+                }
+            }
+        }
+        failing.set(Path::new(PAGES).join("min-order"), "0")?;
+        for attribute in [KNOBS, PAGES] {
+            failing.set(Path::new(attribute).join("probability"), "100")?;
+        }
+        Ok(failing)
+    }
+
     fn set(&mut self, knob: PathBuf, value: &str) -> Outcome {
         let was = fs::read_to_string(&knob)?;
         fs::write(&knob, value)?;

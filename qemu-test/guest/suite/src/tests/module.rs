@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
+use crate::failing::Failing;
 use crate::kernel_log::KernelLog;
 use crate::rig::{expect_fabric, query, until, Rig};
 use crate::{check, check_eq, tests};
@@ -471,6 +472,8 @@ fn consumer(env: &Env) -> Outcome {
 
 /// A consumer in C that transfers data.
 fn transfer(env: &Env) -> Outcome {
+    // It marks itself when it is to have no memory, if the kernel can do that.
+    let _failing = Failing::of_marked().ok();
     run_in_kernel(env, TRANSFER, &parameters(TRANSFER))
 }
 
