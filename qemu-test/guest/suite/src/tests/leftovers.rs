@@ -4,7 +4,7 @@
 //! closed, what is told late or in another order, and what takes long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Barrier;
+use std::sync::{Barrier, PoisonError};
 use std::thread;
 
 use kfi::{
@@ -482,7 +482,7 @@ fn released_beside_queueing(env: &Env) -> Outcome {
         scope.spawn(|| {
             for _ in 0..rounds {
                 start.wait();
-                let id = *id.lock().unwrap_or_else(|error| error.into_inner());
+                let id = *id.lock().unwrap_or_else(PoisonError::into_inner);
                 let done = id.is_some_and(|id| rig.session.release_work(id).is_ok());
                 released.store(done, Ordering::Release);
                 end.wait();
@@ -496,7 +496,7 @@ fn released_beside_queueing(env: &Env) -> Outcome {
                 Err(_) => Err(Stop::fail("over")),
             };
             let prepared = prepared.map_err(|stop| outcome = outcome.clone().and(Err(stop)));
-            *id.lock().unwrap_or_else(|error| error.into_inner()) = prepared.ok();
+            *id.lock().unwrap_or_else(PoisonError::into_inner) = prepared.ok();
             start.wait();
             let queued = prepared.map(|id| rig.session.requeue_work(id));
             end.wait();
@@ -504,7 +504,7 @@ fn released_beside_queueing(env: &Env) -> Outcome {
             let is_released = released.load(Ordering::Acquire);
             counts[usize::from(is_released)] += 1;
             let fine = match queued {
-                Ok(_) => !is_released,
+                Ok(()) => !is_released,
                 Err(Error::Os(Errno::BADF)) => is_released,
                 Err(_) => false,
             };
@@ -773,7 +773,7 @@ fn long_requests(env: &Env) -> Outcome {
         ..FromZeros::new_zeroed()
     };
     until_interrupted(env, "a list of segments", || {
-        let mut operation = operation.clone();
+        let mut operation = operation;
         match raw::bytes(
             &pair.session,
             uapi::KFI_REQUEST_POST,
@@ -781,7 +781,7 @@ fn long_requests(env: &Env) -> Outcome {
         ) {
             Err(Errno::INTR) => Ok(true),
             Err(error) => Err(Stop::fail(format!("{error} for the list"))),
-            Ok(_) => Ok(false),
+            Ok(()) => Ok(false),
         }
     })?;
     drop((list, buffer));
