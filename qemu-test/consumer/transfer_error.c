@@ -233,11 +233,12 @@ static void not_ready(struct test *t)
 	msleep(rnr_timeout / 2);
 	expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 1, CONTEXT(2)), 0);
 	expect_failure(t, a.tx_cq, CONTEXT(1), SENT, KFI_EREMOTEIO, 0, 0);
+	/* Jiffies may lag behind by some. */
 	ms = ktime_ms_delta(ktime_get(), start);
-	expect_true(t, ms >= (s64)rnr_timeout - 10);
+	expect_true(t, ms >= (s64)rnr_timeout * 3 / 4);
 	expect_failure(t, a.tx_cq, CONTEXT(2), TSENT, KFI_EREMOTEIO, 0, 0);
 	ms = ktime_ms_delta(ktime_get(), start);
-	expect_true(t, ms >= (s64)rnr_timeout * 3 / 2 - 10);
+	expect_true(t, ms >= (s64)rnr_timeout * 5 / 4);
 	expect_count(t, a.cntr[COUNT_SEND], 0, 2);
 	/* What comes too late finds nothing. */
 	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(3)), 0);
