@@ -981,13 +981,13 @@ fn copies_count(env: &Env) -> Outcome {
 fn queueings_count(env: &Env) -> Outcome {
     const MOST: usize = 30_000;
     let modules = Modules::new(env)?;
-    modules.with_device(c"max_memory=4194304", || {
+    modules.with_device(c"max_memory=3145728", || {
         let Pair { a, b, far, rig } = pair(env)?;
         let (trigger, target) = (rig.counter()?, rig.counter()?);
         let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
         let requeue = |id| fill(MOST, || rig.session.requeue_work(id)).map(|all| all.len());
         let first = requeue(id)?;
-        env.note(format!("{first} times in 4 MiB"));
+        env.note(format!("{first} times in 3 MiB"));
         rig.domain.cancel_work(id, 0)?;
         // And the one that is the first now.
         check_eq!(requeue(id)?, first + 1);
