@@ -191,7 +191,7 @@ deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x l
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
 deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := load/
-deep_driver := module/lnd
+deep_driver := module/network-driver
 deep_soak := --soak $(SOAK_SECONDS) soak/
 # 10,000 works in each domain. A parameter is taken once.
 deep_load_run = --append '$(filter-out kfi_soft.pending=%,$(APPEND)) kfi_soft.pending=16384'
