@@ -974,12 +974,12 @@ impl Counter {
     /// Returns the numbers of events if there is news for a poll set that has told of `told`.
     pub(crate) fn events_since(&self, told: EventCounts) -> Option<EventCounts> {
         let events = self.events();
-        // Relaxed, both: see `mark`.
-        let successes = self.events_marked.load(ordering::Relaxed);
-        let errors = self.error_events_marked.load(ordering::Relaxed);
         // Events are counted in 64 bits, so that a larger number is a later one.
-        let news = events.successes > told.successes.max(successes)
-            || events.errors > told.errors.max(errors);
+        // Relaxed, both: see `mark`.
+        let news = (events.successes > told.successes
+            && events.successes > self.events_marked.load(ordering::Relaxed))
+            || (events.errors > told.errors
+                && events.errors > self.error_events_marked.load(ordering::Relaxed));
         news.then_some(events)
     }
 

@@ -89,12 +89,15 @@ pub(crate) fn cancel(domain: &Domain, id: WorkId) -> Result {
     let mut result = Err(ENOENT);
     // Not for ever, if somebody keeps queueing.
     for _ in 0..run_list.limit() {
-        if !run_list.take_back(id.as_number(), |found| {
+        let others = run_list.take_back(id.as_number(), |found| {
             abi_trace::cancel(found.counter.id(), found.key, Kind::Deferred);
-        }) {
+        });
+        if others.is_some() {
+            result = Ok(());
+        }
+        if others != Some(true) {
             break;
         }
-        result = Ok(());
         cond_resched();
     }
     run_list.wait_for_fired();

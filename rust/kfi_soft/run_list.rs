@@ -412,10 +412,14 @@ impl RunList {
     }
 
     /// Takes out the last deferred work with an id that is pending, and calls `told` with where it
-    /// stood; `false` if there is none.
+    /// stood. Returns whether others have that id; `None` if there was none.
     ///
     /// What has fired is passed over, and not looked at again.
-    pub(crate) fn take_back(&self, id: usize, told: impl FnOnce(&Found<CounterRef>)) -> bool {
+    pub(crate) fn take_back(
+        &self,
+        id: usize,
+        told: impl FnOnce(&Found<CounterRef>),
+    ) -> Option<bool> {
         let name = Name {
             id,
             owner: Owner::NOBODY,
@@ -424,9 +428,7 @@ impl RunList {
         loop {
             // Once for all locks.
             let interrupts = Section::begin();
-            let Some(found) = self.inner.lock().table.find(name) else {
-                return false;
-            };
+            let found = self.inner.lock().table.find(name)?;
             let entry = found.counter.remove(Kind::Deferred, found.key);
             let mut inner = self.inner.lock();
             let removed = match &entry {
@@ -436,12 +438,13 @@ impl RunList {
                     None
                 }
             };
+            let others = entry.is_some().then(|| inner.table.find(name));
             drop(inner);
             drop(interrupts);
             drop(removed);
-            if entry.is_some() {
+            if let Some(others) = others {
                 told(&found);
-                return true;
+                return Some(others.is_some());
             }
         }
     }
@@ -520,6 +523,13 @@ impl RunList {
     /// Waits until everything has run that had fired when this was called, so that nothing of it is
     /// referred to any more. May sleep; not to be called by what a drainer runs.
     pub(crate) fn wait_for_fired(self: &Arc<Self>) {
+        // One number says how many have run, and so whether there is anything to wait for.
+        {
+            let inner = self.inner.lock();
+            if inner.drained == inner.appended {
+                return;
+            }
+        }
         // Whoever has appended may be about to drain.
         self.drain();
         let ticket = {
