@@ -34,9 +34,12 @@ use super::{
 ///
 /// # Invariants
 ///
-/// What `debugfs_create_dir` or `debugfs_create_file_full` returned; nobody else removes it.
+/// What `debugfs_create_dir` or `debugfs_create_file_full` returned, in the folder `_parent` if there
+/// is one; nobody else removes it.
 struct Entry {
     dentry: *mut bindings::dentry,
+    /// The folder that it is in, which goes later: with a folder debugfs removes all that is in it.
+    _parent: Option<Arc<Entry>>,
     /// Dropped last: a file names a table of this module.
     _findable: Findable,
 }
@@ -53,13 +56,9 @@ impl Drop for Entry {
     }
 }
 
-/// A folder, which goes with its last file and the last clone of this.
+/// A folder, which goes with the last clone of this and the last file and folder in it.
 #[derive(Clone)]
-pub(crate) struct Dir {
-    entry: Arc<Entry>,
-    /// Dropped later.
-    _parent: Option<Arc<Entry>>,
-}
+pub(crate) struct Dir(Arc<Entry>);
 
 impl Dir {
     /// Creates a folder; where there is no debugfs there is none.
@@ -69,7 +68,7 @@ impl Dir {
 
     /// Creates a folder in this one.
     pub(crate) fn subdir(&self, name: &CStr) -> Result<Self> {
-        Self::create(name, Some(&self.entry))
+        Self::create(name, Some(&self.0))
     }
 
     fn create(name: &CStr, parent: Option<&Arc<Entry>>) -> Result<Self> {
@@ -77,17 +76,13 @@ impl Dir {
         let findable = Findable::new()?;
         // SAFETY: The name is copied, and the parent null or a folder, or an error pointer.
         let dentry = unsafe { bindings::debugfs_create_dir(name.as_char_ptr(), above) };
-        Ok(Self {
-            // INVARIANT: As created.
-            entry: Arc::new(
-                Entry {
-                    dentry,
-                    _findable: findable,
-                },
-                GFP_KERNEL,
-            )?,
+        // INVARIANT: As created.
+        let entry = Entry {
+            dentry,
             _parent: parent.cloned(),
-        })
+            _findable: findable,
+        };
+        Ok(Self(Arc::new(entry, GFP_KERNEL)?))
     }
 
     /// A file that shows `data`.
@@ -129,7 +124,6 @@ pub(crate) struct File<T: Send + Sync + 'static> {
     /// Dropped first: then nobody is in the functions any more.
     _entry: Entry,
     content: Content<T>,
-    _dir: Dir,
     /// The functions refer to `content`.
     #[pin]
     _pin: PhantomPinned,
@@ -152,12 +146,12 @@ impl<T: Send + Sync + 'static> File<T> {
     ) -> impl PinInit<Self, Error> + 'a {
         try_pin_init!(&this in Self {
             content: Content { data, show, take },
-            _dir: dir.clone(),
             _pin: PhantomPinned,
             // Last: whoever opens it finds what the functions see.
             // INVARIANT: As created.
             _entry: Entry {
                 _findable: Findable::new()?,
+                _parent: Some(dir.0.clone()),
                 // SAFETY: The name is copied, the parent a folder or an error pointer, and the
                 // table is for files whose private data is a `Content<T>`: that is initialised,
                 // pinned as a part of this, and goes after the file.
@@ -165,7 +159,7 @@ impl<T: Send + Sync + 'static> File<T> {
                     bindings::debugfs_create_file_full(
                         name.as_char_ptr(),
                         if take.is_some() { 0o600 } else { 0o400 },
-                        dir.entry.dentry,
+                        dir.0.dentry,
                         (&raw mut (*this.as_ptr()).content).cast(),
                         core::ptr::null(),
                         &Table::<T>::OPS,

@@ -169,6 +169,21 @@ mod tests {
         Ok(())
     }
 
+    #[test]
+    fn folders_stay_as_long_as_what_is_below_them() -> Result {
+        let before = count();
+        // A folder that goes takes all with it that is in it.
+        let dir = Dir::new(c"kfi_test_above")?.subdir(c"b")?.subdir(c"c")?;
+        assert_eq!(count(), before + 3);
+        let file = dir.read_callback_file(c"file", (), nothing);
+        let file = KBox::pin_init(file, GFP_KERNEL)?;
+        drop(dir);
+        assert_eq!(count(), before + 4);
+        drop(file);
+        assert_eq!(count(), before);
+        Ok(())
+    }
+
     /// A module that is not loaded.
     struct Other;
 
