@@ -257,9 +257,12 @@ static inline ssize_t kfi_trecvsgl(struct kfid_ep *ep,
  *   KFI_DISCARD, KFI_TRIGGER
  *
  * With KFI_PEEK nothing is posted: a message that has arrived and matches is
- * reported by a completion with its length, tag and data, and stays unless
- * KFI_CLAIM or KFI_DISCARD is given too; if there is none the completion is in
- * error, KFI_ENOMSG.
+ * reported by an entry with its length, tag and data, and stays unless KFI_CLAIM
+ * or KFI_DISCARD is given too; if there is none the entry is in error,
+ * KFI_ENOMSG. The entry is what the call is for: it comes without KFI_COMPLETION
+ * also where others need that (KFI_SELECTIVE_COMPLETION), it is not counted, and
+ * without a completion queue the call is refused, -KFI_EBADFLAGS, as KFI_CLAIM
+ * is. So it is with KFI_DISCARD of what was claimed.
  *
  * Context: Any, including hard interrupt; never sleeps.
  *

@@ -91,6 +91,7 @@ enum counted {
  * @rx_flags: default flags of the receive direction
  * @caps: capabilities
  * @no_counters: without counters
+ * @no_rx_cq: only counters tell of the receive direction
  * @no_enable: not enabled
  * @rx_ctx_bits: of the address vector
  * @domain: instead of that of the NIC
@@ -111,6 +112,7 @@ struct setup {
 	u64 rx_flags;
 	u64 caps;
 	bool no_counters;
+	bool no_rx_cq;
 	bool no_enable;
 	int rx_ctx_bits;
 	struct kfid_domain *domain;

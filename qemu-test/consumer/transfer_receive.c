@@ -510,6 +510,65 @@ static void peek(struct test *t)
 	pair_close(t, &a, &b);
 }
 
+/* Without a queue nobody would hear what a look has found: nothing is touched. */
+static void peek_untold(struct test *t)
+{
+	static const u64 looks[] = {
+		KFI_PEEK, KFI_PEEK | KFI_CLAIM, KFI_PEEK | KFI_DISCARD,
+		KFI_CLAIM, KFI_CLAIM | KFI_DISCARD,
+	};
+	const struct setup silent = { .no_rx_cq = true };
+	u8 from[100] = { 1, 2, 3 }, to[100] = {};
+	struct end a, b;
+	unsigned int i;
+
+	if (!pair_open(t, &a, &b, NULL, &silent))
+		return;
+	expect(t, kfi_tsend(a.ep, from, 100, NULL, a.peer, 5, CONTEXT(1)), 0);
+	for (i = 0; i < ARRAY_SIZE(looks); i++) {
+		expect(t, post_tagged(&b, to, 100, 5, 0, CONTEXT(2), looks[i]),
+		       -KFI_EBADFLAGS);
+		say(t, "flags %#llx", looks[i]);
+	}
+	expect_nothing(t, a.tx_cq);
+	expect_count(t, b.cntr[COUNT_RECV], 0, 0);
+	/* It is still there. */
+	expect(t, kfi_trecv(b.ep, to, 100, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(3)), 0);
+	expect_count(t, b.cntr[COUNT_RECV], 1, 0);
+	expect_completion(t, a.tx_cq, CONTEXT(1), TSENT, 100);
+	expect(t, memcmp(from, to, 100), 0);
+	pair_close(t, &a, &b);
+}
+
+/*
+ * The entry is what a look is for, so it needs no KFI_COMPLETION; what receives
+ * afterwards does.
+ */
+static void peek_selective(struct test *t)
+{
+	const struct setup setup = { .rx_bind = KFI_SELECTIVE_COMPLETION };
+	u8 from[100] = { 1, 2, 3 }, to[100];
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, NULL, &setup))
+		return;
+	expect(t, kfi_tsend(a.ep, from, 100, NULL, a.peer, 5, CONTEXT(1)), 0);
+	expect(t, post_tagged(&b, NULL, 0, 5, 0, CONTEXT(2), KFI_PEEK), 0);
+	expect_seen(t, &b, CONTEXT(2), 5, 100, 0);
+	expect(t, post_tagged(&b, NULL, 0, 5, 0, CONTEXT(3), KFI_PEEK | KFI_CLAIM), 0);
+	expect_seen(t, &b, CONTEXT(3), 5, 100, 0);
+	expect(t, post_tagged(&b, to, 100, 5, 0, CONTEXT(3), KFI_CLAIM), 0);
+	expect_count(t, b.cntr[COUNT_RECV], 1, 0);
+	expect_nothing(t, b.rx_cq);
+
+	expect(t, kfi_tsend(a.ep, from, 100, NULL, a.peer, 6, CONTEXT(1)), 0);
+	expect(t, post_tagged(&b, NULL, 0, 6, 0, CONTEXT(4), KFI_PEEK | KFI_DISCARD), 0);
+	expect_seen(t, &b, CONTEXT(4), 6, 100, 0);
+	expect_count(t, b.cntr[COUNT_RECV], 1, 0);
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &a, &b);
+}
+
 /* What is waiting is received by the first that fits, in both orders. */
 static void tag_match(struct test *t)
 {
@@ -785,6 +844,8 @@ const struct test_case receive_tests[] = {
 	{ "receive/directed", "", directed },
 	{ "receive/sources", "", sources },
 	{ "receive/peek", "", peek },
+	{ "receive/peek-untold", "", peek_untold },
+	{ "receive/peek-selective", "", peek_selective },
 	{ "receive/tag-match", "", tag_match },
 	{ "receive/case-28-cancel", "R-TRIG-26", cancels },
 	{ "transmit/fence", "", fence },

@@ -103,7 +103,9 @@ static bool end_bind(struct test *t, struct end *e, const struct setup *setup)
 	unsigned int i;
 
 	if (!expect(t, kfi_ep_bind(e->ep, &e->av->fid, 0), 0) ||
-	    !expect(t, kfi_ep_bind(e->ep, &e->tx_cq->fid, KFI_TRANSMIT | setup->tx_bind), 0) ||
+	    !expect(t, kfi_ep_bind(e->ep, &e->tx_cq->fid, KFI_TRANSMIT | setup->tx_bind), 0))
+		return false;
+	if (!setup->no_rx_cq &&
 	    !expect(t, kfi_ep_bind(e->ep, &e->rx_cq->fid, KFI_RECV | setup->rx_bind), 0))
 		return false;
 	if (setup->srx && !expect(t, kfi_ep_bind(e->ep, &setup->srx->fid, 0), 0))

@@ -590,6 +590,10 @@ impl Core {
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
+        // What a look finds, only an entry tells: without a queue nobody would hear of it.
+        if (peek || claim || discard) && !receiver.reporter().has_queue() {
+            return Err(EBADFLAGS.into());
+        }
         let posted = self.prepare_receive(receiver, operation, GFP_NOWAIT)?;
         let posted = Entry::new(posted, GFP_NOWAIT).map_err(|_| EAGAIN)?;
         if peek {

@@ -82,6 +82,7 @@ use crate::{
         Regions, //
     },
     reporter::{
+        Ending,
         Event,
         Reporter,
         Use, //
@@ -854,8 +855,8 @@ impl Receiver {
             return Err(EINVAL);
         };
         if !packet.transfer.claim() {
-            // The sender has given it up meanwhile.
-            this.tell_peeked(wanted, None);
+            // The sender has given it up meanwhile. Who receives is counted, unlike who looks.
+            this.tell_found(unused(wanted), None);
             return Ok(());
         }
         packet.matched = Some((receiver, Match::One(wanted)));
@@ -863,9 +864,16 @@ impl Receiver {
         Ok(())
     }
 
-    /// Tells what was found by a completion.
+    /// Tells those who look what was found by a completion, whether they have asked for one or not.
     pub(crate) fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
         let mut ending = unused(wanted);
+        // To look is not to receive.
+        ending.manner.counted = false;
+        self.tell_found(ending, found);
+    }
+
+    /// Tells which message was found, or that there is none.
+    fn tell_found(&self, ending: Ending, found: Option<Request>) {
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
         let mut outcome = Outcome {
             flags: 0,
@@ -885,8 +893,6 @@ impl Receiver {
             }
         }
         outcome.flags = flags.as_raw();
-        // To look is not to receive.
-        ending.manner.counted = false;
         let failure = found.is_none().then(|| Failure {
             err: Error::from(ENOMSG).to_errno().saturating_neg(),
             ..Failure::NONE
