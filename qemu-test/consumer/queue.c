@@ -398,6 +398,10 @@ static void cq_errors(struct test *t)
 	expect_errno(t, kfi_cq_readerr(cq, &got, 1));
 	want = entry_of(3);
 	want.err = KFI_EMSGSIZE;
+	/* The caller's buffer stays where it is, and nothing is put into it. */
+	want.err_data = text;
+	got.err_data = text;
+	got.err_data_size = sizeof(text);
 	expect(t, kfi_cq_readerr(cq, &got, 0), 1);
 	expect(t, memcmp(&got, &want, sizeof(want)), 0);
 
@@ -1020,6 +1024,7 @@ static void eq_errors(struct test *t)
 	struct kfid_eq *eq = open_eq(t, KFI_WAIT_UNSPEC, NULL, 0);
 	struct kfi_eq_err_entry error = {}, bad = {};
 	struct kfi_eq_entry got;
+	char data[8];
 	u32 event;
 
 	if (!eq)
@@ -1036,7 +1041,12 @@ static void eq_errors(struct test *t)
 	expect(t, kfi_eq_sread(eq, &event, &got, sizeof(got), -1, 0), -KFI_EAVAIL);
 	expect_errno(t, kfi_eq_readerr(eq, NULL, 0));
 	expect(t, kfi_eq_readerr(eq, &error, 1), -KFI_EINVAL);
+	error.err_data = data;
+	error.err_data_size = sizeof(data);
 	expect(t, kfi_eq_readerr(eq, &error, 0), sizeof(error));
+	/* The caller's buffer stays where it is, and nothing is put into it. */
+	expect_true(t, error.err_data == data);
+	expect(t, error.err_data_size, 0);
 	expect(t, (long)error.fid, 3 + 0x10000);
 	expect(t, (long)error.context, 3);
 	expect(t, error.data, 3 + (1ULL << 40));

@@ -155,7 +155,10 @@ pub(crate) use wait_set::{
     WaitSetOps, //
 };
 
-use core::marker::PhantomData;
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit, //
+};
 use kernel::{
     cpu::CpuId,
     prelude::*,
@@ -179,6 +182,22 @@ fn affinity(flags: u64, vector: c_int) -> Result<Option<CpuId>> {
         return Ok(None);
     }
     CpuId::from_i32(vector).ok_or(EINVAL).map(Some)
+}
+
+/// Writes an error entry for a consumer, and leaves the pointer at `kept` in it as it is: it may be that
+/// of a buffer of the consumer's, or never have been set.
+///
+/// # Safety
+///
+/// `to` must be valid for reads and writes, and `kept` point to a field of it.
+unsafe fn write_error<T>(to: *mut T, entry: T, kept: *mut *mut c_void) {
+    let kept = kept.cast::<MaybeUninit<*mut c_void>>();
+    // SAFETY: By the safety requirements; what may be uninitialised is only moved.
+    unsafe {
+        let pointer = kept.read();
+        to.write(entry);
+        kept.write(pointer);
+    }
 }
 
 /// Copies a text, cut so that it ends.

@@ -511,7 +511,7 @@ unsafe extern "C" fn readfrom_callback<T: CompletionQueueOps>(
 ///
 /// # Safety
 ///
-/// `cq` must be an open queue of `T`, `buf` null or valid for writes.
+/// `cq` must be an open queue of `T`, `buf` null or valid.
 unsafe extern "C" fn readerr_callback<T: CompletionQueueOps>(
     cq: *mut bindings::kfid_cq,
     buf: *mut bindings::kfi_cq_err_entry,
@@ -535,8 +535,8 @@ unsafe extern "C" fn readerr_callback<T: CompletionQueueOps>(
         if !buffer.is_filled {
             return Err(EAGAIN);
         }
-        // SAFETY: `buf` is not null, so that it is valid for writes.
-        unsafe { buf.write(entry) };
+        // SAFETY: `buf` is not null, so that it is valid.
+        unsafe { super::write_error(buf, entry, &raw mut (*buf).err_data) };
         Ok(1)
     })
 }

@@ -312,7 +312,7 @@ unsafe extern "C" fn sread_callback<T: EventQueueOps>(
 ///
 /// # Safety
 ///
-/// `eq` must be an open queue of `T`, `buf` null or valid for writes.
+/// `eq` must be an open queue of `T`, `buf` null or valid.
 unsafe extern "C" fn readerr_callback<T: EventQueueOps>(
     eq: *mut bindings::kfid_eq,
     buf: *mut bindings::kfi_eq_err_entry,
@@ -336,8 +336,8 @@ unsafe extern "C" fn readerr_callback<T: EventQueueOps>(
             err_data: ptr::null_mut(),
             err_data_size: 0,
         };
-        // SAFETY: `buf` is not null, so that it is valid for writes.
-        unsafe { buf.write(entry) };
+        // SAFETY: `buf` is not null, so that it is valid.
+        unsafe { super::write_error(buf, entry, &raw mut (*buf).err_data) };
         // As libfabric does: the bytes of the entry, as for other events.
         isize::try_from(size_of::<bindings::kfi_eq_err_entry>()).map_err(|_| EOVERFLOW)
     })
