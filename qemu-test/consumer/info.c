@@ -230,6 +230,77 @@ free:
 	kfi_freeinfo(hints);
 }
 
+/* How many answers name a domain. */
+static unsigned int times_named(struct test *t, struct kfi_info *hints,
+				struct kfid_domain *domain)
+{
+	struct kfi_info *info = NULL, *entry;
+	unsigned int count = 0;
+
+	if (!expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), 0))
+		return 0;
+	for (entry = info; entry; entry = entry->next)
+		count += entry->domain_attr->domain == domain;
+	kfi_freeinfo(info);
+	return count;
+}
+
+/* An answer that names a domain says what that does, or it names another. */
+static void domain_as_it_is(struct test *t)
+{
+	static const char key[] = "a key";
+	struct kfi_info *hints = hints_of(t), *own = kfi_dupinfo(t->info), *info = NULL;
+	struct kfid_domain *domain = NULL;
+	struct kfi_domain_attr *attr;
+
+	if (!hints || !expect_true(t, own))
+		goto free;
+	attr = own->domain_attr;
+	attr->mr_key_size = 4;
+	attr->av_type = KFI_AV_MAP;
+	attr->auth_key = kmemdup(key, sizeof(key), GFP_KERNEL);
+	attr->auth_key_size = sizeof(key);
+	if (!expect_true(t, attr->auth_key) ||
+	    !expect(t, kfi_domain(t->fabric, own, &domain, NULL), 0))
+		goto free;
+	/* It does less than is told to those who ask for nothing. */
+	expect(t, times_named(t, hints, domain), 0);
+
+	attr = hints->domain_attr;
+	attr->domain = domain;
+	if (expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), 0)) {
+		expect_true(t, info->domain_attr->domain == domain);
+		expect(t, info->domain_attr->mr_key_size, 4);
+		expect(t, info->domain_attr->av_type, KFI_AV_MAP);
+		if (expect(t, info->domain_attr->auth_key_size, sizeof(key)))
+			expect(t, memcmp(info->domain_attr->auth_key, key, sizeof(key)), 0);
+		kfi_freeinfo(info);
+	}
+	attr->mr_key_size = 5;
+	expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), -KFI_ENODATA);
+	attr->mr_key_size = 4;
+	attr->av_type = KFI_AV_TABLE;
+	expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), -KFI_ENODATA);
+	attr->av_type = KFI_AV_MAP;
+	attr->auth_key = kmemdup(key, sizeof(key), GFP_KERNEL);
+	if (!expect_true(t, attr->auth_key))
+		goto close;
+	attr->auth_key_size = sizeof(key) - 1;
+	expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), -KFI_ENODATA);
+	attr->auth_key_size = sizeof(key);
+	expect(t, times_named(t, hints, domain), 1);
+	/* It is found by what it does. */
+	attr->domain = NULL;
+	expect(t, times_named(t, hints, domain), 1);
+close:
+	close_fid(t, &domain->fid);
+free:
+	if (own)
+		kfi_freeinfo(own);
+	if (hints)
+		kfi_freeinfo(hints);
+}
+
 static void auth_key_sizes(struct test *t)
 {
 	struct kfi_info *hints = hints_of(t), *info = NULL;
@@ -397,6 +468,7 @@ const struct test_case info_tests[] = {
 	{ "info/free-nothing", "", free_nothing },
 	{ "info/error-texts", "", error_texts },
 	{ "info/open-objects", "", open_objects },
+	{ "info/domain-as-it-is", "", domain_as_it_is },
 	{ "info/auth-key-sizes", "", auth_key_sizes },
 	{ "info/cxi-extensions", "", cxi_extensions },
 	{ "info/device-does-not-bounce", "", device_does_not_bounce },

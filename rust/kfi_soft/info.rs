@@ -308,6 +308,8 @@ struct Question<'a> {
     resource_mgmt: ResourceMgmt,
     /// The kind of address vectors.
     av_type: AvType,
+    /// The bytes of a memory key.
+    mr_key_size: usize,
 }
 
 /// A peer that was asked for.
@@ -432,13 +434,12 @@ impl<'a> Question<'a> {
         if !MR_MODES.contains(mr_mode) {
             return None;
         }
-        let key_size = domain_attr.map_or(0, |attr| attr.mr_key_size);
-        if domain
-            .as_ref()
-            .is_some_and(|domain| !domain.serves(caps, key_size))
-        {
-            return None;
-        }
+        let mr_key_size = domain_attr.map_or(0, |attr| attr.mr_key_size);
+        let mr_key_size = match &domain {
+            Some(domain) if !domain.serves(caps, mr_key_size) => return None,
+            Some(domain) => domain.mr_key_size(),
+            None => or(mr_key_size, limits::MR_KEY_SIZE),
+        };
         let mr_mode = match &domain {
             Some(domain) if mr_mode.is_empty() => domain.mr_mode(),
             Some(domain) if !mr_mode.contains(domain.mr_mode()) => return None,
@@ -453,6 +454,17 @@ impl<'a> Question<'a> {
             (asked, None) => asked.unwrap_or(ResourceMgmt::Enabled),
         };
         let av_type = AvType::from_raw(domain_attr.map_or(0, |attr| attr.av_type)).ok()?;
+        let asked_key = hints.and_then(InfoRef::domain_auth_key);
+        if let (Some(asked), Some(domain)) = (asked_key, &domain) {
+            if asked != domain.auth_key() {
+                return None;
+            }
+        }
+        let av_type = match (av_type, &domain) {
+            (Some(asked), Some(domain)) if asked != domain.av_type() => return None,
+            (_, Some(domain)) => domain.av_type(),
+            (asked, None) => asked.unwrap_or(AvType::Table),
+        };
 
         Some(Self {
             query,
@@ -467,8 +479,20 @@ impl<'a> Question<'a> {
             rx_caps,
             mr_mode,
             resource_mgmt,
-            av_type: av_type.unwrap_or(AvType::Table),
+            av_type,
+            mr_key_size,
         })
+    }
+
+    /// Returns the key of endpoints and regions that have none of their own; empty if there is none.
+    fn auth_key(&self) -> &[u8] {
+        match &self.domain {
+            Some(domain) => domain.auth_key(),
+            None => {
+                let hints = self.query.hints;
+                hints.and_then(InfoRef::domain_auth_key).unwrap_or(&[])
+            }
+        }
     }
 
     /// Returns whether all that has a limit keeps to it, and all that has names is named so.
@@ -616,7 +640,6 @@ impl<'a> Question<'a> {
             .auth_key(hints.and_then(InfoRef::ep_auth_key).unwrap_or(&[]))?;
 
         let asked = hints.and_then(InfoRef::domain_attr);
-        let key_size = asked.map_or(0, |asked| asked.mr_key_size);
         let domain = match &self.domain {
             Some(domain) => Some(domain.clone()),
             // One that its answer would fit.
@@ -624,7 +647,9 @@ impl<'a> Question<'a> {
                 domain.address_format() == self.format
                     && domain.mr_mode() == self.mr_mode
                     && domain.resource_mgmt() == self.resource_mgmt
-                    && domain.serves(self.caps, key_size)
+                    && domain.serves(self.caps, self.mr_key_size)
+                    && domain.av_type() == self.av_type
+                    && domain.auth_key() == self.auth_key()
             }),
         };
         let mut attr = entry
@@ -636,7 +661,7 @@ impl<'a> Question<'a> {
             .resource_mgmt(self.resource_mgmt.as_raw())
             .av_type(self.av_type.as_raw())
             .mr_mode(self.mr_mode.as_attr())
-            .mr_key_size(or(key_size, limits::MR_KEY_SIZE))
+            .mr_key_size(self.mr_key_size)
             .cq_data_size(limits::CQ_DATA_SIZE)
             .cq_cnt(limits::QUEUES)
             .ep_cnt(limits::ENDPOINTS)
@@ -652,7 +677,7 @@ impl<'a> Question<'a> {
             .max_err_data(limits::MAX_ERR_DATA)
             .mr_cnt(limits::MEMORY_REGIONS)
             .tclass(traffic_class(asked.map_or(0, |asked| asked.tclass)))
-            .auth_key(hints.and_then(InfoRef::domain_auth_key).unwrap_or(&[]))?;
+            .auth_key(self.auth_key())?;
         if let Some(domain) = &domain {
             attr = attr.domain(domain);
         }
