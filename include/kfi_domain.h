@@ -436,7 +436,8 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid,
  * @domain: domain the object is opened on; gains a dependent until the object
  *   is closed
  * @attr: size in entries, entry format and wait object; the provider writes
- *   back what it chose
+ *   back the size and the format that it chose. KFI_WAIT_UNSPEC stays:
+ *   KFI_GETWAITOBJ tells what it stands for
  * @cq: receives the queue; close it with kfi_close()
  * @comp_handler: function called when completions arrive, or NULL
  * @context: caller's value: second argument of @comp_handler and what

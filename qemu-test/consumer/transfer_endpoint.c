@@ -192,6 +192,11 @@ static void shared_receive(struct test *t)
 	struct setup setup = {};
 	struct kfid_ep *srx = NULL;
 	u8 from[8] = { 1 }, to[8] = {}, other[40];
+	struct kvec iov = { to, sizeof(to) };
+	struct kfi_op_msg op = {
+		.msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1 },
+	};
+	struct kfi_deferred_work work = { .op_type = KFI_OP_RECV, .op.msg = &op };
 	struct end a, b, c;
 
 	if (!expect(t, kfi_srx_context(nic_domain[0], NULL, &srx, NULL), 0))
@@ -237,6 +242,15 @@ static void shared_receive(struct test *t)
 	/* Addresses belong to the vectors of endpoints. */
 	expect(t, kfi_recv(srx, to, 8, NULL, a.peer, CONTEXT(6)), -KFI_EOPNOTSUPP);
 	expect(t, kfi_trecv(srx, to, 8, NULL, a.peer, 5, 0, CONTEXT(6)), -KFI_EOPNOTSUPP);
+	/* What is not supported is told so (R-DWQ-17), and nothing else wrong. */
+	op.ep = srx;
+	work.triggering_cntr = b.cntr[COUNT_SEND];
+	expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), -KFI_ENOSYS);
+	work.op_type = KFI_OP_SEND;
+	expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), -KFI_EINVAL);
+	work.op_type = KFI_OP_RECV;
+	work.triggering_cntr = a.cntr[COUNT_SEND];
+	expect(t, kfi_control(&a.domain->fid, KFI_QUEUE_WORK, &work), -KFI_EINVAL);
 	/* One of them goes, with a message that waits for it; the other stays. */
 	expect(t, kfi_send(a.ep, from, 8, NULL, c.peer, CONTEXT(7)), 0);
 	end_close(t, &c);

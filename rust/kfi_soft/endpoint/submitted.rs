@@ -16,6 +16,7 @@ use super::{
     Endpoint,
     HasCore,
     ReceiveContext,
+    SharedReceiveContext,
     TransmitContext, //
 };
 use crate::{
@@ -219,7 +220,12 @@ pub(crate) fn prepare(
     completion: Option<Hold<Counter>>,
     domain: &Fid<Domain>,
 ) -> Result<KBox<dyn Transfer>> {
-    let core = core_of(endpoint).ok_or(EINVAL)?;
+    let Some(core) = core_of(endpoint) else {
+        let shared = endpoint.downcast::<SharedReceiveContext>().ok_or(EINVAL)?;
+        // There is no endpoint to be asked for the capabilities, and to be told by.
+        let known = core::ptr::eq(&**shared.domain(), domain) && operation.kind().is_receive();
+        return Err(if known { ENOSYS } else { EINVAL });
+    };
     if !core::ptr::eq(&**core.domain(), domain) {
         return Err(EINVAL);
     }
