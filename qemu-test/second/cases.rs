@@ -20,6 +20,7 @@ mod alias_open;
 mod answer;
 mod area_map;
 mod buffer_format;
+mod context_class;
 mod default_flags;
 mod device;
 mod ended;

@@ -161,8 +161,8 @@ impl PollSetOps for Nothing<PollSetClass> {
 }
 
 impl<const NUMBER: u32> EndpointOps for Nothing<EndpointClass<NUMBER>> {
-    type TransmitContext = NoContext;
-    type ReceiveContext = NoContext;
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, _operation: Operation<'_>) -> Result {
         match this.0 {}

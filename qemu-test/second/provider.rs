@@ -341,8 +341,8 @@ impl Object for Endpoint {
 }
 
 impl EndpointOps for Endpoint {
-    type TransmitContext = NoContext;
-    type ReceiveContext = NoContext;
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(_this: &Fid<Self>, _operation: Operation<'_>) -> Result {
         Err(EOPNOTSUPP)

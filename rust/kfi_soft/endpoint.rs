@@ -77,7 +77,8 @@ use crate::{
             EndpointOps,
             Incoming,
             Kind,
-            NoContext,
+            NoReceiveContext,
+            NoTransmitContext,
             Operation,
             PlainClass,
             PLAIN_NUMBER,
@@ -943,8 +944,8 @@ impl<const NUMBER: u32> Object for CoreObject<NUMBER> {
 }
 
 impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
-    type TransmitContext = NoContext;
-    type ReceiveContext = NoContext;
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         this.core.post(operation)

@@ -296,10 +296,10 @@ pub(crate) struct EndpointTables {
 /// All but [`Self::post`], [`Self::cancel`] and [`Self::atomic_limit`] may sleep. Enabling comes
 /// through [`Object::control`], aliases through [`Object::alias`].
 pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
-    /// The transmit contexts of a scalable endpoint; [`NoContext`] for all others.
-    type TransmitContext: EndpointOps;
-    /// The receive contexts of a scalable endpoint; [`NoContext`] for all others.
-    type ReceiveContext: EndpointOps;
+    /// The transmit contexts of a scalable endpoint; [`NoTransmitContext`] for all others.
+    type TransmitContext: EndpointOps<Class = TransmitClass>;
+    /// The receive contexts of a scalable endpoint; [`NoReceiveContext`] for all others.
+    type ReceiveContext: EndpointOps<Class = ReceiveClass>;
 
     /// Posts an operation.
     ///
@@ -344,7 +344,7 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
         this: &Fid<Self>,
         index: usize,
         attr: Option<&kfi_tx_attr>,
-        opening: Opening<'o, <Self::TransmitContext as Object>::Class>,
+        opening: Opening<'o, TransmitClass>,
     ) -> Result<NewFid<'o, Self::TransmitContext>> {
         let _ = (this, index, attr, opening);
         Err(ENOSYS)
@@ -355,7 +355,7 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
         this: &Fid<Self>,
         index: usize,
         attr: Option<&kfi_rx_attr>,
-        opening: Opening<'o, <Self::ReceiveContext as Object>::Class>,
+        opening: Opening<'o, ReceiveClass>,
     ) -> Result<NewFid<'o, Self::ReceiveContext>> {
         let _ = (this, index, attr, opening);
         Err(ENOSYS)
@@ -374,20 +374,25 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
     }
 }
 
-/// The context of what has no contexts. There is none.
-pub(crate) enum NoContext {}
+/// A context of what has no contexts. There is none.
+pub(crate) enum NoContext<const FCLASS: u32> {}
 
-impl Object for NoContext {
-    type Class = PlainClass;
+/// A transmit context of what has none.
+pub(crate) type NoTransmitContext = NoContext<{ bindings::KFI_CLASS_TX_CTX }>;
+/// A receive context of what has none.
+pub(crate) type NoReceiveContext = NoContext<{ bindings::KFI_CLASS_RX_CTX }>;
+
+impl<const NUMBER: u32> Object for NoContext<NUMBER> {
+    type Class = EndpointClass<NUMBER>;
 
     fn release(&self) {
         match *self {}
     }
 }
 
-impl EndpointOps for NoContext {
-    type TransmitContext = Self;
-    type ReceiveContext = Self;
+impl<const NUMBER: u32> EndpointOps for NoContext<NUMBER> {
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, _operation: Operation<'_>) -> Result {
         match **this {}

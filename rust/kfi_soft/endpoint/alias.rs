@@ -28,7 +28,8 @@ use crate::kfi::{
         AtomicCall,
         EndpointClass,
         EndpointOps,
-        NoContext,
+        NoReceiveContext,
+        NoTransmitContext,
         Operation, //
     }, //
 };
@@ -107,8 +108,8 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Obje
 impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> EndpointOps
     for Alias<T>
 {
-    type TransmitContext = NoContext;
-    type ReceiveContext = NoContext;
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         T::post(this.base.fid(), operation)

@@ -47,7 +47,8 @@ use crate::{
             kfi_rx_attr,
             kfi_tx_attr,
             EndpointOps,
-            NoContext,
+            NoReceiveContext,
+            NoTransmitContext,
             Operation,
             SharedReceiveClass,
             SharedTransmitClass,
@@ -201,8 +202,8 @@ impl Object for SharedReceiveContext {
 }
 
 impl EndpointOps for SharedReceiveContext {
-    type TransmitContext = NoContext;
-    type ReceiveContext = NoContext;
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         if !operation.kind().is_receive() {

@@ -12,7 +12,8 @@ use kernel::{
 use super::{
     EndpointData,
     EndpointOps,
-    NoContext,
+    NoReceiveContext,
+    NoTransmitContext,
     PlainClass, //
 };
 use crate::kfi::{
@@ -82,8 +83,8 @@ impl Object for Recorder {
 }
 
 impl EndpointOps for Recorder {
-    type TransmitContext = NoContext;
-    type ReceiveContext = NoContext;
+    type TransmitContext = NoTransmitContext;
+    type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
         let remote = |remote: RemoteRanges<'_>| -> Result<_> {
