@@ -15,6 +15,10 @@
 
 use kernel::{
     prelude::*,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    },
     InPlaceModule, //
 };
 
@@ -28,6 +32,16 @@ static LIVE: Users = Users::new_open();
 
 /// What the kernel finds in this module, until its [`Exit`].
 static FOUND: Users = Users::new();
+
+/// Whether there is, or has been, the registration of a provider: its end is that of [`LIVE`].
+static PROVIDER: Atomic<bool> = Atomic::new(false);
+
+/// Lets there be the registration of a provider; `EBUSY` for all but the first.
+pub(super) fn only_provider() -> Result {
+    // Relaxed: nothing else is told by it.
+    let first = PROVIDER.cmpxchg(false, true, ordering::Relaxed);
+    first.map(drop).map_err(|_| EBUSY)
+}
 
 /// Something whose end is code of this module. The module stays until the last is dropped.
 pub(super) struct Live(());

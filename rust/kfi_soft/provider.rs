@@ -58,3 +58,15 @@ impl Provider for Soft {
         Ok(fabric)
     }
 }
+
+#[kunit_tests(kfi_soft_provider)]
+mod tests {
+    use super::*;
+    use crate::kfi::provider::Registration;
+
+    #[test]
+    fn a_module_has_one_provider() {
+        let other = KBox::pin_init(Registration::<Soft>::new(), GFP_KERNEL);
+        assert_eq!(other.err(), Some(EBUSY));
+    }
+}

@@ -74,7 +74,8 @@ pub(crate) trait Provider: Send + Sync + Sized + 'static {
     ) -> Result<NewFid<'o, Self::Fabric>>;
 }
 
-/// The registration of a provider; dropped, it deregisters.
+/// The registration of a provider; dropped, it deregisters, and waits for the last object of the
+/// module. So a module has one in its life, as a field of its [`Root`](crate::kfi::live::Root).
 ///
 /// # Invariants
 ///
@@ -96,12 +97,16 @@ unsafe impl<P: Provider> Send for Registration<P> {}
 unsafe impl<P: Provider> Sync for Registration<P> {}
 
 impl<P: Provider> Registration<P> {
-    /// Registers the provider; it may be called back before this returns.
+    /// Registers the provider; it may be called back before this returns. `EBUSY` for another one of
+    /// this module, also if the first has failed or is gone.
     ///
     /// In a module's init, nothing that can fail may follow: consumers may have opened a fabric.
     pub(crate) fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _findable: Findable::new()?,
+            _findable: {
+                live::only_provider()?;
+                Findable::new()?
+            },
             // INVARIANT: `kfi_provider_register` succeeds, or there is no registration.
             provider <- Opaque::try_ffi_init(|slot: *mut bindings::kfi_provider| {
                 let provider = bindings::kfi_provider {
