@@ -953,13 +953,14 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric,
  *
  * On success the object is gone. On failure it is as before and remains usable.
  *
- * Calls on the object whose context is "Any" may still be running on other CPUs
- * when it is closed, and so may waits, for which the answer is -KFI_EBUSY; the
- * caller may have seen the effect of such a call before it has returned. All
- * other calls on the object that may sleep - opening something on it, binding,
- * kfi_control() and what issues it, registration, address vectors, names - must
- * have returned, or be known to keep it busy: that nobody begins them beside a
- * close that may succeed is up to the caller.
+ * Calls on the object whose context is "Any" may still be on their way out on
+ * other CPUs when it is closed: the caller may have seen the effect of such a
+ * call before it has returned. Waits may still be sleeping, for which the answer
+ * is -KFI_EBUSY. All other calls on the object - those without an effect that
+ * could be seen, as kfi_cntr_read(), and those that may sleep: opening something
+ * on it, binding, kfi_control() and what issues it, registration, address
+ * vectors, names - must have returned, or be known to keep it busy: that nobody
+ * begins one beside a close that may succeed is up to the caller.
  *
  * Context: Process context; may sleep.
  *

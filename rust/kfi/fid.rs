@@ -18,11 +18,12 @@
 //! An object is owned by an [`Arc`] that is leaked to C when it opens and reclaimed when it
 //! closes. It is held only in between. Close succeeds only without dependents ([`Dependents`]), in
 //! one atomic step. It then waits until the operations that were running have ended: those that may
-//! be called from atomic context run in RCU read-side critical sections, so a consumer may close an
-//! object as soon as it has observed the effect of an operation that is still returning on another
-//! CPU (R-CLOSE-3). What that demands of a provider's code, [`rcu`] says. Those that wait
-//! are dependents meanwhile. All others that may sleep - that open, bind or control something - must
-//! not run beside a close that may succeed, which is the consumer's duty (`kfi_close()`).
+//! be called from atomic context and have an effect run in RCU read-side critical sections, so a
+//! consumer may close an object as soon as it has observed the effect of an operation that is still
+//! returning on another CPU (R-CLOSE-3). What that demands of a provider's code,
+//! [`rcu`](super::rcu) says. Those that wait are dependents meanwhile. All others - that read a
+//! counter, or that may sleep and open, bind or control something - must not run beside a close that
+//! may succeed, which is the consumer's duty (`kfi_close()`).
 //!
 //! A consumer that shuts down may close thousands of counters, one after the other. Where such an
 //! operation reaches nobody but the provider, close does not wait: the memory of the object does,

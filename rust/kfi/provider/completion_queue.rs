@@ -570,14 +570,19 @@ unsafe extern "C" fn sreadfrom_callback<T: CompletionQueueOps>(
     _cond: *const c_void,
     timeout: c_int,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until it is held.
+    let section = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(cq) };
+    let format = this.data().format;
+    // A queue with a thread in here cannot be closed.
+    let hold = Hold::new(this);
+    drop(section);
     // SAFETY: By the safety requirements.
     unsafe {
-        read_into(this.data().format, buf, count, src_addr, |buffer| {
-            // A queue with a thread in here cannot be closed.
-            let _hold = Hold::new(this)?;
-            T::sread(this, buffer, Timeout::from_raw(timeout))
+        read_into(format, buf, count, src_addr, |buffer| {
+            let hold = hold?;
+            T::sread(hold.fid(), buffer, Timeout::from_raw(timeout))
         })
     }
 }

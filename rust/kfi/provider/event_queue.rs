@@ -296,14 +296,18 @@ unsafe extern "C" fn sread_callback<T: EventQueueOps>(
     timeout: c_int,
     flags: u64,
 ) -> isize {
+    // Close waits for this section, so that the queue stays until it is held.
+    let section = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(eq) };
+    // A queue with a thread in here cannot be closed.
+    let hold = Hold::new(this);
+    drop(section);
     // SAFETY: By the safety requirements.
     unsafe {
         read_into(event, buf, len, flags, |peek| {
-            // A queue with a thread in here cannot be closed.
-            let _hold = Hold::new(this)?;
-            T::sread(this, len, peek, Timeout::from_raw(timeout))
+            let hold = hold?;
+            T::sread(hold.fid(), len, peek, Timeout::from_raw(timeout))
         })
     }
 }

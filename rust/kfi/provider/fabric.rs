@@ -5,7 +5,8 @@
 use kernel::{
     error::from_result,
     prelude::*,
-    str::CStr, //
+    str::CStr,
+    sync::rcu, //
 };
 
 use super::{
@@ -105,7 +106,8 @@ pub(crate) trait FabricOps: Object<Class = FabricClass> {
 
     /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `fids`.
     ///
-    /// Must not sleep: a caller may have set its state already (R-TRYWAIT-9).
+    /// Must not sleep: a caller may have set its state already (R-TRYWAIT-9). Runs in an RCU read-side
+    /// critical section.
     fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result;
 }
 
@@ -230,6 +232,8 @@ unsafe extern "C" fn trywait_callback<T: FabricOps>(
     fids: *mut *mut bindings::kfid,
     count: c_int,
 ) -> c_int {
+    // Close waits for this section, so that all of them stay until the call has ended.
+    let _guard = rcu::read_lock();
     // SAFETY: By the safety requirements.
     let this = unsafe { Fid::<T>::borrow(fabric) };
     from_result(|| {

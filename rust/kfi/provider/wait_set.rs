@@ -2,7 +2,11 @@
 
 //! Wait sets.
 
-use kernel::{error::from_result, prelude::*};
+use kernel::{
+    error::from_result,
+    prelude::*,
+    sync::rcu, //
+};
 
 use crate::kfi::{
     bindings,
@@ -90,12 +94,15 @@ unsafe extern "C" fn wait_callback<T: WaitSetOps>(
     waitset: *mut bindings::kfid_wait,
     timeout: c_int,
 ) -> c_int {
-    // SAFETY: By the safety requirements.
-    let this = unsafe { Fid::<T>::borrow(waitset) };
     from_result(|| {
+        // Close waits for this section, so that the set stays until it is held.
+        let section = rcu::read_lock();
+        // SAFETY: By the safety requirements.
+        let this = unsafe { Fid::<T>::borrow(waitset) };
         // A set with a thread in here cannot be closed (R-CLOSE-6).
-        let _hold = Hold::new(this)?;
-        T::wait(this, Timeout::from_raw(timeout))?;
+        let hold = Hold::new(this)?;
+        drop(section);
+        T::wait(hold.fid(), Timeout::from_raw(timeout))?;
         Ok(0)
     })
 }
