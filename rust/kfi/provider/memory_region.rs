@@ -99,7 +99,9 @@ impl<T: MemoryRegionOps> Fid<T> {
         field.store(key, ordering::Relaxed);
     }
 
-    /// Sets the local descriptor, which is null till then. C may read it meanwhile.
+    /// Sets the local descriptor, which is null till then, for what consumers do with it themselves:
+    /// posted operations do not bring it back (see [`Operation`](super::Operation)). C may read it
+    /// meanwhile.
     pub(crate) fn set_descriptor(&self, descriptor: Context) {
         // SAFETY: As above; a pointer has the layout of `usize`.
         let field: &Atomic<usize> =

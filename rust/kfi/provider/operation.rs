@@ -31,6 +31,9 @@ pub(crate) use bindings::{
 /// A data transfer that is being posted. It has its memory until that is taken: see [`Outgoing`] and
 /// [`Incoming`].
 ///
+/// The local descriptors that a consumer may have passed are not in it: a provider in Rust is not to
+/// demand `KFI_MR_LOCAL`.
+///
 /// [`Incoming`]: super::Incoming
 /// [`Outgoing`]: super::Outgoing
 pub(crate) struct Operation<'a> {
