@@ -1384,7 +1384,8 @@ struct kfi_shim_ep_alias {
  * @context: in: context of the operation, triggered or not
  *
  * Of operations that transmit and are told of only if they fail, see &struct kfi_shim_op, one that is
- * older than the last numbers that are known is not found, or is cancelled by a newer number.
+ * older than the last numbers that are known is not found, or is cancelled by a newer number; nor is
+ * one while another one is posted in its stead, even if that is refused.
  */
 struct kfi_shim_cancel {
 	__u32 ep;

@@ -160,7 +160,7 @@ const KEPT: u64 = 2;
 const NOTED: u64 = 3;
 /// That of operations whose success nobody is told of.
 const SILENT: u64 = 4;
-/// From here on those with a condition.
+/// From here on those with a condition, and those whose number has come again.
 const CONDITIONS: u64 = 5;
 
 /// What a pointer means.
@@ -169,7 +169,8 @@ struct Entry {
     /// Completions that are yet to be seen; of operations that may have several, those that were
     /// accepted.
     uses: usize,
-    /// Operations that are being posted, of which nobody knows yet whether there are several for each.
+    /// Operations that are being posted, of which nobody knows yet whether there are several for each;
+    /// those that are being cancelled, too, if it is used for one number after the other.
     posting: usize,
     /// Completions that were seen meanwhile.
     early: usize,
@@ -218,7 +219,7 @@ struct Table {
     slots: RBTree<(OwnerId, u64), usize>,
     /// The first and the last slot of these.
     ends: (u64, u64),
-    /// The last number of a structure with a condition.
+    /// The last of the structures from [`CONDITIONS`] on.
     last: u64,
     /// The last owner.
     last_owner: u64,
@@ -263,13 +264,15 @@ impl Table {
         let Some(entry) = self.by_address.get_mut(&address) else {
             return;
         };
-        let (Some(now), Some((key, slot))) = (entry.slot, entry.before.take()) else {
+        let (Some(now), Some((mut key, slot))) = (entry.slot, entry.before.take()) else {
             return;
         };
         if key != entry.key {
             if self.by_key.get(&key).is_some() {
-                // Its number has come again meanwhile.
-                return;
+                // Its number has come again meanwhile: this is another one of it, of which there is
+                // none. It does not wrap, either.
+                self.last = self.last.wrapping_add(1);
+                key.2 = self.last;
             }
             if let Some(node) = self.by_key.remove_node(&entry.key) {
                 let node = node.into_reservation().into_node(key, address);
@@ -282,6 +285,29 @@ impl Table {
             let node = node.into_reservation().into_node((key.0, slot), address);
             self.slots.insert(node);
         }
+    }
+
+    /// Notes that one less is posted or cancelled, and that it was refused or has ended.
+    fn settle(&mut self, address: usize, accepted: bool) -> Removed {
+        let Some(entry) = self.by_address.get_mut(&address) else {
+            return NOTHING;
+        };
+        entry.posting = entry.posting.saturating_sub(1);
+        if accepted {
+            entry.before = None;
+        }
+        let refused = entry.before.is_some() && entry.posting == 0;
+        let mut ended = usize::from(!accepted);
+        if entry.posting == 0 {
+            let early = core::mem::take(&mut entry.early);
+            if entry.lasts == Lasts::Once {
+                ended = ended.saturating_add(early);
+            }
+        }
+        if refused {
+            self.restore(address);
+        }
+        self.end_uses(address, ended)
     }
 
     /// Notes that uses of an entry have ended.
@@ -509,9 +535,10 @@ impl Contexts {
             return Ok(Context::from_number(address));
         }
         if !may_add() {
-            if let Some(context) = self.take_oldest(key)? {
+            if let Some(context) = self.take_oldest(key) {
                 return Ok(context);
             }
+            // Each of them is posted or cancelled by a thread at this time: there may be one more.
         }
         let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let place = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
@@ -559,8 +586,8 @@ impl Contexts {
     }
 
     /// Takes the oldest of an owner's structures that are used for one number after the other for a key;
-    /// none if there is none. `EAGAIN` if all are those of operations that are being posted.
-    fn take_oldest(&self, key: Key) -> Result<Option<Context>> {
+    /// none if all are those of operations that are being posted or cancelled.
+    fn take_oldest(&self, key: Key) -> Option<Context> {
         let mut table = self.table.lock();
         let last = table.last_slot();
         let Table {
@@ -573,37 +600,36 @@ impl Contexts {
             if let Some(entry) = by_address.get_mut(&known) {
                 // Another thread was faster.
                 entry.use_again(true);
-                return Ok(Some(Context::from_number(known)));
+                return Some(Context::from_number(known));
             }
         }
-        let oldest = slots.cursor_lower_bound(&(key.0, 0));
-        let oldest = oldest.map(|cursor| (*cursor.current().0, *cursor.current().1));
-        let Some(((owner, slot), address)) = oldest else {
-            return Ok(None);
+        // Those that are not free are no more than there are threads.
+        let mut from = (key.0, 0);
+        let (slot, address) = loop {
+            let (&(owner, slot), &address) = slots.cursor_lower_bound(&from)?.current();
+            if owner != key.0 {
+                return None;
+            }
+            if by_address.get(&address)?.posting == 0 {
+                break (slot, address);
+            }
+            from.1 = slot.checked_add(1)?;
         };
-        if owner != key.0 {
-            return Ok(None);
-        }
-        let Some(entry) = by_address.get_mut(&address) else {
-            return Ok(None);
-        };
-        if entry.posting != 0 {
-            return Err(EAGAIN);
-        }
+        let entry = by_address.get_mut(&address)?;
         let nodes = (
             by_key.remove_node(&entry.key),
-            slots.remove_node(&(owner, slot)),
+            slots.remove_node(&(key.0, slot)),
         );
         if let (Some(index), Some(place)) = nodes {
             by_key.insert(index.into_reservation().into_node(key, address));
             let place = place.into_reservation();
-            slots.insert(place.into_node((owner, last), address));
+            slots.insert(place.into_node((key.0, last), address));
         }
         entry.before = Some((entry.key, slot));
         entry.key = key;
         entry.slot = Some(last);
         entry.use_again(true);
-        Ok(Some(Context::from_number(address)))
+        Some(Context::from_number(address))
     }
 
     /// Returns the context of an operation with a condition, to be settled with [`Self::posted`]. The
@@ -632,29 +658,14 @@ impl Contexts {
     /// may have several completions. Until here those that were seen are counted only, however many
     /// there were, so that none could free it.
     pub(super) fn posted(&self, context: Context, accepted: bool, repeats: bool) {
+        let address = context.as_number();
         let mut table = self.table.lock();
-        let Some(entry) = table.by_address.get_mut(&context.as_number()) else {
-            return;
-        };
-        entry.posting = entry.posting.saturating_sub(1);
-        if accepted && repeats && entry.lasts == Lasts::Once {
-            entry.lasts = Lasts::Repeats;
-        }
-        if accepted {
-            entry.before = None;
-        }
-        let refused = entry.before.is_some() && entry.posting == 0;
-        let mut ended = usize::from(!accepted);
-        if entry.posting == 0 {
-            let early = core::mem::take(&mut entry.early);
-            if entry.lasts == Lasts::Once {
-                ended = ended.saturating_add(early);
+        if let Some(entry) = table.by_address.get_mut(&address) {
+            if accepted && repeats && entry.lasts == Lasts::Once {
+                entry.lasts = Lasts::Repeats;
             }
         }
-        if refused {
-            table.restore(context.as_number());
-        }
-        let removed = table.end_uses(context.as_number(), ended);
+        let removed = table.settle(address, accepted);
         drop(table);
         drop(removed);
     }
@@ -757,14 +768,31 @@ impl Contexts {
         Some((number, owner == queue))
     }
 
-    /// Returns the next context from a key on with its owner and number, which is in use once more.
+    /// Returns the next context from a key on with its owner and number, which is in use once more, until
+    /// [`Self::cancelled`].
     fn next_to_cancel(&self, from: Key) -> Option<(Key, Context)> {
         let mut table = self.table.lock();
         let (key, address) = table.next(from).filter(|(key, _)| key.1 == from.1)?;
         let entry = table.by_address.get_mut(&address)?;
         // It must not become that of another operation meanwhile.
-        entry.uses = entry.uses.saturating_add(1);
+        entry.use_again(entry.slot.is_some());
         Some((key, Context::from_number(address)))
+    }
+
+    /// Notes that a context of [`Self::next_to_cancel`] is not looked at any more.
+    fn cancelled(&self, context: Context) {
+        let address = context.as_number();
+        let mut table = self.table.lock();
+        let slot = table
+            .by_address
+            .get(&address)
+            .and_then(|entry| entry.slot);
+        let removed = match slot {
+            Some(_) => table.settle(address, false),
+            None => table.end_uses(address, 1),
+        };
+        drop(table);
+        drop(removed);
     }
 
     /// Calls `cancel` with every context that an operation of the owners with this number could
@@ -780,7 +808,7 @@ impl Contexts {
             let mut from = (owner, number, 0);
             while let Some((key, context)) = self.next_to_cancel(from) {
                 let ret = cancel(context);
-                self.release(context);
+                self.cancelled(context);
                 match ret {
                     Err(error) if error == ENOENT => asked = true,
                     ret => return ret,
@@ -908,11 +936,9 @@ mod tests {
     fn refused_operations_take_no_number() -> Result {
         let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
-        let count = Atomic::new(0);
+        let begin = silent(&contexts, owner.id(), 4);
         let post = |number, accepted| {
-            // Relaxed: there is one thread only.
-            let may_add = || count.fetch_add(1, ordering::Relaxed) < 4;
-            let context = contexts.acquire_silent(owner.id(), number, may_add)?;
+            let context = begin(number)?;
             assert_eq!(contexts.number_of(context.as_number()), number);
             contexts.posted(context, accepted, false);
             Ok::<_, Error>(context.as_number())
@@ -934,6 +960,84 @@ mod tests {
         post(2, true)?;
         post(6, true)?;
         assert_eq!([first, third, fourth].map(told), [5, 3, 4]);
+        Ok(())
+    }
+
+    /// Posts operations whose success nobody is told of, of which there may be `most` at a time.
+    fn silent(
+        contexts: &Arc<Contexts>,
+        owner: OwnerId,
+        most: usize,
+    ) -> impl Fn(u64) -> Result<Context> + '_ {
+        let count = Atomic::new(0);
+        move |number| {
+            // Relaxed: there is one thread only.
+            let may_add = || count.fetch_add(1, ordering::Relaxed) < most;
+            contexts.acquire_silent(owner, number, may_add)
+        }
+    }
+
+    #[test]
+    fn cancelled_operations_keep_their_number() -> Result {
+        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        let post = silent(&contexts, owner.id(), 2);
+        let post = |number| -> Result<usize> {
+            let context = post(number)?;
+            contexts.posted(context, true, false);
+            Ok(context.as_number())
+        };
+        let first = post(1)?;
+        contexts.cancel([owner.id(), NOBODY], 1, |context| {
+            assert_eq!(context.as_number(), first);
+            // As many meanwhile as there may be, and one more.
+            let (second, third) = (post(2)?, post(3)?);
+            assert_eq!(second, third);
+            assert_eq!(contexts.number_of(first), 1);
+            // And one that finds none that is free.
+            contexts.cancel([owner.id(), NOBODY], 3, |_| {
+                let fourth = post(4)?;
+                let told = [first, third, fourth].map(|address| contexts.number_of(address));
+                assert_eq!(told, [1, 3, 4]);
+                Ok(())
+            })
+        })?;
+        // Then it is the oldest.
+        assert_eq!(post(5)?, first);
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_that_come_again_are_told() -> Result {
+        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let owner = Contexts::owner(&contexts)?;
+        let post = silent(&contexts, owner.id(), 1);
+        let first = post(1)?;
+        contexts.posted(first, true, false);
+        let refused = post(100)?;
+        assert_eq!(refused.as_number(), first.as_number());
+        let again = post(1)?;
+        assert_ne!(again.as_number(), first.as_number());
+        contexts.posted(again, true, false);
+        contexts.posted(refused, false, false);
+        for context in [first, again] {
+            assert_eq!(contexts.number_of(context.as_number()), 1);
+        }
+        // Both are found, and neither by the other number.
+        let asked = Atomic::new(0);
+        let count = |number| {
+            // Relaxed: as above.
+            asked.store(0, ordering::Relaxed);
+            let ret = contexts.cancel([owner.id(), NOBODY], number, |_| {
+                asked.fetch_add(1, ordering::Relaxed);
+                Err(ENOENT)
+            });
+            assert_eq!(ret, Err(ENOENT));
+            asked.load(ordering::Relaxed)
+        };
+        assert_eq!(count(1), 2);
+        // That of an operation that there is not.
+        assert_eq!(count(100), 1);
         Ok(())
     }
 
