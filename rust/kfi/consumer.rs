@@ -79,8 +79,8 @@ pub(crate) use endpoint::{
     Named,
     PassiveEndpoint,
     SharedTransmit,
-    COMPLETION_SIZE,
     DEPTH,
+    RECEIVE_SIZE,
     TRANSMIT_SIZE, //
 };
 pub(crate) use event_queue::{

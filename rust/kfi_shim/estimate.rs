@@ -9,9 +9,9 @@
 use crate::kfi::{
     consumer::{
         ADDRESS_SIZE,
-        COMPLETION_SIZE,
         DEPTH,
         LEFT_SIZE,
+        RECEIVE_SIZE,
         TRANSMIT_SIZE, //
     },
     info::InfoRef, //
@@ -60,8 +60,8 @@ const CONTEXT: usize = 64;
 /// An operation that transmits that an endpoint or context takes at a time, without its arrays.
 pub(crate) const TRANSMIT: usize = TRANSMIT_SIZE;
 
-/// A receive.
-pub(crate) const RECEIVE: usize = COMPLETION_SIZE;
+/// A receive, likewise.
+pub(crate) const RECEIVE: usize = RECEIVE_SIZE;
 
 /// What an endpoint or context leaves over when it is closed.
 pub(crate) const LEFT: usize = LEFT_SIZE;

@@ -368,9 +368,6 @@ impl Structure {
 /// What a structure and its nodes take, those of an orphaned owner included.
 const ENTRY_SIZE: usize = 2 * size_of::<Structure>() + 4 * 64;
 
-/// What a provider takes for an operation that waits for its condition.
-const PENDING_SIZE: usize = 512;
-
 /// Entries that are removed while the lock is held once.
 const BATCH: usize = 64;
 
@@ -633,7 +630,7 @@ impl Contexts {
     }
 
     /// Returns the context of an operation with a condition, to be settled with [`Self::posted`]. The
-    /// provider keeps about `kept` bytes of the operation's arrays.
+    /// provider keeps about `kept` bytes of the operation.
     pub(super) fn acquire_with(
         &self,
         owner: OwnerId,
@@ -642,7 +639,7 @@ impl Contexts {
         raw: bindings::kfi_triggered_context2,
         kept: usize,
     ) -> Result<Context> {
-        let structure = Structure::new(raw, &self.budget, PENDING_SIZE.saturating_add(kept))?;
+        let structure = Structure::new(raw, &self.budget, kept)?;
         let address = structure.raw.get().addr();
         let which = {
             let mut table = self.table.lock();
@@ -783,10 +780,7 @@ impl Contexts {
     fn cancelled(&self, context: Context) {
         let address = context.as_number();
         let mut table = self.table.lock();
-        let slot = table
-            .by_address
-            .get(&address)
-            .and_then(|entry| entry.slot);
+        let slot = table.by_address.get(&address).and_then(|entry| entry.slot);
         let removed = match slot {
             Some(_) => table.settle(address, false),
             None => table.end_uses(address, 1),

@@ -40,7 +40,7 @@ use super::{
     contexts::Lasts,
     endpoint::{
         Uses,
-        TRANSMIT_SIZE, //
+        PENDING_SIZE, //
     },
     leftovers::{
         Account,
@@ -413,7 +413,7 @@ impl DeferredWork {
                     for list in lists {
                         ep.hold(list)?;
                     }
-                    each = TRANSMIT_SIZE.saturating_add(ep.kept_of(operation));
+                    each = PENDING_SIZE.saturating_add(ep.kept_of(operation));
                     uses = Some(ep.uses().clone());
                     let left = Budget::charge(budget, LEFT_SIZE)?;
                     account = Some(Account::new(domain.contexts(), left)?);

@@ -271,15 +271,28 @@ const INJECT: usize = 1024;
 /// Operations that a provider is taken to have room for in one direction, if nobody has said how many.
 pub(crate) const DEPTH: usize = 256;
 
-/// What a provider is taken to need for a completion in a queue, which is also all of a receive.
-pub(crate) const COMPLETION_SIZE: usize = 256;
+/// What a provider is taken to need for a completion in a queue, which is also most of a receive.
+const COMPLETION_SIZE: usize = 256;
+
+/// Kinds of receives of which an endpoint may have as many each: those of messages, those of tagged
+/// ones, and those that only look for such.
+const RECEIVE_KINDS: usize = 3;
+
+/// What it is taken to need for a receive, beside its arrays: the receive with its completion, and what
+/// several messages share.
+pub(crate) const RECEIVE_SIZE: usize = RECEIVE_KINDS * (COMPLETION_SIZE + 128);
 
 /// What it is taken to need for an operation that transmits, beside its arrays: what is under way of
 /// it, what that is found by, and the completion.
 pub(crate) const TRANSMIT_SIZE: usize = 832 + COMPLETION_SIZE;
 
-/// What a provider keeps of an entry of an array.
-const ENTRY_SIZE: usize = 32;
+/// What it is taken to need for an operation that waits for a counter, of either direction, beside its
+/// arrays: also what it waits in, and its place in a table.
+pub(super) const PENDING_SIZE: usize = TRANSMIT_SIZE + 256;
+
+/// What a provider keeps of an entry of an array: twice its size, as arrays are rounded up to powers
+/// of two.
+const ENTRY_SIZE: usize = 2 * 24;
 
 impl IovLimits {
     /// What is allowed when nobody has said anything.
@@ -894,7 +907,7 @@ impl Endpoint {
                 .contexts
                 .acquire_to_post(self.owner, number, lasts)?)),
             Some(Ok(raw)) => {
-                let kept = self.kept_of(operation).saturating_add(ENTRY_SIZE);
+                let kept = PENDING_SIZE.saturating_add(self.kept_of(operation));
                 let contexts = &self.contexts;
                 let context = contexts.acquire_with(self.owner, number, lasts, raw, kept)?;
                 Ok(Ok(context))
@@ -965,7 +978,8 @@ impl Endpoint {
         let (uses, limits) = (&self.uses, self.limits);
         let kept = self.kept_of(operation);
         if operation.kind.is_receive() {
-            uses.receives.widen(kept, limits.receives)
+            let receives = limits.receives.saturating_mul(RECEIVE_KINDS);
+            uses.receives.widen(kept, receives)
         } else {
             uses.transmits.widen(kept, limits.transmits)
         }

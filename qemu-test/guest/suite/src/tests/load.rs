@@ -123,7 +123,7 @@ fn fill_endpoints(rig: &Rig, count: u64) -> Outcome {
     let cq = rig.domain.completion_queue(&CqAttr::new())?;
     // They count for less than by default, so that all are within the limit.
     let mut entry = rig.info.entries()[0].clone();
-    entry.tx_attr.size = 64;
+    (entry.tx_attr.size, entry.rx_attr.size) = (64, 64);
     for _ in 0..count {
         let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
         ep.bind(av.handle(), 0)?;
