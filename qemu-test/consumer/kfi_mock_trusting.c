@@ -29,7 +29,11 @@ struct trust_object {
 		struct kfid_poll poll;
 		struct kfid_ep ep;
 		struct kfid_mr mr;
+		struct kfid_eq eq;
 	};
+	/* Of an event queue: a request for a connection, or what its consumer has written. */
+	struct kfi_eq_cm_entry entry;
+	bool written;
 };
 
 #define trust_of(head) container_of(head, struct trust_object, fid)
@@ -59,7 +63,12 @@ static void trust_sender(struct kfid_ep *ep, struct trust_object *ancestor)
 
 static int trust_close(struct kfid *fid)
 {
-	kfree(trust_of(fid));
+	struct trust_object *this = trust_of(fid);
+
+	/* What nobody has read. */
+	if (!this->written)
+		kfi_freeinfo(this->entry.info);
+	kfree(this);
 	return 0;
 }
 
@@ -355,6 +364,62 @@ static int trust_wait_open(struct kfid_fabric *fabric, struct kfi_wait_attr *att
 	return 0;
 }
 
+/* There is a request for a connection always, which its reader owns. */
+static ssize_t trust_eq_read(struct kfid_eq *eq, uint32_t *event, void *buf, size_t len,
+			     uint64_t flags)
+{
+	struct trust_object *this = trust_of(&eq->fid);
+
+	if (len < sizeof(this->entry))
+		return -KFI_ETOOSMALL;
+	if (!this->entry.info) {
+		this->entry.fid = &eq->fid;
+		this->entry.info = kfi_allocinfo();
+	}
+	if (!this->entry.info)
+		return -KFI_ENOMEM;
+	*event = KFI_CONNREQ;
+	memcpy(buf, &this->entry, sizeof(this->entry));
+	if (!(flags & KFI_PEEK)) {
+		this->entry.info = NULL;
+		this->written = false;
+	}
+	return sizeof(this->entry);
+}
+
+static ssize_t trust_eq_write(struct kfid_eq *eq, uint32_t event, const void *buf, size_t len,
+			      uint64_t flags)
+{
+	struct trust_object *this = trust_of(&eq->fid);
+
+	if (event != KFI_CONNREQ || len != sizeof(this->entry) || this->entry.info)
+		return -KFI_EINVAL;
+	memcpy(&this->entry, buf, len);
+	this->written = true;
+	return len;
+}
+
+static struct kfi_ops_eq trust_eq_ops = {
+	.size = sizeof(trust_eq_ops),
+	.read = trust_eq_read,
+	.readerr = kfi_no_eq_readerr,
+	.write = trust_eq_write,
+	.sread = kfi_no_eq_sread,
+	.strerror = kfi_no_eq_strerror,
+};
+
+static int trust_eq_open(struct kfid_fabric *fabric, struct kfi_eq_attr *attr, struct kfid_eq **eq,
+			 kfi_event_handler event_handler, void *context)
+{
+	struct trust_object *object = trust_new(KFI_CLASS_EQ, trust_of(&fabric->fid), context);
+
+	if (!object)
+		return -KFI_ENOMEM;
+	object->eq.ops = &trust_eq_ops;
+	*eq = &object->eq;
+	return 0;
+}
+
 static int trust_trywait(struct kfid_fabric *fabric, struct kfid **fids, int count)
 {
 	int i;
@@ -368,7 +433,7 @@ static struct kfi_ops_fabric trust_fabric_ops = {
 	.size = sizeof(trust_fabric_ops),
 	.domain = trust_domain,
 	.passive_ep = kfi_no_passive_ep,
-	.eq_open = kfi_no_eq_open,
+	.eq_open = trust_eq_open,
 	.wait_open = trust_wait_open,
 	.trywait = trust_trywait,
 };

@@ -41,6 +41,7 @@ use crate::kfi::{
     errno::to_result,
     fid::Context,
     flags::OpFlags,
+    info::Info,
     wait_obj::WaitObj, //
 };
 
@@ -79,6 +80,15 @@ pub(crate) struct Event {
 
 /// The bytes of a pointer.
 const POINTER: usize = size_of::<usize>();
+
+/// Where the description of a request for a connection is.
+const INFO: usize = core::mem::offset_of!(bindings::kfi_eq_cm_entry, info);
+
+/// Returns a pointer in an entry, if that is long enough.
+fn pointer(data: &[u8], at: usize) -> Option<usize> {
+    let bytes = data.get(at..)?.first_chunk::<POINTER>()?;
+    Some(usize::from_ne_bytes(*bytes))
+}
 
 impl core::ops::Deref for EventQueue {
     type Target = Queue;
@@ -194,10 +204,22 @@ impl EventQueue {
             }
         };
         let len = size_result(ret)?.min(data.len());
-        let first = data
-            .get(..len)
-            .and_then(|data| data.first_chunk::<POINTER>())
-            .map(|bytes| Told::new(usize::from_ne_bytes(*bytes)));
+        let entry = data.get(..len).unwrap_or(&[]);
+        let first = pointer(entry, 0);
+        let taken = flags & u64::from(bindings::KFI_PEEK) == 0;
+        if let (bindings::KFI_CONNREQ, true, Some(first)) = (event, taken, first) {
+            // What this consumer has written begins with what stands for a number, until that is read
+            // back, and what follows is no pointer.
+            let written = self.contexts().read_back(self.owner(), first, false);
+            if let (None, Some(info)) = (written, pointer(entry, INFO)) {
+                // SAFETY: With the entry of such an event, which is the provider's, and is taken out
+                // once, the consumer owns the description, or it is null.
+                let info = unsafe { Info::from_raw(ptr::with_exposed_provenance_mut(info)) };
+                // Nobody can make use of it here.
+                drop(info);
+            }
+        }
+        let first = first.map(Told::new);
         Ok(Event { event, len, first })
     }
 

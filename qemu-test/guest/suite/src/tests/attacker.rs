@@ -35,6 +35,7 @@ tests! {
     "claim-has-the-context-of-its-peek" ["kfi_shim.h"] claim;
     "cancel-by-number" ["kfi_shim.h"] cancel_by_number;
     "trusting-provider" ["kfi_shim.h kfi_prov.h"] trusting_provider;
+    "requests-for-connections" ["kfi_shim.h"] connection_requests;
     "other-classes-and-domains" ["kfi_shim.h R-TRIG-5 R-POLL-2"] others;
     "everything-counts" ["kfi_shim.h"] everything_counts;
     "works-are-objects" ["kfi_shim.h"] works_are_objects;
@@ -342,6 +343,47 @@ fn on_set(domain: &Domain, set: Handle) -> kfi::Result<kfi::Counter> {
 }
 
 fn trusting_provider(env: &Env) -> Outcome {
+    with_trusting(env, || trust_nobody(env))
+}
+
+/// What comes with a request for a connection is freed when that is read, once, and nothing is that
+/// user space says has come with one.
+fn connection_requests(env: &Env) -> Outcome {
+    /// An event of that kind (`enum kfi_eq_event`), and what its entry begins with.
+    const CONNREQ: u32 = 1;
+    const ROOM: usize = 16;
+    with_trusting(env, || {
+        let session = Session::open()?;
+        let (fabric, domain) = trusting(&session)?;
+        let eq = fabric.event_queue(&EqAttr::new())?;
+        let mut written = 7u64.to_ne_bytes().to_vec();
+        written.extend(0x1234_5678u64.to_ne_bytes());
+        eq.write(CONNREQ, &written)?;
+        for event in [eq.peek(ROOM)?, eq.read(ROOM)?] {
+            check_eq!((event.event, &event.data), (CONNREQ, &written));
+        }
+        let read = |count: u64| -> Outcome {
+            for _ in 0..count {
+                for event in [eq.peek(ROOM)?, eq.read(ROOM)?] {
+                    check_eq!(event.event, CONNREQ);
+                    check_eq!(event.data[8..], [0; 8]);
+                }
+            }
+            Ok(())
+        };
+        read(100)?;
+        let before = kernel_memory()?;
+        let rounds = env.scaled(10_000, 2_000);
+        read(rounds)?;
+        // Half of what one would leave.
+        check_memory(env, &before, i64::try_from(rounds).unwrap_or(0) / 2)?;
+        drop((eq, domain, fabric));
+        Ok(())
+    })
+}
+
+/// Runs something with that provider.
+fn with_trusting(env: &Env, run: impl FnOnce() -> Outcome) -> Outcome {
     let modules = Modules::new(env)?;
     if let Err(errno) = modules.load_with(TRUSTING, c"") {
         if errno == Errno::NOENT {
@@ -349,7 +391,7 @@ fn trusting_provider(env: &Env) -> Outcome {
         }
         return Err(could_not("load", TRUSTING, errno));
     }
-    let outcome = trust_nobody(env);
+    let outcome = run();
     unload(TRUSTING).map_err(|errno| could_not("unload", TRUSTING, errno))?;
     outcome
 }
