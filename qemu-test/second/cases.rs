@@ -34,6 +34,7 @@ mod memory_direction;
 mod memory_kept;
 mod objects_kept;
 mod open_twice;
+mod operation_context;
 mod ops_by_another_name;
 mod ops_of_others;
 mod own_opening;

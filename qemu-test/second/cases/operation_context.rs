@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a provider gets as the context of an operation, where a triggered one has its condition, is made
+//! by the client in the skin, and never of a number.
+
+use crate::kfi::{
+    consumer::OpContext,
+    fid::Context, //
+};
+
+fn post(number: usize) -> OpContext {
+    #[cfg(wrong)]
+    {
+        let _ = OpContext(Context::from_number(number)); //~ E0423
+        let _ = OpContext::new(Context::from_number(number)); //~ E0624
+    }
+    OpContext::NONE
+}
