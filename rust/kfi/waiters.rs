@@ -6,12 +6,13 @@
 //! for, and whoever raises the value takes out those that are due and nobody else. That is one cut
 //! under the lock of the object that they wait for, in O(log n) steps however many they are, and from
 //! then on it is decided that they are due: whoever begins to wait later is not among them. They are
-//! woken a few at a time, as it may be an interrupt that wakes them: these are detached under the
+//! woken a few at a time, as it may be an interrupt that wakes them: these are taken out under the
 //! lock and woken after it was released.
 //!
-//! A thread's entry lives on its stack, so that to wait allocates nothing. The entry may leave the
-//! stack when it is in nobody's hands: while it is queued, be it due or not, its thread takes it out
-//! under the lock; once it was detached, its thread stays until the waker has let go of it.
+//! A thread's entry lives on its stack, so that to wait allocates nothing. While it is queued, be it due
+//! or not, its thread takes it out under the lock. Who takes it out to wake the thread keeps nothing
+//! but the thread: that may leave at once, if it is awake for another reason, and the wake-up that
+//! comes later is one without a cause, which all that sleep in the kernel have to stand.
 
 mod tree;
 
@@ -51,24 +52,23 @@ use tree::{
 
 /// In one of the two trees; its thread may take it out.
 const QUEUED: u32 = 0;
-/// Taken out by a waker, who still uses it.
-const DETACHED: u32 = 1;
-/// The waker has let go of it.
-const WOKEN: u32 = 2;
+/// Taken out, as it is due.
+const WOKEN: u32 = 1;
+
+/// So many threads are taken out at a time at most.
+pub(crate) const FEW: usize = 16;
 
 /// A sleeping thread, on its own stack.
 ///
-/// Other threads reach it by raw pointers, and only the fields that are theirs at the time: the
-/// links belong to whoever holds the lock, or to the waker once it is detached; the state is atomic.
+/// Other threads reach it by raw pointers, with the lock held and while it is queued; the state is
+/// atomic, as its thread looks at it without the lock.
 struct Waiter {
     /// Where it stands; its key is the value that the thread waits for.
     node: Node,
     /// The thread.
     task: ARef<Task>,
-    /// [`QUEUED`], [`DETACHED`] or [`WOKEN`].
+    /// [`QUEUED`] or [`WOKEN`].
     state: Atomic<u32>,
-    /// Once it is detached, the next that is woken; null for none.
-    next: *mut Waiter,
 }
 
 impl Waiter {
@@ -78,7 +78,6 @@ impl Waiter {
             node: Node::new(threshold),
             task: ARef::from(&**kernel::current!()),
             state: Atomic::new(QUEUED),
-            next: ptr::null_mut(),
         }
     }
 
@@ -160,37 +159,32 @@ impl Waiters {
         self.waiting.first_key()
     }
 
-    /// Lets all be due that wait for `value` or less, and detaches the first `few` that are.
+    /// Lets all be due that wait for `value` or less, and takes out the first `few` that are.
     fn detach_due(&mut self, value: u64, few: usize) -> Due {
         let due = self.waiting.cut(value);
         self.due.append(due);
         self.detach_few(few)
     }
 
-    /// Detaches the first `few` of those that are due.
+    /// Takes out the first `few` of those that are due, [`FEW`] at most.
     fn detach_few(&mut self, few: usize) -> Due {
-        let mut first = ptr::null_mut();
-        let mut last: *mut Waiter = ptr::null_mut();
-        for _ in 0..few {
+        let mut tasks = [const { None }; FEW];
+        for task in tasks.iter_mut().take(few) {
             let Some(node) = self.due.pop() else {
                 break;
             };
             // SAFETY: By the type invariants it is the node of a waiter that is in place.
             let waiter = unsafe { container_of!(node, Waiter, node) };
-            if last.is_null() {
-                first = waiter;
-            } else {
-                // SAFETY: It has just been detached, and its thread leaves it in place.
-                unsafe { (*last).next = waiter };
-            }
-            last = waiter;
-            // Relaxed: the thread looks at it under the lock.
+            // SAFETY: As above; its thread writes nothing of it while it is queued.
+            *task = Some(unsafe { (*waiter).task.clone() });
+            // INVARIANT: It is in no tree any more.
+            // Release: the accesses above come before the thread may discard the waiter, which must
+            // not be touched from here on.
             // SAFETY: As above.
-            unsafe { Waiter::state(waiter) }.store(DETACHED, ordering::Relaxed);
+            unsafe { Waiter::state(waiter) }.store(WOKEN, ordering::Release);
         }
-        // INVARIANT: `next` of a waiter is null until it is detached, and so it is of the last one.
         Due {
-            first,
+            tasks,
             leaves_others: !self.due.is_empty(),
         }
     }
@@ -200,7 +194,7 @@ impl Waiters {
     /// # Safety
     ///
     /// `waiter` must be valid, in state [`QUEUED`], in no tree, and stay in place until it is
-    /// removed or detached and let go.
+    /// removed or woken.
     unsafe fn insert(&mut self, waiter: *mut Waiter) {
         let priority = self.next_priority();
         // INVARIANT: It is behind those that have the same threshold.
@@ -229,26 +223,20 @@ impl Waiters {
 }
 
 /// Threads that were taken out and are yet to be woken, outside of the lock.
-///
-/// # Invariants
-///
-/// `first` is a list, linked by `next` and ending with null, of waiters in state [`DETACHED`].
 #[must_use = "drop it after the lock was released"]
 pub(crate) struct Due {
-    first: *mut Waiter,
+    /// The first of them; there are none behind the first place without one.
+    tasks: [Option<ARef<Task>>; FEW],
     leaves_others: bool,
 }
-
-// SAFETY: The waiters in it belong to it until they are woken.
-unsafe impl Send for Due {}
 
 impl Due {
     /// Returns whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.first.is_null()
+        self.tasks.first().is_none_or(Option::is_none)
     }
 
-    /// Returns whether others were due that are yet to be detached, by [`WaitGuard::detach_few`].
+    /// Returns whether others were due that are yet to be taken out, by [`WaitGuard::detach_few`].
     pub(crate) fn leaves_others(&self) -> bool {
         self.leaves_others
     }
@@ -256,15 +244,7 @@ impl Due {
 
 impl Drop for Due {
     fn drop(&mut self) {
-        while !self.first.is_null() {
-            let waiter = self.first;
-            // SAFETY: By the type invariants; the thread of a detached waiter leaves it in place.
-            let (next, task) = unsafe { ((*waiter).next, (*waiter).task.clone()) };
-            self.first = next;
-            // Release: the accesses above come before the thread may discard the waiter, which
-            // must not be touched from here on.
-            // SAFETY: As above.
-            unsafe { Waiter::state(waiter) }.store(WOKEN, ordering::Release);
+        for task in self.tasks.iter().map_while(Option::as_ref) {
             task.wake_up();
         }
     }
@@ -388,7 +368,7 @@ impl<T: Unpin> WaitLock<T> {
 
         let mut waiter = Waiter::new(threshold);
         // From here on the waiter is reached through this pointer only. It stays in place until the
-        // end of the function, which comes after it was removed, or detached and let go.
+        // end of the function, which comes after it was removed, or is seen to be woken.
         let waiter = ptr::addr_of_mut!(waiter);
         // SAFETY: It is in place.
         let state = unsafe { Waiter::state(waiter) };
@@ -425,32 +405,18 @@ impl<T: Unpin> WaitLock<T> {
             return ended;
         }
 
-        {
-            let mut guard = self.inner.lock();
-            // Relaxed: it changes from `QUEUED` under the lock only.
-            if state.load(ordering::Relaxed) == QUEUED {
-                // SAFETY: It is among those that wait, or are due, while it is queued.
-                if unsafe { guard.waiters.remove(waiter) } {
-                    // Before the deadline, or the signal, for all that anybody can tell.
-                    return Wakeup::Woken;
-                }
-                leave(Locked(&mut guard));
-                return ended;
-            }
+        let mut guard = self.inner.lock();
+        // Relaxed: it changes under the lock only.
+        if state.load(ordering::Relaxed) == WOKEN {
+            return Wakeup::Woken;
         }
-
-        // A waker has detached it and is about to let go of it.
-        loop {
-            set_current_state(bindings::TASK_UNINTERRUPTIBLE.cast_signed());
-            // Acquire: as above.
-            if state.load(ordering::Acquire) == WOKEN {
-                break;
-            }
-            // SAFETY: The waker wakes the task after it has let go.
-            unsafe { bindings::schedule() };
+        // SAFETY: It is among those that wait, or are due, while it is queued.
+        if unsafe { guard.waiters.remove(waiter) } {
+            // Before the deadline, or the signal, for all that anybody can tell.
+            return Wakeup::Woken;
         }
-        set_current_state(bindings::TASK_RUNNING.cast_signed());
-        Wakeup::Woken
+        leave(Locked(&mut guard));
+        ended
     }
 }
 
@@ -475,9 +441,6 @@ mod tests {
     use crate::kfi::timeout::Timeout;
     use kernel::static_lock_class;
 
-    /// Waiters that are detached at a time.
-    const FEW: usize = 16;
-
     /// Nobody sleeps.
     fn none() -> Waiters {
         Waiters::new(0x1234_5678_9abc_def1)
@@ -492,6 +455,19 @@ mod tests {
         assert!(tree.is_empty());
     }
 
+    /// Returns whether a waiter was taken out to be woken.
+    fn is_woken(base: *const Waiter, i: usize) -> bool {
+        // SAFETY: `i` is in bounds for all callers.
+        let state = unsafe { Waiter::state(base.add(i)) };
+        // Relaxed: there is one thread only.
+        state.load(ordering::Relaxed) == WOKEN
+    }
+
+    /// Returns how many of the first waiters were.
+    fn count_woken(base: *const Waiter, count: usize) -> usize {
+        (0..count).filter(|i| is_woken(base, *i)).count()
+    }
+
     /// Inserts waiters with `thresholds`, cuts at `value` and compares what is due and what stays.
     fn check<const N: usize>(thresholds: [u64; N], value: u64, due: &[usize], rest: &[usize]) {
         let mut list = none();
@@ -501,16 +477,16 @@ mod tests {
             // SAFETY: `i` is in bounds; the waiters stay in place until the end of the function.
             unsafe { list.insert(base.add(i)) };
         }
-        let cut = list.detach_due(value, N);
-        let mut at = cut.first;
-        for &i in due {
-            // SAFETY: `i` is in bounds.
-            assert!(at == unsafe { base.add(i) });
-            // SAFETY: `at` is one of the waiters.
-            at = unsafe { (*at).next };
+        // One by one, to see in which order.
+        let mut cut = list.detach_due(value, 1);
+        for (at, &i) in due.iter().enumerate() {
+            assert!(!cut.is_empty());
+            assert!(is_woken(base, i));
+            assert_eq!(count_woken(base, N), at + 1);
+            assert_eq!(cut.leaves_others(), at + 1 != due.len());
+            cut = list.detach_few(1);
         }
-        assert!(at.is_null());
-        assert!(!cut.leaves_others());
+        assert!(cut.is_empty() && !cut.leaves_others());
         check_tree(&mut list.waiting, base, rest);
         drop(cut);
     }
@@ -554,17 +530,12 @@ mod tests {
         assert_eq!(list.first_threshold(), None);
         let mut woken = 0;
         while !due.is_empty() {
-            let mut at = due.first;
-            while !at.is_null() {
-                // SAFETY: `woken` is in bounds.
-                assert!(at == unsafe { base.add(woken) });
-                woken += 1;
-                // SAFETY: `at` is one of the waiters.
-                at = unsafe { (*at).next };
-            }
-            assert!(woken.is_multiple_of(FEW) || woken == MANY);
+            woken = (woken + FEW).min(MANY);
+            assert_eq!(count_woken(base, MANY), woken);
+            assert_eq!(count_woken(base, woken), woken);
             assert_eq!(due.leaves_others(), woken != MANY);
-            due = list.detach_few(FEW);
+            // No more than there is room for.
+            due = list.detach_few(MANY);
         }
         assert_eq!(woken, MANY);
     }
@@ -594,14 +565,8 @@ mod tests {
         assert!(!unsafe { list.remove(base.add(MANY)) });
         // What is due at a lower value comes behind.
         let few = list.detach_due(6, FEW);
-        let mut count = 0;
-        let mut at = few.first;
-        while !at.is_null() {
-            count += 1;
-            // SAFETY: `at` is one of the waiters.
-            at = unsafe { (*at).next };
-        }
-        assert_eq!(count, MANY - FEW - 1);
+        assert_eq!(count_woken(base, MANY - 1), MANY - 1);
+        assert_eq!(count_woken(base, MANY + 2), MANY - 1);
         assert!(!few.leaves_others());
         drop(few);
         check_tree(&mut list.waiting, base, &[MANY + 1]);
