@@ -127,13 +127,17 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 	rcu_read_lock_sched();
 	/* Fully ordered, which the proof in counter.rs builds on. */
 	sum = atomic64_add_return(value, &tally->value);
-	if (has_to_look(tally, value, sum)) {
-		/* May take longer, and locks may sleep where the kernel is a realtime one. */
-		rcu_read_lock();
-		rcu_read_unlock_sched();
+	if (unlikely(has_to_look(tally, value, sum))) {
+		if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+			/* Locks may sleep there. */
+			rcu_read_lock();
+			rcu_read_unlock_sched();
+			attend(owner, value, sum);
+			rcu_read_unlock();
+			return 0;
+		}
+		/* Not preempted in between: others see the value, and what waits for it depends on this. */
 		attend(owner, value, sum);
-		rcu_read_unlock();
-		return 0;
 	}
 	rcu_read_unlock_sched();
 	return 0;
