@@ -19,6 +19,7 @@ use kernel::{
 
 use crate::{
     kfi::{
+        errno::EAVAIL,
         addr::AddressFormat,
         fid::{
             AnyFids,
@@ -299,17 +300,21 @@ impl CounterOps for Counter {
         Ok(())
     }
 
-    fn is_reached(&self, threshold: u64) -> Result<bool> {
-        Ok(self.read() >= threshold)
+    fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
+        let errors = self.errors.load(ordering::Relaxed);
+        Ok((self.read() < threshold).then_some(errors))
     }
 
-    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result {
+    fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result {
         let Timeout::Millis(millis) = timeout else {
             return Err(EINVAL);
         };
         for _ in 0..millis {
             if this.read() >= threshold {
                 return Ok(());
+            }
+            if this.errors.load(ordering::Relaxed) != since {
+                return Err(EAVAIL.into());
             }
             fsleep(Delta::from_millis(1));
         }

@@ -216,8 +216,6 @@ enum Tried {
 
 /// What the lock protects.
 struct State {
-    /// How often the error value has changed.
-    error_generation: u64,
     /// What trywait knows.
     tried: Tried,
     /// The success value that was looked at last, or set.
@@ -342,6 +340,8 @@ pub(crate) struct Counter {
     values: Values,
     /// What debugfs and events call it.
     id: u64,
+    /// How often the error value has changed. Changed with the lock held.
+    error_generation: Atomic<u64>,
     /// How many changes of the error value by the provider have been counted.
     error_events: Atomic<u64>,
     /// The events before the last change by the application that had to be seen.
@@ -429,7 +429,6 @@ impl Counter {
         // A wait set sees every change, from the first one on.
         let attention = if set.is_some() { 0 } else { HIGH };
         let state = Waiting::new(State {
-            error_generation: 0,
             tried: Tried::Idle { changed: false },
             observed: 0,
             passed: Passed {
@@ -449,6 +448,7 @@ impl Counter {
                 error: Atomic::new(0),
                 due: Atomic::new(HIGH),
             },
+            error_generation: Atomic::new(0),
             error_events: Atomic::new(0),
             events_marked: Atomic::new(0),
             error_events_marked: Atomic::new(0),
@@ -839,7 +839,8 @@ impl Counter {
                 // Release: after the change.
                 self.error_events.fetch_add(1, ordering::Release);
             }
-            state.error_generation = state.error_generation.wrapping_add(1);
+            // Release: with the lock held, after the change.
+            self.error_generation.fetch_add(1, ordering::Release);
             let due = state.detach_all(origin.few());
             // What waits for the sum is due at other success values than before.
             self.join(&state.lend());
@@ -1103,17 +1104,18 @@ impl CounterOps for Counter {
         Ok(())
     }
 
-    fn is_reached(&self, threshold: u64) -> Result<bool> {
+    fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
         if matches!(self.wait_obj, WaitObj::None | WaitObj::Set) {
             return Err(EINVAL);
         }
+        // Acquire: before anybody can find out that there is somebody who waits.
+        let since = self.error_generation.load(ordering::Acquire);
         // The threshold wins over errors (R-CNTR-30).
-        Ok(self.success() >= threshold)
+        Ok((self.success() < threshold).then_some(since))
     }
 
-    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result {
+    fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result {
         let deadline = timeout.deadline();
-        let mut entered = None;
         loop {
             let mut met = false;
             let mut error_changed = false;
@@ -1123,8 +1125,8 @@ impl CounterOps for Counter {
                 |state| {
                     this.join(&state);
                     met = this.success() >= threshold;
-                    let generation = *entered.get_or_insert(state.error_generation);
-                    error_changed = state.error_generation != generation;
+                    // Relaxed: changed with the lock held.
+                    error_changed = this.error_generation.load(ordering::Relaxed) != since;
                     !met && !error_changed
                 },
                 |state| this.publish(&state),

@@ -85,13 +85,15 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     /// Sets the error value.
     fn seterr(&self, value: u64) -> Result;
 
-    /// Returns whether the success value is at least `threshold`, for whoever wants to wait for that;
-    /// `EINVAL` if nobody can wait here. From any context; must not sleep.
-    fn is_reached(&self, threshold: u64) -> Result<bool>;
+    /// Begins to wait: returns `None` if the success value is at least `threshold`, else a number that
+    /// any change of the error value changes, for [`Self::wait`]; `EINVAL` if nobody can wait here. From
+    /// any context; must not sleep.
+    fn begin_wait(&self, threshold: u64) -> Result<Option<u64>>;
 
-    /// Sleeps until the success value is at least `threshold`, which it was not just before. The
-    /// counter cannot be closed meanwhile (R-CLOSE-2).
-    fn wait(this: &Fid<Self>, threshold: u64, timeout: Timeout) -> Result;
+    /// Sleeps until the success value is at least `threshold`, or the error value has changed since
+    /// [`Self::begin_wait`] has returned `since`: whoever finds that the counter is waited on, as it
+    /// cannot be closed (R-CLOSE-2), ends that by such a change (R-CNTR-31).
+    fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result;
 }
 
 /// What a counter counts (`enum kfi_cntr_events`).
@@ -276,9 +278,9 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
         let section = rcu::read_lock();
         // SAFETY: By the safety requirements; see above.
         let this = unsafe { Fid::<T>::borrow(cntr) };
-        if this.is_reached(threshold)? {
+        let Some(since) = this.begin_wait(threshold)? else {
             return Ok(0);
-        }
+        };
         let timeout = Timeout::from_raw(timeout);
         if timeout == Timeout::Millis(0) {
             return Err(ETIMEDOUT);
@@ -286,7 +288,7 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
         // A counter with a thread in here cannot be closed (R-CLOSE-2).
         let hold = Hold::new(this)?;
         drop(section);
-        T::wait(hold.fid(), threshold, timeout)?;
+        T::wait(hold.fid(), threshold, since, timeout)?;
         Ok(0)
     })
 }
