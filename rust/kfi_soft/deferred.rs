@@ -111,10 +111,7 @@ pub(crate) fn flush(domain: &Fid<Domain>, triggering: Option<AnyFid<'_>>) -> Res
     let flushed = match triggering {
         Some(fid) => {
             let counter = counter_of(domain, fid)?;
-            let (entries, hold) = counter.detach_all(Kind::Deferred);
-            let flushed = run_list.forget_all(entries);
-            drop(hold);
-            flushed
+            run_list.flush_counter(counter)
         }
         None => run_list.flush(),
     };

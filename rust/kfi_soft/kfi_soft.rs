@@ -8,8 +8,8 @@
 //! 2. `kfi_soft::AddressVector::change`, `kfi_soft::Core::setup` and `kfi_soft::MemoryRegion::state`;
 //! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::Core::port` and
 //!    `kfi_soft::SharedBinds::binds`;
-//! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `OPEN_OBJECTS`, `COUNTERS`,
-//!    `DEVICES` and `NODE`.
+//! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
+//!    `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
 //!
 //! Spinlocks, which disable interrupts:
 //!

@@ -55,8 +55,10 @@ use kernel::{
     prelude::*,
     static_lock_class,
     sync::{
+        new_mutex,
         new_spinlock_irq,
         Arc,
+        Mutex,
         SpinLockIrq, //
     }, //
 };
@@ -230,6 +232,9 @@ pub(crate) struct RunList {
     #[pin]
     work: Work<RunList>,
     work_queue: Arc<WorkQueue>,
+    /// Held by whoever takes deferred work back, until that is dropped.
+    #[pin]
+    taking_back: Mutex<()>,
     /// Whoever waits until something has run.
     #[pin]
     past: WaitQueue,
@@ -282,6 +287,7 @@ impl RunList {
                 inner <- new_spinlock_irq!(inner, "kfi_soft::RunList::inner"),
                 work <- new_work!("kfi_soft::RunList::work"),
                 work_queue,
+                taking_back <- new_mutex!((), "kfi_soft::RunList::taking_back"),
                 past <- WaitQueue::new(c"kfi_soft::RunList::past", static_lock_class!()),
             }),
             GFP_KERNEL,
@@ -377,12 +383,13 @@ impl RunList {
                 break;
             }
             for found in found.into_iter().flatten() {
-                // Else it has fired.
+                // Else it has fired, or somebody else is just taking it back.
                 if let Some(entry) = found.counter.remove(found.kind, found.key) {
                     self.forget(&entry);
                 }
             }
         }
+        drop(self.taking_back.lock());
         self.wait_for_fired();
         self.inner.lock().table.remove_owner(owner);
     }
@@ -414,7 +421,7 @@ impl RunList {
     /// Takes out the last deferred work with an id that is pending, and calls `told` with where it
     /// stood. Returns whether others have that id; `None` if there was none.
     ///
-    /// What has fired is passed over, and not looked at again.
+    /// What has fired is passed over, and not looked at again. May sleep.
     pub(crate) fn take_back(
         &self,
         id: usize,
@@ -425,6 +432,8 @@ impl RunList {
             owner: Owner::NOBODY,
             kind: Kind::Deferred,
         };
+        // Dropped after what is taken out.
+        let _taking_back = self.taking_back.lock();
         loop {
             // Once for all locks.
             let interrupts = Section::begin();
@@ -511,12 +520,19 @@ impl RunList {
             (at, found) = self.inner.lock().table.next_deferred(begin);
             if let Some(found) = found {
                 // All that waits for that counter.
-                let (entries, hold) = found.counter.detach_all(Kind::Deferred);
-                flushed += self.forget_all(entries);
-                drop(hold);
+                flushed += self.flush_counter(&found.counter);
             }
             cond_resched();
         }
+        flushed
+    }
+
+    /// Takes out the deferred work that waits for a counter; returns how much it was. May sleep.
+    pub(crate) fn flush_counter(&self, counter: &Counter) -> u64 {
+        let _taking_back = self.taking_back.lock();
+        let (entries, hold) = counter.detach_all(Kind::Deferred);
+        let flushed = self.forget_all(entries);
+        drop(hold);
         flushed
     }
 
@@ -575,6 +591,10 @@ impl RunList {
     ///
     /// From any context. For what the caller sees to, look at the top of this file.
     pub(crate) fn drain(self: &Arc<Self>) {
+        // Where the kernel is a realtime one, who has claimed the list could be preempted.
+        if cfg!(CONFIG_PREEMPT_RT) && self.work_queue.queue::<_, 0>(self.clone()) {
+            return;
+        }
         let _preemption = NoPreemption::begin();
         let mut budget = Budget::of_caller();
         let mut queue = BatchQueue::new();
@@ -796,14 +816,16 @@ impl WorkItem for RunList {
     }
 
     fn run(this: Arc<Self>) {
-        // Who left the rest left `draining` set.
+        // Who left the rest left `draining` set. Where the kernel is a realtime one nobody has.
+        let mut begins = cfg!(CONFIG_PREEMPT_RT);
         let mut queue = mem::replace(&mut this.inner.lock().rest, BatchQueue::new());
         loop {
             let mut budget = Budget::THREAD;
-            match this.advance(&mut queue, &mut budget, false, true) {
+            match this.advance(&mut queue, &mut budget, begins, true) {
                 Progress::Done => return,
                 Progress::Spent => cond_resched(),
             }
+            begins = false;
         }
     }
 }
