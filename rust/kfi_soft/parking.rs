@@ -23,6 +23,7 @@ use kernel::{
 use crate::{
     budget::Budget,
     kfi::{
+        interrupts::NoPreemption,
         queue::EntryQueue,
         task::cond_resched, //
     },
@@ -108,13 +109,16 @@ impl Parking {
 
     /// Refuses what waits and what is still to come. May sleep.
     pub(crate) fn close(&self) {
-        let mut packets = {
-            let mut state = self.state.lock();
-            state.closed = true;
-            core::mem::replace(&mut state.packets, EntryQueue::new())
-        };
-        while let Some(packet) = packets.pop_front() {
+        self.state.lock().closed = true;
+        loop {
+            // Its sender waits for whoever has taken it out.
+            let preemption = NoPreemption::begin();
+            let Some(packet) = self.take() else {
+                return;
+            };
             packet.transfer.refuse(EHOSTUNREACH, &mut Budget::thread());
+            drop(packet);
+            drop(preemption);
             cond_resched();
         }
     }

@@ -872,33 +872,30 @@ impl ReceiveQueue {
             for number in 0..=Side::MESSAGES {
                 let mut walk = None;
                 loop {
-                    let mut refused = EntryQueue::new();
-                    let more = {
+                    let mut limit = STEP;
+                    // Its sender waits for whoever has taken it out.
+                    let preemption = NoPreemption::begin();
+                    let packet = {
                         let mut state = self.state.lock();
                         let Some(queue) = state.messages(tagged, number) else {
                             break;
                         };
-                        let mut limit = STEP;
-                        loop {
-                            match queue.step(&mut walk, &mut limit, same) {
-                                Step::Found(found) => refused.push_back(found.take()),
-                                Step::More => break true,
-                                Step::End => {
-                                    if let Some(walk) = walk.take() {
-                                        queue.end_walk(walk);
-                                    }
-                                    break false;
+                        match queue.step(&mut walk, &mut limit, same) {
+                            Step::Found(found) => Some(found.take()),
+                            Step::More => None,
+                            Step::End => {
+                                if let Some(walk) = walk.take() {
+                                    queue.end_walk(walk);
                                 }
+                                break;
                             }
                         }
                     };
-                    while let Some(packet) = refused.pop_front() {
+                    if let Some(packet) = packet {
                         let budget = &mut Budget::thread();
                         packet.transfer.refuse(EHOSTUNREACH, budget);
                     }
-                    if !more {
-                        break;
-                    }
+                    drop(preemption);
                     cond_resched();
                 }
             }
