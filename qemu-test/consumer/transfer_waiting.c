@@ -761,8 +761,103 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/* One that waits is cancelled, however many with its context are just ending. */
+static void cancelled_behind_ending(struct test *t)
+{
+	enum { ENDING = 100, LEN = 1 << 20 };
+	const struct setup setup = {
+		.tx_cq_size = 2 * ENDING, .rx_cq_size = 2 * ENDING,
+		.tx_size = 2 * ENDING, .rx_size = 2 * ENDING,
+	};
+	struct end a, b;
+	unsigned int i;
+	u8 *from, *to;
+
+	from = kvzalloc(LEN, GFP_KERNEL);
+	to = kvmalloc(LEN, GFP_KERNEL);
+	if (!expect_true(t, from && to) || !pair_open(t, &a, &b, &setup, &setup))
+		goto free;
+	for (i = 0; i < ENDING; i++)
+		expect(t, kfi_recv(b.ep, to, LEN, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	/* Somebody else copies; nobody wants the last one. */
+	for (i = 0; i <= ENDING; i++)
+		expect(t, send_to(&a, from, LEN, CONTEXT(2)), 0);
+	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(2)), 0);
+	/* It does not wait until those have ended. */
+	for (i = 0; i <= ENDING && !t->failed; i++) {
+		struct kfi_cq_tagged_entry entry;
+		struct kfi_cq_err_entry error = {};
+		ssize_t ret = kfi_cq_sread(a.tx_cq, &entry, 1, NULL, SOON);
+
+		if (ret == -KFI_EAVAIL && expect(t, kfi_cq_readerr(a.tx_cq, &error, 0), 1))
+			expect(t, error.err, KFI_ECANCELED);
+		else
+			expect(t, ret, 1);
+	}
+	expect_count(t, a.cntr[COUNT_SEND], ENDING, 1);
+	expect_nothing(t, a.tx_cq);
+	pair_close(t, &a, &b);
+free:
+	kvfree(from);
+	kvfree(to);
+}
+
+/*
+ * What has fired and waits behind others keeps nobody from posting, as long as
+ * there are fewer than there may be.
+ */
+static void posted_behind_fired(struct test *t)
+{
+	struct kfi_op_msg op = {};
+	struct kfi_deferred_work work = { .op_type = KFI_OP_SEND, .op.msg = &op };
+	u8 from[4] = { 1, 2, 3, 4 }, to[4] = {};
+	struct kvec iov[2] = { { &from[1], 1 }, { &from[2], 1 } };
+	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov[0], .iov_count = 1,
+			       .context = CONTEXT(1) };
+	struct kfid_cntr *trigger, *completion;
+	struct end a, b;
+	unsigned int i;
+
+	/* On the NIC of the counters. */
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
+	completion = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!trigger || !completion)
+		goto close;
+	expect(t, send_to(&a, &from[0], 1, CONTEXT(0)), 0);
+	msg.addr = a.peer;
+	expect(t, kfi_sendmsg(a.ep, &msg, KFI_FENCE), 0);
+	op.ep = a.ep;
+	op.msg = (struct kfi_msg) {
+		.type = KFI_KVEC, .msg_iov = &iov[1], .iov_count = 1,
+		.addr = a.peer, .context = CONTEXT(2),
+	};
+	op.flags = KFI_COMPLETION;
+	work.triggering_cntr = trigger;
+	work.completion_cntr = completion;
+	expect(t, kfi_control(&a.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	expect(t, send_to(&a, &from[3], 1, CONTEXT(3)), 0);
+	for (i = 0; i < 4; i++)
+		expect(t, kfi_recv(b.ep, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
+	for (i = 0; i < 4; i++) {
+		expect_completion(t, a.tx_cq, CONTEXT(i), SENT, 1);
+		expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
+	}
+	expect(t, memcmp(from, to, 4), 0);
+	expect_count(t, completion, 1, 0);
+close:
+	if (completion)
+		close_fid(t, &completion->fid);
+	if (trigger)
+		close_fid(t, &trigger->fid);
+	pair_close(t, &a, &b);
+}
+
 const struct test_case waiting_tests[] = {
 	{ "waiting/cancelled-by-context", "R-TRIG-26", cancelled_by_context },
+	{ "waiting/cancelled-behind-ending", "R-TRIG-26", cancelled_behind_ending },
+	{ "waiting/posted-behind-fired", "R-TRIG-24", posted_behind_fired },
 	{ "waiting/found-in-interrupt", "", found_in_interrupt },
 	{ "waiting/crowded-in-order", "R-TRIG-24", crowded_in_order },
 	{ "waiting/parked-in-order", "", parked_in_order },

@@ -9,6 +9,7 @@
 
 #![forbid(unsafe_code)]
 
+use core::ops::ControlFlow;
 use kernel::{
     alloc::Flags,
     prelude::*,
@@ -868,32 +869,50 @@ impl Transmitter {
         }
     }
 
+    /// Claims the first transfer with the context of `next`, from there on, that nobody has claimed, as
+    /// far as one step goes. `found` is set if there are others of which somebody hears, `next` behind
+    /// all that were looked at.
+    fn claim_named(
+        &self,
+        next: &mut Name,
+        found: &mut bool,
+    ) -> ControlFlow<Option<Arc<Transfer>>> {
+        let context = next.0;
+        let mut state = self.state.lock();
+        let mut at = state.noted.cursor_lower_bound_mut(next);
+        for _ in 0..STEP {
+            let Some(cursor) = at.filter(|at| at.current().0 .0 == context) else {
+                return ControlFlow::Break(None);
+            };
+            let ((_, number), transfer) = cursor.current();
+            *next = (context, number.wrapping_add(1));
+            // One that is ending already completes by itself, if anybody hears of it.
+            *found |= transfer.is_told();
+            if transfer.claim() {
+                return ControlFlow::Break(Some(transfer.clone()));
+            }
+            at = cursor.move_next();
+        }
+        ControlFlow::Continue(())
+    }
+
     /// Cancels an operation; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
         let number = context.as_number();
+        let mut next = (number, 0);
         let mut found = false;
-        let claimed = {
-            let mut state = self.state.lock();
-            let mut at = state.noted.cursor_lower_bound_mut(&(number, 0));
-            let mut looked = 0..STEP;
-            loop {
-                let Some(cursor) = at.filter(|at| at.current().0 .0 == number) else {
-                    break None;
-                };
-                let (_, transfer) = cursor.current();
-                // One that is ending already completes by itself, if anybody hears of it.
-                found |= transfer.is_told();
-                if transfer.claim() {
-                    break Some(transfer.clone());
+        let claimed = loop {
+            // Others wait for what is claimed.
+            let preemption = NoPreemption::begin();
+            match self.claim_named(&mut next, &mut found) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(claimed) => {
+                    break claimed.map(|transfer| (transfer, preemption));
                 }
-                if looked.next().is_none() {
-                    break None;
-                }
-                at = cursor.move_next();
             }
         };
         match claimed {
-            Some(transfer) => {
+            Some((transfer, _preemption)) => {
                 self.give_up(&transfer, true);
                 Ok(())
             }
@@ -904,6 +923,8 @@ impl Transmitter {
 
     /// Ends a transfer that was claimed without carrying it out.
     fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
+        // As in `cancel`.
+        let _preemption = NoPreemption::begin();
         // First: as in `end`.
         let (waiting, noted) = {
             let mut state = self.state.lock();
