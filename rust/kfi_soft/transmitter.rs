@@ -224,8 +224,9 @@ struct State {
     closed: bool,
     /// Operations that are yet to begin.
     waiting: EntryQueue<Carried>,
-    /// How many of them have no credit yet.
-    needy: usize,
+    /// How many credits they have. Those that were submitted have come without one, and the first of
+    /// all begins with any: so no two of them wait for each other.
+    credits: usize,
     /// Somebody is looking after `waiting`.
     draining: bool,
     /// The number of the operations that are held back for others to come (`KFI_MORE`).
@@ -285,7 +286,7 @@ impl Transmitter {
                     State {
                         closed: false,
                         waiting: EntryQueue::new(),
-                        needy: 0,
+                        credits: 0,
                         draining: false,
                         batch: 0,
                         noted: RBTree::new(),
@@ -486,7 +487,6 @@ impl Transmitter {
                 receiver: None,
                 matched: None,
                 refused: None,
-                needs_credit: false,
                 batch: None,
                 held: Held::NOT,
             },
@@ -593,7 +593,7 @@ impl Transmitter {
         }
 
         let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
-        this.queue_up(packet, more, &mut Budget::of_caller(), || false)
+        this.queue_up(packet, true, more, &mut Budget::of_caller(), || false)
             .map_err(|(error, packet)| {
                 drop(packet);
                 undo(error)
@@ -610,9 +610,8 @@ impl Transmitter {
     ///
     /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
     /// operation is cancelled instead.
-    pub(crate) fn start_packet(this: &Arc<Self>, mut packet: Packet, begun: &dyn Fn() -> bool) {
-        packet.needs_credit = true;
-        match this.queue_up(packet, false, &mut Budget::due(), begun) {
+    pub(crate) fn start_packet(this: &Arc<Self>, packet: Packet, begun: &dyn Fn() -> bool) {
+        match this.queue_up(packet, false, false, &mut Budget::due(), begun) {
             Ok(()) => {}
             Err((error, packet)) if error == ECANCELED => {
                 Self::cancel_packet(this, packet);
@@ -621,14 +620,15 @@ impl Transmitter {
         }
     }
 
-    /// Lets a packet wait behind those that wait. Gives it back if the context is closed, or with
-    /// `EAGAIN` if it has room and one before it has none: then each would wait for the other.
+    /// Lets a packet wait behind those that wait, with a credit if it has one (`credited`). Gives it
+    /// back, and leaves that to the caller, if the context is closed.
     ///
     /// With `more` it is held back until one comes without that, or no other may come. `begun` is
     /// called with the lock held; if it says so, the packet is given back with `ECANCELED`.
     fn queue_up(
         self: &Arc<Self>,
         mut packet: Packet,
+        credited: bool,
         more: bool,
         budget: &mut Budget,
         begun: impl FnOnce() -> bool,
@@ -642,11 +642,7 @@ impl Transmitter {
             if cancelled {
                 return Err((ECANCELED, packet));
             }
-            if packet.needs_credit {
-                state.needy = state.needy.wrapping_add(1);
-            } else if state.needy != 0 {
-                return Err((EAGAIN, packet));
-            }
+            state.credits = state.credits.wrapping_add(usize::from(credited));
             state.note(&mut packet);
             if more && !self.parts.credits.is_spent() {
                 packet.batch = Some(state.batch);
@@ -724,15 +720,14 @@ impl Transmitter {
                 if budget.is_comparing() || !budget.spend_operation(front.transfer.request()) {
                     break;
                 }
-                if front.needs_credit && !self.take_credit() {
-                    return;
+                match state.credits.checked_sub(1) {
+                    Some(left) => state.credits = left,
+                    None if self.take_credit() => {}
+                    None => return,
                 }
-                let Some(mut packet) = state.waiting.pop_front() else {
+                let Some(packet) = state.waiting.pop_front() else {
                     return;
                 };
-                if core::mem::replace(&mut packet.needs_credit, false) {
-                    state.needy = state.needy.wrapping_sub(1);
-                }
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: who gives up what does
                 // not wait any more finds it counted.
@@ -932,7 +927,7 @@ impl Transmitter {
         };
         drop(noted);
         // As in `end`, too.
-        if waiting.as_ref().is_none_or(|packet| !packet.needs_credit) {
+        if waiting.as_ref().is_none_or(|(_, credited)| *credited) {
             self.parts.credits.give();
         }
         // The memory is not used from here on, whether that is told or not.
@@ -952,7 +947,7 @@ impl Transmitter {
                 }
                 self.ended(None);
             }
-            Some(packet) => {
+            Some((packet, _)) => {
                 drop(packet);
                 // What has waited behind it may begin.
                 self.drain(&mut Budget::of_caller());
@@ -1025,16 +1020,18 @@ impl State {
         self.noted.remove_node(&name)
     }
 
-    /// Takes out a packet that waits, if it does.
-    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<Packet> {
+    /// Takes out a packet that waits, if it does; returns also whether with a credit, which the others
+    /// do not need.
+    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<(Packet, bool)> {
         let name = Transfer::name(transfer);
         let packet = self
             .waiting
             .take_named(&name, |packet| packet.is_of(transfer))?;
-        if packet.needs_credit {
-            self.needy = self.needy.wrapping_sub(1);
+        let credited = self.credits > self.waiting.len();
+        if credited {
+            self.credits = self.waiting.len();
         }
-        Some(packet)
+        Some((packet, credited))
     }
 }
 

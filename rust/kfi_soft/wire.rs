@@ -233,8 +233,6 @@ pub(crate) struct Carried {
     pub(crate) matched: Option<(ReceiverUse, Match)>,
     /// Why it is to be refused, by whoever carries it out.
     pub(crate) refused: Option<Error>,
-    /// It was submitted before, and is yet to get what posting gets: a credit.
-    pub(crate) needs_credit: bool,
     /// With which others it is held back for more to come (`KFI_MORE`).
     pub(crate) batch: Option<usize>,
     /// What the wire does with it while it holds it.
