@@ -847,6 +847,34 @@ static void more_and_crowded(struct test *t)
 	pair_close(t, &a, &b);
 }
 
+/*
+ * Nothing is held back where endpoints share the depth: what one of them holds
+ * back, the others cannot let go.
+ */
+static void more_and_shared(struct test *t)
+{
+	struct kfi_tx_attr attr = *nic_info[0]->tx_attr;
+	struct setup sharing = {};
+	u8 from[8] = {}, to[8] = {};
+	struct end a, b;
+	unsigned int i;
+
+	attr.size = 4;
+	if (!expect(t, kfi_stx_context(nic_domain[0], &attr, &sharing.stx, NULL), 0))
+		return;
+	if (!pair_open(t, &a, &b, &sharing, NULL))
+		goto close;
+	for (i = 0; i < 3; i++) {
+		expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(9)), 0);
+		expect(t, send_more(&a, from, i, KFI_MORE), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(i), SENT, 8);
+		expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
+	}
+	pair_close(t, &a, &b);
+close:
+	close_fid(t, &sharing.stx->fid);
+}
+
 const struct test_case endpoint_tests[] = {
 	{ "endpoint/scalable", "", scalable },
 	{ "endpoint/scalable-without-av", "", scalable_without_av },
@@ -861,5 +889,6 @@ const struct test_case endpoint_tests[] = {
 	{ "endpoint/all-ports", "", all_ports },
 	{ "transmit/more", "", more },
 	{ "transmit/more-and-crowded", "", more_and_crowded },
+	{ "transmit/more-and-shared", "", more_and_shared },
 	{}
 };

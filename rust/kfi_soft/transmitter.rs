@@ -459,7 +459,8 @@ impl Transmitter {
                 },
                 fence,
             },
-            more: flags.contains(OpFlags::MORE),
+            // Not where others use the credits, too: they could not tell that these are used up.
+            more: flags.contains(OpFlags::MORE) && !self.parts.shares_credits,
         })
     }
 
