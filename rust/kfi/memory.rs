@@ -626,6 +626,15 @@ impl<D> Memory<D> {
         self.len
     }
 
+    /// Returns whether the description lies in a reserve.
+    pub(crate) fn is_reserved(&self) -> bool {
+        match &self.ranges {
+            Ranges::One(_) | Ranges::Owned(_) => false,
+            Ranges::Pages(ranges) | Ranges::Virtual(ranges) => ranges.is_reserved(),
+            Ranges::Many(_, ranges) => ranges.is_reserved(),
+        }
+    }
+
     /// Returns the address of the first byte, to be told; 0 if it has none.
     pub(crate) fn address(&self) -> usize {
         let first = match &self.ranges {
@@ -1018,6 +1027,14 @@ impl RemoteMemory {
         match self {
             Self::One(_) => 1,
             Self::Many(ranges) => ranges.len(),
+        }
+    }
+
+    /// Returns whether the description lies in a reserve.
+    pub(crate) fn is_reserved(&self) -> bool {
+        match self {
+            Self::One(_) => false,
+            Self::Many(ranges) => ranges.is_reserved(),
         }
     }
 

@@ -66,6 +66,7 @@ use crate::{
         },
         hold::Hold,
         info::InfoRef,
+        interrupts::NoPreemption,
         provider::{
             kfi_datatype,
             kfi_op,
@@ -560,6 +561,8 @@ impl Core {
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
         let reserve = Some(self.domain.reserve());
+        // Whoever has something of the reserve gives it back soon.
+        let _preemption = NoPreemption::begin();
         match transmitter.prepare(operation, false, GFP_NOWAIT, reserve) {
             Ok(prepared) => Transmitter::start(transmitter, prepared),
             Err(error) => {

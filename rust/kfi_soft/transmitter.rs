@@ -113,7 +113,8 @@ use crate::{
         Request,
         RequestKind,
         Response,
-        Wire, //
+        Wire,
+        INLINE_LIMIT, //
     }, //
 };
 
@@ -319,7 +320,8 @@ impl Transmitter {
 
     /// Checks an operation and copies its description.
     ///
-    /// `deferred` is for deferred work. What begins at once may use a reserve: it gives that back soon.
+    /// `deferred` is for deferred work. What may be carried out at once may use a reserve, which it gives
+    /// back then; see [`Self::pack`].
     pub(crate) fn prepare<'a>(
         &self,
         operation: Operation<'a>,
@@ -364,6 +366,8 @@ impl Transmitter {
         if inject && len > self.parts.inject_size {
             return Err(EMSGSIZE);
         }
+        let waits = flags.intersects(OpFlags::FENCE | OpFlags::MORE) || len > INLINE_LIMIT;
+        let reserve = reserve.filter(|_| !waits);
         let (destination, named) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
         let context = self.target_context(named)?;
         let remote = remote.capture(gfp, reserve).map_err(again)?;
@@ -476,9 +480,13 @@ impl Transmitter {
         }
     }
 
-    /// Turns a checked operation into a packet.
+    /// Turns a checked operation into a packet; `EAGAIN` if it has memory of the reserve, which is not
+    /// for those that wait.
     pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
         let Prepared { mut parts, .. } = prepared;
+        if parts.remote.is_reserved() || parts.memory.is_reserved() {
+            return Err(EAGAIN);
+        }
         parts.manner.memory = this.parts.reporter.memory(gfp)?;
         let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
         Entry::new(

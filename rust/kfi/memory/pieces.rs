@@ -140,6 +140,11 @@ impl<T: Copy> Piece<T> {
         Ok(())
     }
 
+    /// Returns whether it is in a page of a reserve.
+    pub(super) fn is_reserved(&self) -> bool {
+        self.reserve.is_some()
+    }
+
     /// Returns the entries.
     pub(super) fn entries(&self) -> &[T] {
         // SAFETY: As many are initialised, by the type invariants.
@@ -230,6 +235,12 @@ impl<T: Copy> Pieces<T> {
         self.len
     }
 
+    /// Returns whether any piece is in a page of a reserve.
+    pub(crate) fn is_reserved(&self) -> bool {
+        let mut pieces = [self.first.as_slice(), &self.rest].into_iter().flatten();
+        pieces.any(Piece::is_reserved)
+    }
+
     /// Returns an entry.
     pub(crate) fn get(&self, at: usize) -> Option<&T> {
         let piece = at / Piece::<T>::MAX;
@@ -275,6 +286,7 @@ mod tests {
                 pieces.push([number as u64; 3])?;
             }
             assert_eq!(pieces.len(), count);
+            assert!(!pieces.is_reserved());
             for number in 0..count {
                 assert_eq!(pieces.get(number), Some(&[number as u64; 3]));
             }
@@ -296,6 +308,7 @@ mod tests {
             let one = fill::<2>(256, &reserve)?;
             let other = fill::<2>(3, &reserve)?;
             assert_eq!(fill::<2>(1, &reserve).err(), Some(ENOMEM));
+            assert!(one.is_reserved() && other.is_reserved());
             assert_eq!(one.get(255), Some(&[255; 2]));
             assert!(one.get(256).is_none());
             assert_eq!(other.get(2), Some(&[2; 2]));

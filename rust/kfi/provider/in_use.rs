@@ -167,6 +167,14 @@ impl<'a> Outgoing<'a> {
         })
     }
 
+    /// Returns whether the description of what [`Self::keep`] keeps lies in a reserve.
+    pub(crate) fn is_reserved(&self) -> bool {
+        // Of what is injected a copy is kept.
+        self.inject.is_none() && self.memory.source.is_reserved()
+            || self.memory.compare.is_reserved()
+            || self.memory.target.is_reserved()
+    }
+
     /// Keeps what is needed until the operation ends.
     pub(crate) fn keep(self, gfp: Flags) -> Result<Lasting> {
         let Self { mut memory, inject } = self;
