@@ -854,10 +854,129 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/* Reads messages of one byte that have come in order, and are told so. */
+static void expect_in_order(struct test *t, struct kfid_cq *cq, unsigned int count)
+{
+	struct kfi_cq_tagged_entry entry;
+	unsigned int i;
+
+	for (i = 0; i < count && !t->failed; i++) {
+		if (await(t, cq, &entry, NULL))
+			expect(t, entry.data, i);
+		say(t, "message %u", i);
+	}
+}
+
+/* What comes in one step, whoever takes it: those who are on their way do not look for room. */
+enum { AT_ONCE = 200 };
+
+/*
+ * Messages that have waited are received only as far as there is room to tell
+ * of them: those who have sent them could send others at once. Their time does
+ * not run meanwhile.
+ */
+static void waits_for_room(struct test *t)
+{
+	enum { COUNT = 4 * AT_ONCE };
+	const struct setup many = { .tx_cq_size = COUNT, .tx_size = COUNT };
+	const struct setup narrow = { .rx_cq_size = 1, .rx_size = 1 };
+	struct one_call call;
+	struct end a, b;
+	unsigned int i;
+	u8 byte = 1, *to;
+
+	to = kzalloc(2 * COUNT, GFP_KERNEL);
+	if (!expect_true(t, to) || !pair_open(t, &a, &b, &many, &narrow))
+		goto free;
+	for (i = 0; i < COUNT; i++)
+		expect(t, kfi_senddata(a.ep, &byte, 1, NULL, i, a.peer, CONTEXT(i)), 0);
+	call = (struct one_call) {
+		.end = &b, .buf = to, .len = 2 * COUNT, .flags = KFI_MULTI_RECV,
+	};
+	expect(t, post_buffer(&call), 0);
+	msleep(2 * rnr_timeout);
+	expect_true(t, kfi_cntr_read(b.cntr[COUNT_RECV]) < AT_ONCE);
+	expect(t, kfi_cntr_readerr(a.cntr[COUNT_SEND]), 0);
+	/* Those that are not wanted any more are not there. */
+	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(COUNT - 1)), 0);
+	expect_in_order(t, b.rx_cq, COUNT - 1);
+	expect_count(t, a.cntr[COUNT_SEND], COUNT - 1, 1);
+	/* And what comes now does as before. */
+	expect(t, kfi_senddata(a.ep, &byte, 1, NULL, 7, a.peer, CONTEXT(0)), 0);
+	expect_completion(t, b.rx_cq, CONTEXT(MANY), RECEIVED | KFI_REMOTE_CQ_DATA, 1);
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &a, &b);
+free:
+	kfree(to);
+}
+
+/* The same with receives that endpoints share; others that have room go on. */
+static void waits_where_shared(struct test *t)
+{
+	enum { COUNT = 4 * AT_ONCE };
+	const struct setup many = { .tx_cq_size = 4 * COUNT, .tx_size = 4 * COUNT };
+	struct kfi_rx_attr attr = *nic_info[0]->rx_attr;
+	struct setup sharing = { .rx_cq_size = 1 };
+	struct end a, b, c;
+	kfi_addr_t other;
+	unsigned int i;
+	u8 byte = 1, *to;
+
+	attr.size = 3 * COUNT;
+	to = kzalloc(2 * COUNT, GFP_KERNEL);
+	if (!expect_true(t, to))
+		return;
+	if (!expect(t, kfi_srx_context(nic_domain[0], &attr, &sharing.srx, NULL), 0))
+		goto free;
+	if (!pair_open(t, &b, &a, &sharing, &many))
+		goto close_srx;
+	sharing.rx_cq_size = 2 * COUNT;
+	if (!end_open(t, &c, 0, &sharing))
+		goto close;
+	if (!end_knows(t, &a, c.ep, &other))
+		goto close_other;
+	for (i = 0; i < COUNT; i++) {
+		expect(t, kfi_senddata(a.ep, &byte, 1, NULL, i, a.peer, CONTEXT(i)), 0);
+		expect(t, kfi_senddata(a.ep, &byte, 1, NULL, i, other, CONTEXT(i)), 0);
+	}
+	for (i = 0; i < 2 * COUNT; i++)
+		expect(t, kfi_recv(sharing.srx, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect_in_order(t, c.rx_cq, COUNT);
+	msleep(2 * rnr_timeout);
+	expect_true(t, kfi_cntr_read(b.cntr[COUNT_RECV]) < AT_ONCE);
+	/* New ones do not wait behind those. */
+	expect(t, kfi_senddata(a.ep, &byte, 1, NULL, 0, other, CONTEXT(0)), 0);
+	expect_in_order(t, c.rx_cq, 1);
+	expect(t, kfi_recv(sharing.srx, to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect_in_order(t, b.rx_cq, COUNT);
+	expect_count(t, a.cntr[COUNT_SEND], 2 * COUNT + 1, 0);
+	expect_nothing(t, b.rx_cq);
+	expect_nothing(t, c.rx_cq);
+	/* Closed while some wait for room. */
+	for (i = 0; i < COUNT; i++)
+		expect(t, kfi_senddata(a.ep, &byte, 1, NULL, i, a.peer, CONTEXT(i)), 0);
+	for (i = 0; i < COUNT; i++)
+		expect(t, kfi_recv(sharing.srx, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	close_fid(t, &b.ep->fid);
+	b.ep = NULL;
+	expect(t, kfi_senddata(a.ep, &byte, 1, NULL, 0, other, CONTEXT(0)), 0);
+	expect_in_order(t, c.rx_cq, 1);
+close_other:
+	end_close(t, &c);
+close:
+	pair_close(t, &b, &a);
+close_srx:
+	close_fid(t, &sharing.srx->fid);
+free:
+	kfree(to);
+}
+
 const struct test_case waiting_tests[] = {
 	{ "waiting/cancelled-by-context", "R-TRIG-26", cancelled_by_context },
 	{ "waiting/cancelled-behind-ending", "R-TRIG-26", cancelled_behind_ending },
 	{ "waiting/posted-behind-fired", "R-TRIG-24", posted_behind_fired },
+	{ "waiting/for-room", "", waits_for_room },
+	{ "waiting/for-room-where-shared", "", waits_where_shared },
 	{ "waiting/found-in-interrupt", "", found_in_interrupt },
 	{ "waiting/crowded-in-order", "R-TRIG-24", crowded_in_order },
 	{ "waiting/parked-in-order", "", parked_in_order },

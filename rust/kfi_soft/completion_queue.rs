@@ -6,9 +6,10 @@
 //! it behind the ring when that is full; one that has none takes a slot of the ring before it begins
 //! ([`CompletionQueue::slot`]), see [`Room`]. Everything is read in the order in which it was told.
 //!
-//! While there is such a backlog, nothing more is posted that would end here, and what arrives waits
-//! where it has arrived: the backlog is bounded by what was accepted before. Those who wait are
-//! [`Listeners`].
+//! While there is such a backlog, nothing more is posted that would end here, what arrives waits where
+//! it has arrived, and so does what has waited for a receive, unless the receives that would tell of it
+//! were posted for this queue alone: the backlog is bounded by these and by what is just on its way.
+//! Those who wait are [`Listeners`].
 
 #![forbid(unsafe_code)]
 

@@ -13,15 +13,21 @@
 //! a queue is not disturbed by that, and one for a receive or message that has left begins anew for
 //! the next one.
 //!
-//! A message that has waited is received as soon as a receive comes that wants it, also if there is no
-//! room in the completion queue: what waits for that are those that arrive, see
-//! [`Parking`](crate::parking::Parking). Its entry lies in memory of its own.
+//! A message that has waited is received as soon as a receive comes that wants it. If there is no room in
+//! the completion queue, that may be told in the memory of the receive; where it could not, or where
+//! others too could have that receive, the message stalls: it stays where it is, and so do all others
+//! for its receiver, see [`Receiver::stalls`]. When there is room, those that have stalled are compared
+//! with the receives once more, before anything else is compared. What arrives while there is no room
+//! has not come here, see [`Parking`](crate::parking::Parking).
 
 #![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::ordering,
+        Arc, //
+    }, //
 };
 
 use crate::{
@@ -29,14 +35,17 @@ use crate::{
         self,
         Budget, //
     },
-    kfi::queue::{
-        Entry,
-        EntryQueue,
-        Found,
-        Named,
-        Step,
-        Walk,
-        WalkableQueue, //
+    kfi::{
+        queue::{
+            Entry,
+            EntryQueue,
+            Found,
+            Named,
+            Step,
+            Walk,
+            WalkableQueue, //
+        },
+        timeout::jiffies, //
     },
     receive_queue::{
         pair,
@@ -44,7 +53,10 @@ use crate::{
         Posted, //
     },
     receiver::Receiver,
-    transfer::Transfer,
+    transfer::{
+        self,
+        Transfer, //
+    },
     wire::{
         Carried,
         Packet,
@@ -87,12 +99,26 @@ impl Progress {
     }
 }
 
+/// Returns whether a receive takes a message; one that it wants and must not take yet stalls.
+fn takes(receive: &Posted, message: &Carried) -> bool {
+    if !receive.wants(message.transfer.request()) {
+        return false;
+    }
+    let receiver = message.receiver.as_ref();
+    let stalls = receiver.is_some_and(|receiver| receiver.stalls(receive));
+    if stalls {
+        message.set_stalled(true);
+    }
+    !stalls
+}
+
 /// Receives and messages of one kind.
 ///
 /// # Invariants
 ///
-/// - None of `posted` wants one of `waiting`.
-/// - While there is something in `arrived` or `new`, `comparing` is set.
+/// - None of `posted` wants one of `waiting`, unless that has stalled.
+/// - While there is something in `arrived` or `new`, or those that have stalled are to be compared again,
+///   `comparing` is set.
 pub(crate) struct Side {
     /// Receives that were compared.
     posted: WalkableQueue<Posted>,
@@ -108,6 +134,14 @@ pub(crate) struct Side {
     arrived_progress: Progress,
     /// How far the first of `new` has come in `waiting`.
     new_progress: Progress,
+    /// Messages that have stalled are to be compared with `posted` again.
+    again: bool,
+    /// How far these have come in `waiting`.
+    again_walk: Option<Walk>,
+    /// How far the one that this has come to has come in `posted`.
+    again_progress: Option<Walk>,
+    /// Which one that is.
+    again_name: transfer::Name,
     /// Somebody compares, or is going to.
     comparing: bool,
     /// That is the work queue.
@@ -134,6 +168,10 @@ impl Side {
             arrived: WalkableQueue::walkable(),
             arrived_progress: Progress::new(),
             new_progress: Progress::new(),
+            again: false,
+            again_walk: None,
+            again_progress: None,
+            again_name: (0, 0),
             comparing: false,
             handed_over: false,
             turn_of_new: false,
@@ -196,7 +234,7 @@ impl Side {
 
     /// Returns whether receives are posted that may want what waits.
     pub(crate) fn has_new(&self) -> bool {
-        !self.new.is_empty()
+        self.again || !self.new.is_empty()
     }
 
     /// Returns how many receives have fired and wait for room.
@@ -239,6 +277,27 @@ impl Side {
     #[must_use]
     pub(crate) fn begin_refill(&mut self) -> bool {
         !self.fired.is_empty() && self.begin()
+    }
+
+    /// Lets messages that have stalled be compared again; returns whether the caller is to compare.
+    #[must_use]
+    pub(crate) fn begin_again(&mut self) -> bool {
+        self.end_again();
+        // What is just being compared may have passed some of them.
+        self.arrived_progress.end(&mut self.posted);
+        self.new_progress.end(&mut self.waiting);
+        self.again = true;
+        self.begin()
+    }
+
+    /// Ends the walks through what has stalled.
+    fn end_again(&mut self) {
+        if let Some(walk) = self.again_walk.take() {
+            self.waiting.end_walk(walk);
+        }
+        if let Some(walk) = self.again_progress.take() {
+            self.posted.end_walk(walk);
+        }
     }
 
     /// Returns whether the caller is to compare.
@@ -284,6 +343,10 @@ impl Side {
         settled: &mut Settled,
     ) -> bool {
         while *limit != 0 && budget.covers(settled.len(), settled.bytes()) {
+            if self.again {
+                self.compare_again(limit, settled);
+                continue;
+            }
             let turn_of_new = self.turn_of_new;
             self.turn_of_new = !turn_of_new;
             if !self.arrived.is_empty() && (self.new.is_empty() || !turn_of_new) {
@@ -320,8 +383,12 @@ impl Side {
         let Some(message) = arrived.front() else {
             return;
         };
-        let request = message.transfer.request();
-        let found = match posted.step(&mut progress.walk, limit, |posted| posted.wants(request)) {
+        if progress.walk.is_none() {
+            // Of another comparison.
+            message.set_stalled(false);
+        }
+        let wanted = |posted: &Posted| takes(posted, message);
+        let found = match posted.step(&mut progress.walk, limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found),
             Step::End => None,
@@ -332,12 +399,74 @@ impl Side {
         match found {
             Some(found) => settled.pair(packet, found),
             None => {
-                // INVARIANT: Nobody wants it.
+                // INVARIANT: Nobody wants it, or it has stalled.
                 waiting.push_named(packet);
                 settled.kept = true;
                 // It counts, too, where there was nothing to compare it with.
                 *limit = limit.saturating_sub(1);
             }
+        }
+    }
+
+    /// Compares the next message that has stalled, unless its receiver stalls again.
+    fn compare_again(&mut self, limit: &mut usize, settled: &mut Settled) {
+        let Self {
+            posted,
+            waiting,
+            again_walk,
+            again_progress: progress,
+            again_name,
+            ..
+        } = self;
+        let stalls = |message: &Carried, alone: bool| {
+            let receiver = message.receiver.as_ref();
+            receiver.is_some_and(|receiver| {
+                receiver.is_stalling() && !(alone && receiver.is_shared())
+            })
+        };
+        if waiting.front().is_some_and(|message| stalls(message, true)) {
+            // All are for the same one.
+            self.end_again();
+            self.again = false;
+            return;
+        }
+        let again = |message: &Carried| message.is_stalled() && !stalls(message, false);
+        let message = match waiting.step(again_walk, limit, again) {
+            Step::More => return,
+            Step::Found(message) => message,
+            Step::End => {
+                self.end_again();
+                self.again = false;
+                return;
+            }
+        };
+        let name = message.name();
+        if core::mem::replace(again_name, name) != name {
+            if let Some(walk) = progress.take() {
+                posted.end_walk(walk);
+            }
+        }
+        // INVARIANT: If it does not stall again, nobody wants it.
+        message.set_stalled(false);
+        let found = match posted.step(progress, limit, |posted| takes(posted, &message)) {
+            Step::More => {
+                message.set_stalled(true);
+                return;
+            }
+            Step::Found(found) => Some(found),
+            Step::End => None,
+        };
+        match found {
+            Some(found) => settled.pair(message.take(), found),
+            None if message.is_stalled() => {}
+            None => {
+                // Its time begins anew. Relaxed: under the lock.
+                message.transfer.since.store(jiffies(), ordering::Relaxed);
+                settled.kept = true;
+            }
+        }
+        if let Some(walk) = progress.take() {
+            posted.end_walk(walk);
         }
     }
 
@@ -354,7 +483,7 @@ impl Side {
         let Some(receive) = new.front() else {
             return;
         };
-        let wanted = |message: &Carried| receive.wants(message.transfer.request());
+        let wanted = |message: &Carried| takes(receive, message);
         let packet = match waiting.step(&mut progress.walk, limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found.take()),
@@ -368,7 +497,7 @@ impl Side {
             }
             None => {
                 if let Some(receive) = new.pop_front() {
-                    // INVARIANT: It wants none of those that wait.
+                    // INVARIANT: It wants none of those that wait but such as have stalled.
                     posted.push_named(receive);
                 }
                 *limit = limit.saturating_sub(1);

@@ -479,7 +479,10 @@ impl ReceiveQueue {
         let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
         let side = state.side(tagged);
-        let Some(found) = side.find_receive(request, STEP) else {
+        // Nothing overtakes what waits for room.
+        let ready = !receiver.is_stalling();
+        let found = ready.then(|| side.find_receive(request, STEP)).flatten();
+        let Some(found) = found else {
             return Arrival::NotReady;
         };
         let matched = pair(found, request, receiver, |needs_room| {
@@ -566,6 +569,24 @@ impl ReceiveQueue {
             self.watch_after(rnr_timeout());
         }
         more
+    }
+
+    /// Lets messages for a receive context be received that have waited for room.
+    pub(crate) fn resume(self: &Arc<Self>, receiver: &Receiver) {
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
+        let compare = {
+            let mut state = self.state.lock();
+            if !receiver.end_stalling() {
+                return;
+            }
+            [false, true].map(|tagged| state.side(tagged).begin_again())
+        };
+        for (tagged, compare) in [false, true].into_iter().zip(compare) {
+            if compare {
+                self.hand_over(tagged);
+            }
+        }
     }
 
     /// Leaves the comparisons of a side to the work queue.
@@ -693,10 +714,12 @@ impl ReceiveQueue {
     ) -> Looked {
         let claim = wanted.flags.contains(OpFlags::CLAIM);
         let discard = wanted.flags.contains(OpFlags::DISCARD);
-        // What the sender is just giving up is not there any more.
+        // What the sender is just giving up is not there any more, and what has stalled is somebody
+        // else's.
         let same = |message: &Carried| {
             let request = message.transfer.request();
-            message.transfer.is_waiting() && !is_access(request) && wanted.wants(request)
+            let there = message.transfer.is_waiting() && !message.is_stalled();
+            there && !is_access(request) && wanted.wants(request)
         };
         let mut walk = None;
         loop {
@@ -861,7 +884,7 @@ impl ReceiveQueue {
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May
     /// sleep.
-    pub(crate) fn purge(&self, receiver: &Arc<Receiver>) {
+    pub(crate) fn purge(self: &Arc<Self>, receiver: &Arc<Receiver>) {
         let same = |message: &Carried| {
             message
                 .receiver
@@ -900,6 +923,8 @@ impl ReceiveQueue {
                 }
             }
         }
+        // Whatever has waited for room is gone.
+        self.resume(receiver);
     }
 
     /// Gives up all receives; none can be posted any more. May sleep.
@@ -933,18 +958,24 @@ impl ReceiveQueue {
     }
 
     /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
-    /// line with the others. They lie in the order in which their time began.
+    /// line with the others. They lie in the order in which their time began; that of those that wait
+    /// for room does not run.
     fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Carried>, next: &mut Next) {
         let timeout = rnr_timeout();
+        let mut walk = None;
         loop {
             let mut settled = Settled::new();
+            let mut limit = STEP;
             let more = {
                 let mut state = self.state.lock();
                 let queue = queue(&mut state);
                 let now = jiffies();
-                loop {
-                    let Some(message) = queue.front() else {
-                        break false;
+                let more = loop {
+                    let runs = |message: &Carried| !message.is_stalled();
+                    let message = match queue.step(&mut walk, &mut limit, runs) {
+                        Step::Found(message) => message,
+                        Step::More => break true,
+                        Step::End => break false,
                     };
                     // Relaxed: written under the same lock. Jiffies wrap.
                     let since = message.transfer.since.load(ordering::Relaxed);
@@ -956,10 +987,12 @@ impl ReceiveQueue {
                     if settled.len() == EXPIRED {
                         break true;
                     }
-                    if let Some(packet) = queue.pop_front() {
-                        settled.expire(packet);
-                    }
+                    settled.expire(message.take());
+                };
+                if let Some(walk) = walk.take_if(|_| !more) {
+                    queue.end_walk(walk);
                 }
+                more
             };
             settled.settle(&mut Budget::thread());
             if !more {

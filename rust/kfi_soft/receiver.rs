@@ -72,6 +72,7 @@ use crate::{
         tell_cancelled,
         unused,
         Arrival,
+        Buffer,
         Landing,
         Match,
         Posted,
@@ -151,6 +152,11 @@ pub(crate) struct Receiver {
     /// Requests that are being carried out.
     users: Atomic<usize>,
     closed: Atomic<bool>,
+    /// What the work queue carries out and will tell.
+    late: Atomic<usize>,
+    /// None of its messages that are queued is received before there is room. Written under the lock of
+    /// the queue.
+    stalling: Atomic<bool>,
     /// Requests that wait for room in the completion queue.
     #[pin]
     parking: Parking,
@@ -188,6 +194,37 @@ impl Drop for ReceiverUse {
     }
 }
 
+/// As much as the work queue is to tell before more has to wait.
+const MAX_LATE: usize = 64;
+
+/// When there is not more than this, what waits goes on.
+const FEW_LATE: usize = MAX_LATE / 2;
+
+/// Something that the work queue carries out for a receive context, and will tell.
+pub(crate) struct Late(Arc<Receiver>);
+
+impl Late {
+    /// Counts it.
+    fn new(receiver: &Arc<Receiver>) -> Self {
+        // Relaxed: who finds too many has counted one of them before.
+        receiver.late.fetch_add(1, ordering::Relaxed);
+        Self(receiver.clone())
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let receiver = &self.0;
+        // Full: what waits was noted before that was found too much, or is not there yet; pairs with
+        // `Receiver::starves`, store before load on both sides.
+        let before = receiver.late.fetch_sub(1, ordering::Full);
+        let waits = receiver.parking.is_occupied() || receiver.is_stalling();
+        if before == FEW_LATE.wrapping_add(1) && waits {
+            receiver.parts.node.work_queue.queue(receiver.clone());
+        }
+    }
+}
+
 impl Receiver {
     /// Creates a receive context.
     pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
@@ -197,6 +234,8 @@ impl Receiver {
                 regions <- Regions::new(),
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
+                late: Atomic::new(0),
+                stalling: Atomic::new(false),
                 parking <- Parking::new(),
                 unpark <- new_work!("kfi_soft::Receiver::unpark"),
                 idle <- WaitQueue::new(c"kfi_soft::Receiver::idle", static_lock_class!()),
@@ -303,7 +342,7 @@ impl Receiver {
         if !receiver.allows(request) {
             return Some(Response::failed(EACCES));
         }
-        if receiver.is_stalled() {
+        if receiver.lacks_room() {
             return None;
         }
         let arrival = receiver.parts.queue.arrive(&receiver, request);
@@ -318,7 +357,7 @@ impl Receiver {
 
     /// Takes a request.
     pub(crate) fn accept(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
-        let parks = this.is_stalled() && {
+        let parks = this.lacks_room() && {
             let request = packet.transfer.request();
             request.kind.is_matched() || this.is_told(request, packet.transfer.remote())
         };
@@ -333,15 +372,66 @@ impl Receiver {
     fn park(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
         if let Err(packet) = this.parking.add(packet) {
             packet.transfer.refuse(EHOSTUNREACH, budget);
-        } else if !this.parts.reporter.starves() {
+        } else if !this.starves() {
             // There is room again.
             this.parts.node.work_queue.queue(this.clone());
         }
     }
 
+    /// Returns whether messages that a receive wants wait for room all the same, under the lock of the
+    /// queue of that: these and all that come later, until [`ReceiveQueue::resume`].
+    ///
+    /// Those that are told in the memory of receives that were posted here do not begin that: there are
+    /// only so many. Others would have memory of senders, or of receives for others too, who may do
+    /// more as soon as these have ended.
+    pub(crate) fn stalls(&self, receive: &Posted) -> bool {
+        if self.is_stalling() {
+            return true;
+        }
+        let bounded = !self.parts.shared && matches!(receive.buffer, Buffer::One(_));
+        if bounded || self.is_closed() || !self.is_crowded() {
+            return false;
+        }
+        // Relaxed: as in `is_stalling`, and before another look at the room.
+        self.stalling.store(true, ordering::Relaxed);
+        let starves = self.starves();
+        self.stalling.store(starves, ordering::Relaxed);
+        starves
+    }
+
+    /// Returns whether nothing more is to come, as there is no room for what would tell of it.
+    fn is_crowded(&self) -> bool {
+        // Relaxed: a hint.
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.reporter.is_crowded()
+    }
+
+    /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
+    /// What waits has been noted before.
+    fn starves(&self) -> bool {
+        // Full: see `Late`.
+        smp_mb(ordering::Full);
+        // Relaxed: ordered by the line before.
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.reporter.starves()
+    }
+
+    /// Returns whether messages that are queued wait for room.
+    pub(crate) fn is_stalling(&self) -> bool {
+        // Relaxed: under the lock of the queue, or ordered by the caller.
+        self.stalling.load(ordering::Relaxed)
+    }
+
+    /// Lets messages that are queued be received, under the lock of the queue; returns whether some had
+    /// to wait.
+    pub(crate) fn end_stalling(&self) -> bool {
+        let stalling = self.is_stalling();
+        // Relaxed: as above.
+        self.stalling.store(false, ordering::Relaxed);
+        stalling
+    }
+
     /// Returns whether what arrives has to wait for room.
-    fn is_stalled(&self) -> bool {
-        self.parking.is_occupied() || self.parts.reporter.is_crowded()
+    fn lacks_room(&self) -> bool {
+        self.parking.is_occupied() || self.is_crowded()
     }
 
     /// Takes a request whose completion is not kept waiting.
@@ -370,14 +460,21 @@ impl Receiver {
     /// What is due in a domain does not run inside of itself. But what an operation makes due in
     /// another domain would run inside of what has begun the operation, and so on from domain to
     /// domain (R-DWQ-30).
-    pub(crate) fn land(packet: Packet, budget: &mut Budget) {
+    pub(crate) fn land(mut packet: Packet, budget: &mut Budget) {
         let transmitter = packet.transfer.transmitter();
         let request = packet.transfer.request();
         let at_once = Self::is_local(&packet) && request.is_inline();
         if at_once && !transmitter.is_late(request) {
             Self::carry_out(packet, || (), budget);
         } else {
-            transmitter.clone().carry_out_later(packet);
+            let transmitter = transmitter.clone();
+            packet.late = Self::target(&packet)
+                .filter(|receiver| {
+                    let told = || receiver.is_told(request, packet.transfer.remote());
+                    receiver.parts.reporter.has_queue() && (request.kind.is_matched() || told())
+                })
+                .map(Late::new);
+            transmitter.carry_out_later(packet);
         }
     }
 
@@ -393,14 +490,18 @@ impl Receiver {
         }
     }
 
-    /// Returns whether a request that was accepted stays inside of its domain.
-    fn is_local(packet: &Packet) -> bool {
-        let receiver = match &packet.matched {
+    /// Returns the receive context of a request that was accepted.
+    fn target(packet: &Packet) -> Option<&Arc<Self>> {
+        match &packet.matched {
             Some((receiver, _)) => Some(receiver.receiver()),
             None => packet.receiver.as_ref(),
-        };
+        }
+    }
+
+    /// Returns whether a request that was accepted stays inside of its domain.
+    fn is_local(packet: &Packet) -> bool {
         let domain = packet.transfer.transmitter().domain();
-        receiver.is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, domain))
+        Self::target(packet).is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, domain))
     }
 
     /// Carries out a request that was accepted, and answers.
@@ -935,7 +1036,9 @@ impl WorkItem for Receiver {
     }
 
     fn run(this: Arc<Self>) {
-        while !this.parts.reporter.starves() {
+        while !this.starves() {
+            // Those have come first.
+            this.parts.queue.resume(&this);
             let Some(packet) = this.parking.take() else {
                 return;
             };

@@ -16,7 +16,13 @@
 use kernel::{
     prelude::*,
     rbtree::RBTreeNodeReservation,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 
 use crate::{
@@ -48,6 +54,7 @@ use crate::{
     node::Node,
     receive_queue::Match,
     receiver::{
+        Late,
         Receiver,
         ReceiverUse, //
     },
@@ -229,8 +236,13 @@ pub(crate) struct Carried {
     pub(crate) note: Option<RBTreeNodeReservation<transmitter::Name, Arc<Transfer>>>,
     /// Who received it, once it has arrived.
     pub(crate) receiver: Option<Arc<Receiver>>,
+    /// A posted receive wants it, and it waits for room at its receiver. Written under the lock of the
+    /// queue where it is.
+    pub(crate) stalled: Atomic<bool>,
     /// What it was matched with.
     pub(crate) matched: Option<(ReceiverUse, Match)>,
+    /// It is to be told by whoever carries it out.
+    pub(crate) late: Option<Late>,
     /// Why it is to be refused, by whoever carries it out.
     pub(crate) refused: Option<Error>,
     /// With which others it is held back for more to come (`KFI_MORE`).
@@ -243,6 +255,18 @@ impl Carried {
     /// Returns whether it carries an operation.
     pub(crate) fn is_of(&self, transfer: &Arc<Transfer>) -> bool {
         Arc::ptr_eq(&self.transfer, transfer)
+    }
+
+    /// Returns whether a posted receive wants it, and it waits for room.
+    pub(crate) fn is_stalled(&self) -> bool {
+        // Relaxed: under the lock of the queue where it is.
+        self.stalled.load(ordering::Relaxed)
+    }
+
+    /// Notes whether a posted receive wants it, and it waits for room.
+    pub(crate) fn set_stalled(&self, stalled: bool) {
+        // Relaxed: as above.
+        self.stalled.store(stalled, ordering::Relaxed);
     }
 }
 
