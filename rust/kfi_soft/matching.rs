@@ -420,9 +420,8 @@ impl Side {
         } = self;
         let stalls = |message: &Carried, alone: bool| {
             let receiver = message.receiver.as_ref();
-            receiver.is_some_and(|receiver| {
-                receiver.is_stalling() && !(alone && receiver.is_shared())
-            })
+            receiver
+                .is_some_and(|receiver| receiver.is_stalling() && !(alone && receiver.is_shared()))
         };
         if waiting.front().is_some_and(|message| stalls(message, true)) {
             // All are for the same one.

@@ -878,11 +878,7 @@ impl Transmitter {
     /// Claims the first transfer with the context of `next`, from there on, that nobody has claimed, as
     /// far as one step goes. `found` is set if there are others of which somebody hears, `next` behind
     /// all that were looked at.
-    fn claim_named(
-        &self,
-        next: &mut Name,
-        found: &mut bool,
-    ) -> ControlFlow<Option<Arc<Transfer>>> {
+    fn claim_named(&self, next: &mut Name, found: &mut bool) -> ControlFlow<Option<Arc<Transfer>>> {
         let context = next.0;
         let mut state = self.state.lock();
         let mut at = state.noted.cursor_lower_bound_mut(next);
