@@ -2,12 +2,17 @@
 
 //! Authorization keys: endpoints with different ones cannot see each other.
 //!
-//! A key is some bytes. Those in use are numbered, so that requests carry and compare numbers.
+//! A key is some bytes. Those in use are numbered, so that requests carry and compare numbers. A
+//! number is not used again: what names it after its key is gone names nothing.
 
 #![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     sync::{
         new_spinlock_irq,
         Arc,
@@ -15,28 +20,50 @@ use kernel::{
     }, //
 };
 
-/// The number of a key that is in use.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KeyNumber(usize);
+use crate::limits;
 
-impl KeyNumber {
-    /// Returns it as a small index.
-    pub(crate) fn index(self) -> usize {
-        self.0
+/// The number of a key that is in use.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct KeyNumber(u64);
+
+/// The bytes of a key, in the order of their number and then of the bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct KeyBytes {
+    len: usize,
+    bytes: [u8; limits::MAX_AUTH_KEY_SIZE],
+}
+
+impl KeyBytes {
+    /// Copies a key; `EINVAL` if it is too long.
+    fn new(key: &[u8]) -> Result<Self> {
+        let mut bytes = [0; limits::MAX_AUTH_KEY_SIZE];
+        let place = bytes.get_mut(..key.len()).ok_or(EINVAL)?;
+        place.copy_from_slice(key);
+        Ok(Self {
+            len: key.len(),
+            bytes,
+        })
     }
 }
 
-/// A key that somebody uses.
+/// What is known of a key that somebody uses.
 struct Used {
-    bytes: KVec<u8>,
+    number: KeyNumber,
     users: usize,
+}
+
+/// What the lock protects.
+struct Numbered {
+    keys: RBTree<KeyBytes, Used>,
+    /// The number given last.
+    last: u64,
 }
 
 /// The keys that are in use.
 #[pin_data]
 pub(crate) struct AuthKeys {
     #[pin]
-    keys: SpinLockIrq<KVec<Option<Used>>>,
+    keys: SpinLockIrq<Numbered>,
 }
 
 impl AuthKeys {
@@ -44,76 +71,60 @@ impl AuthKeys {
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                keys <- new_spinlock_irq!(KVec::new(), "kfi_soft::AuthKeys::keys"),
+                keys <- new_spinlock_irq!(
+                    Numbered {
+                        keys: RBTree::new(),
+                        last: 0,
+                    },
+                    "kfi_soft::AuthKeys::keys"
+                ),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Begins to use a key. May sleep.
+    /// Begins to use a key; `EINVAL` if it is too long. May sleep.
     pub(crate) fn get(this: &Arc<Self>, bytes: &[u8]) -> Result<AuthKey> {
-        let key = |number| {
-            Ok(AuthKey {
-                keys: this.clone(),
-                number: KeyNumber(number),
-            })
-        };
-        let mut own = KVec::new();
-        own.extend_from_slice(bytes, GFP_KERNEL)?;
-        let mut room = KVec::new();
-        loop {
-            let mut keys = this.keys.lock();
-            let same = keys.iter_mut().enumerate().find_map(|(number, used)| {
-                used.as_mut()
-                    .filter(|used| used.bytes[..] == *bytes)
-                    .map(|used| (number, used))
-            });
-            if let Some((number, used)) = same {
-                used.users = used.users.saturating_add(1);
-                drop(keys);
-                return key(number);
+        let bytes = KeyBytes::new(bytes)?;
+        // Made without the lock; not needed if somebody uses the key.
+        let mut node = Some(RBTreeNodeReservation::new(GFP_KERNEL)?);
+        let mut keys = this.keys.lock();
+        let Numbered { keys: used, last } = &mut *keys;
+        if used.get(&bytes).is_none() {
+            if let Some(node) = node.take() {
+                // They last for the time of a machine.
+                *last = last.wrapping_add(1);
+                let new = Used {
+                    number: KeyNumber(*last),
+                    users: 0,
+                };
+                // There was none.
+                let _ = used.insert(node.into_node(bytes, new));
             }
-            let used = Used {
-                bytes: own,
-                users: 1,
-            };
-            if let Some((number, free)) =
-                keys.iter_mut().enumerate().find(|(_, used)| used.is_none())
-            {
-                *free = Some(used);
-                drop(keys);
-                return key(number);
-            }
-            if keys.len() < keys.capacity() {
-                let number = keys.len();
-                let _ = keys.push_within_capacity(Some(used));
-                drop(keys);
-                return key(number);
-            }
-            own = used.bytes;
-            let len = keys.len();
-            if room.capacity() > len {
-                // Room for more, made without the lock.
-                for used in keys.drain_all() {
-                    let _ = room.push_within_capacity(used);
-                }
-                core::mem::swap(&mut *keys, &mut room);
-                continue;
-            }
-            drop(keys);
-            room = KVec::with_capacity(len.saturating_mul(2).max(8), GFP_KERNEL)?;
         }
+        let found = used.get_mut(&bytes).map(|used| {
+            used.users = used.users.saturating_add(1);
+            used.number
+        });
+        drop(keys);
+        drop(node);
+        Ok(AuthKey {
+            keys: this.clone(),
+            bytes,
+            number: found.ok_or(ENOMEM)?,
+        })
     }
 }
 
 /// A key in use.
 pub(crate) struct AuthKey {
     keys: Arc<AuthKeys>,
+    bytes: KeyBytes,
     number: KeyNumber,
 }
 
 impl AuthKey {
-    /// Returns its number, which is that of this key only, as long as it is in use.
+    /// Returns its number, which is that of this key only.
     pub(crate) fn number(&self) -> KeyNumber {
         self.number
     }
@@ -122,17 +133,17 @@ impl AuthKey {
 impl Drop for AuthKey {
     fn drop(&mut self) {
         let mut keys = self.keys.keys.lock();
-        let unused = keys.get_mut(self.number.0).and_then(|slot| {
-            let used = slot.as_mut()?;
+        let unused = keys.keys.get_mut(&self.bytes).is_some_and(|used| {
             used.users = used.users.saturating_sub(1);
-            if used.users == 0 {
-                slot.take()
-            } else {
-                None
-            }
+            used.users == 0
         });
+        let old = if unused {
+            keys.keys.remove_node(&self.bytes)
+        } else {
+            None
+        };
         drop(keys);
-        drop(unused);
+        drop(old);
     }
 }
 
@@ -148,10 +159,12 @@ mod tests {
         assert!(one.number() != two.number());
         assert!(AuthKeys::get(&keys, b"one")?.number() == one.number());
         assert!(AuthKeys::get(&keys, b"")?.number() != one.number());
+        assert!(AuthKeys::get(&keys, b"one\0")?.number() != one.number());
         let number = two.number();
         drop(two);
-        // Whoever comes next may have the number of what is gone.
-        assert!(AuthKeys::get(&keys, b"three")?.number() == number);
+        // Nobody has the number of what is gone.
+        assert!(AuthKeys::get(&keys, b"three")?.number() != number);
+        assert!(AuthKeys::get(&keys, b"two")?.number() != number);
         Ok(())
     }
 

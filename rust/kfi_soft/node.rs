@@ -6,6 +6,10 @@
 
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::{
         atomic::{
             ordering,
@@ -86,8 +90,8 @@ struct Ports {
 
 /// The ports of a NIC.
 struct AllPorts {
-    /// By the number of the authorization key, as far as there are any.
-    keys: KVec<Option<Ports>>,
+    /// By the authorization key, for those of which ports are taken.
+    keys: RBTree<KeyNumber, Ports>,
     /// Where to look for a free port next: not where one was found for another key just before, so
     /// that whoever has the wrong key mostly finds nobody.
     next: usize,
@@ -103,15 +107,12 @@ struct Nic {
 /// Memory that was made for a port that is to be taken.
 #[derive(Default)]
 struct Spare {
-    keys: KVec<Option<Ports>>,
-    ports: Option<Ports>,
+    ports: Option<RBTreeNode<KeyNumber, Ports>>,
     leaf: Option<Leaf>,
 }
 
 /// Why a port was not taken.
 enum Refused {
-    /// [`Spare::keys`] is needed, for so many keys.
-    Keys(usize),
     /// [`Spare::ports`] is needed.
     Ports,
     /// [`Spare::leaf`] is needed.
@@ -172,31 +173,24 @@ impl Ports {
 /// Takes a port, any if `port` is none, for what is in `slot`; returns its number.
 fn take(
     all: &mut AllPorts,
-    key: usize,
+    key: KeyNumber,
     port: Option<usize>,
     slot: &mut Slot,
     spare: &mut Spare,
 ) -> core::result::Result<usize, Refused> {
     let AllPorts { keys, next } = all;
-    while keys.len() <= key {
-        if keys.len() < keys.capacity() {
-            let _ = keys.push_within_capacity(None);
-            continue;
+    if keys.get(&key).is_none() {
+        // Nothing is in the way from here on: ports of which none is taken would stay for ever.
+        if port.is_some_and(|port| port >= PORTS) {
+            return Err(Refused::InUse);
         }
-        let needed = key.saturating_add(1);
-        if spare.keys.capacity() < needed {
-            return Err(Refused::Keys(needed));
+        if spare.leaf.is_none() {
+            return Err(Refused::Leaf);
         }
-        for ports in keys.drain_all() {
-            let _ = spare.keys.push_within_capacity(ports);
-        }
-        core::mem::swap(keys, &mut spare.keys);
+        // There was none.
+        let _ = keys.insert(spare.ports.take().ok_or(Refused::Ports)?);
     }
-    let place = keys.get_mut(key).ok_or(Refused::InUse)?;
-    if place.is_none() {
-        *place = Some(spare.ports.take().ok_or(Refused::Ports)?);
-    }
-    let ports = place.as_mut().ok_or(Refused::Ports)?;
+    let ports = keys.get_mut(&key).ok_or(Refused::Ports)?;
     let port = match port {
         Some(port) if port >= PORTS || !ports.is_free(port) => return Err(Refused::InUse),
         Some(port) => port,
@@ -237,7 +231,7 @@ impl Node {
                 pin_init!(Nic {
                     ports <- new_spinlock_irq!(
                         AllPorts {
-                            keys: KVec::new(),
+                            keys: RBTree::new(),
                             next: 0,
                         },
                         "kfi_soft::Nic::ports"
@@ -285,7 +279,7 @@ impl Node {
             Some(contexts) => Slot::Scalable(many(contexts, || None)?),
         };
         let all = &this.nic(nic).ok_or(EINVAL)?.ports;
-        let number = key.number().index();
+        let number = key.number();
         let mut spare = Spare::default();
         let port = loop {
             let wanted = port.map(usize::from);
@@ -294,10 +288,9 @@ impl Node {
             match taken {
                 Ok(port) => break port,
                 Err(Refused::InUse) => return Err(EADDRINUSE),
-                Err(Refused::Keys(count)) => {
-                    spare.keys = KVec::with_capacity(count.max(4), GFP_KERNEL)?;
+                Err(Refused::Ports) => {
+                    spare.ports = Some(RBTreeNode::new(number, Ports::new()?, GFP_KERNEL)?);
                 }
-                Err(Refused::Ports) => spare.ports = Some(Ports::new()?),
                 Err(Refused::Leaf) => spare.leaf = Some(many(LEAF, || Slot::Free)?),
             }
         };
@@ -317,7 +310,7 @@ impl Node {
         f: impl FnOnce(&mut Slot) -> R,
     ) -> Option<R> {
         let mut all = self.nic(address.nic())?.ports.lock();
-        let ports = all.keys.get_mut(key.index())?.as_mut()?;
+        let ports = all.keys.get_mut(&key)?;
         Some(f(ports.slot_mut(usize::from(address.port()))?))
     }
 
@@ -329,15 +322,22 @@ impl Node {
     }
 
     /// Gives a port up; returns what is to be dropped without the lock.
-    fn give_port(&self, key: KeyNumber, address: Address) -> Option<(Slot, Option<Ports>)> {
+    fn give_port(
+        &self,
+        key: KeyNumber,
+        address: Address,
+    ) -> Option<(Slot, Option<RBTreeNode<KeyNumber, Ports>>)> {
         let mut all = self.nic(address.nic())?.ports.lock();
-        let place = all.keys.get_mut(key.index())?;
-        let ports = place.as_mut()?;
+        let ports = all.keys.get_mut(&key)?;
         let slot = ports.slot_mut(usize::from(address.port()))?;
         let slot = core::mem::replace(slot, Slot::Free);
         ports.taken = ports.taken.saturating_sub(1);
-        // Those with the last port take the memory along; then the key may be another one.
-        let unused = if ports.taken == 0 { place.take() } else { None };
+        // Those with the last port take the memory along.
+        let unused = if ports.taken == 0 {
+            all.keys.remove_node(&key)
+        } else {
+            None
+        };
         Some((slot, unused))
     }
 }
