@@ -8,7 +8,13 @@ use core::ptr::{
 };
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
+    }, //
 };
 
 use super::{
@@ -66,7 +72,11 @@ object! {
 }
 
 /// An open event queue, with whose the contexts are that its user writes.
-pub(crate) struct EventQueue(Handled<Queue, Owner>);
+pub(crate) struct EventQueue {
+    queue: Handled<Queue, Owner>,
+    /// How many events were taken out.
+    taken: Atomic<u64>,
+}
 
 /// An event.
 pub(crate) struct Event {
@@ -94,20 +104,20 @@ impl core::ops::Deref for EventQueue {
     type Target = Queue;
 
     fn deref(&self) -> &Queue {
-        &self.0
+        &self.queue
     }
 }
 
 impl Closable for EventQueue {
     fn close_with(&mut self, permit: ToClose) -> Result {
-        self.0.close_with(permit)
+        self.queue.close_with(permit)
     }
 }
 
 // SAFETY: As for what it wraps, which is dropped with it.
 unsafe impl HasWaitQueue for EventQueue {
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>> {
-        self.0.wait_queue()
+        self.queue.wait_queue()
     }
 }
 
@@ -158,22 +168,25 @@ impl EventQueue {
             // SAFETY: It has just been opened.
             Ok(unsafe { Queue::new(eq, lineage) })
         });
-        Ok(queue.map(Self))
+        Ok(queue.map(|queue| Self {
+            queue,
+            taken: Atomic::new(0),
+        }))
     }
 
     /// Returns what the handler counts.
     pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
-        self.0.handled()
+        self.queue.handled()
     }
 
     /// Returns whose the contexts are that its user writes.
     pub(crate) fn owner(&self) -> OwnerId {
-        self.0.kept().id()
+        self.queue.kept().id()
     }
 
     /// Returns the contexts.
     fn contexts(&self) -> &Arc<Contexts> {
-        self.0.kept().contexts()
+        self.queue.kept().contexts()
     }
 
     /// Describes an errno of the provider; returns whether there is a description, of which as much
@@ -183,6 +196,14 @@ impl EventQueue {
         super::describe(text, len, |buf, len| unsafe {
             bindings::kfi_eq_strerror(self.as_raw(), prov_errno, ptr::null(), buf, len)
         })
+    }
+
+    /// Returns how many events were taken out. An event that was only looked at is there still if this
+    /// has not changed since before.
+    pub(crate) fn taken(&self) -> u64 {
+        // Relaxed: who ends the context of an event has counted it before, and who finds that ended has
+        // seen so under the same lock.
+        self.taken.load(ordering::Relaxed)
     }
 
     /// Takes the first event out, with its type and length; sleeps for it if there is a timeout.
@@ -207,6 +228,10 @@ impl EventQueue {
         let entry = data.get(..len).unwrap_or(&[]);
         let first = pointer(entry, 0);
         let taken = flags & u64::from(bindings::KFI_PEEK) == 0;
+        if taken {
+            // Relaxed: before the context of the event is ended, and that is done under a lock.
+            self.taken.fetch_add(1, ordering::Relaxed);
+        }
         if let (bindings::KFI_CONNREQ, true, Some(first)) = (event, taken, first) {
             // What this consumer has written begins with what stands for a number, until that is read
             // back, and what follows is no pointer.

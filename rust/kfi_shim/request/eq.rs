@@ -71,6 +71,9 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
 /// What pointers in an entry of an event take.
 const WORD: usize = size_of::<usize>();
 
+/// Where `data` of `struct kfi_eq_entry` lies.
+const DATA: usize = 2 * WORD;
+
 /// Takes the pointers out of the entry of an event; returns the handle of the object that it is
 /// about, 0 if that is not known.
 ///
@@ -103,13 +106,25 @@ fn translate(
     }
     for at in (WORD..data.len()).step_by(WORD) {
         let word = data.get(at..).and_then(|rest| rest.first_chunk::<WORD>());
-        if let Some(word) = word.map(|bytes| usize::from_ne_bytes(*bytes)) {
-            if is_address(word) {
-                set_word(data, at, contexts.number_of(word));
-            }
+        let Some(word) = word.map(|bytes| usize::from_ne_bytes(*bytes)) else {
+            break;
+        };
+        // Only what is a context by the API is looked up: whoever could have a number of his own
+        // looked up would find out where structures of the kernel lie.
+        match at {
+            WORD => set_word(data, at, contexts.number_of(word)),
+            DATA if is_number(event) => {}
+            _ if is_address(word) => set_word(data, at, 0),
+            _ => {}
         }
     }
     object
+}
+
+/// Returns whether the last word of an entry is a number, as user space has given it or is told it
+/// elsewhere, too: the key of a region, or how many addresses were inserted.
+fn is_number(event: &Event) -> bool {
+    matches!(event.event, abi::KFI_MR_COMPLETE | abi::KFI_AV_COMPLETE)
 }
 
 /// Changes a pointer in an entry.
@@ -137,22 +152,35 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let mut request = eq_request(argument)?;
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     let len = usize::try_from(request.len)?;
-    request.data.fill(0);
     request.object = 0;
-    let data = request.data.get_mut(..len).ok_or(E2BIG)?;
-    match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
-        Ok(mut event) => {
-            let data = data.get_mut(..event.len).ok_or(EIO)?;
-            let done = request.flags & u64::from(abi::KFI_PEEK) == 0;
-            if let Some(first) = event.first.take() {
-                request.object = translate(&session, eq.owner(), &event, &first, data, done);
+    let peek = request.flags & u64::from(abi::KFI_PEEK) != 0;
+    loop {
+        let taken = eq.taken();
+        request.data.fill(0);
+        let data = request.data.get_mut(..len).ok_or(E2BIG)?;
+        match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
+            Ok(mut event) => {
+                let data = data.get_mut(..event.len).ok_or(EIO)?;
+                let object = match event.first.take() {
+                    Some(first) => translate(&session, eq.owner(), &event, &first, data, !peek),
+                    None => 0,
+                };
+                // An event that somebody else has taken out meanwhile may be one that user space has
+                // written and that is not known any more: it is none of the provider.
+                if peek && eq.taken() != taken {
+                    if kernel::current!().signal_pending() {
+                        return Err(EINTR);
+                    }
+                    continue;
+                }
+                request.object = object;
+                request.event = event.event;
+                request.result = number(Ok(event.len));
             }
-            request.event = event.event;
-            request.result = number(Ok(event.len));
+            Err(error) => request.result = error.to_errno(),
         }
-        Err(error) => request.result = error.to_errno(),
+        return argument.write(&request);
     }
-    argument.write(&request)
 }
 
 /// Adds an event.

@@ -721,12 +721,15 @@ fn regions_event_queue(env: &Env) -> Outcome {
         return Err(Stop::Skip(format!("the domain takes no queue: {error}")));
     }
     let memory = Area::plain(&rig.session, 4096)?;
-    for key in 1..4 {
-        let attr = MrAttr::new(bits::REMOTE_READ, key).context(key + 70);
+    // Keys are numbers, and told as they are, also one that could be an address of the kernel.
+    for key in [1, 2, 3, 0xffff_8880_0000_1000] {
+        let attr = MrAttr::new(bits::REMOTE_READ, key).context(77);
         let region = rig.domain.register(&[memory.all()], &attr)?;
         let event = eq.sread_ms(64, 20_000)?;
         check_eq!(event.event, { kfi::uapi::KFI_MR_COMPLETE });
         check_eq!(event.object, region.handle());
+        check_eq!(event.data.get(8..16), Some(&77u64.to_ne_bytes()[..]));
+        check_eq!(event.data.get(16..24), Some(&key.to_ne_bytes()[..]));
     }
     expect_fabric(eq.read(64), KfiErrno::EAGAIN)?;
     expect_busy(rig.session.close_handle(eq.handle()))?;
