@@ -21,6 +21,7 @@ mod leftovers;
 mod memory_region;
 mod object;
 mod operation;
+mod peak;
 mod poll_set;
 mod text;
 mod wait_set;
@@ -119,6 +120,7 @@ pub(crate) use operation::{
     Operation,
     RmaSegment, //
 };
+pub(crate) use peak::Taken;
 pub(crate) use poll_set::PollSet;
 pub(crate) use text::Text;
 pub(crate) use wait_set::WaitSet;

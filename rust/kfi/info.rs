@@ -370,17 +370,23 @@ pub(crate) struct InfoMut<'a> {
     entry: &'a mut bindings::kfi_info,
 }
 
-/// Replaces memory that an entry owns by a copy of `new`; an empty copy is null.
+/// An address has so much memory at least, for those who believe its format rather than its length:
+/// as much as an address of any family (`struct sockaddr_storage`).
+const ADDRESS_ROOM: usize = 128;
+
+/// Replaces memory that an entry owns by a copy of `new`, with zeroes behind it up to `room`; an empty
+/// copy is null.
 ///
 /// # Safety
 ///
 /// `*slot` must be null or an owned allocation of kmalloc.
-unsafe fn replace(slot: &mut *mut u8, new: &[u8]) -> Result {
+unsafe fn replace(slot: &mut *mut u8, new: &[u8], room: usize) -> Result {
     let copy = if new.is_empty() {
         ptr::null_mut()
     } else {
-        let mut copy = KVec::new();
+        let mut copy = KVec::with_capacity(new.len().max(room), GFP_KERNEL)?;
         copy.extend_from_slice(new, GFP_KERNEL)?;
+        copy.resize(new.len().max(room), 0, GFP_KERNEL)?;
         copy.into_raw_parts().0
     };
     // SAFETY: By the safety requirements.
@@ -396,7 +402,7 @@ unsafe fn replace(slot: &mut *mut u8, new: &[u8]) -> Result {
 unsafe fn replace_text(slot: &mut *mut c_char, new: &CStr) -> Result {
     let mut raw = slot.cast::<u8>();
     // SAFETY: By the safety requirements.
-    unsafe { replace(&mut raw, new.to_bytes_with_nul()) }?;
+    unsafe { replace(&mut raw, new.to_bytes_with_nul(), 0) }?;
     *slot = raw.cast();
     Ok(())
 }
@@ -438,7 +444,7 @@ impl EpAttrMut<'_> {
     /// Sets the authorization key.
     pub(crate) fn auth_key(self, key: &[u8]) -> Result<Self> {
         // SAFETY: The entry owns its key.
-        unsafe { replace(&mut self.0.auth_key, key) }?;
+        unsafe { replace(&mut self.0.auth_key, key, 0) }?;
         self.0.auth_key_size = key.len();
         Ok(self)
     }
@@ -490,7 +496,7 @@ impl DomainAttrMut<'_> {
     /// Sets the authorization key.
     pub(crate) fn auth_key(self, key: &[u8]) -> Result<Self> {
         // SAFETY: The entry owns its key.
-        unsafe { replace(&mut self.0.auth_key, key) }?;
+        unsafe { replace(&mut self.0.auth_key, key, 0) }?;
         self.0.auth_key_size = key.len();
         Ok(self)
     }
@@ -560,7 +566,7 @@ impl InfoMut<'_> {
     pub(crate) fn src_addr(&mut self, addr: &[u8]) -> Result<&mut Self> {
         let mut raw = self.entry.src_addr.cast::<u8>();
         // SAFETY: The entry owns its addresses.
-        unsafe { replace(&mut raw, addr) }?;
+        unsafe { replace(&mut raw, addr, ADDRESS_ROOM) }?;
         self.entry.src_addr = raw.cast();
         self.entry.src_addrlen = addr.len();
         Ok(self)
@@ -570,7 +576,7 @@ impl InfoMut<'_> {
     pub(crate) fn dest_addr(&mut self, addr: &[u8]) -> Result<&mut Self> {
         let mut raw = self.entry.dest_addr.cast::<u8>();
         // SAFETY: The entry owns its addresses.
-        unsafe { replace(&mut raw, addr) }?;
+        unsafe { replace(&mut raw, addr, ADDRESS_ROOM) }?;
         self.entry.dest_addr = raw.cast();
         self.entry.dest_addrlen = addr.len();
         Ok(self)

@@ -42,9 +42,6 @@ pub(crate) const WORK_QUEUE: Needs = Needs {
     threads: 1,
 };
 
-/// A member of a poll set.
-pub(crate) const MEMBER: usize = 256;
-
 /// A wait descriptor, with its file.
 pub(crate) const DESCRIPTOR: usize = 1024;
 

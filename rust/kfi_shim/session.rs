@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     rbtree::{
         RBTree,
@@ -28,10 +29,7 @@ use kernel::{
 };
 
 use crate::{
-    estimate::{
-        self,
-        Needs, //
-    },
+    estimate::Needs,
     kfi::{
         consumer::{
             half_of_memory,
@@ -40,7 +38,8 @@ use crate::{
             Contexts,
             DeferredWork,
             NamedContext,
-            Places, //
+            Places,
+            Taken, //
         },
         fid::Context,
         file::{
@@ -87,8 +86,8 @@ struct Table {
     membership: Arc<Membership>,
 }
 
-/// The members of poll sets, by the handles of both.
-type Members = RBTree<(u32, u32), Charge>;
+/// The members of poll sets, by the handles of both, with their places.
+type Members = RBTree<(u32, u32), Taken>;
 
 /// What changes with one of them.
 #[pin_data]
@@ -537,16 +536,25 @@ impl Session {
         }
     }
 
+    /// Counts the arrays of a request, of which an entry needs `each`, until that ends. Those of up to a
+    /// page do not count, so that whoever has used up all memory may give something back.
+    pub(crate) fn charge_arrays(&self, entries: usize, each: usize) -> Result<Charge> {
+        match entries.saturating_mul(each) {
+            0..=PAGE_SIZE => Ok(Budget::nothing(&self.budget)),
+            size => Budget::charge(&self.budget, size),
+        }
+    }
+
     /// Makes an object a member of a poll set and notes that, as the end of the session has to
     /// remove it.
     pub(crate) fn add_member(
         &self,
         set: u32,
         member: u32,
+        place: Taken,
         add: impl FnOnce() -> Result,
     ) -> Result<Result> {
-        let charge = Budget::charge(&self.budget, estimate::MEMBER)?;
-        let node = RBTreeNode::new((set, member), charge, GFP_KERNEL_ACCOUNT)?;
+        let node = RBTreeNode::new((set, member), place, GFP_KERNEL_ACCOUNT)?;
         // What is noted is what is the case, if nobody else changes it meanwhile.
         let mut members = self.membership.members.lock();
         let ret = add();

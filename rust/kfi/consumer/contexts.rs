@@ -37,7 +37,8 @@ use super::{
     object::{
         AnyObject,
         Lineage, //
-    }, //
+    },
+    peak::Taken, //
 };
 use crate::kfi::{
     bindings,
@@ -101,6 +102,8 @@ impl Told {
 struct Structure {
     raw: Opaque<bindings::kfi_triggered_context2>,
     charge: Charge,
+    /// Where the provider keeps an operation that waits for its condition.
+    _place: Option<Taken>,
 }
 
 // SAFETY: The structure is the provider's, which may use it from any thread.
@@ -355,11 +358,13 @@ impl Structure {
         raw: bindings::kfi_triggered_context2,
         budget: &Arc<Budget>,
         more: usize,
+        place: Option<Taken>,
     ) -> Result<KBox<Self>> {
         let charge = Budget::charge(budget, ENTRY_SIZE.saturating_add(more))?;
         let structure = Self {
             raw: Opaque::new(raw),
             charge,
+            _place: place,
         };
         Ok(KBox::new(structure, GFP_KERNEL_ACCOUNT)?)
     }
@@ -374,7 +379,7 @@ const BATCH: usize = 64;
 impl Contexts {
     /// Creates an empty collection whose memory counts in `budget`.
     pub(crate) fn new(budget: Arc<Budget>) -> Result<Arc<Self>> {
-        let unused = Structure::new(unconditional(), &budget, 0)?;
+        let unused = Structure::new(unconditional(), &budget, 0, None)?;
         Arc::pin_init(
             pin_init!(Self {
                 table <- new_mutex!(
@@ -493,7 +498,7 @@ impl Contexts {
         let address = match self.reuse(key, posting) {
             Some(address) => address,
             None => {
-                let structure = Structure::new(unconditional(), &self.budget, 0)?;
+                let structure = Structure::new(unconditional(), &self.budget, 0, None)?;
                 let address = structure.raw.get().addr();
                 self.add(key, lasts, Some(structure), address, posting)?
             }
@@ -539,7 +544,7 @@ impl Contexts {
         }
         let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let place = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let structure = Structure::new(unconditional(), &self.budget, 0)?;
+        let structure = Structure::new(unconditional(), &self.budget, 0, None)?;
         let address = structure.raw.get().addr();
         let (slot, first) = {
             let mut table = self.table.lock();
@@ -630,7 +635,7 @@ impl Contexts {
     }
 
     /// Returns the context of an operation with a condition, to be settled with [`Self::posted`]. The
-    /// provider keeps about `kept` bytes of the operation.
+    /// provider keeps about `kept` bytes of the operation, in `place` among others.
     pub(super) fn acquire_with(
         &self,
         owner: OwnerId,
@@ -638,8 +643,9 @@ impl Contexts {
         lasts: Lasts,
         raw: bindings::kfi_triggered_context2,
         kept: usize,
+        place: Taken,
     ) -> Result<Context> {
-        let structure = Structure::new(raw, &self.budget, kept)?;
+        let structure = Structure::new(raw, &self.budget, kept, Some(place))?;
         let address = structure.raw.get().addr();
         let which = {
             let mut table = self.table.lock();
@@ -878,7 +884,10 @@ impl Drop for Note {
 #[cfg(kfi_tests)]
 #[kunit_tests(kfi_contexts)]
 mod tests {
-    use super::*;
+    use super::{
+        super::peak::Peak,
+        *, //
+    };
     use kernel::sync::atomic::{
         ordering,
         Atomic, //
@@ -912,14 +921,17 @@ mod tests {
 
     #[test]
     fn refused_operations_leave_nothing() -> Result {
-        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let budget = Budget::new(usize::MAX, None)?;
+        let places = Peak::new(&budget, 1)?;
+        let contexts = Contexts::new(budget)?;
         let owner = Contexts::owner(&contexts)?;
         for lasts in [Lasts::Once, Lasts::Repeats] {
             let context = contexts.acquire_to_post(owner.id(), 7, lasts)?;
             contexts.posted(context, false, true);
             assert_eq!(contexts.number_of(context.as_number()), 0);
             let raw = unconditional();
-            let context = contexts.acquire_with(owner.id(), 7, lasts, raw, 0)?;
+            let place = Peak::take(&places)?;
+            let context = contexts.acquire_with(owner.id(), 7, lasts, raw, 0, place)?;
             contexts.posted(context, false, true);
             assert_eq!(contexts.number_of(context.as_number()), 0);
         }

@@ -57,6 +57,10 @@ use super::{
         OpContext,
         Operation, //
     },
+    peak::{
+        Peak,
+        Taken, //
+    },
     Domain,
     Endpoint, //
 };
@@ -72,15 +76,23 @@ pub(super) struct Works {
     queued: Mutex<RBTree<usize, Arc<DeferredWork>>>,
     /// How many flushes have begun.
     flushes: Atomic<u64>,
+    /// The places of what is queued or waits for a condition.
+    pub(super) places: Arc<Peak>,
 }
+
+/// What a provider keeps of what waits for a counter, for others to come, too, until the domain is
+/// closed.
+const PLACE_SIZE: usize = 80;
 
 impl Works {
     /// Creates an empty collection.
-    pub(super) fn new() -> Result<Arc<Self>> {
+    pub(super) fn new(budget: &Arc<Budget>) -> Result<Arc<Self>> {
+        let places = Peak::new(budget, PLACE_SIZE)?;
         Arc::pin_init(
             pin_init!(Self {
                 queued <- new_mutex!(RBTree::new(), "kfi::Works::queued"),
                 flushes: Atomic::new(0),
+                places,
             }),
             GFP_KERNEL_ACCOUNT,
         )
@@ -104,6 +116,8 @@ struct Queued {
     flushes: u64,
     /// What the provider keeps for all, or for the first to come.
     charge: Charge,
+    /// Where the provider keeps them.
+    places: Taken,
     /// What a data transfer leaves over.
     account: Option<Account>,
 }
@@ -111,7 +125,13 @@ struct Queued {
 impl Queued {
     /// Notes how often there is no end of it to know of.
     fn set(&mut self, count: usize, each: usize) -> Result {
-        self.charge.set(count.max(1).saturating_mul(each))?;
+        self.places.set(count)?;
+        let charged = self.charge.set(count.max(1).saturating_mul(each));
+        if charged.is_err() {
+            // Never refused, as it gives back.
+            let _ = self.places.set(self.count);
+        }
+        charged?;
         self.count = count;
         Ok(())
     }
@@ -125,6 +145,8 @@ impl Queued {
     /// Notes that all have ended, as the endpoint is closed, on which the request is not queued again.
     fn leave(&mut self, budget: &Arc<Budget>) {
         self.count = 0;
+        // Never refused, as it gives back.
+        let _ = self.places.set(0);
         if let Some(account) = self.account.take() {
             // Completions may be in queues.
             let none = || Budget::nothing(budget);
@@ -442,6 +464,7 @@ impl DeferredWork {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
+        let places = Peak::none(&domain.works.places);
         let (domain, objects) = (domain.any().serial(), objects.serials());
         Arc::pin_init(
             pin_init!(Self {
@@ -458,6 +481,7 @@ impl DeferredWork {
                         released: false,
                         flushes: 0,
                         charge: first,
+                        places,
                         account,
                     },
                     "kfi::DeferredWork::queued"

@@ -63,6 +63,7 @@ use super::{
         Kind,
         Operation, //
     },
+    peak::Peak,
     Domain,
     Fabric, //
 };
@@ -396,6 +397,8 @@ pub(crate) struct Endpoint {
     limits: IovLimits,
     /// The contexts of operations. Kept until the endpoint is closed.
     contexts: Arc<Contexts>,
+    /// The places of what waits for a counter of the domain.
+    places: Arc<Peak>,
     /// Shared with its aliases. Kept until the endpoint is closed.
     uses: Arc<Uses>,
 }
@@ -543,6 +546,7 @@ struct Opening {
     role: Role,
     limits: IovLimits,
     contexts: Arc<Contexts>,
+    places: Arc<Peak>,
     uses: Arc<Uses>,
 }
 
@@ -558,6 +562,7 @@ impl Opening {
             lineage: domain.lineage(),
             limits: IovLimits::NONE,
             contexts: domain.contexts().clone(),
+            places: domain.works.places.clone(),
             uses: Uses::new(domain.contexts().budget())?,
         })
     }
@@ -591,6 +596,7 @@ impl Opening {
             role: ep.role,
             limits: ep.limits,
             contexts: ep.contexts.clone(),
+            places: ep.places.clone(),
             uses: ep.uses.clone(),
         }
     }
@@ -612,6 +618,7 @@ impl Endpoint {
             account: opening.account,
             limits: opening.limits,
             contexts: opening.contexts,
+            places: opening.places,
             uses: opening.uses,
         };
         this.note_flags(flags);
@@ -909,7 +916,8 @@ impl Endpoint {
             Some(Ok(raw)) => {
                 let kept = PENDING_SIZE.saturating_add(self.kept_of(operation));
                 let contexts = &self.contexts;
-                let context = contexts.acquire_with(self.owner, number, lasts, raw, kept)?;
+                let place = Peak::take(&self.places)?;
+                let context = contexts.acquire_with(self.owner, number, lasts, raw, kept, place)?;
                 Ok(Ok(context))
             }
             Some(Err(error)) => Ok(Err(error)),

@@ -6,7 +6,10 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use super::{
     object::{
@@ -19,6 +22,10 @@ use super::{
         ObjectClass,
         ToClose, //
     },
+    peak::{
+        Peak,
+        Taken, //
+    },
     Domain, //
 };
 use crate::kfi::{
@@ -30,13 +37,43 @@ use crate::kfi::{
 };
 
 object! {
-    /// An open poll set.
-    PollSet(kfid_poll, PollSet)
+    /// An open poll set as C knows it.
+    Set(kfid_poll, PollSet)
+}
+
+/// About how much a provider keeps of a member, for those that come next, too, until the set is
+/// closed.
+const MEMBER_SIZE: usize = 256;
+
+/// An open poll set, with the places of its members.
+pub(crate) struct PollSet {
+    set: Set,
+    places: Arc<Peak>,
+}
+
+impl core::ops::Deref for PollSet {
+    type Target = Set;
+
+    fn deref(&self) -> &Set {
+        &self.set
+    }
+}
+
+impl Closable for PollSet {
+    fn close_with(&mut self, permit: ToClose) -> Result {
+        self.set.close_with(permit)
+    }
 }
 
 impl PollSet {
+    /// Takes a place for a member; `EDQUOT` if there is not as much memory left.
+    pub(crate) fn take_place(&self) -> Result<Taken> {
+        Peak::take(&self.places)
+    }
+
     /// Opens a poll set with flags, or without attributes. May sleep.
     pub(crate) fn open(domain: &Domain, flags: Option<u64>) -> Result<Self> {
+        let places = Peak::new(domain.contexts().budget(), MEMBER_SIZE)?;
         let mut attr = flags.map(|flags| bindings::kfi_poll_attr { flags });
         let mut set = ptr::null_mut();
         // SAFETY: `domain` is open, `attr` null or valid.
@@ -48,8 +85,11 @@ impl PollSet {
             )
         })?;
         let set = NonNull::new(set).ok_or(EIO)?;
-        // SAFETY: It has just been opened.
-        Ok(unsafe { Self::new(set, domain.lineage()) })
+        Ok(Self {
+            // SAFETY: It has just been opened.
+            set: unsafe { Set::new(set, domain.lineage()) },
+            places,
+        })
     }
 
     /// Adds a member, which cannot be closed meanwhile; `EINVAL` for what is no counter or queue of

@@ -137,6 +137,8 @@ pub(super) fn segments(
                 0 => None,
                 mr => {
                     let region = Session::get::<MemoryRegion>(session, mr)?;
+                    // Room first: whoever has a reference of an object has its mark until after that.
+                    regions.reserve(1, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                     let named = region.has_desc().then(|| Arc::clone(&region));
                     if named.is_some() {
                         regions.push(region, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;

@@ -62,7 +62,8 @@ pub(super) fn poll_add(session: ArcBorrow<'_, Session>, argument: Argument) -> R
     let set = Session::get::<PollSet>(session, request.poll_set)?;
     let object = Session::any(session, request.member)?;
     let member = object.any().ok_or(EINVAL)?;
-    let added = session.add_member(request.poll_set, request.member, || {
+    let place = set.take_place()?;
+    let added = session.add_member(request.poll_set, request.member, place, || {
         set.add(member, request.flags)
     })?;
     request.result = result(added);
@@ -105,7 +106,8 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     let size = room * size_of::<u64>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let mut contexts = KVec::with_capacity(room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+    let _charge = session.charge_arrays(room, size_of::<Context>())?;
+    let mut contexts = KVVec::with_capacity(room, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for _ in 0..room {
         contexts.push(Context::NONE, GFP_KERNEL_ACCOUNT)?;
     }

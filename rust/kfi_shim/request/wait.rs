@@ -25,6 +25,7 @@ use crate::{
     estimate,
     kfi::{
         consumer::{
+            AnyObject,
             CompletionQueue,
             Counter,
             EventQueue,
@@ -40,7 +41,10 @@ use crate::{
         Class,
         Object, //
     },
-    session::Session,
+    session::{
+        Session,
+        Use, //
+    },
     wait_fd::{
         Refused,
         WaitFd,
@@ -139,6 +143,12 @@ pub(super) fn trywait(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     }
     let ptr = UserPtr::from_addr(usize::try_from(request.handles)?);
     let mut reader = UserSlice::new(ptr, count * size_of::<u32>()).reader();
+    // The last are those of the fids, here and as C has them.
+    let each = size_of::<u32>()
+        + size_of::<Use<Object>>()
+        + size_of::<AnyObject<'_>>()
+        + size_of::<usize>();
+    let _charge = session.charge_arrays(count, each)?;
     let mut handles = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     let mut objects = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
     for _ in 0..count {

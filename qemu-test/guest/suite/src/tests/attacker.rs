@@ -50,6 +50,7 @@ tests! {
     "contexts-inherit-sizes" ["kfi_shim.h"] contexts_inherit;
     "copies-count" ["kfi_shim.h"] copies_count;
     "each-queueing-counts" ["R-DWQ-4 kfi_shim.h"] queueings_count;
+    "places-count" ["R-DWQ-4 kfi_shim.h"] places_count;
     "work-that-has-ended-is-released" ["R-DWQ-4 R-CTL-2 R-CTL-3 kfi_shim.h"] ended_work;
     "domains-are-limited" ["kfi_shim.h"] domains_are_limited;
     "silent-operations" ["kfi_shim.h"] silent_operations;
@@ -589,7 +590,17 @@ fn everything_counts(env: &Env) -> Outcome {
             }
             Ok(members.len())
         })?;
-        drop((sets, counters));
+        // The sets keep their places until they are closed.
+        let mut sets = sets;
+        let Some((other, member)) = sets.pop().zip(counters.first()) else {
+            return Err(Stop::fail("no sets"));
+        };
+        let again = other.add_handle(member.handle(), 0);
+        check_eq!(again.err(), Some(Error::Os(Errno::DQUOT)));
+        drop(sets);
+        other.add_handle(member.handle(), 0)?;
+        other.del_handle(member.handle(), 0)?;
+        drop((other, counters));
         let buffer = rig.session.buffer(BufferKind::VMALLOC, 1 << 18)?;
         // By page.
         let works = |what: &str, most: usize, work: &Work| {
@@ -1083,6 +1094,31 @@ fn queueings_count(env: &Env) -> Outcome {
         rig.session.release_work(id)?;
         drop((buffer, trigger, target));
         far.close().map_err(|(_, error)| error)?;
+        rig.close()
+    })
+}
+
+/// What a provider keeps for what may be pending in a domain counts until that is closed, though nothing
+/// is pending any more.
+fn places_count(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=4194304", || {
+        let rig = Rig::new(env)?;
+        let domain = rig.fabric.domain(&rig.info, 0)?;
+        let (trigger, target) = (
+            domain.counter(&CntrAttr::new())?,
+            domain.counter(&CntrAttr::new())?,
+        );
+        let id = domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+        let queued = fill(30_000, || rig.session.requeue_work(id))?.len();
+        env.note(format!("{queued} times in 4 MiB"));
+        domain.cancel_work(id, 0)?;
+        rig.session.release_work(id)?;
+        let large = || rig.session.buffer(BufferKind::VMALLOC, 7 << 19);
+        check_eq!(large().err(), Some(Error::Os(Errno::DQUOT)));
+        drop((trigger, target));
+        domain.close().map_err(|(_, error)| error)?;
+        drop(large()?);
         rig.close()
     })
 }

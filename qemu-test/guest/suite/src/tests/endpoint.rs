@@ -469,7 +469,7 @@ fn many(env: &Env) -> Outcome {
         }
     }
     // And many at a time.
-    let count = env.scaled(500, 50);
+    let count = env.scaled(250, 50);
     let mut ends = Vec::new();
     // They count for less than by default, so that all are within the limit.
     let mut small = pair.entry().clone();
