@@ -19,8 +19,8 @@ use kernel::{
 
 use crate::{
     kfi::{
-        errno::EAVAIL,
         addr::AddressFormat,
+        errno::EAVAIL,
         fid::{
             AnyFids,
             Context,
