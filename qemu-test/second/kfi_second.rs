@@ -25,7 +25,7 @@ mod provider;
 use kernel::prelude::*;
 
 use kfi::{
-    live::{
+    linux::live::{
         Root,
         Rooted, //
     },

@@ -20,8 +20,8 @@ use crate::kfi::{
         Fid,
         Object, //
     },
-    provider::*,
-    timeout::Timeout, //
+    linux::timeout::Timeout,
+    provider::*, //
 };
 
 /// What there is not.

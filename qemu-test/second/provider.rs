@@ -36,9 +36,9 @@ use crate::{
             Info,
             InfoRef, //
         },
+        linux::timeout::Timeout,
         provider::*,
-        tally::Tally,
-        timeout::Timeout, //
+        tally::Tally, //
     },
     nothing::Nothing, //
 };

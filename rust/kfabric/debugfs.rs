@@ -11,12 +11,12 @@ use kernel::{
 };
 
 use crate::{
-    abi_core::Core,
-    fabrics::Serial, //
-    kfi::debugfs::{
+    abi::installed::Core,
+    fabrics::Serial,
+    kfi::linux::debugfs::{
         Dir,
         File, //
-    },
+    }, //
 };
 
 /// The files; dropped, they are gone and nobody reads them any more.

@@ -11,14 +11,6 @@
 //!   too, under the lock of its chain, so the notifier comes and goes with none of them held.
 
 mod abi;
-mod abi_answer;
-mod abi_core;
-mod abi_fabric;
-mod abi_info;
-mod abi_provider;
-mod abi_table;
-mod abi_text;
-mod abi_trace;
 mod debugfs;
 mod export;
 mod fabrics;
@@ -36,7 +28,7 @@ mod tostr;
 
 use kernel::prelude::*;
 
-use kfi::live::{
+use kfi::linux::live::{
     Root,
     Rooted, //
 };
@@ -52,13 +44,13 @@ module! {
 /// The loaded module.
 #[pin_data]
 struct Kfabric {
-    _core: abi_core::Installed,
+    _core: abi::installed::Installed,
 }
 
 impl Root for Kfabric {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            _core: abi_core::Installed::new(module)?,
+            _core: abi::installed::Installed::new(module)?,
         }? Error)
     }
 }

@@ -14,18 +14,20 @@ use kernel::{
 };
 
 use crate::{
-    abi_provider::{
-        Candidate,
-        Provider,
-        ProviderId,
-        RawQuery, //
+    abi::{
+        provider::{
+            Candidate,
+            Provider,
+            ProviderId,
+            RawQuery, //
+        },
+        table::Table,
+        trace, //
     },
-    abi_table::Table,
-    abi_trace as trace,
     fabrics::Serial,
     kfi::{
         info::Info,
-        modules::Modules,
+        linux::modules::Modules,
         provider::KFI_VERSION, //
     }, //
 };

@@ -12,6 +12,7 @@ use super::{
         Class, //
     },
     flags::OpFlags,
+    linux::wait_queue::WaitQueue,
     memory::SourceBuffers,
     provider::{
         answer,
@@ -20,8 +21,7 @@ use super::{
         MemoryRegionClass,
         WorkId, //
     },
-    wait_obj::WaitObj,
-    wait_queue::WaitQueue, //
+    wait_obj::WaitObj, //
 };
 
 /// A control command, but for KFI_ALIAS, which opens an object, and KFI_QUEUE_WORK: what it takes is

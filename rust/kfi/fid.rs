@@ -62,9 +62,11 @@ use super::{
     },
     flags::OpFlags,
     hold::Dependents,
-    live::Live,
-    provider::DeferredWork,
-    rcu, //
+    linux::{
+        live::Live,
+        rcu, //
+    },
+    provider::DeferredWork, //
 };
 
 /// What a consumer wants to find again in events: a number or a pointer, never looked into.
@@ -893,7 +895,7 @@ impl<T: Object> Drop for TestFid<T> {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_fid)]
 mod tests {
     use super::*;

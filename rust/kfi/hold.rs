@@ -201,7 +201,7 @@ impl<T: Object> Drop for HoldOnce<T> {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_hold)]
 mod tests {
     use super::*;

@@ -596,7 +596,7 @@ impl InfoMut<'_> {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_info)]
 mod tests {
     use super::*;

@@ -281,7 +281,7 @@ pub(super) unsafe fn answer(value: &[u8], to: *mut c_void, len: *mut usize) -> R
     Ok(())
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_answer)]
 mod tests {
     use super::*;

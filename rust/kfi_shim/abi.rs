@@ -9,7 +9,7 @@ use kernel::transmute::{
 
 use crate::kfi::{
     bindings,
-    uaccess::Versioned, //
+    linux::uaccess::Versioned, //
 };
 
 pub(crate) use bindings::{

@@ -41,7 +41,7 @@ use kernel::{
     sync::global_lock, //
 };
 
-use kfi::{
+use kfi::linux::{
     file::DeviceRegistration,
     live::{
         Root,

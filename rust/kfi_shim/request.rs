@@ -40,7 +40,7 @@ use crate::{
     kfi::{
         consumer::AnyObject,
         fid::Context,
-        uaccess::{
+        linux::uaccess::{
             self,
             Versioned, //
         }, //

@@ -42,7 +42,7 @@ use crate::{
             Taken, //
         },
         fid::Context,
-        file::{
+        linux::file::{
             Area,
             Device,
             FileOps, //

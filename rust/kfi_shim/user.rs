@@ -17,7 +17,7 @@ use crate::{
             Budget,
             Charge, //
         },
-        task, //
+        linux::task, //
     },
     module_parameters,
     USERS, //

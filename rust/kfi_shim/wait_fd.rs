@@ -31,19 +31,21 @@ use crate::{
             Listener,
             WaitSet, //
         },
-        file::{
-            AnonymousFile,
-            FileOps,
-            Poller,
-            Ready, //
-        },
-        timeout::Deadline,
-        uaccess,
-        wait_queue::{
-            WaitQueue,
-            Woken, //
-        },
-        waiters::Wakeup, //
+        linux::{
+            file::{
+                AnonymousFile,
+                FileOps,
+                Poller,
+                Ready, //
+            },
+            timeout::Deadline,
+            uaccess,
+            wait_queue::{
+                WaitQueue,
+                Woken, //
+            },
+            waiters::Wakeup, //
+        }, //
     },
     session::Use, //
 };

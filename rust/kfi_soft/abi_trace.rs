@@ -2,9 +2,9 @@
 
 //! Tracepoints, see `trace.h`.
 
-use crate::{
-    threshold::Key,
-    trigger::Kind, //
+use crate::trigger::{
+    pending::Kind,
+    threshold::Key, //
 };
 
 /// Emits an event if somebody wants it.

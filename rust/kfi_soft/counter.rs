@@ -104,7 +104,7 @@ use kernel::{
 };
 
 use crate::{
-    counters,
+    debugfs,
     domain::Domain,
     kfi::{
         control::Control,
@@ -117,9 +117,26 @@ use crate::{
         },
         flags::OpFlags,
         hold::Hold,
-        interrupts::{
-            NoPreemption,
-            Section, //
+        linux::{
+            interrupts::{
+                NoPreemption,
+                Section, //
+            },
+            task::cond_resched,
+            timeout::Timeout,
+            wait_queue::WaitQueue,
+            waiters::{
+                Due,
+                Locked,
+                WaitGuard,
+                WaitLock,
+                Wakeup, //
+            },
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem, //
+            }, //
         },
         provider::{
             counter_test_ops,
@@ -132,37 +149,24 @@ use crate::{
             CounterTestOps, //
         },
         tally::Tally,
-        task::cond_resched,
-        timeout::Timeout,
-        wait_obj::WaitObj,
-        wait_queue::WaitQueue,
-        waiters::{
-            Due,
-            Locked,
-            WaitGuard,
-            WaitLock,
-            Wakeup, //
-        },
-        work_queue::{
-            new_work,
-            Work,
-            WorkItem, //
-        }, //
+        wait_obj::WaitObj, //
     },
-    queue::WaitWith,
-    run_list::{
-        Duty,
-        RunList, //
-    },
-    threshold::{
-        Batch,
-        Entry,
-        Key, //
-    },
+    queue::waiting::WaitWith,
     trigger::{
-        Kind,
-        Pending,
-        Triggers, //
+        pending::{
+            Kind,
+            Pending,
+            Triggers, //
+        },
+        run_list::{
+            Duty,
+            RunList, //
+        },
+        threshold::{
+            Batch,
+            Entry,
+            Key, //
+        }, //
     },
     wait_set::WaitSet, //
 };
@@ -442,7 +446,7 @@ impl Counter {
             attended: 0,
         })?;
         Ok(pin_init!(Self {
-            id: counters::next_id(),
+            id: debugfs::next_id(),
             values: Values {
                 success: Tally::new(attention),
                 error: Atomic::new(0),
@@ -1018,7 +1022,7 @@ impl Object for Counter {
     type Class = CounterClass;
 
     fn release(&self) {
-        counters::remove(self.id);
+        debugfs::remove(self.id);
         if let Some(set) = &self.set {
             set.release();
         }

@@ -10,7 +10,7 @@ use kernel::{
 };
 
 use crate::{
-    kfi::dma_device::DmaDevice,
+    kfi::linux::dma_device::DmaDevice,
     nic::Nic,
     personality::{
         self,

@@ -14,12 +14,12 @@ use kernel::{
 };
 
 use crate::{
-    address_vector::AddressVector,
-    atomic,
-    completion_queue::CompletionQueue,
+    address::{
+        place::AddressFormat,
+        vector::AddressVector, //
+    },
     counter::Counter,
-    counters,
-    deferred,
+    debugfs,
     devices,
     endpoint::{
         Endpoint,
@@ -27,7 +27,6 @@ use crate::{
         SharedReceiveContext,
         SharedTransmitContext, //
     },
-    event_queue::EventQueue,
     fabric::Fabric,
     info,
     kfi::{
@@ -38,7 +37,6 @@ use crate::{
             ResourceMgmt, //
         },
         control::Control,
-        dma_device::DmaDevice,
         fid::{
             AnyFid,
             ExtraOps,
@@ -55,6 +53,14 @@ use crate::{
         },
         hold::Hold,
         info::InfoRef,
+        linux::{
+            dma_device::DmaDevice,
+            work_queue::{
+                WorkItem,
+                WorkQueue,
+                WorkQueueFlags, //
+            }, //
+        },
         memory::pieces::Reserve,
         provider::{
             cxi_domain_ops,
@@ -81,11 +87,6 @@ use crate::{
             ScalableClass,
             SharedReceiveClass,
             SharedTransmitClass, //
-        },
-        work_queue::{
-            WorkItem,
-            WorkQueue,
-            WorkQueueFlags, //
         }, //
     },
     limits,
@@ -97,10 +98,19 @@ use crate::{
         self,
         Personality, //
     },
-    place::AddressFormat,
     poll_set::PollSet,
-    region::Regions,
-    run_list::RunList, //
+    queue::{
+        completion_queue::CompletionQueue,
+        event_queue::EventQueue, //
+    },
+    transfer::{
+        atomic,
+        region::Regions, //
+    },
+    trigger::{
+        deferred,
+        run_list::RunList, //
+    }, //
 };
 
 /// What a domain was opened as.
@@ -389,7 +399,7 @@ impl DomainOps for Domain {
         opening: Opening<'o, CounterClass>,
     ) -> Result<NewFid<'o, Counter>> {
         let counter = NewFid::new(Counter::new(Hold::new(this)?, &attr)?, opening)?;
-        counters::insert(counter.arc())?;
+        debugfs::insert(counter.arc())?;
         Ok(counter)
     }
 

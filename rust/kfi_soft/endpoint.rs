@@ -32,23 +32,27 @@ use kernel::{
 };
 
 use crate::{
-    address::Address,
-    address_vector::AddressVector,
-    atomic,
-    auth_key::{
-        AuthKey,
-        AuthKeys, //
+    address::{
+        auth_key::{
+            AuthKey,
+            AuthKeys, //
+        },
+        native::Address,
+        place::{
+            AddressBytes,
+            Place, //
+        },
+        vector::AddressVector, //
     },
     domain::Domain,
-    event_queue::EventQueue,
     info,
     kfi::{
         control::Control,
         errno::{
             EBADFLAGS,
             ENOAV,
-            ENOCQ, //
-            EOPBADSTATE,
+            ENOCQ,
+            EOPBADSTATE, //
         },
         fid::{
             AnyFid,
@@ -66,7 +70,10 @@ use crate::{
         },
         hold::Hold,
         info::InfoRef,
-        interrupts::NoPreemption,
+        linux::{
+            interrupts::NoPreemption,
+            queue::Entry, //
+        },
         provider::{
             kfi_datatype,
             kfi_op,
@@ -85,37 +92,40 @@ use crate::{
             PLAIN_NUMBER,
             RECEIVE_NUMBER,
             TRANSMIT_NUMBER, //
-        },
-        queue::Entry, //
+        }, //
     },
     limits,
-    listeners::RoomListener,
-    multi_buffer::MultiUse,
     node::{
         Node,
         Port, //
     },
-    place::{
-        AddressBytes,
-        Place, //
+    queue::{
+        event_queue::EventQueue,
+        listeners::RoomListener, //
     },
-    receive_queue::{
-        Buffer,
-        Posted,
-        ReceiveQueue, //
+    transfer::{
+        atomic,
+        multi_buffer::MultiUse,
+        receive_queue::{
+            Buffer,
+            Posted,
+            ReceiveQueue, //
+        },
+        receiver::{
+            self,
+            Receiver,
+            RoomWatch, //
+        },
+        transmitter::{
+            self,
+            Credits,
+            Transmitter, //
+        }, //
     },
-    receiver::{
-        self,
-        Receiver,
-        RoomWatch, //
-    },
-    transmitter::{
-        self,
-        Credits,
-        Transmitter, //
-    },
-    trigger,
-    work_table::Owner, //
+    trigger::{
+        pending,
+        work_table::Owner, //
+    }, //
 };
 
 pub(crate) use alias::Alias;
@@ -638,7 +648,7 @@ impl Core {
             .filter(looked_up)
             .or_else(|| {
                 let owner = self.owner().ok()?;
-                Some(trigger::cancel(self.domain(), owner, context)).filter(looked_up)
+                Some(pending::cancel(self.domain(), owner, context)).filter(looked_up)
             })
             // What has just begun was not there at the first look, and is not pending any more at
             // the second.

@@ -15,13 +15,11 @@ use kernel::{
 };
 
 use crate::{
-    completion_queue::CompletionQueue,
     counter::Counter,
     domain::{
         Attributes,
         Domain, //
     },
-    event_queue::EventQueue,
     kfi::{
         fid::{
             AnyFid,
@@ -35,6 +33,10 @@ use crate::{
         },
         hold::Hold,
         info::InfoRef,
+        linux::work_queue::{
+            WorkQueue,
+            WorkQueueFlags, //
+        },
         provider::{
             cxi_fabric_ops,
             CxiFabricOps,
@@ -46,11 +48,7 @@ use crate::{
             WaitSetAttr,
             WaitSetClass, //
         },
-        wait_obj::WaitObj,
-        work_queue::{
-            WorkQueue,
-            WorkQueueFlags, //
-        }, //
+        wait_obj::WaitObj, //
     },
     node::Node,
     open_objects,
@@ -59,8 +57,12 @@ use crate::{
         Personality, //
     },
     queue::{
-        Entries,
-        Queue, //
+        completion_queue::CompletionQueue,
+        event_queue::EventQueue,
+        waiting::{
+            Entries,
+            Queue, //
+        }, //
     },
     wait_set::WaitSet, //
 };

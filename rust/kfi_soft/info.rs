@@ -11,6 +11,12 @@ use kernel::{
 };
 
 use crate::{
+    address::place::{
+        self,
+        AddressFormat,
+        Node,
+        Place, //
+    },
     domain::Domain,
     fabric::Fabric,
     kfi::{
@@ -45,12 +51,6 @@ use crate::{
     nic::Nic,
     open_objects,
     personality,
-    place::{
-        self,
-        AddressFormat,
-        Node,
-        Place, //
-    },
     provider::Soft, //
 };
 

@@ -28,25 +28,14 @@
 
 mod abi_trace;
 mod address;
-mod address_table;
-mod address_vector;
-mod atomic;
-mod auth_key;
-mod budget;
-mod completion_queue;
-mod completions;
 mod counter;
-mod counters;
-mod deferred;
+mod debugfs;
 mod devices;
 mod domain;
 mod endpoint;
-mod event_queue;
 mod fabric;
-mod fault_files;
 mod faults;
 mod grown;
-mod handler;
 mod info;
 #[allow(
     dead_code,
@@ -55,38 +44,19 @@ mod info;
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
-mod knob;
 mod limits;
-mod listeners;
-mod matching;
 mod memory_region;
-mod multi_buffer;
 mod nic;
 mod node;
 mod open_objects;
-mod parking;
 mod personality;
-mod place;
 mod poll_set;
 mod provider;
 mod queue;
-mod receive_queue;
-mod receiver;
-mod region;
-mod replay;
-mod reporter;
-mod ring;
-mod room;
-mod run_list;
-mod slots;
-mod stripes;
-mod threshold;
 mod transfer;
-mod transmitter;
 mod trigger;
 mod wait_set;
 mod wire;
-mod work_table;
 
 use kernel::{
     prelude::*,
@@ -96,10 +66,10 @@ use kernel::{
     }, //
 };
 
-use address::Address;
+use address::native::Address;
 use devices::Devices;
 use kfi::{
-    live::{
+    linux::live::{
         Root,
         Rooted, //
     },
@@ -167,7 +137,7 @@ global_lock! {
 global_lock! {
     /// The open counters.
     // SAFETY: As above.
-    pub(crate) unsafe(uninit) static COUNTERS: Mutex<Option<counters::Counters>> = None;
+    pub(crate) unsafe(uninit) static COUNTERS: Mutex<Option<debugfs::Counters>> = None;
 }
 
 /// The loaded module.
@@ -178,7 +148,7 @@ struct KfiSoft {
     _registration: Registration<Soft>,
     _devices: Devices,
     _node: NodeUse,
-    _files: counters::Files,
+    _files: debugfs::Files,
 }
 
 impl Root for KfiSoft {
@@ -205,7 +175,7 @@ impl Root for KfiSoft {
             },
             _node: NodeUse::new(*module_parameters::nics.value_ref())?,
             _devices: Devices::new()?,
-            _files: counters::Files::new()?,
+            _files: debugfs::Files::new()?,
             // Last: consumers may come from here on.
             _registration <- Registration::new(),
         }? Error)

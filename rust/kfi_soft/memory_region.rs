@@ -18,7 +18,7 @@ use kernel::{
 };
 
 use crate::{
-    auth_key::AuthKeys,
+    address::auth_key::AuthKeys,
     counter::Counter,
     domain::Domain,
     endpoint::{
@@ -27,7 +27,6 @@ use crate::{
         HasCore,
         ReceiveContext, //
     },
-    event_queue::EventQueue,
     kfi::{
         control::Control,
         errno::{
@@ -58,13 +57,18 @@ use crate::{
         }, //
     },
     limits,
-    receiver::Receiver,
-    region::{
-        Region,
-        Regions,
-        Registered, //
+    queue::{
+        event_queue::EventQueue,
+        slots::Reservation, //
     },
-    slots::Reservation, //
+    transfer::{
+        receiver::Receiver,
+        region::{
+            Region,
+            Regions,
+            Registered, //
+        }, //
+    }, //
 };
 
 /// All that may be allowed.

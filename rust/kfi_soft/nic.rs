@@ -10,7 +10,7 @@ use kernel::{
 };
 
 use crate::{
-    address::{
+    address::native::{
         self,
         Address, //
     },
@@ -63,7 +63,7 @@ impl Nic {
 pub(crate) fn number(name: &[u8]) -> Option<u32> {
     let digits = name.strip_prefix(personality::current().nic_name().as_bytes())?;
     // A NIC has one name.
-    address::plain_decimal(digits)?
+    native::plain_decimal(digits)?
         .checked_add(*module_parameters::nic_base.value_ref())
         .filter(|number| *number <= Address::MAX_NIC)
 }

@@ -22,21 +22,25 @@ use kernel::{
 };
 
 use crate::{
-    address::Address,
-    auth_key::{
-        AuthKey,
-        AuthKeys,
-        KeyNumber, //
+    address::{
+        auth_key::{
+            AuthKey,
+            AuthKeys,
+            KeyNumber, //
+        },
+        native::Address, //
     },
-    faults::Faults,
-    kfi::work_queue::{
+    faults::injector::Faults,
+    kfi::linux::work_queue::{
         WorkQueue,
         WorkQueueFlags, //
     },
     limits::PORTS,
     nic,
-    receiver::Receiver,
-    stripes::Stripes,
+    transfer::{
+        receiver::Receiver,
+        stripes::Stripes, //
+    },
     wire::{
         ContextIndex,
         Request, //

@@ -14,13 +14,15 @@ use kernel::{
 use crate::{
     domain::Domain,
     fabric::Fabric,
-    kfi::debugfs::{
-        Dir,
-        File, //
-    },
-    kfi::fid::{
-        Fid,
-        Object, //
+    kfi::{
+        fid::{
+            Fid,
+            Object, //
+        },
+        linux::debugfs::{
+            Dir,
+            File, //
+        }, //
     },
     nic::Nic,
     OPEN_OBJECTS, //

@@ -27,7 +27,6 @@ use kernel::{
 };
 
 use crate::{
-    completion_queue::CompletionQueue,
     counter::{
         Counter,
         EventCounts, //
@@ -47,7 +46,8 @@ use crate::{
             PollSetClass,
             PollSetOps, //
         }, //
-    }, //
+    },
+    queue::completion_queue::CompletionQueue, //
 };
 
 /// What a member is.

@@ -37,15 +37,17 @@ use crate::{
         },
         flags::OpFlags,
         hold::Hold,
+        linux::{
+            timeout::Timeout,
+            wait_queue::WaitQueue,
+            waiters::Wakeup, //
+        },
         provider::{
             WaitSetAttr,
             WaitSetClass,
             WaitSetOps, //
         },
-        timeout::Timeout,
-        wait_obj::WaitObj,
-        wait_queue::WaitQueue,
-        waiters::Wakeup, //
+        wait_obj::WaitObj, //
     }, //
 };
 

@@ -26,18 +26,24 @@ use kernel::{
 };
 
 use crate::{
-    address::Address,
-    atomic::Atomics,
-    auth_key::KeyNumber,
-    budget::Budget,
-    faults::{
+    address::{
+        auth_key::KeyNumber,
+        native::Address, //
+    },
+    faults::injector::{
         Faults,
         Held, //
     },
     kfi::{
-        interrupts::{
-            self,
-            Section, //
+        linux::{
+            interrupts::{
+                self,
+                Section, //
+            },
+            queue::{
+                Entry,
+                Named, //
+            }, //
         },
         memory::{
             Memory,
@@ -45,25 +51,25 @@ use crate::{
             Source,
             Target, //
         },
-        provider::Lasting,
-        queue::{
-            Entry,
-            Named, //
-        }, //
+        provider::Lasting, //
     },
     node::Node,
-    receive_queue::Match,
-    receiver::{
-        Late,
-        Receiver,
-        ReceiverUse, //
-    },
-    stripes,
     transfer::{
-        self,
-        Transfer, //
-    },
-    transmitter, //
+        atomic::Atomics,
+        budget::Budget,
+        packet::{
+            self,
+            Transfer, //
+        },
+        receive_queue::Match,
+        receiver::{
+            Late,
+            Receiver,
+            ReceiverUse, //
+        },
+        stripes,
+        transmitter, //
+    }, //
 };
 
 /// Up to as many bytes are copied in the poster's context, more by the work queue.
@@ -272,7 +278,7 @@ impl Carried {
 
 /// Named as the operation.
 impl Named for Carried {
-    type Name = transfer::Name;
+    type Name = packet::Name;
 
     fn name(&self) -> Self::Name {
         Transfer::name(&self.transfer)

@@ -7,7 +7,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use crate::kfi::file::{
+use crate::kfi::linux::file::{
     Area,
     Mappable, //
 };

@@ -7,7 +7,7 @@ use kernel::{
     sync::Arc, //
 };
 
-use crate::kfi::dma_device::DmaDevice;
+use crate::kfi::linux::dma_device::DmaDevice;
 
 fn device(lasting: &Arc<DmaDevice>) -> Result<Arc<DmaDevice>> {
     #[cfg(wrong)]

@@ -3,9 +3,9 @@
 //! That the module ends with waiting for what is left of it the skin sees to.
 
 #[cfg(wrong)]
-use crate::kfi::live::Exit; //~ E0603
+use crate::kfi::linux::live::Exit; //~ E0603
 use crate::{
-    kfi::live::Rooted,
+    kfi::linux::live::Rooted,
     KfiSecond, //
 };
 

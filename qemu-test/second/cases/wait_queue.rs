@@ -11,7 +11,7 @@ use crate::{
     kfi::{
         control::Control,
         fid::Fid,
-        wait_queue::WaitQueue, //
+        linux::wait_queue::WaitQueue, //
     },
     provider::Counter, //
 };

@@ -28,7 +28,7 @@ use super::{
 use crate::kfi::{
     bindings,
     errno::to_result,
-    file::Mappable, //
+    linux::file::Mappable, //
 };
 
 /// How the memory of a buffer is allocated.

@@ -881,13 +881,11 @@ impl Drop for Note {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_contexts)]
 mod tests {
-    use super::{
-        super::peak::Peak,
-        *, //
-    };
+    use super::*;
+    use crate::kfi::consumer::peak::Peak;
     use kernel::sync::atomic::{
         ordering,
         Atomic, //

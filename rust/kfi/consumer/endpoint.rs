@@ -1343,7 +1343,7 @@ impl SharedTransmit {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_endpoint_uses)]
 mod tests {
     use super::*;

@@ -31,10 +31,12 @@ use super::{
 use crate::kfi::{
     bindings,
     fid::Context,
-    live::Findable,
-    timeout::Timeout,
-    wait_queue::WaitQueue,
-    waiters::Wakeup, //
+    linux::{
+        live::Findable,
+        timeout::Timeout,
+        wait_queue::WaitQueue,
+        waiters::Wakeup, //
+    }, //
 };
 
 /// How often a handler was called.

@@ -23,12 +23,14 @@ use crate::kfi::{
     bindings,
     errno::to_result,
     flags::OpFlags,
-    live::Findable,
-    wait_obj::WaitObj,
-    wait_queue::{
-        WaitEntry,
-        Woken, //
-    }, //
+    linux::{
+        live::Findable,
+        wait_queue::{
+            WaitEntry,
+            Woken, //
+        }, //
+    },
+    wait_obj::WaitObj, //
 };
 
 /// The classes of objects.
@@ -581,7 +583,7 @@ macro_rules! object {
 }
 pub(super) use object;
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_object)]
 mod tests {
     use super::*;

@@ -771,7 +771,7 @@ impl Domain {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_operation)]
 mod tests {
     use super::*;

@@ -100,7 +100,7 @@ impl Drop for Taken {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_peak)]
 mod tests {
     use super::*;

@@ -252,7 +252,7 @@ impl<T: Copy> Pieces<T> {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_pieces)]
 mod tests {
     use super::*;

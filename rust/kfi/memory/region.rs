@@ -28,7 +28,7 @@ use super::{
 };
 use crate::kfi::{
     flags::AccessFlags,
-    users::Users, //
+    linux::users::Users, //
 };
 
 /// Memory as a caller describes it who registers it.
@@ -234,11 +234,11 @@ impl RegionData {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kernel::macros::kunit_tests(kfi_region_memory)]
 mod tests {
     use super::*;
-    use crate::kfi::work_queue::{
+    use crate::kfi::linux::work_queue::{
         new_work,
         Work,
         WorkItem,

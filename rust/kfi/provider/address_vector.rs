@@ -32,7 +32,7 @@ use crate::kfi::{
         AddressVectorFlags,
         InsertFlags, //
     },
-    no_fs::NoFs, //
+    linux::no_fs::NoFs, //
 };
 
 /// The class of address vectors.

@@ -30,7 +30,7 @@ use crate::kfi::{
     },
     flags::CompletionFlags,
     hold::Hold,
-    timeout::Timeout, //
+    linux::timeout::Timeout, //
 };
 
 /// The class of completion queues.
@@ -730,7 +730,7 @@ pub(crate) fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
     .ok_or(ENOSYS)
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_completion_queue)]
 mod tests {
     use super::*;

@@ -20,8 +20,8 @@ use crate::kfi::{
         Tables, //
     },
     hold::Hold,
-    tally::Tally,
-    timeout::Timeout, //
+    linux::timeout::Timeout,
+    tally::Tally, //
 };
 
 /// The class of counters.

@@ -15,12 +15,12 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    dma_device::DmaDevice,
     fid::{
         ExtraOps,
         Fid,
         OpsName, //
-    }, //
+    },
+    linux::dma_device::DmaDevice, //
 };
 
 /// The extensions of a fabric (`struct kfi_cxi_fabric_ops`). All may sleep.

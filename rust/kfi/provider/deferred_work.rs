@@ -276,7 +276,7 @@ fn flags(raw: u64) -> Result<u64> {
     Ok(flags.without(OpFlags::TRIGGER).as_raw())
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_deferred_work)]
 mod tests {
     use core::ptr;

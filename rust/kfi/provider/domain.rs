@@ -45,7 +45,6 @@ use super::{
 use crate::kfi::{
     addr::AddressFormat,
     bindings,
-    dma_device::DmaDevice,
     fid::{
         open_into,
         Class,
@@ -56,7 +55,8 @@ use crate::kfi::{
         Opening,
         Tables, //
     },
-    info::InfoRef, //
+    info::InfoRef,
+    linux::dma_device::DmaDevice, //
 };
 
 /// The class of domains.

@@ -732,7 +732,7 @@ unsafe extern "C" fn rx_ctx_callback<T: EndpointOps>(
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_endpoint)]
 mod tests {
     use super::*;

@@ -27,7 +27,7 @@ use crate::kfi::{
         Tables, //
     },
     hold::Hold,
-    timeout::Timeout, //
+    linux::timeout::Timeout, //
 };
 
 /// The class of event queues.
@@ -467,7 +467,7 @@ pub(crate) fn event_queue_test_ops<'o, T: EventQueueOps>(
     .ok_or(ENOSYS)
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_event_queue)]
 mod tests {
     use super::*;

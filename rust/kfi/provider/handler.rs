@@ -2,7 +2,7 @@
 
 //! Handlers that consumers open queues with.
 
-use crate::kfi::users::Users;
+use crate::kfi::linux::users::Users;
 
 /// The handler of a queue, and its calls. It is called while the queue is open.
 pub(super) struct Handler<F> {
@@ -49,7 +49,7 @@ impl<F: Copy> Handler<F> {
     }
 }
 
-#[cfg(all(CONFIG_KUNIT = "y", kfi_tests))]
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 pub(super) mod tests {
     use crate::kfi::fid::{
         Class,

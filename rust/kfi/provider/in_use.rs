@@ -372,7 +372,7 @@ impl<T> Left<T> {
     }
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_in_use)]
 mod tests {
     use super::*;

@@ -304,7 +304,7 @@ fn register<'o, T: DomainOps>(
     Ok(region)
 }
 
-#[cfg(kfi_tests)]
+#[cfg(unit_tests)]
 #[kunit_tests(kfi_memory_region)]
 mod tests {
     use super::*;

@@ -32,7 +32,7 @@ use crate::kfi::{
         Info,
         InfoRef, //
     },
-    live::{
+    linux::live::{
         self,
         Findable, //
     }, //
@@ -75,7 +75,7 @@ pub(crate) trait Provider: Send + Sync + Sized + 'static {
 }
 
 /// The registration of a provider; dropped, it deregisters, and waits for the last object of the
-/// module. So a module has one in its life, as a field of its [`Root`](crate::kfi::live::Root).
+/// module. So a module has one in its life, as a field of its [`Root`](crate::kfi::linux::live::Root).
 ///
 /// # Invariants
 ///

@@ -17,7 +17,7 @@ use crate::kfi::{
         Tables, //
     },
     hold::Hold,
-    timeout::Timeout,
+    linux::timeout::Timeout,
     wait_obj::WaitObj, //
 };
 

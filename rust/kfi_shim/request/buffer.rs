@@ -30,7 +30,7 @@ use crate::{
             MemoryRegion,
             Segment, //
         },
-        file::Area, //
+        linux::file::Area, //
     },
     object::Object,
     session::{

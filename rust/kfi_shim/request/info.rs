@@ -35,7 +35,7 @@ use crate::{
             Info,
             InfoRef, //
         },
-        uaccess::{
+        linux::uaccess::{
             self,
             Versioned, //
         }, //

@@ -18,7 +18,7 @@ use crate::{
     kfi::{
         consumer,
         flags::OpFlags,
-        uaccess::Versioned, //
+        linux::uaccess::Versioned, //
     },
     object::{
         for_object,

@@ -42,7 +42,7 @@ use crate::{
             RmaSegment,
             Shape, //
         },
-        uaccess::{
+        linux::uaccess::{
             self,
             Versioned, //
         }, //

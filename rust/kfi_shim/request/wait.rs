@@ -32,7 +32,7 @@ use crate::{
             Fabric,
             WaitSet, //
         },
-        file::{
+        linux::file::{
             AnonymousFile,
             Descriptor, //
         }, //

@@ -35,7 +35,7 @@ use crate::{
             WorkObjects,
             WorkOperation, //
         },
-        uaccess, //
+        linux::uaccess, //
     },
     object::Object,
     session::{

@@ -18,7 +18,6 @@ use kernel::{
 };
 
 use crate::{
-    completion_queue::CompletionQueue,
     counter::Counter,
     domain::Domain,
     kfi::{
@@ -30,7 +29,8 @@ use crate::{
         flags::BindFlags,
         hold::Hold, //
     },
-    reporter::{
+    queue::completion_queue::CompletionQueue,
+    transfer::reporter::{
         BoundQueue,
         Counters,
         Event,

@@ -28,8 +28,10 @@ use super::{
     TransmitContext, //
 };
 use crate::{
-    address_vector::AddressVector,
-    auth_key::AuthKey,
+    address::{
+        auth_key::AuthKey,
+        vector::AddressVector, //
+    },
     domain::Domain,
     kfi::{
         control::Control,

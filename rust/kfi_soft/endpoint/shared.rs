@@ -43,6 +43,7 @@ use crate::{
             OpFlags, //
         },
         hold::Hold,
+        linux::queue::Entry,
         provider::{
             kfi_rx_attr,
             kfi_tx_attr,
@@ -53,15 +54,16 @@ use crate::{
             SharedReceiveClass,
             SharedTransmitClass,
             SharedTransmitOps, //
+        }, //
+    },
+    transfer::{
+        receive_queue::{
+            tell_cancelled,
+            ReceiveQueue, //
         },
-        queue::Entry, //
-    },
-    receive_queue::{
-        tell_cancelled,
-        ReceiveQueue, //
-    },
-    reporter::Reporter,
-    transmitter::Credits, //
+        reporter::Reporter,
+        transmitter::Credits, //
+    }, //
 };
 
 /// A transmit context that endpoints share.

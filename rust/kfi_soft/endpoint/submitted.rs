@@ -20,7 +20,6 @@ use super::{
     TransmitContext, //
 };
 use crate::{
-    atomic::Atomics,
     counter::Counter,
     domain::Domain,
     info,
@@ -39,28 +38,33 @@ use crate::{
             OpFlags, //
         },
         hold::Hold,
+        linux::queue::Entry,
         provider::{
             Kind,
             Operation,
             Trigger, //
-        },
-        queue::Entry, //
+        }, //
     },
-    receive_queue::Posted,
-    receiver::Receiver,
-    transmitter::{
-        self,
-        Transmitter, //
+    transfer::{
+        atomic::Atomics,
+        receive_queue::Posted,
+        receiver::Receiver,
+        transmitter::{
+            self,
+            Transmitter, //
+        }, //
     },
     trigger::{
-        self,
-        Transfer, //
+        pending::{
+            self,
+            Transfer, //
+        },
+        work_table::Owner, //
     },
     wire::{
         Packet,
         INLINE_LIMIT, //
-    },
-    work_table::Owner, //
+    }, //
 };
 
 /// An operation that begins later.
@@ -187,7 +191,7 @@ impl Core {
             return Err(EINVAL);
         }
         let transfer = self.submit(operation, None, GFP_NOWAIT)?;
-        trigger::submit_classic(counter, trigger.threshold, transfer)
+        pending::submit_classic(counter, trigger.threshold, transfer)
     }
 }
 

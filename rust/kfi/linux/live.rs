@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What keeps the code of this module.
+//!
+//! A fabric that is open pins the module. But the last dependent of a fabric may still be on its way
+//! out, or the memory of an object outlive its close in the hands of a work item, when the fabric is
+//! closed and the module unloaded: they run code of the module once more, and may sleep in it. So the
+//! module's exit waits for them.
+//!
+//! Nor may anything stay that the kernel would find in the module: a work queue, a file, the
+//! registration of a provider or a device. These end with what owns them, which the module drops. But
+//! safe code may forget or leak it. So the last that a module does is to wait for all of that, too:
+//! see [`Rooted`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
+//! there for those who still look at them.
+
+use kernel::{
+    prelude::*,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    },
+    InPlaceModule, //
+};
+
+use super::{
+    rcu,
+    users::Users, //
+};
+
+/// The objects of this module: every module compiles this file.
+static LIVE: Users = Users::new_open();
+
+/// What the kernel finds in this module, until its [`Exit`].
+static FOUND: Users = Users::new();
+
+/// Whether there is, or has been, the registration of a provider: its end is that of [`LIVE`].
+static PROVIDER: Atomic<bool> = Atomic::new(false);
+
+/// Lets there be the registration of a provider; `EBUSY` for all but the first.
+pub(crate) fn only_provider() -> Result {
+    // Relaxed: nothing else is told by it.
+    let first = PROVIDER.cmpxchg(false, true, ordering::Relaxed);
+    first.map(drop).map_err(|_| EBUSY)
+}
+
+/// Something whose end is code of this module. The module stays until the last is dropped.
+pub(crate) struct Live(());
+
+impl Live {
+    /// One more; `ENODEV` if the module is going.
+    pub(crate) fn new() -> Result<Self> {
+        // To drop one that has not begun would end another.
+        LIVE.enter().then(|| Self(())).ok_or(ENODEV)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        LIVE.leave();
+    }
+}
+
+/// Waits until there is nothing of it left and nobody in code that led to that, and lets there be
+/// nothing any more; may sleep. The end of a provider.
+pub(crate) fn wait_for_the_last() {
+    LIVE.close();
+    // Whoever dropped the last one may have been preempted on the way out, with nothing left to do
+    // but return.
+    rcu::synchronize_tasks();
+}
+
+/// Something that the kernel finds in this module. The module stays until the last is dropped.
+pub(crate) struct Findable(());
+
+impl Findable {
+    /// One more; `ENODEV` if the module is not [`Rooted`], or is going.
+    pub(crate) fn new() -> Result<Self> {
+        // As for `Live`.
+        FOUND.enter().then(|| Self(())).ok_or(ENODEV)
+    }
+}
+
+/// Returns how many there are.
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
+fn count() -> usize {
+    FOUND.count()
+}
+
+impl Drop for Findable {
+    fn drop(&mut self) {
+        FOUND.leave();
+    }
+}
+
+/// What a module consists of, for [`Rooted`].
+pub(crate) trait Root: Sized + Send + Sync {
+    /// Loads the module.
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error>;
+}
+
+/// A loaded module, as the kernel knows it: what it consists of, and how it ends.
+///
+/// Without it a module has no work queues, files, registrations and listeners.
+#[pin_data]
+pub(crate) struct Rooted<T> {
+    #[pin]
+    root: T,
+    // Dropped last, and the first that is initialised: so it is there before what it waits for, and
+    // waits after that has been dropped, also if the init fails.
+    exit: Exit,
+}
+
+impl<T: Root> InPlaceModule for Rooted<T> {
+    fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            exit: Exit::new()?,
+            root <- T::init(module),
+        }? Error)
+    }
+}
+
+/// The end of the module: when it is dropped it waits until the kernel finds nothing of the module any
+/// more, and nobody is in its code that led to that.
+struct Exit(());
+
+impl Exit {
+    /// Lets the kernel find things in the module; `EBUSY` for all but the first.
+    ///
+    /// The first is that of the kernel, which initialises a module before any code of it runs
+    /// elsewhere, and drops it before the module goes.
+    fn new() -> Result<Self> {
+        FOUND.open().then(|| Self(())).ok_or(EBUSY)
+    }
+}
+
+impl Drop for Exit {
+    fn drop(&mut self) {
+        FOUND.close();
+        // As for the end of a provider.
+        rcu::synchronize_tasks();
+    }
+}
+
+#[cfg(unit_tests)]
+#[kunit_tests(linux_live)]
+mod tests {
+    use super::super::{
+        debugfs::Dir,
+        work_queue::{
+            WorkQueue,
+            WorkQueueFlags, //
+        }, //
+    };
+    use super::*;
+    use kernel::{
+        fmt,
+        sync::Arc, //
+    };
+
+    /// Shows nothing.
+    fn nothing(_: &(), _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+
+    #[test]
+    fn what_the_kernel_finds_is_waited_for() -> Result {
+        let before = count();
+        let queue = WorkQueue::new(c"linux_test", WorkQueueFlags::UNBOUND);
+        let queue = Arc::pin_init(queue, GFP_KERNEL)?;
+        assert_eq!(count(), before + 1);
+        // Not before it is gone: its memory may be where its items are.
+        queue.destroy();
+        assert_eq!(count(), before + 1);
+        drop(queue);
+        assert_eq!(count(), before);
+
+        let dir = Dir::new(c"linux_test")?;
+        let file = dir.read_callback_file(c"file", (), nothing);
+        let file = KBox::pin_init(file, GFP_KERNEL)?;
+        assert_eq!(count(), before + 2);
+        drop((dir, file));
+        assert_eq!(count(), before);
+        Ok(())
+    }
+
+    #[test]
+    fn folders_stay_as_long_as_what_is_below_them() -> Result {
+        let before = count();
+        // A folder that goes takes all with it that is in it.
+        let dir = Dir::new(c"linux_test_above")?.subdir(c"b")?.subdir(c"c")?;
+        assert_eq!(count(), before + 3);
+        let file = dir.read_callback_file(c"file", (), nothing);
+        let file = KBox::pin_init(file, GFP_KERNEL)?;
+        drop(dir);
+        assert_eq!(count(), before + 4);
+        drop(file);
+        assert_eq!(count(), before);
+        Ok(())
+    }
+
+    /// A module that is not loaded.
+    struct Other;
+
+    impl Root for Other {
+        fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+            Ok(Self)
+        }
+    }
+
+    #[test]
+    fn a_module_has_one_root() {
+        let module = kernel::module::this_module::<crate::LocalModule>();
+        let other = KBox::pin_init(Rooted::<Other>::init(module), GFP_KERNEL);
+        assert_eq!(other.err(), Some(EBUSY));
+    }
+}

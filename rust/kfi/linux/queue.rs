@@ -1,0 +1,842 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queues that allocate nothing when something is put into them.
+//!
+//! An entry is allocated before any lock is taken, moves into a queue and from one queue to another
+//! by changing a few pointers, and is freed by whoever took it out, when no lock is held.
+//!
+//! All entries have one size. When the value of one was used, its memory can so carry another value,
+//! of whatever type: what is to be told of an operation lies in the memory of the operation itself.
+//!
+//! A long queue is walked in steps ([`Walk`]), between which the lock that protects it is released:
+//! how long interrupts are disabled does not depend on how much is queued. Entries may come and go
+//! between two steps; a walk sees each entry that was there all the time, once.
+//!
+//! Entries that have a name ([`Named`]) are found by it without a walk: those that were added for
+//! that ([`EntryQueue::push_named`]) lie in a tree besides, which needs no memory of its own either.
+
+use core::{
+    marker::PhantomData,
+    mem::{
+        ManuallyDrop,
+        MaybeUninit, //
+    },
+    ptr::{
+        self,
+        NonNull, //
+    }, //
+};
+use kernel::{
+    alloc::Flags,
+    container_of,
+    prelude::*, //
+};
+
+use super::bindings;
+
+/// Bytes of an entry, which are one of the sizes that kmalloc has.
+const SIZE: usize = 256;
+
+/// The memory of an entry.
+#[repr(C, align(8))]
+struct Block([MaybeUninit<u8>; SIZE]);
+
+/// A value that has a name, by which it is found. The name stays the same while it is in a queue: if
+/// it does not, the value may not be found.
+pub(crate) trait Named {
+    /// The name. Several may have the same one.
+    type Name: Ord;
+
+    /// Returns the name.
+    fn name(&self) -> Self::Name;
+}
+
+/// An entry with its links.
+struct Node<T> {
+    prev: *mut Node<T>,
+    next: *mut Node<T>,
+    /// Its place in the tree of a queue; its parent is itself while it is in none.
+    links: bindings::rb_node,
+    value: T,
+}
+
+impl<T> Node<T> {
+    /// Takes a node for one that is in no tree.
+    ///
+    /// # Safety
+    ///
+    /// `node` must be valid for writes, and in no tree.
+    unsafe fn clear(node: *mut Self) {
+        // SAFETY: By the safety requirements.
+        unsafe {
+            let links = &raw mut (*node).links;
+            (*links).__rb_parent_color = links.addr();
+        }
+    }
+
+    /// Returns whether a node is in a tree.
+    ///
+    /// # Safety
+    ///
+    /// `node` must be valid for reads.
+    unsafe fn is_linked(node: *mut Self) -> bool {
+        // SAFETY: By the safety requirements.
+        unsafe {
+            let links = &raw mut (*node).links;
+            (*links).__rb_parent_color != links.addr()
+        }
+    }
+
+    /// Returns the node that is at a place of a tree.
+    ///
+    /// # Safety
+    ///
+    /// `links` must be those of such a node.
+    unsafe fn at(links: *mut bindings::rb_node) -> *mut Self {
+        // SAFETY: By the safety requirements.
+        unsafe { container_of!(links, Self, links) }
+    }
+}
+
+/// The memory of an entry, without a value.
+pub(crate) struct Vacant(KBox<MaybeUninit<Block>>);
+
+impl Vacant {
+    /// Allocates it.
+    pub(crate) fn new(flags: Flags) -> Result<Self> {
+        Ok(Self(KBox::new_uninit(flags)?))
+    }
+
+    /// Makes an entry of it.
+    pub(crate) fn fill<T>(self, value: T) -> Entry<T> {
+        const {
+            assert!(size_of::<Node<T>>() <= SIZE && align_of::<Node<T>>() <= align_of::<Block>());
+        }
+        let node: *mut Node<T> = KBox::into_raw(self.0).cast();
+        // SAFETY: A block is large enough for the node and aligned as it is, and it is ours.
+        unsafe {
+            node.write(Node {
+                prev: ptr::null_mut(),
+                next: ptr::null_mut(),
+                links: bindings::rb_node::default(),
+                value,
+            });
+            Node::clear(node);
+        }
+        // INVARIANT: The start of a block that was a box has just become a node, in no tree.
+        // SAFETY: The pointer of a box is not null.
+        Entry(unsafe { NonNull::new_unchecked(node) })
+    }
+}
+
+/// An entry that is in no queue.
+///
+/// # Invariants
+///
+/// It is the start of a [`Block`] that [`KBox::into_raw`] returned, which the entry owns, and in
+/// which there is a node that is in no tree.
+pub(crate) struct Entry<T>(NonNull<Node<T>>);
+
+// SAFETY: The entry owns its value; its links are not used while it is in no queue.
+unsafe impl<T: Send> Send for Entry<T> {}
+// SAFETY: As above.
+unsafe impl<T: Sync> Sync for Entry<T> {}
+
+impl<T> Entry<T> {
+    /// Allocates an entry.
+    pub(crate) fn new(value: T, flags: Flags) -> Result<Self> {
+        Ok(Vacant::new(flags)?.fill(value))
+    }
+
+    /// Gives the node up, to be taken back by [`Self::from_raw`].
+    fn into_raw(self) -> *mut Node<T> {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// Takes a node back.
+    ///
+    /// # Safety
+    ///
+    /// `node` must come from [`Self::into_raw`], once for each time, and be in no tree.
+    unsafe fn from_raw(node: *mut Node<T>) -> Self {
+        // INVARIANT: It was an entry, by the safety requirements.
+        // SAFETY: As above.
+        Self(unsafe { NonNull::new_unchecked(node) })
+    }
+
+    /// Takes the value out and keeps the memory.
+    pub(crate) fn empty(self) -> (T, Vacant) {
+        let node = self.into_raw();
+        // SAFETY: There is a node by the type invariants, which nobody uses after this.
+        let value = unsafe { ptr::read(&raw const (*node).value) };
+        // SAFETY: The memory is a block that came from a box, by the type invariants.
+        (value, Vacant(unsafe { KBox::from_raw(node.cast()) }))
+    }
+
+    /// Takes the value out and frees the entry.
+    pub(crate) fn into_inner(self) -> T {
+        self.empty().0
+    }
+}
+
+impl<T> Drop for Entry<T> {
+    fn drop(&mut self) {
+        let node = self.0.as_ptr();
+        // SAFETY: By the type invariants there is a node in a block that came from a box; nobody
+        // uses either after this.
+        unsafe {
+            ptr::drop_in_place(node);
+            drop(KBox::<MaybeUninit<Block>>::from_raw(node.cast()));
+        }
+    }
+}
+
+impl<T> core::ops::Deref for Entry<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: There is a node, which the entry owns, by the type invariants.
+        unsafe { &self.0.as_ref().value }
+    }
+}
+
+impl<T> core::ops::DerefMut for Entry<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: As above.
+        unsafe { &mut self.0.as_mut().value }
+    }
+}
+
+/// A queue of entries, the first one first, through which up to `WALKS` walks lead at a time.
+///
+/// # Invariants
+///
+/// - `first` and `last` are the ends of a doubly linked list of `len` nodes that the queue owns, each
+///   a former [`Entry`], or both null.
+/// - `names` is the root of a tree of those of its nodes that are linked, and no others are.
+/// - The place of each walk in `walks` is null or a node of the queue.
+pub(crate) struct EntryQueue<T, const WALKS: usize = 0> {
+    first: *mut Node<T>,
+    last: *mut Node<T>,
+    len: usize,
+    /// Those that are found by name.
+    names: bindings::rb_root,
+    /// How often the first one has left.
+    departures: usize,
+    /// The walks, by bit.
+    walks: u32,
+    /// What each walk comes to next; null at the end.
+    places: [*mut Node<T>; WALKS],
+    _owner: PhantomData<Entry<T>>,
+}
+
+/// A queue that can be walked in steps.
+pub(crate) type WalkableQueue<T> = EntryQueue<T, 8>;
+
+/// A walk through a queue, by its number there. It is ended by [`EntryQueue::end_walk`].
+pub(crate) struct Walk(usize);
+
+/// Where a step of a walk has come to.
+pub(crate) enum Step<'a, T, const WALKS: usize> {
+    /// To what was looked for, which is also what the next step begins with, unless it leaves.
+    Found(Found<'a, T, WALKS>),
+    /// To its limit.
+    More,
+    /// To the end.
+    End,
+}
+
+// SAFETY: The queue owns its entries.
+unsafe impl<T: Send, const WALKS: usize> Send for EntryQueue<T, WALKS> {}
+
+impl<T> EntryQueue<T> {
+    /// An empty queue.
+    pub(crate) const fn new() -> Self {
+        Self::walkable()
+    }
+}
+
+impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
+    /// An empty queue that can be walked.
+    pub(crate) const fn walkable() -> Self {
+        const {
+            assert!(WALKS <= u32::BITS as usize);
+        }
+        // INVARIANT: No nodes.
+        Self {
+            first: ptr::null_mut(),
+            last: ptr::null_mut(),
+            len: 0,
+            names: bindings::rb_root {
+                rb_node: ptr::null_mut(),
+            },
+            departures: 0,
+            walks: 0,
+            places: [ptr::null_mut(); WALKS],
+            _owner: PhantomData,
+        }
+    }
+
+    /// Leads the walks that have come to `from` to `to`, which is null or in the queue.
+    fn lead(&mut self, from: *mut Node<T>, to: *mut Node<T>) {
+        if self.walks == 0 {
+            return;
+        }
+        for place in &mut self.places {
+            if *place == from {
+                // INVARIANT: By the condition of this function.
+                *place = to;
+            }
+        }
+    }
+
+    /// Begins a walk at the first entry; `None` if there are as many as there may be.
+    pub(crate) fn begin_walk(&mut self) -> Option<Walk> {
+        let number = usize::try_from(self.walks.trailing_ones()).ok()?;
+        let place = self.places.get_mut(number)?;
+        // INVARIANT: Null, or in the queue.
+        *place = self.first;
+        self.walks |= Self::bit(number);
+        Some(Walk(number))
+    }
+
+    /// Ends a walk.
+    pub(crate) fn end_walk(&mut self, walk: Walk) {
+        self.walks &= !Self::bit(walk.0);
+    }
+
+    /// Returns the bit of a walk.
+    fn bit(number: usize) -> u32 {
+        u32::try_from(number)
+            .ok()
+            .and_then(|number| 1u32.checked_shl(number))
+            .unwrap_or(0)
+    }
+
+    /// Walks on to the first entry that `found` accepts, past as many others as `limit` says, which
+    /// is lowered accordingly. A walk that is not one of this queue is at its end.
+    pub(crate) fn walk_on(
+        &mut self,
+        walk: &Walk,
+        limit: &mut usize,
+        mut found: impl FnMut(&T) -> bool,
+    ) -> Step<'_, T, WALKS> {
+        if self.walks & Self::bit(walk.0) == 0 {
+            return Step::End;
+        }
+        let Some(mut at) = self.places.get(walk.0).copied() else {
+            return Step::End;
+        };
+        let (accepted, more) = loop {
+            let Some(node) = NonNull::new(at) else {
+                break (None, false);
+            };
+            let Some(left) = limit.checked_sub(1) else {
+                break (None, true);
+            };
+            *limit = left;
+            // SAFETY: A node of the queue by the type invariants; nobody has another reference to it.
+            let node_ref = unsafe { node.as_ref() };
+            if found(&node_ref.value) {
+                break (Some(node), true);
+            }
+            at = node_ref.next;
+        };
+        if let Some(place) = self.places.get_mut(walk.0) {
+            // INVARIANT: A node of the queue, or null behind the last one.
+            *place = at;
+        }
+        match accepted {
+            // INVARIANT: As above.
+            Some(node) => Step::Found(Found { node, queue: self }),
+            None if more => Step::More,
+            None => Step::End,
+        }
+    }
+
+    /// As [`Self::walk_on`]; begins the walk if it has not begun. Without room for another walk
+    /// nothing is looked at, and the limit is used up.
+    pub(crate) fn step(
+        &mut self,
+        walk: &mut Option<Walk>,
+        limit: &mut usize,
+        found: impl FnMut(&T) -> bool,
+    ) -> Step<'_, T, WALKS> {
+        if walk.is_none() {
+            *walk = self.begin_walk();
+        }
+        let Some(current) = walk else {
+            *limit = 0;
+            return Step::More;
+        };
+        self.walk_on(current, limit, found)
+    }
+
+    /// Returns how often the first entry has left the queue: while it does not change, the first one
+    /// is the same.
+    pub(crate) fn departures(&self) -> usize {
+        self.departures
+    }
+
+    /// Returns whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_null()
+    }
+
+    /// Returns the number of entries.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Adds an entry at the end.
+    pub(crate) fn push_back(&mut self, entry: Entry<T>) {
+        self.append(entry);
+    }
+
+    /// Adds an entry at the end; returns its node, which is in no tree.
+    fn append(&mut self, entry: Entry<T>) -> *mut Node<T> {
+        let node = entry.into_raw();
+        // SAFETY: The node has just been an entry that nobody else refers to.
+        unsafe {
+            (*node).prev = self.last;
+            (*node).next = ptr::null_mut();
+        }
+        if self.last.is_null() {
+            self.first = node;
+        } else {
+            // SAFETY: The last node is ours by the type invariants.
+            unsafe { (*self.last).next = node };
+        }
+        // INVARIANT: The node follows what was the last one.
+        self.last = node;
+        // It has come before the walks that were at the end.
+        self.lead(ptr::null_mut(), node);
+        self.len = self.len.wrapping_add(1);
+        node
+    }
+
+    /// Takes a node out.
+    ///
+    /// # Safety
+    ///
+    /// `node` must be in this queue.
+    unsafe fn unlink(&mut self, node: *mut Node<T>) -> Entry<T> {
+        // SAFETY: By the safety requirements.
+        let (prev, next) = unsafe { ((*node).prev, (*node).next) };
+        self.lead(node, next);
+        if prev.is_null() {
+            self.departures = self.departures.wrapping_add(1);
+            self.first = next;
+        } else {
+            // SAFETY: A node of the queue by the type invariants.
+            unsafe { (*prev).next = next };
+        }
+        if next.is_null() {
+            self.last = prev;
+        } else {
+            // SAFETY: As above.
+            unsafe { (*next).prev = prev };
+        }
+        // INVARIANT: The neighbours are linked with each other.
+        self.len = self.len.wrapping_sub(1);
+        // SAFETY: By the type invariants it is in the tree if it is linked at all.
+        unsafe {
+            if Node::is_linked(node) {
+                bindings::rb_erase(&raw mut (*node).links, &raw mut self.names);
+                // INVARIANT: It is not in the tree any more.
+                Node::clear(node);
+            }
+        }
+        // SAFETY: It was an entry that the queue has taken, and has given up; it is in no tree.
+        unsafe { Entry::from_raw(node) }
+    }
+
+    /// Takes the first entry out.
+    pub(crate) fn pop_front(&mut self) -> Option<Entry<T>> {
+        if self.first.is_null() {
+            return None;
+        }
+        // SAFETY: The first node is in the queue.
+        Some(unsafe { self.unlink(self.first) })
+    }
+
+    /// Returns the first entry.
+    pub(crate) fn front(&self) -> Option<&T> {
+        // SAFETY: The first node, if any, is ours by the type invariants.
+        unsafe { self.first.as_ref() }.map(|node| &node.value)
+    }
+
+    /// Returns the first entry that `found` accepts.
+    pub(crate) fn find(&mut self, found: impl FnMut(&T) -> bool) -> Option<Found<'_, T, WALKS>> {
+        self.find_among(usize::MAX, found)
+    }
+
+    /// Returns the first entry that `found` accepts, of as many as `limit` says.
+    pub(crate) fn find_among(
+        &mut self,
+        limit: usize,
+        mut found: impl FnMut(&T) -> bool,
+    ) -> Option<Found<'_, T, WALKS>> {
+        let mut at = self.first;
+        for _ in 0..limit {
+            let node = NonNull::new(at)?;
+            // SAFETY: A node of the queue by the type invariants; nobody has another reference to it.
+            let (accepted, next) = unsafe {
+                let node = node.as_ref();
+                (found(&node.value), node.next)
+            };
+            if accepted {
+                // INVARIANT: As above.
+                return Some(Found { node, queue: self });
+            }
+            at = next;
+        }
+        None
+    }
+
+    /// Takes the first entry out that `found` accepts.
+    pub(crate) fn take(&mut self, found: impl FnMut(&T) -> bool) -> Option<Entry<T>> {
+        self.find(found).map(Found::take)
+    }
+
+    /// Returns the entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        let mut at = self.first;
+        core::iter::from_fn(move || {
+            // SAFETY: A node of the queue by the type invariants, or null; the queue is borrowed.
+            let node = unsafe { at.as_ref() }?;
+            at = node.next;
+            Some(&node.value)
+        })
+    }
+}
+
+impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
+    /// Adds an entry at the end, to be found by its name.
+    pub(crate) fn push_named(&mut self, entry: Entry<T>) {
+        let name = entry.name();
+        let node = self.append(entry);
+        let mut parent = ptr::null_mut();
+        let mut place = &raw mut self.names.rb_node;
+        loop {
+            // SAFETY: The root, or a child of a node that is in the tree by the type invariants.
+            let at = unsafe { *place };
+            if at.is_null() {
+                break;
+            }
+            parent = at;
+            // SAFETY: Nodes of the tree are in the queue by the type invariants; it is borrowed
+            // exclusively.
+            unsafe {
+                let other = &(*Node::<T>::at(at)).value;
+                // Those with the same name stay in order.
+                place = if name < other.name() {
+                    &raw mut (*at).rb_left
+                } else {
+                    &raw mut (*at).rb_right
+                };
+            }
+        }
+        // INVARIANT: The node has just been added, and in no tree before.
+        // SAFETY: `place` is where a child of `parent`, or the root, is missing.
+        unsafe {
+            let links = &raw mut (*node).links;
+            bindings::rb_link_node(links, parent, place);
+            bindings::rb_insert_color(links, &raw mut self.names);
+        }
+    }
+
+    /// Returns the first entry, by name, whose name is not less than `name`; of those with one name,
+    /// the one that was added first. Only those that were added with their names are found.
+    pub(crate) fn find_named(&mut self, name: &T::Name) -> Option<Found<'_, T, WALKS>> {
+        let mut best = ptr::null_mut();
+        let mut at = self.names.rb_node;
+        while !at.is_null() {
+            // SAFETY: As in `push_named`.
+            unsafe {
+                let node = Node::<T>::at(at);
+                at = if (*node).value.name() < *name {
+                    (*at).rb_right
+                } else {
+                    best = node;
+                    (*at).rb_left
+                };
+            }
+        }
+        // INVARIANT: A node of the tree is one of the queue.
+        NonNull::new(best).map(|node| Found { node, queue: self })
+    }
+
+    /// Takes out the entry that [`Self::find_named`] finds, if it is `same`.
+    pub(crate) fn take_named(
+        &mut self,
+        name: &T::Name,
+        same: impl FnOnce(&T) -> bool,
+    ) -> Option<Entry<T>> {
+        let found = self.find_named(name)?;
+        same(&found).then(|| found.take())
+    }
+}
+
+impl<T, const WALKS: usize> Drop for EntryQueue<T, WALKS> {
+    fn drop(&mut self) {
+        while self.pop_front().is_some() {}
+    }
+}
+
+/// An entry that was found in a queue.
+///
+/// # Invariants
+///
+/// `node` is in `queue`.
+pub(crate) struct Found<'a, T, const WALKS: usize = 0> {
+    node: NonNull<Node<T>>,
+    queue: &'a mut EntryQueue<T, WALKS>,
+}
+
+impl<T, const WALKS: usize> Found<'_, T, WALKS> {
+    /// Takes it out.
+    pub(crate) fn take(self) -> Entry<T> {
+        // SAFETY: It is in the queue by the type invariants.
+        unsafe { self.queue.unlink(self.node.as_ptr()) }
+    }
+}
+
+impl<T, const WALKS: usize> core::ops::Deref for Found<'_, T, WALKS> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: It is in the queue by the type invariants, which is borrowed exclusively.
+        unsafe { &self.node.as_ref().value }
+    }
+}
+
+impl<T, const WALKS: usize> core::ops::DerefMut for Found<'_, T, WALKS> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: As above.
+        unsafe { &mut self.node.as_mut().value }
+    }
+}
+
+#[cfg(unit_tests)]
+#[kunit_tests(linux_queue)]
+mod tests {
+    use super::*;
+
+    fn filled(values: core::ops::Range<u32>) -> Result<EntryQueue<u32>> {
+        let mut queue = EntryQueue::new();
+        for value in values {
+            queue.push_back(Entry::new(value, GFP_KERNEL)?);
+        }
+        Ok(queue)
+    }
+
+    #[test]
+    fn first_in_first_out() -> Result {
+        let mut queue = filled(0..5)?;
+        assert_eq!(queue.len(), 5);
+        for value in 0..5 {
+            assert_eq!(queue.pop_front().map(Entry::into_inner), Some(value));
+        }
+        assert!(queue.is_empty() && queue.pop_front().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn entries_leave_from_anywhere() -> Result {
+        for gone in 0..4 {
+            let mut queue = filled(0..4)?;
+            assert_eq!(queue.take(|value| *value == gone).as_deref(), Some(&gone));
+            assert!(queue.take(|value| *value == gone).is_none());
+            queue.push_back(Entry::new(200, GFP_KERNEL)?);
+            let wanted = [0, 1, 2, 3, 200].into_iter();
+            assert!(queue
+                .iter()
+                .copied()
+                .eq(wanted.filter(|value| *value != gone)));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn memory_serves_again() -> Result {
+        let text = KBox::new([7u64; 3], GFP_KERNEL)?;
+        let (text, vacant) = Entry::new(text, GFP_KERNEL)?.empty();
+        assert_eq!(*text, [7; 3]);
+        let mut queue = EntryQueue::new();
+        queue.push_back(vacant.fill([9u8; 100]));
+        let (bytes, vacant) = queue.pop_front().ok_or(EINVAL)?.empty();
+        assert_eq!(bytes, [9; 100]);
+        assert_eq!(vacant.fill(3u8).into_inner(), 3);
+        drop(Entry::new(text, GFP_KERNEL)?);
+        Ok(())
+    }
+
+    #[test]
+    fn what_was_found_can_be_changed() -> Result {
+        let mut queue = filled(0..3)?;
+        if let Some(mut found) = queue.find(|value| *value == 1) {
+            *found = 7;
+        }
+        assert!(queue.iter().copied().eq([0, 7, 2]));
+        Ok(())
+    }
+
+    fn walkable(values: core::ops::Range<u32>) -> Result<EntryQueue<u32, 2>> {
+        let mut queue = EntryQueue::walkable();
+        for value in values {
+            queue.push_back(Entry::new(value, GFP_KERNEL)?);
+        }
+        Ok(queue)
+    }
+
+    /// Walks one entry on; returns it.
+    fn next(queue: &mut EntryQueue<u32, 2>, walk: &Walk) -> Option<u32> {
+        let mut seen = None;
+        let mut limit = 1;
+        let mut look = |value: &u32| {
+            seen = Some(*value);
+            false
+        };
+        // Found is nothing.
+        let _ = queue.walk_on(walk, &mut limit, &mut look);
+        seen
+    }
+
+    #[test]
+    fn a_walk_sees_what_stays() -> Result {
+        let mut queue = walkable(0..4)?;
+        let walk = queue.begin_walk().ok_or(EINVAL)?;
+        assert_eq!(next(&mut queue, &walk), Some(0));
+        // What comes next, what was seen, and what is the last one leave.
+        for gone in [1, 0, 3] {
+            assert!(queue.take(|value| *value == gone).is_some());
+        }
+        assert_eq!(next(&mut queue, &walk), Some(2));
+        assert_eq!(next(&mut queue, &walk), None);
+        queue.push_back(Entry::new(9, GFP_KERNEL)?);
+        assert_eq!(next(&mut queue, &walk), Some(9));
+        assert_eq!(next(&mut queue, &walk), None);
+        queue.end_walk(walk);
+        Ok(())
+    }
+
+    #[test]
+    fn a_walk_stops_at_its_limit() -> Result {
+        let mut queue = walkable(0..5)?;
+        let mut walk = None;
+        let mut limit = 3;
+        assert!(matches!(
+            queue.step(&mut walk, &mut limit, |_| false),
+            Step::More
+        ));
+        assert_eq!(limit, 0);
+        limit = 10;
+        match queue.step(&mut walk, &mut limit, |value| *value > 2) {
+            Step::Found(found) => assert_eq!(found.take().into_inner(), 3),
+            _ => return Err(EINVAL),
+        }
+        assert_eq!(limit, 9);
+        assert!(matches!(
+            queue.step(&mut walk, &mut limit, |_| false),
+            Step::End
+        ));
+        Ok(())
+    }
+
+    #[test]
+    fn only_so_many_walks() -> Result {
+        let mut queue = walkable(0..2)?;
+        let first = queue.begin_walk().ok_or(EINVAL)?;
+        let second = queue.begin_walk().ok_or(EINVAL)?;
+        assert!(queue.begin_walk().is_none());
+        // Later, then.
+        let (mut walk, mut limit) = (None, 7);
+        assert!(matches!(
+            queue.step(&mut walk, &mut limit, |value| *value == 1),
+            Step::More
+        ));
+        assert!(walk.is_none());
+        assert_eq!(limit, 0);
+        queue.end_walk(first);
+        assert_eq!(next(&mut queue, &second), Some(0));
+        // One of another queue.
+        let mut other = walkable(0..2)?;
+        assert_eq!(next(&mut other, &second), None);
+        queue.end_walk(second);
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_one_is_known_to_have_left() -> Result {
+        let mut queue = walkable(0..3)?;
+        let before = queue.departures();
+        drop(queue.take(|value| *value == 1));
+        assert_eq!(queue.departures(), before);
+        drop(queue.pop_front());
+        assert!(queue.departures() != before);
+        Ok(())
+    }
+
+    /// A name, and what tells those with the same one apart.
+    impl Named for (u32, u32) {
+        type Name = u32;
+
+        fn name(&self) -> u32 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn found_by_name() -> Result {
+        let mut queue = EntryQueue::new();
+        // In an order that is none, some of them twice.
+        for value in 0..200u32 {
+            let name = value.wrapping_mul(37) % 100;
+            queue.push_named(Entry::new((name, value), GFP_KERNEL)?);
+        }
+        // One that is not to be found.
+        queue.push_back(Entry::new((50, 1000), GFP_KERNEL)?);
+        for name in 0..100u32 {
+            let first = queue.find_named(&name).ok_or(EINVAL)?;
+            assert_eq!(first.0, name);
+            assert!(first.1 < 100);
+            let first = first.take().into_inner();
+            let second = queue.take_named(&name, |value| value.0 == name);
+            let second = second.ok_or(EINVAL)?.into_inner();
+            assert_eq!(second, (name, first.1.wrapping_add(100)));
+            assert!(queue.take_named(&name, |value| value.0 == name).is_none());
+        }
+        assert_eq!(queue.pop_front().map(Entry::into_inner), Some((50, 1000)));
+        assert!(queue.is_empty() && queue.find_named(&0).is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn what_leaves_is_not_found() -> Result {
+        let mut queue = EntryQueue::new();
+        for value in 0..50u32 {
+            queue.push_named(Entry::new((value % 7, value), GFP_KERNEL)?);
+        }
+        // However it leaves, it is not found any more, and can come again.
+        let mut other = EntryQueue::new();
+        for _ in 0..20 {
+            other.push_named(queue.pop_front().ok_or(EINVAL)?);
+        }
+        assert_eq!(queue.find_named(&6).as_deref(), Some(&(6, 20)));
+        assert_eq!(other.find_named(&6).as_deref(), Some(&(6, 6)));
+        while let Some(entry) = queue.take(|_| true) {
+            other.push_named(entry);
+        }
+        assert!(queue.find_named(&0).is_none());
+        let mut moved = core::mem::replace(&mut other, EntryQueue::new());
+        assert!(other.find_named(&0).is_none());
+        for value in 0..50u32 {
+            let name = value % 7;
+            assert!(moved.find_named(&name).is_some_and(|found| found.0 == name));
+            assert!(moved.take(|other| other.1 == value).is_some());
+        }
+        assert!(moved.find_named(&0).is_none());
+        Ok(())
+    }
+}

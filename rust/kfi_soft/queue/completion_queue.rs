@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queues.
+//!
+//! A completion never lacks room. An operation that has memory of its own ([`Vacant`]) queues up in
+//! it behind the ring when that is full; one that has none takes a slot of the ring before it begins
+//! ([`CompletionQueue::slot`]), see [`Room`]. Everything is read in the order in which it was told.
+//!
+//! While there is such a backlog, nothing more is posted that would end here, what arrives waits where
+//! it has arrived, and so does what has waited for a receive, unless the receives that would tell of it
+//! were posted for this queue alone: the backlog is bounded by these and by what is just on its way.
+//! Those who wait are [`Listeners`].
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    str::CStr,
+    sync::Arc, //
+};
+
+use crate::{
+    domain::Domain,
+    kfi::{
+        control::Control,
+        errno::{
+            EAVAIL,
+            EOVERRUN, //
+        },
+        fid::{
+            ExtraOps,
+            Fid,
+            Object,
+            OpsName, //
+        },
+        flags::QueueFlags,
+        hold::Hold,
+        linux::{
+            interrupts::NoPreemption,
+            queue::{
+                EntryQueue,
+                Vacant, //
+            },
+            timeout::Timeout, //
+        },
+        provider::{
+            call_completion_handler,
+            completion_queue_test_ops,
+            CompletionBuffer,
+            CompletionError,
+            CompletionQueueAttr,
+            CompletionQueueClass,
+            CompletionQueueOps,
+            ErrorBuffer, //
+        }, //
+    },
+    queue::{
+        completions::{
+            Completions,
+            First,
+            Popped, //
+        },
+        handler::{
+            Handled,
+            Handler,
+            HandlerTarget, //
+        },
+        listeners::Listeners,
+        room::Room,
+        waiting::{
+            Queue,
+            WaitWith, //
+        }, //
+    }, //
+};
+
+/// Entries of a queue for which no size was asked.
+const DEFAULT_SIZE: usize = 256;
+
+/// The largest size.
+const MAX_SIZE: usize = 1 << 20;
+
+/// The largest ring, for which there is memory from the beginning. What a larger queue takes beyond
+/// it lies in the memory of its operation.
+const MAX_RING: usize = 1 << 10;
+
+/// So many entries are read or moved before others get the lock.
+const CHUNK: usize = 32;
+
+/// The flags that are known: on which CPU the handler runs.
+const FLAGS: QueueFlags = QueueFlags::AFFINITY;
+
+/// A completion queue. Errors lie among the completions, in order.
+#[pin_data]
+pub(crate) struct CompletionQueue {
+    size: usize,
+    room: Room,
+    #[pin]
+    queue: Queue<Completions>,
+    #[pin]
+    handler: Handler<CompletionQueue>,
+    listeners: Arc<Listeners>,
+    domain: Hold<Domain>,
+}
+
+/// A slot of the ring that is promised to an operation. Dropping it frees the slot, which takes the
+/// lock of the queue if there is a backlog.
+pub(crate) struct Slot<'a>(&'a CompletionQueue);
+
+impl Slot<'_> {
+    /// An entry lies in it from now on.
+    fn redeem(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        if self.0.room.give(1) {
+            self.0.settle(1);
+        }
+    }
+}
+
+/// Where a completion lies until it is read.
+pub(crate) enum Space<'a> {
+    /// Nowhere: there is no queue.
+    Nowhere,
+    /// In the ring.
+    Slot(Slot<'a>),
+    /// In the ring if there is room, else in memory of its own.
+    Own(Vacant),
+}
+
+impl CompletionQueue {
+    /// Creates an empty queue.
+    pub(crate) fn new(
+        domain: Hold<Domain>,
+        attr: &CompletionQueueAttr<'_>,
+    ) -> Result<impl PinInit<Self>> {
+        if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
+            return Err(EINVAL);
+        }
+        let size = if attr.size == 0 {
+            DEFAULT_SIZE
+        } else {
+            attr.size
+        };
+        let wait = WaitWith::new(attr.wait, domain.fabric())?;
+        let ring = size.min(MAX_RING);
+        let entries = Completions::new(ring)?;
+        let target = HandlerTarget::new(attr.has_handler, attr.affinity, domain.fabric())?;
+        let listeners = Listeners::new(domain.fabric().node().clone())?;
+        Ok(pin_init!(Self {
+            size,
+            room: Room::new(ring, size.saturating_sub(ring)),
+            queue <- Queue::new(entries, wait),
+            handler <- Handler::new(target),
+            listeners,
+            domain,
+        }))
+    }
+
+    /// Returns the domain.
+    pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
+        self.domain.fid()
+    }
+
+    /// Returns the entries.
+    pub(crate) fn queue(&self) -> &Queue<Completions> {
+        &self.queue
+    }
+
+    /// Returns those who wait for room.
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Returns whether it is so full that nothing more is to come.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.room.is_crowded()
+    }
+
+    /// Takes a slot of the ring; `None` if there is none. From any context.
+    pub(crate) fn slot(&self) -> Option<Slot<'_>> {
+        self.room.take().then(|| Slot(self))
+    }
+
+    /// Returns room for what comes of no operation; `None` if there is none. From any context.
+    fn space(&self) -> Option<Space<'_>> {
+        if let Some(slot) = self.slot() {
+            return Some(Space::Slot(slot));
+        }
+        // Somebody else may take it meanwhile; then there is one more than there should be.
+        let allowed = self
+            .queue
+            .take(|entries| entries.backlog_len() < self.room.allowance());
+        if !allowed {
+            return None;
+        }
+        Some(Space::Own(Vacant::new(GFP_NOWAIT).ok()?))
+    }
+
+    /// Adds what `tell` returns, if anything; returns whether it is something. From any context.
+    ///
+    /// `tell` runs with the lock held, so that what it decides and the order of entries agree.
+    pub(crate) fn tell(
+        this: &Fid<Self>,
+        space: Space<'_>,
+        tell: impl FnOnce() -> Option<CompletionError>,
+    ) -> bool {
+        let mut space = Some(space);
+        // Freed without the lock.
+        let mut spare = None;
+        // Whoever waits for the entry is left to this thread.
+        let _preemption = NoPreemption::begin();
+        let told = this.queue.take(|entries| {
+            let Some(entry) = tell() else {
+                return false;
+            };
+            // Closed: nobody misses it.
+            if entries.capacity() == 0 {
+                return true;
+            }
+            match space.take() {
+                Some(Space::Slot(slot)) => {
+                    slot.redeem();
+                    entries.push(entry);
+                }
+                Some(Space::Own(memory)) => spare = this.push_own(entries, entry, memory),
+                Some(Space::Nowhere) | None => {}
+            }
+            true
+        });
+        drop(space);
+        drop(spare);
+        if told {
+            this.queue.wake();
+            this.handler.fire(this);
+        }
+        told
+    }
+
+    /// Adds an entry that has memory of its own, with the lock held; returns what memory is left.
+    fn push_own(
+        &self,
+        entries: &mut Completions,
+        entry: CompletionError,
+        memory: Vacant,
+    ) -> Option<Vacant> {
+        if !entries.has_backlog() && self.room.take() {
+            entries.push(entry);
+            return Some(memory);
+        }
+        entries.push_own(entry, memory);
+        // Once more, see the top of room.rs.
+        if !self.room.begin_backlog() || !self.room.take() {
+            // Nobody could go on that could not before: there is one more.
+            self.room.note_backlog(entries.backlog_len());
+            return None;
+        }
+        let memory = entries.move_up();
+        self.room.end_backlog();
+        memory
+    }
+
+    /// Moves entries up, into at most as many slots as were given back, with the lock held; their
+    /// memory is left in `spare`. Returns whether there is room now for those who have waited.
+    fn move_up(&self, entries: &mut Completions, count: usize, spare: &mut EntryQueue<()>) -> bool {
+        for _ in 0..count {
+            if !entries.has_backlog() || !self.room.take() {
+                break;
+            }
+            if let Some(memory) = entries.move_up() {
+                spare.push_back(memory.fill(()));
+            }
+        }
+        self.end_backlog(entries)
+    }
+
+    /// Notes, with the lock held, what of the backlog is left; returns whether there is room now for
+    /// those who have waited.
+    fn end_backlog(&self, entries: &Completions) -> bool {
+        if !entries.has_backlog() && self.room.is_backlogged() {
+            self.room.end_backlog();
+        }
+        self.room.note_backlog(entries.backlog_len())
+    }
+
+    /// Moves entries up after slots were given back. From any context.
+    #[cold]
+    fn settle(&self, count: usize) {
+        let mut spare = EntryQueue::new();
+        // As in `read_some`.
+        let _preemption = NoPreemption::begin();
+        let ended = self
+            .queue
+            .take(|entries| self.move_up(entries, count, &mut spare));
+        drop(spare);
+        if ended {
+            self.listeners.tell();
+        }
+    }
+
+    /// Takes the first entry out, with the lock held.
+    fn pop(&self, entries: &mut Completions, taken: &mut Taken) -> Option<CompletionError> {
+        match entries.pop() {
+            Popped::Slot(entry) => {
+                taken.slots = taken.slots.wrapping_add(1);
+                Some(entry)
+            }
+            Popped::Own(entry) => {
+                let (entry, memory) = entry.empty();
+                taken.spare.push_back(memory.fill(()));
+                Some(entry)
+            }
+            Popped::Nothing => None,
+        }
+    }
+
+    /// Gives the room of what was taken out to others, with the lock held.
+    fn give(&self, entries: &mut Completions, taken: &mut Taken) {
+        if self.room.give(taken.slots) {
+            taken.ended = self.move_up(entries, taken.slots, &mut taken.spare);
+        }
+    }
+
+    /// Reads some entries; `false` if there may be more.
+    fn read_some(&self, buffer: &mut CompletionBuffer<'_>) -> Result<bool> {
+        let mut taken = Taken::new();
+        // Those who wait for room are left to whoever makes it.
+        let _preemption = NoPreemption::begin();
+        let ret = self.queue.take(|entries| {
+            let mut ret = Ok(false);
+            for _ in 0..CHUNK {
+                let error: Error = match entries.first() {
+                    First::Completion => {
+                        if buffer.is_full() {
+                            ret = Ok(true);
+                            break;
+                        }
+                        if let Some(entry) = self.pop(entries, &mut taken) {
+                            // There is room.
+                            let _ = buffer.push(entry.completion);
+                        }
+                        continue;
+                    }
+                    // What was read before comes first.
+                    _ if buffer.len() != 0 => {
+                        ret = Ok(true);
+                        break;
+                    }
+                    First::Nothing => EAGAIN,
+                    First::Error(..) => EAVAIL.into(),
+                    First::Overrun => {
+                        self.pop(entries, &mut taken);
+                        EOVERRUN.into()
+                    }
+                };
+                ret = Err(error);
+                break;
+            }
+            self.give(entries, &mut taken);
+            ret
+        });
+        taken.settle(self);
+        ret
+    }
+
+    /// Reads without arming the handler.
+    fn read_entries(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
+        while !self.read_some(buffer)? {}
+        Ok(())
+    }
+
+    /// Arms the handler if a read has found nothing.
+    fn arm_after(this: &Fid<Self>, ret: Result) -> Result {
+        if ret == Err(EAGAIN) {
+            this.handler.arm(this);
+        }
+        ret
+    }
+}
+
+/// What readers have taken out under the lock, to be dealt with after it.
+struct Taken {
+    /// Slots of the ring.
+    slots: usize,
+    /// Memory of entries that were behind the ring.
+    spare: EntryQueue<()>,
+    /// That was the end of a backlog.
+    ended: bool,
+}
+
+impl Taken {
+    const fn new() -> Self {
+        Self {
+            slots: 0,
+            spare: EntryQueue::new(),
+            ended: false,
+        }
+    }
+
+    /// Frees the memory, and lets those go on who have waited.
+    fn settle(self, queue: &CompletionQueue) {
+        drop(self.spare);
+        if self.ended {
+            queue.listeners.tell();
+        }
+    }
+}
+
+impl Handled for CompletionQueue {
+    fn handler(&self) -> &Handler<Self> {
+        &self.handler
+    }
+
+    fn is_ready(&self) -> bool {
+        self.queue.is_ready()
+    }
+
+    fn call_handler(this: &Fid<Self>) {
+        call_completion_handler(this);
+    }
+}
+
+impl Object for CompletionQueue {
+    type Class = CompletionQueueClass;
+
+    fn release(&self) {
+        self.handler.close();
+        self.listeners.close();
+        self.queue.release();
+        self.domain.release();
+    }
+
+    fn may_close(&self) -> Result {
+        if self.handler.is_caller() {
+            return Err(EBUSY);
+        }
+        Ok(())
+    }
+
+    fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
+        completion_queue_test_ops(this, name)
+    }
+
+    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        this.queue.control(command)
+    }
+}
+
+impl CompletionQueueOps for CompletionQueue {
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn read(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>) -> Result {
+        Self::arm_after(this, this.read_entries(buffer))
+    }
+
+    fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result {
+        let mut taken = Taken::new();
+        // As in `read_some`.
+        let _preemption = NoPreemption::begin();
+        let ret = self.queue.take(|entries| {
+            let First::Error(completion, failure) = entries.first() else {
+                return Err(EAGAIN);
+            };
+            if buffer.is_peek() {
+                buffer.show(completion, failure);
+                return Ok(());
+            }
+            if let Some(error) = self.pop(entries, &mut taken) {
+                buffer.tell(error);
+            }
+            self.give(entries, &mut taken);
+            Ok(())
+        });
+        taken.settle(self);
+        ret
+    }
+
+    fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
+        kernel::task::might_sleep();
+        let ret = this
+            .queue
+            .read_blocking(timeout, || this.read_entries(buffer));
+        Self::arm_after(this, ret)
+    }
+
+    fn signal(&self) -> Result {
+        self.queue.signal();
+        Ok(())
+    }
+
+    fn strerror(_prov_errno: c_int) -> &'static CStr {
+        c"No provider error"
+    }
+
+    fn write(this: &Fid<Self>, entry: CompletionError) -> Result {
+        let space = this.space().ok_or(ENOSPC)?;
+        Self::tell(this, space, || Some(entry));
+        Ok(())
+    }
+
+    fn write_unreserved(this: &Fid<Self>, entry: CompletionError) {
+        match this.space() {
+            Some(space) => {
+                Self::tell(this, space, || Some(entry));
+            }
+            None => {
+                this.queue.add(Completions::lose);
+                this.handler.fire(this);
+            }
+        }
+    }
+}

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What lies in a completion queue: completions, and errors among them.
+//!
+//! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
+//! the operation that it tells of. All of the ring was told before all of the backlog.
+
+#![forbid(unsafe_code)]
+
+use kernel::prelude::*;
+
+use crate::{
+    kfi::{
+        linux::queue::{
+            Entry as OwnEntry,
+            EntryQueue,
+            Vacant, //
+        },
+        provider::{
+            Completion,
+            CompletionError,
+            Failure, //
+        }, //
+    },
+    queue::{
+        ring::Ring,
+        waiting::Entries, //
+    }, //
+};
+
+/// An entry, of the size of a cache line: what only errors have lies elsewhere.
+struct Entry {
+    completion: Completion,
+    failed: bool,
+}
+
+/// What comes first.
+pub(crate) enum First<'a> {
+    /// Nothing.
+    Nothing,
+    /// A completion.
+    Completion,
+    /// An error: what it has of a completion, and beyond.
+    Error(&'a Completion, &'a Failure),
+    /// The place where entries were lost.
+    Overrun,
+}
+
+/// What was taken out.
+pub(crate) enum Popped {
+    /// An entry of the ring, where there is room for another one now.
+    Slot(CompletionError),
+    /// An entry of the backlog; its memory is freed when no lock is held.
+    Own(OwnEntry<CompletionError>),
+    /// No entry.
+    Nothing,
+}
+
+/// The entries of a completion queue, in order.
+///
+/// # Invariants
+///
+/// There are as many `failures` as entries of the ring that have failed, in the same order.
+pub(crate) struct Completions {
+    entries: Ring<Entry>,
+    failures: Ring<Failure>,
+    backlog: EntryQueue<CompletionError>,
+    /// How many entries are before the place where entries were lost.
+    overrun: Option<usize>,
+}
+
+impl Completions {
+    /// Creates a queue with a ring for `capacity` entries, at least one.
+    pub(crate) fn new(capacity: usize) -> Result<Self> {
+        // INVARIANT: None of either.
+        Ok(Self {
+            entries: Ring::new(capacity)?,
+            failures: Ring::new(capacity)?,
+            backlog: EntryQueue::new(),
+            overrun: None,
+        })
+    }
+
+    /// Returns how many entries the ring has room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.entries.capacity()
+    }
+
+    /// Returns whether there is nothing behind the ring.
+    pub(crate) fn has_backlog(&self) -> bool {
+        !self.backlog.is_empty()
+    }
+
+    /// Returns how many entries are behind the ring.
+    pub(crate) fn backlog_len(&self) -> usize {
+        self.backlog.len()
+    }
+
+    /// Adds an entry to the ring; `false` if there is no room.
+    fn push_to_ring(&mut self, entry: CompletionError) -> bool {
+        let CompletionError {
+            completion,
+            failure,
+        } = entry;
+        let failed = failure.err != 0;
+        if self.entries.is_full() {
+            return false;
+        }
+        // As large as the other, and so not full either.
+        if failed && self.failures.push(failure).is_err() {
+            return false;
+        }
+        // INVARIANT: The failure was added.
+        self.entries.push(Entry { completion, failed }).is_ok()
+    }
+
+    /// Adds an entry for which there is room in the ring; `false` if there is none.
+    ///
+    /// It comes last all the same: what is behind the ring moves up, one place.
+    pub(crate) fn push(&mut self, entry: CompletionError) -> bool {
+        match self.backlog.pop_front() {
+            None => self.push_to_ring(entry),
+            Some(first) => {
+                let (first, vacant) = first.empty();
+                self.backlog.push_back(vacant.fill(entry));
+                self.push_to_ring(first)
+            }
+        }
+    }
+
+    /// Adds an entry in memory of its own.
+    pub(crate) fn push_own(&mut self, entry: CompletionError, memory: Vacant) {
+        self.backlog.push_back(memory.fill(entry));
+    }
+
+    /// Moves the first entry of the backlog into the ring, where there is room; returns its memory,
+    /// which is freed when no lock is held.
+    pub(crate) fn move_up(&mut self) -> Option<Vacant> {
+        let (first, vacant) = self.backlog.pop_front()?.empty();
+        self.push_to_ring(first);
+        Some(vacant)
+    }
+
+    /// An entry is lost for lack of room.
+    pub(crate) fn lose(&mut self) {
+        // More that are lost before that was told are told at the same place.
+        if self.overrun.is_none() && self.entries.capacity() != 0 {
+            self.overrun = Some(self.entries.len().wrapping_add(self.backlog.len()));
+        }
+    }
+
+    /// Returns what comes first.
+    pub(crate) fn first(&self) -> First<'_> {
+        if self.overrun == Some(0) {
+            return First::Overrun;
+        }
+        match (self.entries.first(), self.backlog.front()) {
+            (Some(entry), _) if entry.failed => match self.failures.first() {
+                Some(failure) => First::Error(&entry.completion, failure),
+                // There is one by the type invariants.
+                None => First::Nothing,
+            },
+            (Some(_), _) => First::Completion,
+            (None, Some(entry)) if entry.failure.err != 0 => {
+                First::Error(&entry.completion, &entry.failure)
+            }
+            (None, Some(_)) => First::Completion,
+            (None, None) => First::Nothing,
+        }
+    }
+
+    /// Takes out what comes first.
+    pub(crate) fn pop(&mut self) -> Popped {
+        if self.overrun == Some(0) {
+            self.overrun = None;
+            return Popped::Nothing;
+        }
+        let popped = match self.entries.pop() {
+            Some(entry) => {
+                let failure = if entry.failed {
+                    // INVARIANT: With its entry.
+                    self.failures.pop()
+                } else {
+                    None
+                };
+                Popped::Slot(CompletionError {
+                    completion: entry.completion,
+                    failure: failure.unwrap_or(Failure::NONE),
+                })
+            }
+            None => match self.backlog.pop_front() {
+                Some(entry) => Popped::Own(entry),
+                None => return Popped::Nothing,
+            },
+        };
+        self.overrun = self.overrun.map(|before| before.wrapping_sub(1));
+        popped
+    }
+}
+
+impl Entries for Completions {
+    fn none() -> Self {
+        // INVARIANT: None of either.
+        Self {
+            entries: Ring::none(),
+            failures: Ring::none(),
+            backlog: EntryQueue::new(),
+            overrun: None,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.entries.is_empty() || !self.backlog.is_empty() || self.overrun.is_some()
+    }
+}
+
+#[kunit_tests(kfi_soft_completions)]
+mod tests {
+    use super::*;
+    use crate::kfi::{
+        fid::Context,
+        provider::{
+            Outcome,
+            ADDR_NOTAVAIL, //
+        }, //
+    };
+
+    fn entry(number: usize, err: c_int) -> CompletionError {
+        let outcome = Outcome {
+            flags: 0,
+            len: 0,
+            buf: Context::NONE,
+            data: 0,
+            tag: 0,
+            src_addr: ADDR_NOTAVAIL,
+        };
+        CompletionError {
+            completion: Completion::with_number(number, &outcome),
+            failure: Failure {
+                olen: number + 1,
+                err,
+                prov_errno: 7,
+            },
+        }
+    }
+
+    /// Takes out what comes first: the number of a completion or, negative, of an error.
+    fn take(queue: &mut Completions) -> Option<isize> {
+        let shown = match queue.first() {
+            First::Completion => None,
+            First::Error(completion, failure) => Some((completion.op_context(), *failure)),
+            First::Nothing | First::Overrun => return None,
+        };
+        let taken = match queue.pop() {
+            Popped::Slot(entry) => entry,
+            Popped::Own(entry) => entry.into_inner(),
+            Popped::Nothing => return None,
+        };
+        let number = taken.completion.op_context().as_number();
+        let Some((context, failure)) = shown else {
+            assert_eq!(taken.failure.err, 0);
+            return Some(number.cast_signed());
+        };
+        assert_eq!(context.as_number(), number);
+        assert_eq!(failure.olen, number + 1);
+        assert_eq!(failure.err, 5);
+        assert_eq!(taken.failure.olen, number + 1);
+        Some(-number.cast_signed())
+    }
+
+    #[test]
+    fn entry_fills_a_cache_line() {
+        assert_eq!(size_of::<Option<Entry>>(), 64);
+    }
+
+    #[test]
+    fn errors_lie_among_completions() -> Result {
+        let mut queue = Completions::new(4)?;
+        for round in 0..5 {
+            assert!(!queue.is_ready());
+            assert!(queue.push(entry(round + 1, 0)));
+            assert!(queue.push(entry(round + 2, 5)));
+            assert!(queue.push(entry(round + 3, 5)));
+            assert!(queue.push(entry(round + 4, 0)));
+            assert!(!queue.push(entry(9, 0)));
+            assert!(!queue.push(entry(9, 5)));
+            assert!(matches!(queue.first(), First::Completion));
+            let round = round.cast_signed();
+            assert_eq!(take(&mut queue), Some(round + 1));
+            assert_eq!(take(&mut queue), Some(-(round + 2)));
+            assert_eq!(take(&mut queue), Some(-(round + 3)));
+            assert_eq!(take(&mut queue), Some(round + 4));
+            assert_eq!(take(&mut queue), None);
+            assert!(matches!(queue.pop(), Popped::Nothing));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn backlog_keeps_the_order() -> Result {
+        let mut queue = Completions::new(2)?;
+        assert!(queue.push(entry(1, 0)));
+        // The other slot is promised to somebody.
+        for number in 2..6 {
+            let err = if number % 2 == 0 { 5 } else { 0 };
+            queue.push_own(entry(number, err), Vacant::new(GFP_KERNEL)?);
+        }
+        assert!(queue.has_backlog());
+        // Who was promised a slot comes last all the same.
+        assert!(queue.push(entry(6, 0)));
+        assert_eq!(take(&mut queue), Some(1));
+        assert!(queue.move_up().is_some());
+        for number in [-2, 3, -4, 5] {
+            assert_eq!(take(&mut queue), Some(number));
+        }
+        assert!(matches!(queue.pop(), Popped::Own(_)));
+        assert!(!queue.has_backlog() && !queue.is_ready());
+        assert!(queue.move_up().is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn overrun_is_told_once_and_in_its_place() -> Result {
+        let mut queue = Completions::new(2)?;
+        assert!(queue.push(entry(1, 0)));
+        queue.lose();
+        queue.lose();
+        assert!(queue.push(entry(2, 5)));
+        assert_eq!(take(&mut queue), Some(1));
+        assert!(matches!(queue.first(), First::Overrun));
+        assert!(matches!(queue.pop(), Popped::Nothing));
+        assert_eq!(take(&mut queue), Some(-2));
+        assert!(!queue.is_ready());
+        queue.lose();
+        assert!(queue.is_ready());
+        assert!(matches!(queue.first(), First::Overrun));
+        assert!(matches!(queue.pop(), Popped::Nothing));
+        assert!(!queue.is_ready());
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What one call may do for others, before the rest is left to a work queue.
+//!
+//! A call that posts, cancels or completes something may set a lot going: a receive may be what many
+//! messages have waited for, and the end of an operation what many others have. It has one budget for
+//! all of that, which is handed down through whatever it sets going. So budgets do not multiply where
+//! one thing leads to another.
+//!
+//! What ends inside of a comparison of messages and receives does not begin what has waited for it:
+//! that is left to the work queue at once. So the stack does not grow with what is queued.
+//!
+//! What a counter makes due has budgets of its own, one after the other, which together are that of
+//! whoever drains what is due (see [`RunList`](crate::trigger::run_list::RunList)).
+
+#![forbid(unsafe_code)]
+
+use crate::{
+    kfi::linux::interrupts,
+    wire::{
+        Request,
+        INLINE_LIMIT, //
+    }, //
+};
+
+/// What may be done.
+pub(crate) struct Budget {
+    /// Messages and receives that are compared.
+    comparisons: usize,
+    /// Operations that begin.
+    operations: usize,
+    /// Messages that come together with a receive.
+    messages: usize,
+    /// Bytes that are copied. The last operation or message may have more than are left.
+    bytes: usize,
+    /// This is inside of a comparison.
+    comparing: bool,
+}
+
+impl Budget {
+    /// With interrupts disabled.
+    const INTERRUPT: Self = Self {
+        comparisons: 256,
+        operations: 2,
+        messages: 2,
+        bytes: 4096,
+        comparing: false,
+    };
+
+    /// With preemption disabled.
+    const THREAD: Self = Self {
+        comparisons: 4096,
+        operations: 64,
+        messages: 64,
+        bytes: 32 * INLINE_LIMIT,
+        comparing: false,
+    };
+
+    /// For one operation that is begun because it is due.
+    const DUE: Self = Self {
+        comparisons: 256,
+        operations: 1,
+        messages: 1,
+        bytes: INLINE_LIMIT,
+        comparing: false,
+    };
+
+    /// Returns that of a thread.
+    pub(crate) const fn thread() -> Self {
+        Self::THREAD
+    }
+
+    /// Returns that of an operation that is begun because it is due.
+    pub(crate) const fn due() -> Self {
+        Self::DUE
+    }
+
+    /// Returns that of a caller.
+    pub(crate) fn of_caller() -> Self {
+        if interrupts::are_disabled() {
+            Self::INTERRUPT
+        } else {
+            Self::THREAD
+        }
+    }
+
+    /// Returns whether it is spent.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.comparisons == 0 || self.messages == 0 || self.bytes == 0
+    }
+
+    /// Returns how many comparisons may be made.
+    pub(crate) fn comparisons(&self) -> usize {
+        self.comparisons
+    }
+
+    /// Returns whether another message may come together with a receive, after so many that have, with
+    /// so many bytes.
+    pub(crate) fn covers(&self, messages: usize, bytes: usize) -> bool {
+        messages < self.messages && bytes < self.bytes
+    }
+
+    /// Spends what comparisons take.
+    pub(crate) fn spend_comparisons(&mut self, comparisons: usize, messages: usize, bytes: usize) {
+        self.comparisons = self.comparisons.saturating_sub(comparisons);
+        self.messages = self.messages.saturating_sub(messages);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Spends what it takes to begin an operation; `false` if there is not as much.
+    pub(crate) fn spend_operation(&mut self, request: &Request) -> bool {
+        let bytes = copied(request);
+        if self.is_spent() || self.operations == 0 || self.bytes < bytes {
+            return false;
+        }
+        self.operations = self.operations.saturating_sub(1);
+        // What is compared spends its bytes when it is received.
+        if !request.kind.is_matched() {
+            self.bytes = self.bytes.saturating_sub(bytes);
+        }
+        true
+    }
+
+    /// Does something as part of a comparison.
+    pub(crate) fn in_comparison(&mut self, act: impl FnOnce(&mut Self)) {
+        let outer = core::mem::replace(&mut self.comparing, true);
+        act(self);
+        self.comparing = outer;
+    }
+
+    /// Returns whether this is inside of a comparison.
+    pub(crate) fn is_comparing(&self) -> bool {
+        self.comparing
+    }
+}
+
+/// Returns how many bytes of a request are copied at once; larger ones are left to the work queue.
+pub(crate) fn copied(request: &Request) -> usize {
+    if request.len <= INLINE_LIMIT {
+        request.len
+    } else {
+        0
+    }
+}

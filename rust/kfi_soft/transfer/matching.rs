@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How messages and posted receives of one kind, tagged or not, find each other.
+//!
+//! A message takes the first posted receive that wants it, a receive the first message that it
+//! wants; both come in order. Whoever brings one of them leaves it with those that are yet to be
+//! compared. One at a time compares: the first of the messages that have arrived with the receives
+//! that are posted, and in turn the first of the receives that are new with the messages that wait. So
+//! among the receives that are posted and the messages that wait no two want each other.
+//!
+//! To compare is done in steps with the lock held, between which it is released, and those who bring
+//! something meanwhile leave it to whoever compares. Others may also take entries away: a walk through
+//! a queue is not disturbed by that, and one for a receive or message that has left begins anew for
+//! the next one.
+//!
+//! A message that has waited is received as soon as a receive comes that wants it. If there is no room in
+//! the completion queue, that may be told in the memory of the receive; where it could not, or where
+//! others too could have that receive, the message stalls: it stays where it is, and so do all others
+//! for its receiver, see [`Receiver::stalls`]. When there is room, those that have stalled are compared
+//! with the receives once more, before anything else is compared. What arrives while there is no room
+//! has not come here, see [`Parking`](crate::transfer::parking::Parking).
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::ordering,
+        Arc, //
+    }, //
+};
+
+use crate::{
+    kfi::linux::{
+        queue::{
+            Entry,
+            EntryQueue,
+            Found,
+            Named,
+            Step,
+            Walk,
+            WalkableQueue, //
+        },
+        timeout::jiffies, //
+    },
+    transfer::{
+        budget::{
+            self,
+            Budget, //
+        },
+        packet::{
+            self,
+            Transfer, //
+        },
+        receive_queue::{
+            pair,
+            Mismatch,
+            Posted, //
+        },
+        receiver::Receiver, //
+    },
+    wire::{
+        Carried,
+        Packet,
+        Request, //
+    }, //
+};
+
+/// How far the first entry of a queue was compared with those of another one.
+struct Progress {
+    walk: Option<Walk>,
+    /// Which entry that is, see [`EntryQueue::departures`].
+    departures: usize,
+}
+
+impl Progress {
+    const fn new() -> Self {
+        Self {
+            walk: None,
+            departures: 0,
+        }
+    }
+
+    /// Begins anew if the first entry is another one.
+    fn follow<T, const WALKS: usize>(
+        &mut self,
+        departures: usize,
+        others: &mut EntryQueue<T, WALKS>,
+    ) {
+        if self.departures != departures {
+            self.departures = departures;
+            self.end(others);
+        }
+    }
+
+    /// There is none any more.
+    fn end<T, const WALKS: usize>(&mut self, others: &mut EntryQueue<T, WALKS>) {
+        if let Some(walk) = self.walk.take() {
+            others.end_walk(walk);
+        }
+    }
+}
+
+/// Returns whether a receive takes a message; one that it wants and must not take yet stalls.
+fn takes(receive: &Posted, message: &Carried) -> bool {
+    if !receive.wants(message.transfer.request()) {
+        return false;
+    }
+    let receiver = message.receiver.as_ref();
+    let stalls = receiver.is_some_and(|receiver| receiver.stalls(receive));
+    if stalls {
+        message.set_stalled(true);
+    }
+    !stalls
+}
+
+/// Receives and messages of one kind.
+///
+/// # Invariants
+///
+/// - None of `posted` wants one of `waiting`, unless that has stalled.
+/// - While there is something in `arrived` or `new`, or those that have stalled are to be compared again,
+///   `comparing` is set.
+pub(crate) struct Side {
+    /// Receives that were compared.
+    posted: WalkableQueue<Posted>,
+    /// Receives that are yet to be compared with `waiting`.
+    new: WalkableQueue<Posted>,
+    /// Receives that have fired and have no room among those.
+    fired: WalkableQueue<Posted>,
+    /// Messages that were compared.
+    waiting: WalkableQueue<Carried>,
+    /// Messages that are yet to be compared with `posted`.
+    arrived: WalkableQueue<Carried>,
+    /// How far the first of `arrived` has come in `posted`.
+    arrived_progress: Progress,
+    /// How far the first of `new` has come in `waiting`.
+    new_progress: Progress,
+    /// Messages that have stalled are to be compared with `posted` again.
+    again: bool,
+    /// How far these have come in `waiting`.
+    again_walk: Option<Walk>,
+    /// How far the one that this has come to has come in `posted`.
+    again_progress: Option<Walk>,
+    /// Which one that is.
+    again_name: packet::Name,
+    /// Somebody compares, or is going to.
+    comparing: bool,
+    /// That is the work queue.
+    handed_over: bool,
+    /// It is the turn of `new`, if there is something in `arrived`, too.
+    turn_of_new: bool,
+}
+
+impl Side {
+    /// How many queues of receives there are.
+    pub(crate) const RECEIVES: usize = 3;
+
+    /// How many queues of messages there are.
+    pub(crate) const MESSAGES: usize = 2;
+
+    /// Nothing is there.
+    pub(crate) const fn new() -> Self {
+        // INVARIANT: All of them are empty.
+        Self {
+            posted: WalkableQueue::walkable(),
+            new: WalkableQueue::walkable(),
+            fired: WalkableQueue::walkable(),
+            waiting: WalkableQueue::walkable(),
+            arrived: WalkableQueue::walkable(),
+            arrived_progress: Progress::new(),
+            new_progress: Progress::new(),
+            again: false,
+            again_walk: None,
+            again_progress: None,
+            again_name: (0, 0),
+            comparing: false,
+            handed_over: false,
+            turn_of_new: false,
+        }
+    }
+
+    /// Returns a queue of receives by number, in the order in which these go from one to the other.
+    pub(crate) fn receives(&mut self, number: usize) -> Option<&mut WalkableQueue<Posted>> {
+        match number {
+            0 => Some(&mut self.fired),
+            1 => Some(&mut self.new),
+            2 => Some(&mut self.posted),
+            _ => None,
+        }
+    }
+
+    /// Returns a queue of messages by number, in the order in which these go from one to the other.
+    pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Carried>> {
+        match number {
+            0 => Some(&mut self.arrived),
+            1 => Some(&mut self.waiting),
+            _ => None,
+        }
+    }
+
+    /// Takes out the first receive whose name is not less than `name`, if it is `same`.
+    pub(crate) fn take_receive(
+        &mut self,
+        name: &<Posted as Named>::Name,
+        same: impl Fn(&Posted) -> bool,
+    ) -> Option<Entry<Posted>> {
+        [&mut self.posted, &mut self.new, &mut self.fired]
+            .into_iter()
+            .find_map(|queue| queue.take_named(name, &same))
+    }
+
+    /// Takes out a message, if it is here.
+    pub(crate) fn take_message(&mut self, transfer: &Arc<Transfer>) -> Option<Packet> {
+        let name = Transfer::name(transfer);
+        [&mut self.waiting, &mut self.arrived]
+            .into_iter()
+            .find_map(|queue| queue.take_named(&name, |packet| packet.is_of(transfer)))
+    }
+
+    /// Returns the messages that wait for a receive.
+    pub(crate) fn waiting(&mut self) -> &mut WalkableQueue<Carried> {
+        &mut self.waiting
+    }
+
+    /// Returns whether no receive is to be posted: as many are as there may be, or others have fired
+    /// before and wait for room.
+    pub(crate) fn is_full(&self, size: usize) -> bool {
+        !self.fired.is_empty() || !self.has_room(size)
+    }
+
+    /// Returns whether fewer receives are posted than there may be.
+    fn has_room(&self, size: usize) -> bool {
+        self.posted.len().saturating_add(self.new.len()) < size
+    }
+
+    /// Returns whether receives are posted that may want what waits.
+    pub(crate) fn has_new(&self) -> bool {
+        self.again || !self.new.is_empty()
+    }
+
+    /// Returns how many receives have fired and wait for room.
+    pub(crate) fn fired(&self) -> usize {
+        self.fired.len()
+    }
+
+    /// Adds a message; returns whether the caller is to compare.
+    #[must_use]
+    pub(crate) fn add_message(&mut self, packet: Packet) -> bool {
+        self.arrived.push_named(packet);
+        self.begin()
+    }
+
+    /// Adds a receive; returns whether the caller is to compare.
+    #[must_use]
+    pub(crate) fn add_receive(&mut self, posted: Entry<Posted>) -> bool {
+        if self.waiting.is_empty() && self.new.is_empty() {
+            // INVARIANT: No message waits. One that is being compared comes to it.
+            self.posted.push_named(posted);
+            return false;
+        }
+        self.new.push_named(posted);
+        self.begin()
+    }
+
+    /// Adds a receive that has fired, behind others for which there is no room; returns whether the
+    /// caller is to compare.
+    #[must_use]
+    pub(crate) fn add_fired(&mut self, posted: Entry<Posted>, size: usize) -> bool {
+        if !self.is_full(size) {
+            return self.add_receive(posted);
+        }
+        self.fired.push_named(posted);
+        // Room may have come for the first one.
+        self.has_room(size) && self.begin()
+    }
+
+    /// Returns whether the caller is to compare, as there is room now for what has fired.
+    #[must_use]
+    pub(crate) fn begin_refill(&mut self) -> bool {
+        !self.fired.is_empty() && self.begin()
+    }
+
+    /// Lets messages that have stalled be compared again; returns whether the caller is to compare.
+    #[must_use]
+    pub(crate) fn begin_again(&mut self) -> bool {
+        self.end_again();
+        // What is just being compared may have passed some of them.
+        self.arrived_progress.end(&mut self.posted);
+        self.new_progress.end(&mut self.waiting);
+        self.again = true;
+        self.begin()
+    }
+
+    /// Ends the walks through what has stalled.
+    fn end_again(&mut self) {
+        if let Some(walk) = self.again_walk.take() {
+            self.waiting.end_walk(walk);
+        }
+        if let Some(walk) = self.again_progress.take() {
+            self.posted.end_walk(walk);
+        }
+    }
+
+    /// Returns whether the caller is to compare.
+    fn begin(&mut self) -> bool {
+        // INVARIANT: Set.
+        !core::mem::replace(&mut self.comparing, true)
+    }
+
+    /// Leaves it to the work queue to compare.
+    pub(crate) fn hand_over(&mut self) {
+        self.handed_over = true;
+    }
+
+    /// Returns whether the work queue is to compare.
+    pub(crate) fn take_over(&mut self) -> bool {
+        core::mem::replace(&mut self.handed_over, false)
+    }
+
+    /// Finds a posted receive, among the first ones, for a message that was not added. None that were
+    /// sent before it are yet to be compared, or are about to land.
+    pub(crate) fn find_receive(
+        &mut self,
+        request: &Request,
+        limit: usize,
+    ) -> Option<Found<'_, Posted, 8>> {
+        if self.comparing {
+            return None;
+        }
+        self.posted
+            .find_among(limit, |posted| posted.wants(request))
+    }
+
+    /// Makes as many comparisons as `limit` says, which is lowered accordingly, or until as much was
+    /// settled as `budget` covers. Up to `size` receives may be posted.
+    ///
+    /// Returns whether there are more to make, by the caller.
+    #[must_use]
+    pub(crate) fn compare(
+        &mut self,
+        size: usize,
+        limit: &mut usize,
+        budget: &Budget,
+        settled: &mut Settled,
+    ) -> bool {
+        while *limit != 0 && budget.covers(settled.len(), settled.bytes()) {
+            if self.again {
+                self.compare_again(limit, settled);
+                continue;
+            }
+            let turn_of_new = self.turn_of_new;
+            self.turn_of_new = !turn_of_new;
+            if !self.arrived.is_empty() && (self.new.is_empty() || !turn_of_new) {
+                self.compare_message(limit, settled);
+            } else if !self.new.is_empty() {
+                self.compare_receive(limit, settled);
+            } else if self.fired.is_empty() || !self.has_room(size) {
+                // What was settled is carried out before anybody else compares: in order.
+                if settled.len() != 0 {
+                    return true;
+                }
+                self.arrived_progress.end(&mut self.posted);
+                self.new_progress.end(&mut self.waiting);
+                // INVARIANT: Both are empty.
+                self.comparing = false;
+                return false;
+            } else if let Some(posted) = self.fired.pop_front() {
+                self.new.push_named(posted);
+            }
+        }
+        true
+    }
+
+    /// Compares the first message that has arrived.
+    fn compare_message(&mut self, limit: &mut usize, settled: &mut Settled) {
+        let Self {
+            posted,
+            waiting,
+            arrived,
+            arrived_progress: progress,
+            ..
+        } = self;
+        progress.follow(arrived.departures(), posted);
+        let Some(message) = arrived.front() else {
+            return;
+        };
+        if progress.walk.is_none() {
+            // Of another comparison.
+            message.set_stalled(false);
+        }
+        let wanted = |posted: &Posted| takes(posted, message);
+        let found = match posted.step(&mut progress.walk, limit, wanted) {
+            Step::More => return,
+            Step::Found(found) => Some(found),
+            Step::End => None,
+        };
+        let Some(packet) = arrived.pop_front() else {
+            return;
+        };
+        match found {
+            Some(found) => settled.pair(packet, found),
+            None => {
+                // INVARIANT: Nobody wants it, or it has stalled.
+                waiting.push_named(packet);
+                settled.kept = true;
+                // It counts, too, where there was nothing to compare it with.
+                *limit = limit.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Compares the next message that has stalled, unless its receiver stalls again.
+    fn compare_again(&mut self, limit: &mut usize, settled: &mut Settled) {
+        let Self {
+            posted,
+            waiting,
+            again_walk,
+            again_progress: progress,
+            again_name,
+            ..
+        } = self;
+        let stalls = |message: &Carried, alone: bool| {
+            let receiver = message.receiver.as_ref();
+            receiver
+                .is_some_and(|receiver| receiver.is_stalling() && !(alone && receiver.is_shared()))
+        };
+        if waiting.front().is_some_and(|message| stalls(message, true)) {
+            // All are for the same one.
+            self.end_again();
+            self.again = false;
+            return;
+        }
+        let again = |message: &Carried| message.is_stalled() && !stalls(message, false);
+        let message = match waiting.step(again_walk, limit, again) {
+            Step::More => return,
+            Step::Found(message) => message,
+            Step::End => {
+                self.end_again();
+                self.again = false;
+                return;
+            }
+        };
+        let name = message.name();
+        if core::mem::replace(again_name, name) != name {
+            if let Some(walk) = progress.take() {
+                posted.end_walk(walk);
+            }
+        }
+        // INVARIANT: If it does not stall again, nobody wants it.
+        message.set_stalled(false);
+        let found = match posted.step(progress, limit, |posted| takes(posted, &message)) {
+            Step::More => {
+                message.set_stalled(true);
+                return;
+            }
+            Step::Found(found) => Some(found),
+            Step::End => None,
+        };
+        match found {
+            Some(found) => settled.pair(message.take(), found),
+            None if message.is_stalled() => {}
+            None => {
+                // Its time begins anew. Relaxed: under the lock.
+                message.transfer.since.store(jiffies(), ordering::Relaxed);
+                settled.kept = true;
+            }
+        }
+        if let Some(walk) = progress.take() {
+            posted.end_walk(walk);
+        }
+    }
+
+    /// Compares the first receive that is new.
+    fn compare_receive(&mut self, limit: &mut usize, settled: &mut Settled) {
+        let Self {
+            posted,
+            new,
+            waiting,
+            new_progress: progress,
+            ..
+        } = self;
+        progress.follow(new.departures(), waiting);
+        let Some(receive) = new.front() else {
+            return;
+        };
+        let wanted = |message: &Carried| takes(receive, message);
+        let packet = match waiting.step(&mut progress.walk, limit, wanted) {
+            Step::More => return,
+            Step::Found(found) => Some(found.take()),
+            Step::End => None,
+        };
+        match packet {
+            Some(packet) => {
+                if let Some(receive) = new.find(|_| true) {
+                    settled.pair(packet, receive);
+                }
+            }
+            None => {
+                if let Some(receive) = new.pop_front() {
+                    // INVARIANT: It wants none of those that wait but such as have stalled.
+                    posted.push_named(receive);
+                }
+                *limit = limit.saturating_sub(1);
+            }
+        }
+    }
+}
+
+/// Messages that were taken out, to be dealt with when the lock was released.
+pub(crate) struct Settled {
+    /// They land.
+    landing: EntryQueue<Carried>,
+    /// They name what is no region.
+    refused: EntryQueue<Carried>,
+    /// Whom they were for is not there any more.
+    unreachable: EntryQueue<Carried>,
+    /// Their time is over.
+    expired: EntryQueue<Carried>,
+    /// Their senders have given them up.
+    gone: EntryQueue<Carried>,
+    /// Bytes that are copied when they land.
+    bytes: usize,
+    /// Some wait now.
+    kept: bool,
+}
+
+impl Settled {
+    /// Nothing was taken out.
+    pub(crate) const fn new() -> Self {
+        Self {
+            landing: EntryQueue::new(),
+            refused: EntryQueue::new(),
+            unreachable: EntryQueue::new(),
+            expired: EntryQueue::new(),
+            gone: EntryQueue::new(),
+            bytes: 0,
+            kept: false,
+        }
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        [
+            &self.landing,
+            &self.refused,
+            &self.unreachable,
+            &self.expired,
+            &self.gone,
+        ]
+        .into_iter()
+        .fold(0, |sum, queue| sum.saturating_add(queue.len()))
+    }
+
+    /// Returns how many bytes are copied when they land.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns whether messages wait now that have not waited before.
+    pub(crate) fn kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Adds a message whose time is over.
+    pub(crate) fn expire(&mut self, packet: Packet) {
+        self.expired.push_back(packet);
+    }
+
+    /// Adds a message that a receive wants.
+    fn pair<const WALKS: usize>(&mut self, mut packet: Packet, found: Found<'_, Posted, WALKS>) {
+        let Some(receiver) = packet.receiver.as_ref().and_then(Receiver::enter) else {
+            // It is being closed.
+            self.unreachable.push_back(packet);
+            return;
+        };
+        let transfer = &packet.transfer;
+        let matched = pair(found, transfer.request(), &receiver, |_| {
+            // It has memory of its own for its completion.
+            if transfer.claim() {
+                Ok(())
+            } else {
+                Err(Mismatch::Gone)
+            }
+        });
+        match matched {
+            Ok(matched) => {
+                let bytes = budget::copied(packet.transfer.request());
+                self.bytes = self.bytes.saturating_add(bytes);
+                packet.matched = Some((receiver, matched));
+                self.landing.push_back(packet);
+            }
+            Err(Mismatch::NoRegion) => self.refused.push_back(packet),
+            Err(Mismatch::Gone | Mismatch::NoRoom) => self.gone.push_back(packet),
+        }
+    }
+
+    /// Answers those that do not land, and lets the others land.
+    pub(crate) fn settle(mut self, budget: &mut Budget) {
+        while let Some(packet) = self.refused.pop_front() {
+            Receiver::refuse(packet, EACCES, budget);
+        }
+        while let Some(packet) = self.unreachable.pop_front() {
+            Receiver::refuse(packet, EHOSTUNREACH, budget);
+        }
+        while let Some(packet) = self.expired.pop_front() {
+            Receiver::refuse(packet, EREMOTEIO, budget);
+        }
+        while let Some(packet) = self.landing.pop_front() {
+            Receiver::land(packet, budget);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Operations of a transmit context that are not done at once.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use crate::{
+    kfi::{
+        fid::Context,
+        memory::RemoteMemory,
+        provider::{
+            Lasting,
+            Outgoing, //
+        }, //
+    },
+    transfer::{
+        budget::Budget,
+        reporter::{
+            Ending,
+            Manner,
+            Use, //
+        },
+        transmitter::Transmitter, //
+    },
+    wire::{
+        Payload,
+        Request,
+        Response, //
+    }, //
+};
+
+/// Waits for the target; whoever claims it ends it.
+const WAITING: u32 = 0;
+/// Somebody is ending it.
+const CLAIMED: u32 = 1;
+
+/// Names an operation in the queues that it waits in, at the sender or at the receiver: the context
+/// that it was set aside for at the receiver, 0 before, and a number of its own.
+pub(crate) type Name = (usize, usize);
+
+/// An operation, with all that it needs until it ends.
+///
+/// It is ended by whoever claims it: the target that carries it out, or somebody who gives it up.
+#[pin_data]
+pub(crate) struct Transfer {
+    transmitter: Arc<Transmitter>,
+    request: Request,
+    remote: RemoteMemory,
+    /// The context, to be found by.
+    context: Context,
+    /// Whether all earlier ones have to end first.
+    fence: bool,
+    /// Whether an entry tells of its success.
+    told: bool,
+    state: Atomic<u32>,
+    /// As what the transmitter has noted it; nothing before.
+    pub(crate) place: Atomic<usize>,
+    /// The context that it was set aside for. Written under the lock of the queue where it then is.
+    pub(crate) aside_for: Atomic<usize>,
+    /// Since when it has waited for the target to be ready, in jiffies.
+    pub(crate) since: Atomic<usize>,
+    /// What whoever ends it takes out.
+    #[pin]
+    inside: SpinLockIrq<Option<Inside>>,
+}
+
+/// The memory of a transfer, and how its end is told.
+pub(crate) struct Inside {
+    memory: Lasting,
+    manner: Manner,
+}
+
+impl Inside {
+    /// Lends the memory.
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        Payload::of(&self.memory)
+    }
+
+    /// Ends the use of the memory. Returns what the end has to do.
+    pub(crate) fn end(self) -> Ending {
+        Ending {
+            of: Use::Ended(self.memory.end()),
+            manner: self.manner,
+        }
+    }
+}
+
+/// What a transfer is made of.
+pub(crate) struct Parts<'a> {
+    /// What it asks for.
+    pub(crate) request: Request,
+    /// The initiator's memory.
+    pub(crate) memory: Outgoing<'a>,
+    /// The target's memory that is meant.
+    pub(crate) remote: RemoteMemory,
+    /// The context, to be found by.
+    pub(crate) context: Context,
+    /// How its end is told.
+    pub(crate) manner: Manner,
+    /// Whether all earlier ones have to end first.
+    pub(crate) fence: bool,
+}
+
+impl Transfer {
+    /// A transfer of a transmit context.
+    pub(crate) fn new(
+        transmitter: Arc<Transmitter>,
+        parts: Parts<'_>,
+        flags: Flags,
+    ) -> Result<Arc<Self>> {
+        let Parts {
+            request,
+            memory,
+            remote,
+            context,
+            manner,
+            fence,
+        } = parts;
+        let memory = memory.keep(flags)?;
+        let told = manner.entry;
+        Arc::pin_init(
+            pin_init!(Self {
+                transmitter,
+                request,
+                remote,
+                context,
+                fence,
+                told,
+                state: Atomic::new(WAITING),
+                place: Atomic::new(usize::MAX),
+                aside_for: Atomic::new(0),
+                since: Atomic::new(0),
+                inside <- new_spinlock_irq!(
+                    Some(Inside { memory, manner }),
+                    "kfi_soft::Transfer::inside"
+                ),
+            }),
+            flags,
+        )
+    }
+
+    /// Returns its name.
+    pub(crate) fn name(this: &Arc<Self>) -> Name {
+        // Relaxed: it is in no queue while that is written.
+        let aside_for = this.aside_for.load(ordering::Relaxed);
+        (aside_for, Arc::as_ptr(this).addr())
+    }
+
+    /// Returns what it asks for.
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Returns the target's memory that is meant.
+    pub(crate) fn remote(&self) -> &RemoteMemory {
+        &self.remote
+    }
+
+    /// Returns the context.
+    pub(crate) fn context(&self) -> Context {
+        self.context
+    }
+
+    /// Returns whether an entry tells of its success.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told
+    }
+
+    /// Returns whether all earlier ones have to end first.
+    pub(crate) fn fence(&self) -> bool {
+        self.fence
+    }
+
+    /// Returns the transmit context.
+    pub(crate) fn transmitter(&self) -> &Arc<Transmitter> {
+        &self.transmitter
+    }
+
+    /// Claims the right, and the duty, to end it.
+    pub(crate) fn claim(&self) -> bool {
+        // Full: what the one before did to it comes first.
+        self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
+    }
+
+    /// Returns whether nobody has claimed it.
+    pub(crate) fn is_waiting(&self) -> bool {
+        // Relaxed: a hint; who acts on it claims.
+        self.state.load(ordering::Relaxed) == WAITING
+    }
+
+    /// Takes out the memory, and how the end is told; once, by whoever has claimed it.
+    pub(crate) fn take(&self) -> Option<Inside> {
+        self.inside.lock().take()
+    }
+
+    /// Answers a request that was claimed.
+    pub(crate) fn respond(this: &Arc<Self>, response: Response, budget: &mut Budget) {
+        this.transmitter.end(this, this.take(), response, budget);
+    }
+
+    /// Answers a request that was claimed, and whose memory was used.
+    pub(crate) fn respond_after(
+        this: &Arc<Self>,
+        inside: Inside,
+        response: Response,
+        budget: &mut Budget,
+    ) {
+        this.transmitter.end(this, Some(inside), response, budget);
+    }
+
+    /// Answers a request that nobody has claimed, unless somebody does now.
+    pub(crate) fn refuse(self: &Arc<Self>, error: Error, budget: &mut Budget) {
+        if self.claim() {
+            Self::respond(self, Response::failed(error), budget);
+        }
+    }
+}

@@ -1,0 +1,1070 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posted receives and messages that have arrived.
+//!
+//! How they find each other: [`Side`]. What is found is taken out under the lock and carried out
+//! after it. A message that nobody wants yet waits here, with the sender's memory still in use, until
+//! somebody wants it or the sender's time is over.
+//!
+//! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
+//! does not depend on how much is queued. What is cancelled or given up is found by its name, without
+//! a walk. Those who look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the rest to
+//! the work queue.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::ordering,
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    }, //
+};
+
+use crate::{
+    address::native::Address,
+    counter::Counter,
+    kfi::{
+        addr::FabricAddr,
+        errno::EOPBADSTATE,
+        fid::Context,
+        flags::{
+            CompletionFlags,
+            OpFlags, //
+        },
+        hold::Hold,
+        linux::{
+            interrupts::NoPreemption,
+            queue::{
+                Entry,
+                EntryQueue,
+                Found,
+                Named,
+                Step,
+                WalkableQueue, //
+            },
+            task::cond_resched,
+            timeout::jiffies,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem, //
+            }, //
+        },
+        memory::{
+            self,
+            Cursor, //
+        },
+        provider::{
+            Failure,
+            Incoming,
+            Outcome, //
+        }, //
+    },
+    limits,
+    module_parameters,
+    node::Node,
+    queue::completion_queue::Space,
+    transfer::{
+        budget::Budget,
+        matching::{
+            Settled,
+            Side, //
+        },
+        multi_buffer::MultiUse,
+        packet::Transfer,
+        receiver::{
+            Receiver,
+            ReceiverUse, //
+        },
+        reporter::{
+            Ending,
+            Manner,
+            Reporter,
+            Use, //
+        }, //
+    },
+    wire::{
+        Carried,
+        Packet,
+        Request,
+        RequestKind,
+        Response, //
+    }, //
+};
+
+/// A posted receive.
+pub(crate) struct Posted {
+    /// Where messages go.
+    pub(crate) buffer: Buffer,
+    /// The tag and the bits that need not match, if it is for tagged messages.
+    pub(crate) tag: Option<(u64, u64)>,
+    /// Whom it accepts messages from, if not from everybody.
+    pub(crate) source: Option<Address>,
+    /// What completions tell.
+    pub(crate) context: Context,
+    /// The flags of the operation.
+    pub(crate) flags: OpFlags,
+    /// It is deferred work.
+    pub(crate) deferred: bool,
+    /// The completion counter of deferred work, unless the buffer for several messages has it.
+    pub(crate) notify: Option<Hold<Counter>>,
+    /// The receive context that it only asks for what has arrived (`KFI_PEEK`), if it was not answered
+    /// at once.
+    pub(crate) asks: Option<Arc<Receiver>>,
+}
+
+/// The memory of a posted receive.
+pub(crate) enum Buffer {
+    /// For one message.
+    One(Incoming),
+    /// For several, with the place of the next one.
+    Multi(MultiUse, usize),
+}
+
+/// The place of a message in the memory of a posted receive.
+pub(crate) struct Landing {
+    target: Target,
+    /// Bytes that there is room for.
+    pub(crate) room: usize,
+    manner: Manner,
+}
+
+/// The memory of a landing.
+enum Target {
+    /// All of it.
+    Whole(Incoming),
+    /// A part, from a place on.
+    Part(MultiUse, usize),
+}
+
+impl Landing {
+    /// Returns the place in the memory.
+    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, memory::Target> {
+        match &self.target {
+            Target::Whole(memory) => memory.cursor(offset),
+            Target::Part(buffer, at) => buffer.cursor(at.saturating_add(offset)),
+        }
+    }
+
+    /// Returns the address, to be told, of a part of a buffer for several messages; else 0.
+    pub(crate) fn part_address(&self) -> usize {
+        match &self.target {
+            Target::Whole(_) => 0,
+            Target::Part(buffer, at) => match buffer.address() {
+                0 => 0,
+                start => start.wrapping_add(*at),
+            },
+        }
+    }
+
+    /// Ends the use of the memory. Returns what the completion has to do.
+    pub(crate) fn finish(self) -> Ending {
+        Ending {
+            of: match self.target {
+                Target::Whole(memory) => Use::Ended(memory.end()),
+                Target::Part(part, _) => Use::Part(part),
+            },
+            manner: self.manner,
+        }
+    }
+}
+
+/// Named by the context.
+impl Named for Posted {
+    type Name = usize;
+
+    fn name(&self) -> Self::Name {
+        self.context.as_number()
+    }
+}
+
+impl Posted {
+    /// Returns whether it wants what `request` brings.
+    pub(crate) fn wants(&self, request: &Request) -> bool {
+        let tag = match (self.tag, request.kind.tag()) {
+            (None, None) => true,
+            (Some((tag, ignore)), Some(other)) => (tag ^ other) & !ignore == 0,
+            _ => false,
+        };
+        tag && self.source.is_none_or(|source| source == request.source)
+    }
+
+    /// Returns how the completion of a message for `receiver` is told.
+    fn manner(&self, receiver: &Receiver) -> Manner {
+        Manner {
+            entry: if self.deferred {
+                self.flags.contains(OpFlags::COMPLETION)
+            } else {
+                receiver.reporter().wants_entry(self.flags)
+            },
+            counted: self.is_counted(),
+            notify: None,
+            memory: None,
+        }
+    }
+
+    /// Returns whether the counters of the endpoint count it.
+    fn is_counted(&self) -> bool {
+        // To look is not to receive.
+        self.asks.is_none() && (!self.deferred || self.flags.contains(OpFlags::COMPLETION))
+    }
+
+    /// Sets the completion counter of deferred work.
+    pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
+        match &self.buffer {
+            Buffer::One(_) => self.notify = notify,
+            Buffer::Multi(buffer, _) => buffer.set_notify(notify),
+        }
+    }
+
+    /// Gives it up without a completion.
+    pub(crate) fn give_up(self) {
+        let notify = match self.buffer {
+            Buffer::One(_) => self.notify,
+            Buffer::Multi(buffer, _) => buffer.leave().1.notify,
+        };
+        if let Some(notify) = &notify {
+            notify.release();
+        }
+    }
+}
+
+/// Ends a posted receive without a message: what its completion has to do, which is told by an entry.
+pub(crate) fn unused(posted: Entry<Posted>) -> Ending {
+    let (mut posted, memory) = posted.empty();
+    Ending {
+        manner: Manner {
+            entry: true,
+            counted: posted.is_counted(),
+            notify: posted.notify.take(),
+            memory: Some(memory),
+        },
+        of: match posted.buffer {
+            Buffer::One(memory) => Use::Ended(memory.end()),
+            Buffer::Multi(buffer, _) => Use::Part(buffer),
+        },
+    }
+}
+
+/// Tells that a receive was cancelled. Returns whether it has ended; if not, messages are landing in
+/// it, and complete, the last one with the release.
+pub(crate) fn tell_cancelled(reporter: &Reporter, posted: Entry<Posted>) -> bool {
+    let kind = if posted.tag.is_some() {
+        CompletionFlags::TAGGED
+    } else {
+        CompletionFlags::MSG
+    };
+    let tag = posted.tag.map_or(0, |(tag, _)| tag);
+    let outcome = Outcome {
+        flags: (kind | CompletionFlags::RECV).as_raw(),
+        len: 0,
+        buf: Context::NONE,
+        data: 0,
+        tag,
+        src_addr: FabricAddr::NOTAVAIL.as_raw(),
+    };
+    let failure = Failure {
+        err: ECANCELED.to_errno().saturating_neg(),
+        ..Failure::NONE
+    };
+    reporter.end_unused(unused(posted), &outcome, failure)
+}
+
+/// How a message was matched, under the lock.
+pub(crate) enum Match {
+    /// With a receive that is used up.
+    One(Entry<Posted>),
+    /// With a part of a buffer, maybe its last one.
+    Part(Landing, Option<Entry<Posted>>),
+}
+
+impl Match {
+    /// Makes a landing of it, without the lock. It has memory for its completion if a receive was
+    /// used up.
+    pub(crate) fn into_landing(self, receiver: &Receiver) -> Landing {
+        match self {
+            Self::Part(mut landing, exhausted) => {
+                if let Some(posted) = exhausted {
+                    let (posted, memory) = posted.empty();
+                    landing.manner.memory = Some(memory);
+                    // Not the last use: the landing is one.
+                    posted.give_up();
+                }
+                landing
+            }
+            Self::One(posted) => {
+                let (mut posted, entry) = posted.empty();
+                let mut manner = posted.manner(receiver);
+                manner.notify = posted.notify.take();
+                manner.memory = Some(entry);
+                let (room, target) = match posted.buffer {
+                    Buffer::One(memory) => (memory.len(), Target::Whole(memory)),
+                    // Buffers for several messages are not used up at once.
+                    Buffer::Multi(buffer, at) => (0, Target::Part(buffer, at)),
+                };
+                Landing {
+                    room,
+                    manner,
+                    target,
+                }
+            }
+        }
+    }
+}
+
+/// Why a message and a receive that wants it do not come together.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    /// The message has no memory for its completion, and there is no room in the ring.
+    NoRoom,
+    /// The message is for one operation on memory, and the receive is a buffer for several messages.
+    NoRegion,
+    /// The sender has given the message up.
+    Gone,
+}
+
+/// Takes a posted receive for a message that it wants, or the part of it that the message needs.
+///
+/// `claim` says whether the sender still wants it, and whether there is room for its completion if
+/// that does not lie in the memory of the receive.
+pub(crate) fn pair<const WALKS: usize>(
+    mut found: Found<'_, Posted, WALKS>,
+    request: &Request,
+    receiver: &Receiver,
+    claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
+) -> core::result::Result<Match, Mismatch> {
+    match &found.buffer {
+        Buffer::One(_) => {
+            claim(false)?;
+            Ok(Match::One(found.take()))
+        }
+        Buffer::Multi(buffer, next) => {
+            if is_access(request) {
+                // A region is for one operation.
+                return Err(Mismatch::NoRegion);
+            }
+            let at = *next;
+            let (room, exhausted) = buffer.part(at, request.len);
+            claim(!exhausted)?;
+            let buffer = buffer.enter();
+            let landing = Landing {
+                room,
+                manner: found.manner(receiver),
+                target: Target::Part(buffer, at),
+            };
+            if let Buffer::Multi(_, next) = &mut found.buffer {
+                *next = at.saturating_add(request.len);
+            }
+            Ok(Match::Part(landing, exhausted.then(|| found.take())))
+        }
+    }
+}
+
+/// Returns whether a request uses a tagged receive as a memory region.
+fn is_access(request: &Request) -> bool {
+    matches!(
+        request.kind,
+        RequestKind::TaggedWrite { .. } | RequestKind::TaggedRead { .. }
+    )
+}
+
+/// Returns how long messages wait for a receive.
+fn rnr_timeout() -> Jiffies {
+    msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref())
+}
+
+/// Entries that are looked at before others get the lock.
+const STEP: usize = 64;
+
+/// Rounds of comparisons in the work queue, before it looks at others.
+const ROUNDS: usize = 64;
+
+/// Messages that expire before others get the lock.
+const EXPIRED: usize = 16;
+
+/// What the lock protects.
+struct State {
+    closed: bool,
+    /// Messages without tags.
+    plain: Side,
+    /// Messages with tags.
+    tagged: Side,
+    /// Messages that were set aside for a context.
+    claimed: WalkableQueue<Carried>,
+    /// Receives that ask for messages with tags, whose answers are up to the work queue.
+    looking: EntryQueue<Posted>,
+    /// When somebody looks at what waits, in jiffies.
+    watch_at: Option<Jiffies>,
+}
+
+impl State {
+    fn side(&mut self, tagged: bool) -> &mut Side {
+        if tagged {
+            &mut self.tagged
+        } else {
+            &mut self.plain
+        }
+    }
+}
+
+/// The receives posted to one or, if they share it, several endpoints.
+#[pin_data]
+pub(crate) struct ReceiveQueue {
+    #[pin]
+    state: SpinLockIrq<State>,
+    /// How many receives may be posted.
+    size: usize,
+    node: Arc<Node>,
+    #[pin]
+    watch: Work<ReceiveQueue>,
+}
+
+/// What came of a look at the messages that wait.
+pub(crate) enum Looked {
+    /// One was found.
+    Found(Request),
+    /// There is none.
+    Nothing,
+    /// There are more to be looked at.
+    Unfinished,
+}
+
+/// What became of a message.
+pub(crate) enum Arrival<'a> {
+    /// It lands.
+    Landing(Landing, Space<'a>),
+    /// It has to wait.
+    NotReady,
+    /// It is refused.
+    Refused(Error),
+}
+
+impl ReceiveQueue {
+    /// A queue for `size` receives.
+    pub(crate) fn new(node: Arc<Node>, size: usize) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                state <- new_spinlock_irq!(
+                    State {
+                        closed: false,
+                        plain: Side::new(),
+                        tagged: Side::new(),
+                        claimed: WalkableQueue::walkable(),
+                        looking: EntryQueue::new(),
+                        watch_at: None,
+                    },
+                    "kfi_soft::ReceiveQueue::state"
+                ),
+                size,
+                node,
+                watch <- new_work!("kfi_soft::ReceiveQueue::watch"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Finds a receive for a message that is to land at once. It lands in a part of a buffer only if
+    /// there is room for its completion in the ring.
+    pub(crate) fn arrive<'a>(
+        self: &Arc<Self>,
+        receiver: &'a Receiver,
+        request: &Request,
+    ) -> Arrival<'a> {
+        let tagged = request.kind.tag().is_some();
+        let mut space = Space::Nowhere;
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
+        let mut state = self.state.lock();
+        let side = state.side(tagged);
+        // Nothing overtakes what waits for room.
+        let ready = !receiver.is_stalling();
+        let found = ready.then(|| side.find_receive(request, STEP)).flatten();
+        let Some(found) = found else {
+            return Arrival::NotReady;
+        };
+        let matched = pair(found, request, receiver, |needs_room| {
+            if needs_room {
+                space = receiver.reporter().slot().ok_or(Mismatch::NoRoom)?;
+            }
+            Ok(())
+        });
+        let go_on = side.begin_refill();
+        drop(state);
+        if go_on {
+            self.hand_over(tagged);
+        }
+        match matched {
+            Ok(matched) => Arrival::Landing(matched.into_landing(receiver), space),
+            Err(Mismatch::NoRegion) => Arrival::Refused(EACCES),
+            Err(_) => Arrival::NotReady,
+        }
+    }
+
+    /// Takes a message: it lands, or is kept until somebody wants it.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        receiver: &ReceiverUse,
+        mut packet: Packet,
+        budget: &mut Budget,
+    ) {
+        packet.receiver = Some(receiver.receiver().clone());
+        let tagged = packet.transfer.request().kind.tag().is_some();
+        // Others may leave to this thread what they bring, once it has the lock.
+        let preemption = NoPreemption::begin();
+        {
+            let mut state = self.state.lock();
+            if receiver.is_closed() {
+                drop(state);
+                drop(preemption);
+                packet.transfer.refuse(EHOSTUNREACH, budget);
+                return;
+            }
+            if !packet.transfer.is_waiting() {
+                // Given up meanwhile, by somebody who has not found it here.
+                drop(state);
+                drop(preemption);
+                return;
+            }
+            // Relaxed: read under the same lock.
+            packet.transfer.since.store(jiffies(), ordering::Relaxed);
+            if !state.side(tagged).add_message(packet) {
+                return;
+            }
+        }
+        self.compare(tagged, budget);
+    }
+
+    /// Compares messages and receives, after [`Side`] has said that the caller is to do so.
+    ///
+    /// The caller is not preempted, as others leave to it what they bring; so it does not do much.
+    fn compare(self: &Arc<Self>, tagged: bool, budget: &mut Budget) {
+        let _preemption = NoPreemption::begin();
+        while self.compare_some(tagged, budget) {
+            if budget.is_spent() {
+                self.hand_over(tagged);
+                return;
+            }
+        }
+    }
+
+    /// Makes some comparisons, and lets land what has come together; returns whether there are more
+    /// to make, which is up to the caller then.
+    fn compare_some(self: &Arc<Self>, tagged: bool, budget: &mut Budget) -> bool {
+        let mut settled = Settled::new();
+        let step = STEP.min(budget.comparisons());
+        let mut limit = step;
+        let more =
+            self.state
+                .lock()
+                .side(tagged)
+                .compare(self.size, &mut limit, budget, &mut settled);
+        let made = step.saturating_sub(limit);
+        budget.spend_comparisons(made, settled.len(), settled.bytes());
+        let kept = settled.kept();
+        budget.in_comparison(|budget| settled.settle(budget));
+        if kept {
+            self.watch_after(rnr_timeout());
+        }
+        more
+    }
+
+    /// Lets messages for a receive context be received that have waited for room.
+    pub(crate) fn resume(self: &Arc<Self>, receiver: &Receiver) {
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
+        let compare = {
+            let mut state = self.state.lock();
+            if !receiver.end_stalling() {
+                return;
+            }
+            [false, true].map(|tagged| state.side(tagged).begin_again())
+        };
+        for (tagged, compare) in [false, true].into_iter().zip(compare) {
+            if compare {
+                self.hand_over(tagged);
+            }
+        }
+    }
+
+    /// Leaves the comparisons of a side to the work queue.
+    fn hand_over(self: &Arc<Self>, tagged: bool) {
+        self.state.lock().side(tagged).hand_over();
+        self.watch_after(0);
+    }
+
+    /// Looks at the messages that wait, after a delay or earlier.
+    fn watch_after(self: &Arc<Self>, delay: Jiffies) {
+        let mut state = self.state.lock();
+        let at = jiffies().wrapping_add(delay);
+        // Jiffies wrap.
+        let is_earlier = |other: Jiffies| at.wrapping_sub(other).cast_signed() < 0;
+        if state.closed || state.watch_at.is_some_and(|other| !is_earlier(other)) {
+            return;
+        }
+        state.watch_at = Some(at);
+        // With the lock held: else a later time could replace an earlier one that was set meanwhile.
+        self.node.work_queue.modify_delayed(self.clone(), delay);
+    }
+
+    /// Posts a receive, and lets land what has waited for it; `EAGAIN` if there are as many posted
+    /// as there may be.
+    pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
+        let tagged = posted.tag.is_some();
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
+        let mut state = self.state.lock();
+        let closed = state.closed;
+        let side = state.side(tagged);
+        if closed || side.is_full(self.size) {
+            drop(state);
+            posted.into_inner().give_up();
+            return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
+        }
+        let compare = side.add_receive(posted);
+        drop(state);
+        if compare {
+            self.compare(tagged, &mut Budget::of_caller());
+        }
+        Ok(())
+    }
+
+    /// Returns whether so many have fired and wait for room that no more are to be submitted.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        let state = self.state.lock();
+        let fired = [&state.plain, &state.tagged].map(Side::fired);
+        fired.into_iter().fold(0, usize::saturating_add) >= limits::MAX_FIRED
+    }
+
+    /// Posts a receive that was prepared when it was submitted, now or as soon as there is room.
+    /// Given up if the queue is closed.
+    ///
+    /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
+    /// receive is given back, to be cancelled instead.
+    pub(crate) fn post_fired(
+        self: &Arc<Self>,
+        posted: Entry<Posted>,
+        begun: &dyn Fn() -> bool,
+    ) -> Option<Entry<Posted>> {
+        let tagged = posted.tag.is_some();
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
+        let mut state = self.state.lock();
+        let cancelled = begun();
+        if state.closed {
+            drop(state);
+            posted.into_inner().give_up();
+            return None;
+        }
+        if cancelled {
+            return Some(posted);
+        }
+        let compare = state.side(tagged).add_fired(posted, self.size);
+        drop(state);
+        if compare {
+            self.compare(tagged, &mut Budget::due());
+        }
+        None
+    }
+
+    /// Takes out a receive with a context.
+    pub(crate) fn take(self: &Arc<Self>, context: Context) -> Option<Entry<Posted>> {
+        let number = context.as_number();
+        self.take_named(number, |posted| posted.context.as_number() == number)
+    }
+
+    /// Takes out the first receive whose name is not less than `name`, if it is `same`.
+    fn take_named(
+        self: &Arc<Self>,
+        name: <Posted as Named>::Name,
+        same: impl Fn(&Posted) -> bool,
+    ) -> Option<Entry<Posted>> {
+        // As in `accept`.
+        let _preemption = NoPreemption::begin();
+        let (posted, refill) = {
+            let mut state = self.state.lock();
+            if let Some(posted) = state.looking.take_named(&name, &same) {
+                return Some(posted);
+            }
+            [false, true].into_iter().find_map(|tagged| {
+                let side = state.side(tagged);
+                let posted = side.take_receive(&name, &same)?;
+                // There is room for another one.
+                Some((posted, side.begin_refill().then_some(tagged)))
+            })?
+        };
+        if let Some(tagged) = refill {
+            self.hand_over(tagged);
+        }
+        Some(posted)
+    }
+
+    /// Looks for a tagged message that waits (`KFI_PEEK`), at up to as many as `limit` says, which is
+    /// lowered accordingly; `relax` is called when others had the lock.
+    ///
+    /// What is found stays, or is set aside for the context of `wanted`, or dropped. Those that are
+    /// yet to be compared may be wanted by a posted receive, and are not looked at.
+    pub(crate) fn look(
+        self: &Arc<Self>,
+        wanted: &Posted,
+        limit: &mut usize,
+        relax: impl Fn(),
+    ) -> Looked {
+        let claim = wanted.flags.contains(OpFlags::CLAIM);
+        let discard = wanted.flags.contains(OpFlags::DISCARD);
+        // What the sender is just giving up is not there any more, and what has stalled is somebody
+        // else's.
+        let same = |message: &Carried| {
+            let request = message.transfer.request();
+            let there = message.transfer.is_waiting() && !message.is_stalled();
+            there && !is_access(request) && wanted.wants(request)
+        };
+        let mut walk = None;
+        loop {
+            let mut step = STEP.min(*limit);
+            *limit = limit.saturating_sub(step);
+            let mut state = self.state.lock();
+            let waiting = state.tagged.waiting();
+            let found = match waiting.step(&mut walk, &mut step, same) {
+                Step::More if *limit != 0 => {
+                    drop(state);
+                    relax();
+                    continue;
+                }
+                Step::More => Err(Looked::Unfinished),
+                Step::End => Err(Looked::Nothing),
+                Step::Found(found) => {
+                    let request = *found.transfer.request();
+                    Ok((request, (claim || discard).then(|| found.take())))
+                }
+            };
+            if let Some(walk) = walk.take() {
+                waiting.end_walk(walk);
+            }
+            drop(state);
+            let (request, packet) = match found {
+                Ok((request, Some(packet))) => (request, packet),
+                Ok((request, None)) => return Looked::Found(request),
+                Err(looked) => return looked,
+            };
+            let taken = if discard {
+                // The message has been received, if only to be thrown away.
+                let transfer = packet.into_inner().transfer;
+                let claimed = transfer.claim();
+                if claimed {
+                    let response = Response::done(request.len);
+                    Transfer::respond(&transfer, response, &mut Budget::of_caller());
+                }
+                claimed
+            } else {
+                self.set_aside(packet, wanted.context)
+            };
+            if taken {
+                return Looked::Found(request);
+            }
+        }
+    }
+
+    /// Looks for a tagged message, as far as the caller may; leaves the rest to the work queue, which
+    /// answers then. Returns the receive if it is answered now, with what was found; `EAGAIN` if too
+    /// many are to be answered by the work queue.
+    pub(crate) fn peek(
+        self: &Arc<Self>,
+        receiver: &Arc<Receiver>,
+        mut wanted: Entry<Posted>,
+    ) -> Result<Option<(Entry<Posted>, Option<Request>)>> {
+        // Receives that were posted before may want what waits, and are yet to be compared with it.
+        let too_early = self.state.lock().tagged.has_new();
+        let looked = if too_early {
+            Looked::Unfinished
+        } else {
+            // A walk is not kept for long, as a queue has places for few.
+            let _preemption = NoPreemption::begin();
+            let mut limit = Budget::of_caller().comparisons();
+            self.look(&wanted, &mut limit, || ())
+        };
+        match looked {
+            Looked::Found(request) => return Ok(Some((wanted, Some(request)))),
+            Looked::Nothing => return Ok(Some((wanted, None))),
+            Looked::Unfinished => {}
+        }
+        wanted.asks = Some(receiver.clone());
+        {
+            let mut state = self.state.lock();
+            let closed = state.closed;
+            if closed || state.looking.len() >= self.size {
+                drop(state);
+                wanted.into_inner().give_up();
+                return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
+            }
+            state.looking.push_named(wanted);
+        }
+        self.watch_after(0);
+        Ok(None)
+    }
+
+    /// Answers receives that ask for messages, as many as there are now.
+    fn answer(self: &Arc<Self>) {
+        let count = self.state.lock().looking.len();
+        for _ in 0..count {
+            let wanted = {
+                let mut state = self.state.lock();
+                if state.tagged.has_new() {
+                    // As in `peek`.
+                    break;
+                }
+                state.looking.pop_front()
+            };
+            let Some(wanted) = wanted else {
+                return;
+            };
+            let mut limit = usize::MAX;
+            let found = match self.look(&wanted, &mut limit, cond_resched) {
+                Looked::Found(request) => Some(request),
+                _ => None,
+            };
+            if let Some(receiver) = wanted.asks.clone() {
+                receiver.tell_peeked(wanted, found);
+            }
+            cond_resched();
+        }
+        if !self.state.lock().looking.is_empty() {
+            self.watch_after(1);
+        }
+    }
+
+    /// Sets a message aside for a context; its time begins anew. `false` if its sender has given it up
+    /// meanwhile and not found it, or its receiver is closed.
+    fn set_aside(self: &Arc<Self>, packet: Packet, context: Context) -> bool {
+        let mut state = self.state.lock();
+        let closed = packet
+            .receiver
+            .as_ref()
+            .is_none_or(|receiver| receiver.is_closed());
+        if closed || !packet.transfer.is_waiting() {
+            drop(state);
+            let budget = &mut Budget::of_caller();
+            packet.transfer.refuse(EHOSTUNREACH, budget);
+            return false;
+        }
+        // Relaxed: both are read under the same lock.
+        packet.transfer.since.store(jiffies(), ordering::Relaxed);
+        let aside_for = &packet.transfer.aside_for;
+        aside_for.store(context.as_number(), ordering::Relaxed);
+        state.claimed.push_named(packet);
+        drop(state);
+        self.watch_after(rnr_timeout());
+        true
+    }
+
+    /// Takes the message that was set aside for a context.
+    pub(crate) fn take_claimed(&self, context: Context) -> Option<Packet> {
+        let number = context.as_number();
+        let mut state = self.state.lock();
+        // All that are here have a context.
+        state
+            .claimed
+            .take_named(&(number, 0), |packet| packet.name().0 == number)
+    }
+
+    /// Takes out a message that its sender has given up, if it is here.
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
+        let tagged = transfer.request().kind.tag().is_some();
+        let mut state = self.state.lock();
+        if let Some(packet) = state.side(tagged).take_message(transfer) {
+            return Some(packet);
+        }
+        let name = Transfer::name(transfer);
+        state
+            .claimed
+            .take_named(&name, |packet| packet.is_of(transfer))
+    }
+
+    /// Takes out all messages for a receive context that is being closed, and refuses them. May
+    /// sleep.
+    pub(crate) fn purge(self: &Arc<Self>, receiver: &Arc<Receiver>) {
+        let same = |message: &Carried| {
+            message
+                .receiver
+                .as_ref()
+                .is_some_and(|other| Arc::ptr_eq(other, receiver))
+        };
+        for tagged in [false, true] {
+            for number in 0..=Side::MESSAGES {
+                let mut walk = None;
+                loop {
+                    let mut limit = STEP;
+                    // Its sender waits for whoever has taken it out.
+                    let preemption = NoPreemption::begin();
+                    let packet = {
+                        let mut state = self.state.lock();
+                        let Some(queue) = state.messages(tagged, number) else {
+                            break;
+                        };
+                        match queue.step(&mut walk, &mut limit, same) {
+                            Step::Found(found) => Some(found.take()),
+                            Step::More => None,
+                            Step::End => {
+                                if let Some(walk) = walk.take() {
+                                    queue.end_walk(walk);
+                                }
+                                break;
+                            }
+                        }
+                    };
+                    if let Some(packet) = packet {
+                        let budget = &mut Budget::thread();
+                        packet.transfer.refuse(EHOSTUNREACH, budget);
+                    }
+                    drop(preemption);
+                    cond_resched();
+                }
+            }
+        }
+        // Whatever has waited for room is gone.
+        self.resume(receiver);
+    }
+
+    /// Gives up all receives; none can be posted any more. May sleep.
+    pub(crate) fn close(self: &Arc<Self>) {
+        let mut looking = {
+            let mut state = self.state.lock();
+            state.closed = true;
+            core::mem::replace(&mut state.looking, EntryQueue::new())
+        };
+        while let Some(posted) = looking.pop_front() {
+            posted.into_inner().give_up();
+            cond_resched();
+        }
+        for tagged in [false, true] {
+            for number in 0..Side::RECEIVES {
+                let given_up = {
+                    let mut state = self.state.lock();
+                    let queue = state.side(tagged).receives(number);
+                    queue.map(|queue| core::mem::replace(queue, WalkableQueue::walkable()))
+                };
+                let Some(mut given_up) = given_up else {
+                    continue;
+                };
+                while let Some(posted) = given_up.pop_front() {
+                    posted.into_inner().give_up();
+                    cond_resched();
+                }
+            }
+        }
+        self.watch.cancel_sync();
+    }
+
+    /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
+    /// line with the others. They lie in the order in which their time began; that of those that wait
+    /// for room does not run.
+    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Carried>, next: &mut Next) {
+        let timeout = rnr_timeout();
+        let mut walk = None;
+        loop {
+            let mut settled = Settled::new();
+            let mut limit = STEP;
+            let more = {
+                let mut state = self.state.lock();
+                let queue = queue(&mut state);
+                let now = jiffies();
+                let more = loop {
+                    let runs = |message: &Carried| !message.is_stalled();
+                    let message = match queue.step(&mut walk, &mut limit, runs) {
+                        Step::Found(message) => message,
+                        Step::More => break true,
+                        Step::End => break false,
+                    };
+                    // Relaxed: written under the same lock. Jiffies wrap.
+                    let since = message.transfer.since.load(ordering::Relaxed);
+                    let left = since.wrapping_add(timeout).wrapping_sub(now);
+                    if left.cast_signed() > 0 {
+                        next.bring_to(left);
+                        break false;
+                    }
+                    if settled.len() == EXPIRED {
+                        break true;
+                    }
+                    settled.expire(message.take());
+                };
+                if let Some(walk) = walk.take_if(|_| !more) {
+                    queue.end_walk(walk);
+                }
+                more
+            };
+            settled.settle(&mut Budget::thread());
+            if !more {
+                return;
+            }
+            cond_resched();
+        }
+    }
+}
+
+/// In how many jiffies to look again.
+struct Next(Option<Jiffies>);
+
+impl Next {
+    fn bring_to(&mut self, delay: Jiffies) {
+        self.0 = Some(self.0.map_or(delay, |next| next.min(delay)));
+    }
+}
+
+impl State {
+    /// Returns a queue of messages by number, in the order in which they go from one to the other.
+    fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Carried>> {
+        if number == Side::MESSAGES {
+            return Some(&mut self.claimed);
+        }
+        self.side(tagged).messages(number)
+    }
+}
+
+impl WorkItem for ReceiveQueue {
+    fn work(&self) -> &Work<Self> {
+        &self.watch
+    }
+
+    fn run(this: Arc<Self>) {
+        this.state.lock().watch_at = None;
+        let mut next = Next(None);
+        for tagged in [false, true] {
+            // First: what can be received must not expire.
+            if this.state.lock().side(tagged).take_over() {
+                // The others have their turn, too.
+                let mut rounds = ROUNDS;
+                loop {
+                    let preemption = NoPreemption::begin();
+                    let more = this.compare_some(tagged, &mut Budget::thread());
+                    drop(preemption);
+                    if !more {
+                        break;
+                    }
+                    let Some(left) = rounds.checked_sub(1) else {
+                        this.hand_over(tagged);
+                        break;
+                    };
+                    rounds = left;
+                    cond_resched();
+                }
+            }
+            if this.state.lock().side(tagged).has_new() {
+                // What these want does not expire; they are looked after.
+                next.bring_to(1);
+            } else {
+                this.expire(|state| state.side(tagged).waiting(), &mut next);
+            }
+        }
+        this.answer();
+        this.expire(|state| &mut state.claimed, &mut next);
+        if let Next(Some(next)) = next {
+            this.watch_after(next);
+        }
+    }
+}

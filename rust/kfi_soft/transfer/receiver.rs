@@ -1,0 +1,1066 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receive contexts: what requests find at an address.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        barrier::smp_mb,
+        Arc, //
+    }, //
+};
+
+use crate::{
+    address::{
+        native::Address,
+        vector::AddressVector, //
+    },
+    domain::Domain,
+    kfi::{
+        addr::FabricAddr,
+        errno::{
+            ENOMSG,
+            EOPBADSTATE, //
+        },
+        fid::{
+            Context,
+            Fid, //
+        },
+        flags::{
+            AccessFlags,
+            Caps,
+            CompletionFlags,
+            MrMode, //
+        },
+        linux::{
+            interrupts::{
+                NoPreemption,
+                Section, //
+            },
+            queue::Entry,
+            task::cond_resched,
+            wait_queue::WaitQueue,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem, //
+            }, //
+        },
+        memory::{
+            transfer,
+            Cursor,
+            RemoteMemory,
+            Target, //
+        },
+        provider::{
+            AtomicCall,
+            Completion,
+            Failure,
+            Outcome, //
+        }, //
+    },
+    node::Node,
+    queue::{
+        completion_queue::Space,
+        listeners::Room, //
+    },
+    transfer::{
+        atomic::Atomics,
+        budget::Budget,
+        packet::Transfer,
+        parking::Parking,
+        receive_queue::{
+            tell_cancelled,
+            unused,
+            Arrival,
+            Buffer,
+            Landing,
+            Match,
+            Posted,
+            ReceiveQueue, //
+        },
+        region::{
+            RegionUse,
+            Regions, //
+        },
+        reporter::{
+            Ending,
+            Event,
+            Reporter,
+            Use, //
+        }, //
+    },
+    wire::{
+        Packet,
+        Payload,
+        Request,
+        RequestKind,
+        Response, //
+    }, //
+};
+
+/// So many bytes are copied before others get the CPU.
+const CHUNK: usize = 256 << 10;
+
+/// Copies, and calls `relax` between large chunks.
+fn copy<D>(
+    to: &mut Cursor<'_, Target>,
+    from: &mut Cursor<'_, D>,
+    len: usize,
+    relax: impl Fn(),
+) -> usize {
+    let mut done: usize = 0;
+    while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
+        let step = transfer(to, from, left.min(CHUNK));
+        if step == 0 {
+            break;
+        }
+        done = done.wrapping_add(step);
+        if done < len {
+            relax();
+        }
+    }
+    done
+}
+
+/// What a receive context is made of.
+pub(crate) struct Parts {
+    /// The receives posted to it, or to all that share them.
+    pub(crate) queue: Arc<ReceiveQueue>,
+    /// Others receive from that queue too.
+    pub(crate) shared: bool,
+    /// How its completions are told.
+    pub(crate) reporter: Reporter,
+    /// The domain.
+    pub(crate) domain: Arc<Fid<Domain>>,
+    /// The node.
+    pub(crate) node: Arc<Node>,
+    /// The number of its NIC.
+    pub(crate) nic: u32,
+    /// Where senders are looked up for completions, if they are wanted there.
+    pub(crate) sources: Option<Arc<Fid<AddressVector>>>,
+    /// What it is able to do.
+    pub(crate) caps: Caps,
+}
+
+/// A receive context that is enabled.
+#[pin_data]
+pub(crate) struct Receiver {
+    parts: Parts,
+    /// The regions of this context alone (`KFI_MR_ENDPOINT`).
+    #[pin]
+    regions: Regions,
+    /// Requests that are being carried out.
+    users: Atomic<usize>,
+    closed: Atomic<bool>,
+    /// What the work queue carries out and will tell.
+    late: Atomic<usize>,
+    /// None of its messages that are queued is received before there is room. Written under the lock of
+    /// the queue.
+    stalling: Atomic<bool>,
+    /// Requests that wait for room in the completion queue.
+    #[pin]
+    parking: Parking,
+    /// Takes on what waits there.
+    #[pin]
+    unpark: Work<Receiver>,
+    #[pin]
+    idle: WaitQueue,
+}
+
+/// A receive context in use, which is not closed meanwhile.
+pub(crate) struct ReceiverUse(Arc<Receiver>);
+
+impl ReceiverUse {
+    /// Returns the context.
+    pub(crate) fn receiver(&self) -> &Arc<Receiver> {
+        &self.0
+    }
+}
+
+impl core::ops::Deref for ReceiverUse {
+    type Target = Receiver;
+
+    fn deref(&self) -> &Receiver {
+        &self.0
+    }
+}
+
+impl Drop for ReceiverUse {
+    fn drop(&mut self) {
+        // Full: what was done comes before, the look at `closed` after.
+        if self.0.users.fetch_sub(1, ordering::Full) == 1 && self.0.closed.load(ordering::Relaxed) {
+            self.0.idle.wake_up_all();
+        }
+    }
+}
+
+/// As much as the work queue is to tell before more has to wait.
+const MAX_LATE: usize = 64;
+
+/// When there is not more than this, what waits goes on.
+const FEW_LATE: usize = MAX_LATE / 2;
+
+/// Something that the work queue carries out for a receive context, and will tell.
+pub(crate) struct Late(Arc<Receiver>);
+
+impl Late {
+    /// Counts it.
+    fn new(receiver: &Arc<Receiver>) -> Self {
+        // Relaxed: who finds too many has counted one of them before.
+        receiver.late.fetch_add(1, ordering::Relaxed);
+        Self(receiver.clone())
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let receiver = &self.0;
+        // Full: what waits was noted before that was found too much, or is not there yet; pairs with
+        // `Receiver::starves`, store before load on both sides.
+        let before = receiver.late.fetch_sub(1, ordering::Full);
+        let waits = receiver.parking.is_occupied() || receiver.is_stalling();
+        if before == FEW_LATE.wrapping_add(1) && waits {
+            receiver.parts.node.work_queue.queue(receiver.clone());
+        }
+    }
+}
+
+impl Receiver {
+    /// Creates a receive context.
+    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                parts,
+                regions <- Regions::new(),
+                users: Atomic::new(0),
+                closed: Atomic::new(false),
+                late: Atomic::new(0),
+                stalling: Atomic::new(false),
+                parking <- Parking::new(),
+                unpark <- new_work!("kfi_soft::Receiver::unpark"),
+                idle <- WaitQueue::new(c"kfi_soft::Receiver::idle", static_lock_class!()),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns how its completions are told.
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.parts.reporter
+    }
+
+    /// Returns whether endpoints share its receives.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.parts.shared
+    }
+
+    /// Returns the regions of this context alone.
+    pub(crate) fn own_regions(&self) -> &Regions {
+        &self.regions
+    }
+
+    /// Returns what stands for it where it is only compared, never 0.
+    pub(crate) fn id(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// Returns the regions that requests name.
+    fn regions(&self) -> &Regions {
+        if self.parts.domain.mr_mode().contains(MrMode::ENDPOINT) {
+            &self.regions
+        } else {
+            self.parts.domain.regions()
+        }
+    }
+
+    /// Returns whether it is being closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: who needs more has a barrier or a lock.
+        self.closed.load(ordering::Relaxed)
+    }
+
+    /// Begins to use the context; `None` if it is closed.
+    pub(crate) fn enter(this: &Arc<Self>) -> Option<ReceiverUse> {
+        // Full: pairs with `close`, store before load on both sides: one sees the other.
+        this.users.fetch_add(1, ordering::Full);
+        let entered = ReceiverUse(this.clone());
+        if this.is_closed() {
+            return None;
+        }
+        Some(entered)
+    }
+
+    /// Closes the context: messages that wait are refused, requests that are being carried out
+    /// end first, receives are given up without completions. May sleep.
+    pub(crate) fn close(this: &Arc<Self>) {
+        // Relaxed, and a full barrier: see `enter`.
+        this.closed.store(true, ordering::Relaxed);
+        smp_mb(ordering::Full);
+        if !this.parts.shared {
+            this.parts.queue.close();
+        }
+        this.parking.close();
+        this.unpark.cancel_sync();
+        this.parts.queue.purge(this);
+        this.idle.wait_uninterruptible(|| {
+            // Acquire: what users did is over.
+            this.users.load(ordering::Acquire) == 0
+        });
+        if !this.parts.shared {
+            // Once more: one of them may have left a watch behind.
+            this.parts.queue.close();
+        }
+    }
+
+    /// Returns the address of a sender, for those who want to know.
+    fn source(&self, request: &Request) -> FabricAddr {
+        match &self.parts.sources {
+            Some(av) => av.find(request.source),
+            None => FabricAddr::NOTAVAIL,
+        }
+    }
+
+    /// Carries a request out, if that can be done at once.
+    pub(crate) fn try_now(
+        this: &Arc<Self>,
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        section: &mut Section,
+    ) -> Option<Response> {
+        if !request.is_inline() {
+            return None;
+        }
+        let Some(receiver) = Self::enter(this) else {
+            return Some(Response::failed(EHOSTUNREACH));
+        };
+        if !request.kind.is_matched() {
+            // Nothing lies behind a ring with room in it.
+            let room = || receiver.parts.reporter.slot();
+            return receiver.access(request, remote, payload, room, section, || ());
+        }
+        if !receiver.allows(request) {
+            return Some(Response::failed(EACCES));
+        }
+        if receiver.lacks_room() {
+            return None;
+        }
+        let arrival = receiver.parts.queue.arrive(&receiver, request);
+        match arrival {
+            Arrival::Landing(landing, space) => {
+                Some(receiver.receive(request, payload, landing, space, section, || ()))
+            }
+            Arrival::Refused(error) => Some(Response::failed(error)),
+            Arrival::NotReady => None,
+        }
+    }
+
+    /// Takes a request.
+    pub(crate) fn accept(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
+        let parks = this.lacks_room() && {
+            let request = packet.transfer.request();
+            request.kind.is_matched() || this.is_told(request, packet.transfer.remote())
+        };
+        if parks {
+            Self::park(this, packet, budget);
+        } else {
+            Self::take_on(this, packet, budget);
+        }
+    }
+
+    /// Keeps a request until there is room for its completion.
+    fn park(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
+        if let Err(packet) = this.parking.add(packet) {
+            packet.transfer.refuse(EHOSTUNREACH, budget);
+        } else if !this.starves() {
+            // There is room again.
+            this.parts.node.work_queue.queue(this.clone());
+        }
+    }
+
+    /// Returns whether messages that a receive wants wait for room all the same, under the lock of the
+    /// queue of that: these and all that come later, until [`ReceiveQueue::resume`].
+    ///
+    /// Those that are told in the memory of receives that were posted here do not begin that: there are
+    /// only so many. Others would have memory of senders, or of receives for others too, who may do
+    /// more as soon as these have ended.
+    pub(crate) fn stalls(&self, receive: &Posted) -> bool {
+        if self.is_stalling() {
+            return true;
+        }
+        let bounded = !self.parts.shared && matches!(receive.buffer, Buffer::One(_));
+        if bounded || self.is_closed() || !self.is_crowded() {
+            return false;
+        }
+        // Relaxed: as in `is_stalling`, and before another look at the room.
+        self.stalling.store(true, ordering::Relaxed);
+        let starves = self.starves();
+        self.stalling.store(starves, ordering::Relaxed);
+        starves
+    }
+
+    /// Returns whether nothing more is to come, as there is no room for what would tell of it.
+    fn is_crowded(&self) -> bool {
+        // Relaxed: a hint.
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.reporter.is_crowded()
+    }
+
+    /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
+    /// What waits has been noted before.
+    fn starves(&self) -> bool {
+        // Full: see `Late`.
+        smp_mb(ordering::Full);
+        // Relaxed: ordered by the line before.
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.reporter.starves()
+    }
+
+    /// Returns whether messages that are queued wait for room.
+    pub(crate) fn is_stalling(&self) -> bool {
+        // Relaxed: under the lock of the queue, or ordered by the caller.
+        self.stalling.load(ordering::Relaxed)
+    }
+
+    /// Lets messages that are queued be received, under the lock of the queue; returns whether some had
+    /// to wait.
+    pub(crate) fn end_stalling(&self) -> bool {
+        let stalling = self.is_stalling();
+        // Relaxed: as above.
+        self.stalling.store(false, ordering::Relaxed);
+        stalling
+    }
+
+    /// Returns whether what arrives has to wait for room.
+    fn lacks_room(&self) -> bool {
+        self.parking.is_occupied() || self.is_crowded()
+    }
+
+    /// Takes a request whose completion is not kept waiting.
+    fn take_on(this: &Arc<Self>, mut packet: Packet, budget: &mut Budget) {
+        let Some(receiver) = Self::enter(this) else {
+            packet.transfer.refuse(EHOSTUNREACH, budget);
+            return;
+        };
+        let request = packet.transfer.request();
+        let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
+        if matched {
+            if allowed {
+                receiver.parts.queue.accept(&receiver, packet, budget);
+            } else {
+                packet.transfer.refuse(EACCES, budget);
+            }
+        } else {
+            packet.receiver = Some(this.clone());
+            Self::land(packet, budget);
+        }
+    }
+
+    /// Carries out a request that was accepted: at once if it is small and does not leave the
+    /// domain, else by the work queue, and then what follows it too: so messages complete in order.
+    ///
+    /// What is due in a domain does not run inside of itself. But what an operation makes due in
+    /// another domain would run inside of what has begun the operation, and so on from domain to
+    /// domain (R-DWQ-30).
+    pub(crate) fn land(mut packet: Packet, budget: &mut Budget) {
+        let transmitter = packet.transfer.transmitter();
+        let request = packet.transfer.request();
+        let at_once = Self::is_local(&packet) && request.is_inline();
+        if at_once && !transmitter.is_late(request) {
+            Self::carry_out(packet, || (), budget);
+        } else {
+            let transmitter = transmitter.clone();
+            packet.late = Self::target(&packet)
+                .filter(|receiver| {
+                    let told = || receiver.is_told(request, packet.transfer.remote());
+                    receiver.parts.reporter.has_queue() && (request.kind.is_matched() || told())
+                })
+                .map(Late::new);
+            transmitter.carry_out_later(packet);
+        }
+    }
+
+    /// Refuses a request that was kept: at once if it does not leave the domain, else by the work
+    /// queue, for the same reason.
+    pub(crate) fn refuse(mut packet: Packet, error: Error, budget: &mut Budget) {
+        if Self::is_local(&packet) {
+            packet.transfer.refuse(error, budget);
+        } else {
+            packet.refused = Some(error);
+            let transmitter = packet.transfer.transmitter().clone();
+            transmitter.carry_out_later(packet);
+        }
+    }
+
+    /// Returns the receive context of a request that was accepted.
+    fn target(packet: &Packet) -> Option<&Arc<Self>> {
+        match &packet.matched {
+            Some((receiver, _)) => Some(receiver.receiver()),
+            None => packet.receiver.as_ref(),
+        }
+    }
+
+    /// Returns whether a request that was accepted stays inside of its domain.
+    fn is_local(packet: &Packet) -> bool {
+        let domain = packet.transfer.transmitter().domain();
+        Self::target(packet).is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, domain))
+    }
+
+    /// Carries out a request that was accepted, and answers.
+    pub(crate) fn carry_out(packet: Packet, relax: impl Fn(), budget: &mut Budget) {
+        let (packet, memory) = packet.empty();
+        let space = Space::Own(memory);
+        let transfer = packet.transfer;
+        let request = transfer.request();
+        if let Some(error) = packet.refused {
+            transfer.refuse(error, budget);
+            return;
+        }
+        match (packet.matched, packet.receiver) {
+            (Some((receiver, matched)), _) => {
+                // It was claimed when it was matched.
+                let Some(inside) = transfer.take() else {
+                    return;
+                };
+                let landing = matched.into_landing(&receiver);
+                let section = &mut Section::none();
+                let response =
+                    receiver.receive(request, inside.payload(), landing, space, section, relax);
+                Transfer::respond_after(&transfer, inside, response, budget);
+            }
+            (None, Some(receiver)) => {
+                if !transfer.claim() {
+                    return;
+                }
+                let Some(inside) = transfer.take() else {
+                    return;
+                };
+                let response = match Self::enter(&receiver) {
+                    Some(receiver) => {
+                        let remote = transfer.remote();
+                        let payload = inside.payload();
+                        let section = &mut Section::none();
+                        receiver.access(request, remote, payload, || Some(space), section, relax)
+                    }
+                    None => None,
+                };
+                let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
+                Transfer::respond_after(&transfer, inside, response, budget);
+            }
+            (None, None) => transfer.refuse(EHOSTUNREACH, budget),
+        }
+    }
+
+    /// Receives what was matched with a posted receive. The entry lies in the memory of that if it is
+    /// used up, else in `space`.
+    fn receive(
+        &self,
+        request: &Request,
+        payload: Payload<'_>,
+        landing: Landing,
+        space: Space<'_>,
+        section: &mut Section,
+        relax: impl Fn(),
+    ) -> Response {
+        let mut flags = match request.kind {
+            RequestKind::Message => CompletionFlags::MSG | CompletionFlags::RECV,
+            RequestKind::TaggedWrite { .. } => {
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::WRITE
+                    | CompletionFlags::RECV
+            }
+            RequestKind::TaggedRead { .. } => {
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::READ
+                    | CompletionFlags::RECV
+            }
+            _ => CompletionFlags::TAGGED | CompletionFlags::RECV,
+        };
+        let cut_off = match request.kind {
+            RequestKind::TaggedRead { offset, .. } | RequestKind::TaggedWrite { offset, .. } => {
+                usize::try_from(offset)
+                    .ok()
+                    .and_then(|offset| offset.checked_add(request.len))
+                    .is_none_or(|end| end > landing.room)
+            }
+            _ => request.len > landing.room,
+        };
+        let len = request.len.min(landing.room);
+        let len = match request.kind {
+            RequestKind::TaggedRead { offset, .. } => {
+                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+                let local = &mut payload.target.cursor(0);
+                copy(local, &mut landing.cursor(offset), len, relax)
+            }
+            RequestKind::TaggedWrite { offset, .. } => {
+                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+                let local = &mut payload.source.cursor(0);
+                copy(&mut landing.cursor(offset), local, len, relax)
+            }
+            _ => {
+                let local = &mut payload.source.cursor(0);
+                copy(&mut landing.cursor(0), local, len, relax)
+            }
+        };
+        let olen = request.len.saturating_sub(len);
+        let address = landing.part_address();
+        let ending = landing.finish();
+        if request.data.is_some() {
+            flags = flags | CompletionFlags::REMOTE_CQ_DATA;
+        }
+        let outcome = Outcome {
+            flags: flags.as_raw(),
+            len,
+            buf: Context::from_number(address),
+            data: request.data.unwrap_or(0),
+            tag: request.kind.tag().unwrap_or(0),
+            src_addr: self.source(request).as_raw(),
+        };
+        // A message that was cut off fails on both sides.
+        let response = if cut_off {
+            Response::failed(EMSGSIZE)
+        } else {
+            Response::done(request.len)
+        };
+        let failure = cut_off.then_some(Failure {
+            err: response.err,
+            olen,
+            ..Failure::NONE
+        });
+        let is_part = matches!(ending.of, Use::Part(_));
+        if is_part || ending.manner.notify.is_some() || self.parts.reporter.counts() {
+            section.end();
+        }
+        self.parts
+            .reporter
+            .end(Event::Receive, ending, space, &outcome, failure);
+        response
+    }
+
+    /// Carries out what is done to memory regions.
+    ///
+    /// `room` is asked for the place of an entry if one is to tell of it; without a place nothing is
+    /// done, and nothing returned.
+    fn access<'a>(
+        &'a self,
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        room: impl FnOnce() -> Option<Space<'a>>,
+        section: &mut Section,
+        relax: impl Fn(),
+    ) -> Option<Response> {
+        let space = match self.check(request, remote) {
+            Ok(false) => Space::Nowhere,
+            Ok(true) => room()?,
+            Err(error) => return Some(Response::failed(error)),
+        };
+        let done = match request.kind {
+            RequestKind::Atomic(atomics) => self.atomic(request, remote, payload, section, atomics),
+            _ => self.rma(request, remote, payload, section, relax),
+        };
+        Some(match done {
+            Ok(len) => {
+                self.tell(request, space, len);
+                Response::done(len)
+            }
+            Err(error) => Response::failed(error),
+        })
+    }
+
+    /// Returns whether posted receives may take a request.
+    fn allows(&self, request: &Request) -> bool {
+        let needed = match request.kind {
+            RequestKind::Message => Caps::MSG | Caps::RECV,
+            RequestKind::Tagged { .. } => Caps::TAGGED | Caps::RECV,
+            // They read and write the buffers of those receives.
+            RequestKind::TaggedRead { .. } => Caps::TAGGED_RMA | Caps::REMOTE_READ,
+            RequestKind::TaggedWrite { .. } => Caps::TAGGED_RMA | Caps::REMOTE_WRITE,
+            // Regions are asked for these.
+            RequestKind::Read | RequestKind::Write | RequestKind::Atomic(_) => return true,
+        };
+        self.parts.caps.contains(needed)
+    }
+
+    /// Returns what the regions of a request have to allow.
+    fn needed(request: &Request) -> (AccessFlags, Caps) {
+        match request.kind {
+            RequestKind::Atomic(atomics) => {
+                let mut access = AccessFlags::NONE;
+                let mut caps = Caps::ATOMIC;
+                if !atomics.is_read_only() {
+                    access = access | AccessFlags::REMOTE_WRITE;
+                    caps = caps | Caps::REMOTE_WRITE;
+                }
+                if atomics.call() != AtomicCall::Plain {
+                    access = access | AccessFlags::REMOTE_READ;
+                    caps = caps | Caps::REMOTE_READ;
+                }
+                (access, caps)
+            }
+            RequestKind::Write => (AccessFlags::REMOTE_WRITE, Caps::RMA | Caps::REMOTE_WRITE),
+            _ => (AccessFlags::REMOTE_READ, Caps::RMA | Caps::REMOTE_READ),
+        }
+    }
+
+    /// Returns whether a request changes regions, rather than only reads them.
+    fn writes(request: &Request) -> bool {
+        match request.kind {
+            RequestKind::Atomic(atomics) => !atomics.is_read_only(),
+            RequestKind::Write => true,
+            _ => false,
+        }
+    }
+
+    /// Checks all that a request wants to do to memory regions; returns whether an entry is to tell
+    /// of it.
+    fn check(&self, request: &Request, remote: &RemoteMemory) -> Result<bool> {
+        let (access, caps) = Self::needed(request);
+        if !self.parts.caps.contains(caps) {
+            return Err(EACCES);
+        }
+        let regions = self.regions();
+        let mut told = request.data.is_some() || self.parts.caps.contains(Caps::RMA_EVENT);
+        // Nothing is touched unless all of it may be.
+        for range in remote.ranges_from(0) {
+            let region = regions.find(range.key, self.id())?;
+            region.check(region.len(), range, access, request.auth_key)?;
+            told |= region.event;
+        }
+        Ok(told)
+    }
+
+    /// Returns whether an entry would tell of what is done to memory regions.
+    fn is_told(&self, request: &Request, remote: &RemoteMemory) -> bool {
+        matches!(self.check(request, remote), Ok(true))
+    }
+
+    /// Tells of what was done to memory regions.
+    fn tell(&self, request: &Request, space: Space<'_>, len: usize) {
+        let kind = match request.kind {
+            RequestKind::Atomic(_) => CompletionFlags::ATOMIC,
+            _ => CompletionFlags::RMA,
+        };
+        let (counted, mut flags) = if Self::writes(request) {
+            (Event::RemoteWrite, kind | CompletionFlags::REMOTE_WRITE)
+        } else {
+            (Event::RemoteRead, kind | CompletionFlags::REMOTE_READ)
+        };
+        if request.data.is_some() {
+            flags = flags | CompletionFlags::REMOTE_CQ_DATA;
+        }
+        let completion = (!matches!(space, Space::Nowhere)).then(|| {
+            Completion::remote(&Outcome {
+                flags: flags.as_raw(),
+                len,
+                buf: Context::NONE,
+                data: request.data.unwrap_or(0),
+                tag: 0,
+                src_addr: self.source(request).as_raw(),
+            })
+        });
+        self.parts.reporter.remote(counted, completion, space);
+    }
+
+    /// Does something to each of the ranges of a request, and counts its arrival at each of the
+    /// regions, once, when that is done to all of it (R-CNTR-3). Returns how many bytes there were.
+    fn for_each_range(
+        &self,
+        request: &Request,
+        remote: &RemoteMemory,
+        section: &mut Section,
+        mut act: impl FnMut(&RegionUse, usize, usize) -> Result<usize>,
+    ) -> Result<usize> {
+        let (access, _) = Self::needed(request);
+        let regions = self.regions();
+        let mut done: usize = 0;
+        for (at, range) in remote.ranges_from(0).enumerate() {
+            let region = regions.find(range.key, self.id())?;
+            let start = region.check(region.len(), range, access, request.auth_key)?;
+            done = done.wrapping_add(act(&region, start, range.len)?);
+            let next = at.wrapping_add(1);
+            if remote.ranges_from(next).any(|other| other.key == range.key) {
+                continue;
+            }
+            if next == remote.count() || region.counts() {
+                // Triggers may run.
+                section.end();
+            }
+            // The very region that was used, which cannot be closed before this.
+            region.count(Self::writes(request));
+        }
+        section.end();
+        Ok(done)
+    }
+
+    /// Reads or writes memory regions.
+    fn rma(
+        &self,
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        section: &mut Section,
+        relax: impl Fn(),
+    ) -> Result<usize> {
+        let write = Self::writes(request);
+        let mut source = payload.source.cursor(0);
+        let mut target = payload.target.cursor(0);
+        self.for_each_range(request, remote, section, |region, start, len| {
+            Ok(if write {
+                copy(&mut region.target(start)?, &mut source, len, &relax)
+            } else {
+                copy(&mut target, &mut region.source(start), len, &relax)
+            })
+        })
+    }
+
+    /// Changes elements of memory regions.
+    fn atomic(
+        &self,
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        section: &mut Section,
+        atomics: Atomics,
+    ) -> Result<usize> {
+        let size = atomics.size();
+        let mut operands = payload.source.cursor(0);
+        let mut compare = payload.compare.cursor(0);
+        let mut results = payload.target.cursor(0);
+        let stripes = &self.parts.node.stripes;
+        if atomics.is_read_only() {
+            return self.for_each_range(request, remote, section, |region, start, len| {
+                let mut source = region.source(start);
+                let done = stripes.for_each_chunk(&mut source, len, size, |source, count| {
+                    for _ in 0..count {
+                        transfer(&mut results, source, size);
+                    }
+                });
+                Ok(done)
+            });
+        }
+        self.for_each_range(request, remote, section, |region, start, len| {
+            let mut target = region.target(start)?;
+            // Elements change one after the other, in order; between chunks of them others may.
+            let done = stripes.for_each_chunk(&mut target, len, size, |target, count| {
+                for _ in 0..count {
+                    let mut old = [0; 8];
+                    let mut operand = [0; 8];
+                    let mut with = [0; 8];
+                    let mut place = target.clone();
+                    if let Some(old) = old.get_mut(..size) {
+                        target.read(old);
+                    }
+                    if let Some(operand) = operand.get_mut(..size) {
+                        operands.read(operand);
+                    }
+                    if let Some(with) = with.get_mut(..size) {
+                        compare.read(with);
+                    }
+                    if let Some(new) = atomics.apply(old, operand, with) {
+                        place.write(new.get(..size).unwrap_or(&[]));
+                    }
+                    if atomics.call() != AtomicCall::Plain {
+                        results.write(old.get(..size).unwrap_or(&[]));
+                    }
+                }
+            });
+            Ok(done)
+        })
+    }
+
+    /// `EAGAIN` if nothing more is to be posted, as entries are behind the ring of the completion
+    /// queue, or if a post is to be refused on demand.
+    pub(crate) fn check_post(&self) -> Result {
+        self.parts.reporter.check_room()?;
+        let faults = &self.parts.node.faults;
+        if faults.any() {
+            faults.check_post(self.parts.nic)?;
+        }
+        Ok(())
+    }
+
+    /// Posts a receive.
+    pub(crate) fn post(&self, posted: Entry<Posted>) -> Result {
+        if self.is_closed() {
+            return Err(EOPBADSTATE.into());
+        }
+        self.parts.queue.post(posted)
+    }
+
+    /// Returns whether so many have fired and wait for room that no more are to be submitted.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.parts.queue.is_backed_up()
+    }
+
+    /// Posts a receive that was prepared when it was submitted; for `begun` see
+    /// [`ReceiveQueue::post_fired`].
+    pub(crate) fn post_fired(
+        &self,
+        posted: Entry<Posted>,
+        begun: &dyn Fn() -> bool,
+    ) -> Option<Entry<Posted>> {
+        self.parts.queue.post_fired(posted, begun)
+    }
+
+    /// Ends a receive that was never posted, telling that it was cancelled.
+    pub(crate) fn cancel_fired(&self, posted: Entry<Posted>) {
+        self.tell_cancelled(posted);
+    }
+
+    /// Forgets a message that its sender has given up.
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
+        // In the direction in which requests go.
+        if self.parking.forget(transfer).is_none() {
+            self.parts.queue.forget(transfer);
+        }
+    }
+
+    /// Looks for a tagged message, and tells what was found by a completion.
+    pub(crate) fn peek(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
+        if let Some((wanted, found)) = this.parts.queue.peek(this, wanted)? {
+            this.tell_peeked(wanted, found);
+        }
+        Ok(())
+    }
+
+    /// Drops the message that was set aside for a context; `EINVAL` if there is none.
+    pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
+        // The sender waits for whoever claims its operation.
+        let _preemption = NoPreemption::begin();
+        let Some(packet) = self.parts.queue.take_claimed(wanted.context) else {
+            wanted.into_inner().give_up();
+            return Err(EINVAL);
+        };
+        let transfer = packet.into_inner().transfer;
+        let request = *transfer.request();
+        let found = transfer.claim().then_some(request);
+        if found.is_some() {
+            let response = Response::done(request.len);
+            Transfer::respond(&transfer, response, &mut Budget::of_caller());
+        }
+        self.tell_peeked(wanted, found);
+        Ok(())
+    }
+
+    /// Receives the message that was set aside for a context; `EINVAL` if there is none.
+    pub(crate) fn receive_claimed(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
+        let Some(receiver) = Self::enter(this) else {
+            wanted.into_inner().give_up();
+            return Err(EOPBADSTATE.into());
+        };
+        // As in `discard_claimed`.
+        let _preemption = NoPreemption::begin();
+        let Some(mut packet) = this.parts.queue.take_claimed(wanted.context) else {
+            wanted.into_inner().give_up();
+            return Err(EINVAL);
+        };
+        if !packet.transfer.claim() {
+            // The sender has given it up meanwhile. Who receives is counted, unlike who looks.
+            this.tell_found(unused(wanted), None);
+            return Ok(());
+        }
+        packet.matched = Some((receiver, Match::One(wanted)));
+        Self::land(packet, &mut Budget::of_caller());
+        Ok(())
+    }
+
+    /// Tells those who look what was found by a completion, whether they have asked for one or not.
+    pub(crate) fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
+        let mut ending = unused(wanted);
+        // To look is not to receive.
+        ending.manner.counted = false;
+        self.tell_found(ending, found);
+    }
+
+    /// Tells which message was found, or that there is none.
+    fn tell_found(&self, ending: Ending, found: Option<Request>) {
+        let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
+        let mut outcome = Outcome {
+            flags: 0,
+            len: 0,
+            buf: Context::NONE,
+            data: 0,
+            tag: 0,
+            src_addr: FabricAddr::NOTAVAIL.as_raw(),
+        };
+        if let Some(request) = &found {
+            outcome.len = request.len;
+            outcome.tag = request.kind.tag().unwrap_or(0);
+            outcome.data = request.data.unwrap_or(0);
+            outcome.src_addr = self.source(request).as_raw();
+            if request.data.is_some() {
+                flags = flags | CompletionFlags::REMOTE_CQ_DATA;
+            }
+        }
+        outcome.flags = flags.as_raw();
+        let failure = found.is_none().then(|| Failure {
+            err: Error::from(ENOMSG).to_errno().saturating_neg(),
+            ..Failure::NONE
+        });
+        self.parts
+            .reporter
+            .end(Event::Receive, ending, Space::Nowhere, &outcome, failure);
+    }
+
+    /// Cancels a posted receive; `ENOENT` if there is none with that context.
+    pub(crate) fn cancel(&self, context: Context) -> Result {
+        if self.parts.shared {
+            // They were not posted here.
+            return Err(ENOENT);
+        }
+        let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
+        self.tell_cancelled(posted);
+        Ok(())
+    }
+
+    /// Tells that a receive was cancelled.
+    fn tell_cancelled(&self, posted: Entry<Posted>) {
+        // If it has not ended, the last message that is landing in it tells.
+        let _ = tell_cancelled(&self.parts.reporter, posted);
+    }
+
+    /// Returns the address of the peer that a receive accepts from.
+    pub(crate) fn directed(&self, addr: FabricAddr, av: &AddressVector) -> Result<Option<Address>> {
+        if addr == FabricAddr::UNSPEC || !self.parts.caps.contains(Caps::DIRECTED_RECV) {
+            return Ok(None);
+        }
+        let (address, _) = av.resolve(addr).ok_or(EINVAL)?;
+        Ok(Some(address))
+    }
+}
+
+impl WorkItem for Receiver {
+    fn work(&self) -> &Work<Self> {
+        &self.unpark
+    }
+
+    fn run(this: Arc<Self>) {
+        while !this.starves() {
+            // Those have come first.
+            this.parts.queue.resume(&this);
+            let Some(packet) = this.parking.take() else {
+                return;
+            };
+            Self::take_on(&this, packet, &mut Budget::thread());
+            cond_resched();
+        }
+    }
+}
+
+/// Takes on what waits when a completion queue has room again.
+pub(crate) struct RoomWatch(pub(crate) Arc<Receiver>);
+
+impl Room for RoomWatch {
+    fn room(&self) {
+        self.0.parts.node.work_queue.queue(self.0.clone());
+    }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Registered memory, as requests find it.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use crate::address::auth_key::{
+    AuthKey,
+    KeyNumber, //
+};
+use crate::counter::Counter;
+use crate::kfi::{
+    errno::{
+        EKEYREJECTED,
+        ENOKEY, //
+    },
+    flags::{
+        AccessFlags,
+        BindFlags, //
+    },
+    hold::Hold,
+    memory::{
+        region::{
+            self,
+            RegionBuffers,
+            RegionMemory, //
+        },
+        RemoteRange, //
+    },
+    provider::Counted, //
+};
+
+/// Counters that arrivals at a region are counted in.
+#[derive(Default)]
+pub(crate) struct RegionCounters {
+    /// Of reads.
+    pub(crate) read: Option<Arc<Hold<Counter>>>,
+    /// Of writes.
+    pub(crate) write: Option<Arc<Hold<Counter>>>,
+}
+
+/// What belongs to memory that peers may use while it is open.
+#[pin_data]
+pub(crate) struct Region {
+    /// What peers may do.
+    access: AccessFlags,
+    /// What peers call the first byte.
+    base: u64,
+    /// Every use is told by an entry.
+    pub(crate) event: bool,
+    /// Peers need the same, if it has one.
+    auth_key: Option<AuthKey>,
+    /// The one receive context that may be asked for it, by [`Receiver::id`]; 0 for any.
+    ///
+    /// [`Receiver::id`]: crate::transfer::receiver::Receiver::id
+    only: Atomic<usize>,
+    #[pin]
+    counters: SpinLockIrq<RegionCounters>,
+}
+
+/// Memory that peers may use while it is open.
+pub(crate) type Registered = RegionMemory<Region>;
+
+/// Registered memory in use, which is not closed meanwhile.
+pub(crate) type RegionUse = region::RegionUse<Region>;
+
+impl Region {
+    /// Creates a region.
+    pub(crate) fn new(
+        memory: RegionBuffers<'_>,
+        access: AccessFlags,
+        base: u64,
+        event: bool,
+        auth_key: Option<AuthKey>,
+    ) -> Result<Arc<Registered>> {
+        memory.capture(
+            pin_init!(Self {
+                access,
+                base,
+                event,
+                auth_key,
+                only: Atomic::new(0),
+                counters <- new_spinlock_irq!(
+                    RegionCounters::default(),
+                    "kfi_soft::Region::counters"
+                ),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Lets only one receive context be asked for it, from the next request on.
+    pub(crate) fn limit_to(&self, receiver: usize) {
+        // Relaxed: a number that stands for itself.
+        self.only.store(receiver, ordering::Relaxed);
+    }
+
+    /// Returns whether a receive context may be asked for it.
+    fn is_of(&self, receiver: usize) -> bool {
+        // Relaxed: as above.
+        let only = self.only.load(ordering::Relaxed);
+        only == 0 || only == receiver
+    }
+
+    /// Returns what peers call the first byte.
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Checks a range of as many bytes as it has, and returns where it begins; `EACCES` if it may not
+    /// be used so, or not with this authorization key.
+    pub(crate) fn check(
+        &self,
+        len: usize,
+        range: &RemoteRange,
+        access: AccessFlags,
+        auth_key: KeyNumber,
+    ) -> Result<usize> {
+        let of_others = |own: &AuthKey| own.number() != auth_key;
+        if !self.access.contains(access) || self.auth_key.as_ref().is_some_and(of_others) {
+            return Err(EACCES);
+        }
+        let start = range.addr.checked_sub(self.base).ok_or(EACCES)?;
+        let start = usize::try_from(start).map_err(|_| EACCES)?;
+        let end = start.checked_add(range.len).ok_or(EACCES)?;
+        if end > len {
+            return Err(EACCES);
+        }
+        Ok(start)
+    }
+
+    /// Lets arrivals be counted; `EINVAL` if they are already.
+    pub(crate) fn bind(&self, counter: Arc<Hold<Counter>>, flags: BindFlags) -> Result {
+        let mut counters = self.counters.lock();
+        let read = flags.contains(BindFlags::REMOTE_READ);
+        let write = flags.contains(BindFlags::REMOTE_WRITE);
+        if (read && counters.read.is_some()) || (write && counters.write.is_some()) {
+            return Err(EINVAL);
+        }
+        if read {
+            counters.read = Some(counter.clone());
+        }
+        if write {
+            counters.write = Some(counter);
+        }
+        Ok(())
+    }
+
+    /// Returns whether arrivals are counted.
+    pub(crate) fn counts(&self) -> bool {
+        let counters = self.counters.lock();
+        counters.read.is_some() || counters.write.is_some()
+    }
+
+    /// Counts an arrival.
+    pub(crate) fn count(&self, write: bool) {
+        let counter = {
+            let counters = self.counters.lock();
+            if write {
+                counters.write.clone()
+            } else {
+                counters.read.clone()
+            }
+        };
+        if let Some(counter) = counter {
+            counter.complete(Counted::remote());
+        }
+    }
+
+    /// Gives up the counters of a region that nobody uses any more.
+    pub(crate) fn release(&self) {
+        let counters = core::mem::take(&mut *self.counters.lock());
+        for counter in [&counters.read, &counters.write].into_iter().flatten() {
+            counter.release();
+        }
+    }
+}
+
+/// Regions by their keys.
+#[pin_data]
+pub(crate) struct Regions {
+    #[pin]
+    regions: SpinLockIrq<RBTree<u64, Arc<Registered>>>,
+    /// The key that is tried next when the provider chooses.
+    next: Atomic<u64>,
+}
+
+impl Regions {
+    /// No regions.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            regions <- new_spinlock_irq!(RBTree::new(), "kfi_soft::Regions::regions"),
+            next: Atomic::new(0),
+        })
+    }
+
+    /// Adds a region; `ENOKEY` if the key is taken.
+    pub(crate) fn insert(&self, key: u64, region: Arc<Registered>) -> Result {
+        let node = RBTreeNode::new(key, region, GFP_KERNEL)?;
+        let mut regions = self.regions.lock();
+        if regions.get(&key).is_some() {
+            drop(regions);
+            drop(node);
+            return Err(ENOKEY.into());
+        }
+        let old = regions.insert(node);
+        drop(regions);
+        drop(old);
+        Ok(())
+    }
+
+    /// Adds a region under a key that is free, up to `last`; returns the key. `ENOKEY` if all are
+    /// taken.
+    pub(crate) fn insert_anywhere(&self, region: &Arc<Registered>, last: u64) -> Result<u64> {
+        let mut left = last;
+        loop {
+            // Relaxed: only a place to begin at.
+            let next = self.next.fetch_add(1, ordering::Relaxed);
+            if next > last {
+                // Somebody else may do so too; then keys are looked at twice, or not at all.
+                self.next.store(0, ordering::Relaxed);
+                continue;
+            }
+            match self.insert(next, region.clone()) {
+                Err(error) if error == ENOKEY.into() => {}
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(next),
+            }
+            left = left.checked_sub(1).ok_or(ENOKEY)?;
+        }
+    }
+
+    /// Removes a region.
+    pub(crate) fn remove(&self, key: u64) {
+        let node = self.regions.lock().remove_node(&key);
+        drop(node);
+    }
+
+    /// Returns the region of a key, for a receive context; `EKEYREJECTED` if there is none.
+    pub(crate) fn find(&self, key: u64, receiver: usize) -> Result<RegionUse> {
+        let region = self.regions.lock().get(&key).cloned();
+        region
+            .filter(|region| region.is_of(receiver))
+            .and_then(|region| RegionMemory::enter(&region))
+            .ok_or_else(|| EKEYREJECTED.into())
+    }
+}

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How the end of an operation is told.
+//!
+//! Whatever an operation was, its end is told by one function: first the entry in the completion
+//! queue, then the counters, whose triggers run last. None of that is done with a lock held.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    sync::{
+        rcu,
+        Arc, //
+    }, //
+};
+
+use crate::{
+    counter::Counter,
+    kfi::{
+        fid::Context,
+        flags::{
+            CompletionFlags,
+            OpFlags, //
+        },
+        hold::Hold,
+        linux::queue::Vacant,
+        provider::{
+            Completion,
+            CompletionError,
+            Counted,
+            Ended,
+            Failure,
+            Outcome,
+            ADDR_NOTAVAIL, //
+        }, //
+    },
+    queue::completion_queue::{
+        CompletionQueue,
+        Space, //
+    },
+    transfer::multi_buffer::MultiUse, //
+};
+
+/// What counters count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A message was sent.
+    Send,
+    /// A message was received.
+    Receive,
+    /// A peer's memory was read, or elements of it were fetched.
+    Read,
+    /// A peer's memory was written, or elements of it were changed.
+    Write,
+    /// A peer has read.
+    RemoteRead,
+    /// A peer has written.
+    RemoteWrite,
+}
+
+impl Event {
+    /// The number of events.
+    pub(crate) const COUNT: usize = 6;
+}
+
+/// The completion queue of one direction of an endpoint.
+pub(crate) struct BoundQueue {
+    /// The queue.
+    pub(crate) queue: Hold<CompletionQueue>,
+    /// Successes are told only if the operation asks for it.
+    pub(crate) selective: bool,
+}
+
+/// The counters of an endpoint, by event.
+pub(crate) type Counters = [Option<Arc<Hold<Counter>>>; Event::COUNT];
+
+/// How the ends of the operations of one direction of an endpoint are told.
+pub(crate) struct Reporter {
+    queue: Option<Arc<BoundQueue>>,
+    counters: Counters,
+}
+
+/// How the end of an operation is told.
+pub(crate) struct Manner {
+    /// Whether success is told by an entry.
+    pub(crate) entry: bool,
+    /// Whether the counters of the endpoint count it.
+    pub(crate) counted: bool,
+    /// The completion counter of deferred work.
+    pub(crate) notify: Option<Hold<Counter>>,
+    /// Memory for the entry, unless it is known to have a place.
+    pub(crate) memory: Option<Vacant>,
+}
+
+/// Whose end is told.
+pub(crate) enum Use {
+    /// That of an operation whose memory is not used any more.
+    Ended(Ended),
+    /// That of a use of a buffer for several messages, which ends when it is told.
+    Part(MultiUse),
+}
+
+/// What the end of an operation has to do.
+pub(crate) struct Ending {
+    /// Whose end it is.
+    pub(crate) of: Use,
+    /// How it is told.
+    pub(crate) manner: Manner,
+}
+
+impl Reporter {
+    /// Tells by a queue and counters.
+    pub(crate) fn new(queue: Option<Arc<BoundQueue>>, counters: Counters) -> Self {
+        Self { queue, counters }
+    }
+
+    /// Tells nobody.
+    pub(crate) fn none() -> Self {
+        Self::new(None, Counters::default())
+    }
+
+    /// Returns whether an operation with these flags gives an entry when it has succeeded.
+    pub(crate) fn wants_entry(&self, flags: OpFlags) -> bool {
+        self.queue
+            .as_ref()
+            .is_some_and(|bound| !bound.selective || flags.contains(OpFlags::COMPLETION))
+    }
+
+    /// `EAGAIN` while nothing more is to be posted, as the queue is crowded.
+    pub(crate) fn check_room(&self) -> Result {
+        if self.is_crowded() {
+            return Err(EAGAIN);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the queue is so full that nothing more is to come.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.queue
+            .as_ref()
+            .is_some_and(|bound| bound.queue.is_crowded())
+    }
+
+    /// As [`Self::is_crowded`], but if so, those who listen to the queue are told when it is not
+    /// so any more. What is to go on then is where it will be found.
+    pub(crate) fn starves(&self) -> bool {
+        self.queue.as_ref().is_some_and(|bound| {
+            bound.queue.listeners().starve();
+            bound.queue.is_crowded()
+        })
+    }
+
+    /// Returns room for an entry in the ring; `None` if there is none.
+    pub(crate) fn slot(&self) -> Option<Space<'_>> {
+        match &self.queue {
+            Some(bound) => bound.queue.slot().map(Space::Slot),
+            None => Some(Space::Nowhere),
+        }
+    }
+
+    /// Returns memory for an entry, if there is a queue; `EAGAIN` if there is none.
+    pub(crate) fn memory(&self, flags: Flags) -> Result<Option<Vacant>> {
+        match &self.queue {
+            Some(_) => Ok(Some(Vacant::new(flags).map_err(|_| EAGAIN)?)),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the counter of an event.
+    fn counter(&self, event: Event) -> Option<&Hold<Counter>> {
+        self.counters.get(event as usize)?.as_deref()
+    }
+
+    /// Returns whether there are counters, which may have triggers.
+    pub(crate) fn counts(&self) -> bool {
+        self.counters.iter().any(Option::is_some)
+    }
+
+    /// Adds the entry that `tell` returns, if any; returns whether it is one.
+    fn tell(&self, space: Space<'_>, tell: impl FnOnce() -> Option<CompletionError>) -> bool {
+        match &self.queue {
+            Some(bound) => CompletionQueue::tell(bound.queue.fid(), space, tell),
+            None => tell().is_some(),
+        }
+    }
+
+    /// Tells that an operation has ended, without or with a failure. The entry lies in the memory of
+    /// `ending`, else in `space`.
+    pub(crate) fn end(
+        &self,
+        event: Event,
+        ending: Ending,
+        space: Space<'_>,
+        outcome: &Outcome,
+        failure: Option<Failure>,
+    ) {
+        let Ending { of, mut manner } = ending;
+        let wanted = failure.is_some() || manner.entry;
+        let space = manner.memory.take().map_or(space, Space::Own);
+        let ended = match of {
+            Use::Part(part) => {
+                let notify = &mut manner.notify;
+                // What is left of a use is dropped without the lock of the queue.
+                let mut left = None;
+                let mut counted = None;
+                self.tell(space, || {
+                    let (ended, last) = part.leave();
+                    counted = Some(Counts::of(&ended));
+                    let last = left.insert(last);
+                    if !ended.is_last() {
+                        return wanted.then(|| entry(ended, outcome, failure));
+                    }
+                    *notify = last.notify.take();
+                    // Maybe the release alone.
+                    let (mut outcome, failure) = match wanted {
+                        true => (*outcome, failure),
+                        false => (NOTHING, None),
+                    };
+                    outcome.flags |= CompletionFlags::MULTI_RECV.as_raw();
+                    Some(entry(ended, &outcome, failure))
+                });
+                counted
+            }
+            Use::Ended(ended) => {
+                let counted = Counts::of(&ended);
+                if wanted {
+                    self.tell(space, || Some(entry(ended, outcome, failure)));
+                } else {
+                    drop(space);
+                }
+                Some(counted)
+            }
+        };
+        if let Some(counts) = ended {
+            self.count(event, manner, counts, failure.is_some());
+        }
+    }
+
+    /// Tells that a receive has ended without a message, unless messages are landing in its buffer,
+    /// the last of which ends it. Returns whether it has ended.
+    pub(crate) fn end_unused(&self, ending: Ending, outcome: &Outcome, failure: Failure) -> bool {
+        let Ending { of, mut manner } = ending;
+        let space = manner.memory.take().map_or(Space::Nowhere, Space::Own);
+        let counts = match of {
+            Use::Part(part) => {
+                let notify = &mut manner.notify;
+                // As above.
+                let mut left = None;
+                let mut counts = None;
+                self.tell(space, || {
+                    let (ended, last) = part.leave();
+                    let last = left.insert(last);
+                    if !ended.is_last() {
+                        return None;
+                    }
+                    *notify = last.notify.take();
+                    counts = Some(Counts::of(&ended));
+                    Some(entry(ended, outcome, Some(failure)))
+                });
+                counts
+            }
+            Use::Ended(ended) => {
+                let counts = Counts::of(&ended);
+                self.tell(space, || Some(entry(ended, outcome, Some(failure))));
+                Some(counts)
+            }
+        };
+        let Some(counts) = counts else {
+            return false;
+        };
+        self.count(Event::Receive, manner, counts, true);
+        true
+    }
+
+    /// Returns whether there is a queue.
+    pub(crate) fn has_queue(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Counts the end of an operation.
+    fn count(&self, event: Event, manner: Manner, counts: Counts, failed: bool) {
+        let counter = self.counter(event).filter(|_| manner.counted);
+        if let Some(counter) = counter {
+            // The completion counter of deferred work counts once (R-DWQ-11).
+            let same = manner
+                .notify
+                .as_ref()
+                .is_some_and(|notify| Arc::ptr_eq(notify.fid(), counter.fid()));
+            if !same {
+                count(counter, counts.bound, failed);
+            }
+        }
+        if let Some(notify) = &manner.notify {
+            // Who sees the new value may close the counter at once, so the hold has to go before
+            // that; a close that succeeds waits for the end of this section.
+            let _section = rcu::read_lock();
+            notify.release();
+            count(notify, counts.notified, failed);
+        }
+    }
+
+    /// Tells of something that a peer did, for which nothing was posted: by the counter, and by an
+    /// entry if it is wanted.
+    pub(crate) fn remote(&self, event: Event, completion: Option<Completion>, space: Space<'_>) {
+        if let Some(completion) = completion {
+            self.tell(space, || {
+                Some(CompletionError {
+                    completion,
+                    failure: Failure::NONE,
+                })
+            });
+        }
+        if let Some(counter) = self.counter(event) {
+            count(counter, Counted::remote(), false);
+        }
+    }
+
+    /// Gives up the queue and the counters.
+    pub(crate) fn release(&self) {
+        if let Some(bound) = &self.queue {
+            bound.queue.release();
+        }
+        for counter in self.counters.iter().flatten() {
+            counter.release();
+        }
+    }
+}
+
+/// What tells of nothing that was done.
+const NOTHING: Outcome = Outcome {
+    flags: 0,
+    len: 0,
+    buf: Context::NONE,
+    data: 0,
+    tag: 0,
+    src_addr: ADDR_NOTAVAIL,
+};
+
+/// The right to count the end of an operation, by the counter that is bound for it and by the
+/// completion counter of deferred work.
+struct Counts {
+    bound: Counted,
+    notified: Counted,
+}
+
+impl Counts {
+    fn of(ended: &Ended) -> Self {
+        Self {
+            bound: ended.counted(),
+            notified: ended.counted(),
+        }
+    }
+}
+
+/// Returns the entry that tells of the end of an operation.
+fn entry(ended: Ended, outcome: &Outcome, failure: Option<Failure>) -> CompletionError {
+    CompletionError {
+        completion: ended.complete(outcome),
+        failure: failure.unwrap_or(Failure::NONE),
+    }
+}
+
+/// Counts one operation.
+fn count(counter: &Counter, counted: Counted, failed: bool) {
+    if failed {
+        counter.fail(counted);
+    } else {
+        counter.complete(counted);
+    }
+}

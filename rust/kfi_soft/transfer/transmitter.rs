@@ -1,0 +1,1081 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Transmit contexts: where operations on peers begin and end.
+//!
+//! An operation that can be carried out at once is, on the stack of its poster. Any other becomes a
+//! [`Transfer`], which is noted here until it ends, so that it can be cancelled and given up.
+//! Operations that have to wait before they begin, for a fence or a credit, wait in a queue, and
+//! what is posted later waits behind them.
+
+#![forbid(unsafe_code)]
+
+use core::ops::ControlFlow;
+use kernel::{
+    alloc::Flags,
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode,
+        RBTreeNodeReservation, //
+    },
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        barrier::smp_mb,
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use crate::{
+    address::{
+        auth_key::KeyNumber,
+        native::Address,
+        vector::AddressVector, //
+    },
+    counter::Counter,
+    domain::Domain,
+    faults::injector::Held,
+    kfi::{
+        addr::FabricAddr,
+        errno::{
+            EBADFLAGS,
+            EOPBADSTATE, //
+        },
+        fid::{
+            Context,
+            Fid, //
+        },
+        flags::{
+            Caps,
+            CompletionFlags,
+            OpFlags, //
+        },
+        hold::Hold,
+        linux::{
+            interrupts::{
+                NoPreemption,
+                Section, //
+            },
+            queue::{
+                Entry,
+                EntryQueue, //
+            },
+            task::cond_resched,
+            wait_queue::WaitQueue,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem, //
+            }, //
+        },
+        memory::{
+            pieces::Reserve,
+            RemoteRange,
+            RemoteRanges, //
+        },
+        provider::{
+            AtomicForm,
+            Failure,
+            Kind,
+            Operation,
+            Outcome,
+            Outgoing, //
+        }, //
+    },
+    limits,
+    node::Node,
+    personality,
+    queue::completion_queue::Space,
+    transfer::{
+        atomic::{
+            self,
+            Atomics, //
+        },
+        budget::Budget,
+        packet::{
+            self,
+            Inside,
+            Transfer, //
+        },
+        receiver::Receiver,
+        reporter::{
+            Ending,
+            Event,
+            Manner,
+            Reporter,
+            Use, //
+        }, //
+    },
+    wire::{
+        Carried,
+        ContextIndex,
+        Packet,
+        Payload,
+        Request,
+        RequestKind,
+        Response,
+        Wire,
+        INLINE_LIMIT, //
+    }, //
+};
+
+/// Flags that operations of a transmit context may have.
+const FLAGS: OpFlags = OpFlags::COMPLETION
+    .union(OpFlags::INJECT)
+    .union(OpFlags::TRIGGER)
+    .union(OpFlags::MORE)
+    .union(OpFlags::FENCE)
+    .union(OpFlags::REMOTE_CQ_DATA)
+    .union(OpFlags::INJECT_COMPLETE)
+    .union(OpFlags::TRANSMIT_COMPLETE)
+    .union(OpFlags::DELIVERY_COMPLETE)
+    .union(OpFlags::TAGGED);
+
+/// Operations that are looked at before others get the lock.
+const STEP: usize = 64;
+
+/// Names an operation that was noted: its context, to be found by, and a number of its own.
+pub(crate) type Name = (usize, usize);
+
+/// A transfer that was noted.
+type Note = RBTreeNode<Name, Arc<Transfer>>;
+
+/// What a transmit context is made of.
+pub(crate) struct Parts {
+    /// How its completions are told.
+    pub(crate) reporter: Reporter,
+    /// The domain.
+    pub(crate) domain: Arc<Fid<Domain>>,
+    /// The node.
+    pub(crate) node: Arc<Node>,
+    /// Its address, for its peers.
+    pub(crate) source: Address,
+    /// Its number; 0 for a plain endpoint.
+    pub(crate) index: usize,
+    /// Where peers are looked up.
+    pub(crate) av: Arc<Fid<AddressVector>>,
+    /// Who has another one cannot be seen.
+    pub(crate) auth_key: KeyNumber,
+    /// What it is able to do.
+    pub(crate) caps: Caps,
+    /// How many operations may be under way, in it and in all that share it.
+    pub(crate) credits: Arc<Credits>,
+    /// Others use them too.
+    pub(crate) shares_credits: bool,
+    /// Ranges of memory that an operation may have.
+    pub(crate) iov_limit: usize,
+    /// Ranges of a peer's memory that an operation may have.
+    pub(crate) rma_iov_limit: usize,
+    /// The most bytes that are sent from a buffer which is free again at once.
+    pub(crate) inject_size: usize,
+}
+
+/// How many operations may be under way.
+pub(crate) struct Credits {
+    used: Atomic<usize>,
+    size: usize,
+}
+
+impl Credits {
+    /// For `size` operations at a time.
+    pub(crate) fn new(size: usize) -> Result<Arc<Self>> {
+        Ok(Arc::new(
+            Self {
+                used: Atomic::new(0),
+                size,
+            },
+            GFP_KERNEL,
+        )?)
+    }
+
+    /// Takes one; `false` if there is none.
+    fn take(&self) -> bool {
+        // Never more than there are, not even for a moment: who finds none waits until one is given
+        // back.
+        // Relaxed: `cmpxchg` validates the value.
+        let mut used = self.used.load(ordering::Relaxed);
+        while used < self.size {
+            // Acquire: what was done with it is over.
+            match self
+                .used
+                .cmpxchg(used, used.wrapping_add(1), ordering::Acquire)
+            {
+                Ok(_) => return true,
+                Err(current) => used = current,
+            }
+        }
+        false
+    }
+
+    /// Returns whether there is none left.
+    fn is_spent(&self) -> bool {
+        // Relaxed: whoever is wrong finds none next time.
+        self.used.load(ordering::Relaxed) >= self.size
+    }
+
+    /// Gives one back.
+    fn give(&self) {
+        // Full: who takes it sees the operation over, and whoever gives it looks for those who wait
+        // after that.
+        self.used.fetch_sub(1, ordering::Full);
+    }
+}
+
+/// What the lock protects.
+struct State {
+    closed: bool,
+    /// Operations that are yet to begin.
+    waiting: EntryQueue<Carried>,
+    /// How many credits they have. Those that were submitted have come without one, and the first of
+    /// all begins with any: so no two of them wait for each other.
+    credits: usize,
+    /// Somebody is looking after `waiting`.
+    draining: bool,
+    /// The number of the operations that are held back for others to come (`KFI_MORE`).
+    batch: usize,
+    /// Operations that have begun, and those that wait.
+    noted: RBTree<Name, Arc<Transfer>>,
+    /// How many were noted.
+    notes: usize,
+    /// Operations for the work queue.
+    later: EntryQueue<Carried>,
+}
+
+/// A transmit context that is enabled.
+#[pin_data]
+pub(crate) struct Transmitter {
+    parts: Parts,
+    /// Operations that have begun and not ended.
+    active: Atomic<usize>,
+    /// Whether operations are waiting to begin, or are just beginning.
+    backlog: Atomic<bool>,
+    /// Messages that the work queue carries out.
+    late: Atomic<usize>,
+    closed: Atomic<bool>,
+    #[pin]
+    state: SpinLockIrq<State>,
+    #[pin]
+    idle: WaitQueue,
+    #[pin]
+    work: Work<Transmitter>,
+}
+
+/// An operation that was checked.
+pub(crate) struct Prepared<'a> {
+    parts: packet::Parts<'a>,
+    /// It is held back until another one comes.
+    more: bool,
+}
+
+impl Prepared<'_> {
+    /// Sets the completion counter of deferred work.
+    pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
+        self.parts.manner.notify = notify;
+    }
+}
+
+impl Transmitter {
+    /// Creates a transmit context for as many operations at a time as there are credits.
+    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                parts,
+                active: Atomic::new(0),
+                backlog: Atomic::new(false),
+                late: Atomic::new(0),
+                closed: Atomic::new(false),
+                state <- new_spinlock_irq!(
+                    State {
+                        closed: false,
+                        waiting: EntryQueue::new(),
+                        credits: 0,
+                        draining: false,
+                        batch: 0,
+                        noted: RBTree::new(),
+                        notes: 0,
+                        later: EntryQueue::new(),
+                    },
+                    "kfi_soft::Transmitter::state"
+                ),
+                idle <- WaitQueue::new(c"kfi_soft::Transmitter::idle", static_lock_class!()),
+                work <- new_work!("kfi_soft::Transmitter::work"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns the node.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.parts.node
+    }
+
+    /// Returns how its completions are told.
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.parts.reporter
+    }
+
+    /// Returns the domain.
+    pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
+        &self.parts.domain
+    }
+
+    /// Checks an operation and copies its description.
+    ///
+    /// `deferred` is for deferred work. What may be carried out at once may use a reserve, which it gives
+    /// back then; see [`Self::pack`].
+    pub(crate) fn prepare<'a>(
+        &self,
+        operation: Operation<'a>,
+        deferred: bool,
+        gfp: Flags,
+        reserve: Option<&Arc<Reserve>>,
+    ) -> Result<Prepared<'a>> {
+        let flags = operation.flags();
+        if !FLAGS.contains(flags) {
+            return Err(EBADFLAGS.into());
+        }
+        let (needed, remote) = match operation.kind() {
+            Kind::Send => (Caps::MSG | Caps::SEND, RemoteRanges::NONE),
+            Kind::TaggedSend { .. } => (Caps::TAGGED | Caps::SEND, RemoteRanges::NONE),
+            Kind::Read { remote } => (Caps::RMA | Caps::READ, remote),
+            Kind::Write { remote } => (Caps::RMA | Caps::WRITE, remote),
+            Kind::Atomic(atomics) => (
+                match atomics.form {
+                    AtomicForm::Plain => Caps::ATOMIC | Caps::WRITE,
+                    _ => Caps::ATOMIC | Caps::READ,
+                },
+                atomics.remote,
+            ),
+            Kind::Receive | Kind::TaggedReceive { .. } => return Err(EOPNOTSUPP),
+        };
+        if !self.parts.caps.contains(needed) {
+            return Err(EOPNOTSUPP);
+        }
+        if operation.local().count() > self.parts.iov_limit
+            || remote.count() > self.parts.rma_iov_limit
+        {
+            return Err(EINVAL);
+        }
+        let len = operation.local().len()?;
+        if len > limits::MAX_MSG_SIZE {
+            return Err(EMSGSIZE);
+        }
+        let inject = flags.contains(OpFlags::INJECT);
+        if inject && matches!(operation.kind(), Kind::Atomic(atomics) if !atomics.is_plain()) {
+            return Err(EBADFLAGS.into());
+        }
+        if inject && len > self.parts.inject_size {
+            return Err(EMSGSIZE);
+        }
+        let waits = flags.intersects(OpFlags::FENCE | OpFlags::MORE) || len > INLINE_LIMIT;
+        let reserve = reserve.filter(|_| !waits);
+        let (destination, named) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
+        let context = self.target_context(named)?;
+        let remote = remote.capture(gfp, reserve).map_err(again)?;
+
+        let tagged_rma = flags.contains(OpFlags::TAGGED);
+        let is_rma = matches!(operation.kind(), Kind::Read { .. } | Kind::Write { .. });
+        if tagged_rma && !is_rma {
+            return Err(EBADFLAGS.into());
+        }
+        let fence = flags.contains(OpFlags::FENCE);
+        if (tagged_rma && !self.parts.caps.contains(Caps::TAGGED_RMA))
+            || (fence && !self.parts.caps.contains(Caps::FENCE))
+        {
+            return Err(EOPNOTSUPP);
+        }
+        let mut total = len;
+        let kind = match operation.kind() {
+            Kind::TaggedSend { tag } => RequestKind::Tagged { tag },
+            Kind::Read { .. } | Kind::Write { .. } => {
+                if remote.len()? != len {
+                    return Err(EINVAL);
+                }
+                let write = matches!(operation.kind(), Kind::Write { .. });
+                match (tagged_rma, remote.get(0).filter(|_| remote.count() == 1)) {
+                    (true, Some(RemoteRange { addr, key, .. })) => {
+                        let (tag, offset) = (*key, *addr);
+                        if write {
+                            RequestKind::TaggedWrite { tag, offset }
+                        } else {
+                            RequestKind::TaggedRead { tag, offset }
+                        }
+                    }
+                    // A tag names one receive.
+                    (true, _) => return Err(EINVAL),
+                    (false, _) if write => RequestKind::Write,
+                    (false, _) => RequestKind::Read,
+                }
+            }
+            Kind::Atomic(atomics) => {
+                let checked = Atomics::new(atomics.datatype, atomics.op, atomics.form.call())?;
+                total = remote.len()?;
+                if total > atomic::MAX_BYTES {
+                    return Err(EMSGSIZE);
+                }
+                let fits = |count: usize, len: usize| {
+                    if count > self.parts.iov_limit || len != total {
+                        return Err(EINVAL);
+                    }
+                    Ok(())
+                };
+                if total == 0 || (checked.has_operands() && len != total) {
+                    return Err(EINVAL);
+                }
+                match atomics.form {
+                    AtomicForm::Plain => {}
+                    AtomicForm::Fetch { result } => fits(result.count(), result.len()?)?,
+                    AtomicForm::Compare { compare, result } => {
+                        fits(compare.count(), compare.len()?)?;
+                        fits(result.count(), result.len()?)?;
+                    }
+                }
+                RequestKind::Atomic(checked)
+            }
+            _ => RequestKind::Message,
+        };
+        let asked = flags.contains(OpFlags::COMPLETION);
+        let (data, context_of) = (operation.data, operation.context());
+        let injected = operation.is_injected();
+        Ok(Prepared {
+            parts: packet::Parts {
+                request: Request {
+                    source: self.parts.source,
+                    destination,
+                    context,
+                    auth_key: self.parts.auth_key,
+                    kind,
+                    data,
+                    len: total,
+                },
+                memory: Outgoing::take(operation, gfp, reserve).map_err(again)?,
+                remote,
+                context: context_of,
+                manner: Manner {
+                    entry: !injected
+                        && if deferred {
+                            asked
+                        } else {
+                            self.parts.reporter.wants_entry(flags)
+                        },
+                    counted: !deferred || asked,
+                    notify: None,
+                    memory: None,
+                },
+                fence,
+            },
+            // Not where others use the credits, too: they could not tell that these are used up.
+            more: flags.contains(OpFlags::MORE) && !self.parts.shares_credits,
+        })
+    }
+
+    /// Returns the receive context that an operation is for, given that which its address names.
+    fn target_context(&self, named: usize) -> Result<ContextIndex> {
+        if self.parts.caps.contains(Caps::NAMED_RX_CTX) {
+            return Ok(ContextIndex::Named(named));
+        }
+        match named {
+            0 => Ok(ContextIndex::Beside(self.parts.index)),
+            _ if personality::is_strict() => Err(EOPNOTSUPP),
+            _ => Ok(ContextIndex::Named(named)),
+        }
+    }
+
+    /// Turns a checked operation into a packet; `EAGAIN` if it has memory of the reserve, which is not
+    /// for those that wait.
+    pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
+        let Prepared { mut parts, .. } = prepared;
+        if parts.remote.is_reserved() || parts.memory.is_reserved() {
+            return Err(EAGAIN);
+        }
+        parts.manner.memory = this.parts.reporter.memory(gfp)?;
+        let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
+        Entry::new(
+            Carried {
+                note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
+                transfer,
+                receiver: None,
+                stalled: Atomic::new(false),
+                matched: None,
+                late: None,
+                refused: None,
+                batch: None,
+                held: Held::NOT,
+            },
+            gfp,
+        )
+        .map_err(again)
+    }
+
+    /// Begins an operation.
+    pub(crate) fn start(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
+        let ret = Self::start_now(this, prepared);
+        if ret == Err(EAGAIN) {
+            // None can be posted, so nothing is held back for others.
+            this.let_go();
+        }
+        ret
+    }
+
+    /// Begins an operation, if there is room for it.
+    fn start_now(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
+        let node = &this.parts.node;
+        let adverse = node.faults.any();
+        if adverse {
+            node.faults.check_post(this.parts.source.nic())?;
+        }
+        this.parts.reporter.check_room()?;
+        if !this.parts.credits.take() {
+            return Err(EAGAIN);
+        }
+        let undo = |error| {
+            this.parts.credits.give();
+            // Relaxed: pairs with `queue_up`, store before load on both sides. Somebody may have found
+            // no credit because of this one.
+            if this.backlog.load(ordering::Relaxed) {
+                this.drain(&mut Budget::of_caller());
+            }
+            error
+        };
+        // Relaxed: who closes the endpoint waits for those who are posting.
+        if this.closed.load(ordering::Relaxed) {
+            return Err(undo(EOPBADSTATE.into()));
+        }
+
+        let more = prepared.more;
+        // Acquire: what was posted earlier has begun.
+        if !more && !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
+            // Full: seen by a fence that is posted later.
+            this.active.fetch_add(1, ordering::Full);
+            // Packets only are held, and go behind others.
+            let space = if adverse || this.is_late(&prepared.parts.request) {
+                None
+            } else {
+                // Without a slot it goes as a packet, which has memory for its completion.
+                this.parts.reporter.slot()
+            };
+            // What the peer has posted is in its hands until the end is told.
+            let _preemption = NoPreemption::begin();
+            // Once for all locks of something small.
+            let mut section = if prepared.parts.request.is_small() && !this.parts.reporter.counts()
+            {
+                Section::begin()
+            } else {
+                Section::none()
+            };
+            let ended = space.and_then(|space| {
+                let packet::Parts {
+                    request,
+                    memory,
+                    remote,
+                    ..
+                } = &prepared.parts;
+                let response = node.try_now(request, remote, Payload::of(memory), &mut section)?;
+                Some((space, response))
+            });
+            if let Some((space, response)) = ended {
+                let packet::Parts {
+                    request,
+                    memory,
+                    manner,
+                    ..
+                } = prepared.parts;
+                let ending = Ending {
+                    of: Use::Ended(memory.end()),
+                    manner,
+                };
+                this.parts.credits.give();
+                this.report(&request, ending, space, response);
+                section.end();
+                this.ended(None);
+                return Ok(());
+            }
+            section.end();
+            let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
+                Ok(packet) => packet,
+                Err(error) => {
+                    this.parts.credits.give();
+                    this.ended(None);
+                    return Err(error);
+                }
+            };
+            this.state.lock().note(&mut packet);
+            node.send(packet, &mut Budget::of_caller());
+            return Ok(());
+        }
+
+        let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
+        this.queue_up(packet, true, more, &mut Budget::of_caller(), || false)
+            .map_err(|(error, packet)| {
+                drop(packet);
+                undo(error)
+            })
+    }
+
+    /// Returns whether so many have fired and wait for room that no more are to be submitted.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.state.lock().waiting.len() >= limits::MAX_FIRED
+    }
+
+    /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
+    /// Given up if the context is closed.
+    ///
+    /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
+    /// operation is cancelled instead.
+    pub(crate) fn start_packet(this: &Arc<Self>, packet: Packet, begun: &dyn Fn() -> bool) {
+        match this.queue_up(packet, false, false, &mut Budget::due(), begun) {
+            Ok(()) => {}
+            Err((error, packet)) if error == ECANCELED => {
+                Self::cancel_packet(this, packet);
+            }
+            Err((_, packet)) => drop(packet),
+        }
+    }
+
+    /// Lets a packet wait behind those that wait, with a credit if it has one (`credited`). Gives it
+    /// back, and leaves that to the caller, if the context is closed.
+    ///
+    /// With `more` it is held back until one comes without that, or no other may come. `begun` is
+    /// called with the lock held; if it says so, the packet is given back with `ECANCELED`.
+    fn queue_up(
+        self: &Arc<Self>,
+        mut packet: Packet,
+        credited: bool,
+        more: bool,
+        budget: &mut Budget,
+        begun: impl FnOnce() -> bool,
+    ) -> core::result::Result<(), (Error, Packet)> {
+        {
+            let mut state = self.state.lock();
+            let cancelled = begun();
+            if state.closed {
+                return Err((EOPBADSTATE.into(), packet));
+            }
+            if cancelled {
+                return Err((ECANCELED, packet));
+            }
+            state.credits = state.credits.wrapping_add(usize::from(credited));
+            state.note(&mut packet);
+            if more && !self.parts.credits.is_spent() {
+                packet.batch = Some(state.batch);
+            } else {
+                // And with it those before.
+                state.batch = state.batch.wrapping_add(1);
+            }
+            state.waiting.push_named(packet);
+            // Release: who sees it set finds the packet under the lock.
+            self.backlog.store(true, ordering::Release);
+        }
+        // See `ended`: one of us sees what the other did.
+        smp_mb(ordering::Full);
+        self.drain(budget);
+        Ok(())
+    }
+
+    /// Lets operations begin that are held back for others, as these cannot come.
+    pub(crate) fn let_go(self: &Arc<Self>) {
+        // Relaxed: set by those who have posted what is held back.
+        if !self.backlog.load(ordering::Relaxed) {
+            return;
+        }
+        {
+            let mut state = self.state.lock();
+            state.batch = state.batch.wrapping_add(1);
+        }
+        self.drain(&mut Budget::of_caller());
+    }
+
+    /// Forgets a transfer.
+    fn forget(&self, transfer: &Transfer) {
+        let noted = self.state.lock().forget(transfer);
+        drop(noted);
+    }
+
+    /// Takes a credit for a packet; `false` if there is none yet. With the lock held.
+    fn take_credit(self: &Arc<Self>) -> bool {
+        if self.parts.credits.take() {
+            return true;
+        }
+        if self.parts.shares_credits {
+            // Nobody tells when another endpoint gives one back.
+            let soon = 1;
+            self.parts.node.work_queue.queue_delayed(self.clone(), soon);
+        }
+        false
+    }
+
+    /// Begins what waits, as far as it can and may, and leaves the rest to the work queue.
+    ///
+    /// The caller is not preempted, as others leave to it what they bring.
+    fn drain(self: &Arc<Self>, budget: &mut Budget) {
+        let _preemption = NoPreemption::begin();
+        loop {
+            let packet = {
+                let mut state = self.state.lock();
+                // What waits when the context is closed is given up, not begun: what it has waited
+                // for may have been given up too.
+                if state.draining || state.closed {
+                    return;
+                }
+                let Some(front) = state.waiting.front() else {
+                    // Release: what was waiting has begun.
+                    self.backlog.store(false, ordering::Release);
+                    return;
+                };
+                if front.batch == Some(state.batch) {
+                    return;
+                }
+                // Acquire: what was done before has ended.
+                if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
+                    return;
+                }
+                if budget.is_comparing() || !budget.spend_operation(front.transfer.request()) {
+                    break;
+                }
+                match state.credits.checked_sub(1) {
+                    Some(left) => state.credits = left,
+                    None if self.take_credit() => {}
+                    None => return,
+                }
+                let Some(packet) = state.waiting.pop_front() else {
+                    return;
+                };
+                state.draining = true;
+                // Full: seen by a fence that comes later. Under the lock: who gives up what does
+                // not wait any more finds it counted.
+                self.active.fetch_add(1, ordering::Full);
+                packet
+            };
+            self.parts.node.send(packet, budget);
+            self.state.lock().draining = false;
+        }
+        self.parts.node.work_queue.queue(self.clone());
+    }
+
+    /// Ends an operation that was claimed, and from which `inside` was taken.
+    pub(crate) fn end(
+        self: &Arc<Self>,
+        transfer: &Arc<Transfer>,
+        inside: Option<Inside>,
+        response: Response,
+        budget: &mut Budget,
+    ) {
+        // First: whoever has seen the completion does not find it any more.
+        self.forget(transfer);
+        // Before that is told: then there is room for another one.
+        self.parts.credits.give();
+        if let Some(inside) = inside {
+            self.report(transfer.request(), inside.end(), Space::Nowhere, response);
+        }
+        self.ended(Some(budget));
+    }
+
+    /// Counts the end of an operation that had begun and has given its credit back; the last thing
+    /// that is done about it. Without a `budget` that of the caller is used.
+    fn ended(self: &Arc<Self>, budget: Option<&mut Budget>) {
+        // What waits for this end is left to this thread.
+        let _preemption = NoPreemption::begin();
+        // Full: pairs with `queue_up`, store before load on both sides.
+        self.active.fetch_sub(1, ordering::Full);
+        if self.backlog.load(ordering::Relaxed) {
+            match budget {
+                Some(budget) => self.drain(budget),
+                None => self.drain(&mut Budget::of_caller()),
+            }
+        }
+        if self.closed.load(ordering::Relaxed) {
+            self.idle.wake_up_all();
+        }
+    }
+
+    /// Tells the end of an operation, in the memory that it has, else in `space`.
+    fn report(&self, request: &Request, ending: Ending, space: Space<'_>, response: Response) {
+        let (event, flags) = match request.kind {
+            RequestKind::Message => (Event::Send, CompletionFlags::MSG | CompletionFlags::SEND),
+            RequestKind::Tagged { .. } => {
+                (Event::Send, CompletionFlags::TAGGED | CompletionFlags::SEND)
+            }
+            RequestKind::Write => (Event::Write, CompletionFlags::RMA | CompletionFlags::WRITE),
+            RequestKind::Read => (Event::Read, CompletionFlags::RMA | CompletionFlags::READ),
+            RequestKind::TaggedWrite { .. } => (
+                Event::Write,
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::WRITE
+                    | CompletionFlags::SEND,
+            ),
+            RequestKind::TaggedRead { .. } => (
+                Event::Read,
+                CompletionFlags::TAGGED
+                    | CompletionFlags::RMA
+                    | CompletionFlags::READ
+                    | CompletionFlags::SEND,
+            ),
+            RequestKind::Atomic(atomics) => match atomics.call() {
+                crate::kfi::provider::AtomicCall::Plain => (
+                    Event::Write,
+                    CompletionFlags::ATOMIC | CompletionFlags::WRITE,
+                ),
+                _ => (Event::Read, CompletionFlags::ATOMIC | CompletionFlags::READ),
+            },
+        };
+        let outcome = Outcome {
+            flags: flags.as_raw(),
+            // Messages have none: whoever has sent one knows.
+            len: if event == Event::Send {
+                0
+            } else {
+                response.len
+            },
+            buf: Context::NONE,
+            data: 0,
+            tag: 0,
+            src_addr: FabricAddr::NOTAVAIL.as_raw(),
+        };
+        let failure = (response.err != 0).then_some(Failure {
+            err: response.err,
+            ..Failure::NONE
+        });
+        self.parts
+            .reporter
+            .end(event, ending, space, &outcome, failure);
+    }
+
+    /// Returns whether a request has to be carried out behind others that the work queue does.
+    pub(crate) fn is_late(&self, request: &Request) -> bool {
+        // Acquire: those have been carried out.
+        request.kind.is_matched() && self.late.load(ordering::Acquire) != 0
+    }
+
+    /// Lets the work queue carry out an operation.
+    pub(crate) fn carry_out_later(self: &Arc<Self>, packet: Packet) {
+        if packet.transfer.request().kind.is_matched() {
+            // Relaxed: what is posted later comes after this.
+            self.late.fetch_add(1, ordering::Relaxed);
+        }
+        self.state.lock().later.push_back(packet);
+        self.parts.node.work_queue.queue(self.clone());
+    }
+
+    /// Claims the first transfer, by name from `next` on, that nobody has claimed; others get the lock
+    /// meanwhile. `next` is behind those that were looked at.
+    fn claim_next(&self, next: &mut Name) -> Option<Arc<Transfer>> {
+        loop {
+            let mut state = self.state.lock();
+            let mut at = state.noted.cursor_lower_bound_mut(next)?;
+            for _ in 0..STEP {
+                let ((context, number), transfer) = at.current();
+                *next = (*context, number.wrapping_add(1));
+                if transfer.claim() {
+                    return Some(transfer.clone());
+                }
+                at = at.move_next()?;
+            }
+            drop(state);
+            cond_resched();
+        }
+    }
+
+    /// Claims the first transfer with the context of `next`, from there on, that nobody has claimed, as
+    /// far as one step goes. `found` is set if there are others of which somebody hears, `next` behind
+    /// all that were looked at.
+    fn claim_named(&self, next: &mut Name, found: &mut bool) -> ControlFlow<Option<Arc<Transfer>>> {
+        let context = next.0;
+        let mut state = self.state.lock();
+        let mut at = state.noted.cursor_lower_bound_mut(next);
+        for _ in 0..STEP {
+            let Some(cursor) = at.filter(|at| at.current().0 .0 == context) else {
+                return ControlFlow::Break(None);
+            };
+            let ((_, number), transfer) = cursor.current();
+            *next = (context, number.wrapping_add(1));
+            // One that is ending already completes by itself, if anybody hears of it.
+            *found |= transfer.is_told();
+            if transfer.claim() {
+                return ControlFlow::Break(Some(transfer.clone()));
+            }
+            at = cursor.move_next();
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Cancels an operation; `ENOENT` if there is none with that context.
+    pub(crate) fn cancel(self: &Arc<Self>, context: Context) -> Result {
+        let number = context.as_number();
+        let mut next = (number, 0);
+        let mut found = false;
+        let claimed = loop {
+            // Others wait for what is claimed.
+            let preemption = NoPreemption::begin();
+            match self.claim_named(&mut next, &mut found) {
+                ControlFlow::Continue(()) => {}
+                ControlFlow::Break(claimed) => {
+                    break claimed.map(|transfer| (transfer, preemption));
+                }
+            }
+        };
+        match claimed {
+            Some((transfer, _preemption)) => {
+                self.give_up(&transfer, true);
+                Ok(())
+            }
+            None if found => Ok(()),
+            None => Err(ENOENT),
+        }
+    }
+
+    /// Ends a transfer that was claimed without carrying it out.
+    fn give_up(self: &Arc<Self>, transfer: &Arc<Transfer>, tell: bool) {
+        // As in `cancel`.
+        let _preemption = NoPreemption::begin();
+        // First: as in `end`.
+        let (waiting, noted) = {
+            let mut state = self.state.lock();
+            (state.take_waiting(transfer), state.forget(transfer))
+        };
+        drop(noted);
+        // As in `end`, too.
+        if waiting.as_ref().is_none_or(|(_, credited)| *credited) {
+            self.parts.credits.give();
+        }
+        // The memory is not used from here on, whether that is told or not.
+        let inside = transfer.take();
+        if let Some(inside) = inside.filter(|_| tell) {
+            let response = Response::failed(ECANCELED);
+            self.report(transfer.request(), inside.end(), Space::Nowhere, response);
+        }
+        match waiting {
+            // It had begun.
+            None => {
+                let request = transfer.request();
+                let node = &self.parts.node;
+                node.faults.forget(transfer);
+                if let Some(receiver) = node.receiver(request) {
+                    receiver.forget(transfer);
+                }
+                self.ended(None);
+            }
+            Some((packet, _)) => {
+                drop(packet);
+                // What has waited behind it may begin.
+                self.drain(&mut Budget::of_caller());
+            }
+        }
+    }
+
+    /// Ends a packet that was never begun, telling that it was cancelled.
+    pub(crate) fn cancel_packet(this: &Arc<Self>, packet: Packet) {
+        let transfer = packet.into_inner().transfer;
+        if !transfer.claim() {
+            return;
+        }
+        if let Some(inside) = transfer.take() {
+            let response = Response::failed(ECANCELED);
+            this.report(transfer.request(), inside.end(), Space::Nowhere, response);
+        }
+    }
+
+    /// Closes the context: operations that no target has claimed are given up without completions,
+    /// the others end first. May sleep.
+    pub(crate) fn close(this: &Arc<Self>) {
+        // Relaxed: ordered by the lock.
+        this.closed.store(true, ordering::Relaxed);
+        this.state.lock().closed = true;
+        // Nothing is noted any more, and what others have claimed they end.
+        let mut next = (0, 0);
+        while let Some(transfer) = this.claim_next(&mut next) {
+            this.give_up(&transfer, false);
+            cond_resched();
+        }
+        this.idle.wait_uninterruptible(|| {
+            // Acquire: they are over.
+            this.active.load(ordering::Acquire) == 0
+        });
+        this.work.cancel_sync();
+        let left = {
+            let mut state = this.state.lock();
+            // What was given up before it was carried out: it refers to this context.
+            let later = core::mem::replace(&mut state.later, EntryQueue::new());
+            // Freeing these may sleep; whoever drops the last reference may not.
+            let noted = core::mem::replace(&mut state.noted, RBTree::new());
+            (later, noted)
+        };
+        drop(left);
+    }
+}
+
+impl State {
+    /// Notes a transfer, so that it can be found.
+    fn note(&mut self, packet: &mut Carried) {
+        // Each packet is noted once.
+        let Some(node) = packet.note.take() else {
+            return;
+        };
+        self.notes = self.notes.wrapping_add(1);
+        // Relaxed: under the lock.
+        packet.transfer.place.store(self.notes, ordering::Relaxed);
+        let name = (packet.transfer.context().as_number(), self.notes);
+        let node = node.into_node(name, packet.transfer.clone());
+        // A number comes once.
+        let _ = self.noted.insert(node);
+    }
+
+    /// Forgets a transfer; returns what is to be dropped without the lock.
+    fn forget(&mut self, transfer: &Transfer) -> Option<Note> {
+        // Relaxed: under the lock.
+        let place = transfer.place.load(ordering::Relaxed);
+        let name = (transfer.context().as_number(), place);
+        self.noted.remove_node(&name)
+    }
+
+    /// Takes out a packet that waits, if it does; returns also whether with a credit, which the others
+    /// do not need.
+    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<(Packet, bool)> {
+        let name = Transfer::name(transfer);
+        let packet = self
+            .waiting
+            .take_named(&name, |packet| packet.is_of(transfer))?;
+        let credited = self.credits > self.waiting.len();
+        if credited {
+            self.credits = self.waiting.len();
+        }
+        Some((packet, credited))
+    }
+}
+
+/// Whoever runs out of memory may try again.
+pub(crate) fn again(error: Error) -> Error {
+    if error == ENOMEM {
+        EAGAIN
+    } else {
+        error
+    }
+}
+
+impl WorkItem for Transmitter {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        this.drain(&mut Budget::thread());
+        loop {
+            let packet = this.state.lock().later.pop_front();
+            let Some(packet) = packet else {
+                return;
+            };
+            let matched = packet.transfer.request().kind.is_matched();
+            Receiver::carry_out(packet, cond_resched, &mut Budget::thread());
+            if matched {
+                // Release: see `is_late`.
+                this.late.fetch_sub(1, ordering::Release);
+            }
+            cond_resched();
+        }
+    }
+}

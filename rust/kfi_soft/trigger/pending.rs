@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What waits for a counter, and is done when its threshold is reached.
+//!
+//! There are two kinds. Classic triggered operations (`KFI_TRIGGER`) wait for the success value
+//! (R-TRIG-13), deferred work for the sum of success and error value (R-DWQ-5). Both stand in order
+//! of thresholds and then of submission, and what becomes due at once is run in that order, whatever
+//! kind it is (R-DWQ-18).
+//!
+//! Everything is allocated and copied when it is submitted. To fire is to move the entry from the
+//! counter to the domain's run list, which allocates nothing. An entry is in one place at a time, and
+//! belongs to whoever has taken it from there: fire, cancel, flush and close race for it under the
+//! lock of the counter, and one of them wins.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    abi_trace,
+    counter::Counter,
+    domain::Domain,
+    kfi::{
+        fid::{
+            Context,
+            Fid, //
+        },
+        hold::{
+            Hold,
+            HoldOnce, //
+        },
+        linux::{
+            interrupts::Section,
+            jiffies::Instant,
+            random::random_u64, //
+        }, //
+    },
+    trigger::{
+        run_list::Cancelled,
+        threshold::{
+            Batch,
+            Entry,
+            Key,
+            ThresholdSet, //
+        },
+        work_table::Owner, //
+    }, //
+};
+
+/// A data transfer that was prepared when it was submitted: all arguments are copied, everything is
+/// allocated.
+pub(crate) trait Transfer: Send + Sync {
+    /// Begins it, also if its endpoint is being closed.
+    ///
+    /// Calls `begun` once, in the step that lets it be found in its endpoint; if that says that it was
+    /// cancelled meanwhile, it is completed with `ECANCELED` instead.
+    ///
+    /// From any context, with no lock held; must not sleep nor allocate. Counters that it completes
+    /// append what becomes due to the run list of the domain. To drop it instead gives it up, without
+    /// any effect or completion.
+    fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool);
+
+    /// Completes it with `ECANCELED` (R-TRIG-26); only triggered operations are cancelled so.
+    fn cancel(self: KBox<Self>);
+
+    /// Returns what identifies its endpoint in the domain.
+    fn owner(&self) -> Owner;
+
+    /// Returns the most bytes that are copied when it begins.
+    fn bytes(&self) -> usize;
+
+    /// Returns its context.
+    fn context(&self) -> Context;
+}
+
+/// What waits for a counter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A triggered operation.
+    Classic,
+    /// Deferred work.
+    Deferred,
+}
+
+/// What is done.
+pub(crate) enum Action {
+    /// Adds to a counter.
+    Add {
+        /// The counter.
+        counter: HoldOnce<Counter>,
+        /// What is added.
+        value: u64,
+    },
+    /// Sets a counter.
+    Set {
+        /// The counter.
+        counter: HoldOnce<Counter>,
+        /// The value.
+        value: u64,
+    },
+    /// Begins a data transfer.
+    Transfer(KBox<dyn Transfer>),
+}
+
+impl Action {
+    /// Returns what people call it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Add { .. } => "cntr_add",
+            Self::Set { .. } => "cntr_set",
+            Self::Transfer(_) => "transfer",
+        }
+    }
+}
+
+/// Something that waits for a counter.
+pub(crate) struct Pending {
+    action: Action,
+    /// Where the table of the domain has it.
+    slot: u32,
+    /// When it was submitted.
+    since: Instant,
+}
+
+// With its links it fits one of the sizes that kmalloc has.
+kernel::static_assert!(size_of::<Entry<Pending>>() <= 96);
+
+impl Pending {
+    /// Allocates an entry.
+    pub(crate) fn new(action: Action, flags: kernel::alloc::Flags) -> Result<KBox<Entry<Self>>> {
+        Entry::new(
+            Self {
+                action,
+                slot: u32::MAX,
+                since: Instant::now(),
+            },
+            flags,
+        )
+    }
+
+    /// Returns what is done.
+    pub(crate) fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// Returns for how many milliseconds it has been waiting.
+    pub(crate) fn age_ms(&self) -> u64 {
+        self.since.elapsed_ms()
+    }
+
+    /// Returns whether it is a data transfer.
+    pub(crate) fn is_transfer(&self) -> bool {
+        matches!(self.action, Action::Transfer(_))
+    }
+
+    /// Returns what identifies the endpoint of a data transfer.
+    pub(crate) fn owner(&self) -> Owner {
+        match &self.action {
+            Action::Transfer(transfer) => transfer.owner(),
+            Action::Add { .. } | Action::Set { .. } => Owner::NOBODY,
+        }
+    }
+
+    /// Returns the most bytes that are copied when it runs.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.action {
+            Action::Transfer(transfer) => transfer.bytes(),
+            Action::Add { .. } | Action::Set { .. } => 0,
+        }
+    }
+
+    /// Returns where the table of the domain has it.
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// Notes where the table of the domain has it.
+    pub(crate) fn set_slot(&mut self, slot: u32) {
+        self.slot = slot;
+    }
+
+    /// Does it, if it is a counter operation; from any context, with no lock held. Interrupts that
+    /// are disabled by `section` are enabled before anybody is woken.
+    pub(crate) fn run(self, section: &mut Section) {
+        match self.action {
+            Action::Add { counter, value } => {
+                counter.use_last(|counter| counter.add_completed(value, section));
+            }
+            Action::Set { counter, value } => {
+                counter.use_last(|counter| counter.set_completed(value, section));
+            }
+            Action::Transfer(transfer) => drop(transfer),
+        }
+    }
+
+    /// Returns the data transfer, if it is one.
+    pub(crate) fn into_transfer(self) -> Option<KBox<dyn Transfer>> {
+        match self.action {
+            Action::Transfer(transfer) => Some(transfer),
+            Action::Add { .. } | Action::Set { .. } => None,
+        }
+    }
+}
+
+/// What waits for one counter; under its lock.
+pub(crate) struct Triggers {
+    /// By success value.
+    classic: ThresholdSet<Pending>,
+    /// By the sum of success and error value.
+    deferred: ThresholdSet<Pending>,
+    /// The counter holds itself while anything is pending on it (R-CLOSE-2).
+    hold: Option<Hold<Counter>>,
+}
+
+impl Triggers {
+    /// Nothing waits.
+    pub(crate) fn new() -> Self {
+        let seed = random_u64();
+        Self {
+            classic: ThresholdSet::new(seed),
+            deferred: ThresholdSet::new(seed.rotate_left(32)),
+            hold: None,
+        }
+    }
+
+    /// Returns what waits for the one or the other.
+    pub(crate) fn set(&self, kind: Kind) -> &ThresholdSet<Pending> {
+        match kind {
+            Kind::Classic => &self.classic,
+            Kind::Deferred => &self.deferred,
+        }
+    }
+
+    /// Returns what waits for the one or the other.
+    fn set_mut(&mut self, kind: Kind) -> &mut ThresholdSet<Pending> {
+        match kind {
+            Kind::Classic => &mut self.classic,
+            Kind::Deferred => &mut self.deferred,
+        }
+    }
+
+    /// Returns the smallest success value at which anything is due, the error value being `error`.
+    pub(crate) fn first_due(&self, error: u64) -> Option<u64> {
+        // success + error >= threshold, without overflow, is success >= threshold - error, or 0.
+        let deferred = self
+            .deferred
+            .first_threshold()
+            .map(|threshold| threshold.saturating_sub(error));
+        match (self.classic.first_threshold(), deferred) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Returns whether the counter must be held for [`Self::insert`].
+    pub(crate) fn needs_hold(&self) -> bool {
+        self.hold.is_none()
+    }
+
+    /// Holds the counter, from before the first is inserted.
+    pub(crate) fn set_hold(&mut self, hold: Hold<Counter>) {
+        self.hold = Some(hold);
+    }
+
+    /// Returns the counter, if anything is pending.
+    pub(crate) fn holder(&self) -> Option<Arc<Fid<Counter>>> {
+        Some(self.hold.as_ref()?.fid().clone())
+    }
+
+    /// Returns the hold when nothing is pending, to be dropped outside of locks.
+    pub(crate) fn take_hold(&mut self) -> Option<Hold<Counter>> {
+        if self.classic.is_empty() && self.deferred.is_empty() {
+            self.hold.take()
+        } else {
+            None
+        }
+    }
+
+    /// Adds an entry.
+    pub(crate) fn insert(&mut self, kind: Kind, entry: KBox<Entry<Pending>>, key: Key) {
+        self.set_mut(kind).insert(entry, key);
+    }
+
+    /// Takes out all that is due.
+    pub(crate) fn detach_due(
+        &mut self,
+        success: u64,
+        error: u64,
+    ) -> (Batch<Pending>, Batch<Pending>) {
+        (
+            self.classic.detach_due(success),
+            // The sum saturates (R-CNTR-20).
+            self.deferred.detach_due(success.saturating_add(error)),
+        )
+    }
+
+    /// Returns the next entry after `last` that is due at these values, of either kind.
+    pub(crate) fn next_due(
+        &self,
+        last: Option<Key>,
+        success: u64,
+        sum: u64,
+    ) -> Option<(Kind, Key)> {
+        let next = |kind, value| {
+            let key = self.set(kind).next_after(last)?.key();
+            (key.threshold <= value).then_some((kind, key))
+        };
+        match (next(Kind::Classic, success), next(Kind::Deferred, sum)) {
+            (Some(one), Some(other)) if other.1 < one.1 => Some(other),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Takes out one entry, if it is pending.
+    pub(crate) fn remove(&mut self, kind: Kind, key: Key) -> Option<KBox<Entry<Pending>>> {
+        self.set_mut(kind).remove(key)
+    }
+
+    /// Takes out all of a kind.
+    pub(crate) fn detach_all(&mut self, kind: Kind) -> Batch<Pending> {
+        self.set_mut(kind).detach_all()
+    }
+}
+
+/// Submits a triggered operation: `transfer` begins when the success value of `counter`, which is of
+/// the domain of the endpoint, reaches `threshold`, at once if it has (R-TRIG-11).
+///
+/// From any context. `EAGAIN` if there is no memory (R-TRIG-27), `ENOSPC` if too much is pending,
+/// `EINVAL` if the counter is closing; then `transfer` was dropped.
+pub(crate) fn submit_classic(
+    counter: &Fid<Counter>,
+    threshold: u64,
+    transfer: KBox<dyn Transfer>,
+) -> Result {
+    let no_memory = |error| if error == ENOMEM { EAGAIN } else { error };
+    let id = transfer.context().as_number();
+    let entry = Pending::new(Action::Transfer(transfer), GFP_NOWAIT).map_err(no_memory)?;
+    counter
+        .domain()
+        .run_list()
+        .submit(counter, Kind::Classic, entry, id, threshold, GFP_NOWAIT)
+        .map_err(no_memory)
+}
+
+/// Cancels a triggered operation that has not begun: the last one of the endpoint with this context.
+///
+/// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
+pub(crate) fn cancel(domain: &Domain, owner: Owner, context: Context) -> Result {
+    match domain.run_list().cancel(owner, context) {
+        Cancelled::Taken(found, entry) => {
+            abi_trace::cancel(found.counter.id(), found.key, Kind::Classic);
+            if let Some(transfer) = Entry::into_value(entry).into_transfer() {
+                transfer.cancel();
+            }
+            Ok(())
+        }
+        Cancelled::Fired => Ok(()),
+        Cancelled::NotFound => Err(ENOENT),
+    }
+}

@@ -1,0 +1,991 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where to find what is pending.
+//!
+//! Deferred work is cancelled by the value of the pointer that it was queued with, and a triggered
+//! operation by its endpoint and context (R-CTL-2). So that these are found in O(1), everything that
+//! is pending has a slot here, which says what it waits for. A slot stays until what it is about was
+//! cancelled or is about to run. The slots also bound what may be pending (R-DWQ-24).
+//!
+//! It is a hash table that grows without ever being rebuilt (linear hashing): as many buckets as
+//! slots, and each new bucket takes its part of one other. In a bucket there is one slot for each
+//! name, the *leader*; those that have the same name follow it in a list of their own, so that many
+//! of a name are in nobody's way. Besides, the slots of an endpoint are linked with each other.
+//!
+//! # Memory
+//!
+//! Slots come in pieces of a page, and what leads to the pieces in pages as well, of which one leads
+//! to some thousand slots. What leads to these pages has its final size from the beginning, some
+//! hundred bytes, and is allocated when the domain opens, as that may sleep. What is allocated later
+//! may be allocated in a hard interrupt: it is never larger than a page. Pieces are kept for reuse.
+//!
+//! Where buckets begin lies apart from the slots: a name leads anywhere, and there are many names.
+//! What is looked at in random order is small, and so more of it stays in the caches.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
+
+use crate::{
+    grown::Grown,
+    trigger::{
+        pending::Kind,
+        threshold::Key, //
+    }, //
+};
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// Slots in a piece: as many as fill a page.
+const SLOTS: usize = 4096 / size_of::<Slot<KBox<()>>>();
+
+/// Pieces that a page leads to.
+const PIECES: usize = 128;
+
+kernel::static_assert!(size_of::<[Slot<KBox<()>>; SLOTS]>() <= 4096);
+kernel::static_assert!(size_of::<[Piece<KBox<()>>; PIECES]>() <= 4096);
+
+/// Pieces that are looked at with the lock held.
+const STEP: usize = 64;
+
+/// Names an endpoint in the table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Owner(u32);
+
+impl Owner {
+    /// The owner of what has no endpoint.
+    pub(crate) const NOBODY: Self = Self(NONE);
+}
+
+/// What something pending is found by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// A pointer that is never looked behind.
+    pub(crate) id: usize,
+    /// The endpoint, of a triggered operation.
+    pub(crate) owner: Owner,
+    /// What kind it is.
+    pub(crate) kind: Kind,
+}
+
+/// How a slot can be found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Not at all.
+    Unlisted,
+    /// It is in its bucket.
+    Leader,
+    /// It comes after a leader that has the same name.
+    Follower,
+}
+
+/// Something pending.
+// Each on a cache line of its own, as names lead anywhere.
+#[repr(align(64))]
+struct Slot<C> {
+    id: usize,
+    /// The counter that it waits for; `None` in a free slot.
+    counter: Option<C>,
+    /// Where it stands there.
+    key: Key,
+    /// The next one in the bucket or after the leader; of a free slot the next free one.
+    next: u32,
+    /// The one before it there; of the first one after a leader, that.
+    prev: u32,
+    /// Of a leader the first one after it: the one that was submitted right before it.
+    older: u32,
+    /// The endpoint.
+    owner: Owner,
+    /// The next one and the one before it of the endpoint.
+    owner_next: u32,
+    owner_prev: u32,
+    kind: Kind,
+    place: Place,
+    /// It is linked with the others of the endpoint.
+    owned: bool,
+    /// It has fired and was cancelled.
+    cancelled: bool,
+}
+
+impl<C> Slot<C> {
+    /// A free one.
+    fn free() -> Self {
+        Self {
+            id: 0,
+            counter: None,
+            key: Key {
+                threshold: 0,
+                sequence: 0,
+            },
+            next: NONE,
+            prev: NONE,
+            older: NONE,
+            owner: Owner::NOBODY,
+            owner_next: NONE,
+            owner_prev: NONE,
+            kind: Kind::Deferred,
+            place: Place::Unlisted,
+            owned: false,
+            cancelled: false,
+        }
+    }
+
+    /// Returns what it is found by.
+    fn name(&self) -> Name {
+        Name {
+            id: self.id,
+            owner: match self.kind {
+                Kind::Classic => self.owner,
+                Kind::Deferred => Owner::NOBODY,
+            },
+            kind: self.kind,
+        }
+    }
+}
+
+/// What is about to be pending.
+pub(crate) struct Entered<'a, C> {
+    /// A pointer that is never looked behind.
+    pub(crate) id: usize,
+    /// The endpoint.
+    pub(crate) owner: Owner,
+    /// What kind it is.
+    pub(crate) kind: Kind,
+    /// The counter that it waits for.
+    pub(crate) counter: &'a C,
+    /// The value that it waits for.
+    pub(crate) threshold: u64,
+}
+
+/// What is told about something pending.
+pub(crate) struct Found<C> {
+    /// The counter that it waits for.
+    pub(crate) counter: C,
+    /// Where it stands there.
+    pub(crate) key: Key,
+    /// What kind it is.
+    pub(crate) kind: Kind,
+    /// Its slot.
+    slot: u32,
+}
+
+/// What was in a slot.
+pub(crate) struct Removed<C> {
+    /// The counter that it waited for, to be dropped outside of locks.
+    pub(crate) counter: C,
+    /// It was cancelled after it had fired.
+    pub(crate) cancelled: bool,
+}
+
+/// Slots and as many buckets.
+struct Piece<C> {
+    slots: KBox<[Slot<C>; SLOTS]>,
+    /// The first slot of each bucket.
+    heads: KBox<[u32; SLOTS]>,
+    /// The number of slots in use.
+    used: usize,
+}
+
+/// Slots, allocated and yet to be added.
+pub(crate) struct Chunk<C> {
+    piece: Option<Piece<C>>,
+    /// Leads to this piece and those to come, if there is need for that.
+    page: KVec<Piece<C>>,
+}
+
+/// The memory of a table, to be dropped.
+#[expect(dead_code, reason = "it is only dropped")]
+pub(crate) struct Pages<C>(KVVec<KVec<Piece<C>>>);
+
+/// The slots of all that is pending in a domain.
+///
+/// # Invariants
+///
+/// - There are [`PIECES`] pieces in every page but the last one.
+/// - A slot is in the list of free ones, or in the bucket of its name, or in the list of those that
+///   follow a leader of the same name, the later ones first; or nowhere, if it has fired and was
+///   cancelled since.
+pub(crate) struct WorkTable<C> {
+    pages: KVVec<KVec<Piece<C>>>,
+    /// The number of pieces.
+    pieces: usize,
+    /// The first slot of each endpoint; of a free number the next one.
+    owners: Grown<u32>,
+    /// The first free number for endpoints.
+    free_owner: u32,
+    /// The first free slot.
+    free: u32,
+    /// The number of slots in use.
+    used: usize,
+    /// How many may be in use.
+    limit: usize,
+    /// An odd number that nobody knows who chooses ids.
+    secret: u64,
+    /// The number of the next submission.
+    sequence: u64,
+}
+
+impl<C: Clone> WorkTable<C> {
+    /// A table for up to `limit` entries; `secret` is for the hash. May sleep.
+    pub(crate) fn new(limit: usize, secret: u64) -> Result<Self> {
+        let limit = limit.min(NONE as usize - SLOTS);
+        let pages = limit.div_ceil(SLOTS).div_ceil(PIECES);
+        Ok(Self {
+            pages: KVVec::with_capacity(pages, GFP_KERNEL | __GFP_NOWARN)?,
+            pieces: 0,
+            owners: Grown::new(),
+            free_owner: NONE,
+            free: NONE,
+            used: 0,
+            limit,
+            secret: secret | 1,
+            sequence: 0,
+        })
+    }
+
+    /// Allocates slots for [`Self::grow`]; `page` says that a page is needed that leads to them.
+    ///
+    /// Nothing of it is larger than a page.
+    pub(crate) fn new_chunk(page: bool, flags: Flags) -> Result<Chunk<C>> {
+        let slots = pin_init::init_array_from_fn(|_| Slot::free());
+        let heads = pin_init::init_array_from_fn(|_| NONE);
+        Ok(Chunk {
+            piece: Some(Piece {
+                slots: KBox::init(slots, flags)?,
+                heads: KBox::init(heads, flags)?,
+                used: 0,
+            }),
+            page: if page {
+                KVec::with_capacity(PIECES, flags)?
+            } else {
+                KVec::new()
+            },
+        })
+    }
+
+    /// Returns the number of the next submission.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Returns how many may be in use.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns whether [`Self::grow`] needs a page.
+    pub(crate) fn needs_page(&self) -> bool {
+        self.pieces.is_multiple_of(PIECES)
+    }
+
+    /// Returns the number of slots.
+    fn capacity(&self) -> usize {
+        self.pieces * SLOTS
+    }
+
+    /// Takes the memory of all slots, for their owner to free where that may sleep; without slots
+    /// nothing can be pending any more. `None` while one is in use.
+    pub(crate) fn take_memory(&mut self) -> Option<Pages<C>> {
+        if self.used != 0 {
+            return None;
+        }
+        self.free = NONE;
+        self.pieces = 0;
+        self.limit = 0;
+        Some(Pages(core::mem::replace(&mut self.pages, KVVec::new())))
+    }
+
+    /// Takes the memory of the numbers of endpoints, of which there are none any more.
+    pub(crate) fn take_owners(&mut self) -> Grown<u32> {
+        self.free_owner = NONE;
+        core::mem::replace(&mut self.owners, Grown::new())
+    }
+
+    /// Returns a piece.
+    fn piece(&self, number: usize) -> Option<&Piece<C>> {
+        self.pages.get(number / PIECES)?.get(number % PIECES)
+    }
+
+    /// Returns a piece.
+    fn piece_mut(&mut self, number: usize) -> Option<&mut Piece<C>> {
+        self.pages
+            .get_mut(number / PIECES)?
+            .get_mut(number % PIECES)
+    }
+
+    /// Returns a slot.
+    fn slot(&self, number: u32) -> Option<&Slot<C>> {
+        let number = number as usize;
+        self.piece(number / SLOTS)?.slots.get(number % SLOTS)
+    }
+
+    /// Returns a slot.
+    fn slot_mut(&mut self, number: u32) -> Option<&mut Slot<C>> {
+        let number = number as usize;
+        self.piece_mut(number / SLOTS)?
+            .slots
+            .get_mut(number % SLOTS)
+    }
+
+    /// Returns the first slot of a bucket.
+    fn head(&self, bucket: u32) -> u32 {
+        let bucket = bucket as usize;
+        self.piece(bucket / SLOTS)
+            .and_then(|piece| piece.heads.get(bucket % SLOTS))
+            .map_or(NONE, |head| *head)
+    }
+
+    /// Sets the first slot of a bucket.
+    fn set_head(&mut self, bucket: u32, number: u32) {
+        let bucket = bucket as usize;
+        let piece = self.piece_mut(bucket / SLOTS);
+        if let Some(head) = piece.and_then(|piece| piece.heads.get_mut(bucket % SLOTS)) {
+            *head = number;
+        }
+    }
+
+    /// Returns the bucket of a name, were there that many buckets.
+    fn bucket(&self, name: Name, buckets: usize) -> u32 {
+        // Ids that are close to each other, as are pointers into an array, are in buckets that are
+        // close to each other and come one after the other through the caches; but where those
+        // begin is a secret, and different for each endpoint. Not many can be meant for one bucket:
+        // two that are in the same range and, for `n` buckets, in the same bucket are `16 * n`
+        // apart.
+        let id = name.id as u64;
+        let range = (id >> 16) ^ u64::from(name.owner.0.wrapping_add(1)).rotate_right(24);
+        let base = range.wrapping_mul(self.secret) >> 32;
+        let hash = base
+            .wrapping_add((id >> 4) & 0xfff)
+            .wrapping_add((id & 0xf) << 12);
+        let mask = buckets.next_power_of_two() as u64 - 1;
+        let bucket = hash & mask;
+        // The upper half is not there yet.
+        let bucket = if bucket < buckets as u64 {
+            bucket
+        } else {
+            bucket & (mask >> 1)
+        };
+        bucket as u32
+    }
+
+    /// Adds slots, unless there are as many as there may be.
+    ///
+    /// Returns what is left over, to be freed outside of locks.
+    pub(crate) fn grow(&mut self, mut chunk: Chunk<C>) -> Option<Chunk<C>> {
+        if self.capacity() >= self.limit {
+            return Some(chunk);
+        }
+        if self.needs_page() && self.pages.len() * PIECES == self.pieces {
+            if chunk.page.capacity() < PIECES {
+                return Some(chunk);
+            }
+            let page = core::mem::take(&mut chunk.page);
+            // There is room: see `new`.
+            if let Err(error) = self.pages.push_within_capacity(page) {
+                drop(error);
+                return Some(chunk);
+            }
+        }
+        let Some(mut piece) = chunk.piece.take() else {
+            return Some(chunk);
+        };
+        let begin = self.capacity();
+        for (i, slot) in piece.slots.iter_mut().enumerate() {
+            slot.next = if i + 1 < SLOTS {
+                (begin + i + 1) as u32
+            } else {
+                self.free
+            };
+        }
+        let Some(page) = self.pages.last_mut() else {
+            return Some(chunk);
+        };
+        if let Err(error) = page.push_within_capacity(piece) {
+            // INVARIANT: Not reached, as a page that is full is followed by another.
+            drop(error);
+            return Some(chunk);
+        }
+        self.pieces += 1;
+        self.free = begin as u32;
+        for bucket in begin..begin + SLOTS {
+            self.split_bucket(bucket);
+        }
+        Some(chunk)
+    }
+
+    /// Moves into a new bucket, the last one, what belongs there.
+    fn split_bucket(&mut self, bucket: usize) {
+        if bucket == 0 {
+            return;
+        }
+        let from = bucket & (((bucket + 1).next_power_of_two() - 1) >> 1);
+        let mut next = self.head(from as u32);
+        while let Some(slot) = self.slot(next) {
+            let (number, name) = (next, slot.name());
+            next = slot.next;
+            if self.bucket(name, bucket + 1) as usize == bucket {
+                self.unlink(number, from as u32);
+                self.link(number, NONE, self.head(bucket as u32), bucket as u32);
+            }
+        }
+    }
+
+    /// Puts a leader between two others of a bucket.
+    fn link(&mut self, number: u32, prev: u32, next: u32, bucket: u32) {
+        if let Some(slot) = self.slot_mut(number) {
+            slot.prev = prev;
+            slot.next = next;
+        }
+        self.join(prev, number, bucket);
+        if let Some(slot) = self.slot_mut(next) {
+            slot.prev = number;
+        }
+    }
+
+    /// Takes a leader out of a bucket.
+    fn unlink(&mut self, number: u32, bucket: u32) {
+        let Some(slot) = self.slot(number) else {
+            return;
+        };
+        let (prev, next) = (slot.prev, slot.next);
+        self.join(prev, next, bucket);
+        if let Some(slot) = self.slot_mut(next) {
+            slot.prev = prev;
+        }
+    }
+
+    /// Lets a leader of a bucket, or its head, be followed by another one.
+    fn join(&mut self, prev: u32, next: u32, bucket: u32) {
+        if prev == NONE {
+            self.set_head(bucket, next);
+        } else if let Some(slot) = self.slot_mut(prev) {
+            slot.next = next;
+        }
+    }
+
+    /// Returns the leader of a name, and the bucket.
+    fn leader(&self, name: Name) -> (Option<u32>, u32) {
+        let bucket = self.bucket(name, self.capacity().max(1));
+        let mut number = self.head(bucket);
+        while let Some(slot) = self.slot(number) {
+            if slot.id == name.id && slot.name() == name {
+                return (Some(number), bucket);
+            }
+            number = slot.next;
+        }
+        (None, bucket)
+    }
+
+    /// Lets a slot be found, before those of the same name.
+    fn list(&mut self, number: u32, name: Name) {
+        let (leader, bucket) = self.leader(name);
+        if let Some(leader) = leader {
+            let (prev, next, older) = self.slot(leader).map_or((NONE, NONE, NONE), |slot| {
+                (slot.prev, slot.next, slot.older)
+            });
+            self.link(number, prev, next, bucket);
+            if let Some(slot) = self.slot_mut(leader) {
+                slot.place = Place::Follower;
+                slot.prev = number;
+                slot.next = older;
+                slot.older = NONE;
+            }
+        } else {
+            self.link(number, NONE, self.head(bucket), bucket);
+        }
+        if let Some(slot) = self.slot_mut(number) {
+            slot.place = Place::Leader;
+            slot.older = leader.unwrap_or(NONE);
+        }
+    }
+
+    /// Lets a slot not be found any more.
+    fn unlist(&mut self, number: u32) {
+        let Some(slot) = self.slot_mut(number) else {
+            return;
+        };
+        let place = core::mem::replace(&mut slot.place, Place::Unlisted);
+        let (name, prev, next, older) = (slot.name(), slot.prev, slot.next, slot.older);
+        match place {
+            Place::Unlisted => {}
+            Place::Follower => {
+                if let Some(newer) = self.slot_mut(prev) {
+                    if newer.place == Place::Leader {
+                        newer.older = next;
+                    } else {
+                        newer.next = next;
+                    }
+                }
+                if let Some(slot) = self.slot_mut(next) {
+                    slot.prev = prev;
+                }
+            }
+            Place::Leader => {
+                let bucket = self.bucket(name, self.capacity().max(1));
+                if older == NONE {
+                    self.unlink(number, bucket);
+                    return;
+                }
+                // The one that was submitted before it leads from now on.
+                let mut after = NONE;
+                if let Some(slot) = self.slot_mut(older) {
+                    after = slot.next;
+                    slot.place = Place::Leader;
+                    slot.older = after;
+                }
+                self.link(older, prev, next, bucket);
+                if let Some(slot) = self.slot_mut(after) {
+                    slot.prev = older;
+                }
+            }
+        }
+    }
+
+    /// Links a slot with the others of its endpoint.
+    fn own(&mut self, number: u32, owner: Owner) {
+        let Some(head) = self.owners.get_mut(owner.0 as usize) else {
+            return;
+        };
+        let next = core::mem::replace(head, number);
+        if let Some(slot) = self.slot_mut(number) {
+            slot.owned = true;
+            slot.owner_prev = NONE;
+            slot.owner_next = next;
+        }
+        if let Some(slot) = self.slot_mut(next) {
+            slot.owner_prev = number;
+        }
+    }
+
+    /// Takes a slot out of those of its endpoint.
+    fn disown(&mut self, number: u32) {
+        let Some(slot) = self.slot_mut(number) else {
+            return;
+        };
+        if !core::mem::replace(&mut slot.owned, false) {
+            return;
+        }
+        let (owner, prev, next) = (slot.owner, slot.owner_prev, slot.owner_next);
+        if let Some(slot) = self.slot_mut(prev) {
+            slot.owner_next = next;
+        } else if let Some(head) = self.owners.get_mut(owner.0 as usize) {
+            *head = next;
+        }
+        if let Some(slot) = self.slot_mut(next) {
+            slot.owner_prev = prev;
+        }
+    }
+
+    /// Returns the number of numbers for endpoints, if a new one needs memory.
+    pub(crate) fn owners_wanted(&self) -> Option<usize> {
+        (self.free_owner == NONE && self.owners.is_full()).then(|| self.owners.len())
+    }
+
+    /// Adds memory for the numbers of endpoints.
+    pub(crate) fn grow_owners(&mut self, more: KVVec<u32>) -> KVVec<u32> {
+        self.owners.grow(more)
+    }
+
+    /// Gives an endpoint a number; `None` if there is no memory for it.
+    pub(crate) fn add_owner(&mut self) -> Option<Owner> {
+        let number = self.free_owner;
+        if let Some(place) = self.owners.get_mut(number as usize) {
+            self.free_owner = core::mem::replace(place, NONE);
+            return Some(Owner(number));
+        }
+        let number = u32::try_from(self.owners.len()).ok()?;
+        self.owners.push_within_capacity(NONE).ok()?;
+        Some(Owner(number))
+    }
+
+    /// Takes a number back from an endpoint of which there is nothing in the table.
+    pub(crate) fn remove_owner(&mut self, owner: Owner) {
+        let free = self.free_owner;
+        if let Some(place) = self.owners.get_mut(owner.0 as usize) {
+            *place = free;
+            self.free_owner = owner.0;
+        }
+    }
+
+    /// Takes something out of what belongs to an endpoint, so that it is not returned again.
+    pub(crate) fn take_owned(&mut self, owner: Owner) -> Option<Found<C>> {
+        let number = *self.owners.get_mut(owner.0 as usize)?;
+        let found = self.found(number);
+        self.disown(number);
+        found
+    }
+
+    /// Notes something that is about to be pending.
+    ///
+    /// Returns its slot and where it is to stand; `None` if there is no slot, which more slots
+    /// help against; `ENOSPC` if they do not (R-DWQ-24).
+    pub(crate) fn insert(&mut self, entered: &Entered<'_, C>) -> Result<Option<(u32, Key)>> {
+        if self.used >= self.limit {
+            return Err(ENOSPC);
+        }
+        let number = self.free;
+        let key = Key {
+            threshold: entered.threshold,
+            sequence: self.sequence,
+        };
+        let Some(slot) = self.slot_mut(number) else {
+            return Ok(None);
+        };
+        let free = slot.next;
+        slot.id = entered.id;
+        slot.counter = Some(entered.counter.clone());
+        slot.key = key;
+        slot.kind = entered.kind;
+        slot.owner = entered.owner;
+        slot.cancelled = false;
+        let name = slot.name();
+        self.free = free;
+        self.count_used(number, |used| used.wrapping_add(1));
+        self.sequence = self.sequence.wrapping_add(1);
+        self.list(number, name);
+        if entered.owner != Owner::NOBODY {
+            self.own(number, entered.owner);
+        }
+        Ok(Some((number, key)))
+    }
+
+    /// Frees a slot.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Removed<C>> {
+        self.unlist(number);
+        self.disown(number);
+        let free = self.free;
+        let slot = self.slot_mut(number)?;
+        let removed = Removed {
+            counter: slot.counter.take()?,
+            cancelled: slot.cancelled,
+        };
+        slot.next = free;
+        self.free = number;
+        self.count_used(number, |used| used.wrapping_sub(1));
+        Some(removed)
+    }
+
+    /// Counts a slot that comes into use or is free again.
+    fn count_used(&mut self, number: u32, count: impl Fn(usize) -> usize) {
+        self.used = count(self.used);
+        if let Some(piece) = self.piece_mut(number as usize / SLOTS) {
+            piece.used = count(piece.used);
+        }
+    }
+
+    /// Tells about a slot, if it is in use.
+    fn found(&self, number: u32) -> Option<Found<C>> {
+        let slot = self.slot(number)?;
+        Some(Found {
+            counter: slot.counter.clone()?,
+            key: slot.key,
+            kind: slot.kind,
+            slot: number,
+        })
+    }
+
+    /// Finds the last one of a name.
+    pub(crate) fn find(&self, name: Name) -> Option<Found<C>> {
+        self.found(self.leader(name).0?)
+    }
+
+    /// Returns whether what was found is still in its slot.
+    fn is_there(&self, found: &Found<C>) -> bool {
+        self.slot(found.slot)
+            .is_some_and(|slot| slot.counter.is_some() && slot.key == found.key)
+    }
+
+    /// Notes that something which was found has fired: it is not found again. Does nothing if it is
+    /// not in the table any more.
+    pub(crate) fn pass_over(&mut self, found: &Found<C>) {
+        if self.is_there(found) {
+            self.unlist(found.slot);
+        }
+    }
+
+    /// Notes that something which was found, and has fired, is cancelled. Returns `false` if it is
+    /// not in the table any more, or was cancelled before.
+    pub(crate) fn cancel(&mut self, found: &Found<C>) -> bool {
+        if !self.is_there(found) {
+            return false;
+        }
+        self.unlist(found.slot);
+        self.slot_mut(found.slot)
+            .is_some_and(|slot| !core::mem::replace(&mut slot.cancelled, true))
+    }
+
+    /// Looks for deferred work from a number on, as far as that is done with a lock held. Returns
+    /// where to go on, `None` at the end, and what was found.
+    pub(crate) fn next_deferred(&self, begin: usize) -> (Option<usize>, Option<Found<C>>) {
+        let mut piece = begin / SLOTS;
+        let mut first = begin % SLOTS;
+        for _ in 0..STEP {
+            let Some(Piece { slots, used, .. }) = self.piece(piece) else {
+                return (None, None);
+            };
+            let empty = *used == 0;
+            if !empty {
+                let mut rest = slots.iter().skip(first);
+                let is_deferred =
+                    |slot: &Slot<C>| slot.counter.is_some() && slot.kind == Kind::Deferred;
+                if let Some(at) = rest.position(is_deferred) {
+                    let number = piece * SLOTS + first + at;
+                    return (Some(number + 1), self.found(number as u32));
+                }
+            }
+            piece += 1;
+            first = 0;
+            if !empty {
+                break;
+            }
+        }
+        (Some(piece * SLOTS), None)
+    }
+}
+
+#[kunit_tests(kfi_soft_work_table)]
+mod tests {
+    use super::*;
+
+    type Table = WorkTable<u32>;
+
+    /// The name of deferred work.
+    fn name(id: usize) -> Name {
+        Name {
+            id,
+            owner: Owner::NOBODY,
+            kind: Kind::Deferred,
+        }
+    }
+
+    /// Inserts, growing when there is no room.
+    fn insert_for(
+        table: &mut Table,
+        id: usize,
+        counter: u32,
+        owner: Owner,
+        kind: Kind,
+    ) -> Result<(u32, Key)> {
+        let entered = Entered {
+            id,
+            owner,
+            kind,
+            counter: &counter,
+            threshold: 7,
+        };
+        loop {
+            if let Some(inserted) = table.insert(&entered)? {
+                return Ok(inserted);
+            }
+            let chunk = Table::new_chunk(table.needs_page(), GFP_KERNEL)?;
+            drop(table.grow(chunk));
+        }
+    }
+
+    /// Inserts deferred work that has no endpoint.
+    fn insert(table: &mut Table, id: usize, counter: u32) -> Result<(u32, Key)> {
+        insert_for(table, id, counter, Owner::NOBODY, Kind::Deferred)
+    }
+
+    /// Gives an endpoint a number.
+    fn add_owner(table: &mut Table) -> Result<Owner> {
+        if let Some(len) = table.owners_wanted() {
+            drop(table.grow_owners(Grown::allocate(len)?));
+        }
+        table.add_owner().ok_or(ENOMEM)
+    }
+
+    #[test]
+    fn slots_fill_cache_lines() {
+        assert_eq!(size_of::<Slot<KBox<()>>>(), 64);
+        assert_eq!(SLOTS, 64);
+    }
+
+    #[test]
+    fn found_after_growing() -> Result {
+        let mut table = Table::new(3000, 0x9e37_79b9_7f4a_7c15)?;
+        let mut slots = KVec::new();
+        for i in 0..3000 {
+            slots.push(insert(&mut table, i * 64, i as u32)?, GFP_KERNEL)?;
+        }
+        assert!(insert(&mut table, 1, 1).is_err_and(|error| error == ENOSPC));
+        for i in 0..3000 {
+            let found = table.find(name(i * 64)).ok_or(ENOENT)?;
+            assert_eq!(found.counter, i as u32);
+            assert_eq!(found.key.sequence, i as u64);
+        }
+        assert!(table.find(name(1)).is_none());
+        // Every other one leaves.
+        for (slot, _) in slots.iter().step_by(2) {
+            assert!(table.remove(*slot).is_some());
+            assert!(table.remove(*slot).is_none());
+        }
+        assert_eq!(table.used, 1500);
+        for i in 0..3000 {
+            assert_eq!(table.find(name(i * 64)).is_some(), i % 2 == 1);
+        }
+        // The slots are used again.
+        for i in 0..1500 {
+            insert(&mut table, i, 0)?;
+        }
+        assert!(insert(&mut table, 1, 1).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn pages_follow_each_other() -> Result {
+        let limit = 2 * PIECES * SLOTS + 5;
+        let mut table = Table::new(limit, 3)?;
+        for i in 0..limit {
+            insert(&mut table, i * 48, i as u32)?;
+        }
+        assert!(insert(&mut table, 1, 1).is_err());
+        for i in (0..limit).step_by(97) {
+            let found = table.find(name(i * 48)).ok_or(ENOENT)?;
+            assert_eq!(found.counter, i as u32);
+        }
+        assert_eq!(table.pages.len(), 3);
+        Ok(())
+    }
+
+    #[test]
+    fn memory_leaves_when_nothing_is_in_use() -> Result {
+        let mut table = Table::new(1000, 1)?;
+        let (first, _) = insert(&mut table, 1, 1)?;
+        let (second, _) = insert(&mut table, 2, 2)?;
+        assert!(table.remove(first).is_some());
+        assert!(table.take_memory().is_none());
+        assert!(table.find(name(2)).is_some());
+        assert!(table.remove(second).is_some());
+        assert!(table.take_memory().is_some());
+        assert_eq!(table.capacity(), 0);
+        assert!(insert(&mut table, 1, 1).is_err_and(|error| error == ENOSPC));
+        Ok(())
+    }
+
+    #[test]
+    fn the_same_name_is_found_backwards() -> Result {
+        let mut table = Table::new(1000, 12345)?;
+        let mut slots = KVec::new();
+        // Others between them, so that buckets are split.
+        for i in 0..500 {
+            slots.push(insert(&mut table, 4096, i)?.0, GFP_KERNEL)?;
+            insert(&mut table, i as usize, 0)?;
+        }
+        // Some leave from between.
+        for slot in slots.iter().skip(1).step_by(3) {
+            assert!(table.remove(*slot).is_some());
+        }
+        for i in (0..500).rev().filter(|i| i % 3 != 1) {
+            let found = table.find(name(4096)).ok_or(ENOENT)?;
+            assert_eq!(found.counter, i);
+            // In one way or the other.
+            match i % 3 {
+                0 => assert!(table.remove(found.slot).is_some()),
+                _ => table.pass_over(&found),
+            }
+        }
+        assert!(table.find(name(4096)).is_none());
+        for i in 0..500 {
+            assert!(table.find(name(i)).is_some());
+        }
+        // What was passed over still has its slot.
+        for slot in slots.iter().skip(2).step_by(3) {
+            assert!(table
+                .remove(*slot)
+                .is_some_and(|removed| !removed.cancelled));
+        }
+        assert_eq!(table.used, 500);
+        Ok(())
+    }
+
+    #[test]
+    fn cancelled_once() -> Result {
+        let mut table = Table::new(1000, 99)?;
+        let owner = add_owner(&mut table)?;
+        let (slot, _) = insert_for(&mut table, 5, 1, owner, Kind::Classic)?;
+        // It is found by its endpoint only.
+        assert!(table.find(name(5)).is_none());
+        let found = table.find(Name {
+            id: 5,
+            owner,
+            kind: Kind::Classic,
+        });
+        let found = found.ok_or(ENOENT)?;
+        assert!(table.cancel(&found));
+        assert!(!table.cancel(&found));
+        assert!(table.remove(slot).is_some_and(|removed| removed.cancelled));
+        assert!(!table.cancel(&found));
+        // Whoever has the slot now is somebody else.
+        let (again, _) = insert(&mut table, 6, 1)?;
+        assert_eq!(again, slot);
+        assert!(!table.cancel(&found));
+        assert!(table.remove(slot).is_some_and(|removed| !removed.cancelled));
+        Ok(())
+    }
+
+    #[test]
+    fn endpoints_have_their_own() -> Result {
+        let mut table = Table::new(1000, 7)?;
+        let mut owners = KVec::new();
+        for _ in 0..100 {
+            owners.push(add_owner(&mut table)?, GFP_KERNEL)?;
+        }
+        let mut slots = KVec::new();
+        for round in 0..3u32 {
+            for (i, owner) in owners.iter().enumerate() {
+                let kind = if round == 1 {
+                    Kind::Deferred
+                } else {
+                    Kind::Classic
+                };
+                let counter = i as u32 * 10 + round;
+                slots.push(
+                    insert_for(&mut table, 77, counter, *owner, kind)?.0,
+                    GFP_KERNEL,
+                )?;
+            }
+            insert(&mut table, 77, 5)?;
+        }
+        for (i, owner) in owners.iter().enumerate() {
+            // The middle one of some leaves.
+            if i % 2 == 0 {
+                let slot = *slots.get(100 + i).ok_or(ENOENT)?;
+                assert!(table.remove(slot).is_some());
+            }
+            let found = table.find(Name {
+                id: 77,
+                owner: *owner,
+                kind: Kind::Classic,
+            });
+            assert!(found.is_some_and(|found| found.counter == i as u32 * 10 + 2));
+            let mut seen = 0;
+            while let Some(found) = table.take_owned(*owner) {
+                assert_eq!(found.counter / 10, i as u32);
+                assert!(table.remove(found.slot).is_some());
+                seen += 1;
+            }
+            assert_eq!(seen, if i % 2 == 0 { 2 } else { 3 });
+            table.remove_owner(*owner);
+        }
+        assert_eq!(table.used, 3);
+        // Numbers are used again.
+        for _ in 0..100 {
+            assert!(table.owners_wanted().is_none());
+            assert!(table.add_owner().is_some_and(|owner| owner.0 < 100));
+        }
+        let mut deferred = 0;
+        let mut at = Some(0);
+        while let Some(begin) = at {
+            let found;
+            (at, found) = table.next_deferred(begin);
+            deferred += usize::from(found.is_some());
+        }
+        assert_eq!(deferred, 3);
+        Ok(())
+    }
+}
