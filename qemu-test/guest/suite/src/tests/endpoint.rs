@@ -467,6 +467,11 @@ fn many(env: &Env) -> Outcome {
             end.send(memory.part(8, 8), 2)?;
             expect(&b.rx, 1, done::RECV_, 8)?;
         }
+        drop(end);
+        // What counts for it counts until the queues were found empty.
+        for queue in [&pair.a.tx, &pair.a.rx, &b.tx, &b.rx] {
+            expect_fabric(queue.read(1), KfiErrno::EAGAIN)?;
+        }
     }
     // And many at a time.
     let count = env.scaled(250, 50);
