@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Prints which tests show which requirement.
 
-The requirements are listed in requirements.txt. Tests name them: those of the
+The requirements are listed in Documentation/requirements.md. Tests name them: those of the
 guest suite in the tables of qemu-test/guest/suite/src/tests, those in C in the
 tables of qemu-test/consumer, those of KUnit in comments at the test.
 
@@ -23,9 +23,12 @@ from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
+LIST = "Documentation/requirements.md"
 
 ID = re.compile(r"\bR-[A-Z]+-\d+\b")
-REQUIREMENT = re.compile(r"(R-[A-Z]+-\d+)\s+(MUST|DECIDE)\s+(\S.*)")
+# The line of a table. Whatever else begins as one with an id does is wrong.
+ROW = re.compile(r"\|\s*R-")
+REQUIREMENT = re.compile(r"\| (R-[A-Z]+-\d+) \| (MUST|DECIDE) \| (\S.*) \|")
 # tests! { "area" parallel; alone "name" ["R-... R-..."] function; ... }
 SUITE_TABLE = re.compile(r"^tests! \{\s*\"([^\"]+)\"(?: parallel)?;(.*?)^\}", re.M | re.S)
 SUITE_TEST = re.compile(r"\"([^\"]+)\"\s*\[\s*\"([^\"]*)\"\s*\]")
@@ -45,7 +48,7 @@ KINDS = ("suite", "C", "KUnit")
 
 
 class BadList(Exception):
-    """requirements.txt is not what it should be."""
+    """The list of requirements is not what it should be."""
 
 
 class Requirement(NamedTuple):
@@ -68,8 +71,7 @@ def read_list(text: str) -> List[Requirement]:
     """The requirements, in the order of the list."""
     found: List[Requirement] = []
     for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if not line or line.startswith("#"):
+        if not ROW.match(line):
             continue
         match = REQUIREMENT.fullmatch(line)
         if not match:
@@ -77,6 +79,8 @@ def read_list(text: str) -> List[Requirement]:
         if any(other.id == match[1] for other in found):
             raise BadList(f"line {number}: {match[1]} again")
         found.append(Requirement(*match.groups()))
+    if not found:
+        raise BadList("no requirements")
     return found
 
 
@@ -175,7 +179,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     try:
-        requirements = read_list((options.root / "qemu-test/requirements.txt").read_text())
+        requirements = read_list((options.root / LIST).read_text())
         coverage = put_together(requirements, all_tests(options.root))
     except (OSError, BadList) as error:
         print(f"coverage-map: {error}", file=sys.stderr)

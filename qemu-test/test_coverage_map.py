@@ -19,17 +19,18 @@ from typing import Tuple
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import coverage_map
-from coverage_map import Requirement, Test
+from coverage_map import LIST, Requirement, Test
 
 
 class List(unittest.TestCase):
     def test_lines(self) -> None:
-        text = "# words\n\nR-A-1  MUST  One.\nR-B-10 DECIDE Two words.\n"
+        text = "# words\n\n| id |\n| R-A-1 | MUST | One. |\n| R-B-10 | DECIDE | Two words. |\n"
         wanted = [Requirement("R-A-1", "MUST", "One."), Requirement("R-B-10", "DECIDE", "Two words.")]
         self.assertEqual(coverage_map.read_list(text), wanted)
 
     def test_bad_lines(self) -> None:
-        for text in ("R-A-1 One.", "R-A MUST One.", "R-A-1 MUST", "R-A-1 MUST x\nR-A-1 MUST y"):
+        twice = "| R-A-1 | MUST | x |\n| R-A-1 | MUST | y |"
+        for text in ("| R-A-1 | One. |", "| R-A | MUST | One. |", "| R-A-1 | MUST |", twice, "words"):
             with self.assertRaises(coverage_map.BadList):
                 coverage_map.read_list(text)
 
@@ -129,7 +130,7 @@ class Tree(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        self.write("qemu-test/requirements.txt", "R-A-1 MUST First.\nR-A-2 DECIDE Second.\n")
+        self.write(LIST, "| R-A-1 | MUST | First. |\n| R-A-2 | DECIDE | Second. |\n")
         self.write("rust/x.rs", "")
 
     def write(self, name: str, text: str) -> None:
@@ -168,11 +169,11 @@ class Tree(unittest.TestCase):
         self.assertEqual((status, err), (1, "a/b shows R-A-3, which is no requirement\n"))
 
     def test_bad_list(self) -> None:
-        self.write("qemu-test/requirements.txt", "nothing\n")
+        self.write(LIST, "nothing\n")
         self.assertEqual(self.run_it()[0], 2)
 
     def test_no_list(self) -> None:
-        (self.root / "qemu-test/requirements.txt").unlink()
+        (self.root / LIST).unlink()
         self.assertEqual(self.run_it()[0], 2)
 
 
@@ -180,7 +181,7 @@ class Here(unittest.TestCase):
     """This tree."""
 
     def test_it_can_be_read(self) -> None:
-        requirements = coverage_map.read_list((coverage_map.ROOT / "qemu-test/requirements.txt").read_text())
+        requirements = coverage_map.read_list((coverage_map.ROOT / LIST).read_text())
         tests = coverage_map.all_tests(coverage_map.ROOT)
         for kind in coverage_map.KINDS:
             self.assertTrue([test for test in tests if test.kind == kind], kind)

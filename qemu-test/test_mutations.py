@@ -32,7 +32,7 @@ class Headers(unittest.TestCase):
     def test_all_of_this_tree(self) -> None:
         found = mutations.all_mutations([])
         self.assertGreaterEqual(len(found), 10)
-        listed = (mutations.PATCHES.parent / "requirements.txt").read_text()
+        listed = (coverage_map.ROOT / coverage_map.LIST).read_text()
         ids = {requirement.id for requirement in coverage_map.read_list(listed)}
         for mutation in found:
             for word in mutation.shows.split():

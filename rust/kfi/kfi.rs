@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The skin: all that is unsafe and needed by more than one module.
+//! kfabric for Rust: what modules in safe code are made with.
 //!
-//! Every module of this project compiles these files into its own crate, as modules share no Rust
-//! code: they meet through the C ABI. What a module does with it is safe Rust.
+//! Modules share no Rust code: they meet through the C ABI. So each module compiles this folder into
+//! its own crate, and uses a part of it: providers [`provider`], consumers [`consumer`], and most of them
+//! something of [`linux`], which holds what the kernel crate lacks.
+//!
+//! `unsafe` is allowed in all files here. Elsewhere in `rust/` it is allowed in the edges, where a
+//! module meets C code of its own, in the roots of the crates and in the macro that exports
+//! functions; `scripts/check-style` makes sure of that.
 
 pub(crate) mod addr;
 pub(crate) mod attr;
