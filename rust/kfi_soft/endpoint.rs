@@ -502,7 +502,7 @@ impl Core {
         }
         let transmitter = if self.directions.transmit {
             Some(Transmitter::new(transmitter::Parts {
-                reporter: binds.reporter(Direction::Transmit),
+                completer: binds.completer(Direction::Transmit),
                 domain: self.domain().clone(),
                 node: node.clone(),
                 source: port.address(),
@@ -523,7 +523,7 @@ impl Core {
             Some(Receiver::new(receiver::Parts {
                 queue,
                 shared: setup.srx.is_some(),
-                reporter: binds.reporter(Direction::Receive),
+                completer: binds.completer(Direction::Receive),
                 domain: self.domain().clone(),
                 node: node.clone(),
                 nic: port.address().nic(),
@@ -605,7 +605,7 @@ impl Core {
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
         // What a look finds, only an entry tells: without a queue nobody would hear of it.
-        if (peek || claim || discard) && !receiver.reporter().has_queue() {
+        if (peek || claim || discard) && !receiver.completer().has_queue() {
             return Err(EBADFLAGS.into());
         }
         let posted = self.prepare_receive(receiver, operation, GFP_NOWAIT)?;
@@ -695,10 +695,10 @@ impl Core {
             None => self.port().close(),
         }
         if let Some(receiver) = self.receiver.as_ref() {
-            receiver.reporter().release();
+            receiver.completer().release();
         }
         if let Some(transmitter) = self.transmitter.as_ref() {
-            transmitter.reporter().release();
+            transmitter.completer().release();
         }
         setup.binds.release();
         if let Some(av) = &setup.av {

@@ -17,7 +17,7 @@
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`, `kfi_soft::Transfer::inside`,
-//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::Nic::ports`, `kfi_soft::SharedBinds::reporter`,
+//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::Nic::ports`, `kfi_soft::SharedBinds::completer`,
 //!    `kfi_soft::Regions::regions`, `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
 //! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
 //!    work queues.

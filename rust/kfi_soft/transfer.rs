@@ -7,6 +7,7 @@
 
 pub(crate) mod atomic;
 pub(crate) mod budget;
+pub(crate) mod completer;
 pub(crate) mod matching;
 pub(crate) mod multi_buffer;
 pub(crate) mod packet;
@@ -14,6 +15,5 @@ pub(crate) mod parking;
 pub(crate) mod receive_queue;
 pub(crate) mod receiver;
 pub(crate) mod region;
-pub(crate) mod reporter;
 pub(crate) mod stripes;
 pub(crate) mod transmitter;

@@ -30,11 +30,11 @@ use crate::{
         hold::Hold, //
     },
     queue::completion_queue::CompletionQueue,
-    transfer::reporter::{
+    transfer::completer::{
         BoundQueue,
+        Completer,
         Counters,
-        Event,
-        Reporter, //
+        Event, //
     }, //
 };
 
@@ -275,14 +275,14 @@ impl Binds {
     }
 
     /// Returns how the ends of operations of a direction are told.
-    pub(super) fn reporter(&self, direction: Direction) -> Reporter {
+    pub(super) fn completer(&self, direction: Direction) -> Completer {
         let mut counters = Counters::default();
         for event in direction.events() {
             if let Some(place) = counters.get_mut(event as usize) {
                 *place = self.counter(event).cloned();
             }
         }
-        Reporter::new(self.queue(direction).cloned(), counters)
+        Completer::new(self.queue(direction).cloned(), counters)
     }
 
     /// Gives the holds up.
@@ -305,7 +305,7 @@ pub(super) struct SharedBinds {
     binds: Mutex<Binds>,
     /// How what no endpoint has used is told; from any context.
     #[pin]
-    reporter: SpinLockIrq<Option<Arc<Reporter>>>,
+    completer: SpinLockIrq<Option<Arc<Completer>>>,
 }
 
 impl SharedBinds {
@@ -314,7 +314,7 @@ impl SharedBinds {
         pin_init!(Self {
             direction,
             binds <- new_mutex!(Binds::default(), "kfi_soft::SharedBinds::binds"),
-            reporter <- new_spinlock_irq!(None, "kfi_soft::SharedBinds::reporter"),
+            completer <- new_spinlock_irq!(None, "kfi_soft::SharedBinds::completer"),
         })
     }
 
@@ -322,21 +322,21 @@ impl SharedBinds {
     pub(super) fn bind(&self, domain: &Arc<Fid<Domain>>, other: AnyFid<'_>, flags: u64) -> Result {
         let has = Directions::only(self.direction);
         let flags = BindFlags::from_raw(flags);
-        let room = UniqueArc::<Reporter>::new_uninit(GFP_KERNEL)?;
+        let room = UniqueArc::<Completer>::new_uninit(GFP_KERNEL)?;
         let mut binds = self.binds.lock();
         binds
             .bind(domain, has, other, flags)
             .unwrap_or(Err(EINVAL))?;
-        let reporter = room.write(binds.reporter(self.direction)).into();
-        let old = self.reporter.lock().replace(reporter);
+        let completer = room.write(binds.completer(self.direction)).into();
+        let old = self.completer.lock().replace(completer);
         // Without the spinlock.
         drop(old);
         Ok(())
     }
 
     /// Returns how what no endpoint has used is told, if anything is bound.
-    pub(super) fn reporter(&self) -> Option<Arc<Reporter>> {
-        self.reporter.lock().clone()
+    pub(super) fn completer(&self) -> Option<Arc<Completer>> {
+        self.completer.lock().clone()
     }
 
     /// Adds to what is bound to an endpoint what that lacks.
@@ -346,8 +346,8 @@ impl SharedBinds {
 
     /// Gives the holds up.
     pub(super) fn release(&self) {
-        let reporter = self.reporter.lock().take();
-        drop(reporter);
+        let completer = self.completer.lock().take();
+        drop(completer);
         let binds = core::mem::take(&mut *self.binds.lock());
         binds.release();
     }

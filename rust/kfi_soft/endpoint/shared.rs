@@ -57,11 +57,11 @@ use crate::{
         }, //
     },
     transfer::{
+        completer::Completer,
         receive_queue::{
-            tell_cancelled,
+            report_cancelled,
             ReceiveQueue, //
         },
-        reporter::Reporter,
         transmitter::Credits, //
     }, //
 };
@@ -222,8 +222,8 @@ impl EndpointOps for SharedReceiveContext {
             return Err(EOPNOTSUPP);
         }
         // What is cancelled is told there.
-        if let Some(reporter) = this.binds.reporter() {
-            reporter.check_room()?;
+        if let Some(completer) = this.binds.completer() {
+            completer.check_room()?;
         }
         let posted = prepare_receive(
             operation,
@@ -249,12 +249,12 @@ impl EndpointOps for SharedReceiveContext {
     /// others are told.
     fn cancel(&self, context: Context) -> Result {
         let posted = self.queue.take(context).ok_or(ENOENT)?;
-        let reporter = self.binds.reporter();
-        let ended = match &reporter {
-            Some(reporter) => tell_cancelled(reporter, posted),
-            None => tell_cancelled(&Reporter::none(), posted),
+        let completer = self.binds.completer();
+        let ended = match &completer {
+            Some(completer) => report_cancelled(completer, posted),
+            None => report_cancelled(&Completer::none(), posted),
         };
-        if ended || reporter.is_some_and(|reporter| reporter.has_queue()) {
+        if ended || completer.is_some_and(|completer| completer.has_queue()) {
             Ok(())
         } else {
             Err(EBUSY)

@@ -201,13 +201,13 @@ impl CompletionQueue {
         Some(Space::Own(Vacant::new(GFP_NOWAIT).ok()?))
     }
 
-    /// Adds what `tell` returns, if anything; returns whether it is something. From any context.
+    /// Adds what `entry` returns, if anything; returns whether it is something. From any context.
     ///
-    /// `tell` runs with the lock held, so that what it decides and the order of entries agree.
-    pub(crate) fn tell(
+    /// `entry` runs with the lock held, so that what it decides and the order of entries agree.
+    pub(crate) fn report(
         this: &Fid<Self>,
         space: Space<'_>,
-        tell: impl FnOnce() -> Option<CompletionError>,
+        entry: impl FnOnce() -> Option<CompletionError>,
     ) -> bool {
         let mut space = Some(space);
         // Freed without the lock.
@@ -215,7 +215,7 @@ impl CompletionQueue {
         // Whoever waits for the entry is left to this thread.
         let _preemption = NoPreemption::begin();
         let told = this.queue.take(|entries| {
-            let Some(entry) = tell() else {
+            let Some(entry) = entry() else {
                 return false;
             };
             // Closed: nobody misses it.
@@ -500,14 +500,14 @@ impl CompletionQueueOps for CompletionQueue {
 
     fn write(this: &Fid<Self>, entry: CompletionError) -> Result {
         let space = this.space().ok_or(ENOSPC)?;
-        Self::tell(this, space, || Some(entry));
+        Self::report(this, space, || Some(entry));
         Ok(())
     }
 
     fn write_unreserved(this: &Fid<Self>, entry: CompletionError) {
         match this.space() {
             Some(space) => {
-                Self::tell(this, space, || Some(entry));
+                Self::report(this, space, || Some(entry));
             }
             None => {
                 this.queue.add(Completions::lose);

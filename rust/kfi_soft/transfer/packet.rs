@@ -29,8 +29,8 @@ use crate::{
     },
     transfer::{
         budget::Budget,
-        reporter::{
-            Ending,
+        completer::{
+            CompletionSpec,
             Manner,
             Use, //
         },
@@ -91,8 +91,8 @@ impl Inside {
     }
 
     /// Ends the use of the memory. Returns what the end has to do.
-    pub(crate) fn end(self) -> Ending {
-        Ending {
+    pub(crate) fn end(self) -> CompletionSpec {
+        CompletionSpec {
             of: Use::Ended(self.memory.end()),
             manner: self.manner,
         }

@@ -73,6 +73,12 @@ use crate::{
     queue::completion_queue::Space,
     transfer::{
         budget::Budget,
+        completer::{
+            Completer,
+            CompletionSpec,
+            Manner,
+            Use, //
+        },
         matching::{
             Settled,
             Side, //
@@ -82,12 +88,6 @@ use crate::{
         receiver::{
             Receiver,
             ReceiverUse, //
-        },
-        reporter::{
-            Ending,
-            Manner,
-            Reporter,
-            Use, //
         }, //
     },
     wire::{
@@ -165,8 +165,8 @@ impl Landing {
     }
 
     /// Ends the use of the memory. Returns what the completion has to do.
-    pub(crate) fn finish(self) -> Ending {
-        Ending {
+    pub(crate) fn finish(self) -> CompletionSpec {
+        CompletionSpec {
             of: match self.target {
                 Target::Whole(memory) => Use::Ended(memory.end()),
                 Target::Part(part, _) => Use::Part(part),
@@ -202,7 +202,7 @@ impl Posted {
             entry: if self.deferred {
                 self.flags.contains(OpFlags::COMPLETION)
             } else {
-                receiver.reporter().wants_entry(self.flags)
+                receiver.completer().wants_entry(self.flags)
             },
             counted: self.is_counted(),
             notify: None,
@@ -237,9 +237,9 @@ impl Posted {
 }
 
 /// Ends a posted receive without a message: what its completion has to do, which is told by an entry.
-pub(crate) fn unused(posted: Entry<Posted>) -> Ending {
+pub(crate) fn unused(posted: Entry<Posted>) -> CompletionSpec {
     let (mut posted, memory) = posted.empty();
-    Ending {
+    CompletionSpec {
         manner: Manner {
             entry: true,
             counted: posted.is_counted(),
@@ -255,7 +255,7 @@ pub(crate) fn unused(posted: Entry<Posted>) -> Ending {
 
 /// Tells that a receive was cancelled. Returns whether it has ended; if not, messages are landing in
 /// it, and complete, the last one with the release.
-pub(crate) fn tell_cancelled(reporter: &Reporter, posted: Entry<Posted>) -> bool {
+pub(crate) fn report_cancelled(completer: &Completer, posted: Entry<Posted>) -> bool {
     let kind = if posted.tag.is_some() {
         CompletionFlags::TAGGED
     } else {
@@ -274,7 +274,7 @@ pub(crate) fn tell_cancelled(reporter: &Reporter, posted: Entry<Posted>) -> bool
         err: ECANCELED.to_errno().saturating_neg(),
         ..Failure::NONE
     };
-    reporter.end_unused(unused(posted), &outcome, failure)
+    completer.end_unused(unused(posted), &outcome, failure)
 }
 
 /// How a message was matched, under the lock.
@@ -491,7 +491,7 @@ impl ReceiveQueue {
         };
         let matched = pair(found, request, receiver, |needs_room| {
             if needs_room {
-                space = receiver.reporter().slot().ok_or(Mismatch::NoRoom)?;
+                space = receiver.completer().slot().ok_or(Mismatch::NoRoom)?;
             }
             Ok(())
         });
@@ -830,7 +830,7 @@ impl ReceiveQueue {
                 _ => None,
             };
             if let Some(receiver) = wanted.asks.clone() {
-                receiver.tell_peeked(wanted, found);
+                receiver.report_peeked(wanted, found);
             }
             cond_resched();
         }

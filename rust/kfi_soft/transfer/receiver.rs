@@ -74,10 +74,16 @@ use crate::{
     transfer::{
         atomic::Atomics,
         budget::Budget,
+        completer::{
+            Completer,
+            CompletionSpec,
+            Event,
+            Use, //
+        },
         packet::Transfer,
         parking::Parking,
         receive_queue::{
-            tell_cancelled,
+            report_cancelled,
             unused,
             Arrival,
             Buffer,
@@ -89,12 +95,6 @@ use crate::{
         region::{
             RegionUse,
             Regions, //
-        },
-        reporter::{
-            Ending,
-            Event,
-            Reporter,
-            Use, //
         }, //
     },
     wire::{
@@ -137,7 +137,7 @@ pub(crate) struct Parts {
     /// Others receive from that queue too.
     pub(crate) shared: bool,
     /// How its completions are told.
-    pub(crate) reporter: Reporter,
+    pub(crate) completer: Completer,
     /// The domain.
     pub(crate) domain: Arc<Fid<Domain>>,
     /// The node.
@@ -253,8 +253,8 @@ impl Receiver {
     }
 
     /// Returns how its completions are told.
-    pub(crate) fn reporter(&self) -> &Reporter {
-        &self.parts.reporter
+    pub(crate) fn completer(&self) -> &Completer {
+        &self.parts.completer
     }
 
     /// Returns whether endpoints share its receives.
@@ -344,7 +344,7 @@ impl Receiver {
         };
         if !request.kind.is_matched() {
             // Nothing lies behind a ring with room in it.
-            let room = || receiver.parts.reporter.slot();
+            let room = || receiver.parts.completer.slot();
             return receiver.access(request, remote, payload, room, section, || ());
         }
         if !receiver.allows(request) {
@@ -410,7 +410,7 @@ impl Receiver {
     /// Returns whether nothing more is to come, as there is no room for what would tell of it.
     fn is_crowded(&self) -> bool {
         // Relaxed: a hint.
-        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.reporter.is_crowded()
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.completer.is_crowded()
     }
 
     /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
@@ -419,7 +419,7 @@ impl Receiver {
         // Full: see `Late`.
         smp_mb(ordering::Full);
         // Relaxed: ordered by the line before.
-        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.reporter.starves()
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.completer.starves()
     }
 
     /// Returns whether messages that are queued wait for room.
@@ -479,7 +479,7 @@ impl Receiver {
             packet.late = Self::target(&packet)
                 .filter(|receiver| {
                     let told = || receiver.is_told(request, packet.transfer.remote());
-                    receiver.parts.reporter.has_queue() && (request.kind.is_matched() || told())
+                    receiver.parts.completer.has_queue() && (request.kind.is_matched() || told())
                 })
                 .map(Late::new);
             transmitter.carry_out_later(packet);
@@ -612,7 +612,7 @@ impl Receiver {
         };
         let olen = request.len.saturating_sub(len);
         let address = landing.part_address();
-        let ending = landing.finish();
+        let spec = landing.finish();
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
@@ -635,13 +635,13 @@ impl Receiver {
             olen,
             ..Failure::NONE
         });
-        let is_part = matches!(ending.of, Use::Part(_));
-        if is_part || ending.manner.notify.is_some() || self.parts.reporter.counts() {
+        let is_part = matches!(spec.of, Use::Part(_));
+        if is_part || spec.manner.notify.is_some() || self.parts.completer.counts() {
             section.end();
         }
         self.parts
-            .reporter
-            .end(Event::Receive, ending, space, &outcome, failure);
+            .completer
+            .end(Event::Receive, spec, space, &outcome, failure);
         response
     }
 
@@ -669,7 +669,7 @@ impl Receiver {
         };
         Some(match done {
             Ok(len) => {
-                self.tell(request, space, len);
+                self.report(request, space, len);
                 Response::done(len)
             }
             Err(error) => Response::failed(error),
@@ -744,7 +744,7 @@ impl Receiver {
     }
 
     /// Tells of what was done to memory regions.
-    fn tell(&self, request: &Request, space: Space<'_>, len: usize) {
+    fn report(&self, request: &Request, space: Space<'_>, len: usize) {
         let kind = match request.kind {
             RequestKind::Atomic(_) => CompletionFlags::ATOMIC,
             _ => CompletionFlags::RMA,
@@ -767,7 +767,7 @@ impl Receiver {
                 src_addr: self.source(request).as_raw(),
             })
         });
-        self.parts.reporter.remote(counted, completion, space);
+        self.parts.completer.remote(counted, completion, space);
     }
 
     /// Does something to each of the ranges of a request, and counts its arrival at each of the
@@ -880,7 +880,7 @@ impl Receiver {
     /// `EAGAIN` if nothing more is to be posted, as entries are behind the ring of the completion
     /// queue, or if a post is to be refused on demand.
     pub(crate) fn check_post(&self) -> Result {
-        self.parts.reporter.check_room()?;
+        self.parts.completer.check_room()?;
         let faults = &self.parts.node.faults;
         if faults.any() {
             faults.check_post(self.parts.nic)?;
@@ -913,7 +913,7 @@ impl Receiver {
 
     /// Ends a receive that was never posted, telling that it was cancelled.
     pub(crate) fn cancel_fired(&self, posted: Entry<Posted>) {
-        self.tell_cancelled(posted);
+        self.report_cancelled(posted);
     }
 
     /// Forgets a message that its sender has given up.
@@ -927,7 +927,7 @@ impl Receiver {
     /// Looks for a tagged message, and tells what was found by a completion.
     pub(crate) fn peek(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
         if let Some((wanted, found)) = this.parts.queue.peek(this, wanted)? {
-            this.tell_peeked(wanted, found);
+            this.report_peeked(wanted, found);
         }
         Ok(())
     }
@@ -947,7 +947,7 @@ impl Receiver {
             let response = Response::done(request.len);
             Transfer::respond(&transfer, response, &mut Budget::of_caller());
         }
-        self.tell_peeked(wanted, found);
+        self.report_peeked(wanted, found);
         Ok(())
     }
 
@@ -965,7 +965,7 @@ impl Receiver {
         };
         if !packet.transfer.claim() {
             // The sender has given it up meanwhile. Who receives is counted, unlike who looks.
-            this.tell_found(unused(wanted), None);
+            this.report_found(unused(wanted), None);
             return Ok(());
         }
         packet.matched = Some((receiver, Match::One(wanted)));
@@ -974,15 +974,15 @@ impl Receiver {
     }
 
     /// Tells those who look what was found by a completion, whether they have asked for one or not.
-    pub(crate) fn tell_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
-        let mut ending = unused(wanted);
+    pub(crate) fn report_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
+        let mut spec = unused(wanted);
         // To look is not to receive.
-        ending.manner.counted = false;
-        self.tell_found(ending, found);
+        spec.manner.counted = false;
+        self.report_found(spec, found);
     }
 
     /// Tells which message was found, or that there is none.
-    fn tell_found(&self, ending: Ending, found: Option<Request>) {
+    fn report_found(&self, spec: CompletionSpec, found: Option<Request>) {
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
         let mut outcome = Outcome {
             flags: 0,
@@ -1007,8 +1007,8 @@ impl Receiver {
             ..Failure::NONE
         });
         self.parts
-            .reporter
-            .end(Event::Receive, ending, Space::Nowhere, &outcome, failure);
+            .completer
+            .end(Event::Receive, spec, Space::Nowhere, &outcome, failure);
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
@@ -1018,14 +1018,14 @@ impl Receiver {
             return Err(ENOENT);
         }
         let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
-        self.tell_cancelled(posted);
+        self.report_cancelled(posted);
         Ok(())
     }
 
     /// Tells that a receive was cancelled.
-    fn tell_cancelled(&self, posted: Entry<Posted>) {
+    fn report_cancelled(&self, posted: Entry<Posted>) {
         // If it has not ended, the last message that is landing in it tells.
-        let _ = tell_cancelled(&self.parts.reporter, posted);
+        let _ = report_cancelled(&self.parts.completer, posted);
     }
 
     /// Returns the address of the peer that a receive accepts from.

@@ -97,19 +97,19 @@ use crate::{
             Atomics, //
         },
         budget::Budget,
+        completer::{
+            Completer,
+            CompletionSpec,
+            Event,
+            Manner,
+            Use, //
+        },
         packet::{
             self,
             Inside,
             Transfer, //
         },
-        receiver::Receiver,
-        reporter::{
-            Ending,
-            Event,
-            Manner,
-            Reporter,
-            Use, //
-        }, //
+        receiver::Receiver, //
     },
     wire::{
         Carried,
@@ -148,7 +148,7 @@ type Note = RBTreeNode<Name, Arc<Transfer>>;
 /// What a transmit context is made of.
 pub(crate) struct Parts {
     /// How its completions are told.
-    pub(crate) reporter: Reporter,
+    pub(crate) completer: Completer,
     /// The domain.
     pub(crate) domain: Arc<Fid<Domain>>,
     /// The node.
@@ -315,8 +315,8 @@ impl Transmitter {
     }
 
     /// Returns how its completions are told.
-    pub(crate) fn reporter(&self) -> &Reporter {
-        &self.parts.reporter
+    pub(crate) fn completer(&self) -> &Completer {
+        &self.parts.completer
     }
 
     /// Returns the domain.
@@ -461,7 +461,7 @@ impl Transmitter {
                         && if deferred {
                             asked
                         } else {
-                            self.parts.reporter.wants_entry(flags)
+                            self.parts.completer.wants_entry(flags)
                         },
                     counted: !deferred || asked,
                     notify: None,
@@ -493,7 +493,7 @@ impl Transmitter {
         if parts.remote.is_reserved() || parts.memory.is_reserved() {
             return Err(EAGAIN);
         }
-        parts.manner.memory = this.parts.reporter.memory(gfp)?;
+        parts.manner.memory = this.parts.completer.memory(gfp)?;
         let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
         Entry::new(
             Carried {
@@ -529,7 +529,7 @@ impl Transmitter {
         if adverse {
             node.faults.check_post(this.parts.source.nic())?;
         }
-        this.parts.reporter.check_room()?;
+        this.parts.completer.check_room()?;
         if !this.parts.credits.take() {
             return Err(EAGAIN);
         }
@@ -557,12 +557,12 @@ impl Transmitter {
                 None
             } else {
                 // Without a slot it goes as a packet, which has memory for its completion.
-                this.parts.reporter.slot()
+                this.parts.completer.slot()
             };
             // What the peer has posted is in its hands until the end is told.
             let _preemption = NoPreemption::begin();
             // Once for all locks of something small.
-            let mut section = if prepared.parts.request.is_small() && !this.parts.reporter.counts()
+            let mut section = if prepared.parts.request.is_small() && !this.parts.completer.counts()
             {
                 Section::begin()
             } else {
@@ -585,12 +585,12 @@ impl Transmitter {
                     manner,
                     ..
                 } = prepared.parts;
-                let ending = Ending {
+                let spec = CompletionSpec {
                     of: Use::Ended(memory.end()),
                     manner,
                 };
                 this.parts.credits.give();
-                this.report(&request, ending, space, response);
+                this.report(&request, spec, space, response);
                 section.end();
                 this.ended(None);
                 return Ok(());
@@ -794,7 +794,13 @@ impl Transmitter {
     }
 
     /// Tells the end of an operation, in the memory that it has, else in `space`.
-    fn report(&self, request: &Request, ending: Ending, space: Space<'_>, response: Response) {
+    fn report(
+        &self,
+        request: &Request,
+        spec: CompletionSpec,
+        space: Space<'_>,
+        response: Response,
+    ) {
         let (event, flags) = match request.kind {
             RequestKind::Message => (Event::Send, CompletionFlags::MSG | CompletionFlags::SEND),
             RequestKind::Tagged { .. } => {
@@ -842,8 +848,8 @@ impl Transmitter {
             ..Failure::NONE
         });
         self.parts
-            .reporter
-            .end(event, ending, space, &outcome, failure);
+            .completer
+            .end(event, spec, space, &outcome, failure);
     }
 
     /// Returns whether a request has to be carried out behind others that the work queue does.

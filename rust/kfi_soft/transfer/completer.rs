@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How the end of an operation is told.
+//! Completion of operations.
 //!
-//! Whatever an operation was, its end is told by one function: first the entry in the completion
-//! queue, then the counters, whose triggers run last. None of that is done with a lock held.
+//! Every operation, whatever it was, is completed by one function: first the entry in the
+//! completion queue, then the counters, whose triggers run last. No lock is held meanwhile.
 
 #![forbid(unsafe_code)]
 
@@ -43,7 +43,7 @@ use crate::{
     transfer::multi_buffer::MultiUse, //
 };
 
-/// What counters count.
+/// The events that counters count.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A message was sent.
@@ -69,22 +69,22 @@ impl Event {
 pub(crate) struct BoundQueue {
     /// The queue.
     pub(crate) queue: Hold<CompletionQueue>,
-    /// Successes are told only if the operation asks for it.
+    /// A success is reported only if the operation asks for it.
     pub(crate) selective: bool,
 }
 
 /// The counters of an endpoint, by event.
 pub(crate) type Counters = [Option<Arc<Hold<Counter>>>; Event::COUNT];
 
-/// How the ends of the operations of one direction of an endpoint are told.
-pub(crate) struct Reporter {
+/// Completes the operations of one direction of an endpoint: by its completion queue and counters.
+pub(crate) struct Completer {
     queue: Option<Arc<BoundQueue>>,
     counters: Counters,
 }
 
-/// How the end of an operation is told.
+/// How the end of an operation is reported.
 pub(crate) struct Manner {
-    /// Whether success is told by an entry.
+    /// Whether a success is reported by an entry.
     pub(crate) entry: bool,
     /// Whether the counters of the endpoint count it.
     pub(crate) counted: bool,
@@ -94,29 +94,29 @@ pub(crate) struct Manner {
     pub(crate) memory: Option<Vacant>,
 }
 
-/// Whose end is told.
+/// The use of memory that ends with a completion.
 pub(crate) enum Use {
-    /// That of an operation whose memory is not used any more.
+    /// The operation is done with its memory.
     Ended(Ended),
-    /// That of a use of a buffer for several messages, which ends when it is told.
+    /// One use of a buffer for several messages, which ends when it is reported.
     Part(MultiUse),
 }
 
-/// What the end of an operation has to do.
-pub(crate) struct Ending {
-    /// Whose end it is.
+/// What is needed to complete an operation.
+pub(crate) struct CompletionSpec {
+    /// The use that ends.
     pub(crate) of: Use,
-    /// How it is told.
+    /// How that is reported.
     pub(crate) manner: Manner,
 }
 
-impl Reporter {
-    /// Tells by a queue and counters.
+impl Completer {
+    /// Reports by a queue and counters.
     pub(crate) fn new(queue: Option<Arc<BoundQueue>>, counters: Counters) -> Self {
         Self { queue, counters }
     }
 
-    /// Tells nobody.
+    /// Reports nothing to anyone.
     pub(crate) fn none() -> Self {
         Self::new(None, Counters::default())
     }
@@ -143,8 +143,8 @@ impl Reporter {
             .is_some_and(|bound| bound.queue.is_crowded())
     }
 
-    /// As [`Self::is_crowded`], but if so, those who listen to the queue are told when it is not
-    /// so any more. What is to go on then is where it will be found.
+    /// As [`Self::is_crowded`]; if so, the listeners of the queue are notified when it no longer
+    /// is. The caller has left what is to go on then where it will be found.
     pub(crate) fn starves(&self) -> bool {
         self.queue.as_ref().is_some_and(|bound| {
             bound.queue.listeners().starve();
@@ -178,25 +178,25 @@ impl Reporter {
         self.counters.iter().any(Option::is_some)
     }
 
-    /// Adds the entry that `tell` returns, if any; returns whether it is one.
-    fn tell(&self, space: Space<'_>, tell: impl FnOnce() -> Option<CompletionError>) -> bool {
+    /// Adds the entry that `entry` returns, if any; returns whether it is one.
+    fn report(&self, space: Space<'_>, entry: impl FnOnce() -> Option<CompletionError>) -> bool {
         match &self.queue {
-            Some(bound) => CompletionQueue::tell(bound.queue.fid(), space, tell),
-            None => tell().is_some(),
+            Some(bound) => CompletionQueue::report(bound.queue.fid(), space, entry),
+            None => entry().is_some(),
         }
     }
 
-    /// Tells that an operation has ended, without or with a failure. The entry lies in the memory of
-    /// `ending`, else in `space`.
+    /// Completes an operation, with or without a failure. The entry lies in the memory of `spec`,
+    /// else in `space`.
     pub(crate) fn end(
         &self,
         event: Event,
-        ending: Ending,
+        spec: CompletionSpec,
         space: Space<'_>,
         outcome: &Outcome,
         failure: Option<Failure>,
     ) {
-        let Ending { of, mut manner } = ending;
+        let CompletionSpec { of, mut manner } = spec;
         let wanted = failure.is_some() || manner.entry;
         let space = manner.memory.take().map_or(space, Space::Own);
         let ended = match of {
@@ -205,7 +205,7 @@ impl Reporter {
                 // What is left of a use is dropped without the lock of the queue.
                 let mut left = None;
                 let mut counted = None;
-                self.tell(space, || {
+                self.report(space, || {
                     let (ended, last) = part.leave();
                     counted = Some(Counts::of(&ended));
                     let last = left.insert(last);
@@ -226,7 +226,7 @@ impl Reporter {
             Use::Ended(ended) => {
                 let counted = Counts::of(&ended);
                 if wanted {
-                    self.tell(space, || Some(entry(ended, outcome, failure)));
+                    self.report(space, || Some(entry(ended, outcome, failure)));
                 } else {
                     drop(space);
                 }
@@ -238,10 +238,15 @@ impl Reporter {
         }
     }
 
-    /// Tells that a receive has ended without a message, unless messages are landing in its buffer,
-    /// the last of which ends it. Returns whether it has ended.
-    pub(crate) fn end_unused(&self, ending: Ending, outcome: &Outcome, failure: Failure) -> bool {
-        let Ending { of, mut manner } = ending;
+    /// Completes a receive without a message, unless messages are landing in its buffer, the last
+    /// of which ends it. Returns whether it has ended.
+    pub(crate) fn end_unused(
+        &self,
+        spec: CompletionSpec,
+        outcome: &Outcome,
+        failure: Failure,
+    ) -> bool {
+        let CompletionSpec { of, mut manner } = spec;
         let space = manner.memory.take().map_or(Space::Nowhere, Space::Own);
         let counts = match of {
             Use::Part(part) => {
@@ -249,7 +254,7 @@ impl Reporter {
                 // As above.
                 let mut left = None;
                 let mut counts = None;
-                self.tell(space, || {
+                self.report(space, || {
                     let (ended, last) = part.leave();
                     let last = left.insert(last);
                     if !ended.is_last() {
@@ -263,7 +268,7 @@ impl Reporter {
             }
             Use::Ended(ended) => {
                 let counts = Counts::of(&ended);
-                self.tell(space, || Some(entry(ended, outcome, Some(failure))));
+                self.report(space, || Some(entry(ended, outcome, Some(failure))));
                 Some(counts)
             }
         };
@@ -293,19 +298,19 @@ impl Reporter {
             }
         }
         if let Some(notify) = &manner.notify {
-            // Who sees the new value may close the counter at once, so the hold has to go before
-            // that; a close that succeeds waits for the end of this section.
+            // A thread that sees the new value may close the counter at once, so the hold has to go
+            // before that; a close that succeeds waits for the end of this section.
             let _section = rcu::read_lock();
             notify.release();
             count(notify, counts.notified, failed);
         }
     }
 
-    /// Tells of something that a peer did, for which nothing was posted: by the counter, and by an
-    /// entry if it is wanted.
+    /// Reports what a peer did and for which nothing was posted: by the counter, and by an entry if
+    /// one is wanted.
     pub(crate) fn remote(&self, event: Event, completion: Option<Completion>, space: Space<'_>) {
         if let Some(completion) = completion {
-            self.tell(space, || {
+            self.report(space, || {
                 Some(CompletionError {
                     completion,
                     failure: Failure::NONE,
@@ -328,7 +333,7 @@ impl Reporter {
     }
 }
 
-/// What tells of nothing that was done.
+/// An outcome that reports nothing.
 const NOTHING: Outcome = Outcome {
     flags: 0,
     len: 0,
