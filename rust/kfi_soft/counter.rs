@@ -119,8 +119,8 @@ use crate::{
         hold::Hold,
         linux::{
             interrupts::{
-                NoPreemption,
-                Section, //
+                IrqGuard,
+                NoPreemption, //
             },
             task::cond_resched,
             timeout::Timeout,
@@ -663,16 +663,16 @@ impl Counter {
         }
     }
 
-    /// Tells those who have to see every change of one; without the lock. `section` ends before
+    /// Tells those who have to see every change of one; without the lock. `irqs` ends before
     /// anybody is woken.
-    fn tell(&self, section: &mut Section) {
+    fn tell(&self, irqs: &mut IrqGuard) {
         // The change was fully ordered. Nobody listens before the queue was asked for.
         if self.queue.has_waiters() {
-            section.end();
+            irqs.end();
             self.queue.wake_up_all();
         }
         if let Some(set) = &self.set {
-            section.end();
+            irqs.end();
             set.signal_counter();
         }
     }
@@ -719,30 +719,30 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Wakes whoever waits and runs what is due, without the lock. `section` ends before that. If
+    /// Wakes whoever waits and runs what is due, without the lock. `irqs` ends before that. If
     /// many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     /// For the same reason they come first: what is due may be much.
-    fn finish(&self, section: &mut Section, due: Due, after: After) {
+    fn finish(&self, irqs: &mut IrqGuard, due: Due, after: After) {
         if !due.is_empty() {
-            section.end();
+            irqs.end();
         }
         if due.leaves_others() || after.leaves_others {
             self.domain.go_on_later(self.state.clone());
         }
         drop(due);
         after.finish(self.domain.run_list());
-        self.tell(section);
+        self.tell(irqs);
     }
 
     /// Attends to an addition that was made without the lock, of `value`, which has made `sum`.
     #[cold]
-    fn attend_late(&self, value: u64, sum: u64, origin: Origin, section: &mut Section) {
+    fn attend_late(&self, value: u64, sum: u64, origin: Origin, irqs: &mut IrqGuard) {
         self.mark_added(origin, sum);
         // Relaxed: after the addition, which was fully ordered. See the proof at the top.
         if sum >= value && sum < self.values.due.load(ordering::Relaxed) {
-            self.tell(section);
+            self.tell(irqs);
             return;
         }
         let _preemption = NoPreemption::begin();
@@ -760,7 +760,7 @@ impl Counter {
             let (due, after) = self.attend(origin, &mut state, now);
             (due, passed.and(after))
         };
-        self.finish(section, due, after);
+        self.finish(irqs, due, after);
     }
 
     /// Changes the success value under the lock, which may go down; `change` returns the old one and
@@ -768,7 +768,7 @@ impl Counter {
     fn change_success(
         &self,
         origin: Origin,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
         change: impl FnOnce(&Atomic<u64>) -> (u64, u64),
     ) {
         let _preemption = NoPreemption::begin();
@@ -785,7 +785,7 @@ impl Counter {
             self.count_event(origin);
             self.attend(origin, &mut state, old.max(new))
         };
-        self.finish(section, due, after);
+        self.finish(irqs, due, after);
     }
 
     /// Counts a change by the provider.
@@ -797,18 +797,18 @@ impl Counter {
     }
 
     /// Adds to the success value, for the provider.
-    fn count(&self, value: u64, section: &mut Section) {
+    fn count(&self, value: u64, irqs: &mut IrqGuard) {
         if value >= Tally::LIMIT {
-            self.add_locked_from(value, Origin::Provider, section);
+            self.add_locked_from(value, Origin::Provider, irqs);
         } else if let Some(sum) = self.values.success.count(value) {
-            self.attend_late(value, sum, Origin::Provider, section);
+            self.attend_late(value, sum, Origin::Provider, irqs);
         }
     }
 
     /// Adds what is not added without the lock: a large value, or a negative one, as for credits
     /// (R-CNTR-20).
-    fn add_locked_from(&self, value: u64, origin: Origin, section: &mut Section) {
-        self.change_success(origin, section, |success| {
+    fn add_locked_from(&self, value: u64, origin: Origin, irqs: &mut IrqGuard) {
+        self.change_success(origin, irqs, |success| {
             // Full: orders what came before for who reads the value without the lock, as an addition
             // does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
             let old = success.fetch_add(value, ordering::Full);
@@ -817,8 +817,8 @@ impl Counter {
     }
 
     /// Sets the success value.
-    fn set_from(&self, value: u64, origin: Origin, section: &mut Section) {
-        self.change_success(origin, section, |success| {
+    fn set_from(&self, value: u64, origin: Origin, irqs: &mut IrqGuard) {
+        self.change_success(origin, irqs, |success| {
             // Full: orders what came before for who reads the value without the lock.
             (success.xchg(value, ordering::Full), value)
         });
@@ -855,7 +855,7 @@ impl Counter {
             self.changed(&mut state);
             (due, after)
         };
-        self.finish(&mut Section::none(), due, after);
+        self.finish(&mut IrqGuard::none(), due, after);
     }
 
     /// Queues an entry, for which `note` finds a slot, and takes out what is due, this one perhaps
@@ -941,7 +941,7 @@ impl Counter {
 
     /// Counts an operation that has succeeded. From any context, with no lock held.
     pub(crate) fn complete(&self, _: Counted) {
-        self.count(1, &mut Section::none());
+        self.count(1, &mut IrqGuard::none());
     }
 
     /// Counts an operation that has failed. From any context, with no lock held.
@@ -949,17 +949,17 @@ impl Counter {
         self.change_error(Origin::Provider, |old| old.wrapping_add(1));
     }
 
-    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `section` ends
+    /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `irqs` ends
     /// before anybody is woken.
-    pub(crate) fn add_completed(&self, value: u64, section: &mut Section) {
+    pub(crate) fn add_completed(&self, value: u64, irqs: &mut IrqGuard) {
         if value != 0 {
-            self.count(value, section);
+            self.count(value, irqs);
         }
     }
 
     /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.
-    pub(crate) fn set_completed(&self, value: u64, section: &mut Section) {
-        self.set_from(value, Origin::Provider, section);
+    pub(crate) fn set_completed(&self, value: u64, irqs: &mut IrqGuard) {
+        self.set_from(value, Origin::Provider, irqs);
     }
 
     /// Becomes a member of a poll set.
@@ -1086,15 +1086,15 @@ impl CounterOps for Counter {
     }
 
     fn reached(&self, value: u64, sum: u64) {
-        self.attend_late(value, sum, Origin::Application, &mut Section::none());
+        self.attend_late(value, sum, Origin::Application, &mut IrqGuard::none());
     }
 
     fn add_locked(&self, value: u64) {
-        self.add_locked_from(value, Origin::Application, &mut Section::none());
+        self.add_locked_from(value, Origin::Application, &mut IrqGuard::none());
     }
 
     fn set(&self, value: u64) -> Result {
-        self.set_from(value, Origin::Application, &mut Section::none());
+        self.set_from(value, Origin::Application, &mut IrqGuard::none());
         Ok(())
     }
 

@@ -38,7 +38,7 @@ use crate::{
         linux::{
             interrupts::{
                 self,
-                Section, //
+                IrqGuard, //
             },
             queue::{
                 Entry,
@@ -294,13 +294,13 @@ pub(crate) trait Wire {
     ///
     /// Any context; does not sleep.
     ///
-    /// `section` ends before anything is done in it that may take longer than a lock is held.
+    /// `irqs` ends before anything is done in it that may take longer than a lock is held.
     fn try_now(
         &self,
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
     ) -> Option<Response>;
 
     /// Carries a request. The response goes to [`Transfer::respond`], before or after this returns.
@@ -317,10 +317,10 @@ impl Wire for Node {
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
     ) -> Option<Response> {
         match self.receiver(request) {
-            Some(receiver) => Receiver::try_now(&receiver, request, remote, payload, section),
+            Some(receiver) => Receiver::try_now(&receiver, request, remote, payload, irqs),
             None => Some(Response::failed(EHOSTUNREACH)),
         }
     }

@@ -2,9 +2,9 @@
 
 //! Interrupts that are disabled once for several locks, and preemption.
 //!
-//! To disable interrupts may cost more than all that is done under the lock, as in user-mode Linux,
-//! where it takes two system calls of the host. Locks that are taken while they are disabled already
-//! only count.
+//! Disabling interrupts may cost more than all that is done under the lock: in user-mode Linux it
+//! takes two system calls of the host. A lock that is taken while they are already disabled only
+//! counts.
 
 use kernel::{
     interrupt::{
@@ -16,21 +16,21 @@ use kernel::{
 
 use super::bindings;
 
-/// A part of a path in which interrupts are disabled, so that its locks need not.
+/// Keeps interrupts disabled on this CPU while it exists, so that the locks that are taken
+/// meanwhile need not disable them.
 ///
-/// It is short: nothing in it takes longer than what is done under a lock, and it ends before
-/// anybody's triggers run.
+/// Hold it for a short time: nothing that takes longer than what is done under a lock.
 ///
-/// Where the kernel is a realtime one, locks do not disable interrupts, and neither does this.
-pub(crate) struct Section(Option<LocalInterruptDisabled>);
+/// On a realtime kernel, where locks do not disable interrupts, neither does this.
+pub(crate) struct IrqGuard(Option<LocalInterruptDisabled>);
 
-impl Section {
+impl IrqGuard {
     /// Disables interrupts.
     #[inline]
     pub(crate) fn begin() -> Self {
-        let mut section = Self::none();
-        section.resume();
-        section
+        let mut irqs = Self::none();
+        irqs.resume();
+        irqs
     }
 
     /// Disables nothing.
@@ -47,22 +47,22 @@ impl Section {
         }
     }
 
-    /// Ends it early.
+    /// Enables interrupts again, before the guard is dropped.
     #[inline]
     pub(crate) fn end(&mut self) {
         drop(self.0.take());
     }
 }
 
-/// Returns whether the caller has interrupts disabled, or is one.
+/// Returns whether interrupts are disabled on this CPU, as they are in an interrupt handler.
 pub(crate) fn are_disabled() -> bool {
     // SAFETY: Callable from any context.
     unsafe { bindings::irqs_disabled() }
 }
 
-/// A part of a path in which the thread is not preempted.
+/// Keeps the thread from being preempted while it exists.
 ///
-/// Not where the kernel is a realtime one: there locks may sleep.
+/// Has no effect on a realtime kernel, where locks may sleep.
 pub(crate) struct NoPreemption(NotThreadSafe);
 
 impl NoPreemption {

@@ -41,8 +41,8 @@ use crate::{
         },
         linux::{
             interrupts::{
-                NoPreemption,
-                Section, //
+                IrqGuard,
+                NoPreemption, //
             },
             queue::Entry,
             task::cond_resched,
@@ -334,7 +334,7 @@ impl Receiver {
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
     ) -> Option<Response> {
         if !request.is_inline() {
             return None;
@@ -345,7 +345,7 @@ impl Receiver {
         if !request.kind.is_matched() {
             // Nothing lies behind a ring with room in it.
             let room = || receiver.parts.completer.slot();
-            return receiver.access(request, remote, payload, room, section, || ());
+            return receiver.access(request, remote, payload, room, irqs, || ());
         }
         if !receiver.allows(request) {
             return Some(Response::failed(EACCES));
@@ -356,7 +356,7 @@ impl Receiver {
         let arrival = receiver.parts.queue.arrive(&receiver, request);
         match arrival {
             Arrival::Landing(landing, space) => {
-                Some(receiver.receive(request, payload, landing, space, section, || ()))
+                Some(receiver.receive(request, payload, landing, space, irqs, || ()))
             }
             Arrival::Refused(error) => Some(Response::failed(error)),
             Arrival::NotReady => None,
@@ -529,9 +529,9 @@ impl Receiver {
                     return;
                 };
                 let landing = matched.into_landing(&receiver);
-                let section = &mut Section::none();
+                let irqs = &mut IrqGuard::none();
                 let response =
-                    receiver.receive(request, inside.payload(), landing, space, section, relax);
+                    receiver.receive(request, inside.payload(), landing, space, irqs, relax);
                 Transfer::respond_after(&transfer, inside, response, budget);
             }
             (None, Some(receiver)) => {
@@ -545,8 +545,8 @@ impl Receiver {
                     Some(receiver) => {
                         let remote = transfer.remote();
                         let payload = inside.payload();
-                        let section = &mut Section::none();
-                        receiver.access(request, remote, payload, || Some(space), section, relax)
+                        let irqs = &mut IrqGuard::none();
+                        receiver.access(request, remote, payload, || Some(space), irqs, relax)
                     }
                     None => None,
                 };
@@ -565,7 +565,7 @@ impl Receiver {
         payload: Payload<'_>,
         landing: Landing,
         space: Space<'_>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
         relax: impl Fn(),
     ) -> Response {
         let mut flags = match request.kind {
@@ -637,7 +637,7 @@ impl Receiver {
         });
         let is_part = matches!(spec.of, Use::Part(_));
         if is_part || spec.manner.notify.is_some() || self.parts.completer.counts() {
-            section.end();
+            irqs.end();
         }
         self.parts
             .completer
@@ -655,7 +655,7 @@ impl Receiver {
         remote: &RemoteMemory,
         payload: Payload<'_>,
         room: impl FnOnce() -> Option<Space<'a>>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
         relax: impl Fn(),
     ) -> Option<Response> {
         let space = match self.check(request, remote) {
@@ -664,8 +664,8 @@ impl Receiver {
             Err(error) => return Some(Response::failed(error)),
         };
         let done = match request.kind {
-            RequestKind::Atomic(atomics) => self.atomic(request, remote, payload, section, atomics),
-            _ => self.rma(request, remote, payload, section, relax),
+            RequestKind::Atomic(atomics) => self.atomic(request, remote, payload, irqs, atomics),
+            _ => self.rma(request, remote, payload, irqs, relax),
         };
         Some(match done {
             Ok(len) => {
@@ -776,7 +776,7 @@ impl Receiver {
         &self,
         request: &Request,
         remote: &RemoteMemory,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
         mut act: impl FnMut(&RegionUse, usize, usize) -> Result<usize>,
     ) -> Result<usize> {
         let (access, _) = Self::needed(request);
@@ -792,12 +792,12 @@ impl Receiver {
             }
             if next == remote.count() || region.counts() {
                 // Triggers may run.
-                section.end();
+                irqs.end();
             }
             // The very region that was used, which cannot be closed before this.
             region.count(Self::writes(request));
         }
-        section.end();
+        irqs.end();
         Ok(done)
     }
 
@@ -807,13 +807,13 @@ impl Receiver {
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
         relax: impl Fn(),
     ) -> Result<usize> {
         let write = Self::writes(request);
         let mut source = payload.source.cursor(0);
         let mut target = payload.target.cursor(0);
-        self.for_each_range(request, remote, section, |region, start, len| {
+        self.for_each_range(request, remote, irqs, |region, start, len| {
             Ok(if write {
                 copy(&mut region.target(start)?, &mut source, len, &relax)
             } else {
@@ -828,7 +828,7 @@ impl Receiver {
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
-        section: &mut Section,
+        irqs: &mut IrqGuard,
         atomics: Atomics,
     ) -> Result<usize> {
         let size = atomics.size();
@@ -837,7 +837,7 @@ impl Receiver {
         let mut results = payload.target.cursor(0);
         let stripes = &self.parts.node.stripes;
         if atomics.is_read_only() {
-            return self.for_each_range(request, remote, section, |region, start, len| {
+            return self.for_each_range(request, remote, irqs, |region, start, len| {
                 let mut source = region.source(start);
                 let done = stripes.for_each_chunk(&mut source, len, size, |source, count| {
                     for _ in 0..count {
@@ -847,7 +847,7 @@ impl Receiver {
                 Ok(done)
             });
         }
-        self.for_each_range(request, remote, section, |region, start, len| {
+        self.for_each_range(request, remote, irqs, |region, start, len| {
             let mut target = region.target(start)?;
             // Elements change one after the other, in order; between chunks of them others may.
             let done = stripes.for_each_chunk(&mut target, len, size, |target, count| {

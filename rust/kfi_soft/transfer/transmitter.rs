@@ -58,8 +58,8 @@ use crate::{
         hold::Hold,
         linux::{
             interrupts::{
-                NoPreemption,
-                Section, //
+                IrqGuard,
+                NoPreemption, //
             },
             queue::{
                 Entry,
@@ -562,11 +562,10 @@ impl Transmitter {
             // What the peer has posted is in its hands until the end is told.
             let _preemption = NoPreemption::begin();
             // Once for all locks of something small.
-            let mut section = if prepared.parts.request.is_small() && !this.parts.completer.counts()
-            {
-                Section::begin()
+            let mut irqs = if prepared.parts.request.is_small() && !this.parts.completer.counts() {
+                IrqGuard::begin()
             } else {
-                Section::none()
+                IrqGuard::none()
             };
             let ended = space.and_then(|space| {
                 let packet::Parts {
@@ -575,7 +574,7 @@ impl Transmitter {
                     remote,
                     ..
                 } = &prepared.parts;
-                let response = node.try_now(request, remote, Payload::of(memory), &mut section)?;
+                let response = node.try_now(request, remote, Payload::of(memory), &mut irqs)?;
                 Some((space, response))
             });
             if let Some((space, response)) = ended {
@@ -591,11 +590,11 @@ impl Transmitter {
                 };
                 this.parts.credits.give();
                 this.report(&request, spec, space, response);
-                section.end();
+                irqs.end();
                 this.ended(None);
                 return Ok(());
             }
-            section.end();
+            irqs.end();
             let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {

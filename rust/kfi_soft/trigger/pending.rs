@@ -33,7 +33,7 @@ use crate::{
             HoldOnce, //
         },
         linux::{
-            interrupts::Section,
+            interrupts::IrqGuard,
             jiffies::Instant,
             random::random_u64, //
         }, //
@@ -183,14 +183,14 @@ impl Pending {
     }
 
     /// Does it, if it is a counter operation; from any context, with no lock held. Interrupts that
-    /// are disabled by `section` are enabled before anybody is woken.
-    pub(crate) fn run(self, section: &mut Section) {
+    /// are disabled by `irqs` are enabled before anybody is woken.
+    pub(crate) fn run(self, irqs: &mut IrqGuard) {
         match self.action {
             Action::Add { counter, value } => {
-                counter.use_last(|counter| counter.add_completed(value, section));
+                counter.use_last(|counter| counter.add_completed(value, irqs));
             }
             Action::Set { counter, value } => {
-                counter.use_last(|counter| counter.set_completed(value, section));
+                counter.use_last(|counter| counter.set_completed(value, irqs));
             }
             Action::Transfer(transfer) => drop(transfer),
         }

@@ -78,8 +78,8 @@ use crate::{
         linux::{
             interrupts::{
                 self,
-                NoPreemption,
-                Section, //
+                IrqGuard,
+                NoPreemption, //
             },
             random::random_u64,
             task::cond_resched,
@@ -440,7 +440,7 @@ impl RunList {
         let _taking_back = self.taking_back.lock();
         loop {
             // Once for all locks.
-            let interrupts = Section::begin();
+            let interrupts = IrqGuard::begin();
             let found = self.inner.lock().table.find(name)?;
             let entry = found.counter.remove(Kind::Deferred, found.key);
             let mut inner = self.inner.lock();
@@ -632,7 +632,7 @@ impl RunList {
                 }
             }
             // Once for the lock here and those of the counters that are changed.
-            let mut interrupts = Section::begin();
+            let mut interrupts = IrqGuard::begin();
             let mut inner = self.inner.lock();
             if begins {
                 if inner.draining || inner.batches == 0 {
@@ -808,7 +808,7 @@ fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
             abi_trace::fire(counter.id(), entry.key());
         }
         // Most of them need no lock.
-        Entry::into_value(entry).run(&mut Section::none());
+        Entry::into_value(entry).run(&mut IrqGuard::none());
     }
     // May be the last references to some that were closed meanwhile.
     counters.fill_with(|| None);
