@@ -3,7 +3,7 @@
 //! Tracepoints, see `trace.h`.
 
 use crate::trigger::{
-    pending::Kind,
+    pending::PendingKind,
     threshold::Key, //
 };
 
@@ -34,27 +34,27 @@ macro_rules! emit {
 
 /// Something was submitted.
 #[inline]
-pub(crate) fn submit(counter: u64, key: Key, kind: Kind) {
+pub(crate) fn submit(counter: u64, key: Key, kind: PendingKind) {
     emit!(
         __tracepoint_kfi_soft_submit,
         rust_do_trace_kfi_soft_submit,
         counter,
         key.threshold,
         key.sequence,
-        kind == Kind::Deferred
+        kind == PendingKind::Deferred
     );
 }
 
 /// Something was cancelled.
 #[inline]
-pub(crate) fn cancel(counter: u64, key: Key, kind: Kind) {
+pub(crate) fn cancel(counter: u64, key: Key, kind: PendingKind) {
     emit!(
         __tracepoint_kfi_soft_cancel,
         rust_do_trace_kfi_soft_cancel,
         counter,
         key.threshold,
         key.sequence,
-        kind == Kind::Deferred
+        kind == PendingKind::Deferred
     );
 }
 

@@ -154,8 +154,8 @@ use crate::{
     queue::waiting::WaitWith,
     trigger::{
         pending::{
-            Kind,
             Pending,
+            PendingKind,
             Triggers, //
         },
         run_list::{
@@ -680,10 +680,10 @@ impl Counter {
     /// Takes out what is due at these values and hands it to the run list; under the lock, and
     /// before the attention threshold is published.
     fn fire(&self, state: &mut State, success: u64, error: u64) -> After {
-        let (classic, deferred) = state.triggers.detach_due(success, error);
+        let (triggered, deferred) = state.triggers.detach_due(success, error);
         let hold = self.release_hold(state);
         After {
-            duty: self.domain.run_list().append(classic, deferred),
+            duty: self.domain.run_list().append(triggered, deferred),
             hold,
             leaves_others: false,
         }
@@ -864,7 +864,7 @@ impl Counter {
     /// Whatever it returns, something may remain to be done.
     pub(crate) fn enqueue(
         this: &Fid<Self>,
-        kind: Kind,
+        kind: PendingKind,
         mut entry: KBox<Entry<Pending>>,
         note: impl FnOnce() -> Result<Option<(u32, Key)>>,
     ) -> (After, Enqueued) {
@@ -908,7 +908,7 @@ impl Counter {
     }
 
     /// Takes out an entry that is pending.
-    pub(crate) fn remove(&self, kind: Kind, key: Key) -> Option<KBox<Entry<Pending>>> {
+    pub(crate) fn remove(&self, kind: PendingKind, key: Key) -> Option<KBox<Entry<Pending>>> {
         let (removed, hold) = {
             let mut state = self.state.lock();
             let removed = state.triggers.remove(kind, key)?;
@@ -920,7 +920,7 @@ impl Counter {
     }
 
     /// Takes out all of a kind, and the counter's hold on itself if nothing else is pending.
-    pub(crate) fn detach_all(&self, kind: Kind) -> (Batch<Pending>, Option<Hold<Self>>) {
+    pub(crate) fn detach_all(&self, kind: PendingKind) -> (Batch<Pending>, Option<Hold<Self>>) {
         let mut state = self.state.lock();
         let entries = state.triggers.detach_all(kind);
         self.publish(&state.lend());
@@ -930,7 +930,7 @@ impl Counter {
     /// Calls `show` with the entry after `key`, or the first one, and returns where that stands.
     pub(crate) fn peek<R>(
         &self,
-        kind: Kind,
+        kind: PendingKind,
         key: Option<Key>,
         show: impl FnOnce(Key, &Pending) -> R,
     ) -> Option<R> {

@@ -33,7 +33,7 @@ use crate::{
     },
     open_objects::DomainsFile,
     trigger::{
-        pending::Kind,
+        pending::PendingKind,
         threshold::Key, //
     },
     COUNTERS, //
@@ -138,8 +138,8 @@ fn show_counters(_: &(), f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn show_pending(_: &(), f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("counter kind threshold sequence operation age_ms\n")?;
     for_each(|counter| {
-        show_kind(f, counter, Kind::Classic, "classic")?;
-        show_kind(f, counter, Kind::Deferred, "deferred")
+        show_kind(f, counter, PendingKind::Triggered, "classic")?;
+        show_kind(f, counter, PendingKind::Deferred, "deferred")
     })
 }
 
@@ -147,7 +147,7 @@ fn show_pending(_: &(), f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn show_kind(
     f: &mut fmt::Formatter<'_>,
     counter: &Fid<Counter>,
-    kind: Kind,
+    kind: PendingKind,
     name: &str,
 ) -> fmt::Result {
     let mut last: Option<Key> = None;

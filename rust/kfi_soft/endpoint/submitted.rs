@@ -57,7 +57,7 @@ use crate::{
     trigger::{
         pending::{
             self,
-            Transfer, //
+            TriggeredOp, //
         },
         work_table::Owner, //
     },
@@ -83,7 +83,7 @@ enum What {
     Receive(Arc<Receiver>, Entry<Posted>),
 }
 
-impl Transfer for Submitted {
+impl TriggeredOp for Submitted {
     fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool) {
         match KBox::into_inner(self).what {
             What::Transmit(transmitter, packet) => {
@@ -135,7 +135,7 @@ impl Core {
         operation: Operation<'_>,
         deferred: Option<Option<Hold<Counter>>>,
         flags: Flags,
-    ) -> Result<KBox<dyn Transfer>> {
+    ) -> Result<KBox<dyn TriggeredOp>> {
         let is_deferred = deferred.is_some();
         let notify = deferred.flatten();
         let context = operation.context();
@@ -177,7 +177,7 @@ impl Core {
             },
             flags,
         );
-        let submitted: KBox<dyn Transfer> = submitted.map_err(|_| EAGAIN)?;
+        let submitted: KBox<dyn TriggeredOp> = submitted.map_err(|_| EAGAIN)?;
         Ok(submitted)
     }
 
@@ -191,7 +191,7 @@ impl Core {
             return Err(EINVAL);
         }
         let transfer = self.submit(operation, None, GFP_NOWAIT)?;
-        pending::submit_classic(counter, trigger.threshold, transfer)
+        pending::submit_triggered(counter, trigger.threshold, transfer)
     }
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn prepare(
     operation: Operation<'_>,
     completion: Option<Hold<Counter>>,
     domain: &Fid<Domain>,
-) -> Result<KBox<dyn Transfer>> {
+) -> Result<KBox<dyn TriggeredOp>> {
     let Some(core) = core_of(endpoint) else {
         let shared = endpoint.downcast::<SharedReceiveContext>().ok_or(EINVAL)?;
         // There is no endpoint to be asked for the capabilities, and to be told by.

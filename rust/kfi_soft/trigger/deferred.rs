@@ -33,8 +33,8 @@ use crate::{
     },
     trigger::pending::{
         Action,
-        Kind,
-        Pending, //
+        Pending,
+        PendingKind, //
     }, //
 };
 
@@ -72,7 +72,7 @@ pub(crate) fn queue(domain: &Fid<Domain>, work: DeferredWork<'_>) -> Result {
     let entry = Pending::new(action, GFP_KERNEL)?;
     domain.run_list().submit(
         triggering,
-        Kind::Deferred,
+        PendingKind::Deferred,
         entry,
         work.id.as_number(),
         work.threshold,
@@ -90,7 +90,7 @@ pub(crate) fn cancel(domain: &Domain, id: WorkId) -> Result {
     // Not for ever, if somebody keeps queueing.
     for _ in 0..run_list.limit() {
         let others = run_list.take_back(id.as_number(), |found| {
-            abi_trace::cancel(found.counter.id(), found.key, Kind::Deferred);
+            abi_trace::cancel(found.counter.id(), found.key, PendingKind::Deferred);
         });
         if others.is_some() {
             result = Ok(());

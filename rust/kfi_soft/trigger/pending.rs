@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What waits for a counter, and is done when its threshold is reached.
+//! Operations that are pending on a counter until it reaches a threshold.
 //!
-//! There are two kinds. Classic triggered operations (`KFI_TRIGGER`) wait for the success value
-//! (R-TRIG-13), deferred work for the sum of success and error value (R-DWQ-5). Both stand in order
-//! of thresholds and then of submission, and what becomes due at once is run in that order, whatever
-//! kind it is (R-DWQ-18).
+//! There are two kinds. Triggered operations (`KFI_TRIGGER`) wait for the success value
+//! (R-TRIG-13), deferred work for the sum of success and error value (R-DWQ-5). Both are ordered by
+//! threshold and then by submission, and those that become due at once are run in that order,
+//! whatever their kind (R-DWQ-18).
 //!
-//! Everything is allocated and copied when it is submitted. To fire is to move the entry from the
-//! counter to the domain's run list, which allocates nothing. An entry is in one place at a time, and
-//! belongs to whoever has taken it from there: fire, cancel, flush and close race for it under the
+//! Everything is allocated and copied at submission. Firing moves the entry from the counter to the
+//! domain's run list, which allocates nothing. An entry is in one place at a time, and belongs to
+//! the thread that has taken it from there: fire, cancel, flush and close race for it under the
 //! lock of the counter, and one of them wins.
 
 #![forbid(unsafe_code)]
@@ -50,9 +50,10 @@ use crate::{
     }, //
 };
 
-/// A data transfer that was prepared when it was submitted: all arguments are copied, everything is
-/// allocated.
-pub(crate) trait Transfer: Send + Sync {
+/// A data transfer that begins when it is triggered.
+///
+/// It was prepared at submission: all arguments are copied, everything is allocated.
+pub(crate) trait TriggeredOp: Send + Sync {
     /// Begins it, also if its endpoint is being closed.
     ///
     /// Calls `begun` once, in the step that lets it be found in its endpoint; if that says that it was
@@ -76,16 +77,16 @@ pub(crate) trait Transfer: Send + Sync {
     fn context(&self) -> Context;
 }
 
-/// What waits for a counter.
+/// The kind of a pending operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PendingKind {
     /// A triggered operation.
-    Classic,
+    Triggered,
     /// Deferred work.
     Deferred,
 }
 
-/// What is done.
+/// What a pending operation does when it fires.
 pub(crate) enum Action {
     /// Adds to a counter.
     Add {
@@ -102,7 +103,7 @@ pub(crate) enum Action {
         value: u64,
     },
     /// Begins a data transfer.
-    Transfer(KBox<dyn Transfer>),
+    Transfer(KBox<dyn TriggeredOp>),
 }
 
 impl Action {
@@ -116,7 +117,7 @@ impl Action {
     }
 }
 
-/// Something that waits for a counter.
+/// An operation that is pending on a counter.
 pub(crate) struct Pending {
     action: Action,
     /// Where the table of the domain has it.
@@ -197,7 +198,7 @@ impl Pending {
     }
 
     /// Returns the data transfer, if it is one.
-    pub(crate) fn into_transfer(self) -> Option<KBox<dyn Transfer>> {
+    pub(crate) fn into_transfer(self) -> Option<KBox<dyn TriggeredOp>> {
         match self.action {
             Action::Transfer(transfer) => Some(transfer),
             Action::Add { .. } | Action::Set { .. } => None,
@@ -208,7 +209,7 @@ impl Pending {
 /// What waits for one counter; under its lock.
 pub(crate) struct Triggers {
     /// By success value.
-    classic: ThresholdSet<Pending>,
+    triggered: ThresholdSet<Pending>,
     /// By the sum of success and error value.
     deferred: ThresholdSet<Pending>,
     /// The counter holds itself while anything is pending on it (R-CLOSE-2).
@@ -220,25 +221,25 @@ impl Triggers {
     pub(crate) fn new() -> Self {
         let seed = random_u64();
         Self {
-            classic: ThresholdSet::new(seed),
+            triggered: ThresholdSet::new(seed),
             deferred: ThresholdSet::new(seed.rotate_left(32)),
             hold: None,
         }
     }
 
     /// Returns what waits for the one or the other.
-    pub(crate) fn set(&self, kind: Kind) -> &ThresholdSet<Pending> {
+    pub(crate) fn set(&self, kind: PendingKind) -> &ThresholdSet<Pending> {
         match kind {
-            Kind::Classic => &self.classic,
-            Kind::Deferred => &self.deferred,
+            PendingKind::Triggered => &self.triggered,
+            PendingKind::Deferred => &self.deferred,
         }
     }
 
     /// Returns what waits for the one or the other.
-    fn set_mut(&mut self, kind: Kind) -> &mut ThresholdSet<Pending> {
+    fn set_mut(&mut self, kind: PendingKind) -> &mut ThresholdSet<Pending> {
         match kind {
-            Kind::Classic => &mut self.classic,
-            Kind::Deferred => &mut self.deferred,
+            PendingKind::Triggered => &mut self.triggered,
+            PendingKind::Deferred => &mut self.deferred,
         }
     }
 
@@ -249,7 +250,7 @@ impl Triggers {
             .deferred
             .first_threshold()
             .map(|threshold| threshold.saturating_sub(error));
-        match (self.classic.first_threshold(), deferred) {
+        match (self.triggered.first_threshold(), deferred) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         }
@@ -272,7 +273,7 @@ impl Triggers {
 
     /// Returns the hold when nothing is pending, to be dropped outside of locks.
     pub(crate) fn take_hold(&mut self) -> Option<Hold<Counter>> {
-        if self.classic.is_empty() && self.deferred.is_empty() {
+        if self.triggered.is_empty() && self.deferred.is_empty() {
             self.hold.take()
         } else {
             None
@@ -280,7 +281,7 @@ impl Triggers {
     }
 
     /// Adds an entry.
-    pub(crate) fn insert(&mut self, kind: Kind, entry: KBox<Entry<Pending>>, key: Key) {
+    pub(crate) fn insert(&mut self, kind: PendingKind, entry: KBox<Entry<Pending>>, key: Key) {
         self.set_mut(kind).insert(entry, key);
     }
 
@@ -291,7 +292,7 @@ impl Triggers {
         error: u64,
     ) -> (Batch<Pending>, Batch<Pending>) {
         (
-            self.classic.detach_due(success),
+            self.triggered.detach_due(success),
             // The sum saturates (R-CNTR-20).
             self.deferred.detach_due(success.saturating_add(error)),
         )
@@ -303,24 +304,27 @@ impl Triggers {
         last: Option<Key>,
         success: u64,
         sum: u64,
-    ) -> Option<(Kind, Key)> {
+    ) -> Option<(PendingKind, Key)> {
         let next = |kind, value| {
             let key = self.set(kind).next_after(last)?.key();
             (key.threshold <= value).then_some((kind, key))
         };
-        match (next(Kind::Classic, success), next(Kind::Deferred, sum)) {
+        match (
+            next(PendingKind::Triggered, success),
+            next(PendingKind::Deferred, sum),
+        ) {
             (Some(one), Some(other)) if other.1 < one.1 => Some(other),
             (one, other) => one.or(other),
         }
     }
 
     /// Takes out one entry, if it is pending.
-    pub(crate) fn remove(&mut self, kind: Kind, key: Key) -> Option<KBox<Entry<Pending>>> {
+    pub(crate) fn remove(&mut self, kind: PendingKind, key: Key) -> Option<KBox<Entry<Pending>>> {
         self.set_mut(kind).remove(key)
     }
 
     /// Takes out all of a kind.
-    pub(crate) fn detach_all(&mut self, kind: Kind) -> Batch<Pending> {
+    pub(crate) fn detach_all(&mut self, kind: PendingKind) -> Batch<Pending> {
         self.set_mut(kind).detach_all()
     }
 }
@@ -330,10 +334,10 @@ impl Triggers {
 ///
 /// From any context. `EAGAIN` if there is no memory (R-TRIG-27), `ENOSPC` if too much is pending,
 /// `EINVAL` if the counter is closing; then `transfer` was dropped.
-pub(crate) fn submit_classic(
+pub(crate) fn submit_triggered(
     counter: &Fid<Counter>,
     threshold: u64,
-    transfer: KBox<dyn Transfer>,
+    transfer: KBox<dyn TriggeredOp>,
 ) -> Result {
     let no_memory = |error| if error == ENOMEM { EAGAIN } else { error };
     let id = transfer.context().as_number();
@@ -341,7 +345,14 @@ pub(crate) fn submit_classic(
     counter
         .domain()
         .run_list()
-        .submit(counter, Kind::Classic, entry, id, threshold, GFP_NOWAIT)
+        .submit(
+            counter,
+            PendingKind::Triggered,
+            entry,
+            id,
+            threshold,
+            GFP_NOWAIT,
+        )
         .map_err(no_memory)
 }
 
@@ -351,7 +362,7 @@ pub(crate) fn submit_classic(
 pub(crate) fn cancel(domain: &Domain, owner: Owner, context: Context) -> Result {
     match domain.run_list().cancel(owner, context) {
         Cancelled::Taken(found, entry) => {
-            abi_trace::cancel(found.counter.id(), found.key, Kind::Classic);
+            abi_trace::cancel(found.counter.id(), found.key, PendingKind::Triggered);
             if let Some(transfer) = Entry::into_value(entry).into_transfer() {
                 transfer.cancel();
             }

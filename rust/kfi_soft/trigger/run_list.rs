@@ -94,8 +94,8 @@ use crate::{
     },
     trigger::{
         pending::{
-            Kind,
-            Pending, //
+            Pending,
+            PendingKind, //
         },
         threshold::{
             Batch,
@@ -305,7 +305,7 @@ impl RunList {
     pub(crate) fn submit(
         self: &Arc<Self>,
         counter: &Fid<Counter>,
-        kind: Kind,
+        kind: PendingKind,
         mut entry: KBox<Entry<Pending>>,
         id: usize,
         threshold: u64,
@@ -434,7 +434,7 @@ impl RunList {
         let name = Name {
             id,
             owner: Owner::NOBODY,
-            kind: Kind::Deferred,
+            kind: PendingKind::Deferred,
         };
         // Dropped after what is taken out.
         let _taking_back = self.taking_back.lock();
@@ -442,7 +442,7 @@ impl RunList {
             // Once for all locks.
             let interrupts = IrqGuard::begin();
             let found = self.inner.lock().table.find(name)?;
-            let entry = found.counter.remove(Kind::Deferred, found.key);
+            let entry = found.counter.remove(PendingKind::Deferred, found.key);
             let mut inner = self.inner.lock();
             let removed = match &entry {
                 Some(entry) => inner.table.remove(entry.value.slot()),
@@ -470,7 +470,7 @@ impl RunList {
         let name = Name {
             id: context.as_number(),
             owner,
-            kind: Kind::Classic,
+            kind: PendingKind::Triggered,
         };
         loop {
             let found = {
@@ -492,7 +492,7 @@ impl RunList {
                     }
                 }
             };
-            if let Some(entry) = found.counter.remove(Kind::Classic, found.key) {
+            if let Some(entry) = found.counter.remove(PendingKind::Triggered, found.key) {
                 self.forget(&entry);
                 return Cancelled::Taken(found, entry);
             }
@@ -534,7 +534,7 @@ impl RunList {
     /// Takes out the deferred work that waits for a counter; returns how much it was. May sleep.
     pub(crate) fn flush_counter(&self, counter: &Counter) -> u64 {
         let _taking_back = self.taking_back.lock();
-        let (entries, hold) = counter.detach_all(Kind::Deferred);
+        let (entries, hold) = counter.detach_all(PendingKind::Deferred);
         let flushed = self.forget_all(entries);
         drop(hold);
         flushed

@@ -32,7 +32,7 @@ use kernel::{
 use crate::{
     grown::Grown,
     trigger::{
-        pending::Kind,
+        pending::PendingKind,
         threshold::Key, //
     }, //
 };
@@ -69,7 +69,7 @@ pub(crate) struct Name {
     /// The endpoint, of a triggered operation.
     pub(crate) owner: Owner,
     /// What kind it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PendingKind,
 }
 
 /// How a slot can be found.
@@ -103,7 +103,7 @@ struct Slot<C> {
     /// The next one and the one before it of the endpoint.
     owner_next: u32,
     owner_prev: u32,
-    kind: Kind,
+    kind: PendingKind,
     place: Place,
     /// It is linked with the others of the endpoint.
     owned: bool,
@@ -127,7 +127,7 @@ impl<C> Slot<C> {
             owner: Owner::NOBODY,
             owner_next: NONE,
             owner_prev: NONE,
-            kind: Kind::Deferred,
+            kind: PendingKind::Deferred,
             place: Place::Unlisted,
             owned: false,
             cancelled: false,
@@ -139,8 +139,8 @@ impl<C> Slot<C> {
         Name {
             id: self.id,
             owner: match self.kind {
-                Kind::Classic => self.owner,
-                Kind::Deferred => Owner::NOBODY,
+                PendingKind::Triggered => self.owner,
+                PendingKind::Deferred => Owner::NOBODY,
             },
             kind: self.kind,
         }
@@ -154,7 +154,7 @@ pub(crate) struct Entered<'a, C> {
     /// The endpoint.
     pub(crate) owner: Owner,
     /// What kind it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PendingKind,
     /// The counter that it waits for.
     pub(crate) counter: &'a C,
     /// The value that it waits for.
@@ -168,7 +168,7 @@ pub(crate) struct Found<C> {
     /// Where it stands there.
     pub(crate) key: Key,
     /// What kind it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PendingKind,
     /// Its slot.
     slot: u32,
 }
@@ -731,7 +731,7 @@ impl<C: Clone> WorkTable<C> {
             if !empty {
                 let mut rest = slots.iter().skip(first);
                 let is_deferred =
-                    |slot: &Slot<C>| slot.counter.is_some() && slot.kind == Kind::Deferred;
+                    |slot: &Slot<C>| slot.counter.is_some() && slot.kind == PendingKind::Deferred;
                 if let Some(at) = rest.position(is_deferred) {
                     let number = piece * SLOTS + first + at;
                     return (Some(number + 1), self.found(number as u32));
@@ -758,7 +758,7 @@ mod tests {
         Name {
             id,
             owner: Owner::NOBODY,
-            kind: Kind::Deferred,
+            kind: PendingKind::Deferred,
         }
     }
 
@@ -768,7 +768,7 @@ mod tests {
         id: usize,
         counter: u32,
         owner: Owner,
-        kind: Kind,
+        kind: PendingKind,
     ) -> Result<(u32, Key)> {
         let entered = Entered {
             id,
@@ -788,7 +788,7 @@ mod tests {
 
     /// Inserts deferred work that has no endpoint.
     fn insert(table: &mut Table, id: usize, counter: u32) -> Result<(u32, Key)> {
-        insert_for(table, id, counter, Owner::NOBODY, Kind::Deferred)
+        insert_for(table, id, counter, Owner::NOBODY, PendingKind::Deferred)
     }
 
     /// Gives an endpoint a number.
@@ -907,13 +907,13 @@ mod tests {
     fn cancelled_once() -> Result {
         let mut table = Table::new(1000, 99)?;
         let owner = add_owner(&mut table)?;
-        let (slot, _) = insert_for(&mut table, 5, 1, owner, Kind::Classic)?;
+        let (slot, _) = insert_for(&mut table, 5, 1, owner, PendingKind::Triggered)?;
         // It is found by its endpoint only.
         assert!(table.find(name(5)).is_none());
         let found = table.find(Name {
             id: 5,
             owner,
-            kind: Kind::Classic,
+            kind: PendingKind::Triggered,
         });
         let found = found.ok_or(ENOENT)?;
         assert!(table.cancel(&found));
@@ -939,9 +939,9 @@ mod tests {
         for round in 0..3u32 {
             for (i, owner) in owners.iter().enumerate() {
                 let kind = if round == 1 {
-                    Kind::Deferred
+                    PendingKind::Deferred
                 } else {
-                    Kind::Classic
+                    PendingKind::Triggered
                 };
                 let counter = i as u32 * 10 + round;
                 slots.push(
@@ -960,7 +960,7 @@ mod tests {
             let found = table.find(Name {
                 id: 77,
                 owner: *owner,
-                kind: Kind::Classic,
+                kind: PendingKind::Triggered,
             });
             assert!(found.is_some_and(|found| found.counter == i as u32 * 10 + 2));
             let mut seen = 0;
