@@ -12,9 +12,9 @@
 
 mod alias;
 mod binds;
+mod deferred_op;
 mod scalable;
 mod shared;
-mod submitted;
 
 use kernel::{
     alloc::Flags,
@@ -129,12 +129,12 @@ use crate::{
 };
 
 pub(crate) use alias::Alias;
+pub(crate) use deferred_op::prepare;
 pub(crate) use scalable::ScalableEndpoint;
 pub(crate) use shared::{
     SharedReceiveContext,
     SharedTransmitContext, //
 };
-pub(crate) use submitted::prepare;
 
 use binds::{
     Binds,

@@ -67,41 +67,24 @@ use crate::{
     }, //
 };
 
-/// An operation that begins later.
-struct Submitted {
-    what: What,
+/// An operation of a transmit context that begins later.
+struct DeferredSend {
+    transmitter: Arc<Transmitter>,
+    packet: Packet,
     /// The endpoint.
     owner: Owner,
     context: Context,
 }
 
-/// What begins.
-enum What {
-    /// An operation of a transmit context.
-    Transmit(Arc<Transmitter>, Packet),
-    /// A receive.
-    Receive(Arc<Receiver>, Entry<Posted>),
-}
-
-impl TriggeredOp for Submitted {
+impl TriggeredOp for DeferredSend {
     fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool) {
-        match KBox::into_inner(self).what {
-            What::Transmit(transmitter, packet) => {
-                Transmitter::start_packet(&transmitter, packet, begun);
-            }
-            What::Receive(receiver, posted) => {
-                if let Some(posted) = receiver.post_fired(posted, begun) {
-                    receiver.cancel_fired(posted);
-                }
-            }
-        }
+        let this = KBox::into_inner(self);
+        Transmitter::start_packet(&this.transmitter, this.packet, begun);
     }
 
     fn cancel(self: KBox<Self>) {
-        match KBox::into_inner(self).what {
-            What::Transmit(transmitter, packet) => Transmitter::cancel_packet(&transmitter, packet),
-            What::Receive(receiver, posted) => receiver.cancel_fired(posted),
-        }
+        let this = KBox::into_inner(self);
+        Transmitter::cancel_packet(&this.transmitter, this.packet);
     }
 
     fn owner(&self) -> Owner {
@@ -109,15 +92,47 @@ impl TriggeredOp for Submitted {
     }
 
     fn bytes(&self) -> usize {
-        match &self.what {
-            // More is left to a work queue.
-            What::Transmit(_, packet) => match packet.transfer.request().len {
-                len if len <= INLINE_LIMIT => len,
-                _ => 0,
-            },
-            // A message may be waiting for it.
-            What::Receive(..) => INLINE_LIMIT,
+        // More is left to a work queue.
+        match self.packet.transfer.request().len {
+            len if len <= INLINE_LIMIT => len,
+            _ => 0,
         }
+    }
+
+    fn context(&self) -> Context {
+        self.context
+    }
+}
+
+/// A receive that is posted later.
+struct DeferredRecv {
+    receiver: Arc<Receiver>,
+    posted: Entry<Posted>,
+    /// The endpoint.
+    owner: Owner,
+    context: Context,
+}
+
+impl TriggeredOp for DeferredRecv {
+    fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool) {
+        let this = KBox::into_inner(self);
+        if let Some(posted) = this.receiver.post_fired(this.posted, begun) {
+            this.receiver.cancel_fired(posted);
+        }
+    }
+
+    fn cancel(self: KBox<Self>) {
+        let this = KBox::into_inner(self);
+        this.receiver.cancel_fired(this.posted);
+    }
+
+    fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    fn bytes(&self) -> usize {
+        // A message may be waiting for it.
+        INLINE_LIMIT
     }
 
     fn context(&self) -> Context {
@@ -140,7 +155,7 @@ impl Core {
         let notify = deferred.flatten();
         let context = operation.context();
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
-        let what = if operation.kind().is_receive() {
+        if operation.kind().is_receive() {
             let receiver = self.own_receiver()?;
             // They look at what is there now.
             if operation.flags().intersects(looks) {
@@ -152,8 +167,15 @@ impl Core {
             let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
             posted.set_notify(notify);
-            let entry = Entry::new(posted, flags).map_err(transmitter::again)?;
-            What::Receive(receiver.clone(), entry)
+            let posted = Entry::new(posted, flags).map_err(transmitter::again)?;
+            let deferred = DeferredRecv {
+                receiver: receiver.clone(),
+                posted,
+                owner: self.owner()?,
+                context,
+            };
+            let deferred: KBox<dyn TriggeredOp> = KBox::new(deferred, flags).map_err(|_| EAGAIN)?;
+            Ok(deferred)
         } else {
             if !self.directions.transmit {
                 return Err(EOPNOTSUPP);
@@ -164,21 +186,15 @@ impl Core {
             }
             let mut prepared = transmitter.prepare(operation, is_deferred, flags, None)?;
             prepared.set_notify(notify);
-            What::Transmit(
-                transmitter.clone(),
-                Transmitter::pack(transmitter, prepared, flags)?,
-            )
-        };
-        let submitted = KBox::new(
-            Submitted {
-                what,
+            let deferred = DeferredSend {
+                packet: Transmitter::pack(transmitter, prepared, flags)?,
+                transmitter: transmitter.clone(),
                 owner: self.owner()?,
                 context,
-            },
-            flags,
-        );
-        let submitted: KBox<dyn TriggeredOp> = submitted.map_err(|_| EAGAIN)?;
-        Ok(submitted)
+            };
+            let deferred: KBox<dyn TriggeredOp> = KBox::new(deferred, flags).map_err(|_| EAGAIN)?;
+            Ok(deferred)
+        }
     }
 
     /// Posts an operation that waits for a counter.
