@@ -319,7 +319,7 @@ impl Side {
     }
 
     /// Finds a posted receive, among the first ones, for a message that was not added. None that were
-    /// sent before it are yet to be compared, or are about to land.
+    /// sent before it are yet to be compared, or are about to be delivered.
     pub(crate) fn find_receive(
         &mut self,
         request: &Request,
@@ -509,8 +509,8 @@ impl Side {
 
 /// Messages that were taken out, to be dealt with when the lock was released.
 pub(crate) struct Settled {
-    /// They land.
-    landing: EntryQueue<Carried>,
+    /// They are delivered.
+    deliveries: EntryQueue<Carried>,
     /// They name what is no region.
     refused: EntryQueue<Carried>,
     /// Whom they were for is not there any more.
@@ -519,7 +519,7 @@ pub(crate) struct Settled {
     expired: EntryQueue<Carried>,
     /// Their senders have given them up.
     gone: EntryQueue<Carried>,
-    /// Bytes that are copied when they land.
+    /// Bytes that are copied when they are delivered.
     bytes: usize,
     /// Some wait now.
     kept: bool,
@@ -529,7 +529,7 @@ impl Settled {
     /// Nothing was taken out.
     pub(crate) const fn new() -> Self {
         Self {
-            landing: EntryQueue::new(),
+            deliveries: EntryQueue::new(),
             refused: EntryQueue::new(),
             unreachable: EntryQueue::new(),
             expired: EntryQueue::new(),
@@ -542,7 +542,7 @@ impl Settled {
     /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         [
-            &self.landing,
+            &self.deliveries,
             &self.refused,
             &self.unreachable,
             &self.expired,
@@ -552,7 +552,7 @@ impl Settled {
         .fold(0, |sum, queue| sum.saturating_add(queue.len()))
     }
 
-    /// Returns how many bytes are copied when they land.
+    /// Returns how many bytes are copied when they are delivered.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -588,14 +588,14 @@ impl Settled {
                 let bytes = budget::copied(packet.transfer.request());
                 self.bytes = self.bytes.saturating_add(bytes);
                 packet.matched = Some((receiver, matched));
-                self.landing.push_back(packet);
+                self.deliveries.push_back(packet);
             }
             Err(Mismatch::NoRegion) => self.refused.push_back(packet),
             Err(Mismatch::Gone | Mismatch::NoRoom) => self.gone.push_back(packet),
         }
     }
 
-    /// Answers those that do not land, and lets the others land.
+    /// Answers those that are not delivered, and delivers the others.
     pub(crate) fn settle(mut self, budget: &mut Budget) {
         while let Some(packet) = self.refused.pop_front() {
             Receiver::refuse(packet, EACCES, budget);
@@ -606,8 +606,8 @@ impl Settled {
         while let Some(packet) = self.expired.pop_front() {
             Receiver::refuse(packet, EREMOTEIO, budget);
         }
-        while let Some(packet) = self.landing.pop_front() {
-            Receiver::land(packet, budget);
+        while let Some(packet) = self.deliveries.pop_front() {
+            Receiver::deliver(packet, budget);
         }
     }
 }

@@ -129,14 +129,14 @@ pub(crate) enum Buffer {
 }
 
 /// The place of a message in the memory of a posted receive.
-pub(crate) struct Landing {
+pub(crate) struct Delivery {
     target: Target,
     /// Bytes that there is room for.
     pub(crate) room: usize,
     manner: Manner,
 }
 
-/// The memory of a landing.
+/// The memory that a delivery goes to.
 enum Target {
     /// All of it.
     Whole(Incoming),
@@ -144,7 +144,7 @@ enum Target {
     Part(MultiUse, usize),
 }
 
-impl Landing {
+impl Delivery {
     /// Returns the place in the memory.
     pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, memory::Target> {
         match &self.target {
@@ -253,8 +253,8 @@ pub(crate) fn unused(posted: Entry<Posted>) -> CompletionSpec {
     }
 }
 
-/// Tells that a receive was cancelled. Returns whether it has ended; if not, messages are landing in
-/// it, and complete, the last one with the release.
+/// Reports that a receive was cancelled. Returns whether it has ended; if not, messages are being
+/// delivered to it, and complete, the last one with the release.
 pub(crate) fn report_cancelled(completer: &Completer, posted: Entry<Posted>) -> bool {
     let kind = if posted.tag.is_some() {
         CompletionFlags::TAGGED
@@ -282,22 +282,22 @@ pub(crate) enum Match {
     /// With a receive that is used up.
     One(Entry<Posted>),
     /// With a part of a buffer, maybe its last one.
-    Part(Landing, Option<Entry<Posted>>),
+    Part(Delivery, Option<Entry<Posted>>),
 }
 
 impl Match {
-    /// Makes a landing of it, without the lock. It has memory for its completion if a receive was
+    /// Makes a delivery of it, without the lock. It has memory for its completion if a receive was
     /// used up.
-    pub(crate) fn into_landing(self, receiver: &Receiver) -> Landing {
+    pub(crate) fn into_delivery(self, receiver: &Receiver) -> Delivery {
         match self {
-            Self::Part(mut landing, exhausted) => {
+            Self::Part(mut delivery, exhausted) => {
                 if let Some(posted) = exhausted {
                     let (posted, memory) = posted.empty();
-                    landing.manner.memory = Some(memory);
-                    // Not the last use: the landing is one.
+                    delivery.manner.memory = Some(memory);
+                    // Not the last use: the delivery is one.
                     posted.give_up();
                 }
-                landing
+                delivery
             }
             Self::One(posted) => {
                 let (mut posted, entry) = posted.empty();
@@ -309,7 +309,7 @@ impl Match {
                     // Buffers for several messages are not used up at once.
                     Buffer::Multi(buffer, at) => (0, Target::Part(buffer, at)),
                 };
-                Landing {
+                Delivery {
                     room,
                     manner,
                     target,
@@ -354,7 +354,7 @@ pub(crate) fn pair<const WALKS: usize>(
             let (room, exhausted) = buffer.part(at, request.len);
             claim(!exhausted)?;
             let buffer = buffer.enter();
-            let landing = Landing {
+            let delivery = Delivery {
                 room,
                 manner: found.manner(receiver),
                 target: Target::Part(buffer, at),
@@ -362,7 +362,7 @@ pub(crate) fn pair<const WALKS: usize>(
             if let Buffer::Multi(_, next) = &mut found.buffer {
                 *next = at.saturating_add(request.len);
             }
-            Ok(Match::Part(landing, exhausted.then(|| found.take())))
+            Ok(Match::Part(delivery, exhausted.then(|| found.take())))
         }
     }
 }
@@ -389,7 +389,7 @@ const ROUNDS: usize = 64;
 /// Messages that expire before others get the lock.
 const EXPIRED: usize = 16;
 
-/// What the lock protects.
+/// The part of a receive queue that its lock protects.
 struct State {
     closed: bool,
     /// Messages without tags.
@@ -426,7 +426,7 @@ pub(crate) struct ReceiveQueue {
     watch: Work<ReceiveQueue>,
 }
 
-/// What came of a look at the messages that wait.
+/// The result of a look at the unexpected messages.
 pub(crate) enum Looked {
     /// One was found.
     Found(Request),
@@ -436,10 +436,10 @@ pub(crate) enum Looked {
     Unfinished,
 }
 
-/// What became of a message.
+/// The result of the arrival of a message.
 pub(crate) enum Arrival<'a> {
-    /// It lands.
-    Landing(Landing, Space<'a>),
+    /// It is delivered.
+    Delivery(Delivery, Space<'a>),
     /// It has to wait.
     NotReady,
     /// It is refused.
@@ -470,8 +470,8 @@ impl ReceiveQueue {
         )
     }
 
-    /// Finds a receive for a message that is to land at once. It lands in a part of a buffer only if
-    /// there is room for its completion in the ring.
+    /// Finds a receive for a message that is to be delivered at once. It is delivered to a part of
+    /// a buffer only if there is room for its completion in the ring.
     pub(crate) fn arrive<'a>(
         self: &Arc<Self>,
         receiver: &'a Receiver,
@@ -501,13 +501,13 @@ impl ReceiveQueue {
             self.hand_over(tagged);
         }
         match matched {
-            Ok(matched) => Arrival::Landing(matched.into_landing(receiver), space),
+            Ok(matched) => Arrival::Delivery(matched.into_delivery(receiver), space),
             Err(Mismatch::NoRegion) => Arrival::Refused(EACCES),
             Err(_) => Arrival::NotReady,
         }
     }
 
-    /// Takes a message: it lands, or is kept until somebody wants it.
+    /// Takes a message: it is delivered, or kept until a receive wants it.
     pub(crate) fn accept(
         self: &Arc<Self>,
         receiver: &ReceiverUse,
@@ -554,7 +554,7 @@ impl ReceiveQueue {
         }
     }
 
-    /// Makes some comparisons, and lets land what has come together; returns whether there are more
+    /// Makes some comparisons, and delivers what has been matched; returns whether there are more
     /// to make, which is up to the caller then.
     fn compare_some(self: &Arc<Self>, tagged: bool, budget: &mut Budget) -> bool {
         let mut settled = Settled::new();
@@ -613,7 +613,7 @@ impl ReceiveQueue {
         self.node.work_queue.modify_delayed(self.clone(), delay);
     }
 
-    /// Posts a receive, and lets land what has waited for it; `EAGAIN` if there are as many posted
+    /// Posts a receive, and delivers to it what has waited; `EAGAIN` if there are as many posted
     /// as there may be.
     pub(crate) fn post(self: &Arc<Self>, posted: Entry<Posted>) -> Result {
         let tagged = posted.tag.is_some();

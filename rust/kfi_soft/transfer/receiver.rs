@@ -87,7 +87,7 @@ use crate::{
             unused,
             Arrival,
             Buffer,
-            Landing,
+            Delivery,
             Match,
             Posted,
             ReceiveQueue, //
@@ -355,8 +355,8 @@ impl Receiver {
         }
         let arrival = receiver.parts.queue.arrive(&receiver, request);
         match arrival {
-            Arrival::Landing(landing, space) => {
-                Some(receiver.receive(request, payload, landing, space, irqs, || ()))
+            Arrival::Delivery(delivery, space) => {
+                Some(receiver.receive(request, payload, delivery, space, irqs, || ()))
             }
             Arrival::Refused(error) => Some(Response::failed(error)),
             Arrival::NotReady => None,
@@ -458,7 +458,7 @@ impl Receiver {
             }
         } else {
             packet.receiver = Some(this.clone());
-            Self::land(packet, budget);
+            Self::deliver(packet, budget);
         }
     }
 
@@ -468,7 +468,7 @@ impl Receiver {
     /// What is due in a domain does not run inside of itself. But what an operation makes due in
     /// another domain would run inside of what has begun the operation, and so on from domain to
     /// domain (R-DWQ-30).
-    pub(crate) fn land(mut packet: Packet, budget: &mut Budget) {
+    pub(crate) fn deliver(mut packet: Packet, budget: &mut Budget) {
         let transmitter = packet.transfer.transmitter();
         let request = packet.transfer.request();
         let at_once = Self::is_local(&packet) && request.is_inline();
@@ -528,10 +528,10 @@ impl Receiver {
                 let Some(inside) = transfer.take() else {
                     return;
                 };
-                let landing = matched.into_landing(&receiver);
+                let delivery = matched.into_delivery(&receiver);
                 let irqs = &mut IrqGuard::none();
                 let response =
-                    receiver.receive(request, inside.payload(), landing, space, irqs, relax);
+                    receiver.receive(request, inside.payload(), delivery, space, irqs, relax);
                 Transfer::respond_after(&transfer, inside, response, budget);
             }
             (None, Some(receiver)) => {
@@ -563,7 +563,7 @@ impl Receiver {
         &self,
         request: &Request,
         payload: Payload<'_>,
-        landing: Landing,
+        delivery: Delivery,
         space: Space<'_>,
         irqs: &mut IrqGuard,
         relax: impl Fn(),
@@ -589,30 +589,30 @@ impl Receiver {
                 usize::try_from(offset)
                     .ok()
                     .and_then(|offset| offset.checked_add(request.len))
-                    .is_none_or(|end| end > landing.room)
+                    .is_none_or(|end| end > delivery.room)
             }
-            _ => request.len > landing.room,
+            _ => request.len > delivery.room,
         };
-        let len = request.len.min(landing.room);
+        let len = request.len.min(delivery.room);
         let len = match request.kind {
             RequestKind::TaggedRead { offset, .. } => {
                 let offset = usize::try_from(offset).unwrap_or(usize::MAX);
                 let local = &mut payload.target.cursor(0);
-                copy(local, &mut landing.cursor(offset), len, relax)
+                copy(local, &mut delivery.cursor(offset), len, relax)
             }
             RequestKind::TaggedWrite { offset, .. } => {
                 let offset = usize::try_from(offset).unwrap_or(usize::MAX);
                 let local = &mut payload.source.cursor(0);
-                copy(&mut landing.cursor(offset), local, len, relax)
+                copy(&mut delivery.cursor(offset), local, len, relax)
             }
             _ => {
                 let local = &mut payload.source.cursor(0);
-                copy(&mut landing.cursor(0), local, len, relax)
+                copy(&mut delivery.cursor(0), local, len, relax)
             }
         };
         let olen = request.len.saturating_sub(len);
-        let address = landing.part_address();
-        let spec = landing.finish();
+        let address = delivery.part_address();
+        let spec = delivery.finish();
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
@@ -969,7 +969,7 @@ impl Receiver {
             return Ok(());
         }
         packet.matched = Some((receiver, Match::One(wanted)));
-        Self::land(packet, &mut Budget::of_caller());
+        Self::deliver(packet, &mut Budget::of_caller());
         Ok(())
     }
 
@@ -1024,7 +1024,7 @@ impl Receiver {
 
     /// Tells that a receive was cancelled.
     fn report_cancelled(&self, posted: Entry<Posted>) {
-        // If it has not ended, the last message that is landing in it tells.
+        // If it has not ended, the last message that is being delivered to it reports.
         let _ = report_cancelled(&self.parts.completer, posted);
     }
 
