@@ -114,31 +114,31 @@ fn takes(receive: &Posted, message: &Carried) -> bool {
     !stalls
 }
 
-/// Receives and messages of one kind.
+/// The posted receives and the messages of one kind, tagged or not.
 ///
 /// # Invariants
 ///
-/// - None of `posted` wants one of `waiting`, unless that has stalled.
+/// - None of `posted` wants one of `unexpected`, unless that has stalled.
 /// - While there is something in `arrived` or `new`, or those that have stalled are to be compared again,
 ///   `comparing` is set.
-pub(crate) struct Side {
+pub(crate) struct MatchLists {
     /// Receives that were compared.
     posted: WalkableQueue<Posted>,
-    /// Receives that are yet to be compared with `waiting`.
+    /// Receives that are yet to be compared with `unexpected`.
     new: WalkableQueue<Posted>,
     /// Receives that have fired and have no room among those.
     fired: WalkableQueue<Posted>,
-    /// Messages that were compared.
-    waiting: WalkableQueue<Carried>,
+    /// Messages that were compared, and wait for a receive.
+    unexpected: WalkableQueue<Carried>,
     /// Messages that are yet to be compared with `posted`.
     arrived: WalkableQueue<Carried>,
     /// How far the first of `arrived` has come in `posted`.
     arrived_progress: Progress,
-    /// How far the first of `new` has come in `waiting`.
+    /// How far the first of `new` has come in `unexpected`.
     new_progress: Progress,
     /// Messages that have stalled are to be compared with `posted` again.
     again: bool,
-    /// How far these have come in `waiting`.
+    /// How far these have come in `unexpected`.
     again_walk: Option<Walk>,
     /// How far the one that this has come to has come in `posted`.
     again_progress: Option<Walk>,
@@ -152,7 +152,7 @@ pub(crate) struct Side {
     turn_of_new: bool,
 }
 
-impl Side {
+impl MatchLists {
     /// How many queues of receives there are.
     pub(crate) const RECEIVES: usize = 3;
 
@@ -166,7 +166,7 @@ impl Side {
             posted: WalkableQueue::walkable(),
             new: WalkableQueue::walkable(),
             fired: WalkableQueue::walkable(),
-            waiting: WalkableQueue::walkable(),
+            unexpected: WalkableQueue::walkable(),
             arrived: WalkableQueue::walkable(),
             arrived_progress: Progress::new(),
             new_progress: Progress::new(),
@@ -194,7 +194,7 @@ impl Side {
     pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Carried>> {
         match number {
             0 => Some(&mut self.arrived),
-            1 => Some(&mut self.waiting),
+            1 => Some(&mut self.unexpected),
             _ => None,
         }
     }
@@ -213,14 +213,14 @@ impl Side {
     /// Takes out a message, if it is here.
     pub(crate) fn take_message(&mut self, transfer: &Arc<Transfer>) -> Option<Packet> {
         let name = Transfer::name(transfer);
-        [&mut self.waiting, &mut self.arrived]
+        [&mut self.unexpected, &mut self.arrived]
             .into_iter()
             .find_map(|queue| queue.take_named(&name, |packet| packet.is_of(transfer)))
     }
 
-    /// Returns the messages that wait for a receive.
-    pub(crate) fn waiting(&mut self) -> &mut WalkableQueue<Carried> {
-        &mut self.waiting
+    /// Returns the messages that no posted receive wants yet.
+    pub(crate) fn unexpected(&mut self) -> &mut WalkableQueue<Carried> {
+        &mut self.unexpected
     }
 
     /// Returns whether no receive is to be posted: as many are as there may be, or others have fired
@@ -254,7 +254,7 @@ impl Side {
     /// Adds a receive; returns whether the caller is to compare.
     #[must_use]
     pub(crate) fn add_receive(&mut self, posted: Entry<Posted>) -> bool {
-        if self.waiting.is_empty() && self.new.is_empty() {
+        if self.unexpected.is_empty() && self.new.is_empty() {
             // INVARIANT: No message waits. One that is being compared comes to it.
             self.posted.push_named(posted);
             return false;
@@ -287,7 +287,7 @@ impl Side {
         self.end_again();
         // What is just being compared may have passed some of them.
         self.arrived_progress.end(&mut self.posted);
-        self.new_progress.end(&mut self.waiting);
+        self.new_progress.end(&mut self.unexpected);
         self.again = true;
         self.begin()
     }
@@ -295,7 +295,7 @@ impl Side {
     /// Ends the walks through what has stalled.
     fn end_again(&mut self) {
         if let Some(walk) = self.again_walk.take() {
-            self.waiting.end_walk(walk);
+            self.unexpected.end_walk(walk);
         }
         if let Some(walk) = self.again_progress.take() {
             self.posted.end_walk(walk);
@@ -361,7 +361,7 @@ impl Side {
                     return true;
                 }
                 self.arrived_progress.end(&mut self.posted);
-                self.new_progress.end(&mut self.waiting);
+                self.new_progress.end(&mut self.unexpected);
                 // INVARIANT: Both are empty.
                 self.comparing = false;
                 return false;
@@ -376,7 +376,7 @@ impl Side {
     fn compare_message(&mut self, limit: &mut usize, settled: &mut Settled) {
         let Self {
             posted,
-            waiting,
+            unexpected,
             arrived,
             arrived_progress: progress,
             ..
@@ -402,7 +402,7 @@ impl Side {
             Some(found) => settled.pair(packet, found),
             None => {
                 // INVARIANT: Nobody wants it, or it has stalled.
-                waiting.push_named(packet);
+                unexpected.push_named(packet);
                 settled.kept = true;
                 // It counts, too, where there was nothing to compare it with.
                 *limit = limit.saturating_sub(1);
@@ -414,7 +414,7 @@ impl Side {
     fn compare_again(&mut self, limit: &mut usize, settled: &mut Settled) {
         let Self {
             posted,
-            waiting,
+            unexpected,
             again_walk,
             again_progress: progress,
             again_name,
@@ -425,14 +425,17 @@ impl Side {
             receiver
                 .is_some_and(|receiver| receiver.is_stalling() && !(alone && receiver.is_shared()))
         };
-        if waiting.front().is_some_and(|message| stalls(message, true)) {
+        if unexpected
+            .front()
+            .is_some_and(|message| stalls(message, true))
+        {
             // All are for the same one.
             self.end_again();
             self.again = false;
             return;
         }
         let again = |message: &Carried| message.is_stalled() && !stalls(message, false);
-        let message = match waiting.step(again_walk, limit, again) {
+        let message = match unexpected.step(again_walk, limit, again) {
             Step::More => return,
             Step::Found(message) => message,
             Step::End => {
@@ -476,16 +479,16 @@ impl Side {
         let Self {
             posted,
             new,
-            waiting,
+            unexpected,
             new_progress: progress,
             ..
         } = self;
-        progress.follow(new.departures(), waiting);
+        progress.follow(new.departures(), unexpected);
         let Some(receive) = new.front() else {
             return;
         };
         let wanted = |message: &Carried| takes(receive, message);
-        let packet = match waiting.step(&mut progress.walk, limit, wanted) {
+        let packet = match unexpected.step(&mut progress.walk, limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found.take()),
             Step::End => None,

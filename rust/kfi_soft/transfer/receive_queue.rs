@@ -2,9 +2,9 @@
 
 //! Posted receives and messages that have arrived.
 //!
-//! How they find each other: [`Side`]. What is found is taken out under the lock and carried out
-//! after it. A message that nobody wants yet waits here, with the sender's memory still in use, until
-//! somebody wants it or the sender's time is over.
+//! How they find each other: [`MatchLists`]. What is found is taken out under the lock and carried
+//! out after it. A message that nobody wants yet waits here, with the sender's memory still in use,
+//! until somebody wants it or the sender's time is over.
 //!
 //! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
 //! does not depend on how much is queued. What is cancelled or given up is found by its name, without
@@ -80,8 +80,8 @@ use crate::{
             Use, //
         },
         matching::{
-            Settled,
-            Side, //
+            MatchLists,
+            Settled, //
         },
         multi_buffer::MultiUse,
         packet::Transfer,
@@ -393,9 +393,9 @@ const EXPIRED: usize = 16;
 struct State {
     closed: bool,
     /// Messages without tags.
-    plain: Side,
+    plain: MatchLists,
     /// Messages with tags.
-    tagged: Side,
+    tagged: MatchLists,
     /// Messages that were set aside for a context.
     claimed: WalkableQueue<Carried>,
     /// Receives that ask for messages with tags, whose answers are up to the work queue.
@@ -405,7 +405,7 @@ struct State {
 }
 
 impl State {
-    fn side(&mut self, tagged: bool) -> &mut Side {
+    fn lists(&mut self, tagged: bool) -> &mut MatchLists {
         if tagged {
             &mut self.tagged
         } else {
@@ -454,8 +454,8 @@ impl ReceiveQueue {
                 state <- new_spinlock_irq!(
                     State {
                         closed: false,
-                        plain: Side::new(),
-                        tagged: Side::new(),
+                        plain: MatchLists::new(),
+                        tagged: MatchLists::new(),
                         claimed: WalkableQueue::walkable(),
                         looking: EntryQueue::new(),
                         watch_at: None,
@@ -482,10 +482,10 @@ impl ReceiveQueue {
         // As in `accept`.
         let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
-        let side = state.side(tagged);
+        let lists = state.lists(tagged);
         // Nothing overtakes what waits for room.
         let ready = !receiver.is_stalling();
-        let found = ready.then(|| side.find_receive(request, STEP)).flatten();
+        let found = ready.then(|| lists.find_receive(request, STEP)).flatten();
         let Some(found) = found else {
             return Arrival::NotReady;
         };
@@ -495,7 +495,7 @@ impl ReceiveQueue {
             }
             Ok(())
         });
-        let go_on = side.begin_refill();
+        let go_on = lists.begin_refill();
         drop(state);
         if go_on {
             self.hand_over(tagged);
@@ -534,14 +534,14 @@ impl ReceiveQueue {
             }
             // Relaxed: read under the same lock.
             packet.transfer.since.store(jiffies(), ordering::Relaxed);
-            if !state.side(tagged).add_message(packet) {
+            if !state.lists(tagged).add_message(packet) {
                 return;
             }
         }
         self.compare(tagged, budget);
     }
 
-    /// Compares messages and receives, after [`Side`] has said that the caller is to do so.
+    /// Compares messages and receives, after [`MatchLists`] has said that the caller is to do so.
     ///
     /// The caller is not preempted, as others leave to it what they bring; so it does not do much.
     fn compare(self: &Arc<Self>, tagged: bool, budget: &mut Budget) {
@@ -563,7 +563,7 @@ impl ReceiveQueue {
         let more =
             self.state
                 .lock()
-                .side(tagged)
+                .lists(tagged)
                 .compare(self.size, &mut limit, budget, &mut settled);
         let made = step.saturating_sub(limit);
         budget.spend_comparisons(made, settled.len(), settled.bytes());
@@ -584,7 +584,7 @@ impl ReceiveQueue {
             if !receiver.end_stalling() {
                 return;
             }
-            [false, true].map(|tagged| state.side(tagged).begin_again())
+            [false, true].map(|tagged| state.lists(tagged).begin_again())
         };
         for (tagged, compare) in [false, true].into_iter().zip(compare) {
             if compare {
@@ -593,9 +593,9 @@ impl ReceiveQueue {
         }
     }
 
-    /// Leaves the comparisons of a side to the work queue.
+    /// Leaves the comparisons of one kind to the work queue.
     fn hand_over(self: &Arc<Self>, tagged: bool) {
-        self.state.lock().side(tagged).hand_over();
+        self.state.lock().lists(tagged).hand_over();
         self.watch_after(0);
     }
 
@@ -621,13 +621,13 @@ impl ReceiveQueue {
         let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
         let closed = state.closed;
-        let side = state.side(tagged);
-        if closed || side.is_full(self.size) {
+        let lists = state.lists(tagged);
+        if closed || lists.is_full(self.size) {
             drop(state);
             posted.into_inner().give_up();
             return Err(if closed { EOPBADSTATE.into() } else { EAGAIN });
         }
-        let compare = side.add_receive(posted);
+        let compare = lists.add_receive(posted);
         drop(state);
         if compare {
             self.compare(tagged, &mut Budget::of_caller());
@@ -638,7 +638,7 @@ impl ReceiveQueue {
     /// Returns whether so many have fired and wait for room that no more are to be submitted.
     pub(crate) fn is_backed_up(&self) -> bool {
         let state = self.state.lock();
-        let fired = [&state.plain, &state.tagged].map(Side::fired);
+        let fired = [&state.plain, &state.tagged].map(MatchLists::fired);
         fired.into_iter().fold(0, usize::saturating_add) >= limits::MAX_FIRED
     }
 
@@ -665,7 +665,7 @@ impl ReceiveQueue {
         if cancelled {
             return Some(posted);
         }
-        let compare = state.side(tagged).add_fired(posted, self.size);
+        let compare = state.lists(tagged).add_fired(posted, self.size);
         drop(state);
         if compare {
             self.compare(tagged, &mut Budget::due());
@@ -693,10 +693,10 @@ impl ReceiveQueue {
                 return Some(posted);
             }
             [false, true].into_iter().find_map(|tagged| {
-                let side = state.side(tagged);
-                let posted = side.take_receive(&name, &same)?;
+                let lists = state.lists(tagged);
+                let posted = lists.take_receive(&name, &same)?;
                 // There is room for another one.
-                Some((posted, side.begin_refill().then_some(tagged)))
+                Some((posted, lists.begin_refill().then_some(tagged)))
             })?
         };
         if let Some(tagged) = refill {
@@ -730,8 +730,8 @@ impl ReceiveQueue {
             let mut step = STEP.min(*limit);
             *limit = limit.saturating_sub(step);
             let mut state = self.state.lock();
-            let waiting = state.tagged.waiting();
-            let found = match waiting.step(&mut walk, &mut step, same) {
+            let unexpected = state.tagged.unexpected();
+            let found = match unexpected.step(&mut walk, &mut step, same) {
                 Step::More if *limit != 0 => {
                     drop(state);
                     relax();
@@ -745,7 +745,7 @@ impl ReceiveQueue {
                 }
             };
             if let Some(walk) = walk.take() {
-                waiting.end_walk(walk);
+                unexpected.end_walk(walk);
             }
             drop(state);
             let (request, packet) = match found {
@@ -877,7 +877,7 @@ impl ReceiveQueue {
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
         let tagged = transfer.request().kind.tag().is_some();
         let mut state = self.state.lock();
-        if let Some(packet) = state.side(tagged).take_message(transfer) {
+        if let Some(packet) = state.lists(tagged).take_message(transfer) {
             return Some(packet);
         }
         let name = Transfer::name(transfer);
@@ -896,7 +896,7 @@ impl ReceiveQueue {
                 .is_some_and(|other| Arc::ptr_eq(other, receiver))
         };
         for tagged in [false, true] {
-            for number in 0..=Side::MESSAGES {
+            for number in 0..=MatchLists::MESSAGES {
                 let mut walk = None;
                 loop {
                     let mut limit = STEP;
@@ -943,10 +943,10 @@ impl ReceiveQueue {
             cond_resched();
         }
         for tagged in [false, true] {
-            for number in 0..Side::RECEIVES {
+            for number in 0..MatchLists::RECEIVES {
                 let given_up = {
                     let mut state = self.state.lock();
-                    let queue = state.side(tagged).receives(number);
+                    let queue = state.lists(tagged).receives(number);
                     queue.map(|queue| core::mem::replace(queue, WalkableQueue::walkable()))
                 };
                 let Some(mut given_up) = given_up else {
@@ -1019,10 +1019,10 @@ impl Next {
 impl State {
     /// Returns a queue of messages by number, in the order in which they go from one to the other.
     fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Carried>> {
-        if number == Side::MESSAGES {
+        if number == MatchLists::MESSAGES {
             return Some(&mut self.claimed);
         }
-        self.side(tagged).messages(number)
+        self.lists(tagged).messages(number)
     }
 }
 
@@ -1036,7 +1036,7 @@ impl WorkItem for ReceiveQueue {
         let mut next = Next(None);
         for tagged in [false, true] {
             // First: what can be received must not expire.
-            if this.state.lock().side(tagged).take_over() {
+            if this.state.lock().lists(tagged).take_over() {
                 // The others have their turn, too.
                 let mut rounds = ROUNDS;
                 loop {
@@ -1054,11 +1054,11 @@ impl WorkItem for ReceiveQueue {
                     cond_resched();
                 }
             }
-            if this.state.lock().side(tagged).has_new() {
+            if this.state.lock().lists(tagged).has_new() {
                 // What these want does not expire; they are looked after.
                 next.bring_to(1);
             } else {
-                this.expire(|state| state.side(tagged).waiting(), &mut next);
+                this.expire(|state| state.lists(tagged).unexpected(), &mut next);
             }
         }
         this.answer();
