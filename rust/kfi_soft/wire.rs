@@ -9,7 +9,7 @@
 //! over the memory of its packets instead.
 //!
 //! A request either is carried out at once, with everything on the stack of the poster, or it goes
-//! as a [`Packet`], which was allocated before.
+//! as a [`QueuedPacket`], which was allocated before.
 
 #![forbid(unsafe_code)]
 
@@ -234,8 +234,8 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// A request that could not be carried out at once.
-pub(crate) struct Carried {
+/// A request that could not be carried out at once, and what is known of it on its way.
+pub(crate) struct Packet {
     /// The operation, to which the response goes.
     pub(crate) transfer: Arc<Transfer>,
     /// Memory for its transmit context to note it.
@@ -257,7 +257,7 @@ pub(crate) struct Carried {
     pub(crate) held: Held,
 }
 
-impl Carried {
+impl Packet {
     /// Returns whether it carries an operation.
     pub(crate) fn is_of(&self, transfer: &Arc<Transfer>) -> bool {
         Arc::ptr_eq(&self.transfer, transfer)
@@ -277,7 +277,7 @@ impl Carried {
 }
 
 /// Named as the operation.
-impl Named for Carried {
+impl Named for Packet {
     type Name = packet::Name;
 
     fn name(&self) -> Self::Name {
@@ -285,8 +285,8 @@ impl Named for Carried {
     }
 }
 
-/// A request on the wire or in a queue.
-pub(crate) type Packet = Entry<Carried>;
+/// A packet with the links of a queue, in which it is or may be.
+pub(crate) type QueuedPacket = Entry<Packet>;
 
 /// Carries requests to their targets.
 pub(crate) trait Wire {
@@ -307,7 +307,7 @@ pub(crate) trait Wire {
     ///
     /// Any context; does not sleep. Requests of one transmit context to one receive context arrive
     /// in order.
-    fn send(&self, packet: Packet, budget: &mut Budget);
+    fn send(&self, packet: QueuedPacket, budget: &mut Budget);
 }
 
 /// The endpoints of a node reach each other without any network.
@@ -325,7 +325,7 @@ impl Wire for Node {
         }
     }
 
-    fn send(&self, packet: Packet, budget: &mut Budget) {
+    fn send(&self, packet: QueuedPacket, budget: &mut Budget) {
         if self.faults.any() {
             Faults::send(packet, budget);
         } else {
@@ -336,7 +336,7 @@ impl Wire for Node {
 
 impl Node {
     /// Carries a request, whatever else may happen to it.
-    pub(crate) fn carry(&self, packet: Packet, budget: &mut Budget) {
+    pub(crate) fn carry(&self, packet: QueuedPacket, budget: &mut Budget) {
         let request = packet.transfer.request();
         match self.receiver(request) {
             Some(receiver) => Receiver::accept(&receiver, packet, budget),

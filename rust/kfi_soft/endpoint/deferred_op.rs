@@ -62,7 +62,7 @@ use crate::{
         work_table::Owner, //
     },
     wire::{
-        Packet,
+        QueuedPacket,
         INLINE_LIMIT, //
     }, //
 };
@@ -70,7 +70,7 @@ use crate::{
 /// An operation of a transmit context that begins later.
 struct DeferredSend {
     transmitter: Arc<Transmitter>,
-    packet: Packet,
+    packet: QueuedPacket,
     /// The endpoint.
     owner: Owner,
     context: Context,

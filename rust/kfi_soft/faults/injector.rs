@@ -56,8 +56,8 @@ use crate::{
         packet::Transfer, //
     },
     wire::{
-        Carried,
         Packet,
+        QueuedPacket,
         Request, //
     }, //
 };
@@ -157,9 +157,9 @@ impl Held {
 /// What becomes of a request.
 enum Fate {
     /// It is carried, twice if it has a sequence number.
-    Carry(Packet, Option<u64>),
+    Carry(QueuedPacket, Option<u64>),
     /// It fails.
-    Refuse(Packet, Error),
+    Refuse(QueuedPacket, Error),
     /// It is held.
     Hold,
 }
@@ -183,9 +183,9 @@ impl Knobs {
 struct State {
     nics: KVVec<Knobs>,
     /// Requests that are carried later, those of a pair in order.
-    held: EntryQueue<Carried>,
+    held: EntryQueue<Packet>,
     /// Requests that fail later.
-    lost: EntryQueue<Carried>,
+    lost: EntryQueue<Packet>,
     /// What was held and is just being carried.
     carrying: Option<Arc<Transfer>>,
     /// Which of the requests that are carried twice have arrived.
@@ -243,7 +243,7 @@ impl State {
 
     /// Returns until when what is held of the same pair is held, if anything is.
     fn behind(&self, transfer: &Transfer, now: Jiffies) -> Option<Jiffies> {
-        let same = |packet: &&Carried| are_pair(&packet.transfer, transfer);
+        let same = |packet: &&Packet| are_pair(&packet.transfer, transfer);
         // Those of a pair are in order: the last one is held for longest.
         let last = self.held.iter().filter(same).last();
         let carrying = self.carrying.as_ref();
@@ -255,7 +255,7 @@ impl State {
     }
 
     /// Decides what becomes of a request.
-    fn decide(&mut self, mut packet: Packet, now: Jiffies) -> Fate {
+    fn decide(&mut self, mut packet: QueuedPacket, now: Jiffies) -> Fate {
         let request: Request = *packet.transfer.request();
         let nic = request.source.nic();
         if self.has_vanished(request.destination) || self.has_vanished(request.source) {
@@ -308,7 +308,7 @@ impl State {
     }
 
     /// Keeps a request until it fails.
-    fn lose(&mut self, mut packet: Packet, until: Jiffies, error: Error) -> Fate {
+    fn lose(&mut self, mut packet: QueuedPacket, until: Jiffies, error: Error) -> Fate {
         packet.held = Held {
             until,
             overtakable: false,
@@ -328,10 +328,10 @@ impl State {
     }
 
     /// Takes the next request whose time has come.
-    fn next_due(&mut self, now: Jiffies) -> Option<Packet> {
+    fn next_due(&mut self, now: Jiffies) -> Option<QueuedPacket> {
         // Also what its sender has given up, in case nobody has told.
         let is_due =
-            |packet: &Carried| is_over(packet.held.until, now) || !packet.transfer.is_waiting();
+            |packet: &Packet| is_over(packet.held.until, now) || !packet.transfer.is_waiting();
         if let Some(packet) = self.lost.take(is_due) {
             return Some(packet);
         }
@@ -405,7 +405,7 @@ impl Faults {
     }
 
     /// Sends a request through all that may happen to it.
-    pub(crate) fn send(packet: Packet, budget: &mut Budget) {
+    pub(crate) fn send(packet: QueuedPacket, budget: &mut Budget) {
         let node = packet.transfer.transmitter().node().clone();
         let this = &node.faults;
         let fate = {
@@ -430,7 +430,7 @@ impl Faults {
     }
 
     /// Carries a request; twice, if it has a sequence number.
-    fn carry(&self, node: &Node, packet: Packet, sequence: Option<u64>, budget: &mut Budget) {
+    fn carry(&self, node: &Node, packet: QueuedPacket, sequence: Option<u64>, budget: &mut Budget) {
         let Some(sequence) = sequence else {
             return node.carry(packet, budget);
         };
@@ -480,7 +480,7 @@ impl Faults {
             return;
         }
         let name = Transfer::name(transfer);
-        let same = |packet: &Carried| packet.is_of(transfer);
+        let same = |packet: &Packet| packet.is_of(transfer);
         let forgotten = {
             let mut state = self.state.lock();
             match state.held.take_named(&name, same) {

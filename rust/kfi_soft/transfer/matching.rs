@@ -60,8 +60,8 @@ use crate::{
         receiver::Receiver, //
     },
     wire::{
-        Carried,
         Packet,
+        QueuedPacket,
         Request, //
     }, //
 };
@@ -102,7 +102,7 @@ impl Progress {
 }
 
 /// Returns whether a receive takes a message; one that it wants and must not take yet stalls.
-fn takes(receive: &Posted, message: &Carried) -> bool {
+fn takes(receive: &Posted, message: &Packet) -> bool {
     if !receive.wants(message.transfer.request()) {
         return false;
     }
@@ -129,9 +129,9 @@ pub(crate) struct MatchLists {
     /// Receives that have fired and have no room among those.
     fired: WalkableQueue<Posted>,
     /// Messages that were compared, and wait for a receive.
-    unexpected: WalkableQueue<Carried>,
+    unexpected: WalkableQueue<Packet>,
     /// Messages that are yet to be compared with `posted`.
-    arrived: WalkableQueue<Carried>,
+    arrived: WalkableQueue<Packet>,
     /// How far the first of `arrived` has come in `posted`.
     arrived_progress: Progress,
     /// How far the first of `new` has come in `unexpected`.
@@ -191,7 +191,7 @@ impl MatchLists {
     }
 
     /// Returns a queue of messages by number, in the order in which these go from one to the other.
-    pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Carried>> {
+    pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Packet>> {
         match number {
             0 => Some(&mut self.arrived),
             1 => Some(&mut self.unexpected),
@@ -211,7 +211,7 @@ impl MatchLists {
     }
 
     /// Takes out a message, if it is here.
-    pub(crate) fn take_message(&mut self, transfer: &Arc<Transfer>) -> Option<Packet> {
+    pub(crate) fn take_message(&mut self, transfer: &Arc<Transfer>) -> Option<QueuedPacket> {
         let name = Transfer::name(transfer);
         [&mut self.unexpected, &mut self.arrived]
             .into_iter()
@@ -219,7 +219,7 @@ impl MatchLists {
     }
 
     /// Returns the messages that no posted receive wants yet.
-    pub(crate) fn unexpected(&mut self) -> &mut WalkableQueue<Carried> {
+    pub(crate) fn unexpected(&mut self) -> &mut WalkableQueue<Packet> {
         &mut self.unexpected
     }
 
@@ -246,7 +246,7 @@ impl MatchLists {
 
     /// Adds a message; returns whether the caller is to compare.
     #[must_use]
-    pub(crate) fn add_message(&mut self, packet: Packet) -> bool {
+    pub(crate) fn add_message(&mut self, packet: QueuedPacket) -> bool {
         self.arrived.push_named(packet);
         self.begin()
     }
@@ -420,7 +420,7 @@ impl MatchLists {
             again_name,
             ..
         } = self;
-        let stalls = |message: &Carried, alone: bool| {
+        let stalls = |message: &Packet, alone: bool| {
             let receiver = message.receiver.as_ref();
             receiver
                 .is_some_and(|receiver| receiver.is_stalling() && !(alone && receiver.is_shared()))
@@ -434,7 +434,7 @@ impl MatchLists {
             self.again = false;
             return;
         }
-        let again = |message: &Carried| message.is_stalled() && !stalls(message, false);
+        let again = |message: &Packet| message.is_stalled() && !stalls(message, false);
         let message = match unexpected.step(again_walk, limit, again) {
             Step::More => return,
             Step::Found(message) => message,
@@ -487,7 +487,7 @@ impl MatchLists {
         let Some(receive) = new.front() else {
             return;
         };
-        let wanted = |message: &Carried| takes(receive, message);
+        let wanted = |message: &Packet| takes(receive, message);
         let packet = match unexpected.step(&mut progress.walk, limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found.take()),
@@ -513,15 +513,15 @@ impl MatchLists {
 /// Messages that were taken out, to be dealt with when the lock was released.
 pub(crate) struct Settled {
     /// They are delivered.
-    deliveries: EntryQueue<Carried>,
+    deliveries: EntryQueue<Packet>,
     /// They name what is no region.
-    refused: EntryQueue<Carried>,
+    refused: EntryQueue<Packet>,
     /// Whom they were for is not there any more.
-    unreachable: EntryQueue<Carried>,
+    unreachable: EntryQueue<Packet>,
     /// Their time is over.
-    expired: EntryQueue<Carried>,
+    expired: EntryQueue<Packet>,
     /// Their senders have given them up.
-    gone: EntryQueue<Carried>,
+    gone: EntryQueue<Packet>,
     /// Bytes that are copied when they are delivered.
     bytes: usize,
     /// Some wait now.
@@ -566,12 +566,16 @@ impl Settled {
     }
 
     /// Adds a message whose time is over.
-    pub(crate) fn expire(&mut self, packet: Packet) {
+    pub(crate) fn expire(&mut self, packet: QueuedPacket) {
         self.expired.push_back(packet);
     }
 
     /// Adds a message that a receive wants.
-    fn pair<const WALKS: usize>(&mut self, mut packet: Packet, found: Found<'_, Posted, WALKS>) {
+    fn pair<const WALKS: usize>(
+        &mut self,
+        mut packet: QueuedPacket,
+        found: Found<'_, Posted, WALKS>,
+    ) {
         let Some(receiver) = packet.receiver.as_ref().and_then(Receiver::enter) else {
             // It is being closed.
             self.unreachable.push_back(packet);

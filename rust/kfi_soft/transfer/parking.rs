@@ -31,14 +31,14 @@ use crate::{
         packet::Transfer, //
     },
     wire::{
-        Carried,
-        Packet, //
+        Packet,
+        QueuedPacket, //
     }, //
 };
 
 /// What the lock protects.
 struct State {
-    packets: EntryQueue<Carried>,
+    packets: EntryQueue<Packet>,
     closed: bool,
 }
 
@@ -74,7 +74,7 @@ impl Parking {
 
     /// Adds a request; gives it back if none wait here any more. Drops it if its sender has given it
     /// up meanwhile, and not found it.
-    pub(crate) fn add(&self, packet: Packet) -> core::result::Result<(), Packet> {
+    pub(crate) fn add(&self, packet: QueuedPacket) -> core::result::Result<(), QueuedPacket> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(packet);
@@ -90,7 +90,7 @@ impl Parking {
     }
 
     /// Takes the first request out. One after the other: the caller has taken on the one before.
-    pub(crate) fn take(&self) -> Option<Packet> {
+    pub(crate) fn take(&self) -> Option<QueuedPacket> {
         let mut state = self.state.lock();
         let packet = state.packets.pop_front();
         if packet.is_none() {
@@ -101,7 +101,7 @@ impl Parking {
     }
 
     /// Takes out a request that its sender has given up, if it is here.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<QueuedPacket> {
         let name = Transfer::name(transfer);
         let mut state = self.state.lock();
         state

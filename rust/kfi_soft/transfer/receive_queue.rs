@@ -91,8 +91,8 @@ use crate::{
         }, //
     },
     wire::{
-        Carried,
         Packet,
+        QueuedPacket,
         Request,
         RequestKind,
         Response, //
@@ -397,7 +397,7 @@ struct State {
     /// Messages with tags.
     tagged: MatchLists,
     /// Messages that were set aside for a context.
-    claimed: WalkableQueue<Carried>,
+    claimed: WalkableQueue<Packet>,
     /// Receives that ask for messages with tags, whose answers are up to the work queue.
     looking: EntryQueue<Posted>,
     /// When somebody looks at what waits, in jiffies.
@@ -511,7 +511,7 @@ impl ReceiveQueue {
     pub(crate) fn accept(
         self: &Arc<Self>,
         receiver: &ReceiverUse,
-        mut packet: Packet,
+        mut packet: QueuedPacket,
         budget: &mut Budget,
     ) {
         packet.receiver = Some(receiver.receiver().clone());
@@ -720,7 +720,7 @@ impl ReceiveQueue {
         let discard = wanted.flags.contains(OpFlags::DISCARD);
         // What the sender is just giving up is not there any more, and what has stalled is somebody
         // else's.
-        let same = |message: &Carried| {
+        let same = |message: &Packet| {
             let request = message.transfer.request();
             let there = message.transfer.is_waiting() && !message.is_stalled();
             there && !is_access(request) && wanted.wants(request)
@@ -841,7 +841,7 @@ impl ReceiveQueue {
 
     /// Sets a message aside for a context; its time begins anew. `false` if its sender has given it up
     /// meanwhile and not found it, or its receiver is closed.
-    fn set_aside(self: &Arc<Self>, packet: Packet, context: Context) -> bool {
+    fn set_aside(self: &Arc<Self>, packet: QueuedPacket, context: Context) -> bool {
         let mut state = self.state.lock();
         let closed = packet
             .receiver
@@ -864,7 +864,7 @@ impl ReceiveQueue {
     }
 
     /// Takes the message that was set aside for a context.
-    pub(crate) fn take_claimed(&self, context: Context) -> Option<Packet> {
+    pub(crate) fn take_claimed(&self, context: Context) -> Option<QueuedPacket> {
         let number = context.as_number();
         let mut state = self.state.lock();
         // All that are here have a context.
@@ -874,7 +874,7 @@ impl ReceiveQueue {
     }
 
     /// Takes out a message that its sender has given up, if it is here.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<Packet> {
+    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<QueuedPacket> {
         let tagged = transfer.request().kind.tag().is_some();
         let mut state = self.state.lock();
         if let Some(packet) = state.lists(tagged).take_message(transfer) {
@@ -889,7 +889,7 @@ impl ReceiveQueue {
     /// Takes out all messages for a receive context that is being closed, and refuses them. May
     /// sleep.
     pub(crate) fn purge(self: &Arc<Self>, receiver: &Arc<Receiver>) {
-        let same = |message: &Carried| {
+        let same = |message: &Packet| {
             message
                 .receiver
                 .as_ref()
@@ -964,7 +964,7 @@ impl ReceiveQueue {
     /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
     /// line with the others. They lie in the order in which their time began; that of those that wait
     /// for room does not run.
-    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Carried>, next: &mut Next) {
+    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Packet>, next: &mut Next) {
         let timeout = rnr_timeout();
         let mut walk = None;
         loop {
@@ -975,7 +975,7 @@ impl ReceiveQueue {
                 let queue = queue(&mut state);
                 let now = jiffies();
                 let more = loop {
-                    let runs = |message: &Carried| !message.is_stalled();
+                    let runs = |message: &Packet| !message.is_stalled();
                     let message = match queue.step(&mut walk, &mut limit, runs) {
                         Step::Found(message) => message,
                         Step::More => break true,
@@ -1018,7 +1018,7 @@ impl Next {
 
 impl State {
     /// Returns a queue of messages by number, in the order in which they go from one to the other.
-    fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Carried>> {
+    fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Packet>> {
         if number == MatchLists::MESSAGES {
             return Some(&mut self.claimed);
         }

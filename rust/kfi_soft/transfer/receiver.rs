@@ -98,8 +98,8 @@ use crate::{
         }, //
     },
     wire::{
-        Packet,
         Payload,
+        QueuedPacket,
         Request,
         RequestKind,
         Response, //
@@ -364,7 +364,7 @@ impl Receiver {
     }
 
     /// Takes a request.
-    pub(crate) fn accept(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
+    pub(crate) fn accept(this: &Arc<Self>, packet: QueuedPacket, budget: &mut Budget) {
         let parks = this.lacks_room() && {
             let request = packet.transfer.request();
             request.kind.is_matched() || this.is_told(request, packet.transfer.remote())
@@ -377,7 +377,7 @@ impl Receiver {
     }
 
     /// Keeps a request until there is room for its completion.
-    fn park(this: &Arc<Self>, packet: Packet, budget: &mut Budget) {
+    fn park(this: &Arc<Self>, packet: QueuedPacket, budget: &mut Budget) {
         if let Err(packet) = this.parking.add(packet) {
             packet.transfer.refuse(EHOSTUNREACH, budget);
         } else if !this.starves() {
@@ -443,7 +443,7 @@ impl Receiver {
     }
 
     /// Takes a request whose completion is not kept waiting.
-    fn take_on(this: &Arc<Self>, mut packet: Packet, budget: &mut Budget) {
+    fn take_on(this: &Arc<Self>, mut packet: QueuedPacket, budget: &mut Budget) {
         let Some(receiver) = Self::enter(this) else {
             packet.transfer.refuse(EHOSTUNREACH, budget);
             return;
@@ -468,7 +468,7 @@ impl Receiver {
     /// What is due in a domain does not run inside of itself. But what an operation makes due in
     /// another domain would run inside of what has begun the operation, and so on from domain to
     /// domain (R-DWQ-30).
-    pub(crate) fn deliver(mut packet: Packet, budget: &mut Budget) {
+    pub(crate) fn deliver(mut packet: QueuedPacket, budget: &mut Budget) {
         let transmitter = packet.transfer.transmitter();
         let request = packet.transfer.request();
         let at_once = Self::is_local(&packet) && request.is_inline();
@@ -488,7 +488,7 @@ impl Receiver {
 
     /// Refuses a request that was kept: at once if it does not leave the domain, else by the work
     /// queue, for the same reason.
-    pub(crate) fn refuse(mut packet: Packet, error: Error, budget: &mut Budget) {
+    pub(crate) fn refuse(mut packet: QueuedPacket, error: Error, budget: &mut Budget) {
         if Self::is_local(&packet) {
             packet.transfer.refuse(error, budget);
         } else {
@@ -499,7 +499,7 @@ impl Receiver {
     }
 
     /// Returns the receive context of a request that was accepted.
-    fn target(packet: &Packet) -> Option<&Arc<Self>> {
+    fn target(packet: &QueuedPacket) -> Option<&Arc<Self>> {
         match &packet.matched {
             Some((receiver, _)) => Some(receiver.receiver()),
             None => packet.receiver.as_ref(),
@@ -507,13 +507,13 @@ impl Receiver {
     }
 
     /// Returns whether a request that was accepted stays inside of its domain.
-    fn is_local(packet: &Packet) -> bool {
+    fn is_local(packet: &QueuedPacket) -> bool {
         let domain = packet.transfer.transmitter().domain();
         Self::target(packet).is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, domain))
     }
 
     /// Carries out a request that was accepted, and answers.
-    pub(crate) fn carry_out(packet: Packet, relax: impl Fn(), budget: &mut Budget) {
+    pub(crate) fn carry_out(packet: QueuedPacket, relax: impl Fn(), budget: &mut Budget) {
         let (packet, memory) = packet.empty();
         let space = Space::Own(memory);
         let transfer = packet.transfer;

@@ -112,10 +112,10 @@ use crate::{
         receiver::Receiver, //
     },
     wire::{
-        Carried,
         ContextIndex,
         Packet,
         Payload,
+        QueuedPacket,
         Request,
         RequestKind,
         Response,
@@ -230,7 +230,7 @@ impl Credits {
 struct State {
     closed: bool,
     /// Operations that are yet to begin.
-    waiting: EntryQueue<Carried>,
+    waiting: EntryQueue<Packet>,
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other.
     credits: usize,
@@ -243,7 +243,7 @@ struct State {
     /// How many were noted.
     notes: usize,
     /// Operations for the work queue.
-    later: EntryQueue<Carried>,
+    later: EntryQueue<Packet>,
 }
 
 /// A transmit context that is enabled.
@@ -488,7 +488,11 @@ impl Transmitter {
 
     /// Turns a checked operation into a packet; `EAGAIN` if it has memory of the reserve, which is not
     /// for those that wait.
-    pub(crate) fn pack(this: &Arc<Self>, prepared: Prepared<'_>, gfp: Flags) -> Result<Packet> {
+    pub(crate) fn pack(
+        this: &Arc<Self>,
+        prepared: Prepared<'_>,
+        gfp: Flags,
+    ) -> Result<QueuedPacket> {
         let Prepared { mut parts, .. } = prepared;
         if parts.remote.is_reserved() || parts.memory.is_reserved() {
             return Err(EAGAIN);
@@ -496,7 +500,7 @@ impl Transmitter {
         parts.manner.memory = this.parts.completer.memory(gfp)?;
         let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
         Entry::new(
-            Carried {
+            Packet {
                 note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
                 transfer,
                 receiver: None,
@@ -626,7 +630,7 @@ impl Transmitter {
     ///
     /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
     /// operation is cancelled instead.
-    pub(crate) fn start_packet(this: &Arc<Self>, packet: Packet, begun: &dyn Fn() -> bool) {
+    pub(crate) fn start_packet(this: &Arc<Self>, packet: QueuedPacket, begun: &dyn Fn() -> bool) {
         match this.queue_up(packet, false, false, &mut Budget::due(), begun) {
             Ok(()) => {}
             Err((error, packet)) if error == ECANCELED => {
@@ -643,12 +647,12 @@ impl Transmitter {
     /// called with the lock held; if it says so, the packet is given back with `ECANCELED`.
     fn queue_up(
         self: &Arc<Self>,
-        mut packet: Packet,
+        mut packet: QueuedPacket,
         credited: bool,
         more: bool,
         budget: &mut Budget,
         begun: impl FnOnce() -> bool,
-    ) -> core::result::Result<(), (Error, Packet)> {
+    ) -> core::result::Result<(), (Error, QueuedPacket)> {
         {
             let mut state = self.state.lock();
             let cancelled = begun();
@@ -858,7 +862,7 @@ impl Transmitter {
     }
 
     /// Lets the work queue carry out an operation.
-    pub(crate) fn carry_out_later(self: &Arc<Self>, packet: Packet) {
+    pub(crate) fn carry_out_later(self: &Arc<Self>, packet: QueuedPacket) {
         if packet.transfer.request().kind.is_matched() {
             // Relaxed: what is posted later comes after this.
             self.late.fetch_add(1, ordering::Relaxed);
@@ -974,7 +978,7 @@ impl Transmitter {
     }
 
     /// Ends a packet that was never begun, telling that it was cancelled.
-    pub(crate) fn cancel_packet(this: &Arc<Self>, packet: Packet) {
+    pub(crate) fn cancel_packet(this: &Arc<Self>, packet: QueuedPacket) {
         let transfer = packet.into_inner().transfer;
         if !transfer.claim() {
             return;
@@ -1016,7 +1020,7 @@ impl Transmitter {
 
 impl State {
     /// Notes a transfer, so that it can be found.
-    fn note(&mut self, packet: &mut Carried) {
+    fn note(&mut self, packet: &mut Packet) {
         // Each packet is noted once.
         let Some(node) = packet.note.take() else {
             return;
@@ -1040,7 +1044,7 @@ impl State {
 
     /// Takes out a packet that waits, if it does; returns also whether with a credit, which the others
     /// do not need.
-    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<(Packet, bool)> {
+    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<(QueuedPacket, bool)> {
         let name = Transfer::name(transfer);
         let packet = self
             .waiting
