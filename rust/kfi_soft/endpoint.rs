@@ -316,8 +316,8 @@ pub(crate) struct Core {
     owner: SetOnce<Owner>,
 }
 
-/// What a core is made of.
-pub(crate) struct Parts {
+/// What the state of an endpoint or context is created from.
+pub(crate) struct EndpointConfig {
     domain: Hold<Domain>,
     parent: Option<Hold<ScalableEndpoint>>,
     port: Arc<Port>,
@@ -328,8 +328,8 @@ pub(crate) struct Parts {
 }
 
 impl Core {
-    fn new(parts: Parts) -> impl PinInit<Self> {
-        let Parts {
+    fn new(config: EndpointConfig) -> impl PinInit<Self> {
+        let EndpointConfig {
             domain,
             parent,
             port,
@@ -337,7 +337,7 @@ impl Core {
             auth_key,
             attributes,
             directions,
-        } = parts;
+        } = config;
         pin_init!(Self {
             domain,
             parent,
@@ -501,7 +501,7 @@ impl Core {
             self.owner.populate(self.domain.run_list().add_owner()?);
         }
         let transmitter = if self.directions.transmit {
-            Some(Transmitter::new(transmitter::Parts {
+            Some(Transmitter::new(transmitter::TxConfig {
                 completer: binds.completer(Direction::Transmit),
                 domain: self.domain().clone(),
                 node: node.clone(),
@@ -520,7 +520,7 @@ impl Core {
             None
         };
         let receiver = if self.directions.receive {
-            Some(Receiver::new(receiver::Parts {
+            Some(Receiver::new(receiver::RxConfig {
                 queue,
                 shared: setup.srx.is_some(),
                 completer: binds.completer(Direction::Receive),
@@ -910,9 +910,9 @@ pub(crate) type ReceiveContext = CoreObject<{ RECEIVE_NUMBER }>;
 
 impl<const NUMBER: u32> CoreObject<NUMBER> {
     /// Creates it.
-    fn new(parts: Parts) -> impl PinInit<Self> {
+    fn new(config: EndpointConfig) -> impl PinInit<Self> {
         pin_init!(Self {
-            core <- Core::new(parts),
+            core <- Core::new(config),
         })
     }
 }
@@ -1008,7 +1008,7 @@ impl Endpoint {
     ) -> Result<NewFid<'o, Self>> {
         let attributes = Attributes::new(info, domain)?;
         let (port, auth_key) = whereabouts(domain, info, None)?;
-        let parts = Parts {
+        let config = EndpointConfig {
             domain: Hold::new(domain)?,
             parent: None,
             port,
@@ -1017,6 +1017,6 @@ impl Endpoint {
             attributes,
             directions: Directions::BOTH,
         };
-        NewFid::new(Self::new(parts), opening)
+        NewFid::new(Self::new(config), opening)
     }
 }

@@ -23,7 +23,7 @@ use super::{
     named_port,
     whereabouts,
     Attributes,
-    Parts,
+    EndpointConfig,
     ReceiveContext,
     TransmitContext, //
 };
@@ -164,13 +164,13 @@ impl ScalableEndpoint {
     }
 
     /// Returns what a context is made of.
-    fn parts(
+    fn config(
         this: &Fid<Self>,
         direction: Direction,
         index: usize,
         attributes: Attributes,
-    ) -> Result<Parts> {
-        Ok(Parts {
+    ) -> Result<EndpointConfig> {
+        Ok(EndpointConfig {
             domain: Hold::new(this.domain.fid())?,
             parent: Some(Hold::new(this)?),
             port: this.state.lock().port.clone(),
@@ -281,8 +281,8 @@ impl EndpointOps for ScalableEndpoint {
             attributes = attributes.with_tx(attr)?;
         }
         this.take_context(true, index)?;
-        Self::parts(this, Direction::Transmit, index, attributes)
-            .and_then(|parts| NewFid::new(TransmitContext::new(parts), opening))
+        Self::config(this, Direction::Transmit, index, attributes)
+            .and_then(|config| NewFid::new(TransmitContext::new(config), opening))
             .inspect_err(|_| this.forget_context(true, index))
     }
 
@@ -297,8 +297,8 @@ impl EndpointOps for ScalableEndpoint {
             attributes = attributes.with_rx(attr)?;
         }
         this.take_context(false, index)?;
-        Self::parts(this, Direction::Receive, index, attributes)
-            .and_then(|parts| NewFid::new(ReceiveContext::new(parts), opening))
+        Self::config(this, Direction::Receive, index, attributes)
+            .and_then(|config| NewFid::new(ReceiveContext::new(config), opening))
             .inspect_err(|_| this.forget_context(false, index))
     }
 }

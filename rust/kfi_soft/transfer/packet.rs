@@ -99,8 +99,8 @@ impl Inside {
     }
 }
 
-/// What a transfer is made of.
-pub(crate) struct Parts<'a> {
+/// What a transfer is created from.
+pub(crate) struct TransferConfig<'a> {
     /// What it asks for.
     pub(crate) request: Request,
     /// The initiator's memory.
@@ -119,17 +119,17 @@ impl Transfer {
     /// A transfer of a transmit context.
     pub(crate) fn new(
         transmitter: Arc<Transmitter>,
-        parts: Parts<'_>,
+        config: TransferConfig<'_>,
         flags: Flags,
     ) -> Result<Arc<Self>> {
-        let Parts {
+        let TransferConfig {
             request,
             memory,
             remote,
             context,
             manner,
             fence,
-        } = parts;
+        } = config;
         let memory = memory.keep(flags)?;
         let told = manner.entry;
         Arc::pin_init(

@@ -130,8 +130,8 @@ fn copy<D>(
     done
 }
 
-/// What a receive context is made of.
-pub(crate) struct Parts {
+/// What a receive context is created from, and does not change.
+pub(crate) struct RxConfig {
     /// The receives posted to it, or to all that share them.
     pub(crate) queue: Arc<ReceiveQueue>,
     /// Others receive from that queue too.
@@ -153,7 +153,7 @@ pub(crate) struct Parts {
 /// A receive context that is enabled.
 #[pin_data]
 pub(crate) struct Receiver {
-    parts: Parts,
+    config: RxConfig,
     /// The regions of this context alone (`KFI_MR_ENDPOINT`).
     #[pin]
     regions: Regions,
@@ -228,17 +228,17 @@ impl Drop for Late {
         let before = receiver.late.fetch_sub(1, ordering::Full);
         let waits = receiver.parking.is_occupied() || receiver.is_stalling();
         if before == FEW_LATE.wrapping_add(1) && waits {
-            receiver.parts.node.work_queue.queue(receiver.clone());
+            receiver.config.node.work_queue.queue(receiver.clone());
         }
     }
 }
 
 impl Receiver {
     /// Creates a receive context.
-    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+    pub(crate) fn new(config: RxConfig) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                parts,
+                config,
                 regions <- Regions::new(),
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
@@ -254,12 +254,12 @@ impl Receiver {
 
     /// Returns how its completions are told.
     pub(crate) fn completer(&self) -> &Completer {
-        &self.parts.completer
+        &self.config.completer
     }
 
     /// Returns whether endpoints share its receives.
     pub(crate) fn is_shared(&self) -> bool {
-        self.parts.shared
+        self.config.shared
     }
 
     /// Returns the regions of this context alone.
@@ -274,10 +274,10 @@ impl Receiver {
 
     /// Returns the regions that requests name.
     fn regions(&self) -> &Regions {
-        if self.parts.domain.mr_mode().contains(MrMode::ENDPOINT) {
+        if self.config.domain.mr_mode().contains(MrMode::ENDPOINT) {
             &self.regions
         } else {
-            self.parts.domain.regions()
+            self.config.domain.regions()
         }
     }
 
@@ -304,25 +304,25 @@ impl Receiver {
         // Relaxed, and a full barrier: see `enter`.
         this.closed.store(true, ordering::Relaxed);
         smp_mb(ordering::Full);
-        if !this.parts.shared {
-            this.parts.queue.close();
+        if !this.config.shared {
+            this.config.queue.close();
         }
         this.parking.close();
         this.unpark.cancel_sync();
-        this.parts.queue.purge(this);
+        this.config.queue.purge(this);
         this.idle.wait_uninterruptible(|| {
             // Acquire: what users did is over.
             this.users.load(ordering::Acquire) == 0
         });
-        if !this.parts.shared {
+        if !this.config.shared {
             // Once more: one of them may have left a watch behind.
-            this.parts.queue.close();
+            this.config.queue.close();
         }
     }
 
     /// Returns the address of a sender, for those who want to know.
     fn source(&self, request: &Request) -> FabricAddr {
-        match &self.parts.sources {
+        match &self.config.sources {
             Some(av) => av.find(request.source),
             None => FabricAddr::NOTAVAIL,
         }
@@ -344,7 +344,7 @@ impl Receiver {
         };
         if !request.kind.is_matched() {
             // Nothing lies behind a ring with room in it.
-            let room = || receiver.parts.completer.slot();
+            let room = || receiver.config.completer.slot();
             return receiver.access(request, remote, payload, room, irqs, || ());
         }
         if !receiver.allows(request) {
@@ -353,7 +353,7 @@ impl Receiver {
         if receiver.lacks_room() {
             return None;
         }
-        let arrival = receiver.parts.queue.arrive(&receiver, request);
+        let arrival = receiver.config.queue.arrive(&receiver, request);
         match arrival {
             Arrival::Delivery(delivery, space) => {
                 Some(receiver.receive(request, payload, delivery, space, irqs, || ()))
@@ -382,7 +382,7 @@ impl Receiver {
             packet.transfer.refuse(EHOSTUNREACH, budget);
         } else if !this.starves() {
             // There is room again.
-            this.parts.node.work_queue.queue(this.clone());
+            this.config.node.work_queue.queue(this.clone());
         }
     }
 
@@ -396,7 +396,7 @@ impl Receiver {
         if self.is_stalling() {
             return true;
         }
-        let bounded = !self.parts.shared && matches!(receive.buffer, Buffer::One(_));
+        let bounded = !self.config.shared && matches!(receive.buffer, Buffer::One(_));
         if bounded || self.is_closed() || !self.is_crowded() {
             return false;
         }
@@ -410,7 +410,7 @@ impl Receiver {
     /// Returns whether nothing more is to come, as there is no room for what would tell of it.
     fn is_crowded(&self) -> bool {
         // Relaxed: a hint.
-        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.completer.is_crowded()
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.is_crowded()
     }
 
     /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
@@ -419,7 +419,7 @@ impl Receiver {
         // Full: see `Late`.
         smp_mb(ordering::Full);
         // Relaxed: ordered by the line before.
-        self.late.load(ordering::Relaxed) >= MAX_LATE || self.parts.completer.starves()
+        self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.starves()
     }
 
     /// Returns whether messages that are queued wait for room.
@@ -452,7 +452,7 @@ impl Receiver {
         let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
         if matched {
             if allowed {
-                receiver.parts.queue.accept(&receiver, packet, budget);
+                receiver.config.queue.accept(&receiver, packet, budget);
             } else {
                 packet.transfer.refuse(EACCES, budget);
             }
@@ -479,7 +479,7 @@ impl Receiver {
             packet.late = Self::target(&packet)
                 .filter(|receiver| {
                     let told = || receiver.is_told(request, packet.transfer.remote());
-                    receiver.parts.completer.has_queue() && (request.kind.is_matched() || told())
+                    receiver.config.completer.has_queue() && (request.kind.is_matched() || told())
                 })
                 .map(Late::new);
             transmitter.carry_out_later(packet);
@@ -509,7 +509,7 @@ impl Receiver {
     /// Returns whether a request that was accepted stays inside of its domain.
     fn is_local(packet: &QueuedPacket) -> bool {
         let domain = packet.transfer.transmitter().domain();
-        Self::target(packet).is_some_and(|receiver| Arc::ptr_eq(&receiver.parts.domain, domain))
+        Self::target(packet).is_some_and(|receiver| Arc::ptr_eq(&receiver.config.domain, domain))
     }
 
     /// Carries out a request that was accepted, and answers.
@@ -636,10 +636,10 @@ impl Receiver {
             ..Failure::NONE
         });
         let is_part = matches!(spec.of, Use::Part(_));
-        if is_part || spec.manner.notify.is_some() || self.parts.completer.counts() {
+        if is_part || spec.manner.notify.is_some() || self.config.completer.counts() {
             irqs.end();
         }
-        self.parts
+        self.config
             .completer
             .end(Event::Receive, spec, space, &outcome, failure);
         response
@@ -687,7 +687,7 @@ impl Receiver {
             // Regions are asked for these.
             RequestKind::Read | RequestKind::Write | RequestKind::Atomic(_) => return true,
         };
-        self.parts.caps.contains(needed)
+        self.config.caps.contains(needed)
     }
 
     /// Returns what the regions of a request have to allow.
@@ -724,11 +724,11 @@ impl Receiver {
     /// of it.
     fn check(&self, request: &Request, remote: &RemoteMemory) -> Result<bool> {
         let (access, caps) = Self::needed(request);
-        if !self.parts.caps.contains(caps) {
+        if !self.config.caps.contains(caps) {
             return Err(EACCES);
         }
         let regions = self.regions();
-        let mut told = request.data.is_some() || self.parts.caps.contains(Caps::RMA_EVENT);
+        let mut told = request.data.is_some() || self.config.caps.contains(Caps::RMA_EVENT);
         // Nothing is touched unless all of it may be.
         for range in remote.ranges_from(0) {
             let region = regions.find(range.key, self.id())?;
@@ -767,7 +767,7 @@ impl Receiver {
                 src_addr: self.source(request).as_raw(),
             })
         });
-        self.parts.completer.remote(counted, completion, space);
+        self.config.completer.remote(counted, completion, space);
     }
 
     /// Does something to each of the ranges of a request, and counts its arrival at each of the
@@ -835,7 +835,7 @@ impl Receiver {
         let mut operands = payload.source.cursor(0);
         let mut compare = payload.compare.cursor(0);
         let mut results = payload.target.cursor(0);
-        let stripes = &self.parts.node.stripes;
+        let stripes = &self.config.node.stripes;
         if atomics.is_read_only() {
             return self.for_each_range(request, remote, irqs, |region, start, len| {
                 let mut source = region.source(start);
@@ -880,10 +880,10 @@ impl Receiver {
     /// `EAGAIN` if nothing more is to be posted, as entries are behind the ring of the completion
     /// queue, or if a post is to be refused on demand.
     pub(crate) fn check_post(&self) -> Result {
-        self.parts.completer.check_room()?;
-        let faults = &self.parts.node.faults;
+        self.config.completer.check_room()?;
+        let faults = &self.config.node.faults;
         if faults.any() {
-            faults.check_post(self.parts.nic)?;
+            faults.check_post(self.config.nic)?;
         }
         Ok(())
     }
@@ -893,12 +893,12 @@ impl Receiver {
         if self.is_closed() {
             return Err(EOPBADSTATE.into());
         }
-        self.parts.queue.post(posted)
+        self.config.queue.post(posted)
     }
 
     /// Returns whether so many have fired and wait for room that no more are to be submitted.
     pub(crate) fn is_backed_up(&self) -> bool {
-        self.parts.queue.is_backed_up()
+        self.config.queue.is_backed_up()
     }
 
     /// Posts a receive that was prepared when it was submitted; for `begun` see
@@ -908,7 +908,7 @@ impl Receiver {
         posted: Entry<Posted>,
         begun: &dyn Fn() -> bool,
     ) -> Option<Entry<Posted>> {
-        self.parts.queue.post_fired(posted, begun)
+        self.config.queue.post_fired(posted, begun)
     }
 
     /// Ends a receive that was never posted, telling that it was cancelled.
@@ -920,13 +920,13 @@ impl Receiver {
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
         // In the direction in which requests go.
         if self.parking.forget(transfer).is_none() {
-            self.parts.queue.forget(transfer);
+            self.config.queue.forget(transfer);
         }
     }
 
     /// Looks for a tagged message, and tells what was found by a completion.
     pub(crate) fn peek(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
-        if let Some((wanted, found)) = this.parts.queue.peek(this, wanted)? {
+        if let Some((wanted, found)) = this.config.queue.peek(this, wanted)? {
             this.report_peeked(wanted, found);
         }
         Ok(())
@@ -936,7 +936,7 @@ impl Receiver {
     pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
         // The sender waits for whoever claims its operation.
         let _preemption = NoPreemption::begin();
-        let Some(packet) = self.parts.queue.take_claimed(wanted.context) else {
+        let Some(packet) = self.config.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
         };
@@ -959,7 +959,7 @@ impl Receiver {
         };
         // As in `discard_claimed`.
         let _preemption = NoPreemption::begin();
-        let Some(mut packet) = this.parts.queue.take_claimed(wanted.context) else {
+        let Some(mut packet) = this.config.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
         };
@@ -1006,18 +1006,18 @@ impl Receiver {
             err: Error::from(ENOMSG).to_errno().saturating_neg(),
             ..Failure::NONE
         });
-        self.parts
+        self.config
             .completer
             .end(Event::Receive, spec, Space::Nowhere, &outcome, failure);
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(&self, context: Context) -> Result {
-        if self.parts.shared {
+        if self.config.shared {
             // They were not posted here.
             return Err(ENOENT);
         }
-        let posted = self.parts.queue.take(context).ok_or(ENOENT)?;
+        let posted = self.config.queue.take(context).ok_or(ENOENT)?;
         self.report_cancelled(posted);
         Ok(())
     }
@@ -1025,12 +1025,12 @@ impl Receiver {
     /// Tells that a receive was cancelled.
     fn report_cancelled(&self, posted: Entry<Posted>) {
         // If it has not ended, the last message that is being delivered to it reports.
-        let _ = report_cancelled(&self.parts.completer, posted);
+        let _ = report_cancelled(&self.config.completer, posted);
     }
 
     /// Returns the address of the peer that a receive accepts from.
     pub(crate) fn directed(&self, addr: FabricAddr, av: &AddressVector) -> Result<Option<Address>> {
-        if addr == FabricAddr::UNSPEC || !self.parts.caps.contains(Caps::DIRECTED_RECV) {
+        if addr == FabricAddr::UNSPEC || !self.config.caps.contains(Caps::DIRECTED_RECV) {
             return Ok(None);
         }
         let (address, _) = av.resolve(addr).ok_or(EINVAL)?;
@@ -1046,7 +1046,7 @@ impl WorkItem for Receiver {
     fn run(this: Arc<Self>) {
         while !this.starves() {
             // Those have come first.
-            this.parts.queue.resume(&this);
+            this.config.queue.resume(&this);
             let Some(packet) = this.parking.take() else {
                 return;
             };
@@ -1061,6 +1061,6 @@ pub(crate) struct RoomWatch(pub(crate) Arc<Receiver>);
 
 impl Room for RoomWatch {
     fn room(&self) {
-        self.0.parts.node.work_queue.queue(self.0.clone());
+        self.0.config.node.work_queue.queue(self.0.clone());
     }
 }

@@ -145,8 +145,8 @@ pub(crate) type Name = (usize, usize);
 /// A transfer that was noted.
 type Note = RBTreeNode<Name, Arc<Transfer>>;
 
-/// What a transmit context is made of.
-pub(crate) struct Parts {
+/// What a transmit context is created from, and does not change.
+pub(crate) struct TxConfig {
     /// How its completions are told.
     pub(crate) completer: Completer,
     /// The domain.
@@ -249,7 +249,7 @@ struct State {
 /// A transmit context that is enabled.
 #[pin_data]
 pub(crate) struct Transmitter {
-    parts: Parts,
+    config: TxConfig,
     /// Operations that have begun and not ended.
     active: Atomic<usize>,
     /// Whether operations are waiting to begin, or are just beginning.
@@ -267,7 +267,7 @@ pub(crate) struct Transmitter {
 
 /// An operation that was checked.
 pub(crate) struct Prepared<'a> {
-    parts: packet::Parts<'a>,
+    config: packet::TransferConfig<'a>,
     /// It is held back until another one comes.
     more: bool,
 }
@@ -275,16 +275,16 @@ pub(crate) struct Prepared<'a> {
 impl Prepared<'_> {
     /// Sets the completion counter of deferred work.
     pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
-        self.parts.manner.notify = notify;
+        self.config.manner.notify = notify;
     }
 }
 
 impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
-    pub(crate) fn new(parts: Parts) -> Result<Arc<Self>> {
+    pub(crate) fn new(config: TxConfig) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                parts,
+                config,
                 active: Atomic::new(0),
                 backlog: Atomic::new(false),
                 late: Atomic::new(0),
@@ -311,17 +311,17 @@ impl Transmitter {
 
     /// Returns the node.
     pub(crate) fn node(&self) -> &Arc<Node> {
-        &self.parts.node
+        &self.config.node
     }
 
     /// Returns how its completions are told.
     pub(crate) fn completer(&self) -> &Completer {
-        &self.parts.completer
+        &self.config.completer
     }
 
     /// Returns the domain.
     pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
-        &self.parts.domain
+        &self.config.domain
     }
 
     /// Checks an operation and copies its description.
@@ -353,11 +353,11 @@ impl Transmitter {
             ),
             Kind::Receive | Kind::TaggedReceive { .. } => return Err(EOPNOTSUPP),
         };
-        if !self.parts.caps.contains(needed) {
+        if !self.config.caps.contains(needed) {
             return Err(EOPNOTSUPP);
         }
-        if operation.local().count() > self.parts.iov_limit
-            || remote.count() > self.parts.rma_iov_limit
+        if operation.local().count() > self.config.iov_limit
+            || remote.count() > self.config.rma_iov_limit
         {
             return Err(EINVAL);
         }
@@ -369,12 +369,12 @@ impl Transmitter {
         if inject && matches!(operation.kind(), Kind::Atomic(atomics) if !atomics.is_plain()) {
             return Err(EBADFLAGS.into());
         }
-        if inject && len > self.parts.inject_size {
+        if inject && len > self.config.inject_size {
             return Err(EMSGSIZE);
         }
         let waits = flags.intersects(OpFlags::FENCE | OpFlags::MORE) || len > INLINE_LIMIT;
         let reserve = reserve.filter(|_| !waits);
-        let (destination, named) = self.parts.av.resolve(operation.addr).ok_or(EINVAL)?;
+        let (destination, named) = self.config.av.resolve(operation.addr).ok_or(EINVAL)?;
         let context = self.target_context(named)?;
         let remote = remote.capture(gfp, reserve).map_err(again)?;
 
@@ -384,8 +384,8 @@ impl Transmitter {
             return Err(EBADFLAGS.into());
         }
         let fence = flags.contains(OpFlags::FENCE);
-        if (tagged_rma && !self.parts.caps.contains(Caps::TAGGED_RMA))
-            || (fence && !self.parts.caps.contains(Caps::FENCE))
+        if (tagged_rma && !self.config.caps.contains(Caps::TAGGED_RMA))
+            || (fence && !self.config.caps.contains(Caps::FENCE))
         {
             return Err(EOPNOTSUPP);
         }
@@ -419,7 +419,7 @@ impl Transmitter {
                     return Err(EMSGSIZE);
                 }
                 let fits = |count: usize, len: usize| {
-                    if count > self.parts.iov_limit || len != total {
+                    if count > self.config.iov_limit || len != total {
                         return Err(EINVAL);
                     }
                     Ok(())
@@ -443,12 +443,12 @@ impl Transmitter {
         let (data, context_of) = (operation.data, operation.context());
         let injected = operation.is_injected();
         Ok(Prepared {
-            parts: packet::Parts {
+            config: packet::TransferConfig {
                 request: Request {
-                    source: self.parts.source,
+                    source: self.config.source,
                     destination,
                     context,
-                    auth_key: self.parts.auth_key,
+                    auth_key: self.config.auth_key,
                     kind,
                     data,
                     len: total,
@@ -461,7 +461,7 @@ impl Transmitter {
                         && if deferred {
                             asked
                         } else {
-                            self.parts.completer.wants_entry(flags)
+                            self.config.completer.wants_entry(flags)
                         },
                     counted: !deferred || asked,
                     notify: None,
@@ -470,17 +470,17 @@ impl Transmitter {
                 fence,
             },
             // Not where others use the credits, too: they could not tell that these are used up.
-            more: flags.contains(OpFlags::MORE) && !self.parts.shares_credits,
+            more: flags.contains(OpFlags::MORE) && !self.config.shares_credits,
         })
     }
 
     /// Returns the receive context that an operation is for, given that which its address names.
     fn target_context(&self, named: usize) -> Result<ContextIndex> {
-        if self.parts.caps.contains(Caps::NAMED_RX_CTX) {
+        if self.config.caps.contains(Caps::NAMED_RX_CTX) {
             return Ok(ContextIndex::Named(named));
         }
         match named {
-            0 => Ok(ContextIndex::Beside(self.parts.index)),
+            0 => Ok(ContextIndex::Beside(self.config.index)),
             _ if personality::is_strict() => Err(EOPNOTSUPP),
             _ => Ok(ContextIndex::Named(named)),
         }
@@ -493,12 +493,12 @@ impl Transmitter {
         prepared: Prepared<'_>,
         gfp: Flags,
     ) -> Result<QueuedPacket> {
-        let Prepared { mut parts, .. } = prepared;
-        if parts.remote.is_reserved() || parts.memory.is_reserved() {
+        let Prepared { mut config, .. } = prepared;
+        if config.remote.is_reserved() || config.memory.is_reserved() {
             return Err(EAGAIN);
         }
-        parts.manner.memory = this.parts.completer.memory(gfp)?;
-        let transfer = Transfer::new(this.clone(), parts, gfp).map_err(again)?;
+        config.manner.memory = this.config.completer.memory(gfp)?;
+        let transfer = Transfer::new(this.clone(), config, gfp).map_err(again)?;
         Entry::new(
             Packet {
                 note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
@@ -528,17 +528,17 @@ impl Transmitter {
 
     /// Begins an operation, if there is room for it.
     fn start_now(this: &Arc<Self>, prepared: Prepared<'_>) -> Result {
-        let node = &this.parts.node;
+        let node = &this.config.node;
         let adverse = node.faults.any();
         if adverse {
-            node.faults.check_post(this.parts.source.nic())?;
+            node.faults.check_post(this.config.source.nic())?;
         }
-        this.parts.completer.check_room()?;
-        if !this.parts.credits.take() {
+        this.config.completer.check_room()?;
+        if !this.config.credits.take() {
             return Err(EAGAIN);
         }
         let undo = |error| {
-            this.parts.credits.give();
+            this.config.credits.give();
             // Relaxed: pairs with `queue_up`, store before load on both sides. Somebody may have found
             // no credit because of this one.
             if this.backlog.load(ordering::Relaxed) {
@@ -553,46 +553,47 @@ impl Transmitter {
 
         let more = prepared.more;
         // Acquire: what was posted earlier has begun.
-        if !more && !prepared.parts.fence && !this.backlog.load(ordering::Acquire) {
+        if !more && !prepared.config.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
             // Packets only are held, and go behind others.
-            let space = if adverse || this.is_late(&prepared.parts.request) {
+            let space = if adverse || this.is_late(&prepared.config.request) {
                 None
             } else {
                 // Without a slot it goes as a packet, which has memory for its completion.
-                this.parts.completer.slot()
+                this.config.completer.slot()
             };
             // What the peer has posted is in its hands until the end is told.
             let _preemption = NoPreemption::begin();
             // Once for all locks of something small.
-            let mut irqs = if prepared.parts.request.is_small() && !this.parts.completer.counts() {
+            let mut irqs = if prepared.config.request.is_small() && !this.config.completer.counts()
+            {
                 IrqGuard::begin()
             } else {
                 IrqGuard::none()
             };
             let ended = space.and_then(|space| {
-                let packet::Parts {
+                let packet::TransferConfig {
                     request,
                     memory,
                     remote,
                     ..
-                } = &prepared.parts;
+                } = &prepared.config;
                 let response = node.try_now(request, remote, Payload::of(memory), &mut irqs)?;
                 Some((space, response))
             });
             if let Some((space, response)) = ended {
-                let packet::Parts {
+                let packet::TransferConfig {
                     request,
                     memory,
                     manner,
                     ..
-                } = prepared.parts;
+                } = prepared.config;
                 let spec = CompletionSpec {
                     of: Use::Ended(memory.end()),
                     manner,
                 };
-                this.parts.credits.give();
+                this.config.credits.give();
                 this.report(&request, spec, space, response);
                 irqs.end();
                 this.ended(None);
@@ -602,7 +603,7 @@ impl Transmitter {
             let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
                 Ok(packet) => packet,
                 Err(error) => {
-                    this.parts.credits.give();
+                    this.config.credits.give();
                     this.ended(None);
                     return Err(error);
                 }
@@ -664,7 +665,7 @@ impl Transmitter {
             }
             state.credits = state.credits.wrapping_add(usize::from(credited));
             state.note(&mut packet);
-            if more && !self.parts.credits.is_spent() {
+            if more && !self.config.credits.is_spent() {
                 packet.batch = Some(state.batch);
             } else {
                 // And with it those before.
@@ -701,13 +702,16 @@ impl Transmitter {
 
     /// Takes a credit for a packet; `false` if there is none yet. With the lock held.
     fn take_credit(self: &Arc<Self>) -> bool {
-        if self.parts.credits.take() {
+        if self.config.credits.take() {
             return true;
         }
-        if self.parts.shares_credits {
+        if self.config.shares_credits {
             // Nobody tells when another endpoint gives one back.
             let soon = 1;
-            self.parts.node.work_queue.queue_delayed(self.clone(), soon);
+            self.config
+                .node
+                .work_queue
+                .queue_delayed(self.clone(), soon);
         }
         false
     }
@@ -754,10 +758,10 @@ impl Transmitter {
                 self.active.fetch_add(1, ordering::Full);
                 packet
             };
-            self.parts.node.send(packet, budget);
+            self.config.node.send(packet, budget);
             self.state.lock().draining = false;
         }
-        self.parts.node.work_queue.queue(self.clone());
+        self.config.node.work_queue.queue(self.clone());
     }
 
     /// Ends an operation that was claimed, and from which `inside` was taken.
@@ -771,7 +775,7 @@ impl Transmitter {
         // First: whoever has seen the completion does not find it any more.
         self.forget(transfer);
         // Before that is told: then there is room for another one.
-        self.parts.credits.give();
+        self.config.credits.give();
         if let Some(inside) = inside {
             self.report(transfer.request(), inside.end(), Space::Nowhere, response);
         }
@@ -850,7 +854,7 @@ impl Transmitter {
             err: response.err,
             ..Failure::NONE
         });
-        self.parts
+        self.config
             .completer
             .end(event, spec, space, &outcome, failure);
     }
@@ -868,7 +872,7 @@ impl Transmitter {
             self.late.fetch_add(1, ordering::Relaxed);
         }
         self.state.lock().later.push_back(packet);
-        self.parts.node.work_queue.queue(self.clone());
+        self.config.node.work_queue.queue(self.clone());
     }
 
     /// Claims the first transfer, by name from `next` on, that nobody has claimed; others get the lock
@@ -950,7 +954,7 @@ impl Transmitter {
         drop(noted);
         // As in `end`, too.
         if waiting.as_ref().is_none_or(|(_, credited)| *credited) {
-            self.parts.credits.give();
+            self.config.credits.give();
         }
         // The memory is not used from here on, whether that is told or not.
         let inside = transfer.take();
@@ -962,7 +966,7 @@ impl Transmitter {
             // It had begun.
             None => {
                 let request = transfer.request();
-                let node = &self.parts.node;
+                let node = &self.config.node;
                 node.faults.forget(transfer);
                 if let Some(receiver) = node.receiver(request) {
                     receiver.forget(transfer);
