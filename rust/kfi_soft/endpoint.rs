@@ -3,7 +3,8 @@
 //! Endpoints, their contexts and their aliases.
 //!
 //! A plain endpoint is a transmit and a receive context in one object; a scalable endpoint has one
-//! address and several contexts, each an object. All that these have in common is [`Core`].
+//! address and several contexts, each an object. All that these have in common is
+//! [`EndpointState`].
 //!
 //! What is bound is collected until the object is enabled. Then a [`Transmitter`] and a
 //! [`Receiver`] are made of it, which do not change any more.
@@ -293,9 +294,9 @@ struct Setup {
     room: Option<RoomListener>,
 }
 
-/// What endpoints and contexts have in common.
+/// The state that endpoints and contexts have in common.
 #[pin_data]
-pub(crate) struct Core {
+pub(crate) struct EndpointState {
     domain: Hold<Domain>,
     /// The scalable endpoint that it is a context of.
     parent: Option<Hold<ScalableEndpoint>>,
@@ -327,7 +328,7 @@ pub(crate) struct EndpointConfig {
     directions: Directions,
 }
 
-impl Core {
+impl EndpointState {
     fn new(config: EndpointConfig) -> impl PinInit<Self> {
         let EndpointConfig {
             domain,
@@ -341,13 +342,13 @@ impl Core {
         pin_init!(Self {
             domain,
             parent,
-            port <- new_mutex!(port, "kfi_soft::Core::port"),
+            port <- new_mutex!(port, "kfi_soft::EndpointState::port"),
             index,
             auth_key,
             attributes,
             directions,
             min_multi_recv: MinMultiRecv::new(),
-            setup <- new_mutex!(Setup::default(), "kfi_soft::Core::setup"),
+            setup <- new_mutex!(Setup::default(), "kfi_soft::EndpointState::setup"),
             transmitter: SetOnce::new(),
             receiver: SetOnce::new(),
             av: SetOnce::new(),
@@ -889,61 +890,61 @@ fn whereabouts(
 }
 
 /// An object that is an endpoint or a context.
-pub(crate) trait HasCore: EndpointOps {
-    /// Returns what it has in common with the others.
-    fn core(&self) -> &Core;
+pub(crate) trait HasEndpointState: EndpointOps {
+    /// Returns the state that it has in common with the others.
+    fn endpoint_state(&self) -> &EndpointState;
 }
 
 /// An endpoint or a context, by the number of its class.
 #[pin_data]
-pub(crate) struct CoreObject<const NUMBER: u32> {
+pub(crate) struct EndpointObject<const NUMBER: u32> {
     #[pin]
-    core: Core,
+    state: EndpointState,
 }
 
 /// A plain endpoint.
-pub(crate) type Endpoint = CoreObject<{ PLAIN_NUMBER }>;
+pub(crate) type Endpoint = EndpointObject<{ PLAIN_NUMBER }>;
 /// A transmit context of a scalable endpoint.
-pub(crate) type TransmitContext = CoreObject<{ TRANSMIT_NUMBER }>;
+pub(crate) type TransmitContext = EndpointObject<{ TRANSMIT_NUMBER }>;
 /// A receive context of a scalable endpoint.
-pub(crate) type ReceiveContext = CoreObject<{ RECEIVE_NUMBER }>;
+pub(crate) type ReceiveContext = EndpointObject<{ RECEIVE_NUMBER }>;
 
-impl<const NUMBER: u32> CoreObject<NUMBER> {
+impl<const NUMBER: u32> EndpointObject<NUMBER> {
     /// Creates it.
     fn new(config: EndpointConfig) -> impl PinInit<Self> {
         pin_init!(Self {
-            core <- Core::new(config),
+            state <- EndpointState::new(config),
         })
     }
 }
 
-impl<const NUMBER: u32> HasCore for CoreObject<NUMBER> {
-    fn core(&self) -> &Core {
-        &self.core
+impl<const NUMBER: u32> HasEndpointState for EndpointObject<NUMBER> {
+    fn endpoint_state(&self) -> &EndpointState {
+        &self.state
     }
 }
 
-impl<const NUMBER: u32> Object for CoreObject<NUMBER> {
+impl<const NUMBER: u32> Object for EndpointObject<NUMBER> {
     type Class = EndpointClass<NUMBER>;
 
     fn release(&self) {
-        self.core.release();
+        self.state.release();
     }
 
     fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
-        this.core.bind(other, flags)
+        this.state.bind(other, flags)
     }
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
             Control::GetOpsFlag(out) => {
                 let receive = receives(out.asked())?;
-                this.core.direction(receive)?;
+                this.state.direction(receive)?;
                 check_defaults(receive, out.asked())?;
                 out.set(this.default_flags(receive));
                 Ok(())
             }
-            command => this.core.control(command),
+            command => this.state.control(command),
         }
     }
 
@@ -956,32 +957,32 @@ impl<const NUMBER: u32> Object for CoreObject<NUMBER> {
     }
 }
 
-impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
+impl<const NUMBER: u32> EndpointOps for EndpointObject<NUMBER> {
     type TransmitContext = NoTransmitContext;
     type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
-        this.core.post(operation)
+        this.state.post(operation)
     }
 
     fn cancel(&self, context: Context) -> Result {
-        self.core.cancel(context)
+        self.state.cancel(context)
     }
 
     fn min_multi_recv(&self) -> Result<usize> {
-        Ok(self.core.min_multi_recv()?.get())
+        Ok(self.state.min_multi_recv()?.get())
     }
 
     fn set_min_multi_recv(&self, size: usize) -> Result {
-        self.core.min_multi_recv()?.set(size)
+        self.state.min_multi_recv()?.set(size)
     }
 
     fn name(&self, answer: Answer<'_>) -> Result {
-        answer.tell(&name_of(&self.core.port(), &self.core.domain))
+        answer.tell(&name_of(&self.state.port(), &self.state.domain))
     }
 
     fn set_name(this: &Fid<Self>, name: &[u8]) -> Result {
-        this.core.set_name(name)
+        this.state.set_name(name)
     }
 
     fn atomic_limit(&self, call: AtomicCall, datatype: kfi_datatype, op: kfi_op) -> Result<usize> {
@@ -989,7 +990,7 @@ impl<const NUMBER: u32> EndpointOps for CoreObject<NUMBER> {
     }
 }
 
-impl Core {
+impl EndpointState {
     /// Returns the option of those who receive; `ENOPROTOOPT` for others.
     fn min_multi_recv(&self) -> Result<&MinMultiRecv> {
         if !self.directions.receive {

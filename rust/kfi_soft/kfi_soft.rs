@@ -5,8 +5,9 @@
 //! Lock order, outer before inner. Mutexes, all taken in process context:
 //!
 //! 1. `kfi_soft::PollSet::places`;
-//! 2. `kfi_soft::AddressVector::change`, `kfi_soft::Core::setup` and `kfi_soft::MemoryRegion::state`;
-//! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::Core::port` and
+//! 2. `kfi_soft::AddressVector::change`, `kfi_soft::EndpointState::setup` and
+//!    `kfi_soft::MemoryRegion::state`;
+//! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port` and
 //!    `kfi_soft::SharedBinds::binds`;
 //! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
 //!    `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.

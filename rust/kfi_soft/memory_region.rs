@@ -24,7 +24,7 @@ use crate::{
     endpoint::{
         Alias,
         Endpoint,
-        HasCore,
+        HasEndpointState,
         ReceiveContext, //
     },
     kfi::{
@@ -91,8 +91,8 @@ impl Owner {
     /// Returns the receive context, once it is enabled.
     fn receiver(&self) -> Option<&Arc<Receiver>> {
         match self {
-            Self::Endpoint(endpoint) => endpoint.core().receiver(),
-            Self::Context(context) => context.core().receiver(),
+            Self::Endpoint(endpoint) => endpoint.endpoint_state().receiver(),
+            Self::Context(context) => context.endpoint_state().receiver(),
         }
     }
 
@@ -276,22 +276,28 @@ impl Object for MemoryRegion {
         // An alias is the endpoint.
         let alias = other.downcast::<Alias<Endpoint>>();
         let endpoint = alias.map(|alias| alias.base());
-        let (core, owner) = if let Some(endpoint) = endpoint.or_else(|| other.downcast()) {
-            (endpoint.core(), Owner::Endpoint(Hold::new(endpoint)?))
+        let (bound, owner) = if let Some(endpoint) = endpoint.or_else(|| other.downcast()) {
+            (
+                endpoint.endpoint_state(),
+                Owner::Endpoint(Hold::new(endpoint)?),
+            )
         } else {
             let alias = other.downcast::<Alias<ReceiveContext>>();
             let context = alias.map(|alias| alias.base());
             let context = context.or_else(|| other.downcast()).ok_or(EINVAL)?;
-            (context.core(), Owner::Context(Hold::new(context)?))
+            (
+                context.endpoint_state(),
+                Owner::Context(Hold::new(context)?),
+            )
         };
         if flags != 0 {
             return Err(EBADFLAGS.into());
         }
-        if !Arc::ptr_eq(core.domain(), this.domain.fid()) {
+        if !Arc::ptr_eq(bound.domain(), this.domain.fid()) {
             return Err(EINVAL);
         }
         // Regions are bound to contexts that are enabled.
-        let receiver = core.receiver().ok_or(EOPBADSTATE)?;
+        let receiver = bound.receiver().ok_or(EOPBADSTATE)?;
         let mut state = this.state.lock();
         if state.owner.is_some() {
             return Err(EINVAL);

@@ -6,7 +6,7 @@
 
 use kernel::prelude::*;
 
-use super::HasCore;
+use super::HasEndpointState;
 use crate::kfi::{
     control::Control,
     errno::EBADFLAGS,
@@ -35,13 +35,13 @@ use crate::kfi::{
 };
 
 /// An alias of an endpoint or context. The endpoint cannot be closed before it.
-pub(crate) struct Alias<T: HasCore> {
+pub(crate) struct Alias<T: HasEndpointState> {
     base: Hold<T>,
     /// The default flags of the alias are those of this direction.
     receive: bool,
 }
 
-impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alias<T> {
+impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alias<T> {
     /// Opens an alias; `flags` say the direction, exactly one, and the default flags for it.
     pub(super) fn open<'o>(
         base: &Fid<T>,
@@ -50,7 +50,7 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alia
     ) -> Result<NewFid<'o, Self>> {
         let receive = super::receives(flags)?;
         super::check_defaults(receive, flags).map_err(|_| EBADFLAGS)?;
-        base.core().direction(receive)?;
+        base.endpoint_state().direction(receive)?;
         NewFid::new(
             Self {
                 base: Hold::new(base)?,
@@ -66,7 +66,9 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alia
     }
 }
 
-impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Object for Alias<T> {
+impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Object
+    for Alias<T>
+{
     type Class = EndpointClass<NUMBER>;
 
     fn release(&self) {
@@ -105,7 +107,7 @@ impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Obje
     }
 }
 
-impl<T: HasCore + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> EndpointOps
+impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> EndpointOps
     for Alias<T>
 {
     type TransmitContext = NoTransmitContext;

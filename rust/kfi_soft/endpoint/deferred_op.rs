@@ -12,9 +12,9 @@ use kernel::{
 
 use super::{
     Alias,
-    Core,
     Endpoint,
-    HasCore,
+    EndpointState,
+    HasEndpointState,
     ReceiveContext,
     SharedReceiveContext,
     TransmitContext, //
@@ -140,7 +140,7 @@ impl TriggeredOp for DeferredRecv {
     }
 }
 
-impl Core {
+impl EndpointState {
     /// Checks an operation and copies all of its arguments.
     ///
     /// `deferred` is for deferred work, with its completion counter. `EAGAIN` if too many have fired
@@ -212,24 +212,24 @@ impl Core {
 }
 
 /// Returns what an object is that is an endpoint or a context, or an alias of one.
-fn core_of(fid: AnyFid<'_>) -> Option<&Core> {
-    fn of<'a, T: HasCore>(fid: AnyFid<'a>) -> Option<&'a Core> {
-        fid.downcast::<T>().map(|fid| fid.core())
+fn state_of(fid: AnyFid<'_>) -> Option<&EndpointState> {
+    fn of<'a, T: HasEndpointState>(fid: AnyFid<'a>) -> Option<&'a EndpointState> {
+        fid.downcast::<T>().map(|fid| fid.endpoint_state())
     }
     of::<Endpoint>(fid)
         .or_else(|| of::<TransmitContext>(fid))
         .or_else(|| of::<ReceiveContext>(fid))
         .or_else(|| {
             fid.downcast::<Alias<Endpoint>>()
-                .map(|fid| fid.base().core())
+                .map(|fid| fid.base().endpoint_state())
         })
         .or_else(|| {
             fid.downcast::<Alias<TransmitContext>>()
-                .map(|fid| fid.base().core())
+                .map(|fid| fid.base().endpoint_state())
         })
         .or_else(|| {
             fid.downcast::<Alias<ReceiveContext>>()
-                .map(|fid| fid.base().core())
+                .map(|fid| fid.base().endpoint_state())
         })
 }
 
@@ -240,17 +240,17 @@ pub(crate) fn prepare(
     completion: Option<Hold<Counter>>,
     domain: &Fid<Domain>,
 ) -> Result<KBox<dyn TriggeredOp>> {
-    let Some(core) = core_of(endpoint) else {
+    let Some(state) = state_of(endpoint) else {
         let shared = endpoint.downcast::<SharedReceiveContext>().ok_or(EINVAL)?;
         // There is no endpoint to be asked for the capabilities, and to be told by.
         let known = core::ptr::eq(&**shared.domain(), domain) && operation.kind().is_receive();
         return Err(if known { ENOSYS } else { EINVAL });
     };
-    if !core::ptr::eq(&**core.domain(), domain) {
+    if !core::ptr::eq(&**state.domain(), domain) {
         return Err(EINVAL);
     }
     if let Kind::Atomic(atomics) = operation.kind() {
         Atomics::new(atomics.datatype, atomics.op, atomics.form.call()).map_err(|_| ENOSYS)?;
     }
-    core.submit(operation, Some(completion), GFP_KERNEL)
+    state.submit(operation, Some(completion), GFP_KERNEL)
 }
