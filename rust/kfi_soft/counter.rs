@@ -159,7 +159,7 @@ use crate::{
             Triggers, //
         },
         run_list::{
-            Duty,
+            DrainToken,
             RunList, //
         },
         threshold::{
@@ -361,29 +361,29 @@ pub(crate) struct Counter {
     domain: Hold<Domain>,
 }
 
-/// What remains to be done after something has become due, with no lock held.
+/// What remains to be done after the lock is released, as something has become due.
 #[must_use = "what is due has to be run"]
-pub(crate) struct After {
+pub(crate) struct AfterUnlock {
     /// What was the counter's hold on itself, released.
     hold: Option<Hold<Counter>>,
     /// The run list has to be drained.
-    duty: Option<Duty>,
+    drain_token: Option<DrainToken>,
     /// The work queue has to fire what is left.
     leaves_others: bool,
 }
 
-impl After {
+impl AfterUnlock {
     /// There is nothing to do.
     const NOTHING: Self = Self {
         hold: None,
-        duty: None,
+        drain_token: None,
         leaves_others: false,
     };
 
     /// Does it.
     pub(crate) fn finish(self, run_list: &Arc<RunList>) {
-        if let Some(duty) = self.duty {
-            run_list.drain_for(duty);
+        if let Some(drain_token) = self.drain_token {
+            run_list.drain_for(drain_token);
         }
         // Whoever calls this has what keeps the counter, see `RunList`.
         drop(self.hold);
@@ -393,7 +393,7 @@ impl After {
     fn and(self, other: Self) -> Self {
         Self {
             hold: self.hold.or(other.hold),
-            duty: self.duty.or(other.duty),
+            drain_token: self.drain_token.or(other.drain_token),
             leaves_others: self.leaves_others || other.leaves_others,
         }
     }
@@ -536,7 +536,7 @@ impl Counter {
     /// Makes up for an addition without the lock that has passed 2^64 from `peak`: fires what was due
     /// then, or leaves some of it to the work queue.
     #[cold]
-    fn make_up(&self, state: &mut State, peak: u64) -> After {
+    fn make_up(&self, state: &mut State, peak: u64) -> AfterUnlock {
         // Relaxed: written under the lock only.
         let error = self.values.error.load(ordering::Relaxed);
         let before = state.passed.before;
@@ -565,7 +565,7 @@ impl Counter {
         if let Some(place) = state.left.iter_mut().find(|place| place.is_none()) {
             *place = Some(left);
         }
-        After {
+        AfterUnlock {
             leaves_others: true,
             ..after
         }
@@ -573,7 +573,7 @@ impl Counter {
 
     /// Fires some of what an addition has left, in order; under the lock. Returns whether that is
     /// all.
-    fn fire_some(&self, state: &mut State, left: &mut Left) -> (After, bool) {
+    fn fire_some(&self, state: &mut State, left: &mut Left) -> (AfterUnlock, bool) {
         let mut found = [const { None }; MADE_UP];
         let mut all = false;
         for place in &mut found {
@@ -592,9 +592,9 @@ impl Counter {
             due.put_first(entry);
         }
         let hold = self.release_hold(state);
-        let after = After {
+        let after = AfterUnlock {
             hold,
-            duty: self.domain.run_list().append(due, Batch::empty()),
+            drain_token: self.domain.run_list().append(due, Batch::empty()),
             leaves_others: false,
         };
         (after, all)
@@ -679,11 +679,11 @@ impl Counter {
 
     /// Takes out what is due at these values and hands it to the run list; under the lock, and
     /// before the attention threshold is published.
-    fn fire(&self, state: &mut State, success: u64, error: u64) -> After {
+    fn fire(&self, state: &mut State, success: u64, error: u64) -> AfterUnlock {
         let (triggered, deferred) = state.triggers.detach_due(success, error);
         let hold = self.release_hold(state);
-        After {
-            duty: self.domain.run_list().append(triggered, deferred),
+        AfterUnlock {
+            drain_token: self.domain.run_list().append(triggered, deferred),
             hold,
             leaves_others: false,
         }
@@ -703,7 +703,12 @@ impl Counter {
     /// is due, and what remains to be done.
     ///
     /// `peak` is the highest value that there has been in the course of that.
-    fn attend(&self, origin: Origin, state: &mut WaitGuard<'_, State>, peak: u64) -> (Due, After) {
+    fn attend(
+        &self,
+        origin: Origin,
+        state: &mut WaitGuard<'_, State>,
+        peak: u64,
+    ) -> (Due, AfterUnlock) {
         let due = state.detach_due(peak, origin.few());
         // Relaxed: written under the lock only.
         let error = self.values.error.load(ordering::Relaxed);
@@ -724,7 +729,7 @@ impl Counter {
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     /// For the same reason they come first: what is due may be much.
-    fn finish(&self, irqs: &mut IrqGuard, due: Due, after: After) {
+    fn finish(&self, irqs: &mut IrqGuard, due: Due, after: AfterUnlock) {
         if !due.is_empty() {
             irqs.end();
         }
@@ -755,7 +760,7 @@ impl Counter {
                 // From what it was before.
                 self.make_up(&mut state, sum.wrapping_sub(value))
             } else {
-                After::NOTHING
+                AfterUnlock::NOTHING
             };
             let (due, after) = self.attend(origin, &mut state, now);
             (due, passed.and(after))
@@ -867,7 +872,7 @@ impl Counter {
         kind: PendingKind,
         mut entry: KBox<Entry<Pending>>,
         note: impl FnOnce() -> Result<Option<(u32, Key)>>,
-    ) -> (After, Enqueued) {
+    ) -> (AfterUnlock, Enqueued) {
         let mut state = this.state.lock();
         // Before it gets its number.
         // Relaxed, all: written under the lock only, but for the success value; see the proof at the
@@ -877,15 +882,15 @@ impl Counter {
         let hold = if state.triggers.needs_hold() {
             match Hold::new(this) {
                 Ok(hold) => Some(hold),
-                Err(error) => return (After::NOTHING, Enqueued::Refused(entry, error)),
+                Err(error) => return (AfterUnlock::NOTHING, Enqueued::Refused(entry, error)),
             }
         } else {
             None
         };
         let (slot, key) = match note() {
             Ok(Some(noted)) => noted,
-            Ok(None) => return (After::NOTHING, Enqueued::NoSlot(entry)),
-            Err(error) => return (After::NOTHING, Enqueued::Refused(entry, error)),
+            Ok(None) => return (AfterUnlock::NOTHING, Enqueued::NoSlot(entry)),
+            Err(error) => return (AfterUnlock::NOTHING, Enqueued::Refused(entry, error)),
         };
         if let Some(hold) = hold {
             state.triggers.set_hold(hold);
@@ -900,7 +905,7 @@ impl Counter {
         let value = this.values.success.value.load(ordering::Relaxed);
         this.observe(&mut state, value);
         if first > value {
-            return (After::NOTHING, Enqueued::Pending(key));
+            return (AfterUnlock::NOTHING, Enqueued::Pending(key));
         }
         let after = this.fire(&mut state, value, error);
         this.publish(&state.lend());

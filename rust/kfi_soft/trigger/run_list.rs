@@ -114,7 +114,7 @@ use crate::{
     wire::INLINE_LIMIT, //
 };
 
-/// What the beginning of a data transfer is taken for, in counter operations.
+/// How many counter operations the beginning of a data transfer counts as.
 const TRANSFER_COST: u32 = 16;
 
 /// Entries that are taken at once.
@@ -132,15 +132,15 @@ type CounterRef = Arc<Fid<Counter>>;
 /// An entry that is about to run, or none.
 type TakenEntry = Option<KBox<Entry<Pending>>>;
 
-/// What may be run before the rest is left to the work queue.
-struct Budget {
+/// How much may be run before the rest is left to the work queue.
+struct DrainBudget {
     /// Counter operations.
     operations: u32,
     /// Bytes that are copied.
     bytes: usize,
 }
 
-impl Budget {
+impl DrainBudget {
     /// With interrupts disabled.
     const INTERRUPT: Self = Self {
         operations: 2 * TRANSFER_COST,
@@ -204,7 +204,7 @@ struct Beginning {
     cancelled: bool,
 }
 
-/// What the lock protects.
+/// The part of a run list that its lock protects.
 struct Inner {
     /// What has become due since the drainer looked.
     incoming: BatchStack<Pending>,
@@ -228,7 +228,7 @@ struct Inner {
     table: WorkTable<CounterRef>,
 }
 
-/// What is due in a domain.
+/// The operations that are due in a domain.
 #[pin_data]
 pub(crate) struct RunList {
     #[pin]
@@ -236,20 +236,20 @@ pub(crate) struct RunList {
     #[pin]
     work: Work<RunList>,
     work_queue: Arc<WorkQueue>,
-    /// Held by whoever takes deferred work back, until that is dropped.
+    /// Held by a thread that takes deferred work back, until that is dropped.
     #[pin]
     taking_back: Mutex<()>,
-    /// Whoever waits until something has run.
+    /// Threads that wait until something has run.
     #[pin]
     past: WaitQueue,
 }
 
-/// The duty to drain a run list, once no lock is held.
+/// Obliges its holder to drain a run list, once no lock is held.
 ///
-/// Whoever has it is not preempted until then, so that nothing depends on a thread that does not
-/// run.
+/// The thread that holds it is not preempted until then, so that nothing depends on a thread that
+/// does not run.
 #[must_use = "nobody else may drain"]
-pub(crate) struct Duty {
+pub(crate) struct DrainToken {
     _preemption: NoPreemption,
 }
 
@@ -261,7 +261,7 @@ enum Progress {
     Spent,
 }
 
-/// What [`RunList::cancel`] has done.
+/// The result of [`RunList::cancel`].
 pub(crate) enum Cancelled {
     /// It was pending and is the caller's.
     Taken(Found<CounterRef>, KBox<Entry<Pending>>),
@@ -570,8 +570,8 @@ impl RunList {
     /// Appends what has become due on a counter, with the lock of the counter held, so that what
     /// becomes due on it later comes later.
     ///
-    /// Returns the duty to drain if nobody does.
-    pub(crate) fn append(&self, one: Batch<Pending>, other: Batch<Pending>) -> Option<Duty> {
+    /// Returns the token of the drainer if nobody drains.
+    pub(crate) fn append(&self, one: Batch<Pending>, other: Batch<Pending>) -> Option<DrainToken> {
         if one.is_empty() && other.is_empty() {
             return None;
         }
@@ -579,15 +579,15 @@ impl RunList {
         inner.incoming.push(one, other);
         inner.batches += 1;
         inner.appended = inner.appended.wrapping_add(1);
-        (!inner.draining).then(|| Duty {
+        (!inner.draining).then(|| DrainToken {
             _preemption: NoPreemption::begin(),
         })
     }
 
-    /// As [`Self::drain`], for who has the duty.
-    pub(crate) fn drain_for(self: &Arc<Self>, duty: Duty) {
+    /// As [`Self::drain`], for the holder of the token.
+    pub(crate) fn drain_for(self: &Arc<Self>, drain_token: DrainToken) {
         self.drain();
-        drop(duty);
+        drop(drain_token);
     }
 
     /// Runs what is due, unless somebody does, until nothing is or the budget is spent; with no lock
@@ -600,7 +600,7 @@ impl RunList {
             return;
         }
         let _preemption = NoPreemption::begin();
-        let mut budget = Budget::of_caller();
+        let mut budget = DrainBudget::of_caller();
         let mut queue = BatchQueue::new();
         let mut progress = self.advance(&mut queue, &mut budget, true, false);
         while matches!(progress, Progress::Spent) {
@@ -608,7 +608,7 @@ impl RunList {
                 None => return,
                 Some(kept) => queue = kept,
             }
-            budget = Budget::THREAD;
+            budget = DrainBudget::THREAD;
             progress = self.advance(&mut queue, &mut budget, false, false);
         }
     }
@@ -620,7 +620,7 @@ impl RunList {
     fn advance(
         &self,
         queue: &mut BatchQueue<Pending>,
-        budget: &mut Budget,
+        budget: &mut DrainBudget,
         mut begins: bool,
         patient: bool,
     ) -> Progress {
@@ -703,7 +703,7 @@ impl RunList {
     /// Runs what is in a queue until it is empty or the budget is spent.
     // Apart from what runs a single entry, which does not need as much of the stack.
     #[inline(never)]
-    fn run_many(&self, queue: &mut BatchQueue<Pending>, budget: &mut Budget) {
+    fn run_many(&self, queue: &mut BatchQueue<Pending>, budget: &mut DrainBudget) {
         let mut taken = [const { None }; TAKEN];
         let mut counters = [const { None }; TAKEN];
         while !budget.is_spent() {
@@ -824,7 +824,7 @@ impl WorkItem for RunList {
         let mut begins = cfg!(CONFIG_PREEMPT_RT);
         let mut queue = mem::replace(&mut this.inner.lock().rest, BatchQueue::new());
         loop {
-            let mut budget = Budget::THREAD;
+            let mut budget = DrainBudget::THREAD;
             match this.advance(&mut queue, &mut budget, begins, true) {
                 Progress::Done => return,
                 Progress::Spent => cond_resched(),
