@@ -14,7 +14,7 @@ use crate::{
     address::place::{
         self,
         AddressFormat,
-        Node,
+        NodeName,
         Place, //
     },
     domain::Domain,
@@ -335,7 +335,7 @@ impl<'a> Question<'a> {
     fn read(query: &'a Query<'a>, flags: InfoFlags) -> Option<Self> {
         let hints = query.hints;
         let node = match query.node {
-            Some(text) => Some(Node::from_text(text.to_bytes())?),
+            Some(text) => Some(NodeName::from_text(text.to_bytes())?),
             None => None,
         };
         if flags.contains(InfoFlags::NUMERICHOST) && node.is_some_and(|node| !node.is_numeric) {
@@ -381,7 +381,7 @@ impl<'a> Question<'a> {
             Some(node) if node.format == AddressFormat::Inet && format != node.format => {
                 return None
             }
-            Some(node) => Some(Node { format, ..node }),
+            Some(node) => Some(NodeName { format, ..node }),
             None => None,
         };
         let port = port.filter(|port| *port != 0 || format == AddressFormat::Native);

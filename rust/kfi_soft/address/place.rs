@@ -190,7 +190,7 @@ fn inet(text: &[u8]) -> Option<u32> {
 
 /// A node as a caller names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Node {
+pub(crate) struct NodeName {
     /// The NIC, and the port if the name has one.
     pub(crate) place: Place,
     /// The format that goes with the name.
@@ -199,7 +199,7 @@ pub(crate) struct Node {
     pub(crate) is_numeric: bool,
 }
 
-impl Node {
+impl NodeName {
     /// Reads a node: the name of a NIC, its number as 0x1 or 1, its IPv4 address, or the text of a whole
     /// address; `None` if it is something else.
     pub(crate) fn from_text(text: &[u8]) -> Option<Self> {
@@ -335,32 +335,32 @@ mod tests {
     #[test]
     fn names_of_nodes() {
         let native = |nic, port, is_numeric| {
-            Some(Node {
+            Some(NodeName {
                 place: Place { nic, port },
                 format: AddressFormat::Native,
                 is_numeric,
             })
         };
         let inet = |nic, port| {
-            Some(Node {
+            Some(NodeName {
                 place: Place { nic, port },
                 format: AddressFormat::Inet,
                 is_numeric: true,
             })
         };
-        assert_eq!(Node::from_text(b"0x0"), native(0, None, true));
-        assert_eq!(Node::from_text(b"0xfffff"), native(0xfffff, None, true));
-        assert_eq!(Node::from_text(b"0"), native(0, None, true));
-        assert_eq!(Node::from_text(b"1048575"), native(0xfffff, None, true));
+        assert_eq!(NodeName::from_text(b"0x0"), native(0, None, true));
+        assert_eq!(NodeName::from_text(b"0xfffff"), native(0xfffff, None, true));
+        assert_eq!(NodeName::from_text(b"0"), native(0, None, true));
+        assert_eq!(NodeName::from_text(b"1048575"), native(0xfffff, None, true));
         assert_eq!(
-            Node::from_text(b"fi_addr_soft://0x1:0x7f"),
+            NodeName::from_text(b"fi_addr_soft://0x1:0x7f"),
             native(1, Some(0x7f), true)
         );
-        assert_eq!(Node::from_text(b"127.0.0.1"), inet(1, None));
-        assert_eq!(Node::from_text(b"127.0.1.0"), inet(256, None));
-        assert_eq!(Node::from_text(b"127.0.0.0"), inet(0, None));
+        assert_eq!(NodeName::from_text(b"127.0.0.1"), inet(1, None));
+        assert_eq!(NodeName::from_text(b"127.0.1.0"), inet(256, None));
+        assert_eq!(NodeName::from_text(b"127.0.0.0"), inet(0, None));
         assert_eq!(
-            Node::from_text(b"fi_sockaddr_in://127.0.0.2:7"),
+            NodeName::from_text(b"fi_sockaddr_in://127.0.0.2:7"),
             inet(2, Some(7))
         );
         for text in [
@@ -381,7 +381,7 @@ mod tests {
             "fi_sockaddr_in://127.0.0.2",
             "nobody",
         ] {
-            assert!(Node::from_text(text.as_bytes()).is_none());
+            assert!(NodeName::from_text(text.as_bytes()).is_none());
         }
     }
 
@@ -399,7 +399,7 @@ mod tests {
         let address = Address::new(3, 77).ok_or(EINVAL)?;
         for format in FORMATS {
             let text = CString::try_from_fmt(fmt!("{}", Text(address, format)))?;
-            let node = Node::from_text(text.to_bytes()).ok_or(EINVAL)?;
+            let node = NodeName::from_text(text.to_bytes()).ok_or(EINVAL)?;
             assert_eq!(node.at(None), Some(Place::from(address)));
             assert_eq!(node.at(Some(77)), Some(Place::from(address)));
             assert_eq!(node.at(Some(78)), None);

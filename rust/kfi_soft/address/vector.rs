@@ -33,7 +33,7 @@ use crate::{
         place::{
             self,
             AddressFormat,
-            Node,
+            NodeName,
             Place,
             Text, //
         },
@@ -316,13 +316,13 @@ impl<'a> List<'a> {
 
     /// Finds the first node and service.
     fn first(node: &CStr, service: &CStr, format: AddressFormat) -> Option<Place> {
-        let node = Node::from_text(node.to_bytes())?;
+        let node = NodeName::from_text(node.to_bytes())?;
         let port = if service.is_empty() {
             None
         } else {
             Some(place::port(service.to_bytes())?)
         };
-        let place = Node { format, ..node }.at(port)?;
+        let place = NodeName { format, ..node }.at(port)?;
         // There is no peer without a port.
         place.address()?;
         Some(place)
