@@ -102,7 +102,7 @@ use crate::{
     },
     queue::{
         event_queue::EventQueue,
-        listeners::RoomListener, //
+        listeners::ListenerId, //
     },
     transfer::{
         atomic,
@@ -115,7 +115,7 @@ use crate::{
         receiver::{
             self,
             Receiver,
-            RoomWatch, //
+            SpaceWatch, //
         },
         transmitter::{
             self,
@@ -290,8 +290,8 @@ struct Setup {
     eq: Option<Hold<EventQueue>>,
     stx: Option<Hold<SharedTransmitContext>>,
     srx: Option<Hold<SharedReceiveContext>>,
-    /// Where the receive context listens for room in its completion queue.
-    room: Option<RoomListener>,
+    /// The receive context as a listener for space in its completion queue.
+    listener: Option<ListenerId>,
 }
 
 /// The state that endpoints and contexts have in common.
@@ -534,16 +534,16 @@ impl EndpointState {
         } else {
             None
         };
-        let room = match (&receiver, binds.queue(Direction::Receive)) {
+        let listener = match (&receiver, binds.queue(Direction::Receive)) {
             (Some(receiver), Some(bound)) => {
-                let watch = Arc::new(RoomWatch(receiver.clone()), GFP_KERNEL)?;
+                let watch = Arc::new(SpaceWatch(receiver.clone()), GFP_KERNEL)?;
                 Some(bound.queue.listeners().listen(watch)?)
             }
             _ => None,
         };
 
         setup.binds = binds;
-        setup.room = room;
+        setup.listener = listener;
         setup.enabled = true;
         self.av.populate(av);
         if let Some(transmitter) = transmitter {
@@ -687,8 +687,10 @@ impl EndpointState {
             Transmitter::close(transmitter);
         }
         let setup = core::mem::take(&mut *self.setup.lock());
-        if let (Some(bound), Some(room)) = (setup.binds.queue(Direction::Receive), &setup.room) {
-            bound.queue.listeners().ignore(room);
+        if let (Some(bound), Some(listener)) =
+            (setup.binds.queue(Direction::Receive), &setup.listener)
+        {
+            bound.queue.listeners().ignore(listener);
         }
         match &self.parent {
             // The last that may sleep: from here on holds are given up.

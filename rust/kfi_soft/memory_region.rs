@@ -58,8 +58,8 @@ use crate::{
     },
     limits,
     queue::{
-        event_queue::EventQueue,
-        slots::Reservation, //
+        eq_slots::Reservation,
+        event_queue::EventQueue, //
     },
     transfer::{
         receiver::Receiver,

@@ -6,10 +6,10 @@
 
 pub(crate) mod completion_queue;
 pub(crate) mod completions;
+pub(crate) mod cq_space;
+pub(crate) mod eq_slots;
 pub(crate) mod event_queue;
 pub(crate) mod handler;
 pub(crate) mod listeners;
 pub(crate) mod ring;
-pub(crate) mod room;
-pub(crate) mod slots;
 pub(crate) mod waiting;

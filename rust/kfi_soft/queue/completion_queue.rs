@@ -4,7 +4,8 @@
 //!
 //! A completion never lacks room. An operation that has memory of its own ([`Vacant`]) queues up in
 //! it behind the ring when that is full; one that has none takes a slot of the ring before it begins
-//! ([`CompletionQueue::slot`]), see [`Room`]. Everything is read in the order in which it was told.
+//! ([`CompletionQueue::slot`]), see [`CqSpace`]. Everything is read in the order in which it was
+//! told.
 //!
 //! While there is such a backlog, nothing more is posted that would end here, what arrives waits where
 //! it has arrived, and so does what has waited for a receive, unless the receives that would tell of it
@@ -60,13 +61,13 @@ use crate::{
             First,
             Popped, //
         },
+        cq_space::CqSpace,
         handler::{
             Handled,
             Handler,
             HandlerTarget, //
         },
         listeners::Listeners,
-        room::Room,
         waiting::{
             Queue,
             WaitWith, //
@@ -94,7 +95,7 @@ const FLAGS: QueueFlags = QueueFlags::AFFINITY;
 #[pin_data]
 pub(crate) struct CompletionQueue {
     size: usize,
-    room: Room,
+    space: CqSpace,
     #[pin]
     queue: Queue<Completions>,
     #[pin]
@@ -116,14 +117,14 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        if self.0.room.give(1) {
+        if self.0.space.give(1) {
             self.0.settle(1);
         }
     }
 }
 
-/// Where a completion lies until it is read.
-pub(crate) enum Space<'a> {
+/// Where the entry of a completion lies until it is read.
+pub(crate) enum EntryPlace<'a> {
     /// Nowhere: there is no queue.
     Nowhere,
     /// In the ring.
@@ -153,7 +154,7 @@ impl CompletionQueue {
         let listeners = Listeners::new(domain.fabric().node().clone())?;
         Ok(pin_init!(Self {
             size,
-            room: Room::new(ring, size.saturating_sub(ring)),
+            space: CqSpace::new(ring, size.saturating_sub(ring)),
             queue <- Queue::new(entries, wait),
             handler <- Handler::new(target),
             listeners,
@@ -178,27 +179,27 @@ impl CompletionQueue {
 
     /// Returns whether it is so full that nothing more is to come.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.room.is_crowded()
+        self.space.is_crowded()
     }
 
     /// Takes a slot of the ring; `None` if there is none. From any context.
     pub(crate) fn slot(&self) -> Option<Slot<'_>> {
-        self.room.take().then(|| Slot(self))
+        self.space.take().then(|| Slot(self))
     }
 
     /// Returns room for what comes of no operation; `None` if there is none. From any context.
-    fn space(&self) -> Option<Space<'_>> {
+    fn place(&self) -> Option<EntryPlace<'_>> {
         if let Some(slot) = self.slot() {
-            return Some(Space::Slot(slot));
+            return Some(EntryPlace::Slot(slot));
         }
         // Somebody else may take it meanwhile; then there is one more than there should be.
         let allowed = self
             .queue
-            .take(|entries| entries.backlog_len() < self.room.allowance());
+            .take(|entries| entries.backlog_len() < self.space.allowance());
         if !allowed {
             return None;
         }
-        Some(Space::Own(Vacant::new(GFP_NOWAIT).ok()?))
+        Some(EntryPlace::Own(Vacant::new(GFP_NOWAIT).ok()?))
     }
 
     /// Adds what `entry` returns, if anything; returns whether it is something. From any context.
@@ -206,10 +207,10 @@ impl CompletionQueue {
     /// `entry` runs with the lock held, so that what it decides and the order of entries agree.
     pub(crate) fn report(
         this: &Fid<Self>,
-        space: Space<'_>,
+        place: EntryPlace<'_>,
         entry: impl FnOnce() -> Option<CompletionError>,
     ) -> bool {
-        let mut space = Some(space);
+        let mut place = Some(place);
         // Freed without the lock.
         let mut spare = None;
         // Whoever waits for the entry is left to this thread.
@@ -222,17 +223,17 @@ impl CompletionQueue {
             if entries.capacity() == 0 {
                 return true;
             }
-            match space.take() {
-                Some(Space::Slot(slot)) => {
+            match place.take() {
+                Some(EntryPlace::Slot(slot)) => {
                     slot.redeem();
                     entries.push(entry);
                 }
-                Some(Space::Own(memory)) => spare = this.push_own(entries, entry, memory),
-                Some(Space::Nowhere) | None => {}
+                Some(EntryPlace::Own(memory)) => spare = this.push_own(entries, entry, memory),
+                Some(EntryPlace::Nowhere) | None => {}
             }
             true
         });
-        drop(space);
+        drop(place);
         drop(spare);
         if told {
             this.queue.wake();
@@ -248,19 +249,19 @@ impl CompletionQueue {
         entry: CompletionError,
         memory: Vacant,
     ) -> Option<Vacant> {
-        if !entries.has_backlog() && self.room.take() {
+        if !entries.has_backlog() && self.space.take() {
             entries.push(entry);
             return Some(memory);
         }
         entries.push_own(entry, memory);
-        // Once more, see the top of room.rs.
-        if !self.room.begin_backlog() || !self.room.take() {
+        // Once more, see the top of cq_space.rs.
+        if !self.space.begin_backlog() || !self.space.take() {
             // Nobody could go on that could not before: there is one more.
-            self.room.note_backlog(entries.backlog_len());
+            self.space.note_backlog(entries.backlog_len());
             return None;
         }
         let memory = entries.move_up();
-        self.room.end_backlog();
+        self.space.end_backlog();
         memory
     }
 
@@ -268,7 +269,7 @@ impl CompletionQueue {
     /// memory is left in `spare`. Returns whether there is room now for those who have waited.
     fn move_up(&self, entries: &mut Completions, count: usize, spare: &mut EntryQueue<()>) -> bool {
         for _ in 0..count {
-            if !entries.has_backlog() || !self.room.take() {
+            if !entries.has_backlog() || !self.space.take() {
                 break;
             }
             if let Some(memory) = entries.move_up() {
@@ -281,10 +282,10 @@ impl CompletionQueue {
     /// Notes, with the lock held, what of the backlog is left; returns whether there is room now for
     /// those who have waited.
     fn end_backlog(&self, entries: &Completions) -> bool {
-        if !entries.has_backlog() && self.room.is_backlogged() {
-            self.room.end_backlog();
+        if !entries.has_backlog() && self.space.is_backlogged() {
+            self.space.end_backlog();
         }
-        self.room.note_backlog(entries.backlog_len())
+        self.space.note_backlog(entries.backlog_len())
     }
 
     /// Moves entries up after slots were given back. From any context.
@@ -298,7 +299,7 @@ impl CompletionQueue {
             .take(|entries| self.move_up(entries, count, &mut spare));
         drop(spare);
         if ended {
-            self.listeners.tell();
+            self.listeners.notify();
         }
     }
 
@@ -320,7 +321,7 @@ impl CompletionQueue {
 
     /// Gives the room of what was taken out to others, with the lock held.
     fn give(&self, entries: &mut Completions, taken: &mut Taken) {
-        if self.room.give(taken.slots) {
+        if self.space.give(taken.slots) {
             taken.ended = self.move_up(entries, taken.slots, &mut taken.spare);
         }
     }
@@ -384,7 +385,7 @@ impl CompletionQueue {
 
 /// What readers have taken out under the lock, to be dealt with after it.
 struct Taken {
-    /// Slots of the ring.
+    /// EqSlots of the ring.
     slots: usize,
     /// Memory of entries that were behind the ring.
     spare: EntryQueue<()>,
@@ -405,7 +406,7 @@ impl Taken {
     fn settle(self, queue: &CompletionQueue) {
         drop(self.spare);
         if self.ended {
-            queue.listeners.tell();
+            queue.listeners.notify();
         }
     }
 }
@@ -499,15 +500,15 @@ impl CompletionQueueOps for CompletionQueue {
     }
 
     fn write(this: &Fid<Self>, entry: CompletionError) -> Result {
-        let space = this.space().ok_or(ENOSPC)?;
-        Self::report(this, space, || Some(entry));
+        let place = this.place().ok_or(ENOSPC)?;
+        Self::report(this, place, || Some(entry));
         Ok(())
     }
 
     fn write_unreserved(this: &Fid<Self>, entry: CompletionError) {
-        match this.space() {
-            Some(space) => {
-                Self::report(this, space, || Some(entry));
+        match this.place() {
+            Some(place) => {
+                Self::report(this, place, || Some(entry));
             }
             None => {
                 this.queue.add(Completions::lose);

@@ -44,17 +44,17 @@ use crate::{
         }, //
     },
     queue::{
+        eq_slots::{
+            Bounded,
+            EqSlots,
+            Reservation, //
+        },
         handler::{
             Handled,
             Handler,
             HandlerTarget, //
         },
         ring::Ring,
-        slots::{
-            Bounded,
-            Reservation,
-            Slots, //
-        },
         waiting::{
             Entries,
             Queue,
@@ -97,7 +97,7 @@ pub(crate) struct EventQueue {
     capacity: usize,
     #[pin]
     queue: Queue<Ring<Entry>>,
-    slots: Slots,
+    slots: EqSlots,
     #[pin]
     handler: Handler<EventQueue>,
     fabric: Hold<Fabric>,
@@ -124,7 +124,7 @@ impl EventQueue {
         Ok(pin_init!(Self {
             capacity,
             queue <- Queue::new(entries, wait),
-            slots: Slots::new(*capacity),
+            slots: EqSlots::new(*capacity),
             handler <- Handler::new(target),
             fabric,
         }))
@@ -198,7 +198,7 @@ impl Reservation<EventQueue> {
 }
 
 impl Bounded for EventQueue {
-    fn slots(&self) -> &Slots {
+    fn slots(&self) -> &EqSlots {
         &self.slots
     }
 }

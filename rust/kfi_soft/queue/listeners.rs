@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Those who wait for the end of a completion queue's backlog.
+//! Listeners that are notified at the end of a completion queue's backlog.
 //!
-//! # Why nobody waits in vain
+//! # Why no listener waits in vain
 //!
-//! Whoever finds a backlog leaves what it has where it will be found when it is told, sets `starved`,
-//! and then looks once more whether there still is a backlog. The reader who ends the backlog looks
-//! at `starved` after that. Both do so fully ordered, so that one of them sees what the other has
-//! done. All are told; one for whom there is a backlog again starves again.
+//! A thread that finds a backlog leaves its operation where its listener will find it, sets
+//! `starved`, and then looks once more whether there still is a backlog. The reader that ends the
+//! backlog looks at `starved` after that. Both do so fully ordered, so that one of them sees what
+//! the other has done. All listeners are notified; one that finds a backlog again starves again.
 
 #![forbid(unsafe_code)]
 
@@ -36,36 +36,36 @@ use crate::{
     node::Node, //
 };
 
-/// Somebody who is told that there is room again.
-pub(crate) trait Room: Send + Sync {
-    /// There may be room.
+/// An object that is notified when there is space in a completion queue again.
+pub(crate) trait SpaceListener: Send + Sync {
+    /// There may be space.
     ///
     /// Called in process context without locks. May be called without need, and for the last time
     /// while [`Listeners::ignore`] returns on another CPU.
-    fn room(&self);
+    fn space_available(&self);
 }
 
 /// Names a listener of [`Listeners::listen`].
-pub(crate) struct RoomListener(usize);
+pub(crate) struct ListenerId(usize);
 
-/// The listeners by number; who leaves makes no other change its number.
-type List = KVec<Option<Arc<dyn Room>>>;
+/// The listeners by number; one that leaves does not change the numbers of the others.
+type Table = KVec<Option<Arc<dyn SpaceListener>>>;
 
 /// The listeners of a completion queue.
 #[pin_data]
 pub(crate) struct Listeners {
-    /// Somebody wants to be told.
+    /// A listener wants to be notified.
     starved: Atomic<bool>,
     #[pin]
-    list: Mutex<List>,
+    list: Mutex<Table>,
     node: Arc<Node>,
-    /// Tells them: a reader, which may be a hard interrupt, does not look at each of them.
+    /// Notifies them: a reader, which may be a hard interrupt, does not look at each of them.
     #[pin]
     work: Work<Listeners>,
 }
 
 impl Listeners {
-    /// Nobody listens.
+    /// No listeners.
     pub(crate) fn new(node: Arc<Node>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
@@ -78,22 +78,23 @@ impl Listeners {
         )
     }
 
-    /// Asks for the listeners to be told; the caller looks whether there is a backlog after that.
+    /// Asks for the listeners to be notified; the caller looks whether there is a backlog after
+    /// that.
     pub(crate) fn starve(&self) {
         // Full: see the top of this file.
         self.starved.xchg(true, ordering::Full);
     }
 
-    /// Lets the listeners be told if somebody has starved. From any context, after the end of a
+    /// Lets the listeners be notified if one has starved. From any context, after the end of a
     /// backlog, fully ordered.
-    pub(crate) fn tell(self: &Arc<Self>) {
+    pub(crate) fn notify(self: &Arc<Self>) {
         // Relaxed: ordered by the caller.
         if !self.starved.load(ordering::Relaxed) {
             return;
         }
-        // All others leave it to whoever takes the flag.
+        // All others leave it to the thread that takes the flag.
         let _preemption = NoPreemption::begin();
-        // Full: who sets it again after this is told again.
+        // Full: a listener for which it is set again after this is notified again.
         if self.starved.xchg(false, ordering::Full) {
             self.node.work_queue.queue(self.clone());
         }
@@ -102,7 +103,7 @@ impl Listeners {
     /// Adds a listener; may sleep.
     ///
     /// It keeps the listener until [`Self::ignore`] or [`Self::close`].
-    pub(crate) fn listen(&self, listener: Arc<dyn Room>) -> Result<RoomListener> {
+    pub(crate) fn listen(&self, listener: Arc<dyn SpaceListener>) -> Result<ListenerId> {
         let mut more = KVec::new();
         loop {
             let mut list = self.list.lock();
@@ -111,7 +112,7 @@ impl Listeners {
                 unused.and_then(|number| Some((number, list.get_mut(number)?)))
             {
                 *place = Some(listener);
-                return Ok(RoomListener(number));
+                return Ok(ListenerId(number));
             }
             let len = list.len();
             if len < more.capacity() {
@@ -133,14 +134,14 @@ impl Listeners {
         }
     }
 
-    /// Removes a listener; what is just being told is not waited for. May sleep.
-    pub(crate) fn ignore(&self, listener: &RoomListener) {
+    /// Removes a listener; does not wait for a notification that is under way. May sleep.
+    pub(crate) fn ignore(&self, listener: &ListenerId) {
         let removed = self.list.lock().get_mut(listener.0).and_then(Option::take);
         // Without the lock.
         drop(removed);
     }
 
-    /// Removes all listeners and waits until none is being told; may sleep.
+    /// Removes all listeners and waits until none is being notified; may sleep.
     pub(crate) fn close(&self) {
         self.work.cancel_sync();
         let list = core::mem::replace(&mut *self.list.lock(), KVec::new());
@@ -166,7 +167,7 @@ impl WorkItem for Listeners {
             };
             // Without the lock, as are the reference's end and what it may take along.
             if let Some(listener) = listener {
-                listener.room();
+                listener.space_available();
             }
             number = number.wrapping_add(1);
         }
@@ -180,8 +181,8 @@ mod tests {
     /// Counts how often it was told.
     struct Told(Atomic<usize>);
 
-    impl Room for Told {
-        fn room(&self) {
+    impl SpaceListener for Told {
+        fn space_available(&self) {
             self.0.fetch_add(1, ordering::Relaxed);
         }
     }
@@ -197,12 +198,12 @@ mod tests {
         listeners.listen(one.clone())?;
         let left = listeners.listen(other.clone())?;
         // Nobody has starved.
-        listeners.tell();
+        listeners.notify();
         assert_eq!(one.0.load(ordering::Relaxed), 0);
         listeners.ignore(&left);
         listeners.starve();
-        listeners.tell();
-        listeners.tell();
+        listeners.notify();
+        listeners.notify();
         // All that was queued has run when this returns.
         node.work_queue.destroy();
         assert_eq!(one.0.load(ordering::Relaxed), 1);

@@ -38,7 +38,7 @@ use crate::{
     },
     queue::completion_queue::{
         CompletionQueue,
-        Space, //
+        EntryPlace, //
     },
     transfer::multi_buffer::MultiUse, //
 };
@@ -153,10 +153,10 @@ impl Completer {
     }
 
     /// Returns room for an entry in the ring; `None` if there is none.
-    pub(crate) fn slot(&self) -> Option<Space<'_>> {
+    pub(crate) fn slot(&self) -> Option<EntryPlace<'_>> {
         match &self.queue {
-            Some(bound) => bound.queue.slot().map(Space::Slot),
-            None => Some(Space::Nowhere),
+            Some(bound) => bound.queue.slot().map(EntryPlace::Slot),
+            None => Some(EntryPlace::Nowhere),
         }
     }
 
@@ -179,33 +179,37 @@ impl Completer {
     }
 
     /// Adds the entry that `entry` returns, if any; returns whether it is one.
-    fn report(&self, space: Space<'_>, entry: impl FnOnce() -> Option<CompletionError>) -> bool {
+    fn report(
+        &self,
+        place: EntryPlace<'_>,
+        entry: impl FnOnce() -> Option<CompletionError>,
+    ) -> bool {
         match &self.queue {
-            Some(bound) => CompletionQueue::report(bound.queue.fid(), space, entry),
+            Some(bound) => CompletionQueue::report(bound.queue.fid(), place, entry),
             None => entry().is_some(),
         }
     }
 
     /// Completes an operation, with or without a failure. The entry lies in the memory of `spec`,
-    /// else in `space`.
+    /// else in `place`.
     pub(crate) fn end(
         &self,
         event: Event,
         spec: CompletionSpec,
-        space: Space<'_>,
+        place: EntryPlace<'_>,
         outcome: &Outcome,
         failure: Option<Failure>,
     ) {
         let CompletionSpec { of, mut manner } = spec;
         let wanted = failure.is_some() || manner.entry;
-        let space = manner.memory.take().map_or(space, Space::Own);
+        let place = manner.memory.take().map_or(place, EntryPlace::Own);
         let ended = match of {
             Use::Part(part) => {
                 let notify = &mut manner.notify;
                 // What is left of a use is dropped without the lock of the queue.
                 let mut left = None;
                 let mut counted = None;
-                self.report(space, || {
+                self.report(place, || {
                     let (ended, last) = part.leave();
                     counted = Some(Counts::of(&ended));
                     let last = left.insert(last);
@@ -226,9 +230,9 @@ impl Completer {
             Use::Ended(ended) => {
                 let counted = Counts::of(&ended);
                 if wanted {
-                    self.report(space, || Some(entry(ended, outcome, failure)));
+                    self.report(place, || Some(entry(ended, outcome, failure)));
                 } else {
-                    drop(space);
+                    drop(place);
                 }
                 Some(counted)
             }
@@ -247,14 +251,17 @@ impl Completer {
         failure: Failure,
     ) -> bool {
         let CompletionSpec { of, mut manner } = spec;
-        let space = manner.memory.take().map_or(Space::Nowhere, Space::Own);
+        let place = manner
+            .memory
+            .take()
+            .map_or(EntryPlace::Nowhere, EntryPlace::Own);
         let counts = match of {
             Use::Part(part) => {
                 let notify = &mut manner.notify;
                 // As above.
                 let mut left = None;
                 let mut counts = None;
-                self.report(space, || {
+                self.report(place, || {
                     let (ended, last) = part.leave();
                     let last = left.insert(last);
                     if !ended.is_last() {
@@ -268,7 +275,7 @@ impl Completer {
             }
             Use::Ended(ended) => {
                 let counts = Counts::of(&ended);
-                self.report(space, || Some(entry(ended, outcome, Some(failure))));
+                self.report(place, || Some(entry(ended, outcome, Some(failure))));
                 Some(counts)
             }
         };
@@ -308,9 +315,14 @@ impl Completer {
 
     /// Reports what a peer did and for which nothing was posted: by the counter, and by an entry if
     /// one is wanted.
-    pub(crate) fn remote(&self, event: Event, completion: Option<Completion>, space: Space<'_>) {
+    pub(crate) fn remote(
+        &self,
+        event: Event,
+        completion: Option<Completion>,
+        place: EntryPlace<'_>,
+    ) {
         if let Some(completion) = completion {
-            self.report(space, || {
+            self.report(place, || {
                 Some(CompletionError {
                     completion,
                     failure: Failure::NONE,

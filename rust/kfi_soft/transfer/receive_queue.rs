@@ -70,7 +70,7 @@ use crate::{
     limits,
     module_parameters,
     node::Node,
-    queue::completion_queue::Space,
+    queue::completion_queue::EntryPlace,
     transfer::{
         budget::Budget,
         completer::{
@@ -439,7 +439,7 @@ pub(crate) enum Looked {
 /// The result of the arrival of a message.
 pub(crate) enum Arrival<'a> {
     /// It is delivered.
-    Delivery(Delivery, Space<'a>),
+    Delivery(Delivery, EntryPlace<'a>),
     /// It has to wait.
     NotReady,
     /// It is refused.
@@ -478,7 +478,7 @@ impl ReceiveQueue {
         request: &Request,
     ) -> Arrival<'a> {
         let tagged = request.kind.tag().is_some();
-        let mut space = Space::Nowhere;
+        let mut place = EntryPlace::Nowhere;
         // As in `accept`.
         let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
@@ -491,7 +491,7 @@ impl ReceiveQueue {
         };
         let matched = pair(found, request, receiver, |needs_room| {
             if needs_room {
-                space = receiver.completer().slot().ok_or(Mismatch::NoRoom)?;
+                place = receiver.completer().slot().ok_or(Mismatch::NoRoom)?;
             }
             Ok(())
         });
@@ -501,7 +501,7 @@ impl ReceiveQueue {
             self.hand_over(tagged);
         }
         match matched {
-            Ok(matched) => Arrival::Delivery(matched.into_delivery(receiver), space),
+            Ok(matched) => Arrival::Delivery(matched.into_delivery(receiver), place),
             Err(Mismatch::NoRegion) => Arrival::Refused(EACCES),
             Err(_) => Arrival::NotReady,
         }

@@ -68,8 +68,8 @@ use crate::{
     },
     node::Node,
     queue::{
-        completion_queue::Space,
-        listeners::Room, //
+        completion_queue::EntryPlace,
+        listeners::SpaceListener, //
     },
     transfer::{
         atomic::Atomics,
@@ -344,8 +344,8 @@ impl Receiver {
         };
         if !request.kind.is_matched() {
             // Nothing lies behind a ring with room in it.
-            let room = || receiver.config.completer.slot();
-            return receiver.access(request, remote, payload, room, irqs, || ());
+            let find_place = || receiver.config.completer.slot();
+            return receiver.access(request, remote, payload, find_place, irqs, || ());
         }
         if !receiver.allows(request) {
             return Some(Response::failed(EACCES));
@@ -355,8 +355,8 @@ impl Receiver {
         }
         let arrival = receiver.config.queue.arrive(&receiver, request);
         match arrival {
-            Arrival::Delivery(delivery, space) => {
-                Some(receiver.receive(request, payload, delivery, space, irqs, || ()))
+            Arrival::Delivery(delivery, place) => {
+                Some(receiver.receive(request, payload, delivery, place, irqs, || ()))
             }
             Arrival::Refused(error) => Some(Response::failed(error)),
             Arrival::NotReady => None,
@@ -515,7 +515,7 @@ impl Receiver {
     /// Carries out a request that was accepted, and answers.
     pub(crate) fn carry_out(packet: QueuedPacket, relax: impl Fn(), budget: &mut Budget) {
         let (packet, memory) = packet.empty();
-        let space = Space::Own(memory);
+        let place = EntryPlace::Own(memory);
         let transfer = packet.transfer;
         let request = transfer.request();
         if let Some(error) = packet.refused {
@@ -531,7 +531,7 @@ impl Receiver {
                 let delivery = matched.into_delivery(&receiver);
                 let irqs = &mut IrqGuard::none();
                 let response =
-                    receiver.receive(request, inside.payload(), delivery, space, irqs, relax);
+                    receiver.receive(request, inside.payload(), delivery, place, irqs, relax);
                 Transfer::respond_after(&transfer, inside, response, budget);
             }
             (None, Some(receiver)) => {
@@ -546,7 +546,7 @@ impl Receiver {
                         let remote = transfer.remote();
                         let payload = inside.payload();
                         let irqs = &mut IrqGuard::none();
-                        receiver.access(request, remote, payload, || Some(space), irqs, relax)
+                        receiver.access(request, remote, payload, || Some(place), irqs, relax)
                     }
                     None => None,
                 };
@@ -558,13 +558,13 @@ impl Receiver {
     }
 
     /// Receives what was matched with a posted receive. The entry lies in the memory of that if it is
-    /// used up, else in `space`.
+    /// used up, else in `place`.
     fn receive(
         &self,
         request: &Request,
         payload: Payload<'_>,
         delivery: Delivery,
-        space: Space<'_>,
+        place: EntryPlace<'_>,
         irqs: &mut IrqGuard,
         relax: impl Fn(),
     ) -> Response {
@@ -641,7 +641,7 @@ impl Receiver {
         }
         self.config
             .completer
-            .end(Event::Receive, spec, space, &outcome, failure);
+            .end(Event::Receive, spec, place, &outcome, failure);
         response
     }
 
@@ -654,13 +654,13 @@ impl Receiver {
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
-        room: impl FnOnce() -> Option<Space<'a>>,
+        find_place: impl FnOnce() -> Option<EntryPlace<'a>>,
         irqs: &mut IrqGuard,
         relax: impl Fn(),
     ) -> Option<Response> {
-        let space = match self.check(request, remote) {
-            Ok(false) => Space::Nowhere,
-            Ok(true) => room()?,
+        let place = match self.check(request, remote) {
+            Ok(false) => EntryPlace::Nowhere,
+            Ok(true) => find_place()?,
             Err(error) => return Some(Response::failed(error)),
         };
         let done = match request.kind {
@@ -669,7 +669,7 @@ impl Receiver {
         };
         Some(match done {
             Ok(len) => {
-                self.report(request, space, len);
+                self.report(request, place, len);
                 Response::done(len)
             }
             Err(error) => Response::failed(error),
@@ -744,7 +744,7 @@ impl Receiver {
     }
 
     /// Tells of what was done to memory regions.
-    fn report(&self, request: &Request, space: Space<'_>, len: usize) {
+    fn report(&self, request: &Request, place: EntryPlace<'_>, len: usize) {
         let kind = match request.kind {
             RequestKind::Atomic(_) => CompletionFlags::ATOMIC,
             _ => CompletionFlags::RMA,
@@ -757,7 +757,7 @@ impl Receiver {
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
         }
-        let completion = (!matches!(space, Space::Nowhere)).then(|| {
+        let completion = (!matches!(place, EntryPlace::Nowhere)).then(|| {
             Completion::remote(&Outcome {
                 flags: flags.as_raw(),
                 len,
@@ -767,7 +767,7 @@ impl Receiver {
                 src_addr: self.source(request).as_raw(),
             })
         });
-        self.config.completer.remote(counted, completion, space);
+        self.config.completer.remote(counted, completion, place);
     }
 
     /// Does something to each of the ranges of a request, and counts its arrival at each of the
@@ -1008,7 +1008,7 @@ impl Receiver {
         });
         self.config
             .completer
-            .end(Event::Receive, spec, Space::Nowhere, &outcome, failure);
+            .end(Event::Receive, spec, EntryPlace::Nowhere, &outcome, failure);
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
@@ -1057,10 +1057,10 @@ impl WorkItem for Receiver {
 }
 
 /// Takes on what waits when a completion queue has room again.
-pub(crate) struct RoomWatch(pub(crate) Arc<Receiver>);
+pub(crate) struct SpaceWatch(pub(crate) Arc<Receiver>);
 
-impl Room for RoomWatch {
-    fn room(&self) {
+impl SpaceListener for SpaceWatch {
+    fn space_available(&self) {
         self.0.config.node.work_queue.queue(self.0.clone());
     }
 }

@@ -90,7 +90,7 @@ use crate::{
     limits,
     node::Node,
     personality,
-    queue::completion_queue::Space,
+    queue::completion_queue::EntryPlace,
     transfer::{
         atomic::{
             self,
@@ -557,7 +557,7 @@ impl Transmitter {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
             // Packets only are held, and go behind others.
-            let space = if adverse || this.is_late(&prepared.config.request) {
+            let place = if adverse || this.is_late(&prepared.config.request) {
                 None
             } else {
                 // Without a slot it goes as a packet, which has memory for its completion.
@@ -572,7 +572,7 @@ impl Transmitter {
             } else {
                 IrqGuard::none()
             };
-            let ended = space.and_then(|space| {
+            let ended = place.and_then(|place| {
                 let packet::TransferConfig {
                     request,
                     memory,
@@ -580,9 +580,9 @@ impl Transmitter {
                     ..
                 } = &prepared.config;
                 let response = node.try_now(request, remote, Payload::of(memory), &mut irqs)?;
-                Some((space, response))
+                Some((place, response))
             });
-            if let Some((space, response)) = ended {
+            if let Some((place, response)) = ended {
                 let packet::TransferConfig {
                     request,
                     memory,
@@ -594,7 +594,7 @@ impl Transmitter {
                     manner,
                 };
                 this.config.credits.give();
-                this.report(&request, spec, space, response);
+                this.report(&request, spec, place, response);
                 irqs.end();
                 this.ended(None);
                 return Ok(());
@@ -777,7 +777,12 @@ impl Transmitter {
         // Before that is told: then there is room for another one.
         self.config.credits.give();
         if let Some(inside) = inside {
-            self.report(transfer.request(), inside.end(), Space::Nowhere, response);
+            self.report(
+                transfer.request(),
+                inside.end(),
+                EntryPlace::Nowhere,
+                response,
+            );
         }
         self.ended(Some(budget));
     }
@@ -800,12 +805,12 @@ impl Transmitter {
         }
     }
 
-    /// Tells the end of an operation, in the memory that it has, else in `space`.
+    /// Tells the end of an operation, in the memory that it has, else in `place`.
     fn report(
         &self,
         request: &Request,
         spec: CompletionSpec,
-        space: Space<'_>,
+        place: EntryPlace<'_>,
         response: Response,
     ) {
         let (event, flags) = match request.kind {
@@ -856,7 +861,7 @@ impl Transmitter {
         });
         self.config
             .completer
-            .end(event, spec, space, &outcome, failure);
+            .end(event, spec, place, &outcome, failure);
     }
 
     /// Returns whether a request has to be carried out behind others that the work queue does.
@@ -960,7 +965,12 @@ impl Transmitter {
         let inside = transfer.take();
         if let Some(inside) = inside.filter(|_| tell) {
             let response = Response::failed(ECANCELED);
-            self.report(transfer.request(), inside.end(), Space::Nowhere, response);
+            self.report(
+                transfer.request(),
+                inside.end(),
+                EntryPlace::Nowhere,
+                response,
+            );
         }
         match waiting {
             // It had begun.
@@ -989,7 +999,12 @@ impl Transmitter {
         }
         if let Some(inside) = transfer.take() {
             let response = Response::failed(ECANCELED);
-            this.report(transfer.request(), inside.end(), Space::Nowhere, response);
+            this.report(
+                transfer.request(),
+                inside.end(),
+                EntryPlace::Nowhere,
+                response,
+            );
         }
     }
 

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Room in a completion queue.
+//! Space in a completion queue.
 //!
-//! An operation that is carried out on the stack of its poster has nothing where its completion
-//! could lie while the ring is full, so it takes a slot of the ring first. All others have memory of
-//! their own, and take a slot only if there is one when they end; else they queue up behind the ring.
+//! An operation that is carried out on the stack of its poster has no memory for its completion
+//! while the ring is full, so it takes a slot of the ring first. All others have memory of their
+//! own, and take a slot only if there is one when they end; else they queue up behind the ring.
 //!
-//! # Why nothing stays behind a ring that has room
+//! # Why nothing stays behind a ring that has space
 //!
-//! Under the lock of the queue, whoever finds no slot adds its entry to the backlog, sets
-//! `backlogged`, and then looks for a slot once more. Whoever gives slots back looks at `backlogged`
-//! after that, and takes the lock to move entries up if it is set. Each step is fully ordered before
-//! the look, so that one of the two sees what the other has done. Only the first entry of a backlog
-//! needs that: behind it, those who give slots back see `backlogged` set.
+//! Under the lock of the queue, a thread that finds no slot adds its entry to the backlog, sets
+//! `backlogged`, and then looks for a slot once more. A thread that gives slots back looks at
+//! `backlogged` after that, and takes the lock to move entries up if it is set. Each step is fully
+//! ordered before the look, so that one of the two sees what the other has done. Only the first
+//! entry of a backlog needs that: behind it, threads that give slots back see `backlogged` set.
 //!
-//! # Why nobody waits in vain for room
+//! # Why no operation waits in vain for space
 //!
-//! Behind the ring of a large queue some entries more may lie, up to its size, so that it costs
-//! memory only when it is used. With more than these it is crowded: nothing is posted, and arrivals
-//! wait. That nobody does so in vain is the same again, with `starved`: see
+//! Behind the ring of a large queue there may be more entries, up to its size, so that it costs
+//! memory only when it is used. With more than that it is crowded: nothing is posted, and arrivals
+//! wait. That none of them waits in vain follows in the same way, with `starved`: see
 //! [`Listeners`](crate::queue::listeners::Listeners).
 
 #![forbid(unsafe_code)]
@@ -31,20 +31,20 @@ use kernel::{
     }, //
 };
 
-/// The slots of a ring, and whether there is something behind it.
-pub(crate) struct Room {
+/// The slots of a completion queue's ring, and whether there is something behind it.
+pub(crate) struct CqSpace {
     size: usize,
     /// How many entries may be behind the ring before nothing more is to come.
     allowance: usize,
     /// There are more.
     crowded: Atomic<bool>,
-    /// Slots with an entry in them, or promised to an operation. Never more than there are.
+    /// EqSlots with an entry in them, or promised to an operation. Never more than there are.
     taken: Atomic<usize>,
     /// Entries are behind the ring. Changes under the lock of the queue.
     backlogged: Atomic<bool>,
 }
 
-impl Room {
+impl CqSpace {
     /// All `size` slots are free.
     pub(crate) fn new(size: usize, allowance: usize) -> Self {
         Self {
@@ -58,7 +58,8 @@ impl Room {
 
     /// Takes a slot; `false` if there is none. From any context.
     pub(crate) fn take(&self) -> bool {
-        // Never more than there are, not even for a moment: whoever finds none may go elsewhere.
+        // Never more than there are, not even for a moment: an operation that finds none may go
+        // elsewhere.
         // Relaxed: `cmpxchg` validates the value.
         let mut taken = self.taken.load(ordering::Relaxed);
         while taken < self.size {
@@ -87,7 +88,7 @@ impl Room {
 
     /// Returns whether there is something behind the ring.
     pub(crate) fn is_backlogged(&self) -> bool {
-        // Relaxed: whoever needs more has a barrier.
+        // Relaxed: a caller that needs more has a barrier.
         self.backlogged.load(ordering::Relaxed)
     }
 
@@ -98,7 +99,7 @@ impl Room {
 
     /// Returns whether nothing more is to come.
     pub(crate) fn is_crowded(&self) -> bool {
-        // Relaxed: whoever needs more has a barrier.
+        // Relaxed: a caller that needs more has a barrier.
         self.crowded.load(ordering::Relaxed)
     }
 
@@ -127,43 +128,43 @@ impl Room {
     }
 }
 
-#[kunit_tests(kfi_soft_room)]
+#[kunit_tests(kfi_soft_cq_space)]
 mod tests {
     use super::*;
 
     #[test]
     fn as_many_as_there_are() {
-        let room = Room::new(2, 0);
-        assert!(room.take());
-        assert!(room.take());
-        assert!(!room.take());
-        assert!(!room.give(1));
-        assert!(room.take());
-        assert!(!room.take());
-        assert!(!room.give(2));
-        assert!(room.take());
+        let space = CqSpace::new(2, 0);
+        assert!(space.take());
+        assert!(space.take());
+        assert!(!space.take());
+        assert!(!space.give(1));
+        assert!(space.take());
+        assert!(!space.take());
+        assert!(!space.give(2));
+        assert!(space.take());
     }
 
     #[test]
     fn a_crowd_is_more_than_is_allowed() {
-        let room = Room::new(1, 2);
-        assert!(!room.note_backlog(2) && !room.is_crowded());
-        assert!(!room.note_backlog(3) && room.is_crowded());
-        assert!(!room.note_backlog(4) && room.is_crowded());
-        assert!(room.note_backlog(2) && !room.is_crowded());
-        assert!(!room.note_backlog(0));
+        let space = CqSpace::new(1, 2);
+        assert!(!space.note_backlog(2) && !space.is_crowded());
+        assert!(!space.note_backlog(3) && space.is_crowded());
+        assert!(!space.note_backlog(4) && space.is_crowded());
+        assert!(space.note_backlog(2) && !space.is_crowded());
+        assert!(!space.note_backlog(0));
     }
 
     #[test]
     fn who_gives_sees_the_backlog() {
-        let room = Room::new(1, 0);
-        assert!(room.take());
-        assert!(room.begin_backlog());
-        assert!(!room.begin_backlog());
-        assert!(room.is_backlogged());
-        assert!(room.give(1));
-        room.end_backlog();
-        assert!(!room.is_backlogged());
-        assert!(!room.give(0));
+        let space = CqSpace::new(1, 0);
+        assert!(space.take());
+        assert!(space.begin_backlog());
+        assert!(!space.begin_backlog());
+        assert!(space.is_backlogged());
+        assert!(space.give(1));
+        space.end_backlog();
+        assert!(!space.is_backlogged());
+        assert!(!space.give(0));
     }
 }

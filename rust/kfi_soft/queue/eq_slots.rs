@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Room in a queue: what is posted takes a slot first, so that its completion always fits.
+//! Space in an event queue: an operation takes a slot when it begins, so that its event always
+//! fits.
 //!
 //! Every slot is free, taken by a [`Reservation`], or has an entry in it, from when the entry is
 //! written until it is read out.
@@ -23,13 +24,13 @@ use crate::kfi::fid::{
     Object, //
 };
 
-/// The slots of a queue.
-pub(crate) struct Slots {
+/// The slots of an event queue.
+pub(crate) struct EqSlots {
     /// How many are free.
     free: Atomic<usize>,
 }
 
-impl Slots {
+impl EqSlots {
     /// All `count` slots are free.
     pub(crate) fn new(count: usize) -> Self {
         Self {
@@ -53,7 +54,7 @@ impl Slots {
 
     /// Gives slots back. From any context.
     pub(crate) fn give(&self, count: usize) {
-        // Release: whoever takes them comes after what they were used for.
+        // Release: a thread that takes them comes after what they were used for.
         self.free.fetch_add(count, ordering::Release);
     }
 
@@ -68,7 +69,7 @@ impl Slots {
 /// A queue with slots.
 pub(crate) trait Bounded: Object {
     /// Returns the slots.
-    fn slots(&self) -> &Slots;
+    fn slots(&self) -> &EqSlots;
 }
 
 /// A slot of a queue that an entry can be written to later, once.
@@ -99,13 +100,13 @@ impl<T: Bounded> Drop for Reservation<T> {
     }
 }
 
-#[kunit_tests(kfi_soft_slots)]
+#[kunit_tests(kfi_soft_eq_slots)]
 mod tests {
     use super::*;
 
     #[test]
     fn as_many_as_there_are() {
-        let slots = Slots::new(2);
+        let slots = EqSlots::new(2);
         assert!(slots.take());
         assert!(slots.take());
         assert!(!slots.take());
