@@ -816,13 +816,13 @@ fn prepare_receive(
         return Err(EINVAL);
     }
     let context = operation.context();
-    let memory = Incoming::take(operation, gfp).map_err(transmitter::again)?;
+    let memory = Incoming::take(operation, gfp).map_err(transmitter::enomem_to_eagain)?;
     if multi && memory.len() == 0 {
         return Err(EINVAL);
     }
     let buffer = if multi {
         let buffer = MultiUse::new(memory, min_multi_recv, gfp);
-        Buffer::Multi(buffer.map_err(transmitter::again)?, 0)
+        Buffer::Multi(buffer.map_err(transmitter::enomem_to_eagain)?, 0)
     } else {
         Buffer::One(memory)
     };

@@ -167,7 +167,7 @@ impl EndpointState {
             let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
             posted.set_notify(notify);
-            let posted = Entry::new(posted, flags).map_err(transmitter::again)?;
+            let posted = Entry::new(posted, flags).map_err(transmitter::enomem_to_eagain)?;
             let deferred = DeferredRecv {
                 receiver: receiver.clone(),
                 posted,

@@ -376,7 +376,7 @@ impl Transmitter {
         let reserve = reserve.filter(|_| !waits);
         let (destination, named) = self.config.av.resolve(operation.addr).ok_or(EINVAL)?;
         let context = self.target_context(named)?;
-        let remote = remote.capture(gfp, reserve).map_err(again)?;
+        let remote = remote.capture(gfp, reserve).map_err(enomem_to_eagain)?;
 
         let tagged_rma = flags.contains(OpFlags::TAGGED);
         let is_rma = matches!(operation.kind(), Kind::Read { .. } | Kind::Write { .. });
@@ -453,7 +453,7 @@ impl Transmitter {
                     data,
                     len: total,
                 },
-                memory: Outgoing::take(operation, gfp, reserve).map_err(again)?,
+                memory: Outgoing::take(operation, gfp, reserve).map_err(enomem_to_eagain)?,
                 remote,
                 context: context_of,
                 manner: Manner {
@@ -498,7 +498,7 @@ impl Transmitter {
             return Err(EAGAIN);
         }
         config.manner.memory = this.config.completer.memory(gfp)?;
-        let transfer = Transfer::new(this.clone(), config, gfp).map_err(again)?;
+        let transfer = Transfer::new(this.clone(), config, gfp).map_err(enomem_to_eagain)?;
         Entry::new(
             Packet {
                 note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
@@ -513,7 +513,7 @@ impl Transmitter {
             },
             gfp,
         )
-        .map_err(again)
+        .map_err(enomem_to_eagain)
     }
 
     /// Begins an operation.
@@ -1076,8 +1076,8 @@ impl State {
     }
 }
 
-/// Whoever runs out of memory may try again.
-pub(crate) fn again(error: Error) -> Error {
+/// Turns `ENOMEM` into `EAGAIN`: a caller that has run out of memory may try again.
+pub(crate) fn enomem_to_eagain(error: Error) -> Error {
     if error == ENOMEM {
         EAGAIN
     } else {
