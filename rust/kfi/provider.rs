@@ -79,6 +79,7 @@ pub(crate) use domain::{
 pub(crate) use endpoint::{
     kfi_rx_attr,
     kfi_tx_attr,
+    Direction,
     EndpointClass,
     EndpointOps,
     NoReceiveContext,

@@ -82,6 +82,7 @@ use crate::{
             kfi_tx_attr,
             Answer,
             AtomicCall,
+            Direction,
             EndpointClass,
             EndpointOps,
             Incoming,
@@ -139,7 +140,6 @@ pub(crate) use shared::{
 
 use binds::{
     Binds,
-    Direction,
     Directions, //
 };
 
@@ -694,7 +694,11 @@ impl EndpointState {
         }
         match &self.parent {
             // The last that may sleep: from here on holds are given up.
-            Some(parent) => parent.forget_context(self.directions.transmit, self.index),
+            Some(parent) => {
+                if let Some(direction) = self.directions.single() {
+                    parent.forget_context(direction, self.index);
+                }
+            }
             None => self.port().close(),
         }
         if let Some(receiver) = self.receiver.as_ref() {
@@ -727,44 +731,34 @@ impl EndpointState {
         match command {
             Control::Enable => self.enable(),
             Control::SetOpsFlag(flags) => {
-                let receive = receives(flags)?;
-                self.direction(receive)?;
-                check_defaults(receive, flags)
+                let direction = direction(flags)?;
+                self.check_direction(direction)?;
+                check_defaults(direction, flags)
             }
             _ => Err(ENOSYS),
         }
     }
 
-    /// `EINVAL` unless there is a direction, the receive direction or the other one.
-    fn direction(&self, receive: bool) -> Result {
-        let has = match receive {
-            true => self.directions.receive,
-            false => self.directions.transmit,
-        };
-        has.then_some(()).ok_or(EINVAL)
+    /// `EINVAL` unless it has the direction.
+    fn check_direction(&self, direction: Direction) -> Result {
+        self.directions.has(direction).then_some(()).ok_or(EINVAL)
     }
 }
 
-/// Returns whether it is the receive direction that flags name; `EINVAL` unless it is exactly one.
-fn receives(flags: OpFlags) -> Result<bool> {
-    match (
-        flags.contains(OpFlags::TRANSMIT),
-        flags.contains(OpFlags::RECV),
-    ) {
-        (true, false) => Ok(false),
-        (false, true) => Ok(true),
-        _ => Err(EINVAL),
-    }
+/// Returns the direction that flags name; `EINVAL` unless it is exactly one.
+fn direction(flags: OpFlags) -> Result<Direction> {
+    Direction::named(flags).ok_or(EINVAL)
 }
 
 /// Checks default flags that are given together with a direction; `EINVAL` for those that it does not
 /// have.
-fn check_defaults(receive: bool, flags: OpFlags) -> Result {
+fn check_defaults(direction: Direction, flags: OpFlags) -> Result {
     let flags = flags.without(OpFlags::TRANSMIT | OpFlags::RECV);
-    let known = if receive {
-        RECEIVE_FLAGS.without(OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD)
-    } else {
-        TRANSMIT_DEFAULTS
+    let known = match direction {
+        Direction::Transmit => TRANSMIT_DEFAULTS,
+        Direction::Receive => {
+            RECEIVE_FLAGS.without(OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD)
+        }
     };
     if !known.contains(flags) {
         return Err(EINVAL);
@@ -940,10 +934,10 @@ impl<const NUMBER: u32> Object for EndpointObject<NUMBER> {
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
             Control::GetOpsFlag(out) => {
-                let receive = receives(out.asked())?;
-                this.state.direction(receive)?;
-                check_defaults(receive, out.asked())?;
-                out.set(this.default_flags(receive));
+                let direction = direction(out.asked())?;
+                this.state.check_direction(direction)?;
+                check_defaults(direction, out.asked())?;
+                out.set(this.default_flags(direction));
                 Ok(())
             }
             command => this.state.control(command),

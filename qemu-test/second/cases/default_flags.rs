@@ -5,13 +5,14 @@
 use crate::{
     kfi::{
         fid::Fid,
-        flags::OpFlags, //
+        flags::OpFlags,
+        provider::Direction, //
     },
     provider::Endpoint, //
 };
 
 fn invent(endpoint: &Fid<Endpoint>) -> OpFlags {
     #[cfg(wrong)]
-    endpoint.data().set(false, OpFlags::TRIGGER); //~ E0624
-    endpoint.default_flags(false)
+    endpoint.data().set(Direction::Transmit, OpFlags::TRIGGER); //~ E0624
+    endpoint.default_flags(Direction::Transmit)
 }

@@ -143,16 +143,16 @@ pub(crate) struct EndpointData {
 
 /// A direction of operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    /// Transmits.
+pub(crate) enum Direction {
+    /// Operations that the endpoint begins.
     Transmit,
-    /// Receives.
+    /// Operations that peers begin.
     Receive,
 }
 
 impl Direction {
     /// The direction that flags name; `None` if it is none or both.
-    fn named(flags: OpFlags) -> Option<Self> {
+    pub(crate) fn named(flags: OpFlags) -> Option<Self> {
         match (
             flags.contains(OpFlags::TRANSMIT),
             flags.contains(OpFlags::RECV),
@@ -160,15 +160,6 @@ impl Direction {
             (true, false) => Some(Self::Transmit),
             (false, true) => Some(Self::Receive),
             _ => None,
-        }
-    }
-
-    /// The direction of receives, or the other one.
-    fn of(receive: bool) -> Self {
-        if receive {
-            Self::Receive
-        } else {
-            Self::Transmit
         }
     }
 }
@@ -261,8 +252,8 @@ impl<T: EndpointOps> Fid<T> {
     /// Returns the default flags of the operations of one direction: those that the consumer has
     /// opened the object with, or set since. From any context.
     #[inline]
-    pub(crate) fn default_flags(&self, receive: bool) -> OpFlags {
-        self.data().get(Direction::of(receive))
+    pub(crate) fn default_flags(&self, direction: Direction) -> OpFlags {
+        self.data().get(direction)
     }
 }
 
@@ -520,7 +511,7 @@ unsafe fn post<'a, T: EndpointOps>(
     let this = unsafe { Fid::<T>::borrow(ep) };
     from_result(|| {
         let mut operation = operation()?;
-        let default = this.default_flags(operation.kind.is_receive());
+        let default = this.default_flags(operation.kind.direction());
         operation.flags = form.flags(operation.flags, default)?;
         operation.own_flags = form == Form::Message;
         operation.inject = form == Form::Inject;
@@ -693,7 +684,9 @@ unsafe extern "C" fn tx_ctx_callback<T: EndpointOps>(
         open_into(tx_ep, || {
             let index = usize::try_from(index).map_err(|_| EINVAL)?;
             let data = EndpointData::new(
-                attr.map_or(this.default_flags(false).as_raw(), |attr| attr.op_flags),
+                attr.map_or(this.default_flags(Direction::Transmit).as_raw(), |attr| {
+                    attr.op_flags
+                }),
                 0,
             );
             let opening = Opening::new(Context::from_raw(context), data);
@@ -724,7 +717,9 @@ unsafe extern "C" fn rx_ctx_callback<T: EndpointOps>(
             let index = usize::try_from(index).map_err(|_| EINVAL)?;
             let data = EndpointData::new(
                 0,
-                attr.map_or(this.default_flags(true).as_raw(), |attr| attr.op_flags),
+                attr.map_or(this.default_flags(Direction::Receive).as_raw(), |attr| {
+                    attr.op_flags
+                }),
             );
             let opening = Opening::new(Context::from_raw(context), data);
             T::rx_context(this, index, attr, opening)

@@ -20,7 +20,8 @@ use crate::kfi::{
         RemoteRanges,
         SourceBuffers,
         TargetBuffers, //
-    }, //
+    },
+    provider::endpoint::Direction, //
 };
 
 pub(crate) use bindings::{
@@ -217,7 +218,16 @@ pub(crate) enum AtomicCall {
 impl Kind<'_> {
     /// Returns whether the operation is one of a receive context.
     pub(crate) fn is_receive(&self) -> bool {
-        matches!(self, Self::Receive | Self::TaggedReceive { .. })
+        self.direction() == Direction::Receive
+    }
+
+    /// Returns the direction of the operation.
+    #[inline]
+    pub(crate) fn direction(&self) -> Direction {
+        match self {
+            Self::Receive | Self::TaggedReceive { .. } => Direction::Receive,
+            _ => Direction::Transmit,
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use crate::kfi::{
         kfi_op,
         Answer,
         AtomicCall,
+        Direction,
         EndpointClass,
         EndpointOps,
         NoReceiveContext,
@@ -38,7 +39,7 @@ use crate::kfi::{
 pub(crate) struct Alias<T: HasEndpointState> {
     base: Hold<T>,
     /// The default flags of the alias are those of this direction.
-    receive: bool,
+    direction: Direction,
 }
 
 impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: u32> Alias<T> {
@@ -48,13 +49,13 @@ impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: 
         flags: OpFlags,
         opening: Opening<'o, EndpointClass<NUMBER>>,
     ) -> Result<NewFid<'o, Self>> {
-        let receive = super::receives(flags)?;
-        super::check_defaults(receive, flags).map_err(|_| EBADFLAGS)?;
-        base.endpoint_state().direction(receive)?;
+        let direction = super::direction(flags)?;
+        super::check_defaults(direction, flags).map_err(|_| EBADFLAGS)?;
+        base.endpoint_state().check_direction(direction)?;
         NewFid::new(
             Self {
                 base: Hold::new(base)?,
-                receive,
+                direction,
             },
             opening,
         )
@@ -82,17 +83,17 @@ impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         match command {
             Control::GetOpsFlag(out) => {
-                let receive = super::receives(out.asked())?;
-                super::check_defaults(receive, out.asked())?;
-                out.set(this.default_flags(receive));
+                let direction = super::direction(out.asked())?;
+                super::check_defaults(direction, out.asked())?;
+                out.set(this.default_flags(direction));
                 Ok(())
             }
             Control::SetOpsFlag(flags) => {
                 // Those of the other direction are the endpoint's.
-                if super::receives(flags)? != this.receive {
+                if super::direction(flags)? != this.direction {
                     return Err(EINVAL);
                 }
-                super::check_defaults(this.receive, flags)
+                super::check_defaults(this.direction, flags)
             }
             command => T::control(this.base.fid(), command),
         }

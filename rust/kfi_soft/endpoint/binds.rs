@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What tells of the ends of operations: the completion queues and counters that are bound to an
-//! endpoint or context.
+//! The completion queues and counters that are bound to an endpoint or context.
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +26,8 @@ use crate::{
             Fid, //
         },
         flags::BindFlags,
-        hold::Hold, //
+        hold::Hold,
+        provider::Direction, //
     },
     queue::completion_queue::CompletionQueue,
     transfer::completer::{
@@ -47,15 +47,6 @@ const EVENT_FLAGS: [(BindFlags, Event); Event::COUNT] = [
     (BindFlags::REMOTE_READ, Event::RemoteRead),
     (BindFlags::REMOTE_WRITE, Event::RemoteWrite),
 ];
-
-/// A direction of an endpoint.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    /// What it begins.
-    Transmit,
-    /// What peers begin.
-    Receive,
-}
 
 impl Direction {
     /// Returns the events that counters of the direction count.
@@ -90,7 +81,7 @@ impl Directions {
     }
 
     /// Returns whether there is a direction.
-    const fn has(self, direction: Direction) -> bool {
+    pub(super) const fn has(self, direction: Direction) -> bool {
         match direction {
             Direction::Transmit => self.transmit,
             Direction::Receive => self.receive,
@@ -98,7 +89,7 @@ impl Directions {
     }
 
     /// Returns the direction of a context; an endpoint has two.
-    const fn single(self) -> Option<Direction> {
+    pub(super) const fn single(self) -> Option<Direction> {
         match (self.transmit, self.receive) {
             (true, false) => Some(Direction::Transmit),
             (false, true) => Some(Direction::Receive),
@@ -107,7 +98,7 @@ impl Directions {
     }
 }
 
-/// What is bound.
+/// The queues and counters that are bound.
 #[derive(Clone, Default)]
 pub(super) struct Binds {
     tx_queue: Option<Arc<BoundQueue>>,

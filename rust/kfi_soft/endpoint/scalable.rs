@@ -15,7 +15,6 @@ use kernel::{
 
 use super::{
     binds::{
-        Direction,
         Directions, //
     },
     choose,
@@ -54,6 +53,7 @@ use crate::{
             kfi_rx_attr,
             kfi_tx_attr,
             Answer,
+            Direction,
             EndpointOps,
             Operation,
             ReceiveClass,
@@ -65,7 +65,7 @@ use crate::{
     node::Port, //
 };
 
-/// What changes.
+/// The part of a scalable endpoint that changes.
 struct State {
     port: Arc<Port>,
     av: Option<Hold<AddressVector>>,
@@ -77,11 +77,10 @@ struct State {
 }
 
 impl State {
-    fn contexts(&mut self, transmit: bool) -> &mut KVec<bool> {
-        if transmit {
-            &mut self.tx
-        } else {
-            &mut self.rx
+    fn contexts(&mut self, direction: Direction) -> &mut KVec<bool> {
+        match direction {
+            Direction::Transmit => &mut self.tx,
+            Direction::Receive => &mut self.rx,
         }
     }
 }
@@ -147,9 +146,9 @@ impl ScalableEndpoint {
     }
 
     /// Takes a context; `EINVAL` if there is none of that number, `EADDRINUSE` if it is open.
-    fn take_context(&self, transmit: bool, index: usize) -> Result {
+    fn take_context(&self, direction: Direction, index: usize) -> Result {
         let mut state = self.state.lock();
-        let open = state.contexts(transmit).get_mut(index).ok_or(EINVAL)?;
+        let open = state.contexts(direction).get_mut(index).ok_or(EINVAL)?;
         if core::mem::replace(open, true) {
             return Err(EADDRINUSE);
         }
@@ -157,8 +156,8 @@ impl ScalableEndpoint {
     }
 
     /// Notes that a context is closed.
-    pub(crate) fn forget_context(&self, transmit: bool, index: usize) {
-        if let Some(open) = self.state.lock().contexts(transmit).get_mut(index) {
+    pub(crate) fn forget_context(&self, direction: Direction, index: usize) {
+        if let Some(open) = self.state.lock().contexts(direction).get_mut(index) {
             *open = false;
         }
     }
@@ -280,10 +279,10 @@ impl EndpointOps for ScalableEndpoint {
         if let Some(attr) = attr {
             attributes = attributes.with_tx(attr)?;
         }
-        this.take_context(true, index)?;
+        this.take_context(Direction::Transmit, index)?;
         Self::config(this, Direction::Transmit, index, attributes)
             .and_then(|config| NewFid::new(TransmitContext::new(config), opening))
-            .inspect_err(|_| this.forget_context(true, index))
+            .inspect_err(|_| this.forget_context(Direction::Transmit, index))
     }
 
     fn rx_context<'o>(
@@ -296,9 +295,9 @@ impl EndpointOps for ScalableEndpoint {
         if let Some(attr) = attr {
             attributes = attributes.with_rx(attr)?;
         }
-        this.take_context(false, index)?;
+        this.take_context(Direction::Receive, index)?;
         Self::config(this, Direction::Receive, index, attributes)
             .and_then(|config| NewFid::new(ReceiveContext::new(config), opening))
-            .inspect_err(|_| this.forget_context(false, index))
+            .inspect_err(|_| this.forget_context(Direction::Receive, index))
     }
 }

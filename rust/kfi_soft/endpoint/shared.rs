@@ -16,7 +16,6 @@ use kernel::{
 
 use super::{
     binds::{
-        Direction,
         SharedBinds, //
     },
     prepare_receive,
@@ -47,6 +46,7 @@ use crate::{
         provider::{
             kfi_rx_attr,
             kfi_tx_attr,
+            Direction,
             EndpointOps,
             NoReceiveContext,
             NoTransmitContext,
