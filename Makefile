@@ -22,6 +22,10 @@ help:
 	@echo '                      come to build/modules, or MO=...'
 	@echo '  make modules_install  install them for that kernel; Module.symvers and include in'
 	@echo '                      /usr/src/kfabric/RELEASE'
+	@echo '                      KFI_MODULES="FOLDER ..." builds modules in Rust of others, too'
+	@echo '                      (Documentation/providers.md)'
+	@echo '  make tools          build/kfi, the command for /dev/kfi, linked statically'
+	@echo '  make tools_install  install it, with manual pages, in PREFIX (/usr/local; DESTDIR=...)'
 	@echo
 	@echo 'In a virtual machine, with tools and kernels installed and built as needed:'
 	@echo '  make demo           see kfabric at work'
@@ -42,7 +46,7 @@ help:
 	@echo '  make bench-compare OLD=... NEW=...  compare two files of results'
 	@echo '  make irqsoff        measure the longest time with interrupts off, in instructions; ARGS=...'
 	@echo '                      goes to kfi-bench irqsoff (ARGS=--help)'
-	@echo '  make bench-readme   put the table of ratios of the last runs into README.md'
+	@echo '  make bench-table    put the ratios of the last runs into Documentation/benchmarks.md'
 	@echo '      VEHICLE=uml     user-mode Linux instead of QEMU'
 	@echo '      KIND=debug      that kernel instead of the fast one; KIND=kcsan, one that looks for'
 	@echo '                      data races'
@@ -69,7 +73,7 @@ endif
 endif
 
 kbuild_vars := ARCH LLVM CC RUSTC HOSTRUSTC RUSTDOC RUSTFMT CLIPPY_DRIVER BINDGEN \
-	KRUSTFLAGS KCFLAGS CLIPPY
+	KRUSTFLAGS KCFLAGS CLIPPY KFI_MODULES
 # Not what make itself takes for a compiler.
 kbuild_args = $(foreach var,$(kbuild_vars),$(if \
 	$(filter default undefined,$(origin $(var))),,$(var)='$($(var))'))
@@ -160,6 +164,29 @@ guest:
 	@echo 'kfabric: building the programs'
 	@cd qemu-test/guest && $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
 		CARGO_TARGET_DIR=$(top)/build/guest $(call tool,CARGO,cargo) build --release --locked --quiet
+
+# --- the command for people ---------------------------------------------------
+# Linked statically, as the machine's are.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+install_prefix = $(DESTDIR)$(PREFIX)
+
+.PHONY: tools
+tools:
+	@scripts/setup --quiet
+	+@$(MAKE) guest
+	@cp -u build/guest/x86_64-unknown-linux-gnu/release/kfi build/kfi
+	@echo 'kfabric: build/kfi'
+
+.PHONY: tools_install
+tools_install: tools
+	@install -D -m 755 build/kfi $(install_prefix)/bin/kfi
+	@install -D -m 644 Documentation/man/kfi.1 $(install_prefix)/share/man/man1/kfi.1
+	@install -D -m 644 Documentation/man/kfi_soft.7 $(install_prefix)/share/man/man7/kfi_soft.7
+	@echo 'kfabric: kfi and its manual pages are in $(install_prefix)'
+
+# --- runs in the machine ------------------------------------------------------
 
 image_file = $(out)/image.gz
 run = $(call tool,PYTHON,python3) qemu-test/run --kernel "$$(scripts/kernel --print $(KIND))" \
@@ -289,9 +316,9 @@ bench-report:
 bench-compare: guest
 	@$(kfi_bench) compare $(OLD) $(NEW)
 
-.PHONY: bench-readme
-bench-readme: bench-report
-	@$(kfi_bench) insert $(bench)/README-table.md README.md
+.PHONY: bench-table
+bench-table: bench-report
+	@$(kfi_bench) insert $(bench)/ratios.md Documentation/benchmarks.md
 
 # How long interrupts are off. With instructions for time it does not depend on the host; one CPU
 # is what they are counted of. Messages wait until all is prepared.
@@ -306,7 +333,8 @@ run-irqsoff: machine
 # --- checks -------------------------------------------------------------------
 
 crates := rust/kfabric/kfabric.rs rust/kfi_soft/kfi_soft.rs rust/kfi_shim/kfi_shim.rs \
-	rust/kfi_bench/kfi_bench.rs qemu-test/second/kfi_second.rs qemu-test/second/cases.rs
+	rust/kfi_bench/kfi_bench.rs qemu-test/second/kfi_second.rs qemu-test/second/cases.rs \
+	qemu-test/rust_consumer/kfi_rust_consumer.rs
 c_files = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: check

@@ -8,9 +8,6 @@
 
 #[cfg(cases)]
 mod cases;
-#[cfg(cases)]
-#[expect(dead_code, reason = "shows that it compiles")]
-mod example;
 #[allow(
     dead_code,
     unused_imports,

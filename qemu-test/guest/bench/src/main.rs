@@ -99,7 +99,7 @@ enum Command {
     Report {
         /// The file of results
         results: PathBuf,
-        /// Results in QEMU, for a column of its own in the table for the README
+        /// Results in QEMU, for a column of its own in `ratios.md`
         #[arg(long, value_name = "FILE")]
         qemu: Option<PathBuf>,
         /// Where tables and plots go
@@ -121,7 +121,7 @@ enum Command {
     Insert {
         /// The table
         table: PathBuf,
-        /// The file, README.md
+        /// The file, Documentation/benchmarks.md
         file: PathBuf,
     },
 }

@@ -139,8 +139,8 @@ fn ratios(results: &Results) -> String {
     text
 }
 
-/// The table for the README.
-fn readme(results: &Results, qemu: Option<&Results>) -> String {
+/// The table for Documentation/benchmarks.md.
+fn document(results: &Results, qemu: Option<&Results>) -> String {
     let mut text = String::from("| what | at most | measured |");
     if qemu.is_some() {
         text += " in QEMU, at most | measured |";
@@ -189,12 +189,12 @@ fn readme(results: &Results, qemu: Option<&Results>) -> String {
     text
 }
 
-/// Writes `table.txt` and `README-table.md`, and shows the ratios.
+/// Writes `table.txt` and `ratios.md`, and shows the ratios.
 pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) -> Result<(), Error> {
     let ratios = ratios(results) + &doubts(results);
     let tables = [
         ("table.txt", format!("{ratios}{}", all(results))),
-        ("README-table.md", readme(results, qemu)),
+        ("ratios.md", document(results, qemu)),
     ];
     fs::create_dir_all(folder).map_err(|error| Error::File(folder.display().to_string(), error))?;
     for (name, text) in tables {

@@ -2,9 +2,9 @@
 
 //! Conformance suite of kfabric over `/dev/kfi`.
 //!
-//! A test is a function with a name `area/case-NN-what`, where NN is the number
-//! of the case in the project's list of cases, and the requirements that it
-//! shows. Tests of one area are in one file under `tests/`, with a table of
+//! A test is a function with a name, `area/what` or `area/case-NN-what`, where
+//! the number only tells cases apart, and the requirements that it shows
+//! (`Documentation/requirements.md`). Tests of one area are in one file under `tests/`, with a table of
 //! them at the top ([`tests!`]). [`harness`] runs each in a child process of its
 //! own, so that a crash, a hang or a killed process is a failed test and
 //! nothing worse; [`report`] prints KTAP or something for people.

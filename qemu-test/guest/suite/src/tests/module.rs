@@ -32,6 +32,7 @@ tests! {
     "strict" ["kfabric.h"] strict;
     "kcxi" ["kfi_cxi_ext.h"] kcxi;
     "consumer" ["R-CLOSE-9"] consumer;
+    "consumer-in-rust" ["R-CNTR-30"] consumer_in_rust;
     "transfer" ["R-CNTR-7"] transfer;
     "network-driver" ["kfi_endpoint.h kfi_tagged.h"] network_driver;
     "mock-providers" ["R-CLOSE-5"] mock_providers;
@@ -42,6 +43,7 @@ pub(super) const CORE: &str = "kfabric";
 pub(super) const PROVIDER: &str = "kfi_soft";
 pub(super) const DEVICE_MODULE: &str = "kfi_shim";
 const CONSUMER: &str = "kfi_consumer";
+const RUST_CONSUMER: &str = "kfi_rust_consumer";
 const TRANSFER: &str = "kfi_transfer";
 const LND: &str = "kfi_lnd";
 const MOCK: &str = "kfi_mock";
@@ -468,6 +470,21 @@ fn kcxi(env: &Env) -> Outcome {
 /// A consumer in C.
 fn consumer(env: &Env) -> Outcome {
     run_in_kernel(env, CONSUMER, &parameters(CONSUMER))
+}
+
+/// A consumer in Rust, which does its work while it is loaded.
+fn consumer_in_rust(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    if !path(env, RUST_CONSUMER).exists() {
+        return Err(Stop::Skip(format!(
+            "no {}",
+            path(env, RUST_CONSUMER).display()
+        )));
+    }
+    modules
+        .load(RUST_CONSUMER)
+        .map_err(|errno| could_not("load", RUST_CONSUMER, errno))?;
+    unload(RUST_CONSUMER).map_err(|errno| could_not("unload", RUST_CONSUMER, errno))
 }
 
 /// A consumer in C that transfers data.

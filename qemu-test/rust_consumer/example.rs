@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The consumer in README.md.
+//! The consumer in `Documentation/providers.md`.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use crate::kfi::{
 };
 
 /// Shows a counter at work.
-fn example() -> Result {
+pub(crate) fn example() -> Result {
     let info = getinfo(0, None, None, 0, None)?;
     let fabric = Fabric::open(info.first(), Context::NONE)?;
     let contexts = Contexts::new(Budget::new(1 << 20, None)?)?;
@@ -28,6 +28,6 @@ fn example() -> Result {
 
     counter.add(3)?;
     counter.wait(3, 100)?; // at least 3 within 100 ms
-    assert_eq!(counter.wait(4, 100), Err(ETIMEDOUT));
+    pr_info!("waited for 4: {:?}\n", counter.wait(4, 100)); // Err(ETIMEDOUT)
     Ok(())
 }

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The smallest consumer of kfabric in Rust.
+
+mod example;
+#[allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "every module uses its part of the skin"
+)]
+#[path = "../../rust/kfi/kfi.rs"]
+mod kfi;
+
+use kernel::prelude::*;
+
+use kfi::linux::live::{
+    Root,
+    Rooted, //
+};
+
+module! {
+    type: Rooted<KfiRustConsumer>,
+    name: "kfi_rust_consumer",
+    authors: ["kfabric-rs authors"],
+    description: "The smallest consumer of kfabric in Rust",
+    license: "GPL",
+}
+
+/// The loaded module. It has done its work when it is there.
+struct KfiRustConsumer;
+
+impl Root for KfiRustConsumer {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        // What is initialised is what an initialiser returns.
+        example::example().map(|()| Self)
+    }
+}
