@@ -372,7 +372,7 @@ pub(crate) struct InfoMut<'a> {
 
 /// An address has so much memory at least, for those who believe its format rather than its length:
 /// as much as an address of any family (`struct sockaddr_storage`).
-const ADDRESS_ROOM: usize = 128;
+pub(crate) const ADDRESS_ROOM: usize = 128;
 
 /// Replaces memory that an entry owns by a copy of `new`, with zeroes behind it up to `room`; an empty
 /// copy is null.

@@ -54,6 +54,13 @@ const ENTRY: usize = 256;
 /// A context that an endpoint leads to.
 const CONTEXT: usize = 64;
 
+/// Contexts of one direction of a scalable endpoint for which nobody has said how many there are to
+/// be.
+const CONTEXTS: usize = 256;
+
+/// What is kept of an authorization key, and of the ports of those who have it.
+const AUTH_KEY: usize = 6 << 10;
+
 /// An operation that transmits that an endpoint or context takes at a time, without its arrays.
 pub(crate) const TRANSMIT: usize = TRANSMIT_SIZE;
 
@@ -107,15 +114,24 @@ pub(crate) fn context_of(asked: Option<usize>, default: usize, each: usize) -> u
 pub(crate) fn endpoint(info: InfoRef<'_>) -> usize {
     let tx = context(info.tx_attr().map_or(0, |attr| attr.size), TRANSMIT);
     let rx = context(info.rx_attr().map_or(0, |attr| attr.size), RECEIVE);
-    tx.saturating_add(rx)
+    tx.saturating_add(rx).saturating_add(auth_key(info))
+}
+
+/// Returns what the authorization key of an endpoint needs, if it is opened with one.
+fn auth_key(info: InfoRef<'_>) -> usize {
+    match info.ep_auth_key() {
+        Some(key) if !key.is_empty() => AUTH_KEY,
+        _ => 0,
+    }
 }
 
 /// Returns what an endpoint needs that leads to contexts only.
 pub(crate) fn scalable_endpoint(info: InfoRef<'_>) -> usize {
-    let contexts = info
+    let (tx, rx) = info
         .ep_attr()
-        .map_or(0, |attr| attr.tx_ctx_cnt.saturating_add(attr.rx_ctx_cnt));
-    many(contexts, 0, CONTEXT)
+        .map_or((0, 0), |attr| (attr.tx_ctx_cnt, attr.rx_ctx_cnt));
+    let asked = |count: usize| if count == 0 { CONTEXTS } else { count };
+    many(asked(tx).saturating_add(asked(rx)), 0, CONTEXT).saturating_add(auth_key(info))
 }
 
 /// Returns what an answer with so many entries needs.

@@ -12,7 +12,10 @@ use crate::{
     export::c_export,
     kfi::{
         bindings,
-        info::Info, //
+        info::{
+            Info,
+            ADDRESS_ROOM, //
+        }, //
     }, //
 };
 
@@ -36,8 +39,11 @@ unsafe fn copy_bytes<T>(from: *const T, len: usize) -> Result<*mut T> {
     Layout::array::<u8>(len).map_err(|_| EINVAL)?;
     // SAFETY: By the safety requirements.
     let bytes = unsafe { core::slice::from_raw_parts(from.cast::<u8>(), len) };
-    let mut copy = KVec::with_capacity(len, GFP_KERNEL)?;
+    // For those who believe the format of an address rather than its length.
+    let room = len.max(ADDRESS_ROOM);
+    let mut copy = KVec::with_capacity(room, GFP_KERNEL)?;
     copy.extend_from_slice(bytes, GFP_KERNEL)?;
+    copy.resize(room, 0, GFP_KERNEL)?;
     Ok(copy.into_raw_parts().0.cast())
 }
 

@@ -103,7 +103,7 @@ struct Structure {
     raw: Opaque<bindings::kfi_triggered_context2>,
     charge: Charge,
     /// Where the provider keeps an operation that waits for its condition.
-    _place: Option<Taken>,
+    place: Option<Taken>,
 }
 
 // SAFETY: The structure is the provider's, which may use it from any thread.
@@ -199,6 +199,7 @@ impl Entry {
         if let Some(structure) = &mut self.structure {
             // Never refused, as it gives back.
             let _ = structure.charge.set(ENTRY_SIZE);
+            structure.place = None;
         }
     }
 }
@@ -364,7 +365,7 @@ impl Structure {
         let structure = Self {
             raw: Opaque::new(raw),
             charge,
-            _place: place,
+            place,
         };
         Ok(KBox::new(structure, GFP_KERNEL_ACCOUNT)?)
     }

@@ -176,7 +176,9 @@ impl MemoryRegion {
             RegisterForm::One => Shape::Kvec,
             RegisterForm::Array(shape) | RegisterForm::Attr(shape) => shape,
         };
-        let list = segments.len().saturating_mul(size_of::<Arc<Buffer>>());
+        // With the copy that the provider keeps, rounded up.
+        let each = size_of::<Arc<Buffer>>() + 32;
+        let list = segments.len().saturating_mul(each);
         let size = Local::size(segments, shape).saturating_add(list);
         let charge = Budget::charge(domain.contexts().budget(), size)?;
         let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;

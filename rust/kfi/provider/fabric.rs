@@ -48,7 +48,7 @@ unsafe impl Class for FabricClass {
     type Tables = bindings::kfi_ops_fabric;
     type Data = FabricData;
     const FCLASS: usize = bindings::KFI_CLASS_FABRIC as usize;
-    const RCU_OPERATIONS: bool = false;
+    const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, data: &Self::Data) -> Self::Head {
         bindings::kfid_fabric {

@@ -31,7 +31,7 @@ unsafe impl Class for WaitSetClass {
     type Tables = bindings::kfi_ops_wait;
     type Data = ();
     const FCLASS: usize = bindings::KFI_CLASS_WAIT as usize;
-    const RCU_OPERATIONS: bool = false;
+    const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &()) -> Self::Head {
         bindings::kfid_wait {

@@ -49,7 +49,7 @@ pub(crate) trait SpaceListener: Send + Sync {
 pub(crate) struct ListenerId(usize);
 
 /// The listeners by number; one that leaves does not change the numbers of the others.
-type Table = KVec<Option<Arc<dyn SpaceListener>>>;
+type Table = KVVec<Option<Arc<dyn SpaceListener>>>;
 
 /// The listeners of a completion queue.
 #[pin_data]
@@ -70,7 +70,7 @@ impl Listeners {
         Arc::pin_init(
             pin_init!(Self {
                 starved: Atomic::new(false),
-                list <- new_mutex!(KVec::new(), "kfi_soft::Listeners::list"),
+                list <- new_mutex!(KVVec::new(), "kfi_soft::Listeners::list"),
                 node,
                 work <- new_work!("kfi_soft::Listeners::work"),
             }),
@@ -104,7 +104,7 @@ impl Listeners {
     ///
     /// It keeps the listener until [`Self::ignore`] or [`Self::close`].
     pub(crate) fn listen(&self, listener: Arc<dyn SpaceListener>) -> Result<ListenerId> {
-        let mut more = KVec::new();
+        let mut more = KVVec::new();
         loop {
             let mut list = self.list.lock();
             let unused = list.iter().position(Option::is_none);
@@ -126,25 +126,32 @@ impl Listeners {
                 core::mem::swap(&mut *list, &mut more);
                 // The lock is given up before what was replaced is freed.
                 drop(list);
-                more = KVec::new();
+                more = KVVec::new();
                 continue;
             }
             drop(list);
-            more = KVec::with_capacity(len.saturating_mul(2).max(4), GFP_KERNEL)?;
+            more = KVVec::with_capacity(len.saturating_mul(2).max(4), GFP_KERNEL | __GFP_NOWARN)?;
         }
     }
 
     /// Removes a listener; does not wait for a notification that is under way. May sleep.
     pub(crate) fn ignore(&self, listener: &ListenerId) {
-        let removed = self.list.lock().get_mut(listener.0).and_then(Option::take);
+        let mut list = self.list.lock();
+        let removed = list.get_mut(listener.0).and_then(Option::take);
+        // The memory goes with the last of them.
+        let unused = match list.iter().all(Option::is_none) {
+            true => core::mem::replace(&mut *list, KVVec::new()),
+            false => KVVec::new(),
+        };
+        drop(list);
         // Without the lock.
-        drop(removed);
+        drop((removed, unused));
     }
 
     /// Removes all listeners and waits until none is being notified; may sleep.
     pub(crate) fn close(&self) {
         self.work.cancel_sync();
-        let list = core::mem::replace(&mut *self.list.lock(), KVec::new());
+        let list = core::mem::replace(&mut *self.list.lock(), KVVec::new());
         // Without the lock.
         drop(list);
     }
