@@ -234,6 +234,13 @@ impl<'a> Payload<'a> {
     }
 }
 
+/// Of [`Packet::stalled`]: no receive has wanted it while there was no room.
+pub(crate) const NEVER_STALLED: u32 = 0;
+/// One does.
+const STALLED: u32 = 1;
+/// One did.
+const HAS_STALLED: u32 = 2;
+
 /// A request that could not be carried out at once, and what is known of it on its way.
 pub(crate) struct Packet {
     /// The operation, to which the response goes.
@@ -242,9 +249,9 @@ pub(crate) struct Packet {
     pub(crate) note: Option<RBTreeNodeReservation<transmitter::Name, Arc<Transfer>>>,
     /// Who received it, once it has arrived.
     pub(crate) receiver: Option<Arc<Receiver>>,
-    /// A posted receive wants it, and it waits for room at its receiver. Written under the lock of the
-    /// queue where it is.
-    pub(crate) stalled: Atomic<bool>,
+    /// Whether a posted receive wants it, and it waits for room at its receiver. Written under the lock
+    /// of the queue where it is.
+    pub(crate) stalled: Atomic<u32>,
     /// What it was matched with.
     pub(crate) matched: Option<(ReceiverUse, Match)>,
     /// It is to be told by whoever carries it out.
@@ -266,13 +273,25 @@ impl Packet {
     /// Returns whether a posted receive wants it, and it waits for room.
     pub(crate) fn is_stalled(&self) -> bool {
         // Relaxed: under the lock of the queue where it is.
-        self.stalled.load(ordering::Relaxed)
+        self.stalled.load(ordering::Relaxed) == STALLED
+    }
+
+    /// Returns whether that was so at some time, so that its time may have begun later than that of
+    /// those behind it.
+    pub(crate) fn has_stalled(&self) -> bool {
+        // Relaxed: as above.
+        self.stalled.load(ordering::Relaxed) != NEVER_STALLED
     }
 
     /// Notes whether a posted receive wants it, and it waits for room.
     pub(crate) fn set_stalled(&self, stalled: bool) {
-        // Relaxed: as above.
-        self.stalled.store(stalled, ordering::Relaxed);
+        if stalled {
+            // Relaxed: as above.
+            self.stalled.store(STALLED, ordering::Relaxed);
+        } else if self.is_stalled() {
+            // Relaxed: as above.
+            self.stalled.store(HAS_STALLED, ordering::Relaxed);
+        }
     }
 }
 

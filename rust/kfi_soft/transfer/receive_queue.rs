@@ -780,7 +780,8 @@ impl ReceiveQueue {
         mut wanted: Entry<Posted>,
     ) -> Result<Option<(Entry<Posted>, Option<Request>)>> {
         // Receives that were posted before may want what waits, and are yet to be compared with it.
-        let too_early = self.state.lock().tagged.has_new();
+        // What has stalled at this one nobody may want any more, which is found out when it goes on.
+        let too_early = self.state.lock().tagged.has_new() || receiver.is_stalling();
         let looked = if too_early {
             Looked::Unfinished
         } else {
@@ -815,7 +816,12 @@ impl ReceiveQueue {
         for _ in 0..count {
             let wanted = {
                 let mut state = self.state.lock();
-                if state.tagged.has_new() {
+                let asks = state
+                    .looking
+                    .front()
+                    .and_then(|wanted| wanted.asks.as_ref());
+                let stalling = asks.is_some_and(|receiver| receiver.is_stalling());
+                if stalling || state.tagged.has_new() {
                     // As in `peek`.
                     break;
                 }
@@ -962,8 +968,8 @@ impl ReceiveQueue {
     }
 
     /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
-    /// line with the others. They lie in the order in which their time began; that of those that wait
-    /// for room does not run.
+    /// line with the others. They lie in the order in which their time began, but for those that have
+    /// waited for room, while which it does not run.
     fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Packet>, next: &mut Next) {
         let timeout = rnr_timeout();
         let mut walk = None;
@@ -986,6 +992,9 @@ impl ReceiveQueue {
                     let left = since.wrapping_add(timeout).wrapping_sub(now);
                     if left.cast_signed() > 0 {
                         next.bring_to(left);
+                        if message.has_stalled() {
+                            continue;
+                        }
                         break false;
                     }
                     if settled.len() == EXPIRED {

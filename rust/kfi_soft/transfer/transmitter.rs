@@ -58,6 +58,7 @@ use crate::{
         hold::Hold,
         linux::{
             interrupts::{
+                self,
                 IrqGuard,
                 NoPreemption, //
             },
@@ -120,7 +121,8 @@ use crate::{
         RequestKind,
         Response,
         Wire,
-        INLINE_LIMIT, //
+        INLINE_LIMIT,
+        NEVER_STALLED, //
     }, //
 };
 
@@ -138,6 +140,9 @@ const FLAGS: OpFlags = OpFlags::COMPLETION
 
 /// Operations that are looked at before others get the lock.
 const STEP: usize = 64;
+
+/// So many steps more are made where interrupts are disabled.
+const FEW_STEPS: usize = 3;
 
 /// Names an operation that was noted: its context, to be found by, and a number of its own.
 pub(crate) type Name = (usize, usize);
@@ -372,7 +377,9 @@ impl Transmitter {
         if inject && len > self.config.inject_size {
             return Err(EMSGSIZE);
         }
-        let waits = flags.intersects(OpFlags::FENCE | OpFlags::MORE) || len > INLINE_LIMIT;
+        // Not where others use the credits, too: they could not tell that these are used up.
+        let more = flags.contains(OpFlags::MORE) && !self.config.shares_credits;
+        let waits = more || flags.contains(OpFlags::FENCE) || len > INLINE_LIMIT;
         let reserve = reserve.filter(|_| !waits);
         let (destination, named) = self.config.av.resolve(operation.addr).ok_or(EINVAL)?;
         let context = self.target_context(named)?;
@@ -469,8 +476,7 @@ impl Transmitter {
                 },
                 fence,
             },
-            // Not where others use the credits, too: they could not tell that these are used up.
-            more: flags.contains(OpFlags::MORE) && !self.config.shares_credits,
+            more,
         })
     }
 
@@ -504,7 +510,7 @@ impl Transmitter {
                 note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
                 transfer,
                 receiver: None,
-                stalled: Atomic::new(false),
+                stalled: Atomic::new(NEVER_STALLED),
                 matched: None,
                 late: None,
                 refused: None,
@@ -927,11 +933,17 @@ impl Transmitter {
         let number = context.as_number();
         let mut next = (number, 0);
         let mut found = false;
+        let mut steps: usize = 0;
         let claimed = loop {
             // Others wait for what is claimed.
             let preemption = NoPreemption::begin();
             match self.claim_named(&mut next, &mut found) {
-                ControlFlow::Continue(()) => {}
+                // All that were looked at are ending, and of so many not one is left to others where
+                // nobody else would run meanwhile.
+                ControlFlow::Continue(()) if steps == FEW_STEPS && interrupts::are_disabled() => {
+                    break None;
+                }
+                ControlFlow::Continue(()) => steps = steps.saturating_add(1),
                 ControlFlow::Break(claimed) => {
                     break claimed.map(|transfer| (transfer, preemption));
                 }

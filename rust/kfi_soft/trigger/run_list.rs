@@ -595,8 +595,10 @@ impl RunList {
     ///
     /// From any context. For what the caller sees to, look at the top of this file.
     pub(crate) fn drain(self: &Arc<Self>) {
-        // Where the kernel is a realtime one, who has claimed the list could be preempted.
-        if cfg!(CONFIG_PREEMPT_RT) && self.work_queue.queue::<_, 0>(self.clone()) {
+        // Where the kernel is a realtime one, who has claimed the list could be preempted. If the item is
+        // queued already it takes all of what is there; once the queue is destroyed nothing is due.
+        if cfg!(CONFIG_PREEMPT_RT) {
+            self.work_queue.queue::<_, 0>(self.clone());
             return;
         }
         let _preemption = NoPreemption::begin();
