@@ -127,17 +127,21 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 	rcu_read_lock_sched();
 	/* Fully ordered, which the proof in counter.rs builds on. */
 	sum = atomic64_add_return(value, &tally->value);
-	if (unlikely(has_to_look(tally, value, sum))) {
-		if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
-			/* Locks may sleep there. */
-			rcu_read_lock();
-			rcu_read_unlock_sched();
-			attend(owner, value, sum);
-			rcu_read_unlock();
-			return 0;
-		}
-		/* Not preempted in between: others see the value, and what waits for it depends on this. */
+	if (has_to_look(tally, value, sum)) {
+		/*
+		 * Others see the value, and what waits for it depends on this thread, which is not preempted
+		 * before it has attended to that. Locks are not taken in the section, as they may sleep
+		 * where the kernel is a realtime one; there it may be preempted.
+		 */
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			preempt_disable();
+		rcu_read_lock();
+		rcu_read_unlock_sched();
 		attend(owner, value, sum);
+		rcu_read_unlock();
+		if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+			preempt_enable();
+		return 0;
 	}
 	rcu_read_unlock_sched();
 	return 0;
