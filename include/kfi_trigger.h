@@ -20,7 +20,7 @@ struct kfid_cntr;
  *
  * A triggered operation is a data transfer that is posted as usual but starts
  * only when a counter reaches a threshold; see kfi_trigger(3) and the
- * requirements R-TRIG.
+ * requirements R-TRIG in Documentation/requirements.md.
  *
  * * Asked for with KFI_TRIGGER in the flags of a msg call, or by posting
  *   anything to a triggerable alias (kfi_ep_alias() with KFI_TRIGGER). Inject
