@@ -20,14 +20,14 @@ use crate::{
 };
 
 /// The files; dropped, they are gone and nobody reads them any more.
-pub(crate) struct Files {
+pub(crate) struct CoreFiles {
     /// The registered providers.
     _providers: Pin<KBox<File<Arc<Core>>>>,
     /// The open fabrics.
     _fabrics: Pin<KBox<File<Arc<Core>>>>,
 }
 
-impl Files {
+impl CoreFiles {
     /// Creates the files. Where there is no debugfs nothing is shown.
     pub(crate) fn new(core: &Arc<Core>) -> Result<Self> {
         let dir = Dir::new(c"kfabric")?;

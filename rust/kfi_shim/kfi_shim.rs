@@ -83,7 +83,7 @@ module! {
 global_lock! {
     /// The users who have sessions.
     // SAFETY: Initialised in the module's init, before the device is registered.
-    pub(crate) unsafe(uninit) static USERS: Mutex<user::List> = user::List::new();
+    pub(crate) unsafe(uninit) static USERS: Mutex<user::UserList> = user::UserList::new();
 }
 
 /// The loaded module.

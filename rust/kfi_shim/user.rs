@@ -25,7 +25,7 @@ use crate::{
 
 /// A user who has sessions. What they hold does not outlive them, but for what a provider refuses to
 /// close: a mapping holds the open file, and the session with it.
-pub(crate) struct Entry {
+pub(crate) struct UserEntry {
     uid: Kuid,
     /// How many.
     sessions: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
 }
 
 /// The users who have sessions.
-pub(crate) type List = KVVec<Entry>;
+pub(crate) type UserList = KVVec<UserEntry>;
 
 /// What the sessions of a user may have together.
 #[derive(Clone)]
@@ -75,7 +75,7 @@ impl User {
     pub(crate) fn current() -> Result<Self> {
         let uid = task::user();
         let limits = Limits::new()?;
-        let mut room = List::new();
+        let mut room = UserList::new();
         loop {
             let mut users = USERS.lock();
             if let Some(known) = users.iter_mut().find(|known| known.uid == uid) {
@@ -83,7 +83,7 @@ impl User {
                 let limits = known.limits.clone();
                 return Ok(Self { uid, limits });
             }
-            let entry = Entry {
+            let entry = UserEntry {
                 uid,
                 sessions: 1,
                 limits: limits.clone(),
@@ -103,7 +103,7 @@ impl User {
                 continue;
             }
             drop(users);
-            room = List::with_capacity(wanted, GFP_KERNEL_ACCOUNT)?;
+            room = UserList::with_capacity(wanted, GFP_KERNEL_ACCOUNT)?;
         }
     }
 

@@ -40,7 +40,7 @@ use crate::{
 };
 
 /// The open counters, by number.
-pub(crate) type Counters = RBTree<u64, Arc<Fid<Counter>>>;
+pub(crate) type OpenCounters = RBTree<u64, Arc<Fid<Counter>>>;
 
 /// How much of what is pending on a counter is shown.
 const SHOWN: usize = 1000;
@@ -89,7 +89,7 @@ fn for_each(mut show: impl FnMut(&Fid<Counter>) -> fmt::Result) -> fmt::Result {
 }
 
 /// The files; dropped, they are gone and nobody reads them any more.
-pub(crate) struct Files {
+pub(crate) struct ProviderFiles {
     /// The counters.
     _counters: Pin<KBox<File<()>>>,
     /// What is pending on them.
@@ -100,7 +100,7 @@ pub(crate) struct Files {
     _faults: FaultFiles,
 }
 
-impl Files {
+impl ProviderFiles {
     /// Creates the files. Where there is no debugfs nothing is shown.
     pub(crate) fn new() -> Result<Self> {
         let dir = Dir::new(c"kfi_soft")?;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The devices, by number of NIC.
-pub(crate) type List = KVec<Arc<DmaDevice>>;
+pub(crate) type DeviceList = KVec<Arc<DmaDevice>>;
 
 /// Says that the devices are there; dropped, they are gone.
 pub(crate) struct Devices(());
@@ -57,7 +57,7 @@ impl Devices {
 
 impl Drop for Devices {
     fn drop(&mut self) {
-        let list = core::mem::replace(&mut *DEVICES.lock(), List::new());
+        let list = core::mem::replace(&mut *DEVICES.lock(), DeviceList::new());
         // Outside of the lock.
         drop(list);
     }

@@ -18,8 +18,9 @@
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`, `kfi_soft::Transfer::inside`,
-//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::Nic::ports`, `kfi_soft::SharedBinds::completer`,
-//!    `kfi_soft::Regions::regions`, `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
+//!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
+//!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
+//!    `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
 //! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
 //!    work queues.
 //!
@@ -126,7 +127,7 @@ global_lock! {
 global_lock! {
     /// The devices of the NICs.
     // SAFETY: As above.
-    pub(crate) unsafe(uninit) static DEVICES: Mutex<devices::List> = devices::List::new();
+    pub(crate) unsafe(uninit) static DEVICES: Mutex<devices::DeviceList> = devices::DeviceList::new();
 }
 
 global_lock! {
@@ -138,7 +139,7 @@ global_lock! {
 global_lock! {
     /// The open counters.
     // SAFETY: As above.
-    pub(crate) unsafe(uninit) static COUNTERS: Mutex<Option<debugfs::Counters>> = None;
+    pub(crate) unsafe(uninit) static COUNTERS: Mutex<Option<debugfs::OpenCounters>> = None;
 }
 
 /// The loaded module.
@@ -149,7 +150,7 @@ struct KfiSoft {
     _registration: Registration<Soft>,
     _devices: Devices,
     _node: NodeUse,
-    _files: debugfs::Files,
+    _files: debugfs::ProviderFiles,
 }
 
 impl Root for KfiSoft {
@@ -176,7 +177,7 @@ impl Root for KfiSoft {
             },
             _node: NodeUse::new(*module_parameters::nics.value_ref())?,
             _devices: Devices::new()?,
-            _files: debugfs::Files::new()?,
+            _files: debugfs::ProviderFiles::new()?,
             // Last: consumers may come from here on.
             _registration <- Registration::new(),
         }? Error)

@@ -103,7 +103,7 @@ struct AllPorts {
 
 /// A virtual NIC.
 #[pin_data]
-struct Nic {
+struct NicPorts {
     #[pin]
     ports: SpinLockIrq<AllPorts>,
 }
@@ -213,7 +213,7 @@ fn take(
 /// The node.
 #[pin_data]
 pub(crate) struct Node {
-    nics: KVec<Pin<KBox<Nic>>>,
+    nics: KVec<Pin<KBox<NicPorts>>>,
     /// The locks of the memory that atomic operations change.
     pub(crate) stripes: Stripes,
     /// Copies what is too large for the poster, and watches deadlines.
@@ -232,13 +232,13 @@ impl Node {
         let mut boxes = KVec::with_capacity(usize::try_from(nics)?, GFP_KERNEL)?;
         for _ in 0..nics {
             let nic = KBox::pin_init(
-                pin_init!(Nic {
+                pin_init!(NicPorts {
                     ports <- new_spinlock_irq!(
                         AllPorts {
                             keys: RBTree::new(),
                             next: 0,
                         },
-                        "kfi_soft::Nic::ports"
+                        "kfi_soft::NicPorts::ports"
                     ),
                 }),
                 GFP_KERNEL,
@@ -263,7 +263,7 @@ impl Node {
     }
 
     /// Returns a NIC.
-    fn nic(&self, number: u32) -> Option<&Nic> {
+    fn nic(&self, number: u32) -> Option<&NicPorts> {
         Some(self.nics.get(nic::Nic::new(number)?.index())?)
     }
 

@@ -29,9 +29,9 @@ use crate::{
 };
 
 /// Objects of one class in the order of their opening.
-pub(crate) struct List<T: Object>(KVec<Arc<Fid<T>>>);
+pub(crate) struct ObjectList<T: Object>(KVec<Arc<Fid<T>>>);
 
-impl<T: Object> List<T> {
+impl<T: Object> ObjectList<T> {
     /// Adds an object.
     fn add(&mut self, fid: Arc<Fid<T>>) -> Result {
         Ok(self.0.push(fid, GFP_KERNEL)?)
@@ -59,16 +59,16 @@ impl<T: Object> List<T> {
 
 /// The open objects.
 pub(crate) struct OpenObjects {
-    fabrics: List<Fabric>,
-    domains: List<Domain>,
+    fabrics: ObjectList<Fabric>,
+    domains: ObjectList<Domain>,
 }
 
 impl OpenObjects {
     /// None.
     pub(crate) const fn new() -> Self {
         Self {
-            fabrics: List(KVec::new()),
-            domains: List(KVec::new()),
+            fabrics: ObjectList(KVec::new()),
+            domains: ObjectList(KVec::new()),
         }
     }
 }

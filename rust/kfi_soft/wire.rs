@@ -246,7 +246,7 @@ pub(crate) struct Packet {
     /// The operation, to which the response goes.
     pub(crate) transfer: Arc<Transfer>,
     /// Memory for its transmit context to note it.
-    pub(crate) note: Option<RBTreeNodeReservation<transmitter::Name, Arc<Transfer>>>,
+    pub(crate) note: Option<RBTreeNodeReservation<transmitter::NotedName, Arc<Transfer>>>,
     /// Who received it, once it has arrived.
     pub(crate) receiver: Option<Arc<Receiver>>,
     /// Whether a posted receive wants it, and it waits for room at its receiver. Written under the lock
@@ -297,7 +297,7 @@ impl Packet {
 
 /// Named as the operation.
 impl Named for Packet {
-    type Name = packet::Name;
+    type Name = packet::TransferName;
 
     fn name(&self) -> Self::Name {
         Transfer::name(&self.transfer)

@@ -14,7 +14,7 @@ use kernel::{
 };
 
 use crate::{
-    debugfs::Files,
+    debugfs::CoreFiles,
     fabrics::Fabrics,
     kfi::linux::modules::Modules,
     registry::Registry, //
@@ -46,7 +46,7 @@ pub(crate) fn installed() -> Result<Arc<Core>> {
 /// The core while it can be found; dropped, it cannot any more.
 pub(crate) struct Installed {
     /// What debugfs shows of the core.
-    _files: Files,
+    _files: CoreFiles,
 }
 
 impl Installed {
@@ -68,7 +68,7 @@ impl Installed {
             }? Error),
             GFP_KERNEL,
         )?;
-        let files = Files::new(&core)?;
+        let files = CoreFiles::new(&core)?;
         *CORE.lock() = Some(core);
         Ok(Self { _files: files })
     }

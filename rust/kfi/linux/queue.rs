@@ -239,7 +239,7 @@ pub(crate) struct Walk(usize);
 /// Where a step of a walk has come to.
 pub(crate) enum Step<'a, T, const WALKS: usize> {
     /// To what was looked for, which is also what the next step begins with, unless it leaves.
-    Found(Found<'a, T, WALKS>),
+    Found(FoundEntry<'a, T, WALKS>),
     /// To its limit.
     More,
     /// To the end.
@@ -348,7 +348,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
         }
         match accepted {
             // INVARIANT: As above.
-            Some(node) => Step::Found(Found { node, queue: self }),
+            Some(node) => Step::Found(FoundEntry { node, queue: self }),
             None if more => Step::More,
             None => Step::End,
         }
@@ -467,7 +467,10 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Returns the first entry that `found` accepts.
-    pub(crate) fn find(&mut self, found: impl FnMut(&T) -> bool) -> Option<Found<'_, T, WALKS>> {
+    pub(crate) fn find(
+        &mut self,
+        found: impl FnMut(&T) -> bool,
+    ) -> Option<FoundEntry<'_, T, WALKS>> {
         self.find_among(usize::MAX, found)
     }
 
@@ -476,7 +479,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
         &mut self,
         limit: usize,
         mut found: impl FnMut(&T) -> bool,
-    ) -> Option<Found<'_, T, WALKS>> {
+    ) -> Option<FoundEntry<'_, T, WALKS>> {
         let mut at = self.first;
         for _ in 0..limit {
             let node = NonNull::new(at)?;
@@ -487,7 +490,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
             };
             if accepted {
                 // INVARIANT: As above.
-                return Some(Found { node, queue: self });
+                return Some(FoundEntry { node, queue: self });
             }
             at = next;
         }
@@ -496,7 +499,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// Takes the first entry out that `found` accepts.
     pub(crate) fn take(&mut self, found: impl FnMut(&T) -> bool) -> Option<Entry<T>> {
-        self.find(found).map(Found::take)
+        self.find(found).map(FoundEntry::take)
     }
 
     /// Returns the entries.
@@ -548,7 +551,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// Returns the first entry, by name, whose name is not less than `name`; of those with one name,
     /// the one that was added first. Only those that were added with their names are found.
-    pub(crate) fn find_named(&mut self, name: &T::Name) -> Option<Found<'_, T, WALKS>> {
+    pub(crate) fn find_named(&mut self, name: &T::Name) -> Option<FoundEntry<'_, T, WALKS>> {
         let mut best = ptr::null_mut();
         let mut at = self.names.rb_node;
         while !at.is_null() {
@@ -564,7 +567,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
             }
         }
         // INVARIANT: A node of the tree is one of the queue.
-        NonNull::new(best).map(|node| Found { node, queue: self })
+        NonNull::new(best).map(|node| FoundEntry { node, queue: self })
     }
 
     /// Takes out the entry that [`Self::find_named`] finds, if it is `same`.
@@ -589,12 +592,12 @@ impl<T, const WALKS: usize> Drop for EntryQueue<T, WALKS> {
 /// # Invariants
 ///
 /// `node` is in `queue`.
-pub(crate) struct Found<'a, T, const WALKS: usize = 0> {
+pub(crate) struct FoundEntry<'a, T, const WALKS: usize = 0> {
     node: NonNull<Node<T>>,
     queue: &'a mut EntryQueue<T, WALKS>,
 }
 
-impl<T, const WALKS: usize> Found<'_, T, WALKS> {
+impl<T, const WALKS: usize> FoundEntry<'_, T, WALKS> {
     /// Takes it out.
     pub(crate) fn take(self) -> Entry<T> {
         // SAFETY: It is in the queue by the type invariants.
@@ -602,7 +605,7 @@ impl<T, const WALKS: usize> Found<'_, T, WALKS> {
     }
 }
 
-impl<T, const WALKS: usize> core::ops::Deref for Found<'_, T, WALKS> {
+impl<T, const WALKS: usize> core::ops::Deref for FoundEntry<'_, T, WALKS> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -611,7 +614,7 @@ impl<T, const WALKS: usize> core::ops::Deref for Found<'_, T, WALKS> {
     }
 }
 
-impl<T, const WALKS: usize> core::ops::DerefMut for Found<'_, T, WALKS> {
+impl<T, const WALKS: usize> core::ops::DerefMut for FoundEntry<'_, T, WALKS> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: As above.
         unsafe { &mut self.node.as_mut().value }

@@ -31,9 +31,9 @@ use crate::{
     },
     queue::completion_queue::CompletionQueue,
     transfer::completer::{
+        BoundCounters,
         BoundQueue,
         Completer,
-        Counters,
         Event, //
     }, //
 };
@@ -103,7 +103,7 @@ impl Directions {
 pub(super) struct Binds {
     tx_queue: Option<Arc<BoundQueue>>,
     rx_queue: Option<Arc<BoundQueue>>,
-    counters: Counters,
+    counters: BoundCounters,
 }
 
 /// Binds a queue on its own.
@@ -267,7 +267,7 @@ impl Binds {
 
     /// Returns how the ends of operations of a direction are told.
     pub(super) fn completer(&self, direction: Direction) -> Completer {
-        let mut counters = Counters::default();
+        let mut counters = BoundCounters::default();
         for event in direction.events() {
             if let Some(place) = counters.get_mut(event as usize) {
                 *place = self.counter(event).cloned();

@@ -74,14 +74,14 @@ const MAX_SIZE: usize = 1 << 14;
 const FLAGS: QueueFlags = QueueFlags::WRITE.union(QueueFlags::AFFINITY);
 
 /// What lies in a queue.
-pub(crate) enum Entry {
+pub(crate) enum QueuedEvent {
     /// An event.
     Event(Event),
     /// An error.
     Error(EventError),
 }
 
-impl Entries for Ring<Entry> {
+impl Entries for Ring<QueuedEvent> {
     fn none() -> Self {
         Ring::none()
     }
@@ -96,7 +96,7 @@ impl Entries for Ring<Entry> {
 pub(crate) struct EventQueue {
     capacity: usize,
     #[pin]
-    queue: Queue<Ring<Entry>>,
+    queue: Queue<Ring<QueuedEvent>>,
     slots: EqSlots,
     #[pin]
     handler: Handler<EventQueue>,
@@ -136,7 +136,7 @@ impl EventQueue {
     }
 
     /// Returns the entries.
-    pub(crate) fn queue(&self) -> &Queue<Ring<Entry>> {
+    pub(crate) fn queue(&self) -> &Queue<Ring<QueuedEvent>> {
         &self.queue
     }
 
@@ -148,7 +148,7 @@ impl EventQueue {
     }
 
     /// Adds an entry to a slot that was taken.
-    fn add(this: &Fid<Self>, entry: Entry) {
+    fn add(this: &Fid<Self>, entry: QueuedEvent) {
         // Whoever waits for the entry is left to this thread.
         let _preemption = NoPreemption::begin();
         // There is room, unless the queue is closed: then nobody misses it.
@@ -160,9 +160,9 @@ impl EventQueue {
     fn read_event(&self, len: usize, peek: bool) -> Result<Event> {
         let event = self.queue.take(|entries| match entries.first() {
             None => Err(EAGAIN),
-            Some(Entry::Error(_)) => Err(EAVAIL.into()),
-            Some(Entry::Event(event)) if event.bytes().len() > len => Err(ETOOSMALL.into()),
-            Some(Entry::Event(event)) => {
+            Some(QueuedEvent::Error(_)) => Err(EAVAIL.into()),
+            Some(QueuedEvent::Event(event)) if event.bytes().len() > len => Err(ETOOSMALL.into()),
+            Some(QueuedEvent::Event(event)) => {
                 let event = *event;
                 if !peek {
                     entries.pop();
@@ -188,12 +188,12 @@ impl EventQueue {
 impl Reservation<EventQueue> {
     /// Writes an event. From any context.
     pub(crate) fn post(self, event: &Event) {
-        self.redeem(|queue| EventQueue::add(queue, Entry::Event(*event)));
+        self.redeem(|queue| EventQueue::add(queue, QueuedEvent::Event(*event)));
     }
 
     /// Writes an error. From any context.
     pub(crate) fn post_error(self, error: &EventError) {
-        self.redeem(|queue| EventQueue::add(queue, Entry::Error(*error)));
+        self.redeem(|queue| EventQueue::add(queue, QueuedEvent::Error(*error)));
     }
 }
 
@@ -253,7 +253,7 @@ impl EventQueueOps for EventQueue {
 
     fn readerr(&self, peek: bool) -> Result<EventError> {
         let error = self.queue.take(|entries| match entries.first() {
-            Some(Entry::Error(error)) => {
+            Some(QueuedEvent::Error(error)) => {
                 let error = *error;
                 if !peek {
                     entries.pop();

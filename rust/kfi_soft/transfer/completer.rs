@@ -74,12 +74,12 @@ pub(crate) struct BoundQueue {
 }
 
 /// The counters of an endpoint, by event.
-pub(crate) type Counters = [Option<Arc<Hold<Counter>>>; Event::COUNT];
+pub(crate) type BoundCounters = [Option<Arc<Hold<Counter>>>; Event::COUNT];
 
 /// Completes the operations of one direction of an endpoint: by its completion queue and counters.
 pub(crate) struct Completer {
     queue: Option<Arc<BoundQueue>>,
-    counters: Counters,
+    counters: BoundCounters,
 }
 
 /// How the end of an operation is reported.
@@ -112,13 +112,13 @@ pub(crate) struct CompletionSpec {
 
 impl Completer {
     /// Reports by a queue and counters.
-    pub(crate) fn new(queue: Option<Arc<BoundQueue>>, counters: Counters) -> Self {
+    pub(crate) fn new(queue: Option<Arc<BoundQueue>>, counters: BoundCounters) -> Self {
         Self { queue, counters }
     }
 
     /// Reports nothing to anyone.
     pub(crate) fn none() -> Self {
-        Self::new(None, Counters::default())
+        Self::new(None, BoundCounters::default())
     }
 
     /// Returns whether an operation with these flags gives an entry when it has succeeded.

@@ -35,7 +35,7 @@ use crate::{
         queue::{
             Entry,
             EntryQueue,
-            Found,
+            FoundEntry,
             Named,
             Step,
             Walk,
@@ -143,7 +143,7 @@ pub(crate) struct MatchLists {
     /// How far the one that this has come to has come in `posted`.
     again_progress: Option<Walk>,
     /// Which one that is.
-    again_name: packet::Name,
+    again_name: packet::TransferName,
     /// Somebody compares, or is going to.
     comparing: bool,
     /// That is the work queue.
@@ -324,7 +324,7 @@ impl MatchLists {
         &mut self,
         request: &Request,
         limit: usize,
-    ) -> Option<Found<'_, Posted, 8>> {
+    ) -> Option<FoundEntry<'_, Posted, 8>> {
         if self.comparing {
             return None;
         }
@@ -574,7 +574,7 @@ impl Settled {
     fn pair<const WALKS: usize>(
         &mut self,
         mut packet: QueuedPacket,
-        found: Found<'_, Posted, WALKS>,
+        found: FoundEntry<'_, Posted, WALKS>,
     ) {
         let Some(receiver) = packet.receiver.as_ref().and_then(Receiver::enter) else {
             // It is being closed.

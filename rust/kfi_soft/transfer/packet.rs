@@ -50,7 +50,7 @@ const CLAIMED: u32 = 1;
 
 /// Names an operation in the queues that it waits in, at the sender or at the receiver: the context
 /// that it was set aside for at the receiver, 0 before, and a number of its own.
-pub(crate) type Name = (usize, usize);
+pub(crate) type TransferName = (usize, usize);
 
 /// An operation, with all that it needs until it ends.
 ///
@@ -154,7 +154,7 @@ impl Transfer {
     }
 
     /// Returns its name.
-    pub(crate) fn name(this: &Arc<Self>) -> Name {
+    pub(crate) fn name(this: &Arc<Self>) -> TransferName {
         // Relaxed: it is in no queue while that is written.
         let aside_for = this.aside_for.load(ordering::Relaxed);
         (aside_for, Arc::as_ptr(this).addr())

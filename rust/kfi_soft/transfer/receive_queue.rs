@@ -44,7 +44,7 @@ use crate::{
             queue::{
                 Entry,
                 EntryQueue,
-                Found,
+                FoundEntry,
                 Named,
                 Step,
                 WalkableQueue, //
@@ -335,7 +335,7 @@ pub(crate) enum Mismatch {
 /// `claim` says whether the sender still wants it, and whether there is room for its completion if
 /// that does not lie in the memory of the receive.
 pub(crate) fn pair<const WALKS: usize>(
-    mut found: Found<'_, Posted, WALKS>,
+    mut found: FoundEntry<'_, Posted, WALKS>,
     request: &Request,
     receiver: &Receiver,
     claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,

@@ -145,10 +145,10 @@ const STEP: usize = 64;
 const FEW_STEPS: usize = 3;
 
 /// Names an operation that was noted: its context, to be found by, and a number of its own.
-pub(crate) type Name = (usize, usize);
+pub(crate) type NotedName = (usize, usize);
 
 /// A transfer that was noted.
-type Note = RBTreeNode<Name, Arc<Transfer>>;
+type Note = RBTreeNode<NotedName, Arc<Transfer>>;
 
 /// What a transmit context is created from, and does not change.
 pub(crate) struct TxConfig {
@@ -244,7 +244,7 @@ struct State {
     /// The number of the operations that are held back for others to come (`KFI_MORE`).
     batch: usize,
     /// Operations that have begun, and those that wait.
-    noted: RBTree<Name, Arc<Transfer>>,
+    noted: RBTree<NotedName, Arc<Transfer>>,
     /// How many were noted.
     notes: usize,
     /// Operations for the work queue.
@@ -888,7 +888,7 @@ impl Transmitter {
 
     /// Claims the first transfer, by name from `next` on, that nobody has claimed; others get the lock
     /// meanwhile. `next` is behind those that were looked at.
-    fn claim_next(&self, next: &mut Name) -> Option<Arc<Transfer>> {
+    fn claim_next(&self, next: &mut NotedName) -> Option<Arc<Transfer>> {
         loop {
             let mut state = self.state.lock();
             let mut at = state.noted.cursor_lower_bound_mut(next)?;
@@ -908,7 +908,11 @@ impl Transmitter {
     /// Claims the first transfer with the context of `next`, from there on, that nobody has claimed, as
     /// far as one step goes. `found` is set if there are others of which somebody hears, `next` behind
     /// all that were looked at.
-    fn claim_named(&self, next: &mut Name, found: &mut bool) -> ControlFlow<Option<Arc<Transfer>>> {
+    fn claim_named(
+        &self,
+        next: &mut NotedName,
+        found: &mut bool,
+    ) -> ControlFlow<Option<Arc<Transfer>>> {
         let context = next.0;
         let mut state = self.state.lock();
         let mut at = state.noted.cursor_lower_bound_mut(next);

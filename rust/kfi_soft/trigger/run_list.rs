@@ -105,9 +105,9 @@ use crate::{
         },
         work_table::{
             Entered,
-            Found,
-            Name,
+            FoundWork,
             Owner,
+            WorkName,
             WorkTable, //
         }, //
     },
@@ -264,7 +264,7 @@ enum Progress {
 /// The result of [`RunList::cancel`].
 pub(crate) enum Cancelled {
     /// It was pending and is the caller's.
-    Taken(Found<CounterRef>, KBox<Entry<Pending>>),
+    Taken(FoundWork<CounterRef>, KBox<Entry<Pending>>),
     /// It has fired, and will be cancelled instead of being begun, or when it has begun.
     Fired,
     /// There is none.
@@ -429,9 +429,9 @@ impl RunList {
     pub(crate) fn take_back(
         &self,
         id: usize,
-        told: impl FnOnce(&Found<CounterRef>),
+        told: impl FnOnce(&FoundWork<CounterRef>),
     ) -> Option<bool> {
-        let name = Name {
+        let name = WorkName {
             id,
             owner: Owner::NOBODY,
             kind: PendingKind::Deferred,
@@ -467,7 +467,7 @@ impl RunList {
     /// One that has fired and is yet to begin is marked, and then completed instead of being begun.
     /// From any context.
     pub(crate) fn cancel(&self, owner: Owner, context: Context) -> Cancelled {
-        let name = Name {
+        let name = WorkName {
             id: context.as_number(),
             owner,
             kind: PendingKind::Triggered,

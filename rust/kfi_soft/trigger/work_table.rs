@@ -63,7 +63,7 @@ impl Owner {
 
 /// What something pending is found by.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Name {
+pub(crate) struct WorkName {
     /// A pointer that is never looked behind.
     pub(crate) id: usize,
     /// The endpoint, of a triggered operation.
@@ -135,8 +135,8 @@ impl<C> Slot<C> {
     }
 
     /// Returns what it is found by.
-    fn name(&self) -> Name {
-        Name {
+    fn name(&self) -> WorkName {
+        WorkName {
             id: self.id,
             owner: match self.kind {
                 PendingKind::Triggered => self.owner,
@@ -162,7 +162,7 @@ pub(crate) struct Entered<'a, C> {
 }
 
 /// What is told about something pending.
-pub(crate) struct Found<C> {
+pub(crate) struct FoundWork<C> {
     /// The counter that it waits for.
     pub(crate) counter: C,
     /// Where it stands there.
@@ -349,7 +349,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Returns the bucket of a name, were there that many buckets.
-    fn bucket(&self, name: Name, buckets: usize) -> u32 {
+    fn bucket(&self, name: WorkName, buckets: usize) -> u32 {
         // Ids that are close to each other, as are pointers into an array, are in buckets that are
         // close to each other and come one after the other through the caches; but where those
         // begin is a secret, and different for each endpoint. Not many can be meant for one bucket:
@@ -468,7 +468,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Returns the leader of a name, and the bucket.
-    fn leader(&self, name: Name) -> (Option<u32>, u32) {
+    fn leader(&self, name: WorkName) -> (Option<u32>, u32) {
         let bucket = self.bucket(name, self.capacity().max(1));
         let mut number = self.head(bucket);
         while let Some(slot) = self.slot(number) {
@@ -481,7 +481,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Lets a slot be found, before those of the same name.
-    fn list(&mut self, number: u32, name: Name) {
+    fn list(&mut self, number: u32, name: WorkName) {
         let (leader, bucket) = self.leader(name);
         if let Some(leader) = leader {
             let (prev, next, older) = self.slot(leader).map_or((NONE, NONE, NONE), |slot| {
@@ -612,7 +612,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Takes something out of what belongs to an endpoint, so that it is not returned again.
-    pub(crate) fn take_owned(&mut self, owner: Owner) -> Option<Found<C>> {
+    pub(crate) fn take_owned(&mut self, owner: Owner) -> Option<FoundWork<C>> {
         let number = *self.owners.get_mut(owner.0 as usize)?;
         let found = self.found(number);
         self.disown(number);
@@ -678,9 +678,9 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Tells about a slot, if it is in use.
-    fn found(&self, number: u32) -> Option<Found<C>> {
+    fn found(&self, number: u32) -> Option<FoundWork<C>> {
         let slot = self.slot(number)?;
-        Some(Found {
+        Some(FoundWork {
             counter: slot.counter.clone()?,
             key: slot.key,
             kind: slot.kind,
@@ -689,19 +689,19 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Finds the last one of a name.
-    pub(crate) fn find(&self, name: Name) -> Option<Found<C>> {
+    pub(crate) fn find(&self, name: WorkName) -> Option<FoundWork<C>> {
         self.found(self.leader(name).0?)
     }
 
     /// Returns whether what was found is still in its slot.
-    fn is_there(&self, found: &Found<C>) -> bool {
+    fn is_there(&self, found: &FoundWork<C>) -> bool {
         self.slot(found.slot)
             .is_some_and(|slot| slot.counter.is_some() && slot.key == found.key)
     }
 
     /// Notes that something which was found has fired: it is not found again. Does nothing if it is
     /// not in the table any more.
-    pub(crate) fn pass_over(&mut self, found: &Found<C>) {
+    pub(crate) fn pass_over(&mut self, found: &FoundWork<C>) {
         if self.is_there(found) {
             self.unlist(found.slot);
         }
@@ -709,7 +709,7 @@ impl<C: Clone> WorkTable<C> {
 
     /// Notes that something which was found, and has fired, is cancelled. Returns `false` if it is
     /// not in the table any more, or was cancelled before.
-    pub(crate) fn cancel(&mut self, found: &Found<C>) -> bool {
+    pub(crate) fn cancel(&mut self, found: &FoundWork<C>) -> bool {
         if !self.is_there(found) {
             return false;
         }
@@ -720,7 +720,7 @@ impl<C: Clone> WorkTable<C> {
 
     /// Looks for deferred work from a number on, as far as that is done with a lock held. Returns
     /// where to go on, `None` at the end, and what was found.
-    pub(crate) fn next_deferred(&self, begin: usize) -> (Option<usize>, Option<Found<C>>) {
+    pub(crate) fn next_deferred(&self, begin: usize) -> (Option<usize>, Option<FoundWork<C>>) {
         let mut piece = begin / SLOTS;
         let mut first = begin % SLOTS;
         for _ in 0..STEP {
@@ -754,8 +754,8 @@ mod tests {
     type Table = WorkTable<u32>;
 
     /// The name of deferred work.
-    fn name(id: usize) -> Name {
-        Name {
+    fn name(id: usize) -> WorkName {
+        WorkName {
             id,
             owner: Owner::NOBODY,
             kind: PendingKind::Deferred,
@@ -910,7 +910,7 @@ mod tests {
         let (slot, _) = insert_for(&mut table, 5, 1, owner, PendingKind::Triggered)?;
         // It is found by its endpoint only.
         assert!(table.find(name(5)).is_none());
-        let found = table.find(Name {
+        let found = table.find(WorkName {
             id: 5,
             owner,
             kind: PendingKind::Triggered,
@@ -957,7 +957,7 @@ mod tests {
                 let slot = *slots.get(100 + i).ok_or(ENOENT)?;
                 assert!(table.remove(slot).is_some());
             }
-            let found = table.find(Name {
+            let found = table.find(WorkName {
                 id: 77,
                 owner: *owner,
                 kind: PendingKind::Triggered,
