@@ -17,7 +17,7 @@ mod fabrics;
 #[allow(
     dead_code,
     unused_imports,
-    reason = "every module uses its part of the skin"
+    reason = "every module uses its part of the abstractions"
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;

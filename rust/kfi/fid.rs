@@ -127,8 +127,8 @@ pub(crate) unsafe trait Class: 'static {
     type Head: 'static;
     /// The tables of functions that a head names, such as `struct kfi_ops_cntr`.
     type Tables: 'static;
-    /// What the skin has to know of an object, from what it was opened with: nothing that the tables
-    /// rely on is asked of the provider a second time.
+    /// What the abstractions have to know of an object, from what it was opened with: nothing that
+    /// the tables rely on is asked of the provider a second time.
     type Data: Default + Send + Sync + 'static;
     /// The number of the class, such as `KFI_CLASS_CNTR`.
     const FCLASS: usize;
@@ -276,7 +276,7 @@ pub(crate) struct Opening<'o, C: Class> {
 }
 
 impl<C: Class> Opening<'_, C> {
-    /// A call that opens an object with a context, of which the skin knows `data`.
+    /// A call that opens an object with a context, of which the abstractions know `data`.
     pub(super) fn new(context: Context, data: C::Data) -> Self {
         Self {
             context,
@@ -478,7 +478,7 @@ impl<T: Object> Fid<T> {
         self.head.get()
     }
 
-    /// Returns what the skin knows of the object.
+    /// Returns what the abstractions know of the object.
     pub(super) fn data(&self) -> &<T::Class as Class>::Data {
         &self.data
     }

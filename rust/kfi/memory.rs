@@ -19,9 +19,10 @@
 //!
 //! # Time
 //!
-//! A consumer may free the memory of an operation as soon as it hears of its end. So a provider has it
-//! by types that it gives back for the right to tell the end: see `provider/in_use.rs`. The memory of a region is the consumer's again when close returns, for which the skin
-//! makes sure itself: see [`region`].
+//! A consumer may free the memory of an operation as soon as it learns of its end. So a provider
+//! holds it by types that it gives back for the right to report the end: see `provider/in_use.rs`.
+//! The memory of a region is the consumer's again when close returns, which the abstractions ensure
+//! by themselves: see [`region`].
 
 use core::{
     marker::PhantomData,

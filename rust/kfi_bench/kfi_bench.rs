@@ -12,7 +12,7 @@ mod figure;
 #[allow(
     dead_code,
     unused_imports,
-    reason = "every module uses its part of the skin"
+    reason = "every module uses its part of the abstractions"
 )]
 #[path = "../kfi/kfi.rs"]
 mod kfi;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! That the module ends with waiting for what is left of it the skin sees to.
+//! The abstractions see to it that the module, when it ends, waits for what is left of it.
 
 #[cfg(wrong)]
 use crate::kfi::linux::live::Exit; //~ E0603

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What a provider gets as the context of an operation, where a triggered one has its condition, is made
-//! by the client in the skin, and never of a number.
+//! by the client in the abstractions, and never of a number.
 
 use crate::kfi::{
     consumer::OpContext,

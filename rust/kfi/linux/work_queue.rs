@@ -456,7 +456,10 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
 }
 
 /// Creates a [`Work`] with a name for lockdep.
-#[allow(unused_macros, reason = "every module uses its part of the skin")]
+#[allow(
+    unused_macros,
+    reason = "every module uses its part of the abstractions"
+)]
 macro_rules! new_work {
     ($name:literal) => {
         $crate::kfi::linux::work_queue::Work::new(

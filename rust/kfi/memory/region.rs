@@ -3,8 +3,8 @@
 //! Memory that is registered.
 //!
 //! It is the consumer's again when the close of the region returns, or the call that was to open it
-//! fails. Until then it is used under guards, [`RegionUse`], which the skin waits for before it
-//! returns, whatever the provider does: so nobody has to promise anything.
+//! fails. Until then it is used under guards, [`RegionUse`], which the abstractions wait for before
+//! they return, whatever the provider does: so the provider need not promise anything.
 
 use core::{
     cell::Cell,
@@ -221,7 +221,7 @@ impl Drop for Captured {
     }
 }
 
-/// What the skin knows of a region: its memory, if the provider uses it.
+/// The data that the abstractions keep of a region: its memory, if the provider uses it.
 #[derive(Default)]
 pub(crate) struct RegionData(SetOnce<Arc<dyn Registered>>);
 

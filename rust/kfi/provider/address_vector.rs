@@ -61,7 +61,7 @@ unsafe impl Class for AddressVectorClass {
     }
 }
 
-/// What the skin knows of an address vector.
+/// The data that the abstractions keep of an address vector.
 pub(crate) struct AddressVectorData {
     /// The format of its domain.
     pub(super) address_format: AddressFormat,

@@ -68,7 +68,7 @@ unsafe impl Class for CompletionQueueClass {
     }
 }
 
-/// What the skin knows of a queue.
+/// The data that the abstractions keep of a queue.
 pub(crate) struct CompletionQueueData {
     /// The format of the entries.
     format: CompletionFormat,

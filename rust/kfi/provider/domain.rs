@@ -87,7 +87,7 @@ unsafe impl Class for DomainClass {
     }
 }
 
-/// What the skin knows of a domain.
+/// The data that the abstractions keep of a domain.
 #[derive(Default)]
 pub(crate) struct DomainData {
     /// The format of all addresses, if it is one that is known.

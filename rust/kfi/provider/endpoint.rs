@@ -128,7 +128,8 @@ unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
     }
 }
 
-/// What the skin knows of an endpoint or context: the default flags of its operations.
+/// The data that the abstractions keep of an endpoint or context: the default flags of its
+/// operations.
 ///
 /// They are the consumer's, and one of them says that a context is a pointer. So what a provider says
 /// about them does not count.

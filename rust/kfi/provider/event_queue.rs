@@ -65,7 +65,7 @@ unsafe impl Class for EventQueueClass {
     }
 }
 
-/// What the skin knows of a queue.
+/// The data that the abstractions keep of a queue.
 pub(crate) struct EventQueueData {
     handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_eq, *mut c_void)>,
 }

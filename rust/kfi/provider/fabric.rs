@@ -65,7 +65,7 @@ unsafe impl Class for FabricClass {
     }
 }
 
-/// What the skin knows of a fabric.
+/// The data that the abstractions keep of a fabric.
 #[derive(Default)]
 pub(crate) struct FabricData {
     /// The version of the API that the consumer was written for.
