@@ -6,13 +6,14 @@
 //! the smallest success value at which anything at all is due. To add is one atomic addition, one
 //! load and one comparison as long as the value stays below it, however many threads wait.
 //!
-//! There are those who have to see every change: a wait set, poll sets, and whoever listens to the
-//! wait queue. While there may be one the attention threshold is 0, and a second word, `due`, says
-//! where it would be without them. An addition below that tells them without the lock: the counter
-//! of events of a poll set and of a wait set is atomic, and whether somebody listens to the wait
-//! queue can be seen (the addition is fully ordered, and whoever listens has a full barrier between
-//! that and the look at the value: that of prepare_to_wait(), or of trywait). Who is about to block
-//! and has called trywait has to be told of one change only: the first one disarms it.
+//! There are those who have to see every change: a wait set, poll sets, and threads that listen to
+//! the wait queue. While there may be one the attention threshold is 0, and a second word, `due`,
+//! says where it would be without them. An addition below that tells them without the lock: the
+//! counter of events of a poll set and of a wait set is atomic, and whether somebody listens to the
+//! wait queue can be seen (the addition is fully ordered, and a listener has a full barrier between
+//! that and the look at the value: that of prepare_to_wait(), or of trywait). A thread that is
+//! about to block and has called trywait has to be told of one change only: the first one disarms
+//! it.
 //!
 //! # Why nothing is lost
 //!
@@ -29,15 +30,15 @@
 //!
 //! This is the store-buffering pattern. Both sides have a full barrier between their write and
 //! their read, so that at least one sees what the other wrote: either the adder sees the new
-//! attention threshold and looks for what is due, under the lock, or whoever joins sees the new
-//! value (`qemu-test/litmus/KFI-add-vs-submit.litmus`). Everybody joins and leaves under the lock,
-//! and there the attention threshold is always recomputed, so it never lags behind.
+//! attention threshold and looks for what is due, under the lock, or the thread that joins sees the
+//! new value (`qemu-test/litmus/KFI-add-vs-submit.litmus`). Everybody joins and leaves under the
+//! lock, and there the attention threshold is always recomputed, so it never lags behind.
 //!
-//! Who submits something with a threshold that is not below the attention threshold need not store
-//! it nor have a barrier. An adder that has reached that value and does not look under the lock has
-//! read an older attention threshold, a higher one. Since then somebody has lowered it, under the
-//! lock, and has seen the value that the adder made, by the pattern above; so does who takes the
-//! lock later (`qemu-test/litmus/KFI-add-vs-submit-second.litmus`).
+//! A thread that submits something with a threshold not below the attention threshold need not
+//! store it nor have a barrier. An adder that has reached that value and does not look under the
+//! lock has read an older attention threshold, a higher one. Since then somebody has lowered it,
+//! under the lock, and has seen the value that the adder made, by the pattern above; so does a
+//! thread that takes the lock later (`qemu-test/litmus/KFI-add-vs-submit-second.litmus`).
 //!
 //! The error value changes under the lock only. A waiter compares the error *generation*, the
 //! number of changes, under the same lock when it joins; a later change finds it in the list. What
@@ -48,15 +49,16 @@
 //!
 //! Something fires if, since it was submitted, the value was ever as high as its threshold, and
 //! never else. An adder looks under the lock at the value of that time, not at the one it has made,
-//! as that may have been lowered before something was submitted. So who lowers a value makes up for
-//! adders that are still on their way: it changes the value under the lock, and fires what was due
-//! before (R-TRIG-18, R-TRIG-19).
+//! as that may have been lowered before something was submitted. So a thread that lowers a value
+//! makes up for adders that are still on their way: it changes the value under the lock, and fires
+//! what was due before (R-TRIG-18, R-TRIG-19).
 //!
 //! An addition without the lock may pass 2^64, which lowers the value, too. The adder makes up for it
-//! as soon as it has the lock, and must not fire what was submitted meanwhile. So whoever has the
-//! lock compares the value with the one that was observed under the lock before, `observed`. If it is
-//! lower, an addition has passed 2^64 since, and only then, and only once; all that is pending was
-//! submitted before, and what will be was not, so its number is noted ([`Passed`]).
+//! as soon as it has the lock, and must not fire what was submitted meanwhile. So the thread that
+//! has the lock compares the value with the one that was observed under the lock before,
+//! `observed`. If it is lower, an addition has passed 2^64 since, and only then, and only once; all
+//! that is pending was submitted before, and what will be was not, so its number is noted
+//! ([`Passed`]).
 //!
 //! - Without the lock nothing is added but values less than 2^32 ([`Tally::LIMIT`]), and the
 //!   attention threshold is never higher than 2^63 ([`HIGH`]). So each of these additions that makes
@@ -68,12 +70,13 @@
 //!   most, and a little above it, before the next observation: that is lower than the one before.
 //!
 //! Should the value pass 2^64 again before the first adder has got the lock, what was submitted
-//! between the two is left to who reaches its threshold once more.
+//! between the two is left to the addition that reaches its threshold once more.
 //!
 //! Only if something was submitted meanwhile, what is due for the adder has to be told from it one by
 //! one. The adder does that for a few, and the work queue for the others ([`Left`]), still in the
 //! order of thresholds. Should more adders than there is place for have left something, each from a
-//! lower value than the one before, the last one's is left to who reaches its threshold once more.
+//! lower value than the one before, the last one's is left to the addition that reaches its
+//! threshold once more.
 //!
 //! # Events
 //!
@@ -193,23 +196,23 @@ struct Values {
 struct Passed {
     /// How many there are.
     count: usize,
-    /// What has a lower number was submitted before the first of them.
+    /// Operations with a lower number were submitted before the first of them.
     before: u64,
 }
 
-/// What an addition that has passed 2^64 has left to be fired.
+/// The operations that an addition past 2^64 has left to be fired.
 struct Left {
-    /// What waits for the success value was due up to this.
+    /// Operations that wait for the success value were due up to this.
     success: u64,
-    /// What waits for the sum of both values was due up to this.
+    /// Operations that wait for the sum of both values were due up to this.
     sum: u64,
-    /// What has a lower number was submitted before.
+    /// Operations with a lower number were submitted before.
     before: u64,
     /// Up to which entry it was made up for.
     last: Option<Key>,
 }
 
-/// What trywait knows.
+/// The state of trywait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tried {
     /// Nobody is about to block. Something has changed while the lock was held.
@@ -218,21 +221,21 @@ enum Tried {
     Armed,
 }
 
-/// What the lock protects.
+/// The part of a counter that its lock protects.
 struct State {
-    /// What trywait knows.
+    /// The state of trywait.
     tried: Tried,
     /// The success value that was looked at last, or set.
     observed: u64,
-    /// What has passed 2^64.
+    /// Additions that have passed 2^64.
     passed: Passed,
-    /// What the work queue is to fire.
+    /// Operations that the work queue is to fire.
     left: [Option<Left>; LEFT],
     /// Somebody has asked for the wait queue.
     queue_shared: bool,
     /// Memberships in poll sets.
     polls: usize,
-    /// What waits for a value.
+    /// Operations that wait for a value.
     triggers: Triggers,
     /// How often a change has come here.
     attended: u64,
@@ -247,7 +250,7 @@ pub(crate) struct EventCounts {
     errors: u64,
 }
 
-/// Who changes a counter.
+/// The origin of a change to a counter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
     /// The application, by kfi_cntr_add and its like.
@@ -266,12 +269,13 @@ impl Origin {
     }
 }
 
-/// What the lock protects, with those who wait, kept by whoever wakes them late.
+/// The state under the lock and the waiting threads, kept by a thread that wakes these late.
 #[pin_data]
 struct Waiting {
     #[pin]
     state: WaitLock<State>,
-    /// Wakes those that are too many for whoever has changed the counter, maybe in an interrupt.
+    /// Wakes those that are too many for the context that has changed the counter, maybe an
+    /// interrupt.
     #[pin]
     work: Work<Waiting>,
 }
@@ -342,7 +346,7 @@ impl State {
 #[pin_data]
 pub(crate) struct Counter {
     values: Values,
-    /// What debugfs and events call it.
+    /// Its number in debugfs and trace events.
     id: u64,
     /// How often the error value has changed. Changed with the lock held.
     error_generation: Atomic<u64>,
@@ -364,7 +368,7 @@ pub(crate) struct Counter {
 /// What remains to be done after the lock is released, as something has become due.
 #[must_use = "what is due has to be run"]
 pub(crate) struct AfterUnlock {
-    /// What was the counter's hold on itself, released.
+    /// The hold that the counter had on itself, released.
     hold: Option<Hold<Counter>>,
     /// The run list has to be drained.
     drain_token: Option<DrainToken>,
@@ -385,7 +389,7 @@ impl AfterUnlock {
         if let Some(drain_token) = self.drain_token {
             run_list.drain_for(drain_token);
         }
-        // Whoever calls this has what keeps the counter, see `RunList`.
+        // The caller has what keeps the counter, see `RunList`.
         drop(self.hold);
     }
 
@@ -412,7 +416,7 @@ const MADE_UP: usize = 16;
 /// Additions of which something may be left.
 const LEFT: usize = 4;
 
-/// What [`Counter::enqueue`] has done with an entry.
+/// The result of [`Counter::enqueue`].
 pub(crate) enum Enqueued {
     /// It stands there, or was due.
     Pending(Key),
@@ -477,11 +481,11 @@ impl Counter {
 
     /// Returns the success value.
     fn success(&self) -> u64 {
-        // Acquire: who sees a value sees what came before it was counted.
+        // Acquire: a thread that sees a value sees what came before it was counted.
         self.values.success.value.load(ordering::Acquire)
     }
 
-    /// Returns whether there may be somebody who has to see every change.
+    /// Returns whether there may be a listener that has to see every change.
     fn is_watched(&self, state: &State) -> bool {
         self.set.is_some() || state.queue_shared || state.polls != 0
     }
@@ -499,7 +503,7 @@ impl Counter {
             waiter.min(pending).min(HIGH)
         };
         let attention = if self.is_watched(state) { 0 } else { due };
-        // Relaxed, both: see the proof at the top; who joins adds a full barrier.
+        // Relaxed, both: see the proof at the top; a thread that joins adds a full barrier.
         self.values.due.store(due, ordering::Relaxed);
         self.values
             .success
@@ -644,7 +648,7 @@ impl Counter {
 
     /// Returns how many changes by the provider have been counted.
     fn events(&self) -> EventCounts {
-        // Acquire: who sees an event sees the change.
+        // Acquire: a thread that sees an event sees the change.
         EventCounts {
             successes: self.values.success.events.load(ordering::Acquire),
             errors: self.error_events.load(ordering::Acquire),
@@ -654,8 +658,8 @@ impl Counter {
     /// As [`Self::mark`], after an addition without the lock that has made `sum`. Errors may have been
     /// counted since, so these stay news.
     fn mark_added(&self, origin: Origin, sum: u64) {
-        // Acquire: who sees an event sees the change, so the value is that of the addition only if no
-        // success counted since is among these.
+        // Acquire: a thread that sees an event sees the change, so the value is that of the
+        // addition only if no success counted since is among these.
         let events = self.values.success.events.load(ordering::Acquire);
         // Relaxed: after the above.
         if self.values.success.value.load(ordering::Relaxed) == sum {
@@ -663,7 +667,7 @@ impl Counter {
         }
     }
 
-    /// Tells those who have to see every change of one; without the lock. `irqs` ends before
+    /// Notifies the listeners that have to see every change; without the lock. `irqs` ends before
     /// anybody is woken.
     fn tell(&self, irqs: &mut IrqGuard) {
         // The change was fully ordered. Nobody listens before the queue was asked for.
@@ -691,8 +695,8 @@ impl Counter {
 
     /// Releases the counter's hold on itself if nothing is pending on it any more.
     ///
-    /// Before anything can run: who has seen what all that was pending has done may close the counter
-    /// (R-CLOSE-2).
+    /// Before anything can run: a thread that has seen what all that was pending has done may close
+    /// the counter (R-CLOSE-2).
     fn release_hold(&self, state: &mut State) -> Option<Hold<Self>> {
         let hold = state.triggers.take_hold()?;
         hold.release();
@@ -724,8 +728,8 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Wakes whoever waits and runs what is due, without the lock. `irqs` ends before that. If
-    /// many wait, the work queue wakes the others.
+    /// Wakes the threads that wait and runs what is due, without the lock. `irqs` ends before that.
+    /// If many wait, the work queue wakes the others.
     ///
     /// The caller has not been preempted since it has taken `due` out: nobody else can wake those.
     /// For the same reason they come first: what is due may be much.
@@ -814,8 +818,8 @@ impl Counter {
     /// (R-CNTR-20).
     fn add_locked_from(&self, value: u64, origin: Origin, irqs: &mut IrqGuard) {
         self.change_success(origin, irqs, |success| {
-            // Full: orders what came before for who reads the value without the lock, as an addition
-            // does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
+            // Full: orders what came before for readers of the value without the lock, as an
+            // addition does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
             let old = success.fetch_add(value, ordering::Full);
             (old, old.wrapping_add(value))
         });
@@ -824,7 +828,7 @@ impl Counter {
     /// Sets the success value.
     fn set_from(&self, value: u64, origin: Origin, irqs: &mut IrqGuard) {
         self.change_success(origin, irqs, |success| {
-            // Full: orders what came before for who reads the value without the lock.
+            // Full: orders what came before for readers of the value without the lock.
             (success.xchg(value, ordering::Full), value)
         });
     }
@@ -840,9 +844,9 @@ impl Counter {
             if new == old {
                 return;
             }
-            // What comes of the change is counted later.
+            // The effects of the change are counted later.
             self.mark_all(origin, self.events());
-            // Release: who sees the value sees what came before it.
+            // Release: a thread that sees the value sees what came before it.
             self.values.error.store(new, ordering::Release);
             if origin == Origin::Provider {
                 // Release: after the change.
@@ -851,7 +855,7 @@ impl Counter {
             // Release: with the lock held, after the change.
             self.error_generation.fetch_add(1, ordering::Release);
             let due = state.detach_all(origin.few());
-            // What waits for the sum is due at other success values than before.
+            // Operations that wait for the sum are due at other success values than before.
             self.join(&state.lend());
             // Relaxed: see the proof at the top. With the higher error value, see there too.
             let value = self.values.success.value.load(ordering::Relaxed);
@@ -864,9 +868,10 @@ impl Counter {
     }
 
     /// Queues an entry, for which `note` finds a slot, and takes out what is due, this one perhaps
-    /// included, in one step (R-TRIG-11): whoever finds the slot finds the entry here, or due.
+    /// included, in one step (R-TRIG-11): a thread that finds the slot finds the entry here, or
+    /// due.
     ///
-    /// Whatever it returns, something may remain to be done.
+    /// In any case something may remain to be done.
     pub(crate) fn enqueue(
         this: &Fid<Self>,
         kind: PendingKind,
@@ -1002,7 +1007,7 @@ impl Counter {
         }
         let mut state = self.state.lock();
         let before = mem::replace(&mut state.tried, Tried::Armed);
-        // Also if it is armed already: whoever listens to the wait queue needs the barrier.
+        // Also if it is armed already: a listener to the wait queue needs the barrier.
         self.join(&state.lend());
         let changed = match before {
             Tried::Armed => false,
@@ -1117,7 +1122,7 @@ impl CounterOps for Counter {
         if matches!(self.wait_obj, WaitObj::None | WaitObj::Set) {
             return Err(EINVAL);
         }
-        // Acquire: before anybody can find out that there is somebody who waits.
+        // Acquire: before it can be found out that a thread waits.
         let since = self.error_generation.load(ordering::Acquire);
         // The threshold wins over errors (R-CNTR-30).
         Ok((self.success() < threshold).then_some(since))

@@ -92,11 +92,11 @@ fn for_each(mut show: impl FnMut(&Fid<Counter>) -> fmt::Result) -> fmt::Result {
 pub(crate) struct ProviderFiles {
     /// The counters.
     _counters: Pin<KBox<File<()>>>,
-    /// What is pending on them.
+    /// The operations that are pending on them.
     _pending: Pin<KBox<File<()>>>,
     /// The domains.
     _domains: DomainsFile,
-    /// What can go wrong on demand.
+    /// The faults that can be injected.
     _faults: FaultFiles,
 }
 

@@ -29,7 +29,7 @@ impl Devices {
     /// Registers the devices. On a machine that has none for us only kcxi is refused: others ask for
     /// a device if they want one.
     pub(crate) fn new() -> Result<Self> {
-        // What fails below takes back what was done.
+        // A failure below undoes what was done.
         let this = Self(());
         match Self::register() {
             Err(EOPNOTSUPP) => {

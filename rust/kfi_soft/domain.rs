@@ -113,19 +113,19 @@ use crate::{
     }, //
 };
 
-/// What a domain was opened as.
+/// The attributes that a domain was opened with.
 pub(crate) struct Attributes {
     /// The NIC.
     nic: Nic,
     /// The format of all addresses.
     address_format: AddressFormat,
-    /// What its endpoints may do.
+    /// The capabilities of its endpoints.
     caps: Caps,
-    /// What the consumer does for memory registration.
+    /// The mode of memory registration.
     mr_mode: MrMode,
     /// Bytes of a memory key.
     mr_key_size: usize,
-    /// Who keeps queues from overrunning.
+    /// The party that keeps queues from overrunning.
     resource_mgmt: ResourceMgmt,
     /// The kind of address vectors for which none is chosen.
     av_type: AvType,
@@ -195,7 +195,7 @@ const RESERVE: u16 = 5;
 /// An open domain.
 #[pin_data]
 pub(crate) struct Domain {
-    /// What is due and yet to be run, and where to find what is pending.
+    /// The operations that are due and yet to be run, and the table of those that are pending.
     run_list: Arc<RunList>,
     /// Goes on with what is too much for the caller.
     work_queue: Arc<WorkQueue>,
@@ -291,7 +291,7 @@ impl Domain {
         self.attributes.mr_key_size
     }
 
-    /// Returns who keeps queues from overrunning.
+    /// Returns the party that keeps queues from overrunning.
     pub(crate) fn resource_mgmt(&self) -> ResourceMgmt {
         self.attributes.resource_mgmt
     }
@@ -317,8 +317,8 @@ impl Object for Domain {
     type Class = DomainClass;
 
     fn release(&self) {
-        // First, as these may sleep. Nothing is due any more, but who has run it may be about to
-        // return.
+        // First, as these may sleep. Nothing is due any more, but the thread that has run it may be
+        // about to return.
         self.work_queue.destroy();
         self.run_list.release();
         open_objects::remove_domain(self);

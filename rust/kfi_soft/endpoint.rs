@@ -6,8 +6,8 @@
 //! address and several contexts, each an object. All that these have in common is
 //! [`EndpointState`].
 //!
-//! What is bound is collected until the object is enabled. Then a [`Transmitter`] and a
-//! [`Receiver`] are made of it, which do not change any more.
+//! Bound objects are collected until the object is enabled. Then a [`Transmitter`] and a
+//! [`Receiver`] are made of them, which do not change any more.
 
 #![forbid(unsafe_code)]
 
@@ -158,14 +158,14 @@ const RECEIVE_FLAGS: OpFlags = OpFlags::COMPLETION
     .union(OpFlags::CLAIM)
     .union(OpFlags::DISCARD);
 
-/// What an endpoint or context is opened with.
+/// The attributes that an endpoint or context is opened with.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes {
-    /// What the endpoint is able to do.
+    /// The capabilities of the endpoint.
     caps: Caps,
-    /// What transmit contexts are able to do.
+    /// The capabilities of transmit contexts.
     tx_caps: Caps,
-    /// What receive contexts are able to do.
+    /// The capabilities of receive contexts.
     rx_caps: Caps,
     tx_size: usize,
     rx_size: usize,
@@ -281,7 +281,7 @@ impl MinMultiRecv {
     }
 }
 
-/// What was bound to an object that is not enabled yet.
+/// The objects bound to an endpoint or context that is not enabled yet.
 #[derive(Default)]
 struct Setup {
     enabled: bool,
@@ -313,11 +313,11 @@ pub(crate) struct EndpointState {
     transmitter: SetOnce<Arc<Transmitter>>,
     receiver: SetOnce<Arc<Receiver>>,
     av: SetOnce<Arc<Fid<AddressVector>>>,
-    /// What it is called where what is pending is looked up.
+    /// Its name in the table of pending operations.
     owner: SetOnce<Owner>,
 }
 
-/// What the state of an endpoint or context is created from.
+/// The configuration that the state of an endpoint or context is created from.
 pub(crate) struct EndpointConfig {
     domain: Hold<Domain>,
     parent: Option<Hold<ScalableEndpoint>>,
@@ -496,8 +496,8 @@ impl EndpointState {
             None => Credits::new(self.attributes.tx_size)?,
         };
 
-        // All that may fail comes first. Whoever enables it again after a failure has the number
-        // already.
+        // All that may fail comes first. A caller that enables it again after a failure has the
+        // number already.
         if self.owner.as_ref().is_none() {
             self.owner.populate(self.domain.run_list().add_owner()?);
         }
@@ -572,7 +572,7 @@ impl EndpointState {
         }
         let transmitter = self.transmitter.as_ref().ok_or(EOPBADSTATE)?;
         let reserve = Some(self.domain.reserve());
-        // Whoever has something of the reserve gives it back soon.
+        // Operations that have memory of the reserve give it back soon.
         let _preemption = NoPreemption::begin();
         match transmitter.prepare(operation, false, GFP_NOWAIT, reserve) {
             Ok(prepared) => Transmitter::start(transmitter, prepared),
@@ -605,7 +605,7 @@ impl EndpointState {
         let claim = flags.contains(OpFlags::CLAIM);
         let peek = flags.contains(OpFlags::PEEK);
         let discard = flags.contains(OpFlags::DISCARD);
-        // What a look finds, only an entry tells: without a queue nobody would hear of it.
+        // The result of a look is reported by an entry only: without a queue it would be lost.
         if (peek || claim || discard) && !receiver.completer().has_queue() {
             return Err(EBADFLAGS.into());
         }
@@ -651,8 +651,8 @@ impl EndpointState {
                 let owner = self.owner().ok()?;
                 Some(pending::cancel(self.domain(), owner, context)).filter(looked_up)
             })
-            // What has just begun was not there at the first look, and is not pending any more at
-            // the second.
+            // An operation that has just begun was not there at the first look, and is no longer
+            // pending at the second.
             .unwrap_or_else(|| self.cancel_begun(context))
     }
 
@@ -987,7 +987,7 @@ impl<const NUMBER: u32> EndpointOps for EndpointObject<NUMBER> {
 }
 
 impl EndpointState {
-    /// Returns the option of those who receive; `ENOPROTOOPT` for others.
+    /// Returns the option of objects that receive; `ENOPROTOOPT` for others.
     fn min_multi_recv(&self) -> Result<&MinMultiRecv> {
         if !self.directions.receive {
             return Err(ENOPROTOOPT);

@@ -21,7 +21,7 @@ const PARTS: usize = 32;
 /// # Invariants
 ///
 /// The first parts have memory for as many entries as [`Self::size`] says, the others have none.
-/// What comes after a part that is not full is empty.
+/// All parts after one that is not full are empty.
 pub(crate) struct Grown<T> {
     parts: [KVVec<T>; PARTS],
     /// The number of parts with memory.

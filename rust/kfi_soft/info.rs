@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the provider offers: one entry for each virtual NIC that fits the question.
+//! The provider's offer: one entry for each virtual NIC that fits the hints.
 
 #![forbid(unsafe_code)]
 
@@ -70,10 +70,11 @@ const REMOTE_DIRECTIONS: Caps = Caps::READ
     .union(Caps::WRITE)
     .union(Caps::REMOTE_READ)
     .union(Caps::REMOTE_WRITE);
-/// Who is reached: a NIC reaches the others of the fabric, which is inside of one node.
+/// The scope of communication: a NIC reaches the others of the fabric, which is inside of one node.
 const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
 
-/// What those get who ask for nothing: all but what makes entries that they do not expect.
+/// The capabilities for consumers that ask for none: all but those that make entries which these do
+/// not expect.
 const DEFAULT_CAPS: Caps = MESSAGES
     .union(REMOTE)
     .union(MESSAGE_DIRECTIONS)
@@ -90,7 +91,7 @@ const DEFAULT_CAPS: Caps = MESSAGES
 /// All that is offered.
 const CAPS: Caps = DEFAULT_CAPS.union(Caps::RMA_EVENT);
 
-/// What of it concerns transmit contexts.
+/// The part of it that concerns transmit contexts.
 const TX_CAPS: Caps = MESSAGES
     .union(REMOTE)
     .union(Caps::SEND)
@@ -100,7 +101,7 @@ const TX_CAPS: Caps = MESSAGES
     .union(Caps::FENCE)
     .union(Caps::NAMED_RX_CTX);
 
-/// What of it concerns receive contexts.
+/// The part of it that concerns receive contexts.
 const RX_CAPS: Caps = MESSAGES
     .union(REMOTE)
     .union(Caps::RECV)
@@ -113,7 +114,7 @@ const RX_CAPS: Caps = MESSAGES
     .union(Caps::SOURCE)
     .union(Caps::DIRECTED_RECV);
 
-/// What says what an endpoint may do; the rest changes how it does that.
+/// The capabilities that say what an endpoint may do; the rest changes how it does that.
 const PERMISSIONS: Caps = MESSAGES
     .union(REMOTE)
     .union(MESSAGE_DIRECTIONS)
@@ -123,13 +124,13 @@ const PERMISSIONS: Caps = MESSAGES
     .union(Caps::TRIGGER)
     .union(Caps::FENCE);
 
-/// What consumers may be willing to do for memory registration.
+/// The modes of memory registration that consumers may be willing to follow.
 pub(crate) const MR_MODES: MrMode = MR_CHOICES
     .union(MrMode::LOCAL)
     .union(MrMode::RAW)
     .union(MrMode::RMA_EVENT);
 
-/// What of it is done if they are: nothing of it is demanded.
+/// The part of these that is used then: none of it is demanded.
 const MR_CHOICES: MrMode = MrMode::ENDPOINT
     .union(MrMode::PROV_KEY)
     .union(MrMode::VIRT_ADDR);
@@ -219,7 +220,7 @@ pub(crate) fn rx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
     context_caps(asked, endpoint, RX_CAPS, Caps::SEND)
 }
 
-/// Returns what those may do who have asked for capabilities.
+/// Returns the capabilities of a consumer that has asked for some.
 pub(crate) fn allowed(asked: Caps) -> Caps {
     if personality::is_strict() {
         asked
@@ -251,7 +252,7 @@ pub(crate) fn answer(query: &Query<'_>) -> Result<Info> {
     answer.ok_or(ENODATA)
 }
 
-/// Tells who the provider is, whatever it offers.
+/// Names the provider, whatever it offers.
 fn introduce(query: &Query<'_>) -> Result<Info> {
     if !query
         .hints
@@ -302,9 +303,9 @@ struct Question<'a> {
     tx_caps: Caps,
     /// Those of receive contexts.
     rx_caps: Caps,
-    /// What the consumer does for memory registration.
+    /// The mode of memory registration.
     mr_mode: MrMode,
-    /// Who keeps queues from overrunning.
+    /// The party that keeps queues from overrunning.
     resource_mgmt: ResourceMgmt,
     /// The kind of address vectors.
     av_type: AvType,
@@ -497,7 +498,7 @@ impl<'a> Question<'a> {
 
     /// Returns whether all that has a limit keeps to it, and all that has names is named so.
     ///
-    /// What cannot be asked for is 0 in the hints.
+    /// Attributes that cannot be asked for are 0 in the hints.
     fn limits_fit(&self) -> bool {
         let Some(hints) = self.query.hints else {
             return true;

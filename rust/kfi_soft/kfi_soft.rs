@@ -21,12 +21,13 @@
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
-//! 8. the locks of wait queues, under which the wake functions of whoever waits run, and those of
+//! 8. the locks of wait queues, under which the wake functions of waiters run, and those of
 //!    work queues.
 //!
 //! A thread never holds two of a kind (except for the locks of `kfi_soft::Stripes`, which are taken
 //! in order), and none of one number while it takes another of it. It wakes,
-//! calls and drops with none of 1 to 7 held that whoever is woken, called or dropped could want.
+//! calls and drops with none of 1 to 7 held that the woken thread, the callee or a destructor could
+//! want.
 
 mod abi_trace;
 mod address;

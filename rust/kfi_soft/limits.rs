@@ -49,7 +49,7 @@ pub(crate) const MR_KEY_SIZE: usize = 8;
 pub(crate) const CQ_DATA_SIZE: usize = 8;
 /// Bytes of provider data in an error entry.
 pub(crate) const MAX_ERR_DATA: usize = 0;
-/// Bytes of an authorization key. Who names no key has the empty one.
+/// Bytes of an authorization key. A consumer that names no key has the empty one.
 pub(crate) const MAX_AUTH_KEY_SIZE: usize = 64;
 
 /// Transmit contexts of an endpoint.
@@ -72,13 +72,13 @@ pub(crate) const QUEUES: usize = 1 << 16;
 /// Memory regions of a domain; memory is what limits them.
 pub(crate) const MEMORY_REGIONS: usize = 1 << 20;
 
-/// What a transmit context may do by default.
+/// The default flags of a transmit context's operations.
 pub(crate) const TX_OP_FLAGS: OpFlags = OpFlags::COMPLETION
     .union(OpFlags::INJECT)
     .union(OpFlags::INJECT_COMPLETE)
     .union(OpFlags::TRANSMIT_COMPLETE)
     .union(OpFlags::DELIVERY_COMPLETE);
-/// What a receive context may do by default.
+/// The default flags of a receive context's operations.
 pub(crate) const RX_OP_FLAGS: OpFlags = OpFlags::COMPLETION.union(OpFlags::MULTI_RECV);
 
 /// The order in which a receiver sees operations.

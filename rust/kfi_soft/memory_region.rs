@@ -104,7 +104,7 @@ impl Owner {
     }
 }
 
-/// What changes.
+/// The part of a region that changes.
 struct State {
     owner: Option<Owner>,
     /// The key under which it can be found.
@@ -158,7 +158,7 @@ impl MemoryRegion {
         if !chosen && attr.requested_key > largest_key(domain) {
             return Err(EKEYREJECTED.into());
         }
-        // Before anything is done: whoever registers memory has to hear of it.
+        // Before anything is done: the caller has to learn of it.
         let reservation = match domain.event_queue() {
             Some((queue, flags)) if flags.contains(DomainBindFlags::REG_MR) => {
                 Some(EventQueue::reserve(queue).ok_or(EAGAIN)?)
@@ -245,7 +245,7 @@ impl Object for MemoryRegion {
 
     fn opened(this: &Fid<Self>) {
         let complete = this.state.lock().complete.take();
-        // Whoever reads it can find the region, and close it.
+        // A reader of the event can find the region, and close it.
         if let Some(reservation) = complete {
             reservation.post(&Event::mr_complete(
                 this.as_context(),

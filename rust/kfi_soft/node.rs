@@ -48,7 +48,7 @@ use crate::{
     NODE, //
 };
 
-/// What a port is used for.
+/// The use of a port.
 enum Slot {
     /// Nothing.
     Free,
@@ -97,7 +97,7 @@ struct AllPorts {
     /// By the authorization key, for those of which ports are taken.
     keys: RBTree<KeyNumber, Ports>,
     /// Where to look for a free port next: not where one was found for another key just before, so
-    /// that whoever has the wrong key mostly finds nobody.
+    /// that a peer with the wrong key mostly finds nobody.
     next: usize,
 }
 
@@ -159,7 +159,7 @@ impl Ports {
         matches!(self.slot(port), None | Some(Slot::Free))
     }
 
-    /// Returns a free port. Port 0 is left to those who ask for it.
+    /// Returns a free port. Port 0 is left to consumers that ask for it.
     fn free(&self, next: &mut usize) -> Option<usize> {
         for _ in 0..PORTS {
             *next = next.wrapping_add(1);
@@ -221,7 +221,7 @@ pub(crate) struct Node {
     pub(crate) work_queue: WorkQueue,
     /// The authorization keys of endpoints.
     pub(crate) auth_keys: Arc<AuthKeys>,
-    /// What goes wrong on demand.
+    /// The faults that are injected.
     #[pin]
     pub(crate) faults: Faults,
 }
@@ -422,7 +422,7 @@ impl Port {
 impl Port {
     /// Gives the port up, so that others can have it.
     pub(crate) fn close(&self) {
-        // Full: whoever takes it to `false` gives it up, once.
+        // Full: the thread that sets it to `false` gives it up, once.
         if !self.taken.xchg(false, ordering::Full) {
             return;
         }

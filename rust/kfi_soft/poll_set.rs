@@ -50,7 +50,7 @@ use crate::{
     queue::completion_queue::CompletionQueue, //
 };
 
-/// What a member is.
+/// The kinds of members.
 enum Member {
     /// A counter, and the number of its events that this set has told of.
     Counter {
@@ -134,7 +134,7 @@ type Places = RBTree<FidAddress, usize>;
 /// A poll set.
 #[pin_data]
 pub(crate) struct PollSet {
-    /// Held by whoever adds or removes members, outside of `members`.
+    /// Held to add or remove members, outside of `members`.
     #[pin]
     places: Mutex<Places>,
     #[pin]

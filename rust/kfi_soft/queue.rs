@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion and event queues, and how whoever reads them is told.
+//! Completion and event queues, and how their readers are notified.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What waits for counters, and is done when its threshold is reached.
+//! Operations that wait for counters, and are done when their thresholds are reached.
 
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! Whatever happens to a member is counted, that of queues in `events` and that of counters in
+//! Every change of a member is counted, that of queues in `events` and that of counters in
 //! `counter_changes`, before the wait queue is woken. A thread notes both numbers first, then looks
 //! whether the set is ready, and sleeps until one of them has moved on. What happened before the note is seen by the look; what happened after it ends the sleep,
 //! for every thread, even if another one has meanwhile read what there was (R-WAIT-8).
@@ -138,7 +138,7 @@ impl WaitSet {
     /// Notes in `told` that the counters were told of as they are now; returns whether that was
     /// news.
     fn tell_counters(&self, told: &Atomic<u64>) -> bool {
-        // Acquire: who is told sees the changes.
+        // Acquire: a thread that is told sees the changes.
         let changes = self.counter_changes.load(ordering::Acquire);
         let mut before = told.load(ordering::Relaxed);
         // Changes are counted in 64 bits, so that a larger number is a later one.
@@ -154,7 +154,7 @@ impl WaitSet {
 
     /// Returns whether a queue of the set has entries.
     fn has_ready_queues(&self) -> bool {
-        // Acquire: who sees an entry counted finds it.
+        // Acquire: a thread that sees an entry counted finds it.
         self.ready_queues.load(ordering::Acquire) != 0
     }
 
@@ -165,7 +165,7 @@ impl WaitSet {
         let told = self.counter_changes_told.load(ordering::Relaxed);
         let tried = self.counter_changes_tried.load(ordering::Relaxed);
         let news = self.tell_counters(&self.counter_changes_tried);
-        // What kfi_wait has told of since is no news, unless more has happened.
+        // A change that kfi_wait has reported since is no news, unless more has happened.
         // Relaxed: only compared.
         let now = self.counter_changes_tried.load(ordering::Relaxed);
         if (news && now > told.max(tried)) || self.has_ready_queues() {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What travels between endpoints, and what carries it.
+//! Requests and responses between endpoints, and the wire that carries them.
 //!
 //! An operation becomes a [`Request`] to an address; what came of it comes back as a [`Response`].
 //! Neither names anything of the other side. The bytes travel as a [`Payload`]: what the wire reads
 //! them from, or puts them to, at the initiator. Here all endpoints live in one kernel, and the wire
-//! hands the initiator's memory to the target, who copies once. A wire to other nodes would hand
+//! hands the initiator's memory to the target, which copies once. A wire to other nodes would hand
 //! over the memory of its packets instead.
 //!
 //! A request either is carried out at once, with everything on the stack of the poster, or it goes
@@ -100,15 +100,15 @@ impl ContextIndex {
 /// An operation on its way to its target.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
-    /// Who sent it.
+    /// The sender.
     pub(crate) source: Address,
-    /// Where it goes.
+    /// The target.
     pub(crate) destination: Address,
     /// The receive context there.
     pub(crate) context: ContextIndex,
     /// Without the same key there the target cannot be seen.
     pub(crate) auth_key: KeyNumber,
-    /// What it wants.
+    /// What kind of operation it is.
     pub(crate) kind: RequestKind,
     /// Remote completion data.
     pub(crate) data: Option<u64>,
@@ -139,12 +139,12 @@ impl Request {
     }
 }
 
-/// What a request wants.
+/// The kinds of requests.
 #[derive(Clone, Copy)]
 pub(crate) enum RequestKind {
     /// To be received.
     Message,
-    /// To be received by whoever wants the tag.
+    /// To be received by a receive that wants the tag.
     Tagged {
         /// The tag.
         tag: u64,
@@ -188,7 +188,7 @@ impl RequestKind {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Response {
     /// A positive errno, 0 for success.
@@ -215,9 +215,9 @@ impl Response {
 /// The memory of the initiator, as the wire sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct Payload<'a> {
-    /// What is sent and written; operands of atomics.
+    /// The data to be sent or written; operands of atomics.
     pub(crate) source: &'a Memory<Source>,
-    /// What elements are compared with.
+    /// The values that elements are compared with.
     pub(crate) compare: &'a Memory<Source>,
     /// Where what is read, and elements that were fetched, go.
     pub(crate) target: &'a Memory<Target>,
@@ -247,20 +247,20 @@ pub(crate) struct Packet {
     pub(crate) transfer: Arc<Transfer>,
     /// Memory for its transmit context to note it.
     pub(crate) note: Option<RBTreeNodeReservation<transmitter::NotedName, Arc<Transfer>>>,
-    /// Who received it, once it has arrived.
+    /// The receive context that it has arrived at.
     pub(crate) receiver: Option<Arc<Receiver>>,
     /// Whether a posted receive wants it, and it waits for room at its receiver. Written under the lock
     /// of the queue where it is.
     pub(crate) stalled: Atomic<u32>,
-    /// What it was matched with.
+    /// The receive that it was matched with.
     pub(crate) matched: Option<(ReceiverUse, Match)>,
-    /// It is to be told by whoever carries it out.
+    /// It is to be reported by the thread that carries it out.
     pub(crate) late: Option<Late>,
-    /// Why it is to be refused, by whoever carries it out.
+    /// Why the thread that carries it out is to refuse it.
     pub(crate) refused: Option<Error>,
     /// With which others it is held back for more to come (`KFI_MORE`).
     pub(crate) batch: Option<usize>,
-    /// What the wire does with it while it holds it.
+    /// The state of the wire's hold on it.
     pub(crate) held: Held,
 }
 

@@ -46,13 +46,13 @@ impl KeyBytes {
     }
 }
 
-/// What is known of a key that somebody uses.
+/// A key that is in use.
 struct Used {
     number: KeyNumber,
     users: usize,
 }
 
-/// What the lock protects.
+/// The part that the lock protects.
 struct Numbered {
     keys: RBTree<KeyBytes, Used>,
     /// The number given last.

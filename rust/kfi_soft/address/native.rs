@@ -23,7 +23,7 @@ pub(crate) struct Address(u64);
 impl Address {
     /// Bytes of an address.
     pub(crate) const LEN: usize = size_of::<u64>();
-    /// What its text begins with.
+    /// The beginning of its text.
     pub(crate) const SCHEME: &'static str = "fi_addr_soft://";
 
     /// Bits of the port.

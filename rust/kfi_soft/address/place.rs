@@ -59,7 +59,7 @@ impl AddressFormat {
 /// Bytes of a `struct sockaddr_in`.
 const INET_LEN: usize = 16;
 
-/// What the text of a `struct sockaddr_in` begins with.
+/// The beginning of the text of a `struct sockaddr_in`.
 const INET_SCHEME: &str = "fi_sockaddr_in://";
 
 /// The network that is this node's own, 127.0.0.0/8. The number of a NIC is the rest of its address.

@@ -2,7 +2,7 @@
 
 //! Addresses by index, found without a lock.
 //!
-//! Whoever sends looks an address up, from any context, while others insert and remove. So entries
+//! A sender looks an address up, from any context, while others insert and remove. So entries
 //! never move: they lie in leaves, the leaves in branches, both made when the first entry needs them
 //! and kept to the end. All of it is small enough for kmalloc, as freeing that never sleeps.
 
@@ -52,7 +52,7 @@ fn many<T>(bits: u32, mut value: impl FnMut() -> T) -> Result<KVec<T>> {
     Ok(values)
 }
 
-/// What those who insert and remove know; kept under their lock.
+/// State for insertion and removal; kept under the lock that these take.
 ///
 /// # Invariants
 ///
@@ -160,7 +160,7 @@ impl AddressTable {
             }
         };
         // INVARIANT: Present, with an address.
-        // Relaxed: who is told the index is told after this.
+        // Relaxed: the index is made known after this.
         entry.store(PRESENT | address.as_u64(), ordering::Relaxed);
         Ok(index)
     }
@@ -195,7 +195,7 @@ impl AddressTable {
     pub(crate) fn remove(&self, free: &mut Free, index: u32) -> Option<Address> {
         let address = self.get(index)?;
         // INVARIANT: The entry becomes the first of the list.
-        // Relaxed: written under the lock; who sends to the address at the same time may still
+        // Relaxed: written under the lock; a sender to the address at the same time may still
         // find it.
         self.entry(index)?
             .store(u64::from(free.first_free), ordering::Relaxed);
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(table.insert(&mut free, address(7)?)?, last);
         assert!(table.insert(&mut free, address(8)?) == Err(ENOMEM));
         assert_eq!(table.get(last), Some(address(7)?));
-        // What is removed can be used again.
+        // A removed entry can be used again.
         assert_eq!(table.remove(&mut free, last), Some(address(7)?));
         assert_eq!(table.insert(&mut free, address(9)?)?, last);
         Ok(())

@@ -91,7 +91,7 @@ const INSERT_FLAGS: InsertFlags = InsertFlags::MORE.union(InsertFlags::SYNC_ERR)
 /// An address vector.
 #[pin_data]
 pub(crate) struct AddressVector {
-    /// Taken by whoever inserts or removes, outside of `indices`.
+    /// Taken to insert or remove, outside of `indices`.
     #[pin]
     change: Mutex<Free>,
     /// The addresses by index.
@@ -219,7 +219,7 @@ impl AddressVector {
         queue: &Fid<EventQueue>,
     ) -> Result {
         let (context, count) = (insertion.context(), insertion.count());
-        // What has become of each, to be reported, or undone.
+        // The result for each, to be reported, or undone.
         let mut outcomes = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
         let (addresses, mut results) = insertion.split();
         let list = List::new(addresses, this.format)?;

@@ -287,8 +287,8 @@ impl Binds {
     }
 }
 
-/// What is bound to a context that endpoints share: it tells for those of them that are bound to
-/// nothing themselves.
+/// The objects bound to a context that endpoints share: they report for those endpoints that
+/// are bound to nothing themselves.
 #[pin_data]
 pub(super) struct SharedBinds {
     direction: Direction,

@@ -211,7 +211,7 @@ impl EndpointOps for SharedReceiveContext {
         if !operation.kind().is_receive() {
             return Err(EOPNOTSUPP);
         }
-        // Whose completion queue would tell?
+        // There is no completion queue that would report it.
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD | OpFlags::TRIGGER;
         if operation.flags().intersects(looks) {
             return Err(EBADFLAGS.into());
@@ -221,7 +221,7 @@ impl EndpointOps for SharedReceiveContext {
         if directed && operation.addr != FabricAddr::UNSPEC {
             return Err(EOPNOTSUPP);
         }
-        // What is cancelled is told there.
+        // Cancelled receives are reported there.
         if let Some(completer) = this.binds.completer() {
             completer.check_room()?;
         }
@@ -244,9 +244,9 @@ impl EndpointOps for SharedReceiveContext {
         self.min_multi_recv.set(size)
     }
 
-    /// What is bound to the context tells. Without a queue there the receive is gone when this returns
-    /// 0; `EBUSY` if messages are landing in it, the last one of which tells the release where the
-    /// others are told.
+    /// The objects bound to the context report it. Without a queue there the receive is gone when
+    /// this returns 0; `EBUSY` if messages are being delivered to it, the last of which reports the
+    /// release where the others are reported.
     fn cancel(&self, context: Context) -> Result {
         let posted = self.queue.take(context).ok_or(ENOENT)?;
         let completer = self.binds.completer();

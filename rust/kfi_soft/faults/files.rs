@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What debugfs has about faults: `kfi_soft/nicN/`, a file for each fault, and `faults` to see
+//! The files in debugfs about faults: `kfi_soft/nicN/`, a file for each fault, and `faults` to see
 //! them all.
 
 #![forbid(unsafe_code)]
@@ -32,7 +32,7 @@ use crate::{
 /// The longest text that is read.
 const MAX_TEXT: usize = 128;
 
-/// What a file is about.
+/// The subject of a file.
 struct About<T> {
     node: Arc<Node>,
     nic: usize,

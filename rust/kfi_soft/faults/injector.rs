@@ -4,11 +4,12 @@
 //!
 //! Consumers want to see what theirs does when a fabric does what fabrics do: loses requests, is
 //! late, refuses. Each NIC has a knob for each [`Fault`], off until somebody turns it by debugfs.
-//! What is injected is chosen by count or by a seeded random number, and counted.
+//! Injected faults are chosen by count or by a seeded random number, and counted.
 //!
-//! Whatever is turned on, each operation still completes once, in bounded time, and requests of one
-//! context to another stay in order. What is held here has been noted by its transmit context as
-//! any other operation under way, so that it can be cancelled, and is given up by close.
+//! With any fault turned on, each operation still completes once, in bounded time, and requests of
+//! one context to another stay in order. An operation that is held here has been noted by its
+//! transmit context as any other one under way, so that it can be cancelled, and is given up by
+//! close.
 //!
 //! As long as all is off, all of this costs one load.
 
@@ -68,7 +69,7 @@ const TICK_MILLIS: u32 = 4;
 /// The longest time for which a request can be held, in milliseconds.
 const MAX_MILLIS: u32 = 60_000;
 
-/// What can go wrong.
+/// The faults that can be injected.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// A request is lost: it fails with `ETIMEDOUT`, after some time.
@@ -134,14 +135,14 @@ impl Fault {
 /// Stands for all ports of a NIC.
 const ALL_PORTS: u32 = PORTS as u32;
 
-/// What the wire does with a request that it holds.
+/// The state of a request that the wire holds.
 #[derive(Clone, Copy)]
 pub(crate) struct Held {
     /// Until when, in jiffies.
     until: Jiffies,
     /// It goes on as soon as another one has overtaken it.
     overtakable: bool,
-    /// What it fails with then; none if it is carried.
+    /// The error it fails with then; none if it is carried.
     error: Option<Error>,
 }
 
@@ -154,7 +155,7 @@ impl Held {
     };
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 enum Fate {
     /// It is carried, twice if it has a sequence number.
     Carry(QueuedPacket, Option<u64>),
@@ -179,14 +180,14 @@ impl Knobs {
     }
 }
 
-/// What the lock protects.
+/// The part that the lock protects.
 struct State {
     nics: KVVec<Knobs>,
     /// Requests that are carried later, those of a pair in order.
     held: EntryQueue<Packet>,
     /// Requests that fail later.
     lost: EntryQueue<Packet>,
-    /// What was held and is just being carried.
+    /// Requests that were held and are just being carried.
     carrying: Option<Arc<Transfer>>,
     /// Which of the requests that are carried twice have arrived.
     window: Window,
@@ -385,8 +386,8 @@ impl Faults {
     /// Returns whether anything may go wrong. The one load that this costs if not.
     #[inline]
     pub(crate) fn any(&self) -> bool {
-        // Relaxed: a knob works sometime after it was turned; who has posted a request that is
-        // held has set it before, and sees it.
+        // Relaxed: a knob works sometime after it was turned; a thread that has posted a request
+        // that is held has set it before, and sees it.
         self.on.load(ordering::Relaxed) != 0
     }
 
@@ -457,7 +458,7 @@ impl Faults {
 
     /// Lets those go on that were to be overtaken, and were.
     fn overtaken_by(&self, transfer: &Transfer) {
-        // Relaxed: whoever is not seen waits for another one, or for its time.
+        // Relaxed: a request that is not seen waits for another one, or for its time.
         if self.on.load(ordering::Relaxed) & Self::HELD == 0 {
             return;
         }
@@ -474,8 +475,8 @@ impl Faults {
 
     /// Forgets a request that its sender has given up.
     pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
-        // Relaxed: who holds it has set it, before it was noted that the transfer had begun; and
-        // one that is missed is dropped when its time has come.
+        // Relaxed: the thread that holds it has set it, before it was noted that the transfer had
+        // begun; and one that is missed is dropped when its time has come.
         if self.on.load(ordering::Relaxed) & Self::HELD == 0 {
             return;
         }
@@ -532,7 +533,7 @@ impl Faults {
                 this.carry(node, packet, sequence, &mut budget);
             }
         }
-        // Relaxed: who holds one after this queues the work itself.
+        // Relaxed: a thread that holds one after this queues the work itself.
         if this.on.load(ordering::Relaxed) & Self::HELD != 0 {
             let tick = msecs_to_jiffies(TICK_MILLIS);
             node.work_queue.queue_delayed(node.clone(), tick);

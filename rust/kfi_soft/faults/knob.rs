@@ -21,9 +21,9 @@ pub(crate) struct Knob {
     permille: u32,
     /// At most so many more, if there is a limit.
     times: Option<u32>,
-    /// What chance begins with.
+    /// The seed of the random numbers.
     seed: u64,
-    /// What the fault is about: a time, a number.
+    /// The value of the fault: a time, a number.
     value: u32,
     /// How many are to be seen before the next one is hit.
     wait: u32,
@@ -56,7 +56,7 @@ impl Knob {
     }
 
     /// Reads what was written: `off`, or `every=N` or `permille=N`, with `times=N`, `seed=N` and
-    /// the value of the fault by its name. Who writes only a number means `every`.
+    /// the value of the fault by its name. A number alone means `every`.
     pub(crate) fn parse(fault: Fault, text: &str) -> Result<Self> {
         let mut knob = Self::off(fault);
         let (name, _, max) = fault.value();

@@ -10,7 +10,7 @@
 //! While there is such a backlog, nothing more is posted that would end here, what arrives waits where
 //! it has arrived, and so does what has waited for a receive, unless the receives that would tell of it
 //! were posted for this queue alone: the backlog is bounded by these and by what is just on its way.
-//! Those who wait are [`Listeners`].
+//! The operations that wait are [`Listeners`].
 
 #![forbid(unsafe_code)]
 
@@ -172,7 +172,7 @@ impl CompletionQueue {
         &self.queue
     }
 
-    /// Returns those who wait for room.
+    /// Returns the listeners that wait for space.
     pub(crate) fn listeners(&self) -> &Listeners {
         &self.listeners
     }
@@ -213,7 +213,7 @@ impl CompletionQueue {
         let mut place = Some(place);
         // Freed without the lock.
         let mut spare = None;
-        // Whoever waits for the entry is left to this thread.
+        // It is up to this thread to wake those that wait for the entry.
         let _preemption = NoPreemption::begin();
         let told = this.queue.take(|entries| {
             let Some(entry) = entry() else {
@@ -266,7 +266,8 @@ impl CompletionQueue {
     }
 
     /// Moves entries up, into at most as many slots as were given back, with the lock held; their
-    /// memory is left in `spare`. Returns whether there is room now for those who have waited.
+    /// memory is left in `spare`. Returns whether there is space now for operations that have
+    /// waited.
     fn move_up(&self, entries: &mut Completions, count: usize, spare: &mut EntryQueue<()>) -> bool {
         for _ in 0..count {
             if !entries.has_backlog() || !self.space.take() {
@@ -329,7 +330,7 @@ impl CompletionQueue {
     /// Reads some entries; `false` if there may be more.
     fn read_some(&self, buffer: &mut CompletionBuffer<'_>) -> Result<bool> {
         let mut taken = Taken::new();
-        // Those who wait for room are left to whoever makes it.
+        // Operations that wait for space are left to the thread that makes it.
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
             let mut ret = Ok(false);
@@ -346,7 +347,7 @@ impl CompletionQueue {
                         }
                         continue;
                     }
-                    // What was read before comes first.
+                    // Entries that were read before come first.
                     _ if buffer.len() != 0 => {
                         ret = Ok(true);
                         break;
@@ -402,7 +403,7 @@ impl Taken {
         }
     }
 
-    /// Frees the memory, and lets those go on who have waited.
+    /// Frees the memory, and lets operations go on that have waited.
     fn settle(self, queue: &CompletionQueue) {
         drop(self.spare);
         if self.ended {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What lies in a completion queue: completions, and errors among them.
+//! The entries of a completion queue: completions, and errors among them.
 //!
 //! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
 //! the operation that it tells of. All of the ring was told before all of the backlog.
@@ -34,7 +34,7 @@ struct Entry {
     failed: bool,
 }
 
-/// What comes first.
+/// The kind of the first entry.
 pub(crate) enum First<'a> {
     /// Nothing.
     Nothing,
@@ -46,7 +46,7 @@ pub(crate) enum First<'a> {
     Overrun,
 }
 
-/// What was taken out.
+/// An entry that was taken out.
 pub(crate) enum Popped {
     /// An entry of the ring, where there is room for another one now.
     Slot(CompletionError),
@@ -306,7 +306,7 @@ mod tests {
             queue.push_own(entry(number, err), Vacant::new(GFP_KERNEL)?);
         }
         assert!(queue.has_backlog());
-        // Who was promised a slot comes last all the same.
+        // An entry that was promised a slot comes last all the same.
         assert!(queue.push(entry(6, 0)));
         assert_eq!(take(&mut queue), Some(1));
         assert!(queue.move_up().is_some());

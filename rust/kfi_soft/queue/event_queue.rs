@@ -2,7 +2,7 @@
 
 //! Event queues.
 //!
-//! No event is lost: whoever begins something that ends with events takes a slot for each of them
+//! No event is lost: an operation that ends with events takes a slot for each of them
 //! first ([`EventQueue::reserve`]), and does not begin (`EAGAIN`) if there is none.
 
 #![forbid(unsafe_code)]
@@ -73,7 +73,7 @@ const MAX_SIZE: usize = 1 << 14;
 /// handler runs.
 const FLAGS: QueueFlags = QueueFlags::WRITE.union(QueueFlags::AFFINITY);
 
-/// What lies in a queue.
+/// An entry of an event queue.
 pub(crate) enum QueuedEvent {
     /// An event.
     Event(Event),
@@ -142,14 +142,14 @@ impl EventQueue {
 
     /// Takes a slot for an event; `None` if there is none. From any context.
     ///
-    /// What is dropped gives the slot back.
+    /// A reservation that is dropped gives the slot back.
     pub(crate) fn reserve(this: &Fid<Self>) -> Option<Reservation<Self>> {
         Reservation::new(this)
     }
 
     /// Adds an entry to a slot that was taken.
     fn add(this: &Fid<Self>, entry: QueuedEvent) {
-        // Whoever waits for the entry is left to this thread.
+        // It is up to this thread to wake those that wait for the entry.
         let _preemption = NoPreemption::begin();
         // There is room, unless the queue is closed: then nobody misses it.
         this.queue.add(|entries| entries.push(entry).is_ok());

@@ -7,10 +7,10 @@
 //!
 //! # Why no entry is missed
 //!
-//! Who adds an entry makes the queue ready first and then looks whether the handler is armed; who
-//! arms it does that first and then looks whether the queue is ready. Each step is fully ordered
-//! before the look, so that one of the two sees what the other has done, and fires. If both do,
-//! `state` decides, so that the handler is called once.
+//! A thread that adds an entry makes the queue ready first and then looks whether the handler is
+//! armed; a thread that arms it does that first and then looks whether the queue is ready. Each
+//! step is fully ordered before the look, so that one of the two sees what the other has done, and
+//! fires. If both do, `state` decides, so that the handler is called once.
 //!
 //! If the item is still queued when it is fired again, it has not begun to run: its one run comes
 //! after both entries.
@@ -127,7 +127,7 @@ impl<T: Handled> Handler<T> {
         if self.state.load(ordering::Relaxed) != ARMED {
             return;
         }
-        // All others leave the run to whoever takes the state from armed.
+        // All others leave the run to the thread that takes the state from armed.
         let _preemption = NoPreemption::begin();
         // Full: the entry comes before the run.
         if self.state.cmpxchg(ARMED, IDLE, ordering::Full).is_ok() {
@@ -157,7 +157,7 @@ impl<T: Handled> Handler<T> {
         if self.target.is_none() {
             return;
         }
-        // Full: whoever arms or fires it from here on does not queue the work. Nobody is in
+        // Full: a thread that arms or fires it from here on does not queue the work. Nobody is in
         // between: operations have ended when a queue is released, but those of the handler, which
         // is waited for.
         self.state.xchg(CLOSED, ordering::Full);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What completion queues and event queues have in common: entries, and threads that wait for them.
+//! The common part of completion and event queues: entries, and threads that wait for them.
 //!
 //! # Why no wake-up is lost
 //!
 //! Whether there are entries is kept in `ready` as well, which changes with the entries, under the
-//! lock. Who adds an entry sets it before waking; who waits is in the wait queue, or has taken its
-//! snapshot of the wait set, before looking at it.
+//! lock. A thread that adds an entry sets it before waking; one that waits is in the wait queue, or
+//! has taken its snapshot of the wait set, before looking at it.
 
 #![forbid(unsafe_code)]
 
@@ -71,7 +71,7 @@ impl WaitWith {
     }
 }
 
-/// What lies in a queue.
+/// The entries of a queue.
 pub(crate) trait Entries: Send + Unpin {
     /// Has room for nothing, and no memory.
     fn none() -> Self;
@@ -110,7 +110,7 @@ impl<T: Entries> Queue<T> {
 
     /// Returns whether there are entries.
     pub(crate) fn is_ready(&self) -> bool {
-        // Acquire: who sees it sees what was done before the entry was added.
+        // Acquire: a thread that sees it sees what was done before the entry was added.
         self.ready.load(ordering::Acquire)
     }
 
@@ -127,8 +127,8 @@ impl<T: Entries> Queue<T> {
     /// Brings `ready` in line with the entries; under their lock.
     fn update(&self, entries: &T) {
         let ready = entries.is_ready();
-        // Full: what was done before comes before it, and a waker reads who waits after it, and
-        // whether the handler is armed.
+        // Full: what was done before comes before it, and a waker looks for waiting threads after
+        // it, and whether the handler is armed.
         let before = self.ready.xchg(ready, ordering::Full);
         if let Some(set) = &self.set {
             match (before, ready) {
@@ -147,14 +147,14 @@ impl<T: Entries> Queue<T> {
         ret
     }
 
-    /// Adds to the entries and wakes whoever waits.
+    /// Adds to the entries and wakes the threads that wait.
     pub(crate) fn add<R>(&self, add: impl FnOnce(&mut T) -> R) -> R {
         let ret = self.take(add);
         self.wake();
         ret
     }
 
-    /// Wakes whoever waits. Something that they look at was changed, fully ordered.
+    /// Wakes the threads that wait. Something that they look at was changed, fully ordered.
     pub(crate) fn wake(&self) {
         match (self.wait_obj, &self.set) {
             (WaitObj::Set, Some(set)) => set.signal_queue(),
@@ -165,7 +165,7 @@ impl<T: Entries> Queue<T> {
         }
     }
 
-    /// Asks whoever waits to give up.
+    /// Asks the threads that wait to give up.
     pub(crate) fn signal(&self) {
         // Full: before the wake-up.
         self.signals.fetch_add(1, ordering::Full);

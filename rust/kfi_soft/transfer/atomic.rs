@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What atomic operations compute.
+//! The computations of atomic operations.
 
 #![forbid(unsafe_code)]
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What one call may do for others, before the rest is left to a work queue.
+//! How much one call may do for others, before the rest is left to a work queue.
 //!
 //! A call that posts, cancels or completes something may set a lot going: a receive may be what many
 //! messages have waited for, and the end of an operation what many others have. It has one budget for
 //! all of that, which is handed down through whatever it sets going. So budgets do not multiply where
 //! one thing leads to another.
 //!
-//! What ends inside of a comparison of messages and receives does not begin what has waited for it:
-//! that is left to the work queue at once. So the stack does not grow with what is queued.
+//! An operation that ends inside of a comparison of messages and receives does not begin others
+//! that have waited for it: that is left to the work queue at once. So the stack does not grow with
+//! what is queued.
 //!
-//! What a counter makes due has budgets of its own, one after the other, which together are that of
-//! whoever drains what is due (see [`RunList`](crate::trigger::run_list::RunList)).
+//! Operations that a counter makes due have budgets of their own, one after the other, which
+//! together are that of the thread that drains what is due (see
+//! [`RunList`](crate::trigger::run_list::RunList)).
 
 #![forbid(unsafe_code)]
 
@@ -23,7 +25,7 @@ use crate::{
     }, //
 };
 
-/// What may be done.
+/// How much may be done.
 pub(crate) struct Budget {
     /// Messages and receives that are compared.
     comparisons: usize,
@@ -114,7 +116,7 @@ impl Budget {
             return false;
         }
         self.operations = self.operations.saturating_sub(1);
-        // What is compared spends its bytes when it is received.
+        // Messages that are compared spend their bytes when they are received.
         if !request.kind.is_matched() {
             self.bytes = self.bytes.saturating_sub(bytes);
         }

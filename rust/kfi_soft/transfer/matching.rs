@@ -3,15 +3,16 @@
 //! How messages and posted receives of one kind, tagged or not, find each other.
 //!
 //! A message takes the first posted receive that wants it, a receive the first message that it
-//! wants; both come in order. Whoever brings one of them leaves it with those that are yet to be
-//! compared. One at a time compares: the first of the messages that have arrived with the receives
-//! that are posted, and in turn the first of the receives that are new with the messages that wait. So
-//! among the receives that are posted and the messages that wait no two want each other.
+//! wants; both come in order. A thread that brings one of them leaves it with those that are yet to
+//! be compared. One at a time compares: the first of the messages that have arrived with the
+//! receives that are posted, and in turn the first of the receives that are new with the messages
+//! that wait. So among the receives that are posted and the messages that wait no two want each
+//! other.
 //!
-//! To compare is done in steps with the lock held, between which it is released, and those who bring
-//! something meanwhile leave it to whoever compares. Others may also take entries away: a walk through
-//! a queue is not disturbed by that, and one for a receive or message that has left begins anew for
-//! the next one.
+//! They are compared in steps with the lock held, between which it is released, and threads that
+//! bring something meanwhile leave it to the one that compares. Others may also take entries away:
+//! a walk through a queue is not disturbed by that, and one for a receive or message that has left
+//! begins anew for the next one.
 //!
 //! A message that has waited is received as soon as a receive comes that wants it. If there is no room in
 //! the completion queue, that may be told in the memory of the receive; where it could not, or where
@@ -285,7 +286,7 @@ impl MatchLists {
     #[must_use]
     pub(crate) fn begin_again(&mut self) -> bool {
         self.end_again();
-        // What is just being compared may have passed some of them.
+        // The entry that is just being compared may have passed some of them.
         self.arrived_progress.end(&mut self.posted);
         self.new_progress.end(&mut self.unexpected);
         self.again = true;
@@ -356,7 +357,7 @@ impl MatchLists {
             } else if !self.new.is_empty() {
                 self.compare_receive(limit, settled);
             } else if self.fired.is_empty() || !self.has_room(size) {
-                // What was settled is carried out before anybody else compares: in order.
+                // What was settled is carried out before another thread compares: in order.
                 if settled.len() != 0 {
                     return true;
                 }
@@ -516,7 +517,7 @@ pub(crate) struct Settled {
     deliveries: EntryQueue<Packet>,
     /// They name what is no region.
     refused: EntryQueue<Packet>,
-    /// Whom they were for is not there any more.
+    /// Their receivers are not there any more.
     unreachable: EntryQueue<Packet>,
     /// Their time is over.
     expired: EntryQueue<Packet>,

@@ -7,9 +7,9 @@
 //! Messages for one buffer land on several CPUs at once, and their completions may come in any
 //! order; the last one carries the release (`KFI_MULTI_RECV`). To end the use of the buffer and to
 //! add the completion are one step: both are done with the lock of the completion queue held. So
-//! whoever finds that its use is the last one adds its entry behind those of all others. Where
+//! the thread whose use is the last one adds its entry behind those of all others. Where
 //! endpoints share receives, these may lie in other queues: a reader who has seen the release takes
-//! the lock of the other queue after whoever has ended a use there, and so finds its entry.
+//! the lock of the other queue after the thread that has ended a use there, and so finds its entry.
 
 #![forbid(unsafe_code)]
 
@@ -39,7 +39,7 @@ use crate::{
     }, //
 };
 
-/// What there is with the memory of a buffer for several messages.
+/// The state that goes with the memory of a buffer for several messages.
 #[pin_data]
 pub(crate) struct MultiBuffer {
     /// When less is left the buffer is released.
@@ -53,7 +53,7 @@ pub(crate) struct MultiBuffer {
 /// or by the receive that is posted.
 pub(crate) struct MultiUse(SharedUse<MultiBuffer>);
 
-/// What the end of a use leaves, to be dropped without a lock.
+/// The remains of a use that has ended, to be dropped without a lock.
 pub(crate) struct MultiLeft {
     /// The completion counter of deferred work, if it was the last use.
     pub(crate) notify: Option<Hold<Counter>>,

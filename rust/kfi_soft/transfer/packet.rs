@@ -43,7 +43,7 @@ use crate::{
     }, //
 };
 
-/// Waits for the target; whoever claims it ends it.
+/// Waits for the target; the thread that claims it ends it.
 const WAITING: u32 = 0;
 /// Somebody is ending it.
 const CLAIMED: u32 = 1;
@@ -54,7 +54,8 @@ pub(crate) type TransferName = (usize, usize);
 
 /// An operation, with all that it needs until it ends.
 ///
-/// It is ended by whoever claims it: the target that carries it out, or somebody who gives it up.
+/// It is ended by the party that claims it: the target that carries it out, or a thread that gives
+/// it up.
 #[pin_data]
 pub(crate) struct Transfer {
     transmitter: Arc<Transmitter>,
@@ -73,7 +74,7 @@ pub(crate) struct Transfer {
     pub(crate) aside_for: Atomic<usize>,
     /// Since when it has waited for the target to be ready, in jiffies.
     pub(crate) since: Atomic<usize>,
-    /// What whoever ends it takes out.
+    /// The part that the thread that ends it takes out.
     #[pin]
     inside: SpinLockIrq<Option<Inside>>,
 }
@@ -99,9 +100,9 @@ impl Inside {
     }
 }
 
-/// What a transfer is created from.
+/// The configuration that a transfer is created from.
 pub(crate) struct TransferConfig<'a> {
-    /// What it asks for.
+    /// The request.
     pub(crate) request: Request,
     /// The initiator's memory.
     pub(crate) memory: Outgoing<'a>,
@@ -198,11 +199,11 @@ impl Transfer {
 
     /// Returns whether nobody has claimed it.
     pub(crate) fn is_waiting(&self) -> bool {
-        // Relaxed: a hint; who acts on it claims.
+        // Relaxed: a hint; a thread that acts on it claims.
         self.state.load(ordering::Relaxed) == WAITING
     }
 
-    /// Takes out the memory, and how the end is told; once, by whoever has claimed it.
+    /// Takes out the memory, and how the end is told; once, by the thread that has claimed it.
     pub(crate) fn take(&self) -> Option<Inside> {
         self.inside.lock().take()
     }

@@ -36,7 +36,7 @@ use crate::{
     }, //
 };
 
-/// What the lock protects.
+/// The part that the lock protects.
 struct State {
     packets: EntryQueue<Packet>,
     closed: bool,
@@ -113,7 +113,7 @@ impl Parking {
     pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         loop {
-            // Its sender waits for whoever has taken it out.
+            // Its sender waits for the thread that has taken it out.
             let preemption = NoPreemption::begin();
             let Some(packet) = self.take() else {
                 return;

@@ -3,13 +3,13 @@
 //! Posted receives and messages that have arrived.
 //!
 //! How they find each other: [`MatchLists`]. What is found is taken out under the lock and carried
-//! out after it. A message that nobody wants yet waits here, with the sender's memory still in use,
-//! until somebody wants it or the sender's time is over.
+//! out after it. A message that no receive wants yet waits here, with the sender's memory still in
+//! use, until one wants it or the sender's time is over.
 //!
 //! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
 //! does not depend on how much is queued. What is cancelled or given up is found by its name, without
-//! a walk. Those who look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the rest to
-//! the work queue.
+//! a walk. Callers that look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the
+//! rest to the work queue.
 
 #![forbid(unsafe_code)]
 
@@ -105,9 +105,9 @@ pub(crate) struct Posted {
     pub(crate) buffer: Buffer,
     /// The tag and the bits that need not match, if it is for tagged messages.
     pub(crate) tag: Option<(u64, u64)>,
-    /// Whom it accepts messages from, if not from everybody.
+    /// The only sender that it accepts messages from, if there is one.
     pub(crate) source: Option<Address>,
-    /// What completions tell.
+    /// The context that completions report.
     pub(crate) context: Context,
     /// The flags of the operation.
     pub(crate) flags: OpFlags,
@@ -527,7 +527,7 @@ impl ReceiveQueue {
                 return;
             }
             if !packet.transfer.is_waiting() {
-                // Given up meanwhile, by somebody who has not found it here.
+                // Given up meanwhile, by a thread that has not found it here.
                 drop(state);
                 drop(preemption);
                 return;
@@ -708,8 +708,8 @@ impl ReceiveQueue {
     /// Looks for a tagged message that waits (`KFI_PEEK`), at up to as many as `limit` says, which is
     /// lowered accordingly; `relax` is called when others had the lock.
     ///
-    /// What is found stays, or is set aside for the context of `wanted`, or dropped. Those that are
-    /// yet to be compared may be wanted by a posted receive, and are not looked at.
+    /// A message that is found stays, or is set aside for the context of `wanted`, or dropped.
+    /// Those that are yet to be compared may be wanted by a posted receive, and are not looked at.
     pub(crate) fn look(
         self: &Arc<Self>,
         wanted: &Posted,
@@ -718,8 +718,8 @@ impl ReceiveQueue {
     ) -> Looked {
         let claim = wanted.flags.contains(OpFlags::CLAIM);
         let discard = wanted.flags.contains(OpFlags::DISCARD);
-        // What the sender is just giving up is not there any more, and what has stalled is somebody
-        // else's.
+        // A message that its sender is just giving up is not there any more, and one that has
+        // stalled is another receive's.
         let same = |message: &Packet| {
             let request = message.transfer.request();
             let there = message.transfer.is_waiting() && !message.is_stalled();
@@ -906,7 +906,7 @@ impl ReceiveQueue {
                 let mut walk = None;
                 loop {
                     let mut limit = STEP;
-                    // Its sender waits for whoever has taken it out.
+                    // Its sender waits for the thread that has taken it out.
                     let preemption = NoPreemption::begin();
                     let packet = {
                         let mut state = self.state.lock();
@@ -933,7 +933,7 @@ impl ReceiveQueue {
                 }
             }
         }
-        // Whatever has waited for room is gone.
+        // All that has waited for room is gone.
         self.resume(receiver);
     }
 
@@ -1064,7 +1064,7 @@ impl WorkItem for ReceiveQueue {
                 }
             }
             if this.state.lock().lists(tagged).has_new() {
-                // What these want does not expire; they are looked after.
+                // Messages that these want do not expire; they are looked after.
                 next.bring_to(1);
             } else {
                 this.expire(|state| state.lists(tagged).unexpected(), &mut next);

@@ -130,7 +130,7 @@ fn copy<D>(
     done
 }
 
-/// What a receive context is created from, and does not change.
+/// The configuration that a receive context is created from.
 pub(crate) struct RxConfig {
     /// The receives posted to it, or to all that share them.
     pub(crate) queue: Arc<ReceiveQueue>,
@@ -146,7 +146,7 @@ pub(crate) struct RxConfig {
     pub(crate) nic: u32,
     /// Where senders are looked up for completions, if they are wanted there.
     pub(crate) sources: Option<Arc<Fid<AddressVector>>>,
-    /// What it is able to do.
+    /// Its capabilities.
     pub(crate) caps: Caps,
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct Receiver {
     /// Requests that are being carried out.
     users: Atomic<usize>,
     closed: Atomic<bool>,
-    /// What the work queue carries out and will tell.
+    /// The operations that the work queue carries out and will report.
     late: Atomic<usize>,
     /// None of its messages that are queued is received before there is room. Written under the lock of
     /// the queue.
@@ -214,7 +214,7 @@ pub(crate) struct Late(Arc<Receiver>);
 impl Late {
     /// Counts it.
     fn new(receiver: &Arc<Receiver>) -> Self {
-        // Relaxed: who finds too many has counted one of them before.
+        // Relaxed: a thread that finds too many has counted one of them before.
         receiver.late.fetch_add(1, ordering::Relaxed);
         Self(receiver.clone())
     }
@@ -283,7 +283,7 @@ impl Receiver {
 
     /// Returns whether it is being closed.
     pub(crate) fn is_closed(&self) -> bool {
-        // Relaxed: who needs more has a barrier or a lock.
+        // Relaxed: a caller that needs more has a barrier or a lock.
         self.closed.load(ordering::Relaxed)
     }
 
@@ -320,7 +320,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the address of a sender, for those who want to know.
+    /// Returns the address of a sender, for completions.
     fn source(&self, request: &Request) -> FabricAddr {
         match &self.config.sources {
             Some(av) => av.find(request.source),
@@ -414,7 +414,7 @@ impl Receiver {
     }
 
     /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
-    /// What waits has been noted before.
+    /// The operation that waits has been noted before.
     fn starves(&self) -> bool {
         // Full: see `Late`.
         smp_mb(ordering::Full);
@@ -465,9 +465,9 @@ impl Receiver {
     /// Carries out a request that was accepted: at once if it is small and does not leave the
     /// domain, else by the work queue, and then what follows it too: so messages complete in order.
     ///
-    /// What is due in a domain does not run inside of itself. But what an operation makes due in
-    /// another domain would run inside of what has begun the operation, and so on from domain to
-    /// domain (R-DWQ-30).
+    /// Operations that are due in a domain do not run inside of each other. But those that one
+    /// makes due in another domain would run inside of the one that has begun it, and so on from
+    /// domain to domain (R-DWQ-30).
     pub(crate) fn deliver(mut packet: QueuedPacket, budget: &mut Budget) {
         let transmitter = packet.transfer.transmitter();
         let request = packet.transfer.request();
@@ -934,7 +934,7 @@ impl Receiver {
 
     /// Drops the message that was set aside for a context; `EINVAL` if there is none.
     pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
-        // The sender waits for whoever claims its operation.
+        // The sender waits for the thread that claims its operation.
         let _preemption = NoPreemption::begin();
         let Some(packet) = self.config.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
@@ -964,7 +964,7 @@ impl Receiver {
             return Err(EINVAL);
         };
         if !packet.transfer.claim() {
-            // The sender has given it up meanwhile. Who receives is counted, unlike who looks.
+            // The sender has given it up meanwhile. A receive is counted, unlike a look.
             this.report_found(unused(wanted), None);
             return Ok(());
         }
@@ -973,7 +973,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Tells those who look what was found by a completion, whether they have asked for one or not.
+    /// Reports the result of a look by a completion, whether one was asked for or not.
     pub(crate) fn report_peeked(&self, wanted: Entry<Posted>, found: Option<Request>) {
         let mut spec = unused(wanted);
         // To look is not to receive.
@@ -981,7 +981,7 @@ impl Receiver {
         self.report_found(spec, found);
     }
 
-    /// Tells which message was found, or that there is none.
+    /// Reports which message was found, or that there is none.
     fn report_found(&self, spec: CompletionSpec, found: Option<Request>) {
         let mut flags = CompletionFlags::TAGGED | CompletionFlags::RECV;
         let mut outcome = Outcome {
@@ -1022,7 +1022,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Tells that a receive was cancelled.
+    /// Reports that a receive was cancelled.
     fn report_cancelled(&self, posted: Entry<Posted>) {
         // If it has not ended, the last message that is being delivered to it reports.
         let _ = report_cancelled(&self.config.completer, posted);

@@ -56,12 +56,12 @@ pub(crate) struct RegionCounters {
     pub(crate) write: Option<Arc<Hold<Counter>>>,
 }
 
-/// What belongs to memory that peers may use while it is open.
+/// Memory that peers may use while it is open, and what belongs to it.
 #[pin_data]
 pub(crate) struct Region {
-    /// What peers may do.
+    /// The access that peers have.
     access: AccessFlags,
-    /// What peers call the first byte.
+    /// The address by which peers name the first byte.
     base: u64,
     /// Every use is told by an entry.
     pub(crate) event: bool,

@@ -150,9 +150,9 @@ pub(crate) type NotedName = (usize, usize);
 /// A transfer that was noted.
 type Note = RBTreeNode<NotedName, Arc<Transfer>>;
 
-/// What a transmit context is created from, and does not change.
+/// The configuration that a transmit context is created from.
 pub(crate) struct TxConfig {
-    /// How its completions are told.
+    /// How its operations are completed.
     pub(crate) completer: Completer,
     /// The domain.
     pub(crate) domain: Arc<Fid<Domain>>,
@@ -164,9 +164,9 @@ pub(crate) struct TxConfig {
     pub(crate) index: usize,
     /// Where peers are looked up.
     pub(crate) av: Arc<Fid<AddressVector>>,
-    /// Who has another one cannot be seen.
+    /// Peers that have another one cannot be seen.
     pub(crate) auth_key: KeyNumber,
-    /// What it is able to do.
+    /// Its capabilities.
     pub(crate) caps: Caps,
     /// How many operations may be under way, in it and in all that share it.
     pub(crate) credits: Arc<Credits>,
@@ -200,9 +200,8 @@ impl Credits {
 
     /// Takes one; `false` if there is none.
     fn take(&self) -> bool {
-        // Never more than there are, not even for a moment: who finds none waits until one is given
-        // back.
-        // Relaxed: `cmpxchg` validates the value.
+        // Never more than there are, not even for a moment: an operation that finds none waits
+        // until one is given back. Relaxed: `cmpxchg` validates the value.
         let mut used = self.used.load(ordering::Relaxed);
         while used < self.size {
             // Acquire: what was done with it is over.
@@ -219,19 +218,19 @@ impl Credits {
 
     /// Returns whether there is none left.
     fn is_spent(&self) -> bool {
-        // Relaxed: whoever is wrong finds none next time.
+        // Relaxed: a thread that is wrong finds none next time.
         self.used.load(ordering::Relaxed) >= self.size
     }
 
     /// Gives one back.
     fn give(&self) {
-        // Full: who takes it sees the operation over, and whoever gives it looks for those who wait
-        // after that.
+        // Full: the thread that takes it sees the operation over, and the one that gives it looks
+        // for those that wait after that.
         self.used.fetch_sub(1, ordering::Full);
     }
 }
 
-/// What the lock protects.
+/// The part of a transmit context that its lock protects.
 struct State {
     closed: bool,
     /// Operations that are yet to begin.
@@ -552,7 +551,7 @@ impl Transmitter {
             }
             error
         };
-        // Relaxed: who closes the endpoint waits for those who are posting.
+        // Relaxed: close waits for the threads that are posting.
         if this.closed.load(ordering::Relaxed) {
             return Err(undo(EOPBADSTATE.into()));
         }
@@ -569,7 +568,7 @@ impl Transmitter {
                 // Without a slot it goes as a packet, which has memory for its completion.
                 this.config.completer.slot()
             };
-            // What the peer has posted is in its hands until the end is told.
+            // The peer's receive is in this thread's hands until the end is reported.
             let _preemption = NoPreemption::begin();
             // Once for all locks of something small.
             let mut irqs = if prepared.config.request.is_small() && !this.config.completer.counts()
@@ -678,7 +677,7 @@ impl Transmitter {
                 state.batch = state.batch.wrapping_add(1);
             }
             state.waiting.push_named(packet);
-            // Release: who sees it set finds the packet under the lock.
+            // Release: a thread that sees it set finds the packet under the lock.
             self.backlog.store(true, ordering::Release);
         }
         // See `ended`: one of us sees what the other did.
@@ -689,7 +688,7 @@ impl Transmitter {
 
     /// Lets operations begin that are held back for others, as these cannot come.
     pub(crate) fn let_go(self: &Arc<Self>) {
-        // Relaxed: set by those who have posted what is held back.
+        // Relaxed: set by the threads that have posted what is held back.
         if !self.backlog.load(ordering::Relaxed) {
             return;
         }
@@ -730,8 +729,8 @@ impl Transmitter {
         loop {
             let packet = {
                 let mut state = self.state.lock();
-                // What waits when the context is closed is given up, not begun: what it has waited
-                // for may have been given up too.
+                // Operations that wait when the context is closed are given up, not begun: those
+                // they have waited for may have been given up too.
                 if state.draining || state.closed {
                     return;
                 }
@@ -759,8 +758,8 @@ impl Transmitter {
                     return;
                 };
                 state.draining = true;
-                // Full: seen by a fence that comes later. Under the lock: who gives up what does
-                // not wait any more finds it counted.
+                // Full: seen by a fence that comes later. Under the lock: a thread that gives up
+                // what does not wait any more finds it counted.
                 self.active.fetch_add(1, ordering::Full);
                 packet
             };
@@ -778,7 +777,7 @@ impl Transmitter {
         response: Response,
         budget: &mut Budget,
     ) {
-        // First: whoever has seen the completion does not find it any more.
+        // First: a thread that has seen the completion does not find it any more.
         self.forget(transfer);
         // Before that is told: then there is room for another one.
         self.config.credits.give();
@@ -796,7 +795,7 @@ impl Transmitter {
     /// Counts the end of an operation that had begun and has given its credit back; the last thing
     /// that is done about it. Without a `budget` that of the caller is used.
     fn ended(self: &Arc<Self>, budget: Option<&mut Budget>) {
-        // What waits for this end is left to this thread.
+        // It is up to this thread to begin what waits for this end.
         let _preemption = NoPreemption::begin();
         // Full: pairs with `queue_up`, store before load on both sides.
         self.active.fetch_sub(1, ordering::Full);
@@ -811,7 +810,7 @@ impl Transmitter {
         }
     }
 
-    /// Tells the end of an operation, in the memory that it has, else in `place`.
+    /// Reports the end of an operation, in the memory that it has, else in `place`.
     fn report(
         &self,
         request: &Request,
@@ -850,7 +849,7 @@ impl Transmitter {
         };
         let outcome = Outcome {
             flags: flags.as_raw(),
-            // Messages have none: whoever has sent one knows.
+            // Messages have none: the sender knows.
             len: if event == Event::Send {
                 0
             } else {
@@ -1001,7 +1000,7 @@ impl Transmitter {
             }
             Some((packet, _)) => {
                 drop(packet);
-                // What has waited behind it may begin.
+                // Operations that have waited behind it may begin.
                 self.drain(&mut Budget::of_caller());
             }
         }
@@ -1043,9 +1042,10 @@ impl Transmitter {
         this.work.cancel_sync();
         let left = {
             let mut state = this.state.lock();
-            // What was given up before it was carried out: it refers to this context.
+            // Operations that were given up before they were carried out: they refer to this
+            // context.
             let later = core::mem::replace(&mut state.later, EntryQueue::new());
-            // Freeing these may sleep; whoever drops the last reference may not.
+            // Freeing these may sleep; the thread that drops the last reference may not.
             let noted = core::mem::replace(&mut state.noted, RBTree::new());
             (later, noted)
         };

@@ -86,13 +86,13 @@ pub(crate) enum PendingKind {
     Deferred,
 }
 
-/// What a pending operation does when it fires.
+/// The action of a pending operation when it fires.
 pub(crate) enum Action {
     /// Adds to a counter.
     Add {
         /// The counter.
         counter: HoldOnce<Counter>,
-        /// What is added.
+        /// The value to add.
         value: u64,
     },
     /// Sets a counter.
@@ -206,7 +206,7 @@ impl Pending {
     }
 }
 
-/// What waits for one counter; under its lock.
+/// The operations that are pending on one counter; under its lock.
 pub(crate) struct Triggers {
     /// By success value.
     triggered: ThresholdSet<Pending>,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is due in a domain and is yet to be run: counters append to it, and one at a time drains it.
+//! The operations that are due in a domain and yet to be run: counters append to it, and one thread
+//! at a time drains it.
 //!
 //! An operation that runs may change counters, and so make others due. These are only appended, by
 //! whoever changes the counter, and run later by whoever drains: there is no recursion, cascades run
@@ -24,18 +25,19 @@
 //!
 //! # Nothing is referred to that has been given up
 //!
-//! Whoever has taken back or given up what was pending waits until what had fired before has run
-//! ([`RunList::wait_for_fired`]): batches are numbered when they are appended, and as they leave in
-//! that order, one number says how many have run. It sleeps, so it is not called by anything that a
-//! drainer runs: operations wake and append, and handlers of consumers run in work queues of their
-//! own. It drains by itself if nobody does, so that it does not wait for a thread that has appended
-//! and is about to drain.
+//! A thread that has taken back or given up pending operations waits until those that had fired
+//! before have run ([`RunList::wait_for_fired`]): batches are numbered when they are appended, and
+//! as they leave in that order, one number says how many have run. It sleeps, so it is not called
+//! by anything that a drainer runs: operations wake and append, and handlers of consumers run in
+//! work queues of their own. It drains by itself if nobody does, so that it does not wait for a
+//! thread that has appended and is about to drain.
 //!
 //! # Nothing is freed under the drainer
 //!
-//! What runs may be seen, and who has seen it may close the counters, the domain and the fabric,
-//! while the drainer is still on its way out. It touches nothing of an entry once that has run, but
-//! it does touch this list, which [`RunList::drain`] is given by reference. That outlives it:
+//! The effects of an operation may be seen, and a thread that has seen them may close the counters,
+//! the domain and the fabric, while the drainer is still on its way out. It touches nothing of an
+//! entry once that has run, but it does touch this list, which [`RunList::drain`] is given by
+//! reference. That outlives it:
 //!
 //! - A consumer that changes a counter, and an entry that does so (`HoldOnce::use_last`), are in an
 //!   RCU read-side critical section, and so is the completion of deferred work. The memory of the
@@ -45,7 +47,7 @@
 //! - The work item has a reference of the list, and closing the domain waits for it.
 //!
 //! Nothing is due in a domain that is closed: what was due has run, and nothing is pending without
-//! an open counter. So who comes late finds the list empty.
+//! an open counter. So a thread that comes late finds the list empty.
 
 #![forbid(unsafe_code)]
 
@@ -206,13 +208,13 @@ struct Beginning {
 
 /// The part of a run list that its lock protects.
 struct Inner {
-    /// What has become due since the drainer looked.
+    /// Operations that have become due since the drainer looked.
     incoming: BatchStack<Pending>,
     /// How many batches that is.
     batches: usize,
     /// Somebody drains, or the work queue is about to.
     draining: bool,
-    /// What a drainer has left to the work queue.
+    /// Operations that a drainer has left to the work queue.
     rest: BatchQueue<Pending>,
     /// How many batches were ever appended.
     appended: u64,
@@ -222,9 +224,9 @@ struct Inner {
     drained: u64,
     /// How many threads wait for that.
     waiting: usize,
-    /// What is neither in the table any more nor with its endpoint yet.
+    /// The operation that is neither in the table any more nor with its endpoint yet.
     beginning: Option<Beginning>,
-    /// What is pending, or due and yet to be run.
+    /// The operations that are pending, or due and yet to be run.
     table: WorkTable<CounterRef>,
 }
 
@@ -338,7 +340,7 @@ impl RunList {
             };
             let needs_page = self.inner.lock().table.needs_page();
             let chunk = WorkTable::new_chunk(needs_page, flags)?;
-            // Whatever is left over is dropped after the lock was released.
+            // The rest is dropped after the lock was released.
             let _left = self.inner.lock().table.grow(chunk);
         }
     }
@@ -425,7 +427,7 @@ impl RunList {
     /// Takes out the last deferred work with an id that is pending, and calls `told` with where it
     /// stood. Returns whether others have that id; `None` if there was none.
     ///
-    /// What has fired is passed over, and not looked at again. May sleep.
+    /// Operations that have fired are passed over, and not looked at again. May sleep.
     pub(crate) fn take_back(
         &self,
         id: usize,
@@ -550,7 +552,7 @@ impl RunList {
                 return;
             }
         }
-        // Whoever has appended may be about to drain.
+        // A thread that has appended may be about to drain.
         self.drain();
         let ticket = {
             let mut inner = self.inner.lock();
@@ -595,8 +597,8 @@ impl RunList {
     ///
     /// From any context. For what the caller sees to, look at the top of this file.
     pub(crate) fn drain(self: &Arc<Self>) {
-        // Where the kernel is a realtime one, who has claimed the list could be preempted. If the item is
-        // queued already it takes all of what is there; once the queue is destroyed nothing is due.
+        // On a realtime kernel, a thread that has claimed the list could be preempted. If the item is
+        // queued already it takes all that is there; once the queue is destroyed nothing is due.
         if cfg!(CONFIG_PREEMPT_RT) {
             self.work_queue.queue::<_, 0>(self.clone());
             return;
@@ -618,7 +620,7 @@ impl RunList {
     /// Runs what is in a queue and what comes after it.
     ///
     /// If it `begins`, the queue is empty and nothing may be due, or somebody else may drain. What
-    /// may be long is left to who is `patient`.
+    /// may be long is left to a `patient` caller.
     fn advance(
         &self,
         queue: &mut BatchQueue<Pending>,
@@ -750,7 +752,7 @@ impl RunList {
         let removed = {
             let mut inner = self.inner.lock();
             let removed = inner.table.remove(slot);
-            // Somebody who looks for it finds it here until it is with its endpoint.
+            // A thread that looks for it finds it here until it is with its endpoint.
             if !removed.as_ref().is_some_and(|removed| removed.cancelled) {
                 inner.beginning = Some(Beginning {
                     owner: transfer.owner(),
@@ -822,7 +824,8 @@ impl WorkItem for RunList {
     }
 
     fn run(this: Arc<Self>) {
-        // Who left the rest left `draining` set. Where the kernel is a realtime one nobody has.
+        // The drainer that left the rest left `draining` set. Where the kernel is a realtime one
+        // nobody has.
         let mut begins = cfg!(CONFIG_PREEMPT_RT);
         let mut queue = mem::replace(&mut this.inner.lock().rest, BatchQueue::new());
         loop {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What waits for a counter, in the order of thresholds.
+//! The entries that wait for a counter, in the order of thresholds.
 //!
 //! A [`ThresholdSet`] is a treap: a binary tree that is sorted by key and, at the same time, a heap
-//! by random priorities, so that it is balanced whatever the keys are (nobody who chooses thresholds
-//! knows the priorities). Two things are different from the textbook:
+//! by random priorities, so that it is balanced whatever the keys are (no user who chooses
+//! thresholds knows the priorities). Two things are different from the textbook:
 //!
 //! - The right spine, the path from the root to the last entry, is linked upwards: the set knows its
 //!   last entry, and each entry of the spine has the one above it in `right`. So an entry that comes
@@ -74,7 +74,7 @@ fn set_link<T>(link: &mut Link<T>, to: Link<T>) {
     mem::forget(none);
 }
 
-/// What is in a set, a batch or a queue of batches.
+/// An entry of a set, a batch or a queue of batches.
 // In this order: what is looked at on the way through a tree are the first 32 bytes, which share a
 // cache line.
 #[repr(C)]
@@ -90,7 +90,7 @@ pub(crate) struct Entry<T> {
     key: Key,
     /// At the head of a batch in a queue: the head of the next batch.
     chain: Link<T>,
-    /// What waits.
+    /// The operation that waits.
     pub(crate) value: T,
 }
 

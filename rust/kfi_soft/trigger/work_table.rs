@@ -20,7 +20,7 @@
 //! may be allocated in a hard interrupt: it is never larger than a page. Pieces are kept for reuse.
 //!
 //! Where buckets begin lies apart from the slots: a name leads anywhere, and there are many names.
-//! What is looked at in random order is small, and so more of it stays in the caches.
+//! The part that is looked at in random order is small, and so more of it stays in the caches.
 
 #![forbid(unsafe_code)]
 
@@ -61,14 +61,14 @@ impl Owner {
     pub(crate) const NOBODY: Self = Self(NONE);
 }
 
-/// What something pending is found by.
+/// The name by which a pending operation is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkName {
     /// A pointer that is never looked behind.
     pub(crate) id: usize,
     /// The endpoint, of a triggered operation.
     pub(crate) owner: Owner,
-    /// What kind it is.
+    /// The kind of the operation.
     pub(crate) kind: PendingKind,
 }
 
@@ -147,13 +147,13 @@ impl<C> Slot<C> {
     }
 }
 
-/// What is about to be pending.
+/// An operation that is about to be pending.
 pub(crate) struct Entered<'a, C> {
     /// A pointer that is never looked behind.
     pub(crate) id: usize,
     /// The endpoint.
     pub(crate) owner: Owner,
-    /// What kind it is.
+    /// The kind of the operation.
     pub(crate) kind: PendingKind,
     /// The counter that it waits for.
     pub(crate) counter: &'a C,
@@ -161,19 +161,19 @@ pub(crate) struct Entered<'a, C> {
     pub(crate) threshold: u64,
 }
 
-/// What is told about something pending.
+/// A pending operation that was found.
 pub(crate) struct FoundWork<C> {
     /// The counter that it waits for.
     pub(crate) counter: C,
     /// Where it stands there.
     pub(crate) key: Key,
-    /// What kind it is.
+    /// The kind of the operation.
     pub(crate) kind: PendingKind,
     /// Its slot.
     slot: u32,
 }
 
-/// What was in a slot.
+/// The former content of a slot.
 pub(crate) struct Removed<C> {
     /// The counter that it waited for, to be dropped outside of locks.
     pub(crate) counter: C,
@@ -223,7 +223,7 @@ pub(crate) struct WorkTable<C> {
     used: usize,
     /// How many may be in use.
     limit: usize,
-    /// An odd number that nobody knows who chooses ids.
+    /// An odd number, unknown to users who choose ids.
     secret: u64,
     /// The number of the next submission.
     sequence: u64,
@@ -893,7 +893,7 @@ mod tests {
         for i in 0..500 {
             assert!(table.find(name(i)).is_some());
         }
-        // What was passed over still has its slot.
+        // An operation that was passed over still has its slot.
         for slot in slots.iter().skip(2).step_by(3) {
             assert!(table
                 .remove(*slot)
@@ -920,7 +920,7 @@ mod tests {
         assert!(!table.cancel(&found));
         assert!(table.remove(slot).is_some_and(|removed| removed.cancelled));
         assert!(!table.cancel(&found));
-        // Whoever has the slot now is somebody else.
+        // The slot now belongs to another operation.
         let (again, _) = insert(&mut table, 6, 1)?;
         assert_eq!(again, slot);
         assert!(!table.cancel(&found));

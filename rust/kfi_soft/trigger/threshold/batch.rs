@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is due, in order, on its way to be run.
+//! Due entries, in order, on their way to be run.
 //!
 //! Batches are linked through the first of their entries, so that nothing is allocated for them.
 
@@ -137,7 +137,7 @@ impl<T> Drop for BatchStack<T> {
 /// Batches whose entries leave in the order in which the batches came.
 pub(crate) struct BatchQueue<T> {
     current: Batch<T>,
-    /// What leaves together with `current`.
+    /// The batch that leaves together with `current`.
     paired: Batch<T>,
     /// The head of the next batch; each has the next one in `chain`.
     rest: Link<T>,
