@@ -7,7 +7,7 @@ mod example;
     dead_code,
     unused_imports,
     unused_macros,
-    reason = "every module uses its part of the skin"
+    reason = "every module uses its part of the abstractions"
 )]
 #[path = "../../rust/kfi/kfi.rs"]
 mod kfi;
