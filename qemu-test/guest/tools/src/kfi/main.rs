@@ -77,3 +77,41 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    const PAGE: &str = include_str!("../../../../../Documentation/man/kfi.1");
+
+    /// Calls `look` with a command and all of its own.
+    fn for_each(command: &clap::Command, look: &mut impl FnMut(&clap::Command)) {
+        look(command);
+        for inner in command.get_subcommands() {
+            for_each(inner, look);
+        }
+    }
+
+    #[test]
+    fn the_manual_page_has_all_options() {
+        let page = PAGE.replace("\\-", "-");
+        let mut command = Arguments::command();
+        command.build();
+        let mut missing = Vec::new();
+        for_each(&command, &mut |command| {
+            let path = command.get_bin_name().unwrap_or_default();
+            if !page.contains(command.get_name()) {
+                missing.push(path.to_owned());
+            }
+            for option in command.get_arguments() {
+                let long = option.get_long().filter(|long| *long != "version");
+                if long.is_some_and(|long| !page.contains(&format!("--{long}"))) {
+                    missing.push(format!("{path} --{}", long.unwrap_or_default()));
+                }
+            }
+        });
+        assert!(missing.is_empty(), "not in kfi.1: {missing:?}");
+    }
+}
