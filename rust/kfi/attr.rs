@@ -33,7 +33,7 @@ impl AvType {
     }
 }
 
-/// Who keeps queues from overrunning.
+/// The party that keeps queues from overrunning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ResourceMgmt {
     /// The consumer (`KFI_RM_DISABLED`).

@@ -2,7 +2,8 @@
 
 //! Bindings to the public headers of kfabric and to the helpers of this project.
 //!
-//! Whatever is not declared there (`list_head`, `wait_queue_head`, ...) is the kernel crate's.
+//! Everything that is not declared there (`list_head`, `wait_queue_head`, ...) is the kernel
+//! crate's.
 
 #![allow(
     clippy::all,

@@ -69,7 +69,7 @@ use super::{
     provider::DeferredWork, //
 };
 
-/// What a consumer wants to find again in events: a number or a pointer, never looked into.
+/// A value that a consumer finds again in events: a number or a pointer, never looked into.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(crate) struct Context(*mut c_void);
@@ -127,8 +127,8 @@ pub(crate) unsafe trait Class: 'static {
     type Head: 'static;
     /// The tables of functions that a head names, such as `struct kfi_ops_cntr`.
     type Tables: 'static;
-    /// What the abstractions have to know of an object, from what it was opened with: nothing that
-    /// the tables rely on is asked of the provider a second time.
+    /// The data that the abstractions keep of an object, from what it was opened with: nothing
+    /// that the tables rely on is asked of the provider a second time.
     type Data: Default + Send + Sync + 'static;
     /// The number of the class, such as `KFI_CLASS_CNTR`.
     const FCLASS: usize;
@@ -136,8 +136,8 @@ pub(crate) unsafe trait Class: 'static {
     /// close waits, or what depends on its objects has such and may outlive its close.
     const RCU_OPERATIONS: bool;
     /// Whether the memory of an object may wait for these operations instead of close: they use
-    /// nothing that is the consumer's, but for who waits for the object, nor any objects but this one
-    /// and what it depends on, whose classes have [`Self::RCU_OPERATIONS`], too.
+    /// nothing that is the consumer's, but for threads that wait for the object, nor any objects
+    /// but this one and what it depends on, whose classes have [`Self::RCU_OPERATIONS`], too.
     const MAY_OUTLIVE_CLOSE: bool = false;
 
     /// Makes a head.
@@ -178,7 +178,7 @@ pub(crate) unsafe trait Class: 'static {
     }
 }
 
-/// What providers' objects of all classes have in common.
+/// The common part of providers' objects of all classes.
 pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// The class of the objects.
     type Class: Class;
@@ -186,8 +186,8 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Tells others that the object is open.
     ///
     /// Called once, before the call that opens the object returns, and when its consumer can find
-    /// it. Whoever hears of the object may close it at once: `this` stays until this has returned,
-    /// but may be closed.
+    /// it. A consumer that learns of the object may close it at once: `this` stays until this has
+    /// returned, but may be closed.
     fn opened(this: &Fid<Self>) {
         let _ = this;
     }
@@ -353,7 +353,7 @@ impl<'o, T: Object> NewFid<'o, T> {
         let this = self.fid.clone();
         // C owns the reference.
         let _ = Arc::into_raw(self.fid);
-        // First, as whoever hears of the object may look for it there.
+        // First, as a consumer that learns of the object may look for it there.
         // SAFETY: By the safety requirements.
         unsafe { out.write(this.head.get()) };
         this.open();
@@ -421,8 +421,8 @@ impl<C: Class> NewAlias<'_, C> {
 /// How many objects of this module have outlived their close.
 static ENDING: Atomic<usize> = Atomic::new(0);
 
-/// How many may: who closes more of them than end meanwhile waits with them, as their memory is
-/// nobody's any more.
+/// How many may: a thread that closes more of them than end meanwhile waits with them, as their
+/// memory is nobody's any more.
 const MAX_ENDING: usize = 512;
 
 /// An object as C sees it.
@@ -450,7 +450,7 @@ pub(crate) struct Fid<T: Object> {
     _live: Live,
 }
 
-// SAFETY: The head is C's, who may use it from any thread; all other fields are `Send`.
+// SAFETY: The head is C's, which may use it from any thread; all other fields are `Send`.
 unsafe impl<T: Object> Send for Fid<T> {}
 // SAFETY: As above; all other fields are `Sync`.
 unsafe impl<T: Object> Sync for Fid<T> {}
@@ -473,12 +473,12 @@ impl<T: Object> Fid<T> {
         ops_open: Some(Self::ops_open_callback),
     };
 
-    /// Returns the head. Who reads or writes it has to know that C does not.
+    /// Returns the head. A caller that reads or writes it has to know that C does not.
     pub(super) fn head(&self) -> *mut <T::Class as Class>::Head {
         self.head.get()
     }
 
-    /// Returns what the abstractions know of the object.
+    /// Returns the data that the abstractions keep of the object.
     pub(super) fn data(&self) -> &<T::Class as Class>::Data {
         &self.data
     }

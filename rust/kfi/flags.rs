@@ -207,7 +207,7 @@ flags! {
         SELECTIVE_COMPLETION = KFI_SELECTIVE_COMPLETION,
     }
 
-    /// What is allowed on a memory region.
+    /// The access that is allowed to a memory region.
     AccessFlags {
         /// To send from it.
         SEND = KFI_SEND,
@@ -225,11 +225,11 @@ flags! {
 
     /// Flags of registering a memory region.
     RegionFlags {
-        /// What a peer has done gives a completion.
+        /// Operations of a peer give completions.
         RMA_EVENT = KFI_RMA_EVENT,
     }
 
-    /// What a completion tells about the operation.
+    /// The flags in which a completion describes the operation.
     CompletionFlags {
         /// A message.
         MSG = KFI_MSG,
@@ -263,7 +263,7 @@ flags! {
         SOURCE = KFI_SOURCE,
         /// The node is numeric.
         NUMERICHOST = KFI_NUMERICHOST,
-        /// Who is there, rather than what they offer.
+        /// Ask which providers there are, rather than what they offer.
         PROV_ATTR_ONLY = KFI_PROV_ATTR_ONLY,
     }
 
@@ -273,7 +273,7 @@ flags! {
         SEND_AFTER_SEND = KFI_ORDER_SAS,
     }
 
-    /// What the consumer has to do, or is willing to do, for memory registration.
+    /// The modes of memory registration that the consumer has to follow, or is willing to follow.
     MrMode {
         /// Register local buffers.
         LOCAL = KFI_MR_LOCAL,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who depends on an object, and when it may be closed.
+//! The dependents of an object, and when it may be closed.
 
 use core::{
     mem::ManuallyDrop,
@@ -48,7 +48,7 @@ impl Dependents {
     /// Lets there be dependents; called once, when the object opens.
     pub(super) fn open(&self) {
         // INVARIANT: The number of dependents is 0.
-        // Release: whoever holds it sees all that was done to make it.
+        // Release: a thread that holds it sees all that was done to make it.
         self.0.store(0, ordering::Release);
     }
 
@@ -116,7 +116,7 @@ impl<T: Object> Hold<T> {
     ///
     /// To do it again has no effect.
     pub(crate) fn release(&self) {
-        // INVARIANT: Whoever takes `held` from `true` to `false` removes the count.
+        // INVARIANT: The thread that takes `held` from `true` to `false` removes the count.
         // Full: the accesses made under the hold come before it ends.
         if self.held.xchg(false, ordering::Full) {
             self.fid.dependents().release();
@@ -148,9 +148,9 @@ impl<T: Object> Drop for Hold<T> {
 
 /// A dependent's hold on an object that ends with a single use of it.
 ///
-/// Who sees what the use has done may close the object at once, so that the hold has to end before
-/// the use. Close waits for RCU read-side critical sections, or the memory of the object does, so that
-/// the use is in one.
+/// A thread that sees the effects of the use may close the object at once, so that the hold has to
+/// end before the use. Close waits for RCU read-side critical sections, or the memory of the object
+/// does, so that the use is in one.
 ///
 /// There is no reference that keeps the object's memory, as the object cannot be closed: that is why
 /// it costs less than [`Hold`].
@@ -184,7 +184,7 @@ impl<T: Object> HoldOnce<T> {
         let this = ManuallyDrop::new(self);
         let _section = rcu::read_lock();
         // SAFETY: By the type invariants the object was not closed when the section began, and close,
-        // or whoever frees it then, waits for its end.
+        // or the thread that frees it then, waits for its end.
         let fid = unsafe { this.0.as_ref() };
         // INVARIANT: Counted until here, and dropped no more.
         fid.dependents().release();

@@ -2,7 +2,7 @@
 
 //! Descriptions of what there is (`struct kfi_info`): chains of entries.
 //!
-//! Whatever an entry owns was allocated with kmalloc: its attributes, names, addresses and keys.
+//! All that an entry owns was allocated with kmalloc: its attributes, names, addresses and keys.
 //! kfi_freeinfo frees them.
 
 use core::{
@@ -142,7 +142,7 @@ impl Drop for Info {
     }
 }
 
-/// What an answer must offer.
+/// The offer that an answer must make.
 ///
 /// # Invariants
 ///
@@ -370,8 +370,8 @@ pub(crate) struct InfoMut<'a> {
     entry: &'a mut bindings::kfi_info,
 }
 
-/// An address has so much memory at least, for those who believe its format rather than its length:
-/// as much as an address of any family (`struct sockaddr_storage`).
+/// An address has so much memory at least, for readers that believe its format rather than its
+/// length: as much as an address of any family (`struct sockaddr_storage`).
 pub(crate) const ADDRESS_ROOM: usize = 128;
 
 /// Replaces memory that an entry owns by a copy of `new`, with zeroes behind it up to `room`; an empty

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate lacks.
+//! Abstractions that the kernel crate lacks.
 //!
 //! Nothing here knows what the modules are for: each file could go upstream as it is, but for the
 //! bindings and C helpers that it shares with the others.

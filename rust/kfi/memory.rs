@@ -8,14 +8,15 @@
 //! [`Memory`] is our copy of it, which lasts as long as the operation.
 //!
 //! The bytes themselves are the consumer's all the time. They are copied with the CPU, by functions
-//! of C: whoever changes a buffer while it is being transferred gets what a NIC would give them.
+//! of C: a consumer that changes a buffer while it is being transferred gets what a NIC would give
+//! it.
 //!
 //! # Direction
 //!
-//! What is sent, written or computed with is a [`Source`], which is only read, maybe from memory
-//! that cannot be written at all. What is received, read or fetched goes to a [`Target`]. Which it
-//! is follows from the operation, and the edge says so when it takes a description from C; nothing
-//! makes a target of a source.
+//! Memory that is sent, written or computed with is a [`Source`], which is only read, maybe from
+//! memory that cannot be written at all. Data that is received, read or fetched goes to a
+//! [`Target`]. Which it is follows from the operation, and the edge says so when it takes a
+//! description from C; nothing makes a target of a source.
 //!
 //! # Time
 //!
@@ -57,7 +58,7 @@ pub(crate) enum Source {}
 #[derive(Clone, Copy)]
 pub(crate) enum Target {}
 
-/// What a range begins at.
+/// The beginning of a range.
 #[derive(Clone, Copy)]
 enum Base {
     /// A kernel virtual address.
@@ -375,7 +376,7 @@ impl<D> Buffers<'_, D> {
     /// Returns the address of the first byte, to be told and not to be used; 0 if it has none.
     fn address(self) -> usize {
         let mut first = None;
-        // What is no description has no address, and is refused elsewhere.
+        // An invalid description has no address, and is refused elsewhere.
         let _ = self.each(|range| {
             first.get_or_insert(range);
             Ok(())
@@ -389,7 +390,7 @@ impl<D> Buffers<'_, D> {
     ///
     /// # Safety
     ///
-    /// What is returned must not be used any more when the consumer hears of the end of the
+    /// The result must not be used any more when the consumer learns of the end of the
     /// operation. It does so
     ///
     /// - when the call that has brought the operation returns, if it fails; of a [`Source`] also if it

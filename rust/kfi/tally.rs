@@ -35,14 +35,14 @@ kernel::static_assert!(
     core::mem::offset_of!(Tally, events) == core::mem::offset_of!(bindings::kfi_rust_tally, events)
 );
 
-/// What attends to an addition: told whose tally it is, what was added, and the sum.
+/// Attends to an addition; gets the tally, the value that was added, and the sum.
 ///
 /// It is called in an RCU read-side critical section that has begun before the addition.
 pub(super) type Attend = unsafe extern "C" fn(*mut c_void, u64, u64);
 
 impl Tally {
-    /// Only less than this is added by [`Self::add`] and [`Self::count`]: whoever sees the value
-    /// fall can then tell that it has passed 2^64.
+    /// Only less than this is added by [`Self::add`] and [`Self::count`]: a thread that sees the
+    /// value fall can then tell that it has passed 2^64.
     pub(crate) const LIMIT: u64 = 1 << 32;
 
     /// The value 0.

@@ -2,8 +2,8 @@
 
 //! Folders and files of debugfs.
 //!
-//! Those of the kernel crate name no owner: whoever has one open does not keep the module, and the
-//! kernel looks into the module's memory when it is closed.
+//! Those of the kernel crate name no owner: a thread that has one open does not keep the module,
+//! and the kernel looks into the module's memory when it is closed.
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h).
 
@@ -28,12 +28,12 @@ use kernel::{
 use super::bindings;
 use super::live::Findable;
 
-/// What is in debugfs, or an error pointer, with which the kernel does nothing.
+/// An entry of debugfs, or an error pointer, with which the kernel does nothing.
 ///
 /// # Invariants
 ///
-/// What `debugfs_create_dir` or `debugfs_create_file_full` returned, in the folder `_parent` if there
-/// is one; nobody else removes it.
+/// The result of `debugfs_create_dir` or `debugfs_create_file_full`, in the folder `_parent` if
+/// there is one; nobody else removes it.
 struct Entry {
     dentry: *mut bindings::dentry,
     /// The folder that it is in, which goes later: with a folder debugfs removes all that is in it.
@@ -127,7 +127,7 @@ pub(crate) struct File<T: Send + Sync + 'static> {
     _pin: PhantomPinned,
 }
 
-/// What the functions of a file see.
+/// The data that the functions of a file see.
 struct Content<T> {
     data: T,
     show: Show<T>,
@@ -145,7 +145,7 @@ impl<T: Send + Sync + 'static> File<T> {
         try_pin_init!(&this in Self {
             content: Content { data, show, take },
             _pin: PhantomPinned,
-            // Last: whoever opens it finds what the functions see.
+            // Last: a thread that opens it finds what the functions see.
             // INVARIANT: As created.
             _entry: Entry {
                 _findable: Findable::new()?,
@@ -168,7 +168,7 @@ impl<T: Send + Sync + 'static> File<T> {
     }
 }
 
-/// What a file shows, for `seq_print!`.
+/// The text that a file shows, for `seq_print!`.
 struct Shown<'a, T>(&'a Content<T>);
 
 impl<T> fmt::Display for Shown<'_, T> {

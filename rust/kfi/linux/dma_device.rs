@@ -24,13 +24,13 @@ use super::bindings as own_bindings;
 ///
 /// # Invariants
 ///
-/// What is mapped for the device is neither bounced nor flushed.
+/// Memory that is mapped for the device is neither bounced nor flushed.
 pub(crate) struct DmaDevice(faux::Registration);
 
 impl DmaDevice {
     /// Registers a device; `EOPNOTSUPP` if this machine does not leave memory that was mapped alone.
     pub(crate) fn new(name: &CStr) -> Result<Self> {
-        // Whatever it was that failed, the kernel crate says that there is no device: it was memory, as
+        // For any failure the kernel crate says that there is no device: it was memory, as
         // nobody else has the name.
         let device = faux::Registration::new(name, None).map_err(|_| ENOMEM)?;
         // SAFETY: The device stays during the call, and nobody else knows it yet.
@@ -47,7 +47,7 @@ impl DmaDevice {
         NonNull::from(device).cast()
     }
 
-    /// Returns the device for C, who may use it as long as this stays.
+    /// Returns the device for C, which may use it as long as this stays.
     pub(crate) fn as_raw(&self) -> *mut bindings::device {
         Self::raw(&self.0).as_ptr()
     }

@@ -45,7 +45,7 @@ use super::{
 };
 use kernel::error::to_result;
 
-/// Whoever polls a file.
+/// The caller that polls a file.
 ///
 /// `'a` is invariant: a queue that the poller waits for lives as long as the file's data.
 pub(crate) struct Poller<'a> {
@@ -63,7 +63,7 @@ impl<'a> Poller<'a> {
     }
 }
 
-/// What a file is ready for.
+/// The operations that a file is ready for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ready(u32);
 

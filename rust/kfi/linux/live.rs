@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What keeps the code of this module.
+//! References that keep the code of this module.
 //!
 //! A fabric that is open pins the module. But the last dependent of a fabric may still be on its way
 //! out, or the memory of an object outlive its close in the hands of a work item, when the fabric is
@@ -11,7 +11,7 @@
 //! registration of a provider or a device. These end with what owns them, which the module drops. But
 //! safe code may forget or leak it. So the last that a module does is to wait for all of that, too:
 //! see [`Rooted`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
-//! there for those who still look at them.
+//! there for threads that still look at them.
 
 use kernel::{
     prelude::*,
@@ -30,7 +30,7 @@ use super::{
 /// The objects of this module: every module compiles this file.
 static LIVE: Users = Users::new_open();
 
-/// What the kernel finds in this module, until its [`Exit`].
+/// Functions and data that the kernel finds in this module, until its [`Exit`].
 static FOUND: Users = Users::new();
 
 /// Whether there is, or has been, the registration of a provider: its end is that of [`LIVE`].
@@ -64,8 +64,8 @@ impl Drop for Live {
 /// nothing any more; may sleep. The end of a provider.
 pub(crate) fn wait_for_the_last() {
     LIVE.close();
-    // Whoever dropped the last one may have been preempted on the way out, with nothing left to do
-    // but return.
+    // The thread that dropped the last one may have been preempted on the way out, with nothing
+    // left to do but return.
     rcu::synchronize_tasks();
 }
 
@@ -92,7 +92,7 @@ impl Drop for Findable {
     }
 }
 
-/// What a module consists of, for [`Rooted`].
+/// The root object of a module, for [`Rooted`].
 pub(crate) trait Root: Sized + Send + Sync {
     /// Loads the module.
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error>;

@@ -3,9 +3,9 @@
 //! Finding and pinning the module that a function belongs to.
 //!
 //! An ABI may have no owner field, and the kernel does not let modules look up an address.
-//! But whoever uses an exported symbol of this module is loaded after it, so a notifier sees them
-//! all come and go. Modules that were there before stay unknown: they can have found the symbol
-//! at run time only (`symbol_get()`), and nothing of theirs can be pinned.
+//! But a module that uses an exported symbol of this one is loaded after it, so a notifier sees
+//! them all come and go. Modules that were there before stay unknown: they can have found the
+//! symbol at run time only (`symbol_get()`), and nothing of theirs can be pinned.
 //!
 //! C header: [`include/linux/module.h`](srctree/include/linux/module.h).
 
@@ -161,8 +161,8 @@ impl Modules {
     ///
     /// # Safety
     ///
-    /// A module whose init fails is freed, whoever pins it: if it is not live yet, the pin must be
-    /// dropped or [`ModulePin::into_live`] before its init, if it fails, has ended.
+    /// A module whose init fails is freed, even if it is pinned: if it is not live yet, the pin
+    /// must be dropped or [`ModulePin::into_live`] before its init, if it fails, has ended.
     pub(crate) unsafe fn pin(&self, function: *const ()) -> Option<ModulePin> {
         let known = self.known.lock();
         let module = known.find(function)?;

@@ -15,7 +15,7 @@ use super::bindings;
 ///
 /// It has to be dropped in the reverse order of creation, as its users, which keep it in a scope, do.
 pub(crate) struct NoFs {
-    /// What the task could do before.
+    /// The flags of the task before.
     before: c_uint,
     /// It is about the current task.
     _not_send: NotThreadSafe,

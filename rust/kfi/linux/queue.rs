@@ -3,7 +3,7 @@
 //! Queues that allocate nothing when something is put into them.
 //!
 //! An entry is allocated before any lock is taken, moves into a queue and from one queue to another
-//! by changing a few pointers, and is freed by whoever took it out, when no lock is held.
+//! by changing a few pointers, and is freed by the thread that took it out, when no lock is held.
 //!
 //! All entries have one size. When the value of one was used, its memory can so carry another value,
 //! of whatever type: what is to be told of an operation lies in the memory of the operation itself.
@@ -225,7 +225,7 @@ pub(crate) struct EntryQueue<T, const WALKS: usize = 0> {
     departures: usize,
     /// The walks, by bit.
     walks: u32,
-    /// What each walk comes to next; null at the end.
+    /// The entry that each walk comes to next; null at the end.
     places: [*mut Node<T>; WALKS],
     _owner: PhantomData<Entry<T>>,
 }
@@ -711,7 +711,7 @@ mod tests {
         let mut queue = walkable(0..4)?;
         let walk = queue.begin_walk().ok_or(EINVAL)?;
         assert_eq!(next(&mut queue, &walk), Some(0));
-        // What comes next, what was seen, and what is the last one leave.
+        // The next entry, one that was seen, and the last one leave.
         for gone in [1, 0, 3] {
             assert!(queue.take(|value| *value == gone).is_some());
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate's RCU support lacks.
+//! RCU functions that the kernel crate lacks.
 //!
 //! # Sections
 //!
@@ -31,7 +31,7 @@ pub(crate) fn synchronize_expedited() {
 /// Calls `run` once, in a thread that may sleep, when all RCU read-side critical sections that have
 /// begun are over; from a context that may sleep.
 ///
-/// Those who call this within a while share a grace period, and nobody waits for it.
+/// Calls within a while share a grace period, and none of them waits for it.
 ///
 /// # Safety
 ///

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the kernel crate's tasks lack.
+//! Functions of tasks that the kernel crate lacks.
 
 use kernel::task::Kuid;
 

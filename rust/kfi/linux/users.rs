@@ -47,8 +47,8 @@ impl Users {
         // Relaxed: `cmpxchg` validates it.
         let mut word = self.0.load(ordering::Relaxed);
         while word & Self::UNOPENED != 0 {
-            // INVARIANT: Open from here on; whoever came too early goes on to leave.
-            // Release: whoever uses it sees all that was done to make it.
+            // INVARIANT: Open from here on; a thread that came too early goes on to leave.
+            // Release: a thread that uses it sees all that was done to make it.
             match self
                 .0
                 .cmpxchg(word, word & !Self::UNOPENED, ordering::Release)
@@ -82,9 +82,10 @@ impl Users {
     pub(crate) fn leave(&self) {
         let word = core::ptr::from_ref(&self.0);
         // INVARIANT: The caller is a user.
-        // Full: what the use did comes before the end, and the end before the look at who waits.
+        // Full: what the use did comes before the end, and the end before the look at the waiting
+        // threads.
         if self.0.fetch_sub(1, ordering::Full) == Self::CLOSED | 1 {
-            // SAFETY: It looks for those who wait under that address, and not behind it.
+            // SAFETY: It looks for threads that wait under that address, and not behind it.
             unsafe { bindings::wake_up_var(word.cast_mut().cast()) };
         }
     }
@@ -169,7 +170,7 @@ mod tests {
         let users = Users::new();
         users.close();
         assert!(users.use_it().is_none());
-        // Whoever was to open it comes too late.
+        // The thread that was to open it comes too late.
         assert!(!users.open());
         assert!(users.use_it().is_none());
         users.close();

@@ -71,7 +71,7 @@ impl WaitQueue {
         self.head.get()
     }
 
-    /// Wakes everybody who waits; from any context.
+    /// Wakes all threads that wait; from any context.
     pub(crate) fn wake_up_all(&self) {
         // SAFETY: The head is initialised by the type invariants.
         unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, 0, ptr::null_mut()) };
@@ -79,9 +79,10 @@ impl WaitQueue {
 
     /// Returns whether somebody waits.
     ///
-    /// Who has made the condition of [`Self::wait_until`] true, followed by a full barrier, and gets
-    /// `false`, need not wake: whoever comes now adds itself to the queue, and sees the condition
-    /// after the full barrier in `prepare_to_wait_event`. Others that listen have no such barrier.
+    /// A thread that has made the condition of [`Self::wait_until`] true, followed by a full
+    /// barrier, and gets `false`, need not wake: a thread that comes now adds itself to the queue,
+    /// and sees the condition after the full barrier in `prepare_to_wait_event`. Others that listen
+    /// have no such barrier.
     pub(crate) fn has_waiters(&self) -> bool {
         let head = self.head.get();
         // SAFETY: The head is initialised by the type invariants.
@@ -164,7 +165,7 @@ impl WaitQueue {
     }
 }
 
-/// What a [`WaitEntry`] calls.
+/// The callback of a [`WaitEntry`].
 pub(crate) trait Woken: Send + Sync + 'static {
     /// The wait queue was woken.
     ///
@@ -172,7 +173,7 @@ pub(crate) trait Woken: Send + Sync + 'static {
     fn woken(&self);
 }
 
-/// Somebody who listens to a wait queue instead of sleeping on it.
+/// A listener to a wait queue that does not sleep on it.
 ///
 /// # Invariants
 ///

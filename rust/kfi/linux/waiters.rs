@@ -2,15 +2,15 @@
 
 //! Sleeping threads in the order of the value that each waits for.
 //!
-//! A wait queue wakes everybody, or whoever comes first. Here a thread says which value it waits
-//! for, and whoever raises the value takes out those that are due and nobody else. That is one cut
+//! A wait queue wakes all threads, or the first. Here a thread says which value it waits for,
+//! and the thread that raises the value takes out those that are due and no others. That is one cut
 //! under the lock of the object that they wait for, in O(log n) steps however many they are, and from
-//! then on it is decided that they are due: whoever begins to wait later is not among them. They are
-//! woken a few at a time, as it may be an interrupt that wakes them: these are taken out under the
-//! lock and woken after it was released.
+//! then on it is decided that they are due: a thread that begins to wait later is not among them.
+//! They are woken a few at a time, as it may be an interrupt that wakes them: these are taken out
+//! under the lock and woken after it was released.
 //!
 //! A thread's entry lives on its stack, so that to wait allocates nothing. While it is queued, be it due
-//! or not, its thread takes it out under the lock. Who takes it out to wake the thread keeps nothing
+//! or not, its thread takes it out under the lock. A waker that takes it out keeps nothing
 //! but the thread: that may leave at once, if it is awake for another reason, and the wake-up that
 //! comes later is one without a cause, which all that sleep in the kernel have to stand.
 
@@ -250,7 +250,7 @@ impl Drop for Due {
     }
 }
 
-/// What the lock protects.
+/// The part that the lock protects.
 struct Inner<T> {
     waiters: Waiters,
     data: T,
@@ -267,7 +267,7 @@ pub(crate) struct WaitLock<T> {
 #[must_use = "the lock is released when this is dropped"]
 pub(crate) struct WaitGuard<'a, T>(Guard<'a, Inner<T>, SpinLockIrqBackend>);
 
-/// The lock, held by whoever lends this.
+/// The lock, held by the lender of this.
 pub(crate) struct Locked<'a, T>(&'a mut Inner<T>);
 
 impl<T> core::ops::Deref for WaitGuard<'_, T> {
@@ -355,8 +355,8 @@ impl<T: Unpin> WaitLock<T> {
     /// is need to sleep; `leave` runs under the lock when the thread, not being due, took itself out
     /// again. Once it is due it is woken, whatever comes before that is done.
     ///
-    /// Whoever raises the value must either see the thread, which was put in under the lock, or be
-    /// seen by `enter`.
+    /// A thread that raises the value must either see this one, which was put in under the lock, or
+    /// be seen by `enter`.
     pub(crate) fn sleep(
         &self,
         threshold: u64,
@@ -563,7 +563,7 @@ mod tests {
         assert!(unsafe { list.remove(base.add(MANY - 1)) });
         // SAFETY: As above.
         assert!(!unsafe { list.remove(base.add(MANY)) });
-        // What is due at a lower value comes behind.
+        // Waiters that are due at a lower value come behind.
         let few = list.detach_due(6, FEW);
         assert_eq!(count_woken(base, MANY - 1), MANY - 1);
         assert_eq!(count_woken(base, MANY + 2), MANY - 1);

@@ -29,7 +29,7 @@
 //!
 //! # Life
 //!
-//! What is queued runs code of this module, which does not go before the queue has: see
+//! Items run code of this module, which does not go before the queue has: see
 //! [`Exit`](super::live::Exit). For the module to go, the queue belongs to an object that a consumer
 //! closes and that depends on nothing but the module (a fabric, or an object that a fabric outlives),
 //! and [`WorkQueue::destroy`] is called in its [`Object::release`](super::fid::Object::release),
@@ -68,7 +68,7 @@ use kernel::{
 use super::bindings;
 use super::live::Findable;
 
-/// What kind of work queue.
+/// The kind of a work queue.
 #[derive(Clone, Copy)]
 pub(crate) struct WorkQueueFlags(c_uint);
 
@@ -216,8 +216,8 @@ impl WorkQueue {
         let work = unsafe { &*owner }.work();
         // INVARIANT: The item is the caller's, and so are one reference of `owner` and one use of
         // the queue.
-        // Full, and a barrier of its own, as an exchange that fails orders nothing: who finds it taken
-        // has done before what the run will see.
+        // Full, and a barrier of its own, as an exchange that fails orders nothing: a thread that
+        // finds it taken has done before what the run will see.
         smp_mb(ordering::Full);
         if work
             .owner
@@ -232,8 +232,8 @@ impl WorkQueue {
         work.queue
             .store(ptr::from_ref(self).cast_mut(), ordering::Release);
         // SAFETY: The queue exists, as it has a user, and keeps the code that the item runs. The item
-        // is initialised and stays, as the reference of its object is given up only by who takes
-        // `owner` out, which the kernel will not do twice: see `Work`.
+        // is initialised and stays, as the reference of its object is given up only by the thread
+        // that takes `owner` out, which the kernel will not do twice: see `Work`.
         let queued = unsafe {
             bindings::queue_delayed_work_on(
                 cpu.filter(|cpu| is_online(*cpu))
@@ -266,7 +266,7 @@ impl WorkQueue {
     /// Waits for all items and destroys the queue; to do it again has no effect.
     ///
     /// Must not be called by an item of the queue. Sleeps, also until items that are delayed have
-    /// run: whoever has such items cancels them before. From the beginning of this on nothing is
+    /// run: the owner of such items cancels them before. From the beginning of this on nothing is
     /// queued, by items neither.
     pub(crate) fn destroy(&self) {
         // Not an addition, as two of them would cancel each other out.
@@ -286,7 +286,8 @@ impl WorkQueue {
             }
         }
         if users != 0 {
-            // Who is counted sees the mark when it leaves, and the last one completes this.
+            // A thread that is counted sees the mark when it leaves, and the last one completes
+            // this.
             self.idle.wait_for_completion();
         }
         // INVARIANT: Destroyed, once, as the mark is final.
@@ -331,10 +332,10 @@ pub(crate) trait WorkItem<const ID: u64 = 0>: Send + Sync + Sized + 'static {
 /// # Invariants
 ///
 /// - `raw` is initialised and calls [`Self::run_callback`].
-/// - `owner` is null, or the object that the item was queued with. Who makes it non-null owns the
-///   item, with one reference of the object and one use of `queue`, and hands it to the kernel;
-///   whoever the kernel hands it to next, by running it or by saying that a cancel has found it,
-///   owns it then. The owner makes `owner` null.
+/// - `owner` is null, or the object that the item was queued with. The thread that makes it
+///   non-null owns the item, with one reference of the object and one use of `queue`, and hands it
+///   to the kernel; the thread that the kernel hands it to next, by running it or by saying that a
+///   cancel has found it, owns it then. The owner makes `owner` null.
 ///
 /// The object lends the item for as long as the object itself is borrowed, and does not move it,
 /// as it is pinned. So the reference keeps the item too.
@@ -434,7 +435,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
 
     /// As [`Self::cancel`], and then waits until it is not running either; may sleep.
     ///
-    /// Who calls this makes sure that nobody queues it meanwhile: then it never runs again. The
+    /// The caller makes sure that the item is not queued meanwhile: then it never runs again. The
     /// item must not call this itself.
     pub(crate) fn cancel_sync(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.

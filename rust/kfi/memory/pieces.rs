@@ -52,7 +52,7 @@ impl Reserve {
 
 impl Drop for Reserve {
     fn drop(&mut self) {
-        // SAFETY: The pool is there by the type invariants, and nobody has any of it: who does holds
+        // SAFETY: The pool is there by the type invariants, and none of it is in use: a user holds
         // a reference to this.
         unsafe { bindings::reserve_destroy(self.0.as_ptr()) };
     }

@@ -31,12 +31,12 @@ use crate::kfi::{
     linux::users::Users, //
 };
 
-/// Memory as a caller describes it who registers it.
+/// Memory as described by the caller that registers it.
 ///
 /// # Invariants
 ///
 /// - It stays valid until the region is closed, for writes if `writable`.
-/// - Whoever has made it ends the uses of what is put in `captured` before that.
+/// - The owner ends the uses of what is put in `captured` before that.
 pub(crate) struct RegionBuffers<'a> {
     buffers: SourceBuffers<'a>,
     writable: bool,

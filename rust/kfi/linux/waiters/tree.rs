@@ -14,7 +14,7 @@
 
 use core::ptr;
 
-/// What a tree is made of.
+/// A node of a tree.
 ///
 /// Its links belong to the tree that it is in.
 pub(super) struct Node {
@@ -24,9 +24,9 @@ pub(super) struct Node {
     priority: u32,
     /// The one above it, null for none.
     up: *mut Node,
-    /// What is below and before it.
+    /// The nodes below and before it.
     left: *mut Node,
-    /// What is below and behind it.
+    /// The nodes below and behind it.
     right: *mut Node,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Tree {
     first: *mut Node,
 }
 
-// SAFETY: The nodes are reached by whoever may reach the tree only.
+// SAFETY: The nodes are reached only by a thread that may reach the tree.
 unsafe impl Send for Tree {}
 
 impl Tree {
