@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What debugfs shows: `kfabric/providers` and `kfabric/fabrics`.
+//! The files in debugfs: `kfabric/providers` and `kfabric/fabrics`.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The open fabrics, for those who want to look.
+//! The open fabrics, for debugfs and the like.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +22,7 @@ use kernel::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Serial(pub(crate) u64);
 
-/// What is told about a fabric.
+/// The description of a fabric.
 struct Fabric {
     /// The registration that it was opened through, which may have ended.
     registration: Serial,
@@ -95,7 +95,7 @@ impl fmt::Display for Fabrics {
 pub(crate) struct Listed {
     /// The list.
     fabrics: Arc<Fabrics>,
-    /// What is in the list.
+    /// The fabric in the list.
     fabric: Arc<Fabric>,
 }
 

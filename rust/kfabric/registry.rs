@@ -32,7 +32,7 @@ use crate::{
     }, //
 };
 
-/// What the registry notes about a provider.
+/// The registry's note about a provider.
 struct Note {
     /// Identifies the registration.
     serial: Serial,
@@ -54,7 +54,7 @@ pub(crate) struct Listed {
     pub(crate) replaced: bool,
 }
 
-/// What the lock protects.
+/// The part that the lock protects.
 struct State {
     /// The providers.
     table: Table<Note>,
@@ -179,12 +179,12 @@ impl Registry {
     /// Asks all providers, or the one of a name, and returns their answers in the order of
     /// registration.
     ///
-    /// One after the other, and only the one that is being asked is kept from leaving. Who
-    /// registers meanwhile under a new name is not asked.
+    /// One after the other, and only the one that is being asked is kept from leaving. A
+    /// provider that registers meanwhile under a new name is not asked.
     ///
-    /// Who fails hides nobody else's answer. If there is no answer, `ENODATA` if any provider said
-    /// so or there is none, else what the first one said. `ENOSYS` if the caller was written for a
-    /// later version of the API than ours.
+    /// A provider that fails does not hide the answers of others. If there is no answer, `ENODATA`
+    /// if any provider said so or there is none, else what the first one said. `ENOSYS` if the
+    /// caller was written for a later version of the API than ours.
     pub(crate) fn getinfo(
         &self,
         modules: &Modules,

@@ -11,7 +11,7 @@ use kernel::{
 
 use crate::kfi::bindings;
 
-/// What a number says.
+/// The text of an error number.
 struct Text {
     number: u32,
     text: &'static CStr,

@@ -265,7 +265,7 @@ mod tests {
             .prov_name(c"soft")?
             .prov_version(0x0002_0003)
             .api_version(KFI_VERSION);
-        // What follows in the chain is left out.
+        // Entries that follow in the chain are left out.
         info.append(Info::new()?);
         check(
             Value::Info(info.first()),

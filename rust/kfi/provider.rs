@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider implements, and the tables that C gets of it.
+//! The traits that a provider implements, and the tables that C gets of it.
 //!
 //! Every class has a trait of its operations. A type that implements the trait and [`Object`]
 //! becomes an object of that class; the table of functions, with every slot filled, is built from

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What providers answer to kfi_getinfo, before consumers see it.
+//! The answers of providers to kfi_getinfo, before consumers see them.
 
 use kernel::prelude::*;
 

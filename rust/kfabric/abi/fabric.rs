@@ -28,9 +28,9 @@ use crate::{
 /// `ops` comes first. Once attached, `original` is the provider's table.
 #[repr(C)]
 pub(crate) struct Watch {
-    /// What the fabric names as its table.
+    /// The table that the fabric names.
     ops: bindings::kfi_ops,
-    /// What it named before.
+    /// The table that it named before.
     original: *const bindings::kfi_ops,
     /// Keeps the module.
     _pin: LivePin,

@@ -39,7 +39,7 @@ unsafe fn copy_bytes<T>(from: *const T, len: usize) -> Result<*mut T> {
     Layout::array::<u8>(len).map_err(|_| EINVAL)?;
     // SAFETY: By the safety requirements.
     let bytes = unsafe { core::slice::from_raw_parts(from.cast::<u8>(), len) };
-    // For those who believe the format of an address rather than its length.
+    // For readers that believe the format of an address rather than its length.
     let room = len.max(ADDRESS_ROOM);
     let mut copy = KVec::with_capacity(room, GFP_KERNEL)?;
     copy.extend_from_slice(bytes, GFP_KERNEL)?;
@@ -99,7 +99,8 @@ unsafe fn copy_part<T: Copy + pin_init::Zeroable>(
 
 /// Copies one entry with all that it owns.
 ///
-/// What it refers to without owning it stays shared: the open fabric and domain, and the handle.
+/// Everything that it refers to without owning it stays shared: the open fabric and domain, and the
+/// handle.
 ///
 /// # Safety
 ///

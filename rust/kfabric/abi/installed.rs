@@ -25,7 +25,7 @@ kernel::sync::global_lock! {
     unsafe(uninit) static CORE: Mutex<Option<Arc<Core>>> = None;
 }
 
-/// What the core consists of.
+/// The parts of the core.
 #[pin_data]
 pub(crate) struct Core {
     /// The modules that a provider may belong to.
@@ -45,7 +45,7 @@ pub(crate) fn installed() -> Result<Arc<Core>> {
 
 /// The core while it can be found; dropped, it cannot any more.
 pub(crate) struct Installed {
-    /// What debugfs shows of the core.
+    /// The files of the core in debugfs.
     _files: CoreFiles,
 }
 
@@ -54,7 +54,7 @@ impl Installed {
     /// init, before there is anybody to look for it.
     pub(crate) fn new(module: &'static ThisModule) -> Result<Self> {
         static BEGUN: Atomic<bool> = Atomic::new(false);
-        // Relaxed: one of those who come finds it false.
+        // Relaxed: one of the callers finds it false.
         if BEGUN.xchg(true, ordering::Relaxed) {
             return Err(EBUSY);
         }

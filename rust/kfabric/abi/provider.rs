@@ -65,7 +65,7 @@ impl ProviderId {
     }
 }
 
-/// What a provider says about itself.
+/// A provider's description of itself.
 ///
 /// # Invariants
 ///
@@ -82,7 +82,7 @@ pub(crate) struct Fields {
 }
 
 impl Fields {
-    /// Returns who it is.
+    /// Returns its identity.
     pub(crate) fn id(&self) -> ProviderId {
         ProviderId::new(self.provider.as_ptr())
     }
@@ -183,7 +183,7 @@ unsafe impl Sync for Provider {}
 pub(crate) struct Retired(ProviderId);
 
 impl Retired {
-    /// Returns who it was.
+    /// Returns its identity.
     pub(crate) fn id(&self) -> ProviderId {
         self.0
     }
@@ -212,7 +212,7 @@ impl Provider {
         unsafe { bindings::wait_for_completion(&raw mut (*raw).comp) };
         // SAFETY: As above.
         if let Some(cleanup) = unsafe { (*raw).cleanup } {
-            // SAFETY: Whoever deregisters a provider keeps its module meanwhile.
+            // SAFETY: The caller that deregisters a provider keeps its module meanwhile.
             unsafe { cleanup() };
         }
         Retired(fields.id())
@@ -243,7 +243,7 @@ impl Drop for Provider {
     }
 }
 
-/// What kfi_getinfo passes on to providers, as it came from C.
+/// The arguments that kfi_getinfo passes on to providers, as they came from C.
 ///
 /// # Invariants
 ///
@@ -257,7 +257,7 @@ pub(crate) struct RawQuery<'a> {
     service: *const c_char,
     /// Flags of kfi_getinfo.
     flags: u64,
-    /// What the answer must offer.
+    /// The offer that the answer must make.
     hints: *mut bindings::kfi_info,
     /// How long the pointers are valid.
     _lifetime: PhantomData<&'a ()>,

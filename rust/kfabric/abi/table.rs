@@ -17,7 +17,7 @@ struct Row<T> {
     id: ProviderId,
     /// The registration's reference, `None` while the provider is being deregistered.
     provider: Option<Provider>,
-    /// What the registry notes about it.
+    /// The registry's note about it.
     note: T,
 }
 

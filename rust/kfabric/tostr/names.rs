@@ -50,7 +50,7 @@ pub(super) struct OneOf {
     value: u32,
 }
 
-/// What only a provider knows has this bit set, KFI_PROV_SPECIFIC.
+/// Values that only a provider knows have this bit set, KFI_PROV_SPECIFIC.
 const PROV_SPECIFIC: u32 = 1 << 31;
 
 impl fmt::Display for OneOf {
@@ -168,7 +168,7 @@ tables! {
         KFI_ADDR_CXI,
     }
 
-    /// What the consumer serializes.
+    /// Calls that the consumer serializes.
     THREADING: Enum {
         KFI_THREAD_UNSPEC,
         KFI_THREAD_SAFE,
@@ -178,14 +178,14 @@ tables! {
         KFI_THREAD_ENDPOINT,
     }
 
-    /// Who moves operations forward.
+    /// The party that moves operations forward.
     PROGRESS: Enum {
         KFI_PROGRESS_UNSPEC,
         KFI_PROGRESS_AUTO,
         KFI_PROGRESS_MANUAL,
     }
 
-    /// Who keeps queues from overrunning.
+    /// The party that keeps queues from overrunning.
     RESOURCE_MGMT: Enum {
         KFI_RM_UNSPEC,
         KFI_RM_DISABLED,

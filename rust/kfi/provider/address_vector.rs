@@ -76,7 +76,7 @@ impl Default for AddressVectorData {
     }
 }
 
-/// What an address vector is opened with (`struct kfi_av_attr`).
+/// The attributes that an address vector is opened with (`struct kfi_av_attr`).
 ///
 /// How many addresses there will be is a hint, and not taken.
 pub(crate) struct AddressVectorAttr {
@@ -303,7 +303,7 @@ unsafe fn insert_with<T: AddressVectorOps>(
     flags: u64,
     context: *mut c_void,
 ) -> Result<c_int> {
-    // What is returned must fit.
+    // The returned values must fit.
     c_int::try_from(count).map_err(|_| EINVAL)?;
     let insertion = Insertion {
         addresses,

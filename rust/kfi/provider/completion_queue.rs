@@ -131,10 +131,10 @@ impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
     }
 }
 
-/// What a completion tells of what was done.
+/// The description of an operation in a completion.
 #[derive(Clone, Copy)]
 pub(crate) struct Outcome {
-    /// What was done.
+    /// The flags that describe the operation.
     pub(crate) flags: u64,
     /// Bytes transferred.
     pub(crate) len: usize,
@@ -144,7 +144,7 @@ pub(crate) struct Outcome {
     pub(crate) data: u64,
     /// Tag of a message.
     pub(crate) tag: u64,
-    /// Who sent it.
+    /// The sender.
     pub(crate) src_addr: u64,
 }
 
@@ -197,11 +197,11 @@ impl Completion {
 pub(crate) struct CompletionError {
     /// The operation.
     pub(crate) completion: Completion,
-    /// What went wrong.
+    /// The failure.
     pub(crate) failure: Failure,
 }
 
-/// What went wrong with an operation.
+/// The failure of an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Failure {
     /// Bytes that did not fit.
@@ -365,7 +365,7 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     /// As [`Self::read`], but sleeps while there is nothing.
     fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result;
 
-    /// Ends the sleep of whoever is in [`Self::sread`].
+    /// Ends the sleep of the threads in [`Self::sread`].
     fn signal(&self) -> Result;
 
     /// Returns a text for an errno of the provider.
@@ -378,7 +378,7 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     fn write_unreserved(this: &Fid<Self>, entry: CompletionError);
 }
 
-/// What a completion queue is opened with (`struct kfi_cq_attr`).
+/// The attributes that a completion queue is opened with (`struct kfi_cq_attr`).
 pub(crate) struct CompletionQueueAttr<'a> {
     /// Entries, 0 for the default.
     pub(crate) size: usize,

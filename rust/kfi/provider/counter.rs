@@ -96,7 +96,7 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result;
 }
 
-/// What a counter counts (`enum kfi_cntr_events`).
+/// The events that a counter counts (`enum kfi_cntr_events`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CounterEvents {
     /// Successful completions.
@@ -115,9 +115,9 @@ impl TryFrom<bindings::kfi_cntr_events> for CounterEvents {
     }
 }
 
-/// What a counter is opened with (`struct kfi_cntr_attr`).
+/// The attributes that a counter is opened with (`struct kfi_cntr_attr`).
 pub(crate) struct CounterAttr<'a> {
-    /// What is counted.
+    /// The events that are counted.
     pub(crate) events: CounterEvents,
     /// How threads want to wait.
     pub(crate) wait: WaitAttr<'a>,
@@ -293,7 +293,7 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
     })
 }
 
-/// What a counter tells tests (`struct kfi_soft_cntr_stats`).
+/// The statistics of a counter for tests (`struct kfi_soft_cntr_stats`).
 pub(crate) struct CounterStatistics {
     /// How many changes did not stop at the comparison with the attention threshold.
     pub(crate) attended: u64,

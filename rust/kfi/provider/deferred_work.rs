@@ -21,7 +21,7 @@ use crate::kfi::{
     flags::OpFlags, //
 };
 
-/// What a request is known by: the value of the pointer that it was queued with, which is never
+/// The name of a request: the value of the pointer that it was queued with, which is never
 /// looked behind again (R-CTL-2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkId(usize);
@@ -40,7 +40,7 @@ impl WorkId {
 
 /// A request that is being queued.
 pub(crate) struct DeferredWork<'a> {
-    /// What it is known by.
+    /// Its name.
     pub(crate) id: WorkId,
     /// The sum of the success and error value at which it begins.
     pub(crate) threshold: u64,
@@ -48,11 +48,11 @@ pub(crate) struct DeferredWork<'a> {
     pub(crate) triggering: AnyFid<'a>,
     /// The counter that counts its completion, whatever it is; none for counter operations.
     pub(crate) completion: Option<AnyFid<'a>>,
-    /// What is done.
+    /// The action.
     pub(crate) op: DeferredOp<'a>,
 }
 
-/// What a request does.
+/// The action of a request.
 pub(crate) enum DeferredOp<'a> {
     /// Posts an operation.
     Transfer {

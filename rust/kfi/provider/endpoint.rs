@@ -165,7 +165,7 @@ impl Direction {
     }
 }
 
-/// What has default flags, whatever its type.
+/// An object with default flags, whatever its type.
 trait DefaultFlags: Send + Sync {
     /// Returns those of a direction.
     fn get(&self, direction: Direction) -> OpFlags;
@@ -268,7 +268,7 @@ impl<const NUMBER: u32> AnyEndpointClass for EndpointClass<NUMBER> {}
 
 /// The tables that an endpoint names.
 pub(crate) struct EndpointTables {
-    /// What all kinds have.
+    /// The tables that all kinds have.
     endpoint: bindings::kfi_ops_ep,
     /// Names and connections.
     cm: bindings::kfi_ops_cm,

@@ -182,7 +182,7 @@ pub(crate) trait EventQueueOps: Object<Class = EventQueueClass> {
     fn strerror(prov_errno: c_int) -> &'static CStr;
 }
 
-/// What an event queue is opened with (`struct kfi_eq_attr`).
+/// The attributes that an event queue is opened with (`struct kfi_eq_attr`).
 pub(crate) struct EventQueueAttr<'a> {
     /// Entries, 0 for the default.
     pub(crate) size: usize,

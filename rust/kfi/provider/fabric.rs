@@ -111,7 +111,7 @@ pub(crate) trait FabricOps: Object<Class = FabricClass> {
     fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result;
 }
 
-/// What a fabric is opened with (`struct kfi_fabric_attr`).
+/// The attributes that a fabric is opened with (`struct kfi_fabric_attr`).
 pub(crate) struct FabricAttr<'a>(&'a bindings::kfi_fabric_attr);
 
 impl<'a> FabricAttr<'a> {

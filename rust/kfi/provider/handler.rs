@@ -107,7 +107,7 @@ pub(super) mod tests {
         drop(open);
         call(&closed);
         assert_eq!(count_of(), 1);
-        // Whoever was opening it comes too late.
+        // The thread that was opening it comes too late.
         T::Class::opened(closed.data());
         call(&closed);
         assert_eq!(count_of(), 1);

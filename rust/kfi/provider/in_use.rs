@@ -5,7 +5,7 @@
 //! A consumer may free the memory of an operation as soon as it hears of its end. So the memory is
 //! had with the right to tell that, and nobody has both:
 //!
-//! * An [`Operation`] is consumed by whoever takes its memory. That lies in an [`Outgoing`], a
+//! * An [`Operation`] is consumed when its memory is taken. That lies in an [`Outgoing`], a
 //!   [`Lasting`], an [`Incoming`] or a [`SharedUse`], which has it alone and only lends it.
 //! * An [`Ended`] is what is left of one of these when it is consumed. A [`Completion`] of an
 //!   operation is made of it, and read once; so is the right to count it, [`Counted`].
@@ -14,7 +14,7 @@
 //! * What is dropped instead of consumed is not used any more either. So are operations that fail to
 //!   be posted, that are given up when an endpoint is closed, and deferred work that is taken back.
 //!
-//! What no type holds is the contract of [`EndpointOps`] and [`CounterOps`].
+//! Everything that no type ensures is the contract of [`EndpointOps`] and [`CounterOps`].
 //!
 //! [`EndpointOps`]: super::EndpointOps
 //! [`CounterOps`]: super::CounterOps
@@ -65,7 +65,7 @@ pub(crate) struct Ended {
     part: Part,
 }
 
-/// What has ended.
+/// The part of the use that has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// The use of all of the memory.
@@ -113,7 +113,7 @@ impl Ended {
 ///
 /// # Invariants
 ///
-/// What is the caller's again when the call returns is in `inject`.
+/// The memory that is the caller's again when the call returns is in `inject`.
 pub(crate) struct Outgoing<'a> {
     memory: Lasting,
     inject: Option<SourceBuffers<'a>>,
@@ -315,7 +315,7 @@ struct Shared<T> {
 /// This is counted in the uses.
 pub(crate) struct SharedUse<T>(Arc<Shared<T>>);
 
-/// What the end of a use leaves, to be dropped without a lock.
+/// The remains of a use that has ended, to be dropped without a lock.
 pub(crate) struct Left<T>(Arc<Shared<T>>);
 
 impl<T> SharedUse<T> {
@@ -356,7 +356,7 @@ impl<T> SharedUse<T> {
         // INVARIANT: This is gone.
         // Full: what the others did comes before what the last one does.
         let last = shared.uses.fetch_sub(1, ordering::Full) == 1;
-        // INVARIANT: Whoever used it is gone, and the last one has found that there is nobody else.
+        // INVARIANT: All users are gone, and the last one has found that there is nobody else.
         let ended = Ended {
             context: shared.memory.context,
             part: if last { Part::Last } else { Part::Some },
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// What a provider says, which may be wrong.
+    /// The outcome as the provider reports it, which may be wrong.
     fn outcome(flags: u64) -> Outcome {
         Outcome {
             flags,
@@ -409,7 +409,7 @@ mod tests {
         let second = first.enter();
         let (ended, left) = first.end();
         assert!(!ended.is_last());
-        // Whatever the provider says.
+        // Regardless of what the provider says.
         let completion = ended.complete(&outcome(RELEASE | 1));
         assert_eq!(completion.outcome().flags, 1);
         assert_eq!(completion.op_context().as_number(), 5);

@@ -95,7 +95,7 @@ impl<T: MemoryRegionOps> Fid<T> {
         // SAFETY: The head is valid. From now on it is only read, at once and by C, and written
         // like this.
         let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).key) };
-        // Relaxed: whoever is told the key, is told by other means.
+        // Relaxed: the key is made known by other means.
         field.store(key, ordering::Relaxed);
     }
 
@@ -128,11 +128,11 @@ impl<T: MemoryRegionOps> Fid<T> {
     }
 }
 
-/// What a memory region is registered with (`struct kfi_mr_attr`).
+/// The attributes that a memory region is registered with (`struct kfi_mr_attr`).
 pub(crate) struct MemoryRegionAttr<'a> {
     /// The memory. It stays until the region is closed, its description only during the call.
     pub(crate) memory: RegionBuffers<'a>,
-    /// What is allowed, yet to be checked.
+    /// The access that is allowed, yet to be checked.
     pub(crate) access: AccessFlags,
     /// Reserved, yet to be checked.
     pub(crate) offset: u64,
@@ -188,7 +188,7 @@ impl<'a> MemoryRegionAttr<'a> {
 ///
 /// # Safety
 ///
-/// What `attr` points to must be as [`SourceBuffers`] says.
+/// All that `attr` points to must be as [`SourceBuffers`] says.
 pub(in crate::kfi) unsafe fn memory<'a>(attr: &bindings::kfi_mr_attr) -> Result<SourceBuffers<'a>> {
     // SAFETY: All members are pointers, of which the type says what they point to.
     unsafe {

@@ -38,7 +38,7 @@ pub(crate) use bindings::{
 /// [`Incoming`]: super::Incoming
 /// [`Outgoing`]: super::Outgoing
 pub(crate) struct Operation<'a> {
-    /// What is transferred how.
+    /// The kind of the transfer.
     pub(super) kind: Kind<'a>,
     /// The memory of the caller: source of what is sent and written, operands of atomics, target of
     /// what is received and read. Nothing for `KFI_ATOMIC_READ`, which has no operands.
@@ -54,9 +54,9 @@ pub(crate) struct Operation<'a> {
     /// Whether an inject call has posted it, which never gives a success completion, whatever the
     /// flags and bindings say.
     pub(super) inject: bool,
-    /// What the completion tells.
+    /// The context that the completion reports.
     pub(super) context: Context,
-    /// What it waits for, if it has `KFI_TRIGGER`.
+    /// The condition that it waits for, if it has `KFI_TRIGGER`.
     pub(crate) trigger: Option<Trigger<'a>>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// What is transferred how.
+/// The kind of the transfer.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind<'a> {
     /// Sends a message.
@@ -154,7 +154,7 @@ pub(crate) enum Kind<'a> {
     Atomic(Atomics<'a>),
 }
 
-/// What an atomic operation does.
+/// The description of an atomic operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Atomics<'a> {
     /// Where.
@@ -186,7 +186,7 @@ pub(crate) enum AtomicForm<'a> {
     },
     /// Changes elements under a condition and fetches what they were.
     Compare {
-        /// What they are compared with.
+        /// The values that they are compared with.
         compare: SourceBuffers<'a>,
         /// Where what they were goes.
         result: TargetBuffers<'a>,
@@ -231,7 +231,7 @@ impl Kind<'_> {
     }
 }
 
-/// What a triggered operation waits for (`struct kfi_triggered_context`).
+/// The condition that a triggered operation waits for (`struct kfi_triggered_context`).
 pub(crate) struct Trigger<'a> {
     /// The counter, whatever it is.
     pub(crate) counter: AnyFid<'a>,

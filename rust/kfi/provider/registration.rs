@@ -38,7 +38,7 @@ use crate::kfi::{
     }, //
 };
 
-/// What kfi_getinfo asks.
+/// The question that kfi_getinfo asks.
 pub(crate) struct Query<'a> {
     /// The version of the API that the caller was written for, or 0.
     pub(crate) version: u32,
@@ -48,7 +48,7 @@ pub(crate) struct Query<'a> {
     pub(crate) service: Option<&'a CStr>,
     /// Flags of kfi_getinfo.
     pub(crate) flags: u64,
-    /// What the answer must offer.
+    /// The offer that the answer must make.
     pub(crate) hints: Option<InfoRef<'a>>,
 }
 
@@ -201,8 +201,8 @@ impl<P: Provider> PinnedDrop for Registration<P> {
         if ret != 0 {
             pr_err!("deregistration failed: {}\n", ret);
         }
-        // Nobody calls the provider any more, but whoever did may be on the way out. The code must
-        // not vanish under them.
+        // Nobody calls the provider any more, but a thread that did may be on the way out. The code
+        // must not vanish under them.
         live::wait_for_the_last();
     }
 }

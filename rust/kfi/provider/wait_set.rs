@@ -53,7 +53,7 @@ pub(crate) trait WaitSetOps: Object<Class = WaitSetClass> {
     fn wait(this: &Fid<Self>, timeout: Timeout) -> Result;
 }
 
-/// What a wait set is opened with (`struct kfi_wait_attr`).
+/// The attributes that a wait set is opened with (`struct kfi_wait_attr`).
 pub(crate) struct WaitSetAttr {
     /// The wait object.
     pub(crate) wait_obj: WaitObj,

@@ -136,7 +136,7 @@ impl<'a, D> ElementRanges<'a, D> {
 ///
 /// # Invariants
 ///
-/// What it points to is as [`Buffers`] and [`RemoteRanges`] say, during `'a`.
+/// All that it points to is as [`Buffers`] and [`RemoteRanges`] say, during `'a`.
 pub(in crate::kfi::provider) struct AtomicMessage<'a>(&'a bindings::kfi_msg_atomic);
 
 impl<'a> AtomicMessage<'a> {
@@ -182,7 +182,7 @@ impl<'a> AtomicMessage<'a> {
     }
 }
 
-/// What is done to which elements, in calls that name one range.
+/// The operation and its elements, in calls that name one range.
 struct Elements {
     peer: bindings::kfi_addr_t,
     addr: u64,

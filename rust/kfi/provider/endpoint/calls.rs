@@ -40,7 +40,7 @@ use crate::kfi::{
     }, //
 };
 
-/// What was posted.
+/// The operation that was posted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Send,
@@ -173,7 +173,7 @@ macro_rules! call {
     }};
 }
 
-/// What the calls of a test transmit.
+/// The data that the calls of a test transmit.
 fn note(seen: Seen, local: usize) -> Note {
     Note {
         seen,
