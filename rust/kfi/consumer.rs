@@ -2,8 +2,9 @@
 
 //! The public API for consumers in Rust.
 //!
-//! Objects close when they are dropped. Who wants to know whether that succeeds closes explicitly:
-//! an object with dependents refuses and is given back. Dependents must therefore go first.
+//! Objects close when they are dropped. A caller that wants to know whether that succeeds closes
+//! explicitly: an object with dependents refuses and is given back. Dependents must therefore go
+//! first.
 
 mod address_vector;
 mod budget;

@@ -14,7 +14,7 @@ use kernel::{
 
 use crate::kfi::bindings;
 
-/// What one measurement gave.
+/// The result of one measurement.
 pub(crate) struct Sample {
     /// Nanoseconds, or bytes.
     pub(crate) total: u64,

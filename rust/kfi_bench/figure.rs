@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What several rounds say together.
+//! The summary of several rounds.
 
 #![forbid(unsafe_code)]
 
@@ -21,8 +21,8 @@ const LATENCIES: usize = 1 << 16;
 /// The rounds of a case.
 pub(crate) struct Figure {
     case: Case,
-    /// What an operation took in each round, in thousandths of the unit and in the order of rounds,
-    /// so that those of several figures can be compared round by round.
+    /// The cost of an operation in each round, in thousandths of the unit and in the order of
+    /// rounds, so that those of several figures can be compared round by round.
     values: KVec<u64>,
     latencies: KVVec<u32>,
     /// The error that a round failed with.

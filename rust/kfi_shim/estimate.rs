@@ -2,7 +2,7 @@
 
 //! How much memory a provider is taken to need for what it is asked to open.
 //!
-//! What it needs it alone knows, but whoever asks for much is to have much counted.
+//! Only the provider knows what it needs, but a user that asks for much is to have much counted.
 
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ use crate::kfi::{
     info::InfoRef, //
 };
 
-/// What an object needs.
+/// The memory that an object needs.
 #[derive(Clone, Copy)]
 pub(crate) struct Needs {
     /// Bytes of memory.
@@ -35,8 +35,8 @@ impl From<usize> for Needs {
 /// An object, with its head, its names and what the shim keeps of it.
 pub(crate) const OBJECT: usize = 2048;
 
-/// What has a work queue of its own: a thread that comes to its rescue, with its stack, and a part for
-/// each CPU.
+/// The needs of an object with a work queue of its own: a thread that comes to its rescue, with its
+/// stack, and a part for each CPU.
 pub(crate) const WORK_QUEUE: Needs = Needs {
     memory: 1 << 16,
     threads: 1,
@@ -58,7 +58,7 @@ const CONTEXT: usize = 64;
 /// be.
 const CONTEXTS: usize = 256;
 
-/// What is kept of an authorization key, and of the ports of those who have it.
+/// The memory that is kept of an authorization key, and of the ports of its users.
 const AUTH_KEY: usize = 6 << 10;
 
 /// An operation that transmits that an endpoint or context takes at a time, without its arrays.
@@ -67,7 +67,7 @@ pub(crate) const TRANSMIT: usize = TRANSMIT_SIZE;
 /// A receive, likewise.
 pub(crate) const RECEIVE: usize = RECEIVE_SIZE;
 
-/// What an endpoint or context leaves over when it is closed.
+/// The remains of an endpoint or context that is closed.
 pub(crate) const LEFT: usize = LEFT_SIZE;
 
 /// An entry of an answer of kfi_getinfo, with its attributes and names.

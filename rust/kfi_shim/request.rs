@@ -98,7 +98,7 @@ const fn without_size(command: u32) -> u32 {
     command & !abi::KFI_SHIM_IOC_SIZE_MASK
 }
 
-/// What kfabric returned, for a member `result`.
+/// The return value of kfabric, for a member `result`.
 fn result(ret: Result) -> i32 {
     ret.map_or_else(Error::to_errno, |()| 0)
 }
@@ -300,7 +300,7 @@ fn part(array: &mut [u8], len: u32) -> Result<&mut [u8]> {
     array.get_mut(..usize::try_from(len)?).ok_or(EINVAL)
 }
 
-/// What a length is that kfabric returned, in 32 bits.
+/// A length that kfabric returned, in 32 bits.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -321,7 +321,7 @@ fn any(object: &Option<Use<Object>>) -> Result<Option<AnyObject<'_>>> {
     }
 }
 
-/// What kfabric returned that returns a number, for a member `result`.
+/// The return value of a function that returns a number, for a member `result`.
 fn number(ret: Result<usize>) -> i32 {
     ret.map_or_else(Error::to_errno, |number| {
         i32::try_from(number).unwrap_or(i32::MAX)

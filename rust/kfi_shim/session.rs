@@ -58,7 +58,7 @@ use crate::{
     wait_fd::Wakeups, //
 };
 
-/// What a handle names.
+/// The object that a handle names.
 struct Entry {
     /// The object; none while it is being closed.
     object: Option<Object>,
@@ -72,7 +72,7 @@ struct Entry {
 
 /// The handles of a session.
 struct Table {
-    /// What the handles name.
+    /// The objects that the handles name.
     entries: RBTree<u32, Entry>,
     /// The handles of open objects, by where kfabric has these.
     by_address: RBTree<usize, u32>,
@@ -82,14 +82,14 @@ struct Table {
     descriptors: RBTree<(u32, u64), Arc<Wakeups>>,
     /// The number of a wait descriptor given last.
     last_descriptor: u64,
-    /// What its poll sets have.
+    /// The members of its poll sets.
     membership: Arc<Membership>,
 }
 
 /// The members of poll sets, by the handles of both, with their places.
 type Members = RBTree<(u32, u32), Taken>;
 
-/// What changes with one of them.
+/// The state that changes with one of them.
 #[pin_data]
 struct Membership {
     /// Held while the members of a poll set change.
@@ -156,8 +156,8 @@ impl Drop for Table {
     /// Closes everything.
     ///
     /// Endpoints go first: what operations use that they still carry out may have been opened later.
-    /// What refuses is tried again when others are gone; and then for a while, as a provider may need
-    /// some time to be done with what has fired.
+    /// An object that refuses to close is tried again when others are gone; and then for a while,
+    /// as a provider may need some time to be done with operations that have fired.
     fn drop(&mut self) {
         let mut before = usize::MAX;
         let mut slept = 0;
@@ -211,7 +211,7 @@ pub(crate) struct Session {
     works: Mutex<Works>,
     /// Its own part in the objects of the user.
     _charge: Charge,
-    /// Whose it is. Dropped last, when what counts among the user's has been given back.
+    /// Its user. Dropped last, when what counts among the user's has been given back.
     user: User,
 }
 
@@ -251,7 +251,7 @@ pub(crate) struct Work {
     pub(crate) _charge: Charge,
 }
 
-/// What is to be forgotten when an object is closed.
+/// The members to be forgotten when an object is closed.
 enum Closing {
     /// Nothing.
     Nothing,
@@ -334,7 +334,7 @@ impl Drop for Mark {
 
 /// An object in use, which cannot be closed meanwhile.
 pub(crate) struct Use<T> {
-    // Dropped first: who finds no marks finds no references either.
+    // Dropped first: a thread that finds no marks finds no references either.
     object: T,
     mark: Mark,
 }
@@ -485,7 +485,7 @@ impl Session {
     /// Takes the deferred work of an id out; `EBUSY` if somebody may need it.
     pub(crate) fn take_work(&self, id: u64) -> Result<Arc<Work>> {
         let work = self.work(id)?;
-        // Who has just begun to queue it is refused.
+        // A thread that has just begun to queue it is refused.
         work.request.release()?;
         self.works.lock().remove(id).ok_or(EBADF)
     }
@@ -537,7 +537,7 @@ impl Session {
     }
 
     /// Counts the arrays of a request, of which an entry needs `each`, until that ends. Those of up to a
-    /// page do not count, so that whoever has used up all memory may give something back.
+    /// page do not count, so that a user that has used up all memory may give something back.
     pub(crate) fn charge_arrays(&self, entries: usize, each: usize) -> Result<Charge> {
         match entries.saturating_mul(each) {
             0..=PAGE_SIZE => Ok(Budget::nothing(&self.budget)),
@@ -555,7 +555,7 @@ impl Session {
         add: impl FnOnce() -> Result,
     ) -> Result<Result> {
         let node = RBTreeNode::new((set, member), place, GFP_KERNEL_ACCOUNT)?;
-        // What is noted is what is the case, if nobody else changes it meanwhile.
+        // The note is true unless another thread changes the members meanwhile.
         let mut members = self.membership.members.lock();
         let ret = add();
         let old = match ret {
@@ -643,7 +643,7 @@ impl Session {
                 from = (handle, next);
             }
         }
-        // What happens from the snapshot on makes the descriptors readable.
+        // Changes from the snapshot on make the descriptors readable.
         let ret = trywait();
         if ret.is_ok() {
             for (wakeups, generation) in &snapshot {

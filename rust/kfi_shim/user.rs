@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all sessions of a user have together.
+//! The limits that all sessions of a user share.
 
 #![forbid(unsafe_code)]
 
@@ -29,14 +29,14 @@ pub(crate) struct UserEntry {
     uid: Kuid,
     /// How many.
     sessions: usize,
-    /// What they may have together.
+    /// The limits that they share.
     limits: Limits,
 }
 
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// What the sessions of a user may have together.
+/// The limits that the sessions of a user share.
 #[derive(Clone)]
 struct Limits {
     /// Bytes of memory.
@@ -64,7 +64,7 @@ impl Limits {
     }
 }
 
-/// A session's part in what its user has; whoever opened it is the user.
+/// A session's part in what its user has; the user is the one that opened it.
 pub(crate) struct User {
     uid: Kuid,
     limits: Limits,

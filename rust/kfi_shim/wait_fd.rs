@@ -137,7 +137,7 @@ pub(crate) struct WaitFd<O: Waitable> {
 /// Wake-ups that the session knows of, as long as this is not dropped.
 struct Noted<O> {
     wakeups: Arc<Wakeups>,
-    /// What the session knows them by, beside the handle of the object.
+    /// The name by which the session knows them, beside the handle of the object.
     number: u64,
     _charge: Charge,
     object: Use<Arc<O>>,
@@ -175,7 +175,7 @@ impl<O> Drop for Noted<O> {
     }
 }
 
-/// What KFI_GETWAIT refuses.
+/// The refusal of KFI_GETWAIT.
 pub(crate) struct Refused(pub(crate) Error);
 
 impl<O: Waitable> WaitFd<O> {
@@ -192,7 +192,7 @@ impl<O: Waitable> WaitFd<O> {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
-        // Dropped last, if anything fails: who finds no marks finds no references either.
+        // Dropped last, if anything fails: a thread that finds no marks finds no references either.
         let wakeups = Noted::new(object, wakeups)?;
         let object: &Arc<O> = &wakeups.object;
         let listener = match Listener::new(object.clone(), wakeups.wakeups.clone()) {

@@ -49,7 +49,7 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// What an address vector is opened with.
+/// The attributes that an address vector is opened with.
 pub(crate) struct AddressVectorAttr<'a> {
     /// The type (`enum kfi_av_type`).
     pub(crate) type_: u32,
@@ -88,13 +88,13 @@ struct Insertions {
     addresses: Mutex<Addresses>,
 }
 
-/// What a provider needs for an address.
+/// The memory that a provider needs for an address.
 const NODE_SIZE: usize = 80;
 
-/// What a provider needs for the place of an address, also when that is free again.
+/// The memory that a provider needs for the place of an address, also when that is free again.
 const PLACE_SIZE: usize = 16;
 
-/// What a provider needs for an address at first.
+/// The memory that a provider needs for an address at first.
 pub(crate) const ADDRESS_SIZE: usize = NODE_SIZE + PLACE_SIZE;
 
 /// The addresses of a vector, and their part in the memory.
@@ -138,7 +138,7 @@ pub(crate) struct AddressVector {
     asynchronous: bool,
     /// Kept until the vector is closed.
     insertions: Arc<Insertions>,
-    /// Whose the contexts of events are. Kept until the vector is closed.
+    /// The owner of the contexts of events. Kept until the vector is closed.
     owner: Arc<Owner>,
 }
 
@@ -165,7 +165,7 @@ impl Drop for AddressVector {
     }
 }
 
-/// What is inserted.
+/// The addresses that are inserted.
 pub(crate) enum Insert<'a> {
     /// Binary addresses: their bytes, with room for so many of any format.
     Binary(KVVec<u8>, usize),
@@ -188,7 +188,7 @@ impl Insert<'_> {
     }
 }
 
-/// What an insertion has given.
+/// The result of an insertion.
 pub(crate) struct Inserted {
     /// How many.
     pub(crate) count: usize,
@@ -254,7 +254,7 @@ impl AddressVector {
         Ok(Self {
             // SAFETY: It has just been opened.
             av: unsafe { Vector::new(av, domain.lineage()) },
-            // What the provider has chosen.
+            // The type that the provider has chosen.
             type_: attr.map_or(0, |attr| attr.type_),
             asynchronous,
             insertions,
@@ -296,7 +296,7 @@ impl AddressVector {
             }
         }
         let context = match errors {
-            // What the context means must not change while the provider works.
+            // The meaning of the context must not change while the provider works.
             _ if flags & bindings::KFI_SYNC_ERR == 0 => context,
             _ if self.asynchronous => return Err(EINVAL),
             Some(errors) if errors.len() >= count => Context::from_raw(errors.as_mut_ptr().cast()),
@@ -321,7 +321,7 @@ impl AddressVector {
         } else {
             addrs.as_ptr()
         };
-        // The arrays stay where they are, whoever owns them.
+        // The arrays stay where they are, whatever owns them.
         let mut mine = Some((addrs, kfi_addrs));
         if self.asynchronous {
             let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;

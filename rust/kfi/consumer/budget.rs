@@ -19,7 +19,7 @@ use crate::kfi::bindings;
 pub(crate) struct Budget {
     used: Atomic<usize>,
     limit: usize,
-    /// What this is a part of.
+    /// The budget that this is a part of.
     whole: Option<Arc<Budget>>,
 }
 
@@ -100,7 +100,7 @@ impl Budget {
     }
 }
 
-/// What is taken until this is dropped.
+/// A share that is taken until this is dropped.
 pub(crate) struct Charge {
     budget: Arc<Budget>,
     amount: usize,

@@ -178,7 +178,8 @@ impl Drop for Buffer {
         let old = self.places.by_end.lock().remove_node(&self.end());
         drop(old);
         let base = self.base.as_ptr().cast();
-        // SAFETY: Owned by the type invariants, and nobody else uses it: who does holds the buffer.
+        // SAFETY: Owned by the type invariants, and there are no other users: those hold the
+        // buffer.
         unsafe {
             match self.kind {
                 BufferKind::Kmalloc => bindings::kfree(base),

@@ -45,7 +45,7 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// What a completion queue is opened with.
+/// The attributes that a completion queue is opened with.
 #[derive(Clone, Copy)]
 pub(crate) struct CompletionQueueAttr<'a> {
     /// Entries, 0 for the default.
@@ -110,13 +110,13 @@ pub(crate) struct Completion {
     pub(crate) data: u64,
     /// The tag.
     pub(crate) tag: u64,
-    /// Who sent it.
+    /// The sender.
     pub(crate) src_addr: u64,
 }
 
-/// What has become of an operation that failed, beside what completions tell.
+/// The result of an operation that failed, beyond what completions report.
 pub(crate) struct Failure {
-    /// What a completion would tell.
+    /// The fields of a completion.
     pub(crate) completion: Completion,
     /// Bytes that had no room.
     pub(crate) olen: usize,
@@ -162,7 +162,7 @@ impl CompletionQueue {
         let reads = Arc::new(Reads::new(domain.contexts())?, GFP_KERNEL_ACCOUNT)?;
         let handler = Handler::new(domain.contexts(), reads.owner(), handler)?;
         let lineage = domain.lineage();
-        // What the provider has chosen.
+        // The format that the provider has chosen.
         let mut format = 0;
         let queue = Handled::open(handler, reads, context, |called, context| {
             let function: bindings::kfi_comp_handler = match called {
@@ -218,7 +218,7 @@ impl CompletionQueue {
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
-    /// Without `source` who sent them is not asked for.
+    /// Without `source` the senders are not asked for.
     pub(crate) fn read(
         &self,
         reading: &mut Reading<'_>,

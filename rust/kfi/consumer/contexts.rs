@@ -48,7 +48,7 @@ use crate::kfi::{
 /// The condition of a triggered operation, as it is handed over.
 #[derive(Clone, Copy)]
 pub(crate) struct Condition<'a> {
-    /// What is waited for (`enum kfi_trigger_event`).
+    /// The event that is waited for (`enum kfi_trigger_event`).
     pub(crate) event: u32,
     /// The counter.
     pub(crate) cntr: Option<AnyObject<'a>>,
@@ -118,14 +118,14 @@ pub(crate) struct OwnerId(u64);
 /// The owner of what belongs to no object in particular.
 const NOBODY: OwnerId = OwnerId(0);
 
-/// Who has contexts, which are forgotten when this is dropped.
+/// An owner of contexts, which are forgotten when this is dropped.
 pub(super) struct Owner {
     contexts: Arc<Contexts>,
     id: OwnerId,
 }
 
 impl Owner {
-    /// Returns who that is.
+    /// Returns the owner.
     pub(super) fn id(&self) -> OwnerId {
         self.id
     }
@@ -166,7 +166,7 @@ const SILENT: u64 = 4;
 /// From here on those with a condition, and those whose number has come again.
 const CONDITIONS: u64 = 5;
 
-/// What a pointer means.
+/// The meaning of a pointer.
 struct Entry {
     key: Key,
     /// Completions that are yet to be seen; of operations that may have several, those that were
@@ -204,7 +204,7 @@ impl Entry {
     }
 }
 
-/// What a removed entry has had, to be dropped without the lock.
+/// The content of a removed entry, to be dropped without the lock.
 type Removed = (
     Option<RBTreeNode<usize, Entry>>,
     Option<RBTreeNode<Key, usize>>,
@@ -333,7 +333,7 @@ pub(crate) struct Contexts {
     #[pin]
     table: Mutex<Table>,
     budget: Arc<Budget>,
-    /// What objects that are closed have left over.
+    /// The remains of objects that are closed.
     #[pin]
     leftovers: Leftovers,
     /// A context that no operation has.
@@ -371,7 +371,7 @@ impl Structure {
     }
 }
 
-/// What a structure and its nodes take, those of an orphaned owner included.
+/// The memory of a structure and its nodes, those of an orphaned owner included.
 const ENTRY_SIZE: usize = 2 * size_of::<Structure>() + 4 * 64;
 
 /// Entries that are removed while the lock is held once.
@@ -481,7 +481,7 @@ impl Contexts {
     /// Returns a context without a condition that is in use once more, to be ended by a completion or
     /// with [`Self::release`], or settled with [`Self::posted`] if it is for `posting`.
     ///
-    /// Whatever the number is, it costs the same: which numbers could be addresses of this kernel is
+    /// Every number costs the same: which numbers could be addresses of this kernel is
     /// not told.
     fn acquire_for(
         &self,
@@ -526,7 +526,7 @@ impl Contexts {
     /// Returns the context of an operation without a condition whose success nobody is told of, so that
     /// nobody learns when it is not in use any more; to be settled with [`Self::posted`]. It stays until
     /// the owner is gone, but if there may not be one more, asked by `may_add`, the oldest becomes that
-    /// of the new number: who fails thereafter has that one.
+    /// of the new number: a caller that fails thereafter has that one.
     pub(super) fn acquire_silent(
         &self,
         owner: OwnerId,
@@ -751,8 +751,8 @@ impl Contexts {
     /// and whether the user has written the completion; `last` says whether the provider has told
     /// that it is the last one of several.
     ///
-    /// What has a completion in a queue has its context kept until that is read, so that it is none
-    /// of something else.
+    /// An operation that has a completion in a queue has its context kept until that is read, so
+    /// that it is not used for anything else.
     pub(crate) fn complete(&self, queue: OwnerId, told: Told, last: bool) -> Option<(u64, bool)> {
         let mut table = self.table.lock();
         let Some(entry) = table.by_address.get_mut(&told.0) else {
@@ -826,7 +826,7 @@ impl Contexts {
         if asked {
             return Err(ENOENT);
         }
-        // What the provider says of an operation that there is not.
+        // The provider's answer for an operation that does not exist.
         cancel(Context::from_raw(self.unused.raw.get().cast()))
     }
 

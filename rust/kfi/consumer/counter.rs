@@ -29,10 +29,10 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// What a counter is opened with.
+/// The attributes that a counter is opened with.
 #[derive(Clone, Copy)]
 pub(crate) struct CounterAttr<'a> {
-    /// What is counted (`enum kfi_cntr_events`).
+    /// The events that are counted (`enum kfi_cntr_events`).
     pub(crate) events: u32,
     /// The wait object (`enum kfi_wait_obj`).
     pub(crate) wait_obj: u32,

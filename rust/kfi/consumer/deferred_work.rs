@@ -80,8 +80,8 @@ pub(super) struct Works {
     pub(super) places: Arc<Peak>,
 }
 
-/// What a provider keeps of what waits for a counter, for others to come, too, until the domain is
-/// closed.
+/// The memory that a provider keeps for operations that wait for a counter, for others to come,
+/// too, until the domain is closed.
 const PLACE_SIZE: usize = 80;
 
 impl Works {
@@ -114,11 +114,11 @@ struct Queued {
     released: bool,
     /// Flushes that had begun when it was queued the last time.
     flushes: u64,
-    /// What the provider keeps for all, or for the first to come.
+    /// The memory that the provider keeps for all, or for the first to come.
     charge: Charge,
     /// Where the provider keeps them.
     places: Taken,
-    /// What a data transfer leaves over.
+    /// The remains of a data transfer.
     account: Option<Account>,
 }
 
@@ -221,8 +221,8 @@ impl WorkObjects<'_> {
     }
 }
 
-/// What is requested. The type of the operation (`enum kfi_op_type`) says which structure there is, so
-/// that it is derived from what that is made of.
+/// The operation that is requested. Its type (`enum kfi_op_type`) says which structure there is,
+/// so it is derived from the parts of that.
 pub(crate) enum WorkOperation<'a> {
     /// An operation of a type without its structure: null.
     None(u32),
@@ -368,9 +368,9 @@ pub(crate) struct DeferredWork {
     /// Whether the provider may see it: not if an object is of another class or domain, if there is no
     /// endpoint that such operations are for, or if there are more entries than it takes.
     valid: bool,
-    /// What the operations use, but for those on counters.
+    /// The resources of the operations, but for those on counters.
     uses: Option<Arc<Uses>>,
-    /// What a provider keeps each time that it is queued.
+    /// The memory that a provider keeps each time that it is queued.
     each: usize,
     /// How often it was queued. Held while that may change.
     #[pin]
@@ -588,7 +588,7 @@ impl Domain {
 
     /// Cancels a request, of this domain or another. May sleep.
     ///
-    /// Whatever the outcome, none of it is pending then, and what was begun of operations on counters
+    /// In any case none of it is pending then, and what was begun of operations on counters
     /// has ended. Of data transfers success says that one was pending at least: how many the provider
     /// does not tell. So that is what is counted, and what was queued several times may be kept for
     /// longer than it is needed.
@@ -652,8 +652,8 @@ impl Domain {
         let cntr = AnyObject::counter(cntr, self.lineage())?;
         // Relaxed: ordered by the barriers.
         let before = self.works.flushes.fetch_add(1, ordering::Relaxed);
-        // Who notes a lower number has queued before the flush begins; pairs with the one in
-        // `queue_work`.
+        // A thread that notes a lower number has queued before the flush begins; pairs with the one
+        // in `queue_work`.
         smp_mb(ordering::Full);
         // SAFETY: Null or an open counter, as was just seen.
         unsafe { self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast()) }?;

@@ -53,7 +53,7 @@ object! {
 /// An open domain, with the deferred work that may be queued on it.
 pub(crate) struct Domain {
     domain: DomainObject,
-    /// Who its deferred work belongs to, with the contexts of operations. Kept until the domain is
+    /// The owner of its deferred work, with the contexts of operations. Kept until the domain is
     /// closed.
     owner: Arc<Owner>,
     /// The name of its provider.
@@ -129,7 +129,7 @@ impl Domain {
         })
     }
 
-    /// Returns who its deferred work belongs to.
+    /// Returns the owner of its deferred work.
     pub(super) fn owner(&self) -> OwnerId {
         self.owner.id()
     }

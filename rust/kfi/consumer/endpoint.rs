@@ -96,7 +96,7 @@ object! {
     Multicast(kfid_mc, Multicast)
 }
 
-/// What the operations on an endpoint may still use until it is closed.
+/// The resources that operations on an endpoint may still use until it is closed.
 #[pin_data]
 pub(super) struct Uses {
     /// By their addresses, each with its part in the memory.
@@ -105,10 +105,10 @@ pub(super) struct Uses {
     /// Regions whose descriptors were handed over, by their addresses.
     #[pin]
     regions: Mutex<RBTree<usize, (RegionUse, Charge)>>,
-    /// What the provider may keep of operations that transmit.
+    /// The memory that the provider may keep of operations that transmit.
     #[pin]
     transmits: Largest,
-    /// What it may keep of receives.
+    /// The memory that it may keep of receives.
     #[pin]
     receives: Largest,
     /// Whether the endpoint is closed, with all operations on it and its aliases.
@@ -117,7 +117,8 @@ pub(super) struct Uses {
     inject: Atomic<bool>,
     /// What is told of operations that transmit.
     told: ToldOf,
-    /// What counts for completions of a transmit context that is shared. Held while one is bound.
+    /// The memory that counts for completions of a transmit context that is shared. Held while one
+    /// is bound.
     #[pin]
     binding: Mutex<Charge>,
     /// What that stands in with.
@@ -129,7 +130,7 @@ pub(super) struct Uses {
     multi_recv: Atomic<bool>,
 }
 
-/// What an entry of these takes.
+/// The memory of an entry of these.
 const USE_SIZE: usize = 128;
 
 /// Which operations that transmit are told of if they succeed.
@@ -175,7 +176,7 @@ impl ToldOf {
     }
 }
 
-/// What a provider may keep of the arrays and the memory of as many operations as it takes.
+/// The arrays and the memory that a provider may keep, of as many operations as it takes.
 #[pin_data]
 struct Largest {
     /// The most that it could keep of one so far.
@@ -266,37 +267,38 @@ pub(super) struct IovLimits {
     inject: usize,
 }
 
-/// What a provider copies by itself of what is sent, if nobody has said how much.
+/// The number of bytes that a provider copies by itself when it sends, unless the consumer has said
+/// how many.
 const INJECT: usize = 1024;
 
 /// Operations that a provider is taken to have room for in one direction, if nobody has said how many.
 pub(crate) const DEPTH: usize = 256;
 
-/// What a provider is taken to need for a completion in a queue, which is also most of a receive.
+/// The estimate of a completion in a queue, which is also most of a receive.
 const COMPLETION_SIZE: usize = 256;
 
 /// Kinds of receives of which an endpoint may have as many each: those of messages, those of tagged
 /// ones, and those that only look for such.
 const RECEIVE_KINDS: usize = 3;
 
-/// What it is taken to need for a receive, beside its arrays: the receive with its completion, and what
+/// The estimate of a receive, beside its arrays: the receive with its completion, and the part that
 /// several messages share.
 pub(crate) const RECEIVE_SIZE: usize = RECEIVE_KINDS * (COMPLETION_SIZE + 128);
 
-/// What it is taken to need for an operation that transmits, beside its arrays: what is under way of
-/// it, what that is found by, and the completion.
+/// The estimate of an operation that transmits, beside its arrays: its state under way, the node
+/// that it is found by, and the completion.
 pub(crate) const TRANSMIT_SIZE: usize = 832 + COMPLETION_SIZE;
 
-/// What it is taken to need for an operation that waits for a counter, of either direction, beside its
-/// arrays: also what it waits in, and its place in a table.
+/// The estimate of an operation that waits for a counter, of either direction, beside its arrays:
+/// also the entry it waits in, and its place in a table.
 pub(super) const PENDING_SIZE: usize = TRANSMIT_SIZE + 256;
 
-/// What a provider keeps of an entry of an array: twice its size, as arrays are rounded up to powers
-/// of two.
+/// The memory that a provider keeps of an entry of an array: twice its size, as arrays are rounded
+/// up to powers of two.
 const ENTRY_SIZE: usize = 2 * 24;
 
 impl IovLimits {
-    /// What is allowed when nobody has said anything.
+    /// The limits where the consumer has not said anything.
     const NONE: Self = Self {
         transmit: usize::MAX,
         receive: usize::MAX,
@@ -371,12 +373,12 @@ impl IovLimits {
     }
 }
 
-/// What an endpoint is to its provider, whose structures differ.
+/// The kind of an endpoint for its provider, whose structures differ.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// An endpoint.
     Plain,
-    /// What leads to contexts.
+    /// The object that has contexts.
     Scalable,
     /// A transmit context.
     Transmit,
@@ -388,11 +390,11 @@ enum Role {
 pub(crate) struct Endpoint {
     ep: Ep,
     role: Role,
-    /// Who the operations belong to, this or what it is an alias of.
+    /// The owner of the operations, this or the object that it is an alias of.
     owner: OwnerId,
-    /// Who those of the domain's deferred work belong to.
+    /// The owner of those of the domain's deferred work.
     domain_owner: OwnerId,
-    /// What its operations leave over; none of an alias.
+    /// The remains of its operations; none of an alias.
     account: Option<Account>,
     limits: IovLimits,
     /// The contexts of operations. Kept until the endpoint is closed.
@@ -439,7 +441,7 @@ pub(crate) enum EndpointKind {
     Scalable,
 }
 
-/// What a provider may demand of its consumer that this one cannot give.
+/// The modes that a provider may demand of its consumer and that this one cannot follow.
 // bindgen chooses the type of a constant by its value.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
 const DEMANDS: u64 = bindings::KFI_CONTEXT as u64
@@ -537,7 +539,7 @@ impl Uses {
     }
 }
 
-/// What an endpoint that is being opened gets.
+/// The parts of an endpoint that is being opened.
 struct Opening {
     account: Option<Account>,
     owner: OwnerId,
@@ -634,7 +636,7 @@ impl Endpoint {
 
     /// Takes over the default flags of what it is a context of.
     fn inherit(self, base: &Self) -> Self {
-        // Whatever flags the provider has seen of the base, they were noted before; pairs with the one
+        // All flags that the provider has seen of the base were noted before; pairs with the one
         // in `set_ops_flag`.
         smp_mb(ordering::Full);
         // Relaxed: as for `note_flags`.
@@ -781,7 +783,7 @@ impl Endpoint {
     /// Notes flags that operations may have by default.
     fn note_flags(&self, flags: u64) {
         if flags & MULTI_RECV != 0 {
-            // Relaxed: never cleared. See `may_repeat_by_now` for those who post meanwhile.
+            // Relaxed: never cleared. See `may_repeat_by_now` for threads that post meanwhile.
             self.uses.multi_recv.store(true, ordering::Relaxed);
         }
         if flags & COMPLETION_FLAG != 0 {
@@ -813,7 +815,7 @@ impl Endpoint {
     /// completions count for each endpoint. The first error is that of this function, the second one
     /// that of kfabric. May sleep.
     pub(crate) fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
-        // What is restored is what there was, if nobody else changes it meanwhile.
+        // The former amount is restored, unless another thread changes it meanwhile.
         let mut completions = self.uses.binding.lock();
         let most = stx.depth.saturating_mul(COMPLETION_SIZE);
         completions.grow(most)?;
@@ -1184,7 +1186,7 @@ fn param_of(param: &[u8]) -> (*const c_void, usize) {
     (param.as_ptr().cast(), param.len())
 }
 
-/// What has a name: endpoints, contexts and passive endpoints.
+/// Objects that have a name: endpoints, contexts and passive endpoints.
 pub(crate) trait Named {
     /// Returns the object, if it has functions for names.
     fn named(&self) -> Result<AnyObject<'_>>;
@@ -1263,7 +1265,7 @@ pub(crate) struct SharedTransmit {
     depth: usize,
     /// What the queue that is bound is told of.
     told: Arc<ToldOf>,
-    /// What the operations leave over.
+    /// The remains of the operations.
     account: Option<Account>,
     /// Kept until the context is closed.
     budget: Arc<Budget>,

@@ -51,7 +51,7 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
-/// What an event queue is opened with.
+/// The attributes that an event queue is opened with.
 #[derive(Clone, Copy)]
 pub(crate) struct EventQueueAttr<'a> {
     /// Entries, 0 for the default.
@@ -84,7 +84,7 @@ pub(crate) struct Event {
     pub(crate) event: u32,
     /// The bytes that its entry has.
     pub(crate) len: usize,
-    /// What its entry begins with, if that is long enough.
+    /// The beginning of its entry, if that is long enough.
     pub(crate) first: Option<Told>,
 }
 
@@ -201,8 +201,8 @@ impl EventQueue {
     /// Returns how many events were taken out. An event that was only looked at is there still if this
     /// has not changed since before.
     pub(crate) fn taken(&self) -> u64 {
-        // Relaxed: who ends the context of an event has counted it before, and who finds that ended has
-        // seen so under the same lock.
+        // Relaxed: a thread that ends the context of an event has counted it before, and one that
+        // finds that ended has seen so under the same lock.
         self.taken.load(ordering::Relaxed)
     }
 
@@ -233,8 +233,8 @@ impl EventQueue {
             self.taken.fetch_add(1, ordering::Relaxed);
         }
         if let (bindings::KFI_CONNREQ, true, Some(first)) = (event, taken, first) {
-            // What this consumer has written begins with what stands for a number, until that is read
-            // back, and what follows is no pointer.
+            // An entry that this consumer has written begins with what stands for a number, until
+            // that is read back, and what follows is no pointer.
             let written = self.contexts().read_back(self.owner(), first, false);
             if let (None, Some(info)) = (written, pointer(entry, INFO)) {
                 // SAFETY: With the entry of such an event, which is the provider's, and is taken out

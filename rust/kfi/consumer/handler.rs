@@ -52,7 +52,7 @@ pub(crate) struct Calls {
     _findable: Findable,
 }
 
-/// What the handler of a queue counts, whose address stands for a number.
+/// The count of a queue's handler, whose address stands for a number.
 pub(super) struct Handler {
     // Dropped first: as long as the calls are noted, nothing else is where they are.
     _note: Note,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What objects leave over that are closed.
+//! The remains of objects that are closed.
 //!
 //! Completions stay in their queues when the endpoint is closed whose operations they are about, with
 //! their memory and the contexts that they name. So both count, and stay, until it is certain that there
 //! are none any more: until each completion queue that was open then has been found empty since, by
-//! somebody who was alone in reading it, or is closed.
+//! a thread that was alone in reading it, or is closed.
 
 use kernel::{
     prelude::*,
@@ -33,18 +33,18 @@ use super::{
     }, //
 };
 
-/// What it takes to remember what something has left over.
+/// The memory that it takes to remember the remains of an object.
 pub(crate) const LEFT_SIZE: usize = 256;
 
-/// What something has left over, to be dropped when it is not needed any more.
+/// The remains of an object, to be dropped when they are not needed any more.
 pub(super) struct Left {
-    /// Whose contexts are to be forgotten.
+    /// The owner whose contexts are to be forgotten.
     owner: OwnerId,
-    /// What counted for its operations.
+    /// The share that counted for its operations.
     _charges: [Charge; 4],
 }
 
-/// What is known of queues, and what was left over.
+/// The known queues, and the remains of objects.
 ///
 /// # Invariants
 ///
@@ -71,7 +71,7 @@ impl List {
     }
 }
 
-/// What was left over, and until when.
+/// The remains of objects, and until when they are kept.
 #[pin_data]
 pub(super) struct Leftovers {
     #[pin]
@@ -122,10 +122,10 @@ impl Leftovers {
     }
 }
 
-/// What has operations, and what it will leave over.
+/// An object with operations, and its future remains.
 pub(super) struct Account {
     owner: Owner,
-    /// What counts for its operations.
+    /// The share that counts for its operations.
     charge: Charge,
     /// Closing needs no memory.
     node: RBTreeNodeReservation<u64, Left>,
@@ -172,8 +172,8 @@ impl Account {
         let old = list.left.insert(node.into_node(time, left));
         // Relaxed: before the time, below.
         this.oldest.store(list.oldest(), ordering::Relaxed);
-        // Release: whoever sees this begins after everything was told that there was to be told; pairs
-        // with `Reads::begin`.
+        // Release: a thread that sees this begins after everything was told that there was to be
+        // told; pairs with `Reads::begin`.
         this.time.store(time, ordering::Release);
         drop(list);
         // There is none, as times are not used again.
@@ -181,9 +181,9 @@ impl Account {
     }
 }
 
-/// Who reads a completion queue that is open.
+/// The readers of a completion queue that is open.
 pub(super) struct Reads {
-    /// Whose the contexts are that its user writes.
+    /// The owner of the contexts that its user writes.
     owner: Owner,
     /// How many are reading it and have not looked up what they were told.
     readers: Atomic<usize>,
@@ -226,7 +226,7 @@ impl Reads {
 
     /// Begins to read the queue.
     pub(super) fn begin(&self) -> Reading<'_> {
-        // Full: who ends later sees that this reads.
+        // Full: a thread that ends later sees that this one reads.
         self.readers.fetch_add(1, ordering::Full);
         // Acquire: what was left over by then has told everything; pairs with `Account::close`.
         let time = self.contexts().leftovers().time.load(ordering::Acquire);
@@ -283,7 +283,7 @@ impl Drop for Reads {
     }
 }
 
-/// Somebody who reads a completion queue, until what was read was looked up.
+/// A reader of a completion queue, until what was read was looked up.
 pub(crate) struct Reading<'a> {
     reads: &'a Reads,
     /// When this began.

@@ -53,7 +53,7 @@ use crate::kfi::{
 
 /// A region whose descriptor operations may still use.
 pub(super) struct RegionUse {
-    // Dropped before the mark: whoever finds no marks finds no references either.
+    // Dropped before the mark: a thread that finds no marks finds no references either.
     _region: Arc<MemoryRegion>,
     _mark: Mark,
 }
@@ -70,7 +70,7 @@ impl RegionUse {
     }
 }
 
-/// What counts in the uses of a region.
+/// The mark that counts in the uses of a region.
 struct Mark(Arc<Atomic<usize>>);
 
 impl Drop for Mark {
@@ -91,7 +91,7 @@ pub(crate) enum RegisterForm {
     Attr(Shape),
 }
 
-/// What is registered, and how.
+/// The memory to be registered, and how.
 pub(crate) struct Register<'a> {
     /// The function.
     pub(crate) form: RegisterForm,
@@ -127,7 +127,7 @@ pub(crate) struct MemoryRegion {
     uses: Arc<Atomic<usize>>,
 }
 
-/// What a region needs.
+/// The memory that a region needs.
 struct Held {
     _buffers: KVVec<Arc<Buffer>>,
     _local: Option<Local>,
@@ -306,7 +306,7 @@ impl MemoryRegion {
 
     /// Returns whether operations may use its descriptor, until their endpoint is closed.
     pub(crate) fn is_used(&self) -> bool {
-        // Whoever asks sees to it that no operation is being posted that names the region. Acquire:
+        // The caller sees to it that no operation is being posted that names the region. Acquire:
         // those that are not among the uses any more have let go of it; pairs with that of `Mark`.
         self.uses.load(ordering::Acquire) != 0
     }

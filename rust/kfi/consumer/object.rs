@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What open objects of all classes have in common.
+//! The common part of open objects of all classes.
 
 use core::{
     marker::PhantomData,
@@ -272,7 +272,8 @@ impl<H> Drop for Object<H> {
     }
 }
 
-/// What only [`close`] has: without it no object is closed that somebody may go on to use.
+/// The right to close, which only [`close`] has: without it no object is closed that may still be
+/// used.
 pub(crate) struct ToClose(());
 
 /// An object that can be closed.
@@ -458,13 +459,13 @@ impl<'a> AnyObject<'a> {
 ///
 /// # Safety
 ///
-/// What [`Self::wait_queue`] returns must be a wait queue that stays until this is dropped.
+/// [`Self::wait_queue`] must return a wait queue that stays until this is dropped.
 pub(crate) unsafe trait HasWaitQueue: Send + Sync + 'static {
     /// Returns the wait queue, which stays until the object is closed.
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>>;
 }
 
-/// Somebody who listens to the wait queue of an object, which stays open meanwhile.
+/// A listener to the wait queue of an object, which stays open meanwhile.
 #[pin_data]
 pub(crate) struct Listener<O: HasWaitQueue, T: Woken> {
     // Dropped before the object.

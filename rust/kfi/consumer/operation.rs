@@ -31,7 +31,7 @@ use crate::kfi::{
     fid::Context, //
 };
 
-/// What is done.
+/// The kind of the operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// kfi_send.
@@ -109,7 +109,7 @@ pub(crate) struct RmaSegment {
     pub(crate) key: u64,
 }
 
-/// What a provider gets as the context of an operation; only this client makes one.
+/// The context of an operation, as a provider gets it; only this client makes one.
 pub(crate) struct OpContext(Context);
 
 impl OpContext {
@@ -124,7 +124,7 @@ impl OpContext {
 
 /// An operation.
 pub(crate) struct Operation<'a> {
-    /// What is done.
+    /// The kind of the operation.
     pub(crate) kind: Kind,
     /// Which function does it.
     pub(crate) form: Form,
@@ -146,7 +146,7 @@ pub(crate) struct Operation<'a> {
     pub(crate) segments: &'a [Segment],
     /// Where results go.
     pub(crate) results: &'a [Segment],
-    /// What is compared with.
+    /// The values that are compared with.
     pub(crate) compares: &'a [Segment],
     /// The peer's memory.
     pub(crate) rma: &'a [RmaSegment],

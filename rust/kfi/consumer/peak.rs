@@ -21,7 +21,7 @@ struct State {
     taken: usize,
     /// How many were taken at a time at most.
     most: usize,
-    /// What counts for these.
+    /// The share that counts for these.
     charge: Charge,
 }
 

@@ -80,7 +80,7 @@ pub(super) fn av_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     )
 }
 
-/// What is inserted.
+/// The addresses that are inserted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Binary addresses.
@@ -238,8 +238,8 @@ pub(super) fn av_inserted(session: ArcBorrow<'_, Session>, argument: Argument) -
     argument.write(&request)
 }
 
-/// Counts an array of addresses for the duration of a request, unless it is small: who has used up all
-/// memory may give something back in small parts.
+/// Counts an array of addresses for the duration of a request, unless it is small: a user that has
+/// used up all memory may give something back in small parts.
 fn for_array(session: ArcBorrow<'_, Session>, count: usize) -> Result<Option<Charge>> {
     let size = count * size_of::<u64>();
     if size <= PAGE_SIZE {

@@ -82,7 +82,7 @@ pub(crate) fn map(session: ArcBorrow<'_, Session>, area: Area<'_>) -> Result {
 /// Segments, their part in the memory, and the regions whose descriptors are handed over, which
 /// cannot be closed meanwhile.
 pub(super) struct Segments {
-    // Dropped before the regions: who finds no marks finds no references either.
+    // Dropped before the regions: a thread that finds no marks finds no references either.
     list: KVVec<Segment>,
     _regions: KVVec<Use<Arc<MemoryRegion>>>,
     _charge: Charge,
@@ -137,7 +137,8 @@ pub(super) fn segments(
                 0 => None,
                 mr => {
                     let region = Session::get::<MemoryRegion>(session, mr)?;
-                    // Room first: whoever has a reference of an object has its mark until after that.
+                    // Room first: a holder of a reference to an object has its mark until after
+                    // that.
                     regions.reserve(1, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                     let named = region.has_desc().then(|| Arc::clone(&region));
                     if named.is_some() {

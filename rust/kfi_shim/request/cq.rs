@@ -93,7 +93,7 @@ fn cq_entry(
     let contexts = session.contexts();
     let queue = queue.owner();
     let last = completion.flags & u64::from(abi::KFI_MULTI_RECV) != 0;
-    // What stands for nothing does not leave the kernel.
+    // A context that stands for nothing does not leave the kernel.
     let (op_context, written) = contexts
         .complete(queue, completion.context, last)
         .unwrap_or((0, false));

@@ -68,7 +68,7 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     )
 }
 
-/// What pointers in an entry of an event take.
+/// The size of pointers in an entry of an event.
 const WORD: usize = size_of::<usize>();
 
 /// Where `data` of `struct kfi_eq_entry` lies.
@@ -77,9 +77,9 @@ const DATA: usize = 2 * WORD;
 /// Takes the pointers out of the entry of an event; returns the handle of the object that it is
 /// about, 0 if that is not known.
 ///
-/// What user space has written begins with what stands for a number, and the rest is its own. All
-/// else are entries of the provider: an object, and then a context and a number, or what belongs to a
-/// connection.
+/// An entry that user space has written begins with what stands for a number, and the rest is
+/// its own. All others are entries of the provider: an object, and then a context and a number, or
+/// what belongs to a connection.
 fn translate(
     session: &Session,
     queue: OwnerId,
@@ -109,7 +109,7 @@ fn translate(
         let Some(word) = word.map(|bytes| usize::from_ne_bytes(*bytes)) else {
             break;
         };
-        // Only what is a context by the API is looked up: whoever could have a number of his own
+        // Only a context by the API is looked up: a user that could have a number of its own
         // looked up would find out where structures of the kernel lie.
         match at {
             WORD => set_word(data, at, contexts.number_of(word)),

@@ -53,14 +53,14 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
     let info = Session::get::<Answer>(session, request.info)?;
     let entry = entry(&info, request.index)?;
-    // Whoever knows neither addresses of the kernel nor may learn any cannot use them.
+    // A user that neither knows addresses of the kernel nor may learn any cannot use them.
     let by_address = entry
         .domain_attr()
         .is_some_and(|attr| attr.mr_mode.cast_unsigned() & abi::KFI_MR_VIRT_ADDR != 0);
     if by_address {
         return Err(EOPNOTSUPP);
     }
-    // What its provider demands of all that is opened on it, whatever is asked for then.
+    // The modes that its provider demands of all that is opened on it, whatever is asked for then.
     op_flags(entry)?;
     let contexts = session.contexts();
     opened(

@@ -264,7 +264,7 @@ pub(super) fn release_work(session: ArcBorrow<'_, Session>, argument: Argument) 
     }
     let work = session.work(request.id)?;
     if !work.request.is_idle() && work.request.has_no_endpoint() {
-        // What has fired has ended. If the domain is being closed, all of it has.
+        // Operations that have fired have ended. If the domain is being closed, all of it has.
         if let Ok(domain) = Session::get::<Domain>(session, work.domain) {
             let _ = domain.cancel_work(&work.request);
         }
