@@ -365,7 +365,7 @@ pub(crate) struct Counter {
     domain: Hold<Domain>,
 }
 
-/// What remains to be done after the lock is released, as something has become due.
+/// Work that remains to be done after the lock is released, as something has become due.
 #[must_use = "what is due has to be run"]
 pub(crate) struct AfterUnlock {
     /// The hold that the counter had on itself, released.

@@ -213,7 +213,7 @@ impl Domain {
     /// A domain of a fabric.
     pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> Result<impl PinInit<Self>> {
         let work_queue = Arc::pin_init(
-            // Whatever the CPU is busy with that the caller was on: see `RunList`.
+            // On any CPU, as the caller's may be busy: see `RunList`.
             WorkQueue::new(
                 c"kfi_soft",
                 WorkQueueFlags::UNBOUND

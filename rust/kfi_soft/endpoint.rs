@@ -467,7 +467,8 @@ impl EndpointState {
         let Attributes {
             tx_caps, rx_caps, ..
         } = self.attributes;
-        // What shared contexts are bound to stands in for what the endpoint itself is not.
+        // Objects that shared contexts are bound to stand in for those that the endpoint itself
+        // lacks.
         let mut binds = setup.binds.clone();
         if let Some(stx) = &setup.stx {
             stx.binds().complete(&mut binds)?;

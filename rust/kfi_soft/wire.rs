@@ -108,7 +108,7 @@ pub(crate) struct Request {
     pub(crate) context: ContextIndex,
     /// Without the same key there the target cannot be seen.
     pub(crate) auth_key: KeyNumber,
-    /// What kind of operation it is.
+    /// The kind of operation.
     pub(crate) kind: RequestKind,
     /// Remote completion data.
     pub(crate) data: Option<u64>,

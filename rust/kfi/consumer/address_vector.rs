@@ -83,7 +83,7 @@ struct Insertions {
     /// They by their numbers, and the number of the last one.
     #[pin]
     list: Mutex<(RBTree<u32, Insertion>, u32)>,
-    /// What they, and all others, have left there.
+    /// The addresses that they, and all others, have left there.
     #[pin]
     addresses: Mutex<Addresses>,
 }

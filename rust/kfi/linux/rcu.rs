@@ -8,8 +8,8 @@
 //! [`kernel::sync::rcu`], for which close waits; code of the provider is in them. That it does not
 //! sleep there is a rule of the kernel that no type of the kernel crate enforces, as for what is done
 //! with a spinlock held: without `CONFIG_PREEMPT_RCU` a section ends where its thread sleeps, and the
-//! object may be gone when it goes on. A kernel with `CONFIG_DEBUG_ATOMIC_SLEEP` complains of whoever
-//! breaks it, which fails any test.
+//! object may be gone when it goes on. A kernel with `CONFIG_DEBUG_ATOMIC_SLEEP` complains of a
+//! thread that breaks it, which fails any test.
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h).
 

@@ -91,8 +91,8 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
     fn begin_wait(&self, threshold: u64) -> Result<Option<u64>>;
 
     /// Sleeps until the success value is at least `threshold`, or the error value has changed since
-    /// [`Self::begin_wait`] has returned `since`: whoever finds that the counter is waited on, as it
-    /// cannot be closed (R-CLOSE-2), ends that by such a change (R-CNTR-31).
+    /// [`Self::begin_wait`] has returned `since`: a thread that finds that the counter is waited
+    /// on, as it cannot be closed (R-CLOSE-2), ends that by such a change (R-CNTR-31).
     fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result;
 }
 

@@ -391,7 +391,7 @@ impl AddressVectorOps for AddressVector {
             let list = List::new(addresses, this.format)?;
             return this.insert_all(&list, &mut results, count, |_, _| Ok(()));
         }
-        // What is none is refused first.
+        // Invalid addresses are refused first.
         List::new(insertion.split().0, this.format)?;
         // Errors are told by events.
         if insertion.flags().contains(InsertFlags::SYNC_ERR) {
@@ -403,7 +403,7 @@ impl AddressVectorOps for AddressVector {
     }
 
     fn remove(&self, addresses: FabricAddrs<'_>) -> Result {
-        // What an insertion has told names no receive context.
+        // The result of an insertion names no receive context.
         let index = |addr| match split(addr, self.rx_ctx_bits) {
             Some((index, 0)) => Some(index),
             _ => None,

@@ -384,7 +384,7 @@ impl CompletionQueue {
     }
 }
 
-/// What readers have taken out under the lock, to be dealt with after it.
+/// Entries and slots that readers have taken out under the lock, to be dealt with after it.
 struct Taken {
     /// EqSlots of the ring.
     slots: usize,

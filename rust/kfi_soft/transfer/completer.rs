@@ -102,7 +102,7 @@ pub(crate) enum Use {
     Part(MultiUse),
 }
 
-/// What is needed to complete an operation.
+/// Everything that is needed to complete an operation.
 pub(crate) struct CompletionSpec {
     /// The use that ends.
     pub(crate) of: Use,
@@ -206,7 +206,7 @@ impl Completer {
         let ended = match of {
             Use::Part(part) => {
                 let notify = &mut manner.notify;
-                // What is left of a use is dropped without the lock of the queue.
+                // The remains of a use are dropped without the lock of the queue.
                 let mut left = None;
                 let mut counted = None;
                 self.report(place, || {

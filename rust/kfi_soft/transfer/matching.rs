@@ -357,7 +357,7 @@ impl MatchLists {
             } else if !self.new.is_empty() {
                 self.compare_receive(limit, settled);
             } else if self.fired.is_empty() || !self.has_room(size) {
-                // What was settled is carried out before another thread compares: in order.
+                // Settled messages are dealt with before another thread compares: in order.
                 if settled.len() != 0 {
                     return true;
                 }

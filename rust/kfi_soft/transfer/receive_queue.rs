@@ -780,7 +780,8 @@ impl ReceiveQueue {
         mut wanted: Entry<Posted>,
     ) -> Result<Option<(Entry<Posted>, Option<Request>)>> {
         // Receives that were posted before may want what waits, and are yet to be compared with it.
-        // What has stalled at this one nobody may want any more, which is found out when it goes on.
+        // Messages that have stalled at this one may not be wanted any more, which is found out
+        // when they go on.
         let too_early = self.state.lock().tagged.has_new() || receiver.is_stalling();
         let looked = if too_early {
             Looked::Unfinished

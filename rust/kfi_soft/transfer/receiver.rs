@@ -647,8 +647,8 @@ impl Receiver {
 
     /// Carries out what is done to memory regions.
     ///
-    /// `room` is asked for the place of an entry if one is to tell of it; without a place nothing is
-    /// done, and nothing returned.
+    /// `find_place` is asked for the place of an entry if one is to tell of it; without a place
+    /// nothing is done, and nothing returned.
     fn access<'a>(
         &'a self,
         request: &Request,

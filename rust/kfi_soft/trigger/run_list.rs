@@ -4,8 +4,8 @@
 //! at a time drains it.
 //!
 //! An operation that runs may change counters, and so make others due. These are only appended, by
-//! whoever changes the counter, and run later by whoever drains: there is no recursion, cascades run
-//! breadth first (R-DWQ-30). They end, as every entry runs once (R-DWQ-31).
+//! the thread that changes the counter, and run later by the one that drains: there is no
+//! recursion, cascades run breadth first (R-DWQ-30). They end, as every entry runs once (R-DWQ-31).
 //!
 //! The lock protects the table of what is pending too: an entry frees its slot right before it runs,
 //! with the lock that the drainer takes anyway.
