@@ -30,12 +30,11 @@
 //! # Life
 //!
 //! Items run code of this module, which does not go before the queue has: see
-//! [`Exit`](super::live::Exit). For the module to go, the queue belongs to an object that a consumer
-//! closes and that depends on nothing but the module (a fabric, or an object that a fabric outlives),
-//! and [`WorkQueue::destroy`] is called in its [`Object::release`](super::fid::Object::release),
-//! before the first hold is given up: it returns when no item of the queue is running, waiting or
-//! delayed, and none can be queued any more. What would otherwise wait for a delay is cancelled by
-//! the object that it is part of.
+//! [`live`](super::live). For the module to go, the queue belongs to an object that its users close
+//! and that depends on nothing but the module, or on objects that outlive it. When that object is
+//! released, before it gives up the first object that it depends on, it calls [`WorkQueue::destroy`],
+//! which returns when no item of the queue is running, waiting or delayed, and none can be queued any
+//! more. An item that would otherwise wait for a delay is cancelled by the object that it is part of.
 //!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h).
 
