@@ -219,6 +219,8 @@ deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
 deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := load/
 deep_driver := module/network-driver
+# Of the debug kernel, on a busy machine.
+deep_driver_limit := 3600
 deep_soak := --soak $(SOAK_SECONDS) soak/
 # 10,000 works in each domain. A parameter is taken once.
 deep_load_run = --append '$(filter-out kfi_soft.pending=%,$(APPEND)) kfi_soft.pending=16384'
@@ -239,7 +241,7 @@ test-deep:
 .PHONY: $(addprefix deep-,$(deep_runs))
 $(addprefix deep-,$(deep_runs)): deep-%:
 	@$(run) $(deep_$*_run) --log $(out)/deep-$*.log -- \
-		kfi-suite --time-limit 600 --slowest 10 $(deep_$*)
+		kfi-suite --time-limit $(or $(deep_$*_limit),600) --slowest 10 $(deep_$*)
 
 # --- Lustre's network ---------------------------------------------------------
 # LUSTRE is a git checkout, a bare repository (LUSTRE_REF: another commit than HEAD), a folder or a
