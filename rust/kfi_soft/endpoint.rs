@@ -586,7 +586,7 @@ impl EndpointState {
     }
 
     /// Returns the receive context, to which receives are posted. `EOPNOTSUPP` if endpoints share
-    /// the receives: these are posted where they are shared, as nobody knows whose they are.
+    /// the receives: these are posted where they are shared, as it is not known whose they are.
     fn own_receiver(&self) -> Result<&Arc<Receiver>> {
         if !self.directions.receive {
             return Err(EOPNOTSUPP);
@@ -861,7 +861,8 @@ fn whereabouts(
 ) -> Result<(Arc<Port>, Arc<AuthKey>)> {
     let node = domain.fabric().node();
     let nic = domain.nic().number();
-    // Bytes that are told of have to be there: without a key it would be visible to others.
+    // Bytes whose length is given have to be there: without its key the endpoint would be visible to
+    // others.
     let no_address = info.src_addr().is_none();
     if !info::keys_make_sense(info) || (no_address && info.get().src_addrlen != 0) {
         return Err(EINVAL);

@@ -256,7 +256,7 @@ impl Binds {
         Ok(())
     }
 
-    /// Returns whether anything tells of a direction.
+    /// Returns whether operations of a direction are reported.
     pub(super) fn tells(&self, direction: Direction) -> bool {
         self.queue(direction).is_some()
             || direction
@@ -265,7 +265,7 @@ impl Binds {
                 .any(|event| self.counter(event).is_some())
     }
 
-    /// Returns how the ends of operations of a direction are told.
+    /// Returns the completer of a direction.
     pub(super) fn completer(&self, direction: Direction) -> Completer {
         let mut counters = BoundCounters::default();
         for event in direction.events() {
@@ -294,7 +294,7 @@ pub(super) struct SharedBinds {
     direction: Direction,
     #[pin]
     binds: Mutex<Binds>,
-    /// How what no endpoint has used is told; from any context.
+    /// The completer of receives that no endpoint has used; from any context.
     #[pin]
     completer: SpinLockIrq<Option<Arc<Completer>>>,
 }
@@ -325,7 +325,7 @@ impl SharedBinds {
         Ok(())
     }
 
-    /// Returns how what no endpoint has used is told, if anything is bound.
+    /// Returns the completer of receives that no endpoint has used, if anything is bound.
     pub(super) fn completer(&self) -> Option<Arc<Completer>> {
         self.completer.lock().clone()
     }

@@ -242,7 +242,7 @@ pub(crate) fn prepare(
 ) -> Result<KBox<dyn TriggeredOp>> {
     let Some(state) = state_of(endpoint) else {
         let shared = endpoint.downcast::<SharedReceiveContext>().ok_or(EINVAL)?;
-        // There is no endpoint to be asked for the capabilities, and to be told by.
+        // There is no endpoint that has the capabilities and that could report.
         let known = core::ptr::eq(&**shared.domain(), domain) && operation.kind().is_receive();
         return Err(if known { ENOSYS } else { EINVAL });
     };

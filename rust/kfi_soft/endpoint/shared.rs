@@ -4,8 +4,9 @@
 //!
 //! A shared transmit context is the number of operations that may be under way in all endpoints
 //! that are bound to it. A shared receive context is a queue of receives, from which all endpoints
-//! that are bound to it take. Completions are told by what is bound to the endpoint that has sent or
-//! received, or by what was bound to the shared context before that endpoint was enabled.
+//! that are bound to it take. Completions are reported by the objects bound to the endpoint that
+//! has sent or received, or by what was bound to the shared context before that endpoint was
+//! enabled.
 
 #![forbid(unsafe_code)]
 

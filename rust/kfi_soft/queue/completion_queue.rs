@@ -8,9 +8,9 @@
 //! told.
 //!
 //! While there is such a backlog, nothing more is posted that would end here, what arrives waits where
-//! it has arrived, and so does what has waited for a receive, unless the receives that would tell of it
-//! were posted for this queue alone: the backlog is bounded by these and by what is just on its way.
-//! The operations that wait are [`Listeners`].
+//! it has arrived, and so does what has waited for a receive, unless the receives that would report
+//! it were posted for this queue alone: the backlog is bounded by these and by what is just on its
+//! way. The operations that wait are [`Listeners`].
 
 #![forbid(unsafe_code)]
 
@@ -192,7 +192,7 @@ impl CompletionQueue {
         if let Some(slot) = self.slot() {
             return Some(EntryPlace::Slot(slot));
         }
-        // Somebody else may take it meanwhile; then there is one more than there should be.
+        // Another thread may take it meanwhile; then there is one more than there should be.
         let allowed = self
             .queue
             .take(|entries| entries.backlog_len() < self.space.allowance());
@@ -219,7 +219,7 @@ impl CompletionQueue {
             let Some(entry) = entry() else {
                 return false;
             };
-            // Closed: nobody misses it.
+            // Closed: it is not missed.
             if entries.capacity() == 0 {
                 return true;
             }

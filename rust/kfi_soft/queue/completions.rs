@@ -3,7 +3,7 @@
 //! The entries of a completion queue: completions, and errors among them.
 //!
 //! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
-//! the operation that it tells of. All of the ring was told before all of the backlog.
+//! the operation that it reports. All of the ring was reported before all of the backlog.
 
 #![forbid(unsafe_code)]
 
@@ -143,7 +143,7 @@ impl Completions {
 
     /// An entry is lost for lack of room.
     pub(crate) fn lose(&mut self) {
-        // More that are lost before that was told are told at the same place.
+        // More that are lost before that was reported are reported at the same place.
         if self.overrun.is_none() && self.entries.capacity() != 0 {
             self.overrun = Some(self.entries.len().wrapping_add(self.backlog.len()));
         }
@@ -300,7 +300,7 @@ mod tests {
     fn backlog_keeps_the_order() -> Result {
         let mut queue = Completions::new(2)?;
         assert!(queue.push(entry(1, 0)));
-        // The other slot is promised to somebody.
+        // The other slot is promised.
         for number in 2..6 {
             let err = if number % 2 == 0 { 5 } else { 0 };
             queue.push_own(entry(number, err), Vacant::new(GFP_KERNEL)?);

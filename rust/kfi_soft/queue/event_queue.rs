@@ -151,7 +151,7 @@ impl EventQueue {
     fn add(this: &Fid<Self>, entry: QueuedEvent) {
         // It is up to this thread to wake those that wait for the entry.
         let _preemption = NoPreemption::begin();
-        // There is room, unless the queue is closed: then nobody misses it.
+        // There is room, unless the queue is closed: then it is not missed.
         this.queue.add(|entries| entries.push(entry).is_ok());
         this.handler.fire(this);
     }

@@ -185,7 +185,7 @@ impl WorkItem for Listeners {
 mod tests {
     use super::*;
 
-    /// Counts how often it was told.
+    /// Counts how often it was notified.
     struct Told(Atomic<usize>);
 
     impl SpaceListener for Told {
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Nobody else tells them: no time has to pass, and nothing else has to happen.
+    /// Nothing else notifies them: no time has to pass, and nothing else has to happen.
     #[test]
     fn told_by_the_end_of_a_backlog() -> Result {
         let node = Node::new(1)?;

@@ -87,7 +87,7 @@ pub(crate) struct Queue<T> {
     entries: SpinLockIrq<T>,
     /// Whether there are entries.
     ready: Atomic<bool>,
-    /// How often somebody has asked the threads that wait to give up.
+    /// How often the threads that wait were asked to give up.
     signals: Atomic<u64>,
     #[pin]
     wait_queue: WaitQueue,
@@ -174,7 +174,7 @@ impl<T: Entries> Queue<T> {
 
     /// Runs `read` until it returns something else than `EAGAIN`.
     ///
-    /// `EAGAIN` when somebody asked to give up, `ETIMEDOUT`, `EINTR`.
+    /// `EAGAIN` when asked to give up, `ETIMEDOUT`, `EINTR`.
     pub(crate) fn read_blocking<R>(
         &self,
         timeout: Timeout,
@@ -201,7 +201,7 @@ impl<T: Entries> Queue<T> {
             if !self.is_ready() {
                 match wakeup {
                     Wakeup::NotNeeded | Wakeup::Woken if signalled() => return Err(EAGAIN),
-                    // Somebody else was faster.
+                    // Another thread was faster.
                     Wakeup::NotNeeded | Wakeup::Woken => (),
                     Wakeup::Expired => return Err(ETIMEDOUT),
                     Wakeup::Interrupted => return Err(EINTR),

@@ -371,7 +371,7 @@ impl Counts {
     }
 }
 
-/// Returns the entry that tells of the end of an operation.
+/// Returns the entry that reports the end of an operation.
 fn entry(ended: Ended, outcome: &Outcome, failure: Option<Failure>) -> CompletionError {
     CompletionError {
         completion: ended.complete(outcome),

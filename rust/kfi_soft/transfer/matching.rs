@@ -15,11 +15,11 @@
 //! begins anew for the next one.
 //!
 //! A message that has waited is received as soon as a receive comes that wants it. If there is no room in
-//! the completion queue, that may be told in the memory of the receive; where it could not, or where
-//! others too could have that receive, the message stalls: it stays where it is, and so do all others
-//! for its receiver, see [`Receiver::stalls`]. When there is room, those that have stalled are compared
-//! with the receives once more, before anything else is compared. What arrives while there is no room
-//! has not come here, see [`Parking`](crate::transfer::parking::Parking).
+//! the completion queue, that may be reported in the memory of the receive; where it could not, or
+//! where others too could have that receive, the message stalls: it stays where it is, and so do
+//! all others for its receiver, see [`Receiver::stalls`]. When there is room, those that have
+//! stalled are compared with the receives once more, before anything else is compared. What arrives
+//! while there is no room has not come here, see [`Parking`](crate::transfer::parking::Parking).
 
 #![forbid(unsafe_code)]
 
@@ -145,7 +145,7 @@ pub(crate) struct MatchLists {
     again_progress: Option<Walk>,
     /// Which one that is.
     again_name: packet::TransferName,
-    /// Somebody compares, or is going to.
+    /// A thread compares, or is going to.
     comparing: bool,
     /// That is the work queue.
     handed_over: bool,
@@ -451,7 +451,7 @@ impl MatchLists {
                 posted.end_walk(walk);
             }
         }
-        // INVARIANT: If it does not stall again, nobody wants it.
+        // INVARIANT: If it does not stall again, no receive wants it.
         message.set_stalled(false);
         let found = match posted.step(progress, limit, |posted| takes(posted, &message)) {
             Step::More => {

@@ -2,7 +2,7 @@
 
 //! Buffers that are posted for several messages.
 //!
-//! # Why the release is told last
+//! # Why the release is reported last
 //!
 //! Messages for one buffer land on several CPUs at once, and their completions may come in any
 //! order; the last one carries the release (`KFI_MULTI_RECV`). To end the use of the buffer and to
@@ -75,7 +75,7 @@ impl MultiUse {
         self.0.memory().cursor(offset)
     }
 
-    /// Returns the address of the first byte, to be told; 0 if it has none.
+    /// Returns the address of the first byte, for completions; 0 if it has none.
     pub(crate) fn address(&self) -> usize {
         self.0.memory().address()
     }
@@ -94,7 +94,8 @@ impl MultiUse {
 
     /// Ends the use.
     ///
-    /// If the end is told, then with the lock of the completion queue held, see the top of this file.
+    /// If the end is reported, then with the lock of the completion queue held, see the top of this
+    /// file.
     pub(crate) fn leave(self) -> (Ended, MultiLeft) {
         let (ended, left) = self.0.end();
         let notify = if ended.is_last() {

@@ -45,7 +45,7 @@ use crate::{
 
 /// Waits for the target; the thread that claims it ends it.
 const WAITING: u32 = 0;
-/// Somebody is ending it.
+/// A thread is ending it.
 const CLAIMED: u32 = 1;
 
 /// Names an operation in the queues that it waits in, at the sender or at the receiver: the context
@@ -65,7 +65,7 @@ pub(crate) struct Transfer {
     context: Context,
     /// Whether all earlier ones have to end first.
     fence: bool,
-    /// Whether an entry tells of its success.
+    /// Whether an entry reports its success.
     told: bool,
     state: Atomic<u32>,
     /// As what the transmitter has noted it; nothing before.
@@ -79,7 +79,7 @@ pub(crate) struct Transfer {
     inside: SpinLockIrq<Option<Inside>>,
 }
 
-/// The memory of a transfer, and how its end is told.
+/// The memory of a transfer, and how its end is reported.
 pub(crate) struct Inside {
     memory: Lasting,
     manner: Manner,
@@ -110,7 +110,7 @@ pub(crate) struct TransferConfig<'a> {
     pub(crate) remote: RemoteMemory,
     /// The context, to be found by.
     pub(crate) context: Context,
-    /// How its end is told.
+    /// How its end is reported.
     pub(crate) manner: Manner,
     /// Whether all earlier ones have to end first.
     pub(crate) fence: bool,
@@ -176,7 +176,7 @@ impl Transfer {
         self.context
     }
 
-    /// Returns whether an entry tells of its success.
+    /// Returns whether an entry reports its success.
     pub(crate) fn is_told(&self) -> bool {
         self.told
     }
@@ -197,13 +197,13 @@ impl Transfer {
         self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
     }
 
-    /// Returns whether nobody has claimed it.
+    /// Returns whether it is unclaimed.
     pub(crate) fn is_waiting(&self) -> bool {
         // Relaxed: a hint; a thread that acts on it claims.
         self.state.load(ordering::Relaxed) == WAITING
     }
 
-    /// Takes out the memory, and how the end is told; once, by the thread that has claimed it.
+    /// Takes out the memory, and how the end is reported; once, by the thread that has claimed it.
     pub(crate) fn take(&self) -> Option<Inside> {
         self.inside.lock().take()
     }
@@ -223,7 +223,7 @@ impl Transfer {
         this.transmitter.end(this, Some(inside), response, budget);
     }
 
-    /// Answers a request that nobody has claimed, unless somebody does now.
+    /// Answers a request that is unclaimed, unless another thread claims it now.
     pub(crate) fn refuse(self: &Arc<Self>, error: Error, budget: &mut Budget) {
         if self.claim() {
             Self::respond(self, Response::failed(error), budget);

@@ -153,7 +153,7 @@ impl Delivery {
         }
     }
 
-    /// Returns the address, to be told, of a part of a buffer for several messages; else 0.
+    /// Returns the address, for completions, of a part of a buffer for several messages; else 0.
     pub(crate) fn part_address(&self) -> usize {
         match &self.target {
             Target::Whole(_) => 0,
@@ -196,7 +196,7 @@ impl Posted {
         tag && self.source.is_none_or(|source| source == request.source)
     }
 
-    /// Returns how the completion of a message for `receiver` is told.
+    /// Returns how the completion of a message for `receiver` is reported.
     fn manner(&self, receiver: &Receiver) -> Manner {
         Manner {
             entry: if self.deferred {
@@ -236,7 +236,8 @@ impl Posted {
     }
 }
 
-/// Ends a posted receive without a message: what its completion has to do, which is told by an entry.
+/// Ends a posted receive without a message. Returns what its completion has to do, which is
+/// reported by an entry.
 pub(crate) fn unused(posted: Entry<Posted>) -> CompletionSpec {
     let (mut posted, memory) = posted.empty();
     CompletionSpec {
@@ -400,7 +401,7 @@ struct State {
     claimed: WalkableQueue<Packet>,
     /// Receives that ask for messages with tags, whose answers are up to the work queue.
     looking: EntryQueue<Posted>,
-    /// When somebody looks at what waits, in jiffies.
+    /// When the work queue looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
 }
 

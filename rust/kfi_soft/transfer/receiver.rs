@@ -136,7 +136,7 @@ pub(crate) struct RxConfig {
     pub(crate) queue: Arc<ReceiveQueue>,
     /// Others receive from that queue too.
     pub(crate) shared: bool,
-    /// How its completions are told.
+    /// How its operations are completed.
     pub(crate) completer: Completer,
     /// The domain.
     pub(crate) domain: Arc<Fid<Domain>>,
@@ -202,13 +202,13 @@ impl Drop for ReceiverUse {
     }
 }
 
-/// As much as the work queue is to tell before more has to wait.
+/// How many operations the work queue is to report before more have to wait.
 const MAX_LATE: usize = 64;
 
 /// When there is not more than this, what waits goes on.
 const FEW_LATE: usize = MAX_LATE / 2;
 
-/// Something that the work queue carries out for a receive context, and will tell.
+/// An operation that the work queue carries out for a receive context, and will report.
 pub(crate) struct Late(Arc<Receiver>);
 
 impl Late {
@@ -252,7 +252,7 @@ impl Receiver {
         )
     }
 
-    /// Returns how its completions are told.
+    /// Returns the completer of its operations.
     pub(crate) fn completer(&self) -> &Completer {
         &self.config.completer
     }
@@ -389,9 +389,9 @@ impl Receiver {
     /// Returns whether messages that a receive wants wait for room all the same, under the lock of the
     /// queue of that: these and all that come later, until [`ReceiveQueue::resume`].
     ///
-    /// Those that are told in the memory of receives that were posted here do not begin that: there are
-    /// only so many. Others would have memory of senders, or of receives for others too, who may do
-    /// more as soon as these have ended.
+    /// Those that are reported in the memory of receives that were posted here do not begin that:
+    /// there are only so many. Others would have memory of senders, or of receives for others too,
+    /// who may do more as soon as these have ended.
     pub(crate) fn stalls(&self, receive: &Posted) -> bool {
         if self.is_stalling() {
             return true;
@@ -407,7 +407,7 @@ impl Receiver {
         starves
     }
 
-    /// Returns whether nothing more is to come, as there is no room for what would tell of it.
+    /// Returns whether nothing more is to come, as there is no room for its completion.
     fn is_crowded(&self) -> bool {
         // Relaxed: a hint.
         self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.is_crowded()
@@ -647,7 +647,7 @@ impl Receiver {
 
     /// Carries out what is done to memory regions.
     ///
-    /// `find_place` is asked for the place of an entry if one is to tell of it; without a place
+    /// `find_place` is asked for the place of an entry if one is to report it; without a place
     /// nothing is done, and nothing returned.
     fn access<'a>(
         &'a self,
@@ -720,8 +720,8 @@ impl Receiver {
         }
     }
 
-    /// Checks all that a request wants to do to memory regions; returns whether an entry is to tell
-    /// of it.
+    /// Checks all that a request wants to do to memory regions; returns whether an entry is to
+    /// report it.
     fn check(&self, request: &Request, remote: &RemoteMemory) -> Result<bool> {
         let (access, caps) = Self::needed(request);
         if !self.config.caps.contains(caps) {
@@ -738,7 +738,7 @@ impl Receiver {
         Ok(told)
     }
 
-    /// Returns whether an entry would tell of what is done to memory regions.
+    /// Returns whether an entry would report what is done to memory regions.
     fn is_told(&self, request: &Request, remote: &RemoteMemory) -> bool {
         matches!(self.check(request, remote), Ok(true))
     }
@@ -911,7 +911,7 @@ impl Receiver {
         self.config.queue.post_fired(posted, begun)
     }
 
-    /// Ends a receive that was never posted, telling that it was cancelled.
+    /// Ends a receive that was never posted, reporting that it was cancelled.
     pub(crate) fn cancel_fired(&self, posted: Entry<Posted>) {
         self.report_cancelled(posted);
     }
@@ -924,7 +924,7 @@ impl Receiver {
         }
     }
 
-    /// Looks for a tagged message, and tells what was found by a completion.
+    /// Looks for a tagged message, and reports the result by a completion.
     pub(crate) fn peek(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
         if let Some((wanted, found)) = this.config.queue.peek(this, wanted)? {
             this.report_peeked(wanted, found);

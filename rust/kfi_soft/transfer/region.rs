@@ -63,7 +63,7 @@ pub(crate) struct Region {
     access: AccessFlags,
     /// The address by which peers name the first byte.
     base: u64,
-    /// Every use is told by an entry.
+    /// Every use is reported by an entry.
     pub(crate) event: bool,
     /// Peers need the same, if it has one.
     auth_key: Option<AuthKey>,
@@ -184,7 +184,7 @@ impl Region {
         }
     }
 
-    /// Gives up the counters of a region that nobody uses any more.
+    /// Gives up the counters of a region that is no longer in use.
     pub(crate) fn release(&self) {
         let counters = core::mem::take(&mut *self.counters.lock());
         for counter in [&counters.read, &counters.write].into_iter().flatten() {
@@ -234,7 +234,7 @@ impl Regions {
             // Relaxed: only a place to begin at.
             let next = self.next.fetch_add(1, ordering::Relaxed);
             if next > last {
-                // Somebody else may do so too; then keys are looked at twice, or not at all.
+                // Other threads may do so too; then keys are looked at twice, or not at all.
                 self.next.store(0, ordering::Relaxed);
                 continue;
             }

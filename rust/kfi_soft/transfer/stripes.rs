@@ -109,7 +109,7 @@ impl Stripes {
             }
             ahead.skip(1);
         }
-        // In order, so that nobody waits for somebody who waits.
+        // In order, so that no thread waits for one that waits for it.
         let mut locked = [const { None }; COUNT];
         for ((place, lock), locked) in places.iter().zip(&self.0).zip(&mut locked) {
             if *place {

@@ -238,7 +238,7 @@ struct State {
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other.
     credits: usize,
-    /// Somebody is looking after `waiting`.
+    /// A thread is looking after `waiting`.
     draining: bool,
     /// The number of the operations that are held back for others to come (`KFI_MORE`).
     batch: usize,
@@ -318,7 +318,7 @@ impl Transmitter {
         &self.config.node
     }
 
-    /// Returns how its completions are told.
+    /// Returns the completer of its operations.
     pub(crate) fn completer(&self) -> &Completer {
         &self.config.completer
     }
@@ -544,8 +544,8 @@ impl Transmitter {
         }
         let undo = |error| {
             this.config.credits.give();
-            // Relaxed: pairs with `queue_up`, store before load on both sides. Somebody may have found
-            // no credit because of this one.
+            // Relaxed: pairs with `queue_up`, store before load on both sides. A thread may have
+            // found no credit because of this one.
             if this.backlog.load(ordering::Relaxed) {
                 this.drain(&mut Budget::of_caller());
             }
@@ -711,7 +711,7 @@ impl Transmitter {
             return true;
         }
         if self.config.shares_credits {
-            // Nobody tells when another endpoint gives one back.
+            // There is no notification when another endpoint gives one back.
             let soon = 1;
             self.config
                 .node
@@ -779,7 +779,7 @@ impl Transmitter {
     ) {
         // First: a thread that has seen the completion does not find it any more.
         self.forget(transfer);
-        // Before that is told: then there is room for another one.
+        // Before that is reported: then there is room for another one.
         self.config.credits.give();
         if let Some(inside) = inside {
             self.report(
@@ -885,7 +885,7 @@ impl Transmitter {
         self.config.node.work_queue.queue(self.clone());
     }
 
-    /// Claims the first transfer, by name from `next` on, that nobody has claimed; others get the lock
+    /// Claims the first transfer, by name from `next` on, that is unclaimed; others get the lock
     /// meanwhile. `next` is behind those that were looked at.
     fn claim_next(&self, next: &mut NotedName) -> Option<Arc<Transfer>> {
         loop {
@@ -904,7 +904,7 @@ impl Transmitter {
         }
     }
 
-    /// Claims the first transfer with the context of `next`, from there on, that nobody has claimed, as
+    /// Claims the first transfer with the context of `next`, from there on, that is unclaimed, as
     /// far as one step goes. `found` is set if there are others of which somebody hears, `next` behind
     /// all that were looked at.
     fn claim_named(
@@ -942,7 +942,7 @@ impl Transmitter {
             let preemption = NoPreemption::begin();
             match self.claim_named(&mut next, &mut found) {
                 // All that were looked at are ending, and of so many not one is left to others where
-                // nobody else would run meanwhile.
+                // no other thread would run meanwhile.
                 ControlFlow::Continue(()) if steps == FEW_STEPS && interrupts::are_disabled() => {
                     break None;
                 }
@@ -976,7 +976,7 @@ impl Transmitter {
         if waiting.as_ref().is_none_or(|(_, credited)| *credited) {
             self.config.credits.give();
         }
-        // The memory is not used from here on, whether that is told or not.
+        // The memory is not used from here on, whether that is reported or not.
         let inside = transfer.take();
         if let Some(inside) = inside.filter(|_| tell) {
             let response = Response::failed(ECANCELED);
@@ -1006,7 +1006,7 @@ impl Transmitter {
         }
     }
 
-    /// Ends a packet that was never begun, telling that it was cancelled.
+    /// Ends a packet that was never begun, reporting that it was cancelled.
     pub(crate) fn cancel_packet(this: &Arc<Self>, packet: QueuedPacket) {
         let transfer = packet.into_inner().transfer;
         if !transfer.claim() {
