@@ -34,26 +34,30 @@ use crate::{
         BoundCounters,
         BoundQueue,
         Completer,
-        Event, //
+        CountedEvent, //
     }, //
 };
 
 /// Which flag binds a counter for which event.
-const EVENT_FLAGS: [(BindFlags, Event); Event::COUNT] = [
-    (BindFlags::SEND, Event::Send),
-    (BindFlags::RECV, Event::Receive),
-    (BindFlags::READ, Event::Read),
-    (BindFlags::WRITE, Event::Write),
-    (BindFlags::REMOTE_READ, Event::RemoteRead),
-    (BindFlags::REMOTE_WRITE, Event::RemoteWrite),
+const EVENT_FLAGS: [(BindFlags, CountedEvent); CountedEvent::COUNT] = [
+    (BindFlags::SEND, CountedEvent::Send),
+    (BindFlags::RECV, CountedEvent::Receive),
+    (BindFlags::READ, CountedEvent::Read),
+    (BindFlags::WRITE, CountedEvent::Write),
+    (BindFlags::REMOTE_READ, CountedEvent::RemoteRead),
+    (BindFlags::REMOTE_WRITE, CountedEvent::RemoteWrite),
 ];
 
 impl Direction {
     /// Returns the events that counters of the direction count.
-    const fn events(self) -> [Event; 3] {
+    const fn events(self) -> [CountedEvent; 3] {
         match self {
-            Self::Transmit => [Event::Send, Event::Read, Event::Write],
-            Self::Receive => [Event::Receive, Event::RemoteRead, Event::RemoteWrite],
+            Self::Transmit => [CountedEvent::Send, CountedEvent::Read, CountedEvent::Write],
+            Self::Receive => [
+                CountedEvent::Receive,
+                CountedEvent::RemoteRead,
+                CountedEvent::RemoteWrite,
+            ],
         }
     }
 }
@@ -130,7 +134,7 @@ impl Binds {
     }
 
     /// Returns the counter of an event.
-    fn counter(&self, event: Event) -> Option<&Arc<Hold<Counter>>> {
+    fn counter(&self, event: CountedEvent) -> Option<&Arc<Hold<Counter>>> {
         self.counters.get(event as usize)?.as_ref()
     }
 

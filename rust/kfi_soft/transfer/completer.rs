@@ -45,7 +45,7 @@ use crate::{
 
 /// The events that counters count.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum CountedEvent {
     /// A message was sent.
     Send,
     /// A message was received.
@@ -60,7 +60,7 @@ pub(crate) enum Event {
     RemoteWrite,
 }
 
-impl Event {
+impl CountedEvent {
     /// The number of events.
     pub(crate) const COUNT: usize = 6;
 }
@@ -74,7 +74,7 @@ pub(crate) struct BoundQueue {
 }
 
 /// The counters of an endpoint, by event.
-pub(crate) type BoundCounters = [Option<Arc<Hold<Counter>>>; Event::COUNT];
+pub(crate) type BoundCounters = [Option<Arc<Hold<Counter>>>; CountedEvent::COUNT];
 
 /// Completes the operations of one direction of an endpoint: by its completion queue and counters.
 pub(crate) struct Completer {
@@ -169,7 +169,7 @@ impl Completer {
     }
 
     /// Returns the counter of an event.
-    fn counter(&self, event: Event) -> Option<&Hold<Counter>> {
+    fn counter(&self, event: CountedEvent) -> Option<&Hold<Counter>> {
         self.counters.get(event as usize)?.as_deref()
     }
 
@@ -194,7 +194,7 @@ impl Completer {
     /// else in `place`.
     pub(crate) fn end(
         &self,
-        event: Event,
+        event: CountedEvent,
         spec: CompletionSpec,
         place: EntryPlace<'_>,
         outcome: &Outcome,
@@ -282,7 +282,7 @@ impl Completer {
         let Some(counts) = counts else {
             return false;
         };
-        self.count(Event::Receive, manner, counts, true);
+        self.count(CountedEvent::Receive, manner, counts, true);
         true
     }
 
@@ -292,7 +292,7 @@ impl Completer {
     }
 
     /// Counts the end of an operation.
-    fn count(&self, event: Event, manner: Manner, counts: Counts, failed: bool) {
+    fn count(&self, event: CountedEvent, manner: Manner, counts: Counts, failed: bool) {
         let counter = self.counter(event).filter(|_| manner.counted);
         if let Some(counter) = counter {
             // The completion counter of deferred work counts once (R-DWQ-11).
@@ -317,7 +317,7 @@ impl Completer {
     /// one is wanted.
     pub(crate) fn remote(
         &self,
-        event: Event,
+        event: CountedEvent,
         completion: Option<Completion>,
         place: EntryPlace<'_>,
     ) {

@@ -77,7 +77,7 @@ use crate::{
         completer::{
             Completer,
             CompletionSpec,
-            Event,
+            CountedEvent,
             Use, //
         },
         packet::Transfer,
@@ -641,7 +641,7 @@ impl Receiver {
         }
         self.config
             .completer
-            .end(Event::Receive, spec, place, &outcome, failure);
+            .end(CountedEvent::Receive, spec, place, &outcome, failure);
         response
     }
 
@@ -750,9 +750,15 @@ impl Receiver {
             _ => CompletionFlags::RMA,
         };
         let (counted, mut flags) = if Self::writes(request) {
-            (Event::RemoteWrite, kind | CompletionFlags::REMOTE_WRITE)
+            (
+                CountedEvent::RemoteWrite,
+                kind | CompletionFlags::REMOTE_WRITE,
+            )
         } else {
-            (Event::RemoteRead, kind | CompletionFlags::REMOTE_READ)
+            (
+                CountedEvent::RemoteRead,
+                kind | CompletionFlags::REMOTE_READ,
+            )
         };
         if request.data.is_some() {
             flags = flags | CompletionFlags::REMOTE_CQ_DATA;
@@ -1006,9 +1012,13 @@ impl Receiver {
             err: Error::from(ENOMSG).to_errno().saturating_neg(),
             ..Failure::NONE
         });
-        self.config
-            .completer
-            .end(Event::Receive, spec, EntryPlace::Nowhere, &outcome, failure);
+        self.config.completer.end(
+            CountedEvent::Receive,
+            spec,
+            EntryPlace::Nowhere,
+            &outcome,
+            failure,
+        );
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.

@@ -101,7 +101,7 @@ use crate::{
         completer::{
             Completer,
             CompletionSpec,
-            Event,
+            CountedEvent,
             Manner,
             Use, //
         },
@@ -819,21 +819,31 @@ impl Transmitter {
         response: Response,
     ) {
         let (event, flags) = match request.kind {
-            RequestKind::Message => (Event::Send, CompletionFlags::MSG | CompletionFlags::SEND),
-            RequestKind::Tagged { .. } => {
-                (Event::Send, CompletionFlags::TAGGED | CompletionFlags::SEND)
-            }
-            RequestKind::Write => (Event::Write, CompletionFlags::RMA | CompletionFlags::WRITE),
-            RequestKind::Read => (Event::Read, CompletionFlags::RMA | CompletionFlags::READ),
+            RequestKind::Message => (
+                CountedEvent::Send,
+                CompletionFlags::MSG | CompletionFlags::SEND,
+            ),
+            RequestKind::Tagged { .. } => (
+                CountedEvent::Send,
+                CompletionFlags::TAGGED | CompletionFlags::SEND,
+            ),
+            RequestKind::Write => (
+                CountedEvent::Write,
+                CompletionFlags::RMA | CompletionFlags::WRITE,
+            ),
+            RequestKind::Read => (
+                CountedEvent::Read,
+                CompletionFlags::RMA | CompletionFlags::READ,
+            ),
             RequestKind::TaggedWrite { .. } => (
-                Event::Write,
+                CountedEvent::Write,
                 CompletionFlags::TAGGED
                     | CompletionFlags::RMA
                     | CompletionFlags::WRITE
                     | CompletionFlags::SEND,
             ),
             RequestKind::TaggedRead { .. } => (
-                Event::Read,
+                CountedEvent::Read,
                 CompletionFlags::TAGGED
                     | CompletionFlags::RMA
                     | CompletionFlags::READ
@@ -841,16 +851,19 @@ impl Transmitter {
             ),
             RequestKind::Atomic(atomics) => match atomics.call() {
                 crate::kfi::provider::AtomicCall::Plain => (
-                    Event::Write,
+                    CountedEvent::Write,
                     CompletionFlags::ATOMIC | CompletionFlags::WRITE,
                 ),
-                _ => (Event::Read, CompletionFlags::ATOMIC | CompletionFlags::READ),
+                _ => (
+                    CountedEvent::Read,
+                    CompletionFlags::ATOMIC | CompletionFlags::READ,
+                ),
             },
         };
         let outcome = Outcome {
             flags: flags.as_raw(),
             // Messages have none: the sender knows.
-            len: if event == Event::Send {
+            len: if event == CountedEvent::Send {
                 0
             } else {
                 response.len
