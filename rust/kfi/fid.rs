@@ -21,7 +21,7 @@
 //! be called from atomic context and have an effect run in RCU read-side critical sections, so a
 //! consumer may close an object as soon as it has observed the effect of an operation that is still
 //! returning on another CPU (R-CLOSE-3). What that demands of a provider's code,
-//! [`rcu`](super::linux::rcu) says. Those that wait are dependents meanwhile. All others - that read a
+//! [`rcu`] says. Those that wait are dependents meanwhile. All others - that read a
 //! counter, or that may sleep and open, bind or control something - must not run beside a close that
 //! may succeed, which is the consumer's duty (`kfi_close()`).
 //!
