@@ -7,7 +7,7 @@ use crate::trigger::{
     threshold::Key, //
 };
 
-/// Emits an event if somebody wants it.
+/// Emits an event if it is enabled.
 macro_rules! emit {
     ($point:ident, $emit:ident, $($arg:expr),*) => {
         #[cfg(CONFIG_TRACEPOINTS)]

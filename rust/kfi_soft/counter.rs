@@ -80,12 +80,12 @@
 //!
 //! # Events
 //!
-//! A poll set tells of a counter when the provider has changed it, but not when the application has
+//! A poll set reports a counter when the provider has changed it, but not when the application has
 //! (R-POLL-6). The provider's changes are counted in `events` and `error_events`, always and after the
 //! change. When the application changes a watched counter, `events_marked` catches up, before anything
 //! runs that this has made due: what happened before does not count as news any more. So does
 //! `error_events_marked`, but for additions without the lock, of which nobody can tell whether an error
-//! came before or after; that such an error is told of is allowed (R-POLL-8).
+//! came before or after; that such an error is reported is allowed (R-POLL-8).
 
 #![forbid(unsafe_code)]
 
@@ -511,7 +511,7 @@ impl Counter {
             .store(attention, ordering::Relaxed);
     }
 
-    /// Publishes that for somebody who joins; what they read of the counter afterwards they read
+    /// Publishes that for a thread that joins; what it reads of the counter afterwards it reads
     /// after that.
     fn join(&self, state: &Locked<'_, State>) {
         self.publish(state);
@@ -630,7 +630,7 @@ impl Counter {
     /// news (R-DWQ-20).
     fn mark(&self, origin: Origin, events: u64) {
         if origin == Origin::Application {
-            // Relaxed: a poll that does not see it tells of the counter once too often, which it may
+            // Relaxed: a poll that does not see it reports the counter once too often, which it may
             // (R-POLL-8).
             self.events_marked.store(events, ordering::Relaxed);
         }
@@ -986,7 +986,7 @@ impl Counter {
         self.publish(&state.lend());
     }
 
-    /// Returns the numbers of events if there is news for a poll set that has told of `told`.
+    /// Returns the numbers of events if there is news for a poll set that has reported `told`.
     pub(crate) fn events_since(&self, told: EventCounts) -> Option<EventCounts> {
         let events = self.events();
         // Events are counted in 64 bits, so that a larger number is a later one.
@@ -1040,7 +1040,7 @@ impl Object for Counter {
     }
 
     fn may_outlive_close(&self) -> bool {
-        // Nobody else has to be told of a change.
+        // No other listener has to be notified of a change.
         self.set.is_none() && !self.state.lock().queue_shared
     }
 

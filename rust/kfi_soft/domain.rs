@@ -182,7 +182,7 @@ impl Attributes {
     }
 }
 
-/// An event queue, and what of the domain is told by it.
+/// An event queue, and the events of the domain that it reports.
 struct Events {
     queue: Hold<EventQueue>,
     flags: DomainBindFlags,

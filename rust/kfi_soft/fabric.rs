@@ -169,7 +169,7 @@ impl FabricOps for Fabric {
     }
 
     fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result {
-        // All are checked before any is told of (R-TRYWAIT-3 to 5).
+        // All are checked before any is reported (R-TRYWAIT-3 to 5).
         let mut common = None;
         for fid in fids.iter() {
             let waitable = Waitable::new(fid)?;

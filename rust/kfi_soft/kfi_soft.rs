@@ -24,10 +24,9 @@
 //! 8. the locks of wait queues, under which the wake functions of waiters run, and those of
 //!    work queues.
 //!
-//! A thread never holds two of a kind (except for the locks of `kfi_soft::Stripes`, which are taken
-//! in order), and none of one number while it takes another of it. It wakes,
-//! calls and drops with none of 1 to 7 held that the woken thread, the callee or a destructor could
-//! want.
+//! A thread never holds two locks of the same kind (except for those of `kfi_soft::Stripes`, which
+//! are taken in order), nor two of the same number. It wakes, calls and drops with none of 1 to 7 held
+//! that the woken thread, the callee or a destructor could want.
 
 mod abi_trace;
 mod address;

@@ -109,7 +109,7 @@ struct State {
     owner: Option<Owner>,
     /// The key under which it can be found.
     key: Option<u64>,
-    /// Room for the event that tells that it is registered, until it is open.
+    /// Room for the event that reports its registration, until it is open.
     complete: Option<Reservation<EventQueue>>,
 }
 

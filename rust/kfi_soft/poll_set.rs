@@ -2,7 +2,7 @@
 
 //! Poll sets: which of many counters and completion queues have something new?
 //!
-//! Every member of every set has a baseline of its own, so that what one set has told of is still
+//! Every member of every set has a baseline of its own, so that what one set has reported is still
 //! news to another. Baselines are numbers of changes, never values (R-POLL-6).
 //!
 //! Polls look at some members at a time with the lock held, however many there are. Where a member
@@ -52,7 +52,7 @@ use crate::{
 
 /// The kinds of members.
 enum Member {
-    /// A counter, and the number of its events that this set has told of.
+    /// A counter, and the number of its events that this set has reported.
     Counter {
         hold: Hold<Counter>,
         told: EventCounts,
@@ -88,7 +88,7 @@ impl Member {
         }
     }
 
-    /// Returns the context if there is something new and there is room to tell of it.
+    /// Returns the context if there is something new and there is room to report it.
     fn poll(&mut self, contexts: &mut Contexts<'_>) -> bool {
         match self {
             Self::Counter { hold, told } => match hold.events_since(*told) {

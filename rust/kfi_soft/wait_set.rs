@@ -56,9 +56,9 @@ use crate::{
 pub(crate) struct WaitSet {
     /// How often a counter of the set has changed.
     counter_changes: Atomic<u64>,
-    /// The changes of counters that kfi_wait has told of.
+    /// The changes of counters that kfi_wait has reported.
     counter_changes_told: Atomic<u64>,
-    /// The changes of counters that trywait has told of.
+    /// The changes of counters that trywait has reported.
     counter_changes_tried: Atomic<u64>,
     /// Queues of the set that have entries.
     ready_queues: Atomic<usize>,
@@ -129,16 +129,16 @@ impl WaitSet {
 
     /// A counter of the set has changed.
     pub(crate) fn signal_counter(&self) {
-        // Full: after the change, before the wake-up. One number for what a wait tells of and what it
-        // sleeps for, so that nobody is woken for a change that was told before.
+        // Full: after the change, before the wake-up. One number for what a wait reports and what
+        // it sleeps for, so that no thread is woken for a change that was reported before.
         self.counter_changes.fetch_add(1, ordering::Full);
         self.queue.wake_up_all();
     }
 
-    /// Notes in `told` that the counters were told of as they are now; returns whether that was
+    /// Notes in `told` that the counters were reported as they are now; returns whether that was
     /// news.
     fn tell_counters(&self, told: &Atomic<u64>) -> bool {
-        // Acquire: a thread that is told sees the changes.
+        // Acquire: a thread that gets the report sees the changes.
         let changes = self.counter_changes.load(ordering::Acquire);
         let mut before = told.load(ordering::Relaxed);
         // Changes are counted in 64 bits, so that a larger number is a later one.
@@ -158,7 +158,7 @@ impl WaitSet {
         self.ready_queues.load(ordering::Acquire) != 0
     }
 
-    /// `EAGAIN` if there is something that neither this nor kfi_wait has told of (R-TRYWAIT-6,
+    /// `EAGAIN` if there is something that neither this nor kfi_wait has reported (R-TRYWAIT-6,
     /// R-TRYWAIT-7).
     pub(crate) fn trywait(&self) -> Result {
         // Relaxed: only compared.

@@ -226,7 +226,7 @@ impl AddressVector {
         let inserted = this.insert_all(&list, &mut results, count, |_, index| {
             Ok(outcomes.push(index, GFP_KERNEL)?)
         })?;
-        // Room for all of it first, so that nothing is told of what is undone.
+        // Room for all of it first, so that nothing is reported of what is undone.
         let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
         let mut slots = reserve(queue, failures).inspect_err(|error| {
             let mut free = this.change.lock();
@@ -393,7 +393,7 @@ impl AddressVectorOps for AddressVector {
         }
         // Invalid addresses are refused first.
         List::new(insertion.split().0, this.format)?;
-        // Errors are told by events.
+        // Errors are reported by events.
         if insertion.flags().contains(InsertFlags::SYNC_ERR) {
             return Err(EINVAL);
         }

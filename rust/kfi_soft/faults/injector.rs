@@ -3,7 +3,7 @@
 //! A wire and peers that misbehave on demand.
 //!
 //! Consumers want to see what theirs does when a fabric does what fabrics do: loses requests, is
-//! late, refuses. Each NIC has a knob for each [`Fault`], off until somebody turns it by debugfs.
+//! late, refuses. Each NIC has a knob for each [`Fault`], off until it is turned by debugfs.
 //! Injected faults are chosen by count or by a seeded random number, and counted.
 //!
 //! With any fault turned on, each operation still completes once, in bounded time, and requests of

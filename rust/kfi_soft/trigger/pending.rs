@@ -184,7 +184,7 @@ impl Pending {
     }
 
     /// Does it, if it is a counter operation; from any context, with no lock held. Interrupts that
-    /// are disabled by `irqs` are enabled before anybody is woken.
+    /// are disabled by `irqs` are enabled before any thread is woken.
     pub(crate) fn run(self, irqs: &mut IrqGuard) {
         match self.action {
             Action::Add { counter, value } => {

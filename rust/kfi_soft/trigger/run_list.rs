@@ -13,7 +13,7 @@
 //! # Nobody waits for a thread that does not run
 //!
 //! While one drains the others only append, so that all of the domain depends on the one that
-//! drains. `draining` is set only while somebody drains with preemption disabled, or the work item
+//! drains. `draining` is set only while a thread drains with preemption disabled, or the work item
 //! is queued or running. A thread of whatever priority that has appended drains from before it could
 //! be preempted until nothing is due or its budget is spent, and leaves the rest to the work queue.
 //! That is not bound to a CPU, and its threads have the highest priority that ordinary ones have. On
@@ -29,7 +29,7 @@
 //! before have run ([`RunList::wait_for_fired`]): batches are numbered when they are appended, and
 //! as they leave in that order, one number says how many have run. It sleeps, so it is not called
 //! by anything that a drainer runs: operations wake and append, and handlers of consumers run in
-//! work queues of their own. It drains by itself if nobody does, so that it does not wait for a
+//! work queues of their own. It drains by itself if no thread does, so that it does not wait for a
 //! thread that has appended and is about to drain.
 //!
 //! # Nothing is freed under the drainer
@@ -257,7 +257,7 @@ pub(crate) struct DrainToken {
 
 /// How far a drainer has come.
 enum Progress {
-    /// Nothing is due any more, or somebody else drains.
+    /// Nothing is due any more, or another thread drains.
     Done,
     /// Its budget is spent.
     Spent,
@@ -389,7 +389,7 @@ impl RunList {
                 break;
             }
             for found in found.into_iter().flatten() {
-                // Else it has fired, or somebody else is just taking it back.
+                // Else it has fired, or another thread is just taking it back.
                 if let Some(entry) = found.counter.remove(found.kind, found.key) {
                     self.forget(&entry);
                 }
@@ -592,8 +592,8 @@ impl RunList {
         drop(drain_token);
     }
 
-    /// Runs what is due, unless somebody does, until nothing is or the budget is spent; with no lock
-    /// held.
+    /// Runs what is due, unless another thread does, until nothing is or the budget is spent; with
+    /// no lock held.
     ///
     /// From any context. For what the caller sees to, look at the top of this file.
     pub(crate) fn drain(self: &Arc<Self>) {
@@ -619,7 +619,7 @@ impl RunList {
 
     /// Runs what is in a queue and what comes after it.
     ///
-    /// If it `begins`, the queue is empty and nothing may be due, or somebody else may drain. What
+    /// If it `begins`, the queue is empty and nothing may be due, or another thread may drain. What
     /// may be long is left to a `patient` caller.
     fn advance(
         &self,
