@@ -349,7 +349,7 @@ impl<'o, T: Object> NewFid<'o, T> {
     ///
     /// `out` must be valid for writes.
     unsafe fn open_into(self, out: *mut *mut <T::Class as Class>::Head) {
-        // As soon as others hear of it, it may be closed.
+        // As soon as others learn of it, it may be closed.
         let this = self.fid.clone();
         // C owns the reference.
         let _ = Arc::into_raw(self.fid);
@@ -916,7 +916,7 @@ mod tests {
         fn release(&self) {}
     }
 
-    /// An object that looks at itself when others may hear of it.
+    /// An object that looks at itself when others may learn of it.
     struct Announced(Atomic<*mut *mut bindings::kfid_stx>, Atomic<u32>);
 
     impl Object for Announced {

@@ -465,7 +465,7 @@ impl SourceBuffers<'_> {
     ///
     /// # Safety
     ///
-    /// The consumer must not hear of the end of the operation before this returns.
+    /// The consumer must not learn of the end of the operation before this returns.
     pub(super) unsafe fn copy(self, flags: Flags) -> Result<Memory<Source>> {
         let len = self.len()?;
         // SAFETY: It is used in this call only, and by the safety requirements nobody hears of the

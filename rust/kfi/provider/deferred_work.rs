@@ -21,8 +21,8 @@ use crate::kfi::{
     flags::OpFlags, //
 };
 
-/// The name of a request: the value of the pointer that it was queued with, which is never
-/// looked behind again (R-CTL-2).
+/// The name of a request: the value of the pointer that it was queued with, which is
+/// never dereferenced again (R-CTL-2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct WorkId(usize);
 

@@ -2,7 +2,7 @@
 
 //! Memory of operations, from when they are posted until their ends are told.
 //!
-//! A consumer may free the memory of an operation as soon as it hears of its end. So the memory is
+//! A consumer may free the memory of an operation as soon as it learns of its end. So the memory is
 //! had with the right to tell that, and nobody has both:
 //!
 //! * An [`Operation`] is consumed when its memory is taken. That lies in an [`Outgoing`], a

@@ -934,7 +934,7 @@ impl Transmitter {
             };
             let ((_, number), transfer) = cursor.current();
             *next = (context, number.wrapping_add(1));
-            // One that is ending already completes by itself, if anybody hears of it.
+            // One that is ending already completes by itself, if it is reported.
             *found |= transfer.is_told();
             if transfer.claim() {
                 return ControlFlow::Break(Some(transfer.clone()));

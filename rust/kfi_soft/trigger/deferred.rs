@@ -3,7 +3,7 @@
 //! Deferred work: what consumers queue on a domain (`KFI_QUEUE_WORK`).
 //!
 //! A request is checked and copied when it is queued (R-DWQ-4, R-DWQ-16); from then on it is known
-//! by the value of the consumer's pointer, which is never looked behind again (R-CTL-2).
+//! by the value of the consumer's pointer, which is never dereferenced again (R-CTL-2).
 
 #![forbid(unsafe_code)]
 

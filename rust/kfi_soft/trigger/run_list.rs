@@ -595,7 +595,7 @@ impl RunList {
     /// Runs what is due, unless another thread does, until nothing is or the budget is spent; with
     /// no lock held.
     ///
-    /// From any context. For what the caller sees to, look at the top of this file.
+    /// From any context. For the duties of the caller, see the top of this file.
     pub(crate) fn drain(self: &Arc<Self>) {
         // On a realtime kernel, a thread that has claimed the list could be preempted. If the item is
         // queued already it takes all that is there; once the queue is destroyed nothing is due.

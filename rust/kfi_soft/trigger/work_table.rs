@@ -64,7 +64,7 @@ impl Owner {
 /// The name by which a pending operation is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkName {
-    /// A pointer that is never looked behind.
+    /// A pointer that is never dereferenced.
     pub(crate) id: usize,
     /// The endpoint, of a triggered operation.
     pub(crate) owner: Owner,
@@ -149,7 +149,7 @@ impl<C> Slot<C> {
 
 /// An operation that is about to be pending.
 pub(crate) struct Entered<'a, C> {
-    /// A pointer that is never looked behind.
+    /// A pointer that is never dereferenced.
     pub(crate) id: usize,
     /// The endpoint.
     pub(crate) owner: Owner,
