@@ -20,7 +20,8 @@
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`, `kfi_soft::Transfer::inside`,
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
-//!    `kfi_soft::Region::counters` and `kfi_soft::AuthKeys::keys`;
+//!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys::keys`,
+//!    `kfi_soft::AddressVector::indices` and `kfi_soft::Faults::state`;
 //! 8. the locks of wait queues, under which the wake functions of waiters run, and those of
 //!    work queues.
 //!
