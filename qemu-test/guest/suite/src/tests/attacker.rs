@@ -1102,7 +1102,7 @@ fn queueings_count(env: &Env) -> Outcome {
 /// is pending any more.
 fn places_count(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    modules.with_device(c"max_memory=4194304", || {
+    modules.with_device(c"max_memory=2097152", || {
         let rig = Rig::new(env)?;
         let domain = rig.fabric.domain(&rig.info, 0)?;
         let (trigger, target) = (
@@ -1110,11 +1110,11 @@ fn places_count(env: &Env) -> Outcome {
             domain.counter(&CntrAttr::new())?,
         );
         let id = domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
-        let queued = fill(30_000, || rig.session.requeue_work(id))?.len();
-        env.note(format!("{queued} times in 4 MiB"));
+        let queued = fill(15_000, || rig.session.requeue_work(id))?.len();
+        env.note(format!("{queued} times in 2 MiB"));
         domain.cancel_work(id, 0)?;
         rig.session.release_work(id)?;
-        let large = || rig.session.buffer(BufferKind::VMALLOC, 7 << 19);
+        let large = || rig.session.buffer(BufferKind::VMALLOC, 7 << 18);
         check_eq!(large().err(), Some(Error::Os(Errno::DQUOT)));
         drop((trigger, target));
         domain.close().map_err(|(_, error)| error)?;
