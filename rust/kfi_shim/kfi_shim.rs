@@ -14,7 +14,8 @@
 //! Deferred work is handed to kfabric under `kfi::DeferredWork::queued`, inside which
 //! `kfi::Works::queued`, `kfi::Leftovers::list` and `kfi::Contexts::table` are taken, one after the
 //! other. A shared transmit context is bound under `kfi::Uses::binding`, inside which
-//! `kfi::Kept::charge` is taken.
+//! `kfi::Largest::charge` is taken. `kfi::Peak::state` is taken last, also with the first of these or
+//! `kfi::Contexts::table` held.
 //!
 //! `kfi_shim::USERS` is taken alone.
 //!
