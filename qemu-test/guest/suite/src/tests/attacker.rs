@@ -51,6 +51,7 @@ tests! {
     "copies-count" ["kfi_shim.h"] copies_count;
     "each-queueing-counts" ["R-DWQ-4 kfi_shim.h"] queueings_count;
     "places-count" ["R-DWQ-4 kfi_shim.h"] places_count;
+    "keys-and-contexts-count" ["kfi_shim.h"] keys_count;
     "work-that-has-ended-is-released" ["R-DWQ-4 R-CTL-2 R-CTL-3 kfi_shim.h"] ended_work;
     "domains-are-limited" ["kfi_shim.h"] domains_are_limited;
     "silent-operations" ["kfi_shim.h"] silent_operations;
@@ -1119,6 +1120,37 @@ fn places_count(env: &Env) -> Outcome {
         drop((trigger, target));
         domain.close().map_err(|(_, error)| error)?;
         drop(large()?);
+        rig.close()
+    })
+}
+
+/// An authorization key has ports of its own, which count, and so do the contexts of a scalable endpoint
+/// for which nobody has said how many there are to be.
+fn keys_count(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=1048576", || {
+        let rig = Rig::new(env)?;
+        let opened = |contexts: u64, keys: bool| -> Result<usize, Stop> {
+            let mut entry = rig.info.entries()[0].clone();
+            entry.ep_attr.tx_ctx_cnt = contexts;
+            entry.ep_attr.rx_ctx_cnt = contexts;
+            let mut number = 0u32;
+            let endpoints = fill(1000, || {
+                number += 1;
+                if keys {
+                    entry.ep_attr.auth_key = kfi::Bytes(number.to_ne_bytes().to_vec());
+                }
+                rig.domain.scalable_endpoint(kfi::EpInfo::Value(&entry), 0)
+            })?;
+            Ok(endpoints.len())
+        };
+        let (few, few_with_keys, unnamed) =
+            (opened(1, false)?, opened(1, true)?, opened(0, false)?);
+        env.note(format!(
+            "{few} of one context, {few_with_keys} with keys, {unnamed} of any number, in 1 MiB"
+        ));
+        check!(few_with_keys < few / 2, "keys do not count");
+        check!(unnamed < few / 4, "contexts do not count");
         rig.close()
     })
 }
