@@ -108,12 +108,12 @@ pub fn round(replay: &Replay, memory: Memory) -> Result<Ending, Stop> {
                 .filter_map(|number| Some((number, own.get(number.checked_sub(first)?)?)));
             for (number, step) in steps {
                 if let Err(why) = player.step(step) {
-                    let _ = writeln!(pipe, "{why}, at step {number}: {step}");
+                    say(&mut pipe, format!("{why}, at step {number}: {step}"));
                     return 1;
                 }
             }
             let (made, good, failed) = (player.made, player.good, player.failed);
-            let _ = writeln!(pipe, "{made} {good} {failed}");
+            say(&mut pipe, format!("{made} {good} {failed}"));
             0
         })?);
     }
@@ -153,6 +153,13 @@ pub fn round(replay: &Replay, memory: Memory) -> Result<Ending, Stop> {
         return Ok(Ending::Fine { made, good, failed });
     }
     Ok(Ending::Wrong(wrong.join("; ")))
+}
+
+/// Tells a line in one write. That of a [`format_args!`] takes several, and another process
+/// may write between them.
+fn say(pipe: &mut impl Write, mut line: String) {
+    line.push('\n');
+    let _ = pipe.write_all(line.as_bytes());
 }
 
 /// What addresses lead to, each with the offset of the address.
@@ -445,6 +452,24 @@ fn tame(request: u32, bytes: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use kfi::uapi::request;
+
+    #[test]
+    fn lines_stay_whole() {
+        /// Takes what it is given in the pieces in which it comes.
+        struct Pieces(Vec<Vec<u8>>);
+        impl Write for Pieces {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.push(bytes.to_vec());
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut pipe = Pieces(Vec::new());
+        say(&mut pipe, format!("{} {} {}", 313, 104, 0));
+        assert_eq!(pipe.0, [b"313 104 0\n"]);
+    }
 
     #[test]
     fn endless_waits_end() {
