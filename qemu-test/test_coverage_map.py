@@ -69,9 +69,8 @@ class Sources(unittest.TestCase):
             	{ }
             };
             static const char *other = "R-A-5";
-            	print_result(!t->failed, ++*number, test->name,
-            		     test->requirements);
-            	print_result(!t.failed, ++number, "close/all", "R-A-6");
+            	print_result(t, test->name, test->requirements);
+            	print_result(&t, "close/all", "R-A-6");
             """
         )
         wanted = [

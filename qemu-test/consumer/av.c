@@ -9,7 +9,7 @@
 #include <kfi_cxi_ext.h>
 #include <kfi_endpoint.h>
 
-#include "test.h"
+#include "consumer.h"
 
 /* The native address of a port of a NIC. */
 static u64 address_of(unsigned int nic, unsigned int port)

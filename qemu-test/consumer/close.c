@@ -5,7 +5,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
-#include "test.h"
+#include "consumer.h"
 
 static void dependents(struct test *t)
 {

@@ -4,7 +4,7 @@
  */
 #include <linux/limits.h>
 
-#include "test.h"
+#include "consumer.h"
 
 static void opened(struct test *t)
 {

@@ -7,7 +7,7 @@
 #include <linux/jiffies.h>
 #include <linux/wait.h>
 
-#include "test.h"
+#include "consumer.h"
 
 #define NO_SUCH_COMMAND 9999
 

@@ -12,7 +12,7 @@
 #include <kfi_soft_ext.h>
 #include <kfi_trigger.h>
 
-#include "test.h"
+#include "consumer.h"
 
 /* A debug kernel does the same with less. */
 #define MANY (IS_ENABLED(CONFIG_KASAN) ? 4000U : 100000U)

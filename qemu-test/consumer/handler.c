@@ -11,7 +11,7 @@
 
 #include <kfi_soft_ext.h>
 
-#include "test.h"
+#include "consumer.h"
 
 /* What a handler is made to do besides counting. */
 enum action {
@@ -173,11 +173,6 @@ static int put(struct handled *h, unsigned long number)
 	return ret == sizeof(event) ? 0 : ret;
 }
 
-static bool happens(struct completion *done)
-{
-	return wait_for_completion_timeout(done, msecs_to_jiffies(SOON));
-}
-
 /* Number of calls, when more could have come. */
 static int settled_calls(struct handled *h)
 {
@@ -196,7 +191,7 @@ static void fires_once(struct test *t, struct handled *h)
 {
 	expect(t, settled_calls(h), 0);
 	expect(t, put(h, 1), 0);
-	expect_true(t, happens(&h->entered));
+	expect_true(t, happens_soon(&h->entered));
 	expect(t, put(h, 2), 0);
 	expect(t, put(h, 3), 0);
 	expect(t, settled_calls(h), 1);
@@ -218,7 +213,7 @@ static void fires_once(struct test *t, struct handled *h)
 	expect(t, settled_calls(h), 1);
 	expect(t, put(h, 6), 0);
 	expect(t, put(h, 7), 0);
-	expect_true(t, happens(&h->entered));
+	expect_true(t, happens_soon(&h->entered));
 	expect(t, settled_calls(h), 2);
 }
 
@@ -256,7 +251,7 @@ static void eq_fires_once(struct test *t)
 	expect(t, read_one(&h), 7);
 	expect(t, kfi_eq_read(h.eq, &type, &event, sizeof(event), KFI_PEEK), -KFI_EAGAIN);
 	expect(t, put(&h, 8), 0);
-	expect_true(t, happens(&h.entered));
+	expect_true(t, happens_soon(&h.entered));
 	expect(t, settled_calls(&h), 3);
 	close_handled(t, &h);
 }
@@ -274,13 +269,13 @@ static void fires_from_hardirq(struct test *t)
 
 	if (open_handled_cq(t, &h, READ_ALL, &cq_attr)) {
 		expect(t, run_in_hardirq(t, put_job, &h), 0);
-		expect_true(t, happens(&h.emptied));
+		expect_true(t, happens_soon(&h.emptied));
 		expect(t, h.last, 1);
 		close_handled(t, &h);
 	}
 	if (open_handled_eq(t, &h, READ_ALL, &eq_attr)) {
 		expect(t, run_in_hardirq(t, put_job, &h), 0);
-		expect_true(t, happens(&h.emptied));
+		expect_true(t, happens_soon(&h.emptied));
 		expect(t, h.last, 1);
 		close_handled(t, &h);
 	}
@@ -299,11 +294,11 @@ static void armed_from_hardirq(struct test *t)
 	if (!open_handled_cq(t, &h, NOTHING, &attr))
 		return;
 	expect(t, put(&h, 1), 0);
-	expect_true(t, happens(&h.entered));
+	expect_true(t, happens_soon(&h.entered));
 	expect(t, run_in_hardirq(t, read_job, &h), 1);
 	expect(t, run_in_hardirq(t, read_job, &h), -KFI_EAGAIN);
 	expect(t, put(&h, 2), 0);
-	expect_true(t, happens(&h.entered));
+	expect_true(t, happens_soon(&h.entered));
 	close_handled(t, &h);
 }
 
@@ -326,14 +321,14 @@ static void affinity(struct test *t)
 		if (open_handled_cq(t, &h, READ_ALL, &cq_attr)) {
 			for (i = 1; i <= 3; i++) {
 				expect(t, put(&h, i), 0);
-				expect_true(t, happens(&h.emptied));
+				expect_true(t, happens_soon(&h.emptied));
 				expect(t, READ_ONCE(h.cpu), cpu);
 			}
 			close_handled(t, &h);
 		}
 		if (open_handled_eq(t, &h, READ_ALL, &eq_attr)) {
 			expect(t, put(&h, 1), 0);
-			expect_true(t, happens(&h.emptied));
+			expect_true(t, happens_soon(&h.emptied));
 			expect(t, READ_ONCE(h.cpu), cpu);
 			close_handled(t, &h);
 		}
@@ -350,7 +345,7 @@ static void affinity(struct test *t)
 	cq_attr.flags = 0;
 	if (open_handled_cq(t, &h, READ_ALL, &cq_attr)) {
 		expect(t, put(&h, 1), 0);
-		expect_true(t, happens(&h.emptied));
+		expect_true(t, happens_soon(&h.emptied));
 		close_handled(t, &h);
 	}
 }
@@ -530,7 +525,7 @@ static void close_running(struct test *t, struct handled *h)
 	struct job closer;
 
 	expect(t, put(h, 1), 0);
-	expect_true(t, happens(&h->entered));
+	expect_true(t, happens_soon(&h->entered));
 	if (!job_start(t, &closer, close_job, h, ANY_CPU)) {
 		complete_all(&h->proceed);
 		close_handled(t, h);
@@ -582,7 +577,7 @@ static void close_inside(struct test *t)
 
 	if (open_handled_cq(t, &h, CLOSE, &cq_attr)) {
 		expect(t, put(&h, 1), 0);
-		expect_true(t, happens(&h.emptied));
+		expect_true(t, happens_soon(&h.emptied));
 		expect(t, h.result, -KFI_EBUSY);
 		/* It has changed nothing. */
 		expect(t, read_one(&h), 1);
@@ -590,7 +585,7 @@ static void close_inside(struct test *t)
 	}
 	if (open_handled_eq(t, &h, CLOSE, &eq_attr)) {
 		expect(t, put(&h, 1), 0);
-		expect_true(t, happens(&h.emptied));
+		expect_true(t, happens_soon(&h.emptied));
 		expect(t, h.result, -KFI_EBUSY);
 		expect(t, read_one(&h), 1);
 		close_handled(t, &h);
@@ -607,7 +602,7 @@ static void beside_sread(struct test *t)
 	if (!open_handled_cq(t, &h, NOTHING, &attr))
 		return;
 	expect(t, put(&h, 1), 0);
-	expect_true(t, happens(&h.entered));
+	expect_true(t, happens_soon(&h.entered));
 	expect(t, kfi_cq_sread(h.cq, &entry, 1, NULL, SOON), 1);
 	expect(t, kfi_cq_sread(h.cq, &entry, 1, NULL, 0), -KFI_ETIMEDOUT);
 	expect(t, put(&h, 2), 0);
@@ -615,7 +610,7 @@ static void beside_sread(struct test *t)
 	expect(t, kfi_cq_sread(h.cq, &entry, 1, NULL, SOON), 1);
 	expect(t, read_one(&h), -KFI_EAGAIN);
 	expect(t, put(&h, 3), 0);
-	expect_true(t, happens(&h.entered));
+	expect_true(t, happens_soon(&h.entered));
 	expect(t, settled_calls(&h), 2);
 	close_handled(t, &h);
 }
@@ -635,7 +630,7 @@ static void overrun(struct test *t)
 	for (round = 0; round < 3; round++) {
 		/* With room it is as any other. */
 		expect(t, h.ops->write_unreserved(&h.cq->fid, &lost), 0);
-		expect_true(t, happens(&h.entered));
+		expect_true(t, happens_soon(&h.entered));
 		for (i = 1; i < attr.size; i++)
 			expect(t, put(&h, i), 0);
 		expect(t, put(&h, i), -KFI_ENOSPC);

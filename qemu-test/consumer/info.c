@@ -10,7 +10,7 @@
 
 #include <kfi_cxi_ext.h>
 
-#include "test.h"
+#include "consumer.h"
 
 #define VERSION KFI_VERSION(KFI_MAJOR_VERSION, KFI_MINOR_VERSION)
 

@@ -32,7 +32,7 @@ bool rig_pair(struct rig *r, const struct setup *sender, const struct setup *rec
 	       pair_open(r->t, &r->a, &r->b, sender, receiver);
 }
 
-static void close_all(struct rig *r)
+static void free_all(struct rig *r)
 {
 	struct test *t = r->t;
 	unsigned int i;
@@ -102,7 +102,7 @@ static int carry_out(const struct load *load, unsigned int size)
 	} else {
 		test.failed = true;
 	}
-	close_all(r);
+	free_all(r);
 	kfree(r);
 	if (test.failed)
 		pr_info("# %s %u has failed\n", load->name, size);
@@ -150,19 +150,13 @@ MODULE_PARM_DESC(loads, "The names of the loads");
 static void close_objects(void)
 {
 	nics_close(&test);
-	if (test.fabric)
-		close_fid(&test, &test.fabric->fid);
-	kfi_freeinfo(test.info);
-	test = (struct test) {};
+	close_all(&test);
 }
 
 static int __init kfi_irqsoff_init(void)
 {
 	tracing_off();
-	test.info = get_provider_info(&test);
-	if (!test.info ||
-	    !expect(&test, kfi_fabric(test.info->fabric_attr, &test.fabric, NULL), 0) ||
-	    !nics_open(&test)) {
+	if (!open_fabric(&test) || !nics_open(&test)) {
 		close_objects();
 		return -ENODEV;
 	}

@@ -223,7 +223,6 @@ struct lnd_transaction {
 
 extern struct workqueue_struct *lnd_wq;
 extern struct lnd_node lnd_node[NODES];
-extern char *provider;
 
 /* lnd_main.c */
 __printf(1, 2) void lnd_problem(const char *format, ...);

@@ -8,6 +8,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
+#include "harness.h"
 #include "lnd.h"
 
 char *provider = "kfi_soft";
@@ -30,7 +31,6 @@ struct workqueue_struct *lnd_wq;
 struct lnd_node lnd_node[NODES];
 
 static atomic_t problems;
-static unsigned int number;
 
 void lnd_problem(const char *format, ...)
 {
@@ -47,12 +47,12 @@ void lnd_problem(const char *format, ...)
 
 static bool result(int ret, const char *name)
 {
-	bool good = !ret && !atomic_xchg(&problems, 0);
+	struct test t = { .failed = ret || atomic_xchg(&problems, 0) };
 
 	if (ret)
 		pr_info("# %d\n", ret);
-	pr_info("%s %u %s\n", good ? "ok" : "not ok", ++number, name);
-	return good;
+	print_result(&t, name, "");
+	return !t.failed;
 }
 
 /* Opens a node on each of the first NICs of the provider. */
@@ -87,8 +87,7 @@ static int __init kfi_lnd_init(void)
 	lnd_wq = alloc_workqueue("kfi_lnd", WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	if (!lnd_wq)
 		return -ENOMEM;
-	pr_info("KTAP version 1\n");
-	pr_info("1..4\n");
+	begin_results(4);
 	if (result(open_nodes(), "lnd/open")) {
 		result(lnd_run(count, at_a_time, false, seed), "lnd/between-nics");
 		result(lnd_run(count, at_a_time, true, seed + at_a_time), "lnd/within-one");

@@ -7,17 +7,8 @@
 #include <linux/cpumask.h>
 #include <linux/rcupdate.h>
 
+#include "completion_flags.h"
 #include "lnd.h"
-
-#define SENT		(KFI_MSG | KFI_SEND)
-#define RECEIVED	(KFI_MSG | KFI_RECV)
-#define TSENT		(KFI_TAGGED | KFI_SEND)
-#define TRECEIVED	(KFI_TAGGED | KFI_RECV)
-#define TRECEIVED_DATA	(KFI_TAGGED | KFI_RECV | KFI_REMOTE_CQ_DATA)
-#define TWRITTEN	(KFI_TAGGED | KFI_RMA | KFI_WRITE | KFI_SEND)
-#define TREAD		(KFI_TAGGED | KFI_RMA | KFI_READ | KFI_SEND)
-#define TWRITE_HIT	(KFI_TAGGED | KFI_RMA | KFI_WRITE | KFI_RECV)
-#define TREAD_HIT	(KFI_TAGGED | KFI_RMA | KFI_READ | KFI_RECV)
 
 static bool is_plain(const struct kfi_cq_data_entry *entry, size_t len, u64 data)
 {
@@ -48,7 +39,7 @@ static void sent(const struct kfi_cq_data_entry *entry)
 		good = t->kind == LND_GET;
 		len = t->len;
 		break;
-	case TREAD:
+	case TREAD_DONE:
 		good = t->kind == LND_PUT;
 		len = t->len;
 		break;

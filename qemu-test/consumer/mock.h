@@ -1,46 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of the core share: expectations, providers that do as they are
- * told, and threads.
+ * Providers that do as they are told, for the tests of the core.
  */
 #ifndef KFI_MOCK_H
 #define KFI_MOCK_H
 
 #include <linux/atomic.h>
 #include <linux/completion.h>
-#include <linux/sched.h>
 #include <linux/types.h>
 
 #include <kfabric.h>
 #include <kfi_errno.h>
 #include <kfi_prov.h>
 
+#include "harness.h"
+
 #define API_VERSION KFI_VERSION(KFI_MAJOR_VERSION, KFI_MINOR_VERSION)
-
-/* In milliseconds: what should happen at once has happened by then. */
-#define SOON 20000
-/* In milliseconds: what should not happen would have happened by then. */
-#define A_WHILE 50
-
-/**
- * struct test - a test that runs
- * @failed: an expectation was not met
- * @skipped: why nothing was tested, or NULL
- */
-struct test {
-	bool failed;
-	const char *skipped;
-};
-
-/**
- * struct test_case - one line of the results
- * @name: area, what is shown
- * @run: the test; it leaves nothing registered, nothing open
- */
-struct test_case {
-	const char *name;
-	void (*run)(struct test *t);
-};
 
 /* Each ends with an entry that is all 0. */
 extern const struct test_case register_tests[];
@@ -48,21 +23,6 @@ extern const struct test_case getinfo_tests[];
 extern const struct test_case fabric_tests[];
 extern const struct test_case thread_tests[];
 extern const struct test_case memory_tests[];
-
-bool expect_value(struct test *t, long long got, long long want,
-		  const char *what, const char *file, int line);
-
-/* True if both are the same; else says so, and the test has failed. */
-#define expect(t, got, want)						\
-	expect_value(t, (long long)(got), (long long)(want), #got,	\
-		     __FILE__, __LINE__)
-
-/* For pointers and conditions. */
-#define expect_true(t, what)						\
-	expect_value(t, !!(what), 1, #what, __FILE__, __LINE__)
-
-/* Rounds of the long tests. */
-extern unsigned int rounds;
 
 /**
  * struct gate - where a callback waits until the test lets it go on
@@ -143,7 +103,7 @@ int mock_open(struct mock *mock, struct kfid_fabric **fabric, void *context);
 struct kfi_info *hints_for(const char *prov_name);
 int ask(const char *prov_name, struct kfi_info **info);
 int ask_and_free(const char *prov_name);
-int open_fabric(const char *prov_name, struct kfid_fabric **fabric);
+int open_fabric_of(const char *prov_name, struct kfid_fabric **fabric);
 int open_and_close(const char *prov_name);
 bool others_answer(void);
 
@@ -156,27 +116,5 @@ bool expect_answers_at(struct test *t, const struct kfi_info *info,
  */
 #define expect_answers(t, info, want)					\
 	expect_answers_at(t, info, want, __FILE__, __LINE__)
-
-/**
- * struct worker - a thread that runs one function
- * @run: the function
- * @arg: its argument
- * @result: what it returned
- * @done: it has returned
- */
-struct worker {
-	int (*run)(void *arg);
-	void *arg;
-	int result;
-	struct completion done;
-};
-
-bool worker_start(struct test *t, struct worker *worker, unsigned int cpu,
-		  int (*run)(void *arg), void *arg);
-bool worker_is_running(struct worker *worker);
-int worker_join(struct worker *worker);
-unsigned int some_cpu(unsigned int index);
-bool happens_soon(struct completion *what);
-void wait_without_end(struct completion *what);
 
 #endif

@@ -8,12 +8,12 @@
 
 #include "mock.h"
 
-static int ask_thread(void *name)
+static long ask_thread(void *name)
 {
 	return ask_and_free(name);
 }
 
-static int deregister_thread(void *mock)
+static long deregister_thread(void *mock)
 {
 	return mock_deregister(mock);
 }
@@ -24,7 +24,7 @@ static void deregister_waits(struct test *t)
 	struct mock *mock = mock_init(0, "mock-1", 1);
 	struct mock *other = mock_init(1, "mock-2", 1);
 	struct mock *next = mock_init(2, "mock-1", 1);
-	struct worker asker, leaver;
+	struct job asker, leaver;
 	struct kfi_info *info;
 	struct gate gate;
 
@@ -33,15 +33,15 @@ static void deregister_waits(struct test *t)
 		return;
 	expect(t, mock_register(other), 0);
 	mock->gate = &gate;
-	if (!worker_start(t, &asker, some_cpu(0), ask_thread, "mock-1"))
+	if (!job_start(t, &asker, ask_thread, "mock-1", some_cpu(0)))
 		goto deregister;
 	expect_true(t, happens_soon(&gate.reached));
-	if (!worker_start(t, &leaver, some_cpu(1), deregister_thread, mock)) {
+	if (!job_start(t, &leaver, deregister_thread, mock, some_cpu(1))) {
 		complete_all(&gate.opened);
-		worker_join(&asker);
+		job_finish(&asker);
 		goto deregister;
 	}
-	expect_true(t, worker_is_running(&leaver));
+	expect_true(t, job_is_waiting(&leaver));
 
 	/* It is not there any more, and holds up nobody. */
 	if (expect(t, ask(NULL, &info), 0)) {
@@ -59,12 +59,12 @@ static void deregister_waits(struct test *t)
 		expect(t, open_and_close("mock-1"), 0);
 		expect(t, mock_deregister(next), 0);
 	}
-	expect_true(t, worker_is_running(&leaver));
+	expect_true(t, job_is_waiting(&leaver));
 
 	/* The one that was asked still answers. */
 	complete_all(&gate.opened);
-	expect(t, worker_join(&asker), 0);
-	expect(t, worker_join(&leaver), 0);
+	expect(t, job_finish(&asker), 0);
+	expect(t, job_finish(&leaver), 0);
 	expect(t, atomic_read(&mock->asked), 1);
 	expect(t, atomic_read(&mock->cleaned), 1);
 	expect(t, mock_deregister(other), 0);
@@ -81,7 +81,7 @@ static void slow_getinfo(struct test *t)
 	struct mock *slow = mock_init(0, "mock-1", 1);
 	struct mock *other = mock_init(1, "mock-2", 1);
 	struct mock *newer = mock_init(2, "mock-1", 2);
-	struct worker asker;
+	struct job asker;
 	struct gate gate;
 
 	gate_init(&gate);
@@ -89,7 +89,7 @@ static void slow_getinfo(struct test *t)
 		return;
 	expect(t, mock_register(other), 0);
 	slow->gate = &gate;
-	if (worker_start(t, &asker, some_cpu(1), ask_thread, NULL)) {
+	if (job_start(t, &asker, ask_thread, NULL, some_cpu(1))) {
 		expect_true(t, happens_soon(&gate.reached));
 		expect(t, mock_deregister(other), 0);
 		expect(t, mock_register(other), 0);
@@ -98,7 +98,7 @@ static void slow_getinfo(struct test *t)
 		expect(t, open_and_close("mock-1"), 0);
 		expect(t, mock_deregister(newer), 0);
 		complete_all(&gate.opened);
-		expect(t, worker_join(&asker), 0);
+		expect(t, job_finish(&asker), 0);
 	}
 	expect(t, atomic_read(&slow->asked), 1);
 	expect(t, atomic_read(&newer->asked), 1);
@@ -110,16 +110,16 @@ static void slow_getinfo(struct test *t)
 static void deregister_waits_for_reference(struct test *t)
 {
 	struct mock *mock = mock_init(0, "mock", 1);
-	struct worker leaver;
+	struct job leaver;
 
 	if (!expect(t, mock_register(mock), 0))
 		return;
 	kfi_ref_provider(&mock->provider);
-	if (worker_start(t, &leaver, some_cpu(1), deregister_thread, mock)) {
-		expect_true(t, worker_is_running(&leaver));
+	if (job_start(t, &leaver, deregister_thread, mock, some_cpu(1))) {
+		expect_true(t, job_is_waiting(&leaver));
 		expect(t, atomic_read(&mock->cleaned), 0);
 		kfi_deref_provider(&mock->provider);
-		expect(t, worker_join(&leaver), 0);
+		expect(t, job_finish(&leaver), 0);
 	} else {
 		kfi_deref_provider(&mock->provider);
 		mock_deregister(mock);
@@ -179,7 +179,7 @@ static void run_race(struct test *t, struct race *race, unsigned int me)
 	}
 }
 
-static int second_racer(void *race)
+static long second_racer(void *race)
 {
 	run_race(NULL, race, 1);
 	return 0;
@@ -192,13 +192,13 @@ static void race(struct test *t, struct mock *first, struct mock *second)
 		.mocks = { first, second },
 		.times = min(rounds, 1000U),
 	};
-	struct worker worker;
+	struct job job;
 	int cleaned;
 
-	if (!worker_start(t, &worker, some_cpu(1), second_racer, &race))
+	if (!job_start(t, &job, second_racer, &race, some_cpu(1)))
 		return;
 	run_race(t, &race, 0);
-	worker_join(&worker);
+	job_finish(&job);
 	cleaned = atomic_read(&first->cleaned);
 	if (first != second)
 		cleaned += atomic_read(&second->cleaned);
@@ -229,7 +229,7 @@ struct load {
 	atomic_t failures;
 };
 
-static int use_thread(void *arg)
+static long use_thread(void *arg)
 {
 	struct kfi_info *hints = hints_for("mock-load");
 	struct load *load = arg;
@@ -246,7 +246,7 @@ static int use_thread(void *arg)
 				atomic_inc(&load->failures);
 			kfi_freeinfo(info);
 		}
-		if (open_fabric("mock-load", &fabric)) {
+		if (open_fabric_of("mock-load", &fabric)) {
 			atomic_inc(&load->failures);
 		} else {
 			if (kfi_close(&fabric->fid))
@@ -270,13 +270,13 @@ static void replace_under_load(struct test *t)
 		mock_init(0, "mock-load", 1), mock_init(1, "mock-load", 1),
 	};
 	struct load load = {};
-	struct worker users[2];
+	struct job users[2];
 
 	if (!expect(t, mock_register(mocks[0]), 0))
 		return;
 	for (started = 0; started < 2; started++) {
-		if (!worker_start(t, &users[started], some_cpu(started),
-				  use_thread, &load))
+		if (!job_start(t, &users[started], use_thread, &load,
+			       some_cpu(started)))
 			break;
 	}
 	/* Until it was used as many times, if that does not take too long. */
@@ -294,7 +294,7 @@ static void replace_under_load(struct test *t)
 	}
 	WRITE_ONCE(load.stop, true);
 	while (started)
-		expect(t, worker_join(&users[--started]), 0);
+		expect(t, job_finish(&users[--started]), 0);
 	expect(t, mock_deregister(mocks[(i - 1) % 2]), 0);
 	expect(t, atomic_read(&load.failures), 0);
 	expect_true(t, atomic_read(&load.rounds));
@@ -347,7 +347,7 @@ static int play_round(struct player *player, unsigned int round)
 	kfi_freeinfo(info);
 	player->found += opens_own && !ret;
 	player->step = "open";
-	ret = open_fabric(opens_own ? own : player->others, &fabric);
+	ret = open_fabric_of(opens_own ? own : player->others, &fabric);
 	if (ret && !(!opens_own && ret == -KFI_ENODEV))
 		return ret;
 	player->found += !opens_own && !ret;
@@ -370,7 +370,7 @@ static int play_round(struct player *player, unsigned int round)
 	return leaves_first ? 0 : mock_deregister(player->own);
 }
 
-static int play_thread(void *arg)
+static long play_thread(void *arg)
 {
 	struct player *player = arg;
 	unsigned int i;
@@ -387,7 +387,7 @@ static void all_at_once(struct test *t)
 {
 	static const char *const names[2] = { "mock-a", "mock-b" };
 	struct player players[2] = {};
-	struct worker workers[2];
+	struct job jobs[2];
 	unsigned int i, started;
 
 	for (i = 0; i < 2; i++) {
@@ -398,12 +398,12 @@ static void all_at_once(struct test *t)
 		expect_true(t, players[i].hints[0] && players[i].hints[1]);
 	}
 	for (started = 0; started < 2 && !t->failed; started++) {
-		if (!worker_start(t, &workers[started], some_cpu(started),
-				  play_thread, &players[started]))
+		if (!job_start(t, &jobs[started], play_thread,
+			       &players[started], some_cpu(started)))
 			break;
 	}
 	for (i = 0; i < started; i++) {
-		if (!expect(t, worker_join(&workers[i]), 0))
+		if (!expect(t, job_finish(&jobs[i]), 0))
 			pr_info("# %s: %s\n", names[i], players[i].step);
 	}
 	for (i = 0; i < 2; i++) {
@@ -418,13 +418,13 @@ static void all_at_once(struct test *t)
 }
 
 const struct test_case thread_tests[] = {
-	{ "concurrent/deregister-waits", deregister_waits },
-	{ "concurrent/deregister-waits-for-reference",
+	{ "concurrent/deregister-waits", "", deregister_waits },
+	{ "concurrent/deregister-waits-for-reference", "",
 	  deregister_waits_for_reference },
-	{ "concurrent/slow-getinfo", slow_getinfo },
-	{ "concurrent/race-identity", race_identity },
-	{ "concurrent/race-name", race_name },
-	{ "concurrent/replace-under-load", replace_under_load },
-	{ "concurrent/all-at-once", all_at_once },
+	{ "concurrent/slow-getinfo", "", slow_getinfo },
+	{ "concurrent/race-identity", "", race_identity },
+	{ "concurrent/race-name", "", race_name },
+	{ "concurrent/replace-under-load", "", replace_under_load },
+	{ "concurrent/all-at-once", "", all_at_once },
 	{}
 };

@@ -52,7 +52,7 @@ static void pins(struct test *t)
 	expect(t, ask_and_free("mock"), 0);
 	expect(t, module_refcount(THIS_MODULE), users);
 	for (i = 0; i < 3; i++) {
-		if (!expect(t, open_fabric("mock", &fabrics[i]), 0))
+		if (!expect(t, open_fabric_of("mock", &fabrics[i]), 0))
 			break;
 		expect(t, module_refcount(THIS_MODULE), users + i + 1);
 	}
@@ -79,7 +79,7 @@ static void calls(struct test *t)
 
 	if (!expect(t, mock_register(mock), 0))
 		return;
-	if (expect(t, open_fabric("mock", &fabric), 0)) {
+	if (expect(t, open_fabric_of("mock", &fabric), 0)) {
 		own = container_of(fabric, struct mock_fabric, fabric);
 		expect(t, fabric->fid.ops->size, sizeof(struct kfi_ops));
 		expect(t, kfi_control(&fabric->fid, KFI_GETWAIT, NULL), 0);
@@ -154,7 +154,7 @@ static void failures(struct test *t)
 	expect(t, module_refcount(THIS_MODULE), users);
 
 	mock->opens = mock_open;
-	if (expect(t, open_fabric("mock", &fabric), 0)) {
+	if (expect(t, open_fabric_of("mock", &fabric), 0)) {
 		struct kfid_fabric *second = NULL;
 
 		mock->data = fabric;
@@ -199,10 +199,10 @@ static void callback_calls(struct test *t)
 }
 
 const struct test_case fabric_tests[] = {
-	{ "fabric/arguments", arguments },
-	{ "fabric/pins", pins },
-	{ "fabric/calls", calls },
-	{ "fabric/failures", failures },
-	{ "fabric/callback-calls", callback_calls },
+	{ "fabric/arguments", "", arguments },
+	{ "fabric/pins", "", pins },
+	{ "fabric/calls", "", calls },
+	{ "fabric/failures", "", failures },
+	{ "fabric/callback-calls", "", callback_calls },
 	{}
 };

@@ -24,51 +24,29 @@ static const struct test_case *const suites[] = {
 	memory_tests, register_tests, getinfo_tests, fabric_tests, thread_tests,
 };
 
-bool expect_value(struct test *t, long long got, long long want,
-		  const char *what, const char *file, int line)
-{
-	if (got == want)
-		return true;
-	t->failed = true;
-	pr_info("# %s:%d: %s is %lld, expected %lld\n", kbasename(file), line,
-		what, got, want);
-	return false;
-}
-
-static void print_result(const struct test *t, unsigned int number,
-			 const char *name)
-{
-	pr_info("%s %u %s%s%s\n", t->failed ? "not ok" : "ok", number, name,
-		t->skipped ? " # SKIP " : "", t->skipped ?: "");
-}
-
 /* What the module was told while its init was running. */
 static struct test init_test;
 
-static void run_tests(void)
+/* How many there were before the tests. */
+static int users;
+
+/* Nothing pins the module any more. */
+static void is_not_pinned(struct test *t)
 {
-	int users = module_refcount(THIS_MODULE);
-	const struct test_case *test;
-	unsigned int i, number = 0;
+	expect(t, module_refcount(THIS_MODULE), users);
+}
 
-	for (i = 0; i < ARRAY_SIZE(suites); i++) {
-		for (test = suites[i]; test->run; test++)
-			number++;
-	}
-	pr_info("KTAP version 1\n");
-	pr_info("1..%u\n", number + 1);
-	number = 0;
-	print_result(&init_test, ++number, "module/init");
-	for (i = 0; i < ARRAY_SIZE(suites); i++) {
-		for (test = suites[i]; test->run; test++) {
-			struct test t = {};
+static void run_all(void)
+{
+	const struct plan plan = {
+		.suites = suites, .count = ARRAY_SIZE(suites), .after = is_not_pinned,
+	};
+	struct test t = {};
 
-			test->run(&t);
-			/* Nothing pins the module any more. */
-			expect(&t, module_refcount(THIS_MODULE), users);
-			print_result(&t, ++number, test->name);
-		}
-	}
+	users = module_refcount(THIS_MODULE);
+	begin_results(count_tests(&plan) + 1);
+	print_result(&init_test, "module/init", "");
+	run_tests(&t, &plan);
 }
 
 /*
@@ -78,7 +56,7 @@ static void run_tests(void)
 static int on_module(struct notifier_block *nb, unsigned long state, void *module)
 {
 	if (module == THIS_MODULE && state == MODULE_STATE_LIVE)
-		run_tests();
+		run_all();
 	return NOTIFY_DONE;
 }
 
@@ -117,7 +95,7 @@ static int hold_fabrics(void)
 		ret = mock_register(mock);
 		if (!ret) {
 			held[i] = mock;
-			ret = open_fabric("mock-held", &held_fabrics[i]);
+			ret = open_fabric_of("mock-held", &held_fabrics[i]);
 		}
 		if (ret) {
 			release_fabrics();
@@ -158,7 +136,7 @@ static int __init kfi_mock_init(void)
 	if (expect(t, mock_register(mock), 0)) {
 		/* It is asked, but not opened. */
 		expect(t, ask_and_free("mock-init"), 0);
-		expect(t, open_fabric("mock-init", &fabric), -KFI_ENODEV);
+		expect(t, open_fabric_of("mock-init", &fabric), -KFI_ENODEV);
 		expect(t, atomic_read(&mock->opened), 0);
 		expect(t, mock_deregister(mock), 0);
 	}
@@ -176,18 +154,17 @@ static void __exit kfi_mock_exit(void)
 	unregister_module_notifier(&module_notifier);
 
 	/* Who is about to go is neither asked nor opened. */
-	pr_info("KTAP version 1\n");
-	pr_info("1..1\n");
+	begin_results(1);
 	if (expect(&t, mock_register(mock), 0)) {
 		expect(&t, ask("mock-exit", &info), -KFI_ENODATA);
 		expect_true(&t, !info);
-		expect(&t, open_fabric("mock-exit", &fabric), -KFI_ENODEV);
+		expect(&t, open_fabric_of("mock-exit", &fabric), -KFI_ENODEV);
 		expect(&t, atomic_read(&mock->asked), 0);
 		expect(&t, atomic_read(&mock->opened), 0);
 		expect(&t, mock_deregister(mock), 0);
 		expect(&t, atomic_read(&mock->cleaned), 1);
 	}
-	print_result(&t, 1, "module/exit");
+	print_result(&t, "module/exit", "");
 }
 
 module_init(kfi_mock_init);

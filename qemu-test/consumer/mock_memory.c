@@ -229,7 +229,7 @@ static void fabric(struct test *t)
 		return;
 	for (i = 1; i < MANY; i++) {
 		fail_allocation(i);
-		ret = open_fabric("mock", &fabric);
+		ret = open_fabric_of("mock", &fabric);
 		failed = allocations_succeed();
 		expect(t, module_refcount(THIS_MODULE), users + !ret);
 		if (ret) {
@@ -251,10 +251,10 @@ static void fabric(struct test *t)
 }
 
 const struct test_case memory_tests[] = {
-	{ "memory/allocinfo", allocinfo },
-	{ "memory/dupinfo", dupinfo },
-	{ "memory/getinfo", getinfo },
-	{ "memory/register", registers },
-	{ "memory/fabric", fabric },
+	{ "memory/allocinfo", "", allocinfo },
+	{ "memory/dupinfo", "", dupinfo },
+	{ "memory/getinfo", "", getinfo },
+	{ "memory/register", "", registers },
+	{ "memory/fabric", "", fabric },
 	{}
 };

@@ -313,7 +313,7 @@ int ask_and_free(const char *prov_name)
 	return ret;
 }
 
-int open_fabric(const char *prov_name, struct kfid_fabric **fabric)
+int open_fabric_of(const char *prov_name, struct kfid_fabric **fabric)
 {
 	struct kfi_fabric_attr attr = {
 		.prov_name = (char *)prov_name,
@@ -327,7 +327,7 @@ int open_fabric(const char *prov_name, struct kfid_fabric **fabric)
 int open_and_close(const char *prov_name)
 {
 	struct kfid_fabric *fabric;
-	int ret = open_fabric(prov_name, &fabric);
+	int ret = open_fabric_of(prov_name, &fabric);
 
 	return ret ?: kfi_close(&fabric->fid);
 }

@@ -6,7 +6,7 @@
 #include <linux/ktime.h>
 #include <linux/limits.h>
 
-#include "test.h"
+#include "consumer.h"
 
 static struct kfid_poll *open_poll(struct test *t)
 {

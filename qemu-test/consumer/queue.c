@@ -15,7 +15,7 @@
 
 #include <kfi_soft_ext.h>
 
-#include "test.h"
+#include "consumer.h"
 
 /* One table each for all queues. */
 static struct kfi_soft_cq_ops *cq_ops;

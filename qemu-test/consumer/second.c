@@ -10,7 +10,7 @@
 
 #include <kfi_endpoint.h>
 
-#include "test.h"
+#include "objects.h"
 
 char *provider = "kfi_second";
 
@@ -76,30 +76,23 @@ static const struct test_case tests[] = {
 	{ "second/wait-holds", "R-CLOSE-2", wait_holds },
 	{ "second/alias", "", alias },
 	{ "second/sleeping-release", "R-CLOSE-5", sleeping_release },
+	{}
 };
+
+static const struct test_case *const suites[] = { tests };
 
 static int __init kfi_second_user_init(void)
 {
+	const struct plan plan = { .suites = suites, .count = ARRAY_SIZE(suites) };
 	struct test t = {};
-	unsigned int i;
 
-	pr_info("KTAP version 1\n");
-	pr_info("1..%zu\n", ARRAY_SIZE(tests));
-	t.info = get_provider_info(&t);
-	if (!t.info ||
-	    !expect(&t, kfi_fabric(t.info->fabric_attr, &t.fabric, NULL), 0) ||
-	    !expect(&t, kfi_domain(t.fabric, t.info, &t.domain, NULL), 0)) {
+	begin_results(count_tests(&plan));
+	if (!open_fabric(&t) || !open_domain(&t)) {
 		pr_info("Bail out! nothing can be opened\n");
 		kfi_freeinfo(t.info);
 		return -ENODEV;
 	}
-	for (i = 0; i < ARRAY_SIZE(tests); i++) {
-		t.failed = false;
-		tests[i].run(&t);
-		pr_info("%s %u %s%s%s\n", t.failed ? "not ok" : "ok", i + 1,
-			tests[i].name, *tests[i].requirements ? " # " : "",
-			tests[i].requirements);
-	}
+	run_tests(&t, &plan);
 	kfi_freeinfo(t.info);
 	return 0;
 }

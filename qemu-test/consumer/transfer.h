@@ -16,10 +16,9 @@
 #include <kfi_rma.h>
 #include <kfi_tagged.h>
 
-#include "test.h"
+#include "completion_flags.h"
+#include "objects.h"
 
-/* Rounds of the long tests. */
-extern unsigned int rounds;
 /* Operations whose capability was not asked for are refused. */
 extern int strict;
 /* As the module parameter of the provider, in milliseconds. */
@@ -27,20 +26,6 @@ extern unsigned int rnr_timeout;
 
 /* Contexts of operations: numbers that tell them apart. */
 #define CONTEXT(number) ((void *)(0xc000UL + (number)))
-
-/* Flags of completions (contract, section 5). */
-#define SENT		(KFI_MSG | KFI_SEND)
-#define RECEIVED	(KFI_MSG | KFI_RECV)
-#define TSENT		(KFI_TAGGED | KFI_SEND)
-#define TRECEIVED	(KFI_TAGGED | KFI_RECV)
-#define WRITTEN		(KFI_RMA | KFI_WRITE)
-#define READ_DONE	(KFI_RMA | KFI_READ)
-#define TWRITTEN	(KFI_TAGGED | KFI_RMA | KFI_WRITE | KFI_SEND)
-#define TREAD_DONE	(KFI_TAGGED | KFI_RMA | KFI_READ | KFI_SEND)
-#define TWRITE_HIT	(KFI_TAGGED | KFI_RMA | KFI_WRITE | KFI_RECV)
-#define TREAD_HIT	(KFI_TAGGED | KFI_RMA | KFI_READ | KFI_RECV)
-#define CHANGED		(KFI_ATOMIC | KFI_WRITE)
-#define FETCHED		(KFI_ATOMIC | KFI_READ)
 
 extern const struct test_case basic_tests[];
 extern const struct test_case form_tests[];

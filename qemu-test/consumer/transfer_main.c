@@ -4,9 +4,9 @@
  * runs when it is loaded, prints the results to the kernel log as KTAP.
  * Loading succeeds whatever the results are.
  */
-#include <linux/ktime.h>
 #include <linux/module.h>
 #include <linux/printk.h>
+#include <linux/string.h>
 
 #include "transfer.h"
 
@@ -37,81 +37,27 @@ static const struct test_case *const suites[] = {
 	large_tests, room_tests, stress_tests,
 };
 
-static bool is_wanted(const struct test_case *test)
-{
-	return !strncmp(test->name, only, strlen(only));
-}
-
-static unsigned int count_tests(void)
-{
-	const struct test_case *test;
-	unsigned int i, count = 0;
-
-	for (i = 0; i < ARRAY_SIZE(suites); i++) {
-		for (test = suites[i]; test->run; test++)
-			count += is_wanted(test);
-	}
-	return count;
-}
-
-static void print_result(bool good, unsigned int number, const char *name,
-			 const char *requirements)
-{
-	pr_info("%s %u %s%s%s\n", good ? "ok" : "not ok", number, name,
-		*requirements ? " # " : "", requirements);
-}
-
-static void run_tests(struct test *t, unsigned int *number)
-{
-	const struct test_case *test;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(suites); i++) {
-		for (test = suites[i]; test->run; test++) {
-			ktime_t start = ktime_get();
-
-			if (!is_wanted(test))
-				continue;
-			t->failed = false;
-			test->run(t);
-			if (ktime_ms_delta(ktime_get(), start) > 2000)
-				pr_info("# %s took %lld ms\n", test->name,
-					ktime_ms_delta(ktime_get(), start));
-			print_result(!t->failed, ++*number, test->name,
-				     test->requirements);
-		}
-	}
-}
-
 static int __init kfi_transfer_init(void)
 {
+	const struct plan plan = {
+		.suites = suites, .count = ARRAY_SIZE(suites), .only = only,
+	};
 	struct test t = {};
-	unsigned int number = 0;
 
 	if (strict < 0)
 		strict = strcmp(provider, "kcxi");
-	pr_info("KTAP version 1\n");
-	pr_info("1..%u\n", count_tests() + 2);
-
-	t.info = get_provider_info(&t);
-	if (!t.info ||
-	    !expect(&t, kfi_fabric(t.info->fabric_attr, &t.fabric, NULL), 0) ||
-	    !nics_open(&t)) {
+	begin_results(count_tests(&plan) + 2);
+	if (!open_fabric(&t) || !nics_open(&t)) {
 		pr_info("Bail out! nothing can be opened\n");
-		goto close;
+		nics_close(&t);
+		close_all(&t);
+		return 0;
 	}
-	print_result(true, ++number, "open/all", "");
-	run_tests(&t, &number);
-
-	/* Fails if a test has left something open. */
-	t.failed = false;
-close:
+	print_result(&t, "open/all", "");
+	run_tests(&t, &plan);
 	nics_close(&t);
-	if (t.fabric)
-		close_fid(&t, &t.fabric->fid);
-	kfi_freeinfo(t.info);
-	if (number)
-		print_result(!t.failed, ++number, "close/all", "R-CLOSE-1");
+	close_all(&t);
+	print_result(&t, "close/all", "R-CLOSE-1");
 	return 0;
 }
 

@@ -50,6 +50,7 @@ void nics_close(struct test *t)
 			close_fid(t, &nic_domain[i]->fid);
 		nic_domain[i] = NULL;
 	}
+	t->domain = NULL;
 }
 
 static struct kfid_cq *cq_open_with(struct test *t, struct kfid_domain *domain,

@@ -9,7 +9,7 @@
 
 #include <kfi_soft_ext.h>
 
-#include "test.h"
+#include "consumer.h"
 
 static unsigned int trywait_rounds = 200;
 module_param(trywait_rounds, uint, 0444);

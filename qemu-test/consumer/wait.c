@@ -14,7 +14,7 @@
 
 #include <kfi_trigger.h>
 
-#include "test.h"
+#include "consumer.h"
 
 static void satisfied_at_entry(struct test *t)
 {
@@ -590,7 +590,7 @@ static void before_what_is_due(struct test *t)
 	expect(t, kfi_control(&other->fid, KFI_GETWAIT, &queue), 0);
 	expect(t, kfi_control(&t->domain->fid, KFI_QUEUE_WORK, &work), 0);
 	if (queue && waiter_start(t, &waiter, cntr, 1, SOON)) {
-		look.task = waiter.task;
+		look.task = waiter.job.task;
 		init_waitqueue_func_entry(&look.entry, look_at);
 		add_wait_queue(queue, &look.entry);
 		expect(t, kfi_cntr_add(cntr, 1), 0);

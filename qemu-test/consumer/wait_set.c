@@ -8,7 +8,7 @@
 #include <linux/limits.h>
 #include <linux/wait.h>
 
-#include "test.h"
+#include "consumer.h"
 
 struct kfid_wait *open_set(struct test *t, enum kfi_wait_obj wait_obj)
 {

@@ -1,35 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Expectations, and the objects that most tests need.
+ * The objects that most tests need.
  */
-#include <linux/delay.h>
-#include <linux/printk.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
-#include "test.h"
-
-bool expect_value(struct test *t, long long got, long long want,
-		  const char *what, const char *file, int line)
-{
-	if (got == want)
-		return true;
-	t->failed = true;
-	pr_info("# %s:%d: %s is %lld, expected %lld\n", kbasename(file), line,
-		what, got, want);
-	return false;
-}
-
-bool expect_errno_value(struct test *t, long long got, const char *what,
-			const char *file, int line)
-{
-	if (got < 0 && got > -FI_ERRNO_MAX)
-		return true;
-	t->failed = true;
-	pr_info("# %s:%d: %s is %lld, expected an error\n", kbasename(file),
-		line, what, got);
-	return false;
-}
+#include "objects.h"
 
 /* What the provider under test offers, or NULL. To be freed by the caller. */
 struct kfi_info *get_provider_info(struct test *t)
@@ -50,20 +26,31 @@ struct kfi_info *get_provider_info(struct test *t)
 	return expect(t, ret, 0) && expect_true(t, info) ? info : NULL;
 }
 
-/*
- * Tells whoever reads the log that the kernel is going to report something, with
- * this in its title, until end_expected_report().
- */
-void expect_report(const char *title)
+/* Opens a fabric of the provider under test. */
+bool open_fabric(struct test *t)
 {
-	/* Sleeping at the wrong place is reported once in a second. */
-	msleep(1100);
-	pr_info("# a report is expected: %s\n", title);
+	t->info = get_provider_info(t);
+	return t->info &&
+	       expect(t, kfi_fabric(t->info->fabric_attr, &t->fabric, NULL), 0);
 }
 
-void end_expected_report(void)
+/* Opens a domain of the first of its NICs. */
+bool open_domain(struct test *t)
 {
-	pr_info("# a report was expected\n");
+	return expect(t, kfi_domain(t->fabric, t->info, &t->domain, NULL), 0);
+}
+
+/* Fails if something has been left open. */
+void close_all(struct test *t)
+{
+	if (t->domain)
+		close_fid(t, &t->domain->fid);
+	if (t->fabric)
+		close_fid(t, &t->fabric->fid);
+	kfi_freeinfo(t->info);
+	t->domain = NULL;
+	t->fabric = NULL;
+	t->info = NULL;
 }
 
 struct kfid_cntr *open_cntr(struct test *t, enum kfi_wait_obj wait_obj)
