@@ -7,26 +7,12 @@ use kernel::prelude::*;
 
 use super::{
     bindings,
-    fid::{
-        AnyFid,
-        Class, //
-    },
     flags::OpFlags,
     linux::wait_queue::WaitQueue,
-    memory::SourceBuffers,
-    provider::{
-        answer,
-        memory,
-        DomainClass,
-        MemoryRegionClass,
-        WorkId, //
-    },
     wait_obj::WaitObj, //
 };
 
-/// A control command, but for KFI_ALIAS, which opens an object, and KFI_QUEUE_WORK: what it takes is
-/// much larger than all others, and would be copied again and again. These have functions of their
-/// own.
+/// A control command that objects of any class may have, but for KFI_ALIAS, which opens an object.
 pub(crate) enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
@@ -39,20 +25,6 @@ pub(crate) enum Control<'a> {
     GetWaitObj(WaitObjType<'a>),
     /// Makes an endpoint, context or region active (KFI_ENABLE).
     Enable,
-    /// Takes deferred work back (KFI_CANCEL_WORK).
-    CancelWork(WorkId),
-    /// Takes all deferred work of a domain back, or that which waits for one counter
-    /// (KFI_FLUSH_WORK); whatever object it is.
-    FlushWork(Option<AnyFid<'a>>),
-    /// Asks for the raw key of a memory region (KFI_GET_RAW_MR).
-    GetRawMr(RawKey<'a>),
-    /// Tells that pages of a memory region have changed (KFI_REFRESH).
-    Refresh {
-        /// Flags, yet to be checked.
-        flags: u64,
-        /// The ranges that have changed.
-        memory: SourceBuffers<'a>,
-    },
     /// A command that has no meaning here.
     Other,
 }
@@ -101,35 +73,6 @@ impl WaitObjType<'_> {
     }
 }
 
-/// Where KFI_GET_RAW_MR wants the raw key.
-pub(crate) struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
-
-impl RawKey<'_> {
-    /// Returns the flags, yet to be checked.
-    pub(crate) fn flags(&self) -> u64 {
-        self.0.flags
-    }
-
-    /// Answers with the address of the first byte and the key; `ETOOSMALL` if there is no room.
-    pub(crate) fn answer(self, base_addr: u64, key: &[u8]) -> Result {
-        if self.0.base_addr.is_null() {
-            return Err(EINVAL);
-        }
-        // SAFETY: `Control::from_raw` was given pointers that are null or valid for writes, the key
-        // for as many bytes as its size says.
-        unsafe {
-            answer(key, self.0.raw_key.cast(), self.0.key_size)?;
-            self.0.base_addr.write(base_addr);
-        }
-        Ok(())
-    }
-}
-
-/// Returns whether a command queues deferred work on an object of class `fclass`.
-pub(super) fn queues_work(fclass: usize, command: c_int) -> bool {
-    fclass == DomainClass::FCLASS && command == bindings::KFI_QUEUE_WORK.cast_signed()
-}
-
 /// Returns whether a command opens an alias.
 pub(super) fn wants_alias(command: c_int) -> bool {
     command == bindings::KFI_ALIAS.cast_signed()
@@ -150,14 +93,12 @@ pub(super) unsafe fn alias(arg: *mut c_void) -> Result<(OpFlags, *mut *mut bindi
 }
 
 impl<'a> Control<'a> {
-    /// Reads a command to an object of class `fclass` from C. Commands that want an argument refuse
-    /// null with `EINVAL`.
+    /// Reads a command from C. Commands that want an argument refuse null with `EINVAL`.
     ///
     /// # Safety
     ///
-    /// `arg` must be null or point, for `'a` and exclusively, to what `command` takes if objects of
-    /// that class have it. That of KFI_CANCEL_WORK may be any pointer.
-    pub(super) unsafe fn from_raw(fclass: usize, command: c_int, arg: *mut c_void) -> Result<Self> {
+    /// `arg` must be null or point, for `'a` and exclusively, to what `command` takes.
+    pub(super) unsafe fn from_raw(command: c_int, arg: *mut c_void) -> Result<Self> {
         let Ok(command) = u32::try_from(command) else {
             return Ok(Self::Other);
         };
@@ -183,31 +124,6 @@ impl<'a> Control<'a> {
         }
         if command == bindings::KFI_ENABLE {
             return Ok(Self::Enable);
-        }
-        if fclass == DomainClass::FCLASS {
-            if arg_of(bindings::KFI_CANCEL_WORK)? {
-                return Ok(Self::CancelWork(WorkId::from_raw(arg.cast())));
-            }
-            if command == bindings::KFI_FLUSH_WORK {
-                // SAFETY: The command takes null or a `struct kfid_cntr *`, which starts with a
-                // `struct kfid`.
-                return Ok(Self::FlushWork(unsafe { AnyFid::from_raw(arg.cast()) }));
-            }
-        }
-        if fclass == MemoryRegionClass::FCLASS {
-            if arg_of(bindings::KFI_GET_RAW_MR)? {
-                // SAFETY: The command takes a `struct kfi_mr_raw_attr *`, which is not null.
-                return Ok(Self::GetRawMr(RawKey(unsafe { &*arg.cast() })));
-            }
-            if arg_of(bindings::KFI_REFRESH)? {
-                // SAFETY: The command takes a `struct kfi_mr_modify *`, which is not null.
-                let modify = unsafe { &*arg.cast::<bindings::kfi_mr_modify>() };
-                return Ok(Self::Refresh {
-                    flags: modify.flags,
-                    // SAFETY: The ranges are valid with the argument.
-                    memory: unsafe { memory(&modify.attr) }?,
-                });
-            }
         }
         Ok(Self::Other)
     }

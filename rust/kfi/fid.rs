@@ -65,8 +65,7 @@ use super::{
     linux::{
         live::Live,
         rcu, //
-    },
-    provider::DeferredWork, //
+    }, //
 };
 
 /// A value that a consumer finds again in events: a number or a pointer, never looked into.
@@ -239,15 +238,10 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
         Err(ENOSYS)
     }
 
-    /// Carries out a control command; `ENOSYS` for those that the class does not have (R-CTL-9).
+    /// Carries out a control command that is not one of its class; `ENOSYS` for those that the
+    /// object does not have (R-CTL-9).
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         let _ = (this, command);
-        Err(ENOSYS)
-    }
-
-    /// Queues deferred work on a domain (KFI_QUEUE_WORK).
-    fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
-        let _ = (this, work);
         Err(ENOSYS)
     }
 }
@@ -262,6 +256,20 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
 pub(crate) unsafe trait Tables<C: Class> {
     /// The tables.
     const TABLES: &'static C::Tables;
+
+    /// Carries out a control command that only objects of this class have; `None` for all others.
+    ///
+    /// # Safety
+    ///
+    /// `arg` must be what `command` takes: where that is a pointer to something, null or exclusive
+    /// during the call.
+    unsafe fn control_of_class(this: &Fid<Self>, command: c_int, arg: *mut c_void) -> Option<Result>
+    where
+        Self: Object<Class = C>,
+    {
+        let _ = (this, command, arg);
+        None
+    }
 }
 
 /// Ties what a call hands out to that call: `'o` is invariant, so that nothing of another call, and
@@ -615,8 +623,9 @@ impl<T: Object> Fid<T> {
     ///
     /// # Safety
     ///
-    /// `fid` must be the start of the head of an open object of `T`. `arg` must
-    /// be as [`Control::from_raw`] says; that of KFI_QUEUE_WORK as [`DeferredWork::from_raw`] does.
+    /// `fid` must be the start of the head of an open object of `T`. `arg` must be as
+    /// [`Control::from_raw`] says, or as [`Tables::control_of_class`] does for a command of the
+    /// class.
     unsafe extern "C" fn control_callback(
         fid: *mut bindings::kfid,
         command: c_int,
@@ -625,12 +634,9 @@ impl<T: Object> Fid<T> {
         // SAFETY: By the safety requirements.
         let this = unsafe { Self::borrow(fid.cast()) };
         from_result(|| {
-            let fclass = <T::Class as Class>::FCLASS;
-            if control::queues_work(fclass, command) {
-                // SAFETY: By the safety requirements.
-                let work = unsafe { DeferredWork::from_raw(arg.cast()) }?;
-                T::queue_work(this, work)?;
-                return Ok(0);
+            // SAFETY: By the safety requirements.
+            if let Some(result) = unsafe { T::control_of_class(this, command, arg) } {
+                return result.map(|()| 0);
             }
             if control::wants_alias(command) {
                 // SAFETY: By the safety requirements.
@@ -642,7 +648,7 @@ impl<T: Object> Fid<T> {
                 return Ok(0);
             }
             // SAFETY: By the safety requirements.
-            let command = unsafe { Control::from_raw(fclass, command, arg) }?;
+            let command = unsafe { Control::from_raw(command, arg) }?;
             let defaults = match &command {
                 Control::SetOpsFlag(flags) => Some(*flags),
                 _ => None,

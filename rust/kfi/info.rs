@@ -21,16 +21,7 @@ use kernel::{
 
 use super::{
     bindings,
-    fid::{
-        Fid,
-        FidAddress,
-        Object, //
-    },
-    flags::Caps,
-    provider::{
-        DomainClass,
-        FabricClass, //
-    }, //
+    flags::Caps, //
 };
 
 /// An owned chain of at least one entry.
@@ -183,19 +174,35 @@ impl<'a> Hints<'a> {
         Ok(())
     }
 
-    /// Names an open fabric; `ENODATA` if the hints name another provider.
-    pub(crate) fn fabric(mut self, fabric: &'a super::consumer::Fabric) -> Result<Self> {
-        self.provider(fabric.provider())?;
-        // INVARIANT: The fabric is open during `'a`.
-        self.info.first_mut().fabric_attr()?.0.fabric = fabric.as_raw();
+    /// Names an open fabric; `ENODATA` if the hints name another provider than `provider`.
+    ///
+    /// # Safety
+    ///
+    /// The fabric must be open during `'a`.
+    pub(super) unsafe fn open_fabric(
+        mut self,
+        fabric: *mut bindings::kfid_fabric,
+        provider: &CStr,
+    ) -> Result<Self> {
+        self.provider(provider)?;
+        // INVARIANT: By the safety requirements.
+        self.info.first_mut().fabric_attr()?.0.fabric = fabric;
         Ok(self)
     }
 
-    /// Names an open domain; `ENODATA` if the hints name another provider.
-    pub(crate) fn domain(mut self, domain: &'a super::consumer::Domain) -> Result<Self> {
-        self.provider(domain.provider())?;
-        // INVARIANT: The domain is open during `'a`.
-        self.info.first_mut().domain_attr()?.0.domain = domain.as_raw();
+    /// Names an open domain; `ENODATA` if the hints name another provider than `provider`.
+    ///
+    /// # Safety
+    ///
+    /// The domain must be open during `'a`.
+    pub(super) unsafe fn open_domain(
+        mut self,
+        domain: *mut bindings::kfid_domain,
+        provider: &CStr,
+    ) -> Result<Self> {
+        self.provider(provider)?;
+        // INVARIANT: By the safety requirements.
+        self.info.first_mut().domain_attr()?.0.domain = domain;
         Ok(self)
     }
 
@@ -270,16 +277,6 @@ impl<'a> InfoRef<'a> {
     /// Returns whether there is a connection request or passive endpoint.
     pub(crate) fn has_handle(self) -> bool {
         !self.get().handle.is_null()
-    }
-
-    /// Returns where the open fabric is that the entry names; there may be none any more.
-    pub(crate) fn fabric(self) -> Option<FidAddress> {
-        FidAddress::from_raw(self.fabric_attr()?.fabric)
-    }
-
-    /// Returns where the open domain is that the entry names; there may be none any more.
-    pub(crate) fn domain(self) -> Option<FidAddress> {
-        FidAddress::from_raw(self.domain_attr()?.domain)
     }
 
     /// Returns whether threads may use the objects of the domain at the same time: the provider has
@@ -411,7 +408,7 @@ unsafe fn replace_text(slot: &mut *mut c_char, new: &CStr) -> Result {
 macro_rules! numbers {
     ($(#[$attr:meta])* $name:ident($raw:ident) { $($field:ident: $ty:ty,)* }) => {
         $(#[$attr])*
-        pub(crate) struct $name<'a>(&'a mut bindings::$raw);
+        pub(crate) struct $name<'a>(pub(super) &'a mut bindings::$raw);
 
         impl $name<'_> {$(
             #[doc = concat!("Sets `", stringify!($field), "`.")]
@@ -480,12 +477,6 @@ numbers! {
 }
 
 impl DomainAttrMut<'_> {
-    /// Names an open domain.
-    pub(crate) fn domain(self, domain: &Fid<impl Object<Class = DomainClass>>) -> Self {
-        self.0.domain = domain.head();
-        self
-    }
-
     /// Sets the name.
     pub(crate) fn name(self, name: &CStr) -> Result<Self> {
         // SAFETY: The entry owns its names.
@@ -511,12 +502,6 @@ numbers! {
 }
 
 impl FabricAttrMut<'_> {
-    /// Names an open fabric.
-    pub(crate) fn fabric(self, fabric: &Fid<impl Object<Class = FabricClass>>) -> Self {
-        self.0.fabric = fabric.head();
-        self
-    }
-
     /// Sets the name.
     pub(crate) fn name(self, name: &CStr) -> Result<Self> {
         // SAFETY: The entry owns its names.

@@ -118,11 +118,11 @@ pub(crate) use in_use::{
     Outgoing,
     SharedUse, //
 };
-pub(super) use memory_region::memory;
 pub(crate) use memory_region::{
     MemoryRegionAttr,
     MemoryRegionClass,
     MemoryRegionOps,
+    RawKey,
     KEY_NOTAVAIL, //
 };
 pub(crate) use operation::{
@@ -261,7 +261,7 @@ impl Answer<'_> {
 /// # Safety
 ///
 /// `len` must be null or valid, and `to` null or valid for writes of that many bytes.
-pub(super) unsafe fn answer(value: &[u8], to: *mut c_void, len: *mut usize) -> Result {
+unsafe fn answer(value: &[u8], to: *mut c_void, len: *mut usize) -> Result {
     if len.is_null() {
         return Err(EINVAL);
     }

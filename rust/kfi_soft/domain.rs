@@ -36,7 +36,6 @@ use crate::{
             AvType,
             ResourceMgmt, //
         },
-        control::Control,
         fid::{
             AnyFid,
             ExtraOps,
@@ -86,7 +85,8 @@ use crate::{
             PollSetClass,
             ScalableClass,
             SharedReceiveClass,
-            SharedTransmitClass, //
+            SharedTransmitClass,
+            WorkId, //
         }, //
     },
     limits,
@@ -344,18 +344,6 @@ impl Object for Domain {
         Ok(())
     }
 
-    fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
-        match command {
-            Control::CancelWork(id) => deferred::cancel(this, id),
-            Control::FlushWork(triggering) => deferred::flush(this, triggering),
-            _ => Err(ENOSYS),
-        }
-    }
-
-    fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
-        deferred::queue(this, work)
-    }
-
     fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         match (personality::current(), cxi_domain_ops(this, name)) {
             // No extension but the device, and that only if there is one.
@@ -478,5 +466,17 @@ impl DomainOps for Domain {
             .or_else(|_| limit(AtomicCall::Compare))?;
         let size = datatype_size(datatype).ok_or(EOPNOTSUPP)?;
         Ok((count, size))
+    }
+
+    fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
+        deferred::queue(this, work)
+    }
+
+    fn cancel_work(this: &Fid<Self>, id: WorkId) -> Result {
+        deferred::cancel(this, id)
+    }
+
+    fn flush_work(this: &Fid<Self>, triggering: Option<AnyFid<'_>>) -> Result {
+        deferred::flush(this, triggering)
     }
 }

@@ -49,11 +49,13 @@ use crate::{
             RegionFlags, //
         },
         hold::Hold,
+        memory::SourceBuffers,
         provider::{
             Event,
             MemoryRegionAttr,
             MemoryRegionClass,
-            MemoryRegionOps, //
+            MemoryRegionOps,
+            RawKey, //
         }, //
     },
     limits,
@@ -323,18 +325,24 @@ impl Object for MemoryRegion {
                 let receiver = owner.receiver().ok_or(EOPBADSTATE)?.clone();
                 Self::publish(this, &mut state, receiver.own_regions())
             }
-            // Memory of the kernel does not move.
-            Control::Refresh { flags: 0, .. } => Ok(()),
-            Control::Refresh { .. } => Err(EINVAL),
-            Control::GetRawMr(raw) => {
-                if raw.flags() != 0 {
-                    return Err(EINVAL);
-                }
-                raw.answer(this.region.base(), &this.key().to_ne_bytes())
-            }
             _ => Err(ENOSYS),
         }
     }
 }
 
-impl MemoryRegionOps for MemoryRegion {}
+impl MemoryRegionOps for MemoryRegion {
+    fn raw_key(this: &Fid<Self>, out: RawKey<'_>) -> Result {
+        if out.flags() != 0 {
+            return Err(EINVAL);
+        }
+        out.answer(this.region.base(), &this.key().to_ne_bytes())
+    }
+
+    fn refresh(_this: &Fid<Self>, flags: u64, _memory: SourceBuffers<'_>) -> Result {
+        // Memory of the kernel does not move.
+        match flags {
+            0 => Ok(()),
+            _ => Err(EINVAL),
+        }
+    }
+}

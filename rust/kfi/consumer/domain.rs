@@ -41,7 +41,10 @@ use crate::kfi::{
     errno::to_result,
     fid::Context,
     flags::OpFlags,
-    info::InfoRef,
+    info::{
+        Hints,
+        InfoRef, //
+    },
     wait_obj::WaitObj, //
 };
 
@@ -142,5 +145,13 @@ impl Domain {
     /// Returns the name of its provider.
     pub(crate) fn provider(&self) -> &CStr {
         &self.provider
+    }
+}
+
+impl<'a> Hints<'a> {
+    /// Names an open domain; `ENODATA` if the hints name another provider.
+    pub(crate) fn domain(self, domain: &'a Domain) -> Result<Self> {
+        // SAFETY: The domain is open during `'a`.
+        unsafe { self.open_domain(domain.as_raw(), domain.provider()) }
     }
 }

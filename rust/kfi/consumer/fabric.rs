@@ -115,3 +115,11 @@ impl Fabric {
         &self.provider
     }
 }
+
+impl<'a> Hints<'a> {
+    /// Names an open fabric; `ENODATA` if the hints name another provider.
+    pub(crate) fn fabric(self, fabric: &'a Fabric) -> Result<Self> {
+        // SAFETY: The fabric is open during `'a`.
+        unsafe { self.open_fabric(fabric.as_raw(), fabric.provider()) }
+    }
+}

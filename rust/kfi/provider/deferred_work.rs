@@ -12,12 +12,16 @@ use super::{
         TargetRanges, //
     },
     AtomicForm,
+    DomainOps,
     Kind,
     Operation, //
 };
 use crate::kfi::{
     bindings,
-    fid::AnyFid,
+    fid::{
+        AnyFid,
+        Fid, //
+    },
     flags::OpFlags, //
 };
 
@@ -28,7 +32,7 @@ pub(crate) struct WorkId(usize);
 
 impl WorkId {
     /// Takes a request from C.
-    pub(in crate::kfi) fn from_raw(work: *const bindings::kfi_deferred_work) -> Self {
+    fn from_raw(work: *const bindings::kfi_deferred_work) -> Self {
         Self(work.addr())
     }
 
@@ -87,9 +91,7 @@ impl<'a> DeferredWork<'a> {
     ///
     /// During `'a`, `work` must be null or valid, and so must the structure of its operation and
     /// what that points to. The objects in both must be null or open.
-    pub(in crate::kfi) unsafe fn from_raw(
-        work: *const bindings::kfi_deferred_work,
-    ) -> Result<Self> {
+    unsafe fn from_raw(work: *const bindings::kfi_deferred_work) -> Result<Self> {
         let id = WorkId::from_raw(work);
         // SAFETY: By the safety requirements.
         let work = unsafe { work.as_ref() }.ok_or(EINVAL)?;
@@ -253,6 +255,38 @@ impl<'a> DeferredOp<'a> {
             // SAFETY: By the safety requirements.
             operation: unsafe { AtomicMessage::from_raw(msg) }?.operation(flags, form)?,
         })
+    }
+}
+
+/// Carries out a command about the deferred work of a domain; `None` for all others.
+///
+/// # Safety
+///
+/// For KFI_QUEUE_WORK `arg` must be as [`DeferredWork::from_raw`] says, for KFI_FLUSH_WORK null or a
+/// counter that is open.
+pub(super) unsafe fn control<T: DomainOps>(
+    this: &Fid<T>,
+    command: c_int,
+    arg: *mut c_void,
+) -> Option<Result> {
+    const QUEUE: c_int = bindings::KFI_QUEUE_WORK.cast_signed();
+    const CANCEL: c_int = bindings::KFI_CANCEL_WORK.cast_signed();
+    const FLUSH: c_int = bindings::KFI_FLUSH_WORK.cast_signed();
+
+    match command {
+        QUEUE => {
+            // SAFETY: By the safety requirements.
+            let work = unsafe { DeferredWork::from_raw(arg.cast()) };
+            Some(work.and_then(|work| T::queue_work(this, work)))
+        }
+        CANCEL if arg.is_null() => Some(Err(EINVAL)),
+        CANCEL => Some(T::cancel_work(this, WorkId::from_raw(arg.cast()))),
+        FLUSH => {
+            // SAFETY: By the safety requirements; a counter starts with a `struct kfid`.
+            let triggering = unsafe { AnyFid::from_raw(arg.cast()) };
+            Some(T::flush_work(this, triggering))
+        }
+        _ => None,
     }
 }
 

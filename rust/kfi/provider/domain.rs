@@ -14,6 +14,7 @@ use kernel::{
 use super::{
     address_vector::AddressVectorData,
     completion_queue::CompletionQueueData,
+    deferred_work,
     endpoint::EndpointData,
     enosys::enosys4,
     kfi_datatype,
@@ -30,6 +31,7 @@ use super::{
     CounterAttr,
     CounterClass,
     CounterOps,
+    DeferredWork,
     EndpointOps,
     MemoryRegionAttr,
     MemoryRegionClass,
@@ -40,22 +42,28 @@ use super::{
     ScalableClass,
     SharedReceiveClass,
     SharedTransmitClass,
-    SharedTransmitOps, //
+    SharedTransmitOps,
+    WorkId, //
 };
 use crate::kfi::{
     addr::AddressFormat,
     bindings,
     fid::{
         open_into,
+        AnyFid,
         Class,
         Context,
         Fid,
+        FidAddress,
         NewFid,
         Object,
         Opening,
         Tables, //
     },
-    info::InfoRef,
+    info::{
+        DomainAttrMut,
+        InfoRef, //
+    },
     linux::dma_device::DmaDevice, //
 };
 
@@ -211,6 +219,25 @@ pub(crate) trait DomainOps: Object<Class = DomainClass> {
         op: kfi_op,
         flags: u64,
     ) -> Result<(usize, usize)>;
+
+    /// Queues deferred work (KFI_QUEUE_WORK).
+    fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
+        let _ = (this, work);
+        Err(ENOSYS)
+    }
+
+    /// Takes deferred work back (KFI_CANCEL_WORK).
+    fn cancel_work(this: &Fid<Self>, id: WorkId) -> Result {
+        let _ = (this, id);
+        Err(ENOSYS)
+    }
+
+    /// Takes all deferred work back, or that which waits for one counter (KFI_FLUSH_WORK); whatever
+    /// object it is.
+    fn flush_work(this: &Fid<Self>, triggering: Option<AnyFid<'_>>) -> Result {
+        let _ = (this, triggering);
+        Err(ENOSYS)
+    }
 }
 
 // SAFETY: The functions expect heads of `Fid<T>`.
@@ -230,6 +257,30 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
         },
         mr: memory_region::table::<T>(),
     };
+
+    unsafe fn control_of_class(
+        this: &Fid<Self>,
+        command: c_int,
+        arg: *mut c_void,
+    ) -> Option<Result> {
+        // SAFETY: By the safety requirements.
+        unsafe { deferred_work::control(this, command, arg) }
+    }
+}
+
+impl DomainAttrMut<'_> {
+    /// Names an open domain.
+    pub(crate) fn domain(self, domain: &Fid<impl Object<Class = DomainClass>>) -> Self {
+        self.0.domain = domain.head();
+        self
+    }
+}
+
+impl InfoRef<'_> {
+    /// Returns where the open domain is that the entry names; there may be none any more.
+    pub(crate) fn domain(self) -> Option<FidAddress> {
+        FidAddress::from_raw(self.domain_attr()?.domain)
+    }
 }
 
 /// Opens an address vector.

@@ -30,12 +30,16 @@ use crate::kfi::{
         Class,
         Context,
         Fid,
+        FidAddress,
         NewFid,
         Object,
         Opening,
         Tables, //
     },
-    info::InfoRef, //
+    info::{
+        FabricAttrMut,
+        InfoRef, //
+    }, //
 };
 
 /// The class of fabrics.
@@ -139,6 +143,21 @@ unsafe impl<T: FabricOps> Tables<FabricClass> for T {
         wait_open: Some(wait_open_callback::<T>),
         trywait: Some(trywait_callback::<T>),
     };
+}
+
+impl FabricAttrMut<'_> {
+    /// Names an open fabric.
+    pub(crate) fn fabric(self, fabric: &Fid<impl Object<Class = FabricClass>>) -> Self {
+        self.0.fabric = fabric.head();
+        self
+    }
+}
+
+impl InfoRef<'_> {
+    /// Returns where the open fabric is that the entry names; there may be none any more.
+    pub(crate) fn fabric(self) -> Option<FidAddress> {
+        FidAddress::from_raw(self.fabric_attr()?.fabric)
+    }
 }
 
 /// Opens a domain.

@@ -14,7 +14,10 @@ use kernel::{
     }, //
 };
 
-use super::DomainOps;
+use super::{
+    answer,
+    DomainOps, //
+};
 use crate::kfi::{
     bindings,
     fid::{
@@ -80,13 +83,75 @@ unsafe impl Class for MemoryRegionClass {
     }
 }
 
-/// The operations of a memory region, which are those of all objects: it is bound to endpoints and
-/// counters, and enabled and looked at through [`Object::control`].
-pub(crate) trait MemoryRegionOps: Object<Class = MemoryRegionClass> {}
+/// The operations of a memory region, beside those of all objects: it is bound to endpoints and
+/// counters, and enabled through [`Object::control`].
+pub(crate) trait MemoryRegionOps: Object<Class = MemoryRegionClass> {
+    /// Tells the raw key (KFI_GET_RAW_MR).
+    fn raw_key(this: &Fid<Self>, out: RawKey<'_>) -> Result {
+        let _ = (this, out);
+        Err(ENOSYS)
+    }
+
+    /// Hears that pages of these ranges have changed (KFI_REFRESH); the flags are yet to be checked.
+    fn refresh(this: &Fid<Self>, flags: u64, memory: SourceBuffers<'_>) -> Result {
+        let _ = (this, flags, memory);
+        Err(ENOSYS)
+    }
+}
 
 // SAFETY: The functions expect heads of `Fid<T>`.
 unsafe impl<T: MemoryRegionOps> Tables<MemoryRegionClass> for T {
     const TABLES: &'static bindings::kfi_ops = &Fid::<T>::FID_OPS;
+
+    unsafe fn control_of_class(
+        this: &Fid<Self>,
+        command: c_int,
+        arg: *mut c_void,
+    ) -> Option<Result> {
+        const GET_RAW_MR: c_int = bindings::KFI_GET_RAW_MR.cast_signed();
+        const REFRESH: c_int = bindings::KFI_REFRESH.cast_signed();
+
+        match command {
+            GET_RAW_MR | REFRESH if arg.is_null() => Some(Err(EINVAL)),
+            GET_RAW_MR => {
+                // SAFETY: The command takes a `struct kfi_mr_raw_attr *`, which is not null.
+                let out = RawKey(unsafe { &*arg.cast() });
+                Some(T::raw_key(this, out))
+            }
+            REFRESH => {
+                // SAFETY: The command takes a `struct kfi_mr_modify *`, which is not null.
+                let modify = unsafe { &*arg.cast::<bindings::kfi_mr_modify>() };
+                // SAFETY: The ranges are valid with the argument.
+                let memory = unsafe { memory(&modify.attr) };
+                Some(memory.and_then(|memory| T::refresh(this, modify.flags, memory)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where KFI_GET_RAW_MR wants the raw key.
+pub(crate) struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
+
+impl RawKey<'_> {
+    /// Returns the flags, yet to be checked.
+    pub(crate) fn flags(&self) -> u64 {
+        self.0.flags
+    }
+
+    /// Answers with the address of the first byte and the key; `ETOOSMALL` if there is no room.
+    pub(crate) fn answer(self, base_addr: u64, key: &[u8]) -> Result {
+        if self.0.base_addr.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: The command takes pointers that are null or valid for writes, the key for as many
+        // bytes as its size says.
+        unsafe {
+            answer(key, self.0.raw_key.cast(), self.0.key_size)?;
+            self.0.base_addr.write(base_addr);
+        }
+        Ok(())
+    }
 }
 
 impl<T: MemoryRegionOps> Fid<T> {
@@ -189,7 +254,7 @@ impl<'a> MemoryRegionAttr<'a> {
 /// # Safety
 ///
 /// All that `attr` points to must be as [`SourceBuffers`] says.
-pub(in crate::kfi) unsafe fn memory<'a>(attr: &bindings::kfi_mr_attr) -> Result<SourceBuffers<'a>> {
+unsafe fn memory<'a>(attr: &bindings::kfi_mr_attr) -> Result<SourceBuffers<'a>> {
     // SAFETY: All members are pointers, of which the type says what they point to.
     unsafe {
         SourceBuffers::of_type(
