@@ -15,7 +15,7 @@ use crate::kfi::{
         Domain,
         Fabric, //
     },
-    fid::Context, //
+    context::Context, //
 };
 
 /// Shows a counter at work.

@@ -14,9 +14,9 @@ use kernel::{
 use crate::kfi::{
     addr::FabricAddr,
     attr::AvType,
+    context::Context,
     fid::{
         AnyFid,
-        Context,
         Fid,
         Object, //
     },

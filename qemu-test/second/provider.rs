@@ -20,10 +20,10 @@ use kernel::{
 use crate::{
     kfi::{
         addr::AddressFormat,
+        context::Context,
         errno::EAVAIL,
         fid::{
             AnyFids,
-            Context,
             Fid,
             NewAlias,
             NewFid,

@@ -26,9 +26,11 @@ use crate::{
     },
     fabrics::Serial,
     kfi::{
-        info::Info,
-        linux::modules::Modules,
-        provider::KFI_VERSION, //
+        info::{
+            Info,
+            KFI_VERSION, //
+        },
+        linux::modules::Modules, //
     }, //
 };
 

@@ -18,8 +18,10 @@ use kernel::{
 
 use crate::kfi::{
     bindings,
-    info::InfoRef,
-    provider::KFI_VERSION, //
+    info::{
+        InfoRef,
+        KFI_VERSION, //
+    }, //
 };
 
 pub(crate) use names::{

@@ -24,6 +24,10 @@ use super::{
     flags::Caps, //
 };
 
+/// The version of the API that this code implements.
+pub(crate) const KFI_VERSION: u32 =
+    (bindings::KFI_MAJOR_VERSION << 16) | bindings::KFI_MINOR_VERSION;
+
 /// An owned chain of at least one entry.
 ///
 /// # Invariants

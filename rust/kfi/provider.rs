@@ -147,8 +147,7 @@ pub(crate) use poll_set::{
 pub(crate) use registration::{
     Provider,
     Query,
-    Registration,
-    KFI_VERSION, //
+    Registration, //
 };
 pub(crate) use wait::WaitAttr;
 pub(crate) use wait_set::{

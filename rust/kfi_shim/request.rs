@@ -39,7 +39,7 @@ use crate::{
     estimate::Needs,
     kfi::{
         consumer::AnyObject,
-        fid::Context,
+        context::Context,
         linux::uaccess::{
             self,
             Versioned, //

@@ -41,7 +41,7 @@ use crate::{
             Places,
             Taken, //
         },
-        fid::Context,
+        context::Context,
         linux::file::{
             Area,
             Device,

@@ -48,6 +48,7 @@ use crate::{
     domain::Domain,
     info,
     kfi::{
+        context::Context,
         control::Control,
         errno::{
             EBADFLAGS,
@@ -57,7 +58,6 @@ use crate::{
         },
         fid::{
             AnyFid,
-            Context,
             Fid,
             NewAlias,
             NewFid,

@@ -39,12 +39,12 @@ use crate::{
         },
         info::{
             Info,
-            InfoRef, //
+            InfoRef,
+            KFI_VERSION, //
         },
         provider::{
             Provider,
-            Query,
-            KFI_VERSION, //
+            Query, //
         }, //
     },
     limits,

@@ -6,8 +6,8 @@ use kernel::prelude::*;
 
 use crate::{
     kfi::{
+        context::Context,
         fid::{
-            Context,
             Fid,
             Object, //
         },

@@ -5,7 +5,7 @@
 use kernel::prelude::*;
 
 use crate::kfi::{
-    fid::Context,
+    context::Context,
     memory::{
         Memory,
         Target, //

@@ -40,7 +40,7 @@ fn end(mut insertion: Insertion<'_>) -> Event {
     event
 }
 
-fn end_without(context: crate::kfi::fid::Context) -> Event {
+fn end_without(context: crate::kfi::context::Context) -> Event {
     #[cfg(wrong)]
     return Event::av_complete(context, &context, 0); //~ E0308
     #[cfg(not(wrong))]

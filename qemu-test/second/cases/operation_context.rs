@@ -5,7 +5,7 @@
 
 use crate::kfi::{
     consumer::OpContext,
-    fid::Context, //
+    context::Context, //
 };
 
 fn post(number: usize) -> OpContext {

@@ -5,10 +5,12 @@
 use kernel::prelude::*;
 
 use crate::{
-    kfi::fid::{
-        Context,
-        NewFid,
-        Opening, //
+    kfi::{
+        context::Context,
+        fid::{
+            NewFid,
+            Opening, //
+        }, //
     },
     provider::Counter, //
 };

@@ -22,12 +22,12 @@ use crate::{
     fabrics::Fabrics,
     kfi::{
         bindings,
-        fid::Context,
+        context::Context,
         info::{
             Info,
-            InfoRef, //
-        },
-        provider::KFI_VERSION, //
+            InfoRef,
+            KFI_VERSION, //
+        }, //
     }, //
 };
 

@@ -27,7 +27,7 @@ use crate::{
     fabrics::Listed,
     kfi::{
         bindings,
-        fid::Context,
+        context::Context,
         info::Info,
         linux::modules::{
             ModuleId,

@@ -43,8 +43,8 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::to_result,
-    fid::Context,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };

@@ -42,7 +42,7 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    fid::Context, //
+    context::Context, //
 };
 
 /// The condition of a triggered operation, as it is handed over.
@@ -882,7 +882,7 @@ impl Drop for Note {
     }
 }
 
-#[cfg(unit_tests)]
+#[cfg(consumer_tests)]
 #[kunit_tests(kfi_contexts)]
 mod tests {
     use super::*;

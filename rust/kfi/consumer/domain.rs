@@ -38,8 +38,8 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::to_result,
-    fid::Context,
     flags::OpFlags,
     info::{
         Hints,

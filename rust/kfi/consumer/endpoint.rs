@@ -69,8 +69,8 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::to_result,
-    fid::Context,
     flags::OpFlags,
     info::InfoRef,
     wait_obj::WaitObj, //
@@ -1345,7 +1345,7 @@ impl SharedTransmit {
     }
 }
 
-#[cfg(unit_tests)]
+#[cfg(consumer_tests)]
 #[kunit_tests(kfi_endpoint_uses)]
 mod tests {
     use super::*;

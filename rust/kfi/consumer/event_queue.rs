@@ -44,8 +44,8 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::to_result,
-    fid::Context,
     flags::OpFlags,
     info::Info,
     wait_obj::WaitObj, //

@@ -26,8 +26,8 @@ use super::object::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::to_result,
-    fid::Context,
     flags::OpFlags,
     info::{
         Hints,

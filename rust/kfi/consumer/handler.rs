@@ -30,7 +30,7 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    fid::Context,
+    context::Context,
     linux::{
         live::Findable,
         timeout::Timeout,

@@ -584,7 +584,7 @@ macro_rules! object {
 }
 pub(super) use object;
 
-#[cfg(unit_tests)]
+#[cfg(consumer_tests)]
 #[kunit_tests(kfi_object)]
 mod tests {
     use super::*;

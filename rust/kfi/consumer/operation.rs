@@ -27,8 +27,8 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    errno::to_result,
-    fid::Context, //
+    context::Context,
+    errno::to_result, //
 };
 
 /// The kind of the operation.
@@ -771,7 +771,7 @@ impl Domain {
     }
 }
 
-#[cfg(unit_tests)]
+#[cfg(consumer_tests)]
 #[kunit_tests(kfi_operation)]
 mod tests {
     use super::*;

@@ -100,7 +100,7 @@ impl Drop for Taken {
     }
 }
 
-#[cfg(unit_tests)]
+#[cfg(consumer_tests)]
 #[kunit_tests(kfi_peak)]
 mod tests {
     use super::*;

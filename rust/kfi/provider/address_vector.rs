@@ -21,9 +21,9 @@ use crate::kfi::{
     },
     attr::AvType,
     bindings,
+    context::Context,
     fid::{
         Class,
-        Context,
         Fid,
         Object,
         Tables, //

@@ -48,11 +48,11 @@ use super::{
 use crate::kfi::{
     addr::AddressFormat,
     bindings,
+    context::Context,
     fid::{
         open_into,
         AnyFid,
         Class,
-        Context,
         Fid,
         FidAddress,
         NewFid,

@@ -40,11 +40,11 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::ETOOSMALL,
     fid::{
         open_into,
         Class,
-        Context,
         Fid,
         NewFid,
         Object,

@@ -17,9 +17,9 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     fid::{
         Class,
-        Context,
         ExtraOps,
         Fid,
         Object,

@@ -24,11 +24,11 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     fid::{
         open_into,
         AnyFids,
         Class,
-        Context,
         Fid,
         FidAddress,
         NewFid,

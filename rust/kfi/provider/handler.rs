@@ -51,13 +51,16 @@ impl<F: Copy> Handler<F> {
 
 #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 pub(super) mod tests {
-    use crate::kfi::fid::{
-        Class,
-        Context,
-        NewFid,
-        Object,
-        Opening,
-        TestFid, //
+    use crate::kfi::{
+        context::Context,
+        fid::{
+            Class,
+            Fid,
+            NewFid,
+            Object,
+            Opening,
+            TestFid, //
+        }, //
     };
     use core::ptr;
     use kernel::{
@@ -67,8 +70,6 @@ pub(super) mod tests {
             Atomic, //
         }, //
     };
-
-    use crate::kfi::fid::Fid;
 
     /// Counts a call.
     ///

@@ -40,8 +40,8 @@ use super::{
     Outcome, //
 };
 use crate::kfi::{
+    context::Context,
     errno::EBADFLAGS,
-    fid::Context,
     flags::OpFlags,
     memory::{
         pieces::Reserve,

@@ -20,10 +20,10 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     fid::{
         open_into,
         Class,
-        Context,
         Fid,
         NewFid,
         Object,

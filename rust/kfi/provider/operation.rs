@@ -10,10 +10,8 @@ use kernel::prelude::*;
 use crate::kfi::{
     addr::FabricAddr,
     bindings,
-    fid::{
-        AnyFid,
-        Context, //
-    },
+    context::Context,
+    fid::AnyFid,
     flags::OpFlags,
     memory::{
         Local,

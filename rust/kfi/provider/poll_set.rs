@@ -7,10 +7,10 @@ use kernel::{error::from_result, prelude::*};
 
 use crate::kfi::{
     bindings,
+    context::Context,
     fid::{
         AnyFid,
         Class,
-        Context,
         Fid,
         Object,
         Tables, //

@@ -21,16 +21,17 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::to_result,
     fid::{
         open_into,
-        Context,
         NewFid,
         Opening, //
     },
     info::{
         Info,
-        InfoRef, //
+        InfoRef,
+        KFI_VERSION, //
     },
     linux::live::{
         self,
@@ -206,7 +207,3 @@ impl<P: Provider> PinnedDrop for Registration<P> {
         live::wait_for_the_last();
     }
 }
-
-/// The version of the API that this code implements.
-pub(crate) const KFI_VERSION: u32 =
-    (bindings::KFI_MAJOR_VERSION << 16) | bindings::KFI_MINOR_VERSION;

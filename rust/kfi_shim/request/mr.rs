@@ -28,7 +28,7 @@ use crate::{
             RegisterForm,
             Shape, //
         },
-        fid::Context, //
+        context::Context, //
     },
     session::Session, //
 };

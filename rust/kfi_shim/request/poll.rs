@@ -30,7 +30,7 @@ use crate::{
             Domain,
             PollSet, //
         },
-        fid::Context, //
+        context::Context, //
     },
     session::Session, //
 };

@@ -8,11 +8,11 @@ use kernel::prelude::*;
 
 use super::HasEndpointState;
 use crate::kfi::{
+    context::Context,
     control::Control,
     errno::EBADFLAGS,
     fid::{
         AnyFid,
-        Context,
         Fid,
         NewAlias,
         NewFid,

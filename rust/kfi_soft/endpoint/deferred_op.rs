@@ -24,13 +24,13 @@ use crate::{
     domain::Domain,
     info,
     kfi::{
+        context::Context,
         errno::{
             EBADFLAGS,
             EOPBADSTATE, //
         },
         fid::{
             AnyFid,
-            Context,
             Fid, //
         },
         flags::{

@@ -33,6 +33,7 @@ use crate::{
     },
     domain::Domain,
     kfi::{
+        context::Context,
         control::Control,
         errno::{
             EBADFLAGS,
@@ -41,7 +42,6 @@ use crate::{
         },
         fid::{
             AnyFid,
-            Context,
             Fid,
             NewFid,
             Object,

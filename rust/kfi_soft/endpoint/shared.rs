@@ -28,11 +28,11 @@ use crate::{
     info,
     kfi::{
         addr::FabricAddr,
+        context::Context,
         control::Control,
         errno::EBADFLAGS,
         fid::{
             AnyFid,
-            Context,
             Fid,
             NewFid,
             Object,

@@ -218,7 +218,7 @@ impl Entries for Completions {
 mod tests {
     use super::*;
     use crate::kfi::{
-        fid::Context,
+        context::Context,
         provider::{
             Outcome,
             ADDR_NOTAVAIL, //

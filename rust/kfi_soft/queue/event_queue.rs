@@ -296,10 +296,8 @@ mod tests {
     use super::*;
     use crate::{
         kfi::{
-            fid::{
-                Context,
-                TestFid, //
-            },
+            context::Context,
+            fid::TestFid,
             provider::WaitAttr, //
         },
         node, //

@@ -19,7 +19,7 @@ use kernel::{
 use crate::{
     counter::Counter,
     kfi::{
-        fid::Context,
+        context::Context,
         flags::{
             CompletionFlags,
             OpFlags, //

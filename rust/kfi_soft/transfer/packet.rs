@@ -20,7 +20,7 @@ use kernel::{
 
 use crate::{
     kfi::{
-        fid::Context,
+        context::Context,
         memory::RemoteMemory,
         provider::{
             Lasting,

@@ -32,8 +32,8 @@ use crate::{
     counter::Counter,
     kfi::{
         addr::FabricAddr,
+        context::Context,
         errno::EOPBADSTATE,
-        fid::Context,
         flags::{
             CompletionFlags,
             OpFlags, //

@@ -25,14 +25,12 @@ use crate::{
     domain::Domain,
     kfi::{
         addr::FabricAddr,
+        context::Context,
         errno::{
             ENOMSG,
             EOPBADSTATE, //
         },
-        fid::{
-            Context,
-            Fid, //
-        },
+        fid::Fid,
         flags::{
             AccessFlags,
             Caps,

@@ -42,14 +42,12 @@ use crate::{
     faults::injector::Held,
     kfi::{
         addr::FabricAddr,
+        context::Context,
         errno::{
             EBADFLAGS,
             EOPBADSTATE, //
         },
-        fid::{
-            Context,
-            Fid, //
-        },
+        fid::Fid,
         flags::{
             Caps,
             CompletionFlags,

@@ -24,10 +24,8 @@ use crate::{
     counter::Counter,
     domain::Domain,
     kfi::{
-        fid::{
-            Context,
-            Fid, //
-        },
+        context::Context,
+        fid::Fid,
         hold::{
             Hold,
             HoldOnce, //

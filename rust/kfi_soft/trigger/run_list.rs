@@ -73,10 +73,8 @@ use crate::{
     },
     grown::Grown,
     kfi::{
-        fid::{
-            Context,
-            Fid, //
-        },
+        context::Context,
+        fid::Fid,
         linux::{
             interrupts::{
                 self,

@@ -18,9 +18,9 @@ use super::{
 };
 use crate::kfi::{
     bindings,
+    context::Context,
     errno::ETOOSMALL,
     fid::{
-        Context,
         Fid,
         Object,
         TestFid, //
