@@ -12,7 +12,7 @@ use kernel::{
     }, //
 };
 
-use crate::kfi::bindings;
+use crate::bindings;
 
 /// The result of one measurement.
 pub(crate) struct Sample {

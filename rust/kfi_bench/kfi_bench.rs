@@ -8,14 +8,9 @@
 //! the figures are, is decided here.
 
 mod abi;
+#[path = "../kfi/bindings.rs"]
+mod bindings;
 mod figure;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "every module uses its part of the abstractions"
-)]
-#[path = "../kfi/kfi.rs"]
-mod kfi;
 mod schedule;
 
 use kernel::prelude::*;

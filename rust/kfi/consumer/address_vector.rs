@@ -455,4 +455,4 @@ impl AddressVector {
 }
 
 /// The bytes of the longest address of any format.
-pub(crate) const ADDR_MAX: usize = bindings::KFI_SHIM_ADDR_MAX as usize;
+pub(crate) const ADDR_MAX: usize = 64;

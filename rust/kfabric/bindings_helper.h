@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#include "../kfi/bindings_helper.h"
+#include "trace.h"
