@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Takes types and numbers from the project's C headers, so that there is one
-//! definition of each: bindgen for what a compiler sees, and a small scan of
-//! `kfi_errno.h` for the texts that are in its comments.
+//! definition of each: bindgen for what a compiler sees, and small scans for what it
+//! does not: the requests of `kfi_shim.h`, whose numbers are macros, and the texts in
+//! the comments of `kfi_errno.h`.
 
 use std::env;
 use std::error::Error;
@@ -23,13 +24,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let include = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(INCLUDE);
 
-    bindings(&include, &out.join("bindings.rs"))?;
+    requests(&include.join("uapi/kfi_shim.h"), &out)?;
+    bindings(&include, &out)?;
     errno_table(&include.join("kfi_errno.h"), &out.join("errno_table.rs"))
 }
 
 /// Runs bindgen, the program: it is needed for the kernel modules anyway, and
 /// as a library it would take longer to build than all of this workspace.
-fn bindings(include: &Path, output: &Path) -> Result<(), Box<dyn Error>> {
+fn bindings(include: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=BINDGEN");
     for input in [
         include.join("kfabric.h"),
@@ -62,14 +64,87 @@ fn bindings(include: &Path, output: &Path) -> Result<(), Box<dyn Error>> {
             "kfi_shim_.*=::zerocopy::FromBytes,::zerocopy::Immutable,::zerocopy::IntoBytes",
         ])
         .arg("--output")
-        .arg(output)
+        .arg(out.join("bindings.rs"))
         .args(["--", "-Iinclude"])
+        .arg(format!("-I{}", out.display()))
         .arg(format!("-I{}", include.display()))
         .status()
         .map_err(|error| format!("{}: {error}", bindgen.to_string_lossy()))?;
     if !status.success() {
         return Err(format!("{}: {status}", bindgen.to_string_lossy()).into());
     }
+    Ok(())
+}
+
+/// Writes the requests that a header declares: `requests.h` with their numbers, as
+/// bindgen does not evaluate `_IOWR()` but the compiler does, and `requests.rs` with
+/// their types.
+fn requests(header: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
+    let text = fs::read_to_string(header).map_err(|e| format!("{}: {e}", header.display()))?;
+    let form = || format!("{}: its form has changed", header.display());
+
+    // The members of a structure that all requests treat alike.
+    let members = |structure: &str| -> Result<(Vec<&str>, bool), Box<dyn Error>> {
+        let start = format!("\nstruct {structure} {{\n");
+        let at = text.find(&start).ok_or_else(form)? + start.len();
+        let body = text[at..].split("\n}").next().unwrap_or_default();
+        let names = || {
+            body.lines()
+                .filter_map(|line| line.trim().strip_suffix(';')?.split_whitespace().nth(1))
+        };
+        let reserved = names().filter(|name| name.starts_with("reserved"));
+        Ok((reserved.collect(), names().any(|name| name == "result")))
+    };
+
+    let mut numbers = String::new();
+    let mut types = String::new();
+    let mut table = String::new();
+    for line in text.lines() {
+        // #define KFI_SHIM_CLOSE _IOWR(KFI_SHIM_IOC_MAGIC, 0x01, struct kfi_shim_close)
+        let Some((name, number)) = line
+            .strip_prefix("#define KFI_SHIM_")
+            .and_then(|rest| rest.split_once(char::is_whitespace))
+            .filter(|(_, number)| number.contains("(KFI_SHIM_IOC_MAGIC,"))
+        else {
+            continue;
+        };
+        let structure = number
+            .split_once("struct ")
+            .and_then(|(_, rest)| rest.strip_suffix(')'))
+            .ok_or_else(form)?;
+        let (reserved, result) = members(structure)?;
+        writeln!(
+            numbers,
+            "static const __u32 KFI_REQUEST_{name} = KFI_SHIM_{name};"
+        )?;
+        writeln!(
+            types,
+            "/// `KFI_SHIM_{name}`\npub const {name}: Request<uapi::{structure}> = \
+             Request::new(uapi::KFI_REQUEST_{name});"
+        )?;
+        let offset = |member: &str| format!("core::mem::offset_of!(uapi::{structure}, {member})");
+        let reserved: Vec<String> = reserved.into_iter().map(offset).collect();
+        let result = if result {
+            format!("Some({})", offset("result"))
+        } else {
+            "None".to_owned()
+        };
+        writeln!(
+            table,
+            "    super::Declared {{ name: {name:?}, number: {name}.number(), \
+             reserved: &[{}], result: {result} }},",
+            reserved.join(", ")
+        )?;
+    }
+    if table.lines().count() < 80 {
+        return Err(form().into());
+    }
+    writeln!(
+        types,
+        "/// All of them.\npub const REQUESTS: &[super::Declared] = &[\n{table}];"
+    )?;
+    fs::write(out.join("requests.h"), numbers)?;
+    fs::write(out.join("requests.rs"), types)?;
     Ok(())
 }
 

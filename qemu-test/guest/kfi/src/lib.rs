@@ -78,5 +78,6 @@ pub use wait_set::{WaitSet, WaitSetAttr};
 /// The ioctl interface as the C headers define it.
 pub mod uapi {
     pub use crate::sys::bindings::*;
-    pub use crate::sys::{request, Request};
+    pub use crate::sys::request::REQUESTS;
+    pub use crate::sys::{request, writes_elsewhere, Declared, Request};
 }

@@ -23,8 +23,8 @@ use bindings as uapi;
 
 /// A request of the interface and the type of its argument.
 ///
-/// They are made here only, one for each request, and building this crate fails
-/// if a number does not carry the size of its type.
+/// They are made by `build.rs` only, one for each request of the header, and building
+/// this crate fails if a number does not carry the size of its type.
 #[derive(Debug)]
 pub struct Request<T> {
     number: u32,
@@ -54,132 +54,25 @@ impl<T> Request<T> {
     }
 }
 
-/// The requests of the interface.
-#[allow(missing_docs)]
+/// The requests of the interface, out of the header.
 pub mod request {
     use super::bindings as uapi;
     use super::Request;
 
-    pub const VERSION: Request<uapi::kfi_shim_version> = Request::new(uapi::KFI_REQUEST_VERSION);
-    pub const CLOSE: Request<uapi::kfi_shim_close> = Request::new(uapi::KFI_REQUEST_CLOSE);
-    pub const GETINFO: Request<uapi::kfi_shim_getinfo> = Request::new(uapi::KFI_REQUEST_GETINFO);
-    pub const READ_INFO: Request<uapi::kfi_shim_read_info> =
-        Request::new(uapi::KFI_REQUEST_READ_INFO);
-    pub const CONTROL: Request<uapi::kfi_shim_control> = Request::new(uapi::KFI_REQUEST_CONTROL);
-    pub const WAIT_FD: Request<uapi::kfi_shim_wait_fd> = Request::new(uapi::KFI_REQUEST_WAIT_FD);
-    pub const FABRIC: Request<uapi::kfi_shim_fabric> = Request::new(uapi::KFI_REQUEST_FABRIC);
-    pub const DOMAIN: Request<uapi::kfi_shim_domain> = Request::new(uapi::KFI_REQUEST_DOMAIN);
-    pub const CNTR_OPEN: Request<uapi::kfi_shim_cntr_open> =
-        Request::new(uapi::KFI_REQUEST_CNTR_OPEN);
-    pub const CNTR_READ: Request<uapi::kfi_shim_cntr> = Request::new(uapi::KFI_REQUEST_CNTR_READ);
-    pub const CNTR_READERR: Request<uapi::kfi_shim_cntr> =
-        Request::new(uapi::KFI_REQUEST_CNTR_READERR);
-    pub const CNTR_ADD: Request<uapi::kfi_shim_cntr> = Request::new(uapi::KFI_REQUEST_CNTR_ADD);
-    pub const CNTR_ADDERR: Request<uapi::kfi_shim_cntr> =
-        Request::new(uapi::KFI_REQUEST_CNTR_ADDERR);
-    pub const CNTR_SET: Request<uapi::kfi_shim_cntr> = Request::new(uapi::KFI_REQUEST_CNTR_SET);
-    pub const CNTR_SETERR: Request<uapi::kfi_shim_cntr> =
-        Request::new(uapi::KFI_REQUEST_CNTR_SETERR);
-    pub const CNTR_WAIT: Request<uapi::kfi_shim_cntr_wait> =
-        Request::new(uapi::KFI_REQUEST_CNTR_WAIT);
-    pub const WAIT_OPEN: Request<uapi::kfi_shim_wait_open> =
-        Request::new(uapi::KFI_REQUEST_WAIT_OPEN);
-    pub const WAIT: Request<uapi::kfi_shim_wait> = Request::new(uapi::KFI_REQUEST_WAIT);
-    pub const TRYWAIT: Request<uapi::kfi_shim_trywait> = Request::new(uapi::KFI_REQUEST_TRYWAIT);
-    pub const POLL_OPEN: Request<uapi::kfi_shim_poll_open> =
-        Request::new(uapi::KFI_REQUEST_POLL_OPEN);
-    pub const POLL_ADD: Request<uapi::kfi_shim_poll_member> =
-        Request::new(uapi::KFI_REQUEST_POLL_ADD);
-    pub const POLL_DEL: Request<uapi::kfi_shim_poll_member> =
-        Request::new(uapi::KFI_REQUEST_POLL_DEL);
-    pub const POLL: Request<uapi::kfi_shim_poll> = Request::new(uapi::KFI_REQUEST_POLL);
-    pub const CQ_OPEN: Request<uapi::kfi_shim_cq_open> = Request::new(uapi::KFI_REQUEST_CQ_OPEN);
-    pub const CQ_READ: Request<uapi::kfi_shim_cq_read> = Request::new(uapi::KFI_REQUEST_CQ_READ);
-    pub const CQ_SREAD: Request<uapi::kfi_shim_cq_read> = Request::new(uapi::KFI_REQUEST_CQ_SREAD);
-    pub const CQ_READERR: Request<uapi::kfi_shim_cq_error> =
-        Request::new(uapi::KFI_REQUEST_CQ_READERR);
-    pub const CQ_WRITE: Request<uapi::kfi_shim_cq_error> = Request::new(uapi::KFI_REQUEST_CQ_WRITE);
-    pub const CQ_SIGNAL: Request<uapi::kfi_shim_cq_signal> =
-        Request::new(uapi::KFI_REQUEST_CQ_SIGNAL);
-    pub const EQ_OPEN: Request<uapi::kfi_shim_eq_open> = Request::new(uapi::KFI_REQUEST_EQ_OPEN);
-    pub const EQ_READ: Request<uapi::kfi_shim_eq_event> = Request::new(uapi::KFI_REQUEST_EQ_READ);
-    pub const EQ_SREAD: Request<uapi::kfi_shim_eq_event> = Request::new(uapi::KFI_REQUEST_EQ_SREAD);
-    pub const EQ_WRITE: Request<uapi::kfi_shim_eq_event> = Request::new(uapi::KFI_REQUEST_EQ_WRITE);
-    pub const EQ_READERR: Request<uapi::kfi_shim_eq_error> =
-        Request::new(uapi::KFI_REQUEST_EQ_READERR);
-    pub const EQ_WRITE_ERROR: Request<uapi::kfi_shim_eq_error> =
-        Request::new(uapi::KFI_REQUEST_EQ_WRITE_ERROR);
-    pub const STRERROR: Request<uapi::kfi_shim_strerror> = Request::new(uapi::KFI_REQUEST_STRERROR);
-    pub const INFO_TEXT: Request<uapi::kfi_shim_info_text> =
-        Request::new(uapi::KFI_REQUEST_INFO_TEXT);
-    pub const TOSTR: Request<uapi::kfi_shim_tostr> = Request::new(uapi::KFI_REQUEST_TOSTR);
-    pub const BIND: Request<uapi::kfi_shim_bind> = Request::new(uapi::KFI_REQUEST_BIND);
-    pub const ENABLE: Request<uapi::kfi_shim_enable> = Request::new(uapi::KFI_REQUEST_ENABLE);
-    pub const HANDLED: Request<uapi::kfi_shim_handled> = Request::new(uapi::KFI_REQUEST_HANDLED);
-    pub const BUFFER: Request<uapi::kfi_shim_buffer> = Request::new(uapi::KFI_REQUEST_BUFFER);
-    pub const AV_OPEN: Request<uapi::kfi_shim_av_open> = Request::new(uapi::KFI_REQUEST_AV_OPEN);
-    pub const AV_INSERT: Request<uapi::kfi_shim_av_insert> =
-        Request::new(uapi::KFI_REQUEST_AV_INSERT);
-    pub const AV_INSERTSVC: Request<uapi::kfi_shim_av_insert> =
-        Request::new(uapi::KFI_REQUEST_AV_INSERTSVC);
-    pub const AV_INSERTSYM: Request<uapi::kfi_shim_av_insert> =
-        Request::new(uapi::KFI_REQUEST_AV_INSERTSYM);
-    pub const AV_INSERTED: Request<uapi::kfi_shim_av_inserted> =
-        Request::new(uapi::KFI_REQUEST_AV_INSERTED);
-    pub const AV_REMOVE: Request<uapi::kfi_shim_av_remove> =
-        Request::new(uapi::KFI_REQUEST_AV_REMOVE);
-    pub const AV_LOOKUP: Request<uapi::kfi_shim_av_lookup> =
-        Request::new(uapi::KFI_REQUEST_AV_LOOKUP);
-    pub const AV_STRADDR: Request<uapi::kfi_shim_av_straddr> =
-        Request::new(uapi::KFI_REQUEST_AV_STRADDR);
-    pub const MR: Request<uapi::kfi_shim_mr> = Request::new(uapi::KFI_REQUEST_MR);
-    pub const MR_KEY: Request<uapi::kfi_shim_mr_key> = Request::new(uapi::KFI_REQUEST_MR_KEY);
-    pub const MR_REFRESH: Request<uapi::kfi_shim_mr_refresh> =
-        Request::new(uapi::KFI_REQUEST_MR_REFRESH);
-    pub const MR_RAW_ATTR: Request<uapi::kfi_shim_raw_key> =
-        Request::new(uapi::KFI_REQUEST_MR_RAW_ATTR);
-    pub const MR_MAP_RAW: Request<uapi::kfi_shim_raw_key> =
-        Request::new(uapi::KFI_REQUEST_MR_MAP_RAW);
-    pub const MR_UNMAP_KEY: Request<uapi::kfi_shim_raw_key> =
-        Request::new(uapi::KFI_REQUEST_MR_UNMAP_KEY);
-    pub const EP_OPEN: Request<uapi::kfi_shim_ep_open> = Request::new(uapi::KFI_REQUEST_EP_OPEN);
-    pub const TX_CONTEXT: Request<uapi::kfi_shim_tx_context> =
-        Request::new(uapi::KFI_REQUEST_TX_CONTEXT);
-    pub const RX_CONTEXT: Request<uapi::kfi_shim_rx_context> =
-        Request::new(uapi::KFI_REQUEST_RX_CONTEXT);
-    pub const STX_CONTEXT: Request<uapi::kfi_shim_tx_context> =
-        Request::new(uapi::KFI_REQUEST_STX_CONTEXT);
-    pub const SRX_CONTEXT: Request<uapi::kfi_shim_rx_context> =
-        Request::new(uapi::KFI_REQUEST_SRX_CONTEXT);
-    pub const EP_ALIAS: Request<uapi::kfi_shim_ep_alias> = Request::new(uapi::KFI_REQUEST_EP_ALIAS);
-    pub const CANCEL: Request<uapi::kfi_shim_cancel> = Request::new(uapi::KFI_REQUEST_CANCEL);
-    pub const GETOPT: Request<uapi::kfi_shim_opt> = Request::new(uapi::KFI_REQUEST_GETOPT);
-    pub const SETOPT: Request<uapi::kfi_shim_opt> = Request::new(uapi::KFI_REQUEST_SETOPT);
-    pub const GETNAME: Request<uapi::kfi_shim_name> = Request::new(uapi::KFI_REQUEST_GETNAME);
-    pub const SETNAME: Request<uapi::kfi_shim_name> = Request::new(uapi::KFI_REQUEST_SETNAME);
-    pub const GETPEER: Request<uapi::kfi_shim_name> = Request::new(uapi::KFI_REQUEST_GETPEER);
-    pub const LISTEN: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_LISTEN);
-    pub const CONNECT: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_CONNECT);
-    pub const ACCEPT: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_ACCEPT);
-    pub const REJECT: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_REJECT);
-    pub const SHUTDOWN: Request<uapi::kfi_shim_cm> = Request::new(uapi::KFI_REQUEST_SHUTDOWN);
-    pub const JOIN: Request<uapi::kfi_shim_join> = Request::new(uapi::KFI_REQUEST_JOIN);
-    pub const POST: Request<uapi::kfi_shim_op> = Request::new(uapi::KFI_REQUEST_POST);
-    pub const POST_BATCH: Request<uapi::kfi_shim_batch> =
-        Request::new(uapi::KFI_REQUEST_POST_BATCH);
-    pub const QUERY_ATOMIC: Request<uapi::kfi_shim_query_atomic> =
-        Request::new(uapi::KFI_REQUEST_QUERY_ATOMIC);
-    pub const ATOMIC_VALID: Request<uapi::kfi_shim_atomic_valid> =
-        Request::new(uapi::KFI_REQUEST_ATOMIC_VALID);
-    pub const QUEUE_WORK: Request<uapi::kfi_shim_work> = Request::new(uapi::KFI_REQUEST_QUEUE_WORK);
-    pub const QUEUE_WORK_BATCH: Request<uapi::kfi_shim_batch> =
-        Request::new(uapi::KFI_REQUEST_QUEUE_WORK_BATCH);
-    pub const CANCEL_WORK: Request<uapi::kfi_shim_cancel_work> =
-        Request::new(uapi::KFI_REQUEST_CANCEL_WORK);
-    pub const RELEASE_WORK: Request<uapi::kfi_shim_cancel_work> =
-        Request::new(uapi::KFI_REQUEST_RELEASE_WORK);
-    pub const FLUSH_WORK: Request<uapi::kfi_shim_flush_work> =
-        Request::new(uapi::KFI_REQUEST_FLUSH_WORK);
+    include!(concat!(env!("OUT_DIR"), "/requests.rs"));
+}
+
+/// A request as the header declares it, without its type.
+#[derive(Clone, Copy, Debug)]
+pub struct Declared {
+    /// The name, without what all have in common.
+    pub name: &'static str,
+    /// The number.
+    pub number: u32,
+    /// Where the members of its structure are that must be 0.
+    pub reserved: &'static [usize],
+    /// Where the answer of kfabric is, if there is one.
+    pub result: Option<usize>,
 }
 
 /// An ioctl as it is: any number, any address.
@@ -233,8 +126,9 @@ where
     unsafe { raw(fd, request.number, std::ptr::from_mut(argument).cast()) }
 }
 
-/// Whether the kernel writes to an address in the argument.
-const fn writes_elsewhere(number: u32) -> bool {
+/// Whether the kernel writes to an address in the argument. Such a request has a
+/// function of its own here.
+pub const fn writes_elsewhere(number: u32) -> bool {
     matches!(
         number,
         uapi::KFI_REQUEST_READ_INFO

@@ -2,8 +2,8 @@
 
 //! Random sequences of requests that know what requests look like.
 //!
-//! A sequence is made from a seed alone ([`generate`]): [`schema`] says what is
-//! in each request, and a model of the objects that should be open by then
+//! A sequence is made from a seed alone ([`generate`]):
+//! [`requests`](crate::requests) says what is in each request, and a model of the objects that should be open by then
 //! says what to put there. Most requests make sense; in some, a few bytes,
 //! the size or the number are changed. Objects are named by slots, which get
 //! their handles while the sequence runs ([`execute`]), so that any part of a
@@ -22,5 +22,4 @@
 pub mod execute;
 pub mod generate;
 pub mod replay;
-pub mod schema;
 pub mod shrink;

@@ -29,6 +29,7 @@ pub mod net;
 pub mod pair;
 pub mod raw;
 pub mod report;
+pub mod requests;
 pub mod rig;
 pub mod sleeper;
 pub mod tests;

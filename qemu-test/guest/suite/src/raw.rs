@@ -14,6 +14,8 @@ use rustix::io::Errno;
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use zerocopy::IntoBytes;
 
+use crate::requests;
+
 /// Addresses at which no process has memory: page 0, the gap and the kernel's
 /// half of the address space.
 pub const BAD_ADDRESSES: [u64; 10] = [
@@ -28,19 +30,6 @@ pub const BAD_ADDRESSES: [u64; 10] = [
     u64::MAX - 7,
     u64::MAX,
 ];
-
-/// Offset and length of the address in an argument to which the kernel writes:
-/// the same in all requests that have one.
-pub const BUFFER: std::ops::Range<usize> = {
-    let start = std::mem::offset_of!(uapi::kfi_shim_read_info, buffer);
-    assert!(start == std::mem::offset_of!(uapi::kfi_shim_poll, contexts));
-    assert!(start == std::mem::offset_of!(uapi::kfi_shim_cq_read, entries));
-    assert!(start == std::mem::offset_of!(uapi::kfi_shim_info_text, text));
-    assert!(start == std::mem::offset_of!(uapi::kfi_shim_tostr, text));
-    assert!(start == std::mem::offset_of!(uapi::kfi_shim_av_inserted, kfi_addrs));
-    assert!(start == std::mem::offset_of!(uapi::kfi_shim_batch, array));
-    start..start + 8
-};
 
 /// The largest structure that a request number can tell the size of.
 pub const MAX_SIZE: usize = 0x3fff;
@@ -110,44 +99,8 @@ pub fn bytes(session: &Session, request: u32, argument: &mut [u8]) -> Result<(),
 /// For requests with addresses in their argument that the kernel writes to, where
 /// these are, and what the least is that is written there.
 pub fn written_addresses(request: u32) -> Vec<(usize, usize)> {
-    // Whatever the direction and the size.
-    let is = |other: u32| request & 0xffff == other & 0xffff;
-    if is(uapi::KFI_REQUEST_AV_INSERT)
-        || is(uapi::KFI_REQUEST_AV_INSERTSVC)
-        || is(uapi::KFI_REQUEST_AV_INSERTSYM)
-    {
-        return vec![
-            (std::mem::offset_of!(uapi::kfi_shim_av_insert, kfi_addrs), 8),
-            (std::mem::offset_of!(uapi::kfi_shim_av_insert, errors), 4),
-        ];
-    }
-    let least = written_elsewhere(request);
-    least
-        .map(|least| (BUFFER.start, least))
-        .into_iter()
-        .collect()
-}
-
-/// For requests with one address in their argument that the kernel writes to, the
-/// least that is written there.
-pub fn written_elsewhere(request: u32) -> Option<usize> {
-    // Whatever the direction and the size.
-    let is = |other: u32| request & 0xffff == other & 0xffff;
-    if is(uapi::KFI_REQUEST_READ_INFO) {
-        Some(size_of::<uapi::kfi_shim_info>())
-    } else if is(uapi::KFI_REQUEST_POLL) || is(uapi::KFI_REQUEST_AV_INSERTED) {
-        Some(size_of::<u64>())
-    } else if is(uapi::KFI_REQUEST_CQ_READ) || is(uapi::KFI_REQUEST_CQ_SREAD) {
-        Some(size_of::<uapi::kfi_shim_cq_entry>())
-    } else if is(uapi::KFI_REQUEST_INFO_TEXT) || is(uapi::KFI_REQUEST_TOSTR) {
-        Some(1)
-    } else if is(uapi::KFI_REQUEST_POST_BATCH) {
-        Some(size_of::<uapi::kfi_shim_op>())
-    } else if is(uapi::KFI_REQUEST_QUEUE_WORK_BATCH) {
-        Some(size_of::<uapi::kfi_shim_work>())
-    } else {
-        None
-    }
+    let request = requests::of_number(request);
+    request.map_or_else(Vec::new, |request| request.written().collect())
 }
 
 /// Makes a request with one of the bad addresses for argument.
@@ -161,7 +114,7 @@ pub fn bad_address(session: &Session, request: u32, address: u64) -> Result<(), 
 ///
 /// Not for requests that write elsewhere.
 pub fn guarded(session: &Session, request: u32, argument: &mut Guarded) -> Result<(), Errno> {
-    assert!(written_elsewhere(request).is_none());
+    assert!(written_addresses(request).is_empty());
     // SAFETY: The kernel writes to the memory of `argument`, which is borrowed
     // for that, or beyond, where there is none, and nowhere else.
     unsafe { session.raw_ioctl(request, argument.address()) }

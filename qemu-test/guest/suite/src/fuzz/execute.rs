@@ -18,10 +18,10 @@ use rustix::process::Signal;
 
 use super::generate::{put, sequence, Action, Block, Call, Memory as Target, Slot, Step, Value};
 use super::replay::Replay;
-use super::schema::{Class, What, REQUESTS};
 use crate::check::Stop;
 use crate::failing::{Nth, MANY};
 use crate::raw::{self, MappedPage};
+use crate::requests::{Class, What, REQUESTS};
 
 /// The errnos that the interface documents.
 const DOCUMENTED: [Errno; 11] = [

@@ -5,8 +5,8 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
-use super::schema::{Class, Member, Request, Schema, What, REQUESTS};
 use crate::raw::{self, BAD_ADDRESSES};
+use crate::requests::{Class, Member, Request, Schema, What, Zero, ENTRIES, REQUESTS};
 
 /// So many objects of a class before the generator would rather close one.
 const CROWD: usize = 6;
@@ -381,17 +381,17 @@ impl Generator {
                         call.name = Some(offset);
                     }
                 }
-                What::Handle(classes) => {
-                    self.handle(&mut block, member, classes, &mut call);
+                What::Handle(takes) if takes.zero == Zero::Mostly => {
+                    if !self.careful && self.rng.random_ratio(1, 3) {
+                        self.handle(&mut block, member, takes.classes, &mut None);
+                    }
                 }
-                What::Any => {
+                What::Handle(takes) if takes.classes.is_empty() => {
                     let classes: Vec<Class> = self.live.iter().map(|(class, _)| *class).collect();
                     self.handle(&mut block, member, &classes, &mut call);
                 }
-                What::Optional(classes) => {
-                    if !self.careful && self.rng.random_ratio(1, 3) {
-                        self.handle(&mut block, member, classes, &mut None);
-                    }
+                What::Handle(takes) => {
+                    self.handle(&mut block, member, takes.classes, &mut call);
                 }
                 What::Name => {
                     let index = if self.careful {
@@ -422,9 +422,11 @@ impl Generator {
                 }
                 What::Out(size) => {
                     let bad = !self.careful && self.rng.random_ratio(1, 16);
-                    block.pointers.push((offset, self.room(size, bad)));
+                    block
+                        .pointers
+                        .push((offset, self.room(size * ENTRIES, bad)));
                 }
-                What::Room(count) => {
+                What::Room(count, _) => {
                     let size = self.rng.random_range(0..3000);
                     put(&mut block.bytes, count, 4, size as u64);
                     let bad = self.rng.random_ratio(1, 16);
@@ -478,13 +480,19 @@ impl Generator {
     fn number(&mut self, what: What) -> u64 {
         let rng = &mut self.rng;
         match what {
-            What::Flag(_) | What::Bits(_) | What::Up(_) if self.careful => 0,
+            What::Flag(_) | What::Flags(_) | What::Bits(_) | What::Up(_) if self.careful => 0,
             // The lists are made so that what is in the middle is useful.
             What::Pick(numbers) if self.careful => numbers[numbers.len() / 2],
             What::Of(bits) if self.careful => bits.iter().fold(0, |all, bit| all | bit),
             What::Size if self.careful => BUFFER_MAX,
-            What::Pick(_) | What::Up(_) | What::Bits(_) if rng.random_ratio(1, 50) => rng.random(),
+            What::Set(flags) if self.careful => flags.into(),
+            What::Pick(_) | What::Set(_) | What::Up(_) | What::Bits(_)
+                if rng.random_ratio(1, 50) =>
+            {
+                rng.random()
+            }
             What::Pick(numbers) => numbers[rng.random_range(0..numbers.len())],
+            What::Set(flags) => flags.into(),
             What::Up(last) if last <= 20 || rng.random_ratio(1, 4) => rng.random_range(0..=last),
             What::Up(_) => rng.random_range(0..4),
             What::Bits(_) if rng.random_ratio(3, 4) => 0,
@@ -494,6 +502,7 @@ impl Generator {
                 one | bits[rng.random_range(0..bits.len())]
             }
             What::Flag(value) if rng.random_ratio(1, 10) => value & rng.random::<u64>(),
+            What::Flags(known) if rng.random_ratio(1, 10) => u64::from(known & rng.random::<u32>()),
             What::Context => rng.random_range(1..=KINDS_OF_CONTEXT),
             What::Timeout => u64::from(rng.random_ratio(1, 6)),
             What::Size => rng.random_range(1..BUFFER_MAX),
