@@ -15,6 +15,17 @@ use std::process::Command;
 /// Where the C headers are, seen from this package.
 const INCLUDE: &str = "../../../include";
 
+/// Those of kfabric that `wrapper.h` includes, and that have flags or numbers.
+const HEADERS: [&str; 7] = [
+    "kfabric.h",
+    "kfi_atomic.h",
+    "kfi_domain.h",
+    "kfi_endpoint.h",
+    "kfi_eq.h",
+    "kfi_tagged.h",
+    "kfi_trigger.h",
+];
+
 /// What of the headers is wanted: the interface, and numbers.
 const ITEMS: &str =
     "kfi_shim_.*|KFI_.*|kfi_(wait_obj|cntr_events|cq_format|ep_type|av_type|progress\
@@ -25,6 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let include = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(INCLUDE);
 
     requests(&include.join("uapi/kfi_shim.h"), &out)?;
+    flags(&include, &out.join("flags.rs"))?;
     bindings(&include, &out)?;
     errno_table(&include.join("kfi_errno.h"), &out.join("errno_table.rs"))
 }
@@ -33,18 +45,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// as a library it would take longer to build than all of this workspace.
 fn bindings(include: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-env-changed=BINDGEN");
-    for input in [
-        include.join("kfabric.h"),
-        include.join("kfi_atomic.h"),
-        include.join("kfi_domain.h"),
-        include.join("kfi_endpoint.h"),
-        include.join("kfi_eq.h"),
-        include.join("kfi_tagged.h"),
-        include.join("kfi_trigger.h"),
-        include.join("uapi/kfi_shim.h"),
-        PathBuf::from("include"),
-        PathBuf::from("wrapper.h"),
-    ] {
+    let headers = HEADERS.iter().map(|name| include.join(name));
+    let own = ["include", "wrapper.h"].map(PathBuf::from);
+    for input in headers.chain([include.join("uapi/kfi_shim.h")]).chain(own) {
         println!("cargo::rerun-if-changed={}", input.display());
     }
 
@@ -145,6 +148,42 @@ fn requests(header: &Path, out: &Path) -> Result<(), Box<dyn Error>> {
     )?;
     fs::write(out.join("requests.h"), numbers)?;
     fs::write(out.join("requests.rs"), types)?;
+    Ok(())
+}
+
+/// Writes constants of 64 bits, whatever the headers make of them, for the flags: what
+/// is defined as a bit, or as another name of one.
+fn flags(include: &Path, output: &Path) -> Result<(), Box<dyn Error>> {
+    let mut names: Vec<String> = Vec::new();
+    let mut constants = String::new();
+    for header in HEADERS {
+        let header = include.join(header);
+        let text = fs::read_to_string(&header).map_err(|e| format!("{}: {e}", header.display()))?;
+        for line in text.lines() {
+            // #define KFI_MSG (1ULL << 1) /* untagged messages */
+            let Some((name, rest)) = line
+                .strip_prefix("#define KFI_")
+                .and_then(|rest| rest.split_once(char::is_whitespace))
+            else {
+                continue;
+            };
+            let value = rest.split("/*").next().unwrap_or_default().trim();
+            let bit = value.starts_with("(1ULL << ") || value.starts_with("(1 << ");
+            let other = value.strip_prefix("KFI_");
+            if !bit && !other.is_some_and(|other| names.iter().any(|name| name == other)) {
+                continue;
+            }
+            writeln!(
+                constants,
+                "/// `KFI_{name}`\npub const {name}: u64 = uapi::KFI_{name} as u64;"
+            )?;
+            names.push(name.to_owned());
+        }
+    }
+    if names.len() < 60 {
+        return Err("flags: their form has changed".into());
+    }
+    fs::write(output, constants)?;
     Ok(())
 }
 

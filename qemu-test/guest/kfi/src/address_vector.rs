@@ -11,8 +11,11 @@ use crate::flags::AvType;
 use crate::object::{object, Domain, Handle, Object};
 use crate::session::Session;
 use crate::sys::{self, request, Request};
-use crate::uapi;
+use crate::{bits, uapi};
 use crate::{Error, KfiErrno, Result};
+
+/// `KFI_ADDR_NOTAVAIL`: in place of an address that could not be had.
+pub const ADDR_NOTAVAIL: u64 = u64::MAX;
 
 /// Attributes of an address vector: by default of the provider's type.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +104,7 @@ impl AddressVector {
             addrs: vec![0; count],
             ..Inserted::default()
         };
-        if argument.flags & uapi::KFI_SYNC_ERR != 0 {
+        if argument.flags & bits::SYNC_ERR != 0 {
             inserted.errors = vec![0; count];
         }
         sys::av_insert(

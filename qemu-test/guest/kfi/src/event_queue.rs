@@ -12,7 +12,7 @@ use crate::attr::WaitObj;
 use crate::object::{millis, object, queue_flags, waitable, Fabric, Handle, Object};
 use crate::session::Session;
 use crate::sys::{request, Request};
-use crate::uapi;
+use crate::{bits, uapi};
 use crate::{Error, KfiErrno, Result};
 
 /// Attributes of an event queue: by default one that can be waited for with
@@ -37,7 +37,7 @@ impl EqAttr {
             size: 0,
             wait_obj: WaitObj::UNSPEC,
             wait_set: 0,
-            flags: u64::from(uapi::KFI_WRITE),
+            flags: bits::WRITE,
             context: 0,
             handler: false,
             vector: 0,
@@ -172,7 +172,7 @@ impl EventQueue {
 
     /// As [`Self::read`], and leaves the event where it is.
     pub fn peek(&self, room: usize) -> Result<Event> {
-        self.take(request::EQ_READ, room, u64::from(uapi::KFI_PEEK), 0)
+        self.take(request::EQ_READ, room, bits::PEEK, 0)
     }
 
     /// As [`Self::read`], but sleeps while there is nothing.

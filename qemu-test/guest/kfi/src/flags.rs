@@ -11,6 +11,13 @@ use serde::{Serialize, Serializer};
 
 use crate::uapi;
 
+/// The flags of kfabric as 64-bit numbers, out of the headers.
+pub mod bits {
+    use crate::uapi;
+
+    include!(concat!(env!("OUT_DIR"), "/flags.rs"));
+}
+
 /// The names of the bits that are set, unknown bits as one number.
 fn bit_names<'a>(
     prefix: &str,
@@ -31,22 +38,47 @@ fn bit_names<'a>(
     names
 }
 
-/// Defines types of flag words.
+/// A name without what kfabric's names begin with, or what libfabric's do.
+pub(crate) fn bare(text: &str, prefix: &str) -> String {
+    let upper = text.to_ascii_uppercase();
+    let plain = upper
+        .strip_prefix(prefix)
+        .or(upper.strip_prefix(prefix.trim_start_matches('K')));
+    plain.unwrap_or(&upper).to_owned()
+}
+
+/// The flag of a name in a type of flag words.
+macro_rules! bit {
+    ($Name:ident) => {
+        bits::$Name
+    };
+    ($Name:ident, $other:ident) => {
+        bits::$other
+    };
+}
+
+/// Defines types of flag words: the flags, with their names in [`bits`] where these are
+/// longer.
 macro_rules! flag_words {
-    ($($(#[$doc:meta])* $Type:ident $prefix:literal { $($Name:ident = $value:ident,)* })*) => {$(
+    ($($(#[$doc:meta])* $Type:ident $prefix:literal { $($Name:ident $(= $other:ident)?,)* })*) => {$(
         bitflags::bitflags! {
             $(#[$doc])*
             #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
             pub struct $Type: u64 {
                 $(
-                    #[doc = concat!("`", stringify!($value), "`")]
-                    const $Name = uapi::$value as u64;
+                    #[doc = concat!("`", $prefix, stringify!($Name), "`")]
+                    const $Name = bit!($Name $(, $other)?);
                 )*
                 const _ = !0;
             }
         }
 
         impl $Type {
+            /// The flag of a name, which may lack what all names begin with.
+            pub fn by_name(text: &str) -> Option<Self> {
+                Self::from_name(&bare(text, $prefix))
+            }
+
             /// The names of the flags that are set, unknown bits as one number.
             pub fn names(self) -> Vec<String> {
                 let known = Self::all().iter_names().map(|(name, flag)| (name, flag.bits()));
@@ -81,91 +113,91 @@ macro_rules! flag_words {
 flag_words! {
     /// Capabilities.
     Caps "KFI_" {
-        MSG = KFI_MSG,
-        RMA = KFI_RMA,
-        TAGGED = KFI_TAGGED,
-        ATOMIC = KFI_ATOMIC,
-        MULTICAST = KFI_MULTICAST,
-        TAGGED_RMA = KFI_TAGGED_RMA,
-        READ = KFI_READ,
-        WRITE = KFI_WRITE,
-        RECV = KFI_RECV,
-        SEND = KFI_SEND,
-        REMOTE_READ = KFI_REMOTE_READ,
-        REMOTE_WRITE = KFI_REMOTE_WRITE,
-        MULTI_RECV = KFI_MULTI_RECV,
-        REMOTE_CQ_DATA = KFI_REMOTE_CQ_DATA,
-        TRIGGER = KFI_TRIGGER,
-        FENCE = KFI_FENCE,
-        TAGGED_MULTI_RECV = KFI_TAGGED_MULTI_RECV,
-        RMA_PMEM = KFI_RMA_PMEM,
-        SOURCE_ERR = KFI_SOURCE_ERR,
-        LOCAL_COMM = KFI_LOCAL_COMM,
-        REMOTE_COMM = KFI_REMOTE_COMM,
-        SHARED_AV = KFI_SHARED_AV,
-        RMA_EVENT = KFI_RMA_EVENT,
-        SOURCE = KFI_SOURCE,
-        NAMED_RX_CTX = KFI_NAMED_RX_CTX,
-        DIRECTED_RECV = KFI_DIRECTED_RECV,
+        MSG,
+        RMA,
+        TAGGED,
+        ATOMIC,
+        MULTICAST,
+        TAGGED_RMA,
+        READ,
+        WRITE,
+        RECV,
+        SEND,
+        REMOTE_READ,
+        REMOTE_WRITE,
+        MULTI_RECV,
+        REMOTE_CQ_DATA,
+        TRIGGER,
+        FENCE,
+        TAGGED_MULTI_RECV,
+        RMA_PMEM,
+        SOURCE_ERR,
+        LOCAL_COMM,
+        REMOTE_COMM,
+        SHARED_AV,
+        RMA_EVENT,
+        SOURCE,
+        NAMED_RX_CTX,
+        DIRECTED_RECV,
     }
 
     /// Mode bits: what a provider demands of its caller.
     Mode "KFI_" {
-        CONTEXT = KFI_CONTEXT,
-        MSG_PREFIX = KFI_MSG_PREFIX,
-        ASYNC_IOV = KFI_ASYNC_IOV,
-        RX_CQ_DATA = KFI_RX_CQ_DATA,
-        LOCAL_MR = KFI_LOCAL_MR,
-        NOTIFY_FLAGS_ONLY = KFI_NOTIFY_FLAGS_ONLY,
-        RESTRICTED_COMP = KFI_RESTRICTED_COMP,
-        CONTEXT2 = KFI_CONTEXT2,
+        CONTEXT,
+        MSG_PREFIX,
+        ASYNC_IOV,
+        RX_CQ_DATA,
+        LOCAL_MR,
+        NOTIFY_FLAGS_ONLY,
+        RESTRICTED_COMP,
+        CONTEXT2,
     }
 
     /// Flags of single operations.
     OpFlags "KFI_" {
-        MULTI_RECV = KFI_MULTI_RECV,
-        REMOTE_CQ_DATA = KFI_REMOTE_CQ_DATA,
-        MORE = KFI_MORE,
-        PEEK = KFI_PEEK,
-        TRIGGER = KFI_TRIGGER,
-        FENCE = KFI_FENCE,
-        COMPLETION = KFI_COMPLETION,
-        INJECT = KFI_INJECT,
-        INJECT_COMPLETE = KFI_INJECT_COMPLETE,
-        TRANSMIT_COMPLETE = KFI_TRANSMIT_COMPLETE,
-        DELIVERY_COMPLETE = KFI_DELIVERY_COMPLETE,
-        COMMIT_COMPLETE = KFI_COMMIT_COMPLETE,
+        MULTI_RECV,
+        REMOTE_CQ_DATA,
+        MORE,
+        PEEK,
+        TRIGGER,
+        FENCE,
+        COMPLETION,
+        INJECT,
+        INJECT_COMPLETE,
+        TRANSMIT_COMPLETE,
+        DELIVERY_COMPLETE,
+        COMMIT_COMPLETE,
     }
 
     /// What is ordered after what.
     Order "KFI_ORDER_" {
-        RAR = KFI_ORDER_RAR,
-        RAW = KFI_ORDER_RAW,
-        RAS = KFI_ORDER_RAS,
-        WAR = KFI_ORDER_WAR,
-        WAW = KFI_ORDER_WAW,
-        WAS = KFI_ORDER_WAS,
-        SAR = KFI_ORDER_SAR,
-        SAW = KFI_ORDER_SAW,
-        SAS = KFI_ORDER_SAS,
-        DATA = KFI_ORDER_DATA,
+        RAR = ORDER_RAR,
+        RAW = ORDER_RAW,
+        RAS = ORDER_RAS,
+        WAR = ORDER_WAR,
+        WAW = ORDER_WAW,
+        WAS = ORDER_WAS,
+        SAR = ORDER_SAR,
+        SAW = ORDER_SAW,
+        SAS = ORDER_SAS,
+        DATA = ORDER_DATA,
     }
 
     /// Memory registration modes.
     MrMode "KFI_MR_" {
-        LOCAL = KFI_MR_LOCAL,
-        RAW = KFI_MR_RAW,
-        VIRT_ADDR = KFI_MR_VIRT_ADDR,
-        PROV_KEY = KFI_MR_PROV_KEY,
-        RMA_EVENT = KFI_MR_RMA_EVENT,
-        ENDPOINT = KFI_MR_ENDPOINT,
+        LOCAL = MR_LOCAL,
+        RAW = MR_RAW,
+        VIRT_ADDR = MR_VIRT_ADDR,
+        PROV_KEY = MR_PROV_KEY,
+        RMA_EVENT = MR_RMA_EVENT,
+        ENDPOINT = MR_ENDPOINT,
     }
 
     /// Flags of `kfi_getinfo`.
     GetinfoFlags "KFI_" {
-        PROV_ATTR_ONLY = KFI_PROV_ATTR_ONLY,
-        NUMERICHOST = KFI_NUMERICHOST,
-        SOURCE = KFI_SOURCE,
+        PROV_ATTR_ONLY,
+        NUMERICHOST,
+        SOURCE,
     }
 }
 
@@ -181,6 +213,16 @@ macro_rules! numbers {
                 #[doc = concat!("`", stringify!($value), "`")]
                 pub const $Name: Self = Self(uapi::$value as u32);
             )*
+
+            /// The number of a name, which may lack what the names of kfabric begin with.
+            pub fn by_name(text: &str) -> Option<Self> {
+                [$((Self::$Name, stringify!($Name), stringify!($value)),)*]
+                    .into_iter()
+                    .find(|(_, short, long)| {
+                        crate::flags::bare(text, long.strip_suffix(short).unwrap_or("KFI_")) == *short
+                    })
+                    .map(|(known, _, _)| known)
+            }
 
             /// The name, if it is a known number.
             pub fn name(self) -> Option<&'static str> {
@@ -325,6 +367,21 @@ mod tests {
         for name in &names[..names.len() - 1] {
             assert!(name.starts_with("KFI_"), "{name}");
         }
+    }
+
+    #[test]
+    fn names_have_flags() {
+        for name in ["rma", "RMA", "KFI_RMA", "fi_rma"] {
+            assert_eq!(Caps::by_name(name), Some(Caps::RMA), "{name}");
+        }
+        assert_eq!(Caps::by_name("KFI_NONE"), None);
+        assert_eq!(Order::by_name("KFI_ORDER_RAW"), Some(Order::RAW));
+        for name in ["rdm", "KFI_EP_RDM", "FI_EP_RDM"] {
+            assert_eq!(EpType::by_name(name), Some(EpType::RDM), "{name}");
+        }
+        assert_eq!(EpType::by_name("KFI_RDM"), None);
+        assert_eq!((bits::RECV, bits::CLAIM), (1 << 10, 1 << 59));
+        assert_eq!(bits::TRANSMIT, bits::SEND);
     }
 
     #[test]

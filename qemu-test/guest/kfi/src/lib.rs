@@ -54,7 +54,7 @@ mod sys;
 mod wait_fd;
 mod wait_set;
 
-pub use address_vector::{AddressVector, AvAttr, Inserted};
+pub use address_vector::{AddressVector, AvAttr, Inserted, ADDR_NOTAVAIL};
 pub use attr::{CntrAttr, WaitObj};
 pub use buffer::{Buffer, BufferKind, Segment};
 pub use completion_queue::{Completion, CompletionError, CompletionQueue, CqAttr, CqFormat};
@@ -63,7 +63,7 @@ pub use endpoint::{Endpoint, EpInfo};
 pub use errno::{os_name, Error, KfiErrno, Result};
 pub use event_queue::{EqAttr, Event, EventError, EventQueue};
 pub use flags::{
-    AddrFormat, AvType, Caps, EpType, GetinfoFlags, Mode, MrMode, OpFlags, Order, Progress,
+    bits, AddrFormat, AvType, Caps, EpType, GetinfoFlags, Mode, MrMode, OpFlags, Order, Progress,
     Protocol, ResourceMgmt, Tclass, Threading,
 };
 pub use info::{ApiVersion, Bytes, DomainAttr, EpAttr, FabricAttr, InfoEntry, RxAttr, TxAttr};

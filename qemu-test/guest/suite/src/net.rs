@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kfi::{
-    uapi, AddressVector, AvAttr, Buffer, BufferKind, Completion, CompletionError, CompletionQueue,
-    Counter, CqAttr, Endpoint, EpInfo, Error, Form, Handle, KfiErrno, Kind, MemoryRegion, MrAttr,
-    Operation, Segment,
+    bits, uapi, AddressVector, AvAttr, Buffer, BufferKind, Completion, CompletionError,
+    CompletionQueue, Counter, CqAttr, Endpoint, EpInfo, Error, Form, Handle, KfiErrno, Kind,
+    MemoryRegion, MrAttr, Operation, Segment,
 };
 use rustix::io::Errno;
 
@@ -17,45 +17,6 @@ use crate::check::{Outcome, Stop};
 use crate::check_eq;
 use crate::env::Env;
 use crate::rig::Rig;
-
-/// Flags as 64-bit numbers, whatever the headers make of them.
-#[allow(clippy::unnecessary_cast, clippy::cast_lossless, missing_docs)]
-pub mod flag {
-    use kfi::uapi;
-
-    pub const SEND: u64 = uapi::KFI_SEND as u64;
-    pub const RECV: u64 = uapi::KFI_RECV as u64;
-    pub const READ: u64 = uapi::KFI_READ as u64;
-    pub const WRITE: u64 = uapi::KFI_WRITE as u64;
-    pub const REMOTE_READ: u64 = uapi::KFI_REMOTE_READ as u64;
-    pub const REMOTE_WRITE: u64 = uapi::KFI_REMOTE_WRITE as u64;
-    pub const TRANSMIT: u64 = uapi::KFI_TRANSMIT as u64;
-    pub const SELECTIVE_COMPLETION: u64 = uapi::KFI_SELECTIVE_COMPLETION as u64;
-    pub const COMPLETION: u64 = uapi::KFI_COMPLETION as u64;
-    pub const INJECT: u64 = uapi::KFI_INJECT as u64;
-    pub const TRIGGER: u64 = uapi::KFI_TRIGGER as u64;
-    pub const MORE: u64 = uapi::KFI_MORE as u64;
-}
-
-/// Error numbers that only some tests need.
-pub mod errno {
-    use kfi::{uapi, KfiErrno};
-
-    /// There is none.
-    pub fn enoent() -> KfiErrno {
-        KfiErrno::new(uapi::KFI_ENOENT as i32)
-    }
-
-    /// It was cancelled.
-    pub fn ecanceled() -> KfiErrno {
-        KfiErrno::new(uapi::KFI_ECANCELED as i32)
-    }
-
-    /// Not for this object.
-    pub fn eopnotsupp() -> KfiErrno {
-        KfiErrno::new(uapi::KFI_EOPNOTSUPP as i32)
-    }
-}
 
 /// So long nothing takes that works.
 pub const LONG: Duration = Duration::from_secs(60);
@@ -259,29 +220,29 @@ impl Peer {
         let tx = rig.domain.completion_queue(&attr)?;
         let rx = rig.domain.completion_queue(&attr)?;
         let selective = if setup.selective {
-            flag::SELECTIVE_COMPLETION
+            bits::SELECTIVE_COMPLETION
         } else {
             0
         };
         ep.bind(av.handle(), 0)?;
-        ep.bind(tx.handle(), flag::TRANSMIT | selective)?;
-        ep.bind(rx.handle(), flag::RECV | selective)?;
+        ep.bind(tx.handle(), bits::TRANSMIT | selective)?;
+        ep.bind(rx.handle(), bits::RECV | selective)?;
         let sent = rig.counter()?;
         let received = rig.counter()?;
         let remote = rig.counter()?;
-        ep.bind(sent.handle(), flag::SEND | flag::WRITE | flag::READ)?;
-        ep.bind(received.handle(), flag::RECV)?;
-        ep.bind(remote.handle(), flag::REMOTE_READ | flag::REMOTE_WRITE)?;
+        ep.bind(sent.handle(), bits::SEND | bits::WRITE | bits::READ)?;
+        ep.bind(received.handle(), bits::RECV)?;
+        ep.bind(remote.handle(), bits::REMOTE_READ | bits::REMOTE_WRITE)?;
         ep.enable()?;
         let addr = av.insert(&ep.name()?)?;
 
         let memory = rig.session.buffer(BufferKind::VMALLOC, setup.memory)?;
-        let access = flag::SEND
-            | flag::RECV
-            | flag::READ
-            | flag::WRITE
-            | flag::REMOTE_READ
-            | flag::REMOTE_WRITE;
+        let access = bits::SEND
+            | bits::RECV
+            | bits::READ
+            | bits::WRITE
+            | bits::REMOTE_READ
+            | bits::REMOTE_WRITE;
         let attr = MrAttr::new(access, key);
         let region = rig.domain.register(&[memory.all()], &attr)?;
         Ok(Self {

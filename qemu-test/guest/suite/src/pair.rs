@@ -5,9 +5,9 @@
 use std::ops::Deref;
 
 use kfi::{
-    AddressVector, AvAttr, Buffer, BufferKind, Caps, Completion, CompletionError, CompletionQueue,
-    CqAttr, Domain, Endpoint, EpInfo, Error, Form, InfoEntry, KfiErrno, Kind, MemoryRegion, MrAttr,
-    Operation, Segment, Session,
+    bits, AddressVector, AvAttr, Buffer, BufferKind, Caps, Completion, CompletionError,
+    CompletionQueue, CqAttr, Domain, Endpoint, EpInfo, Error, Form, InfoEntry, KfiErrno, Kind,
+    MemoryRegion, MrAttr, Operation, Segment, Session,
 };
 
 use crate::check::{Outcome, Stop};
@@ -15,47 +15,10 @@ use crate::env::Env;
 use crate::rig::Rig;
 use crate::{check, check_eq};
 
-/// Flags as 64-bit numbers, whatever the headers make of them.
-#[allow(clippy::unnecessary_cast, clippy::cast_lossless, missing_docs)]
-pub mod bits {
-    use kfi::uapi;
-
-    pub const MSG: u64 = uapi::KFI_MSG as u64;
-    pub const RMA: u64 = uapi::KFI_RMA as u64;
-    pub const TAGGED: u64 = uapi::KFI_TAGGED as u64;
-    pub const ATOMIC: u64 = uapi::KFI_ATOMIC as u64;
-    pub const READ: u64 = uapi::KFI_READ as u64;
-    pub const WRITE: u64 = uapi::KFI_WRITE as u64;
-    pub const RECV: u64 = uapi::KFI_RECV as u64;
-    pub const SEND: u64 = uapi::KFI_SEND as u64;
-    pub const TRANSMIT: u64 = uapi::KFI_TRANSMIT as u64;
-    pub const REMOTE_READ: u64 = uapi::KFI_REMOTE_READ as u64;
-    pub const REMOTE_WRITE: u64 = uapi::KFI_REMOTE_WRITE as u64;
-    pub const MULTI_RECV: u64 = uapi::KFI_MULTI_RECV as u64;
-    pub const REMOTE_CQ_DATA: u64 = uapi::KFI_REMOTE_CQ_DATA as u64;
-    pub const MORE: u64 = uapi::KFI_MORE as u64;
-    pub const PEEK: u64 = uapi::KFI_PEEK as u64;
-    pub const CLAIM: u64 = uapi::KFI_CLAIM as u64;
-    pub const DISCARD: u64 = uapi::KFI_DISCARD as u64;
-    pub const EVENT: u64 = uapi::KFI_EVENT as u64;
-    pub const TRIGGER: u64 = uapi::KFI_TRIGGER as u64;
-    pub const FENCE: u64 = uapi::KFI_FENCE as u64;
-    pub const COMPLETION: u64 = uapi::KFI_COMPLETION as u64;
-    pub const INJECT: u64 = uapi::KFI_INJECT as u64;
-    pub const INJECT_COMPLETE: u64 = uapi::KFI_INJECT_COMPLETE as u64;
-    pub const TRANSMIT_COMPLETE: u64 = uapi::KFI_TRANSMIT_COMPLETE as u64;
-    pub const DELIVERY_COMPLETE: u64 = uapi::KFI_DELIVERY_COMPLETE as u64;
-    pub const RMA_EVENT: u64 = uapi::KFI_RMA_EVENT as u64;
-    pub const SELECTIVE_COMPLETION: u64 = uapi::KFI_SELECTIVE_COMPLETION as u64;
-    pub const ADDR_NOTAVAIL: u64 = u64::MAX;
-}
-
 /// What completions say, exactly.
 #[allow(missing_docs)]
 pub mod done {
-    use super::bits::{
-        ATOMIC, MSG, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA, SEND, TAGGED, WRITE,
-    };
+    use kfi::bits::{ATOMIC, MSG, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA, SEND, TAGGED, WRITE};
 
     pub const SEND_: u64 = MSG | SEND;
     pub const RECV_: u64 = MSG | RECV;

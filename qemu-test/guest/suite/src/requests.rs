@@ -8,6 +8,7 @@
 
 use std::mem::offset_of;
 
+use kfi::bits;
 use kfi::uapi::{self, request, Declared};
 
 use What::{
@@ -391,26 +392,26 @@ const WORK_FLAGS: u32 =
     uapi::KFI_SHIM_WORK_PREPARE | uapi::KFI_SHIM_WORK_NULL | uapi::KFI_SHIM_WORK_NO_OP;
 /// Rights of regions, and bindings of counters and queues.
 const DIRECTIONS: &[u64] = &[
-    uapi::KFI_SEND as u64,
-    uapi::KFI_RECV as u64,
-    uapi::KFI_READ as u64,
-    uapi::KFI_WRITE as u64,
-    uapi::KFI_REMOTE_READ as u64,
-    uapi::KFI_REMOTE_WRITE as u64,
+    bits::SEND,
+    bits::RECV,
+    bits::READ,
+    bits::WRITE,
+    bits::REMOTE_READ,
+    bits::REMOTE_WRITE,
 ];
 const OP_FLAGS: &[u64] = &[
-    uapi::KFI_COMPLETION as u64,
-    uapi::KFI_INJECT as u64,
-    uapi::KFI_MORE as u64,
-    uapi::KFI_TRIGGER as u64,
-    uapi::KFI_FENCE as u64,
-    uapi::KFI_TRANSMIT_COMPLETE as u64,
-    uapi::KFI_DELIVERY_COMPLETE as u64,
-    uapi::KFI_REMOTE_CQ_DATA as u64,
-    uapi::KFI_MULTI_RECV as u64,
-    uapi::KFI_PEEK as u64,
-    uapi::KFI_CLAIM,
-    uapi::KFI_DISCARD,
+    bits::COMPLETION,
+    bits::INJECT,
+    bits::MORE,
+    bits::TRIGGER,
+    bits::FENCE,
+    bits::TRANSMIT_COMPLETE,
+    bits::DELIVERY_COMPLETE,
+    bits::REMOTE_CQ_DATA,
+    bits::MULTI_RECV,
+    bits::PEEK,
+    bits::CLAIM,
+    bits::DISCARD,
 ];
 /// Peers: indices of an address vector, and `KFI_ADDR_UNSPEC`.
 const PEERS: &[u64] = &[0, 0, 0, 1, 1, 2, u64::MAX];
@@ -663,23 +664,23 @@ requests! {
     } good { kind: uapi::KFI_SHIM_BUFFER_KMALLOC, size: 1 };
     AV_OPEN 2 kfi_shim_av_open {
         domain: handle(&[Class::Domain]), flags: Flags(OPEN_FLAGS), type_: Pick(&[0, 1, 2, 2, 3]), rx_ctx_bits: Up(4),
-        count: Up(100), attr_flags: Flag(uapi::KFI_EVENT as u64), context: Context, result: Result,
+        count: Up(100), attr_flags: Flag(bits::EVENT), context: Context, result: Result,
         av: New(Class::AddressVector),
     } is ANY_ANSWER;
     AV_INSERT 3 kfi_shim_av_insert {
         av: handle(&[Class::AddressVector]), addr_len: Pick(&[128, 192, 64, 256, 64]),
-        flags: Flag(uapi::KFI_SYNC_ERR), context: Context,
+        flags: Flag(bits::SYNC_ERR), context: Context,
         addr: Array(&NAME, at!(kfi_shim_av_insert.count)),
         kfi_addrs: Out(8), errors: Out(4), result: Result,
         insertion: New(Class::Insertion),
     };
     AV_INSERTSVC 1 kfi_shim_av_insert {
-        av: handle(&[Class::AddressVector]), flags: Flag(uapi::KFI_SYNC_ERR),
+        av: handle(&[Class::AddressVector]), flags: Flag(bits::SYNC_ERR),
         context: Context, node: Text, service: Text, kfi_addrs: Out(8),
         errors: Out(4), result: Result, insertion: New(Class::Insertion),
     };
     AV_INSERTSYM 1 kfi_shim_av_insert {
-        av: handle(&[Class::AddressVector]), flags: Flag(uapi::KFI_SYNC_ERR),
+        av: handle(&[Class::AddressVector]), flags: Flag(bits::SYNC_ERR),
         context: Context, node: Text, service: Text, count: Up(4), service_count: Up(8),
         kfi_addrs: Out(8), errors: Out(4), result: Result,
         insertion: New(Class::Insertion),
@@ -757,10 +758,10 @@ requests! {
     EP_ALIAS 2 kfi_shim_ep_alias {
         ep: handle(ENDPOINTS),
         flags: Pick(&[
-            uapi::KFI_SEND as u64 | uapi::KFI_TRIGGER as u64,
-            uapi::KFI_RECV as u64 | uapi::KFI_TRIGGER as u64,
-            uapi::KFI_SEND as u64 | uapi::KFI_COMPLETION as u64,
-            uapi::KFI_TRIGGER as u64,
+            bits::SEND | bits::TRIGGER,
+            bits::RECV | bits::TRIGGER,
+            bits::SEND | bits::COMPLETION,
+            bits::TRIGGER,
             0,
         ]),
         result: Result, alias: New(Class::Endpoint),
@@ -819,7 +820,7 @@ requests! {
     POST 8 kfi_shim_op {
         ep: handle(&[Class::Endpoint]), kind: Pick(&[1, 2, 3, 4]), form: Pick(&[5]),
         shim_flags: Pick(&[uapi::KFI_SHIM_OP_TRIGGERED as u64]),
-        flags: Pick(&[uapi::KFI_TRIGGER as u64]), addr: Pick(&[0, 1]), context: Context,
+        flags: Pick(&[bits::TRIGGER]), addr: Pick(&[0, 1]), context: Context,
         segments: Array(&SEGMENT, at!(kfi_shim_op.segment_count)),
         trigger_cntr: handle(COUNTERS), threshold: Up(12), result: Result,
     };

@@ -2,6 +2,7 @@
 
 //! Makes sequences out of a seed.
 
+use kfi::bits;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -194,7 +195,7 @@ impl Generator {
         let (queues, counters) = (all(Class::CompletionQueue), all(Class::Counter));
         let (vectors, endpoints) = (all(Class::AddressVector), all(Class::Endpoint));
         for endpoint in endpoints {
-            let both = 3 << 10; // KFI_SEND and KFI_RECV
+            let both = bits::SEND | bits::RECV;
             for (other, flags) in [(queues[0], both), (counters[0], both), (vectors[0], 0)] {
                 steps.push(self.with("BIND", &[(0, endpoint), (4, other)], &[(8, 8, flags)]));
             }

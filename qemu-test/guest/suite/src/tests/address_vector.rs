@@ -2,11 +2,11 @@
 
 //! Address vectors.
 
-use kfi::{uapi, AddressVector, AvAttr, AvType, Caps, EpInfo, EqAttr, EventQueue, KfiErrno};
+use kfi::{bits, uapi, AddressVector, AvAttr, AvType, Caps, EpInfo, EqAttr, EventQueue, KfiErrno};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::pair::{bits, needs, End, Setup};
+use crate::pair::{needs, End, Setup};
 use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
@@ -179,13 +179,13 @@ fn error_of_each(env: &Env) -> Outcome {
     for av_type in [AvType::MAP, AvType::TABLE] {
         let (av, ends) = open(&rig, av_type, 3)?;
         let all = every_second(&ends);
-        let flags = uapi::KFI_SYNC_ERR;
+        let flags = bits::SYNC_ERR;
         let inserted = av.insert_all(&all, 6, flags, 0)?;
         check_eq!(inserted.count, 3);
         for (index, error) in inserted.errors.iter().enumerate() {
             let good = index % 2 == 1;
             check_eq!(*error == 0, good, "error {error} of address {index}");
-            let known = inserted.addrs[index] != bits::ADDR_NOTAVAIL;
+            let known = inserted.addrs[index] != kfi::ADDR_NOTAVAIL;
             check_eq!(known, good, "address {index}");
         }
         for (end, addr) in ends.iter().zip(inserted.addrs.iter().skip(1).step_by(2)) {
@@ -261,7 +261,7 @@ fn events(env: &Env) -> Outcome {
     let addrs = av.inserted(inserted.insertion, 6)?;
     for (index, addr) in addrs.iter().enumerate() {
         if index % 2 == 0 {
-            check_eq!(*addr, bits::ADDR_NOTAVAIL);
+            check_eq!(*addr, kfi::ADDR_NOTAVAIL);
         } else {
             check_eq!(av.lookup(*addr, len)?.0, ends[index / 2].name);
         }
@@ -292,7 +292,7 @@ fn events(env: &Env) -> Outcome {
     av.insert_all(&[], 0, 0, 6)?;
     expect_complete(&eq, &av, 6, 0)?;
     // Errors are told by events, or in an array, but not both.
-    let both = av.insert_all(&ends[0].name, 1, uapi::KFI_SYNC_ERR, 0);
+    let both = av.insert_all(&ends[0].name, 1, bits::SYNC_ERR, 0);
     check!(both.is_err(), "both are accepted");
     expect_fabric(eq.read(64), KfiErrno::EAGAIN)?;
     // The queue cannot go before the vector.

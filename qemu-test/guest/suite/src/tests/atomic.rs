@@ -2,13 +2,12 @@
 
 //! Atomic operations.
 
-use kfi::uapi;
-use kfi::{Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
+use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::pair::{bits, done, expect, Area, Pair};
+use crate::pair::{done, expect, Area, Pair};
 use crate::rig::{expect_fabric, in_threads, pin};
 use crate::{check, check_eq, tests};
 

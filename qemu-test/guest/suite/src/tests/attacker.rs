@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use kfi::{
-    uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form, Handle,
-    InfoEntry, KfiErrno, Kind, MrAttr, OpType, Operation, Query, Session, WaitObj, WaitSetAttr,
-    Work, WorkId,
+    bits, uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form,
+    Handle, InfoEntry, KfiErrno, Kind, MrAttr, OpType, Operation, Query, Session, WaitObj,
+    WaitSetAttr, Work, WorkId,
 };
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
@@ -18,8 +18,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::net::flag;
-use crate::pair::{bits, complete, End, Pair, Setup};
+use crate::pair::{complete, End, Pair, Setup};
 use crate::raw;
 use crate::rig::{expect_fabric, expect_os, query, Rig};
 use crate::tests::load::{check_memory, kernel_memory};
@@ -98,11 +97,6 @@ pub(super) fn pair_for(env: &Env, caps: Caps, depth: u64, setup: Setup) -> Resul
     Pair::with(env, caps, &setup)
 }
 
-/// Looks at a message.
-const PEEK: u64 = uapi::KFI_PEEK as u64;
-/// Has a message for itself.
-const CLAIM: u64 = uapi::KFI_CLAIM;
-
 /// Two ends for messages.
 fn pair(env: &Env) -> Result<Pair, Stop> {
     Pair::new(env, Caps::MSG | Caps::SEND | Caps::RECV)
@@ -112,7 +106,7 @@ fn pair(env: &Env) -> Result<Pair, Stop> {
 fn receive_work(pair: &Pair, buffer: &kfi::Buffer, trigger: &kfi::Counter) -> Work {
     let receive = Operation::new(Kind::RECV, Form::MSG)
         .segment(buffer.all())
-        .flags(flag::COMPLETION)
+        .flags(bits::COMPLETION)
         .context(77);
     Work::transfer(OpType::RECV, pair.a.ep.handle(), &receive, trigger, 1)
 }
@@ -188,7 +182,7 @@ fn context_is_no_pointer(env: &Env) -> Outcome {
     thread::scope(|scope| {
         let toggler = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                for flags in [flag::RECV | flag::TRIGGER, flag::RECV] {
+                for flags in [bits::RECV | bits::TRIGGER, bits::RECV] {
                     let _ = pair.a.ep.set_ops_flags(flags);
                 }
             }
@@ -271,7 +265,7 @@ fn claim(env: &Env) -> Outcome {
         )?;
         let look = Operation::new(Kind::TRECV, Form::MSG)
             .tag(9, 0)
-            .flags(PEEK | CLAIM)
+            .flags(bits::PEEK | bits::CLAIM)
             .context(context);
         loop {
             pair.a.post(&look)?;
@@ -290,7 +284,7 @@ fn claim(env: &Env) -> Outcome {
             &Operation::new(Kind::TRECV, Form::MSG)
                 .segment(buffer.segment(1000..1100))
                 .tag(9, 0)
-                .flags(CLAIM)
+                .flags(bits::CLAIM)
                 .context(context),
         )?;
         let entry = complete(&pair.a.rx)?;
@@ -312,7 +306,7 @@ fn cancel_by_number(env: &Env) -> Outcome {
             pair.a.recv(buffer.segment(0..64), number)?;
             let receive = Operation::new(Kind::RECV, Form::MSG)
                 .segment(buffer.segment(0..64))
-                .flags(flag::TRIGGER | flag::COMPLETION)
+                .flags(bits::TRIGGER | bits::COMPLETION)
                 .context(number);
             pair.a.post(&receive.trigger(&counter, 1000))?;
         }
@@ -622,14 +616,14 @@ fn everything_counts(env: &Env) -> Outcome {
         let work = Work::transfer(OpType::SEND, ep.handle(), &send, &counter, 1);
         let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
         works("works with 65 entries or less", 2_000, &work)?;
-        let attr = MrAttr::new(flag::REMOTE_READ, 1);
+        let attr = MrAttr::new(bits::REMOTE_READ, 1);
         let mut key = 0;
         let region = rig.domain.register(&[buffer.all()], &attr);
         if region.is_ok() {
             drop(region);
             let regions = fill(10_000, || {
                 key += 1;
-                let attr = MrAttr::new(flag::REMOTE_READ, key);
+                let attr = MrAttr::new(bits::REMOTE_READ, key);
                 rig.domain.register(&[buffer.all()], &attr)
             })?;
             check!(!regions.is_empty(), "no regions");
@@ -723,7 +717,7 @@ fn virtual_addresses(env: &Env) -> Outcome {
     drop(info);
     let domain = &rig.domain;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let attr = MrAttr::new(flag::REMOTE_READ, 1);
+    let attr = MrAttr::new(bits::REMOTE_READ, 1);
     if let Ok(region) = domain.register(&[buffer.all()], &attr) {
         if let Ok((base, _)) = region.raw_attr() {
             check_eq!(base, 0);
@@ -844,7 +838,7 @@ fn numbers_cost_the_same(env: &Env) -> Outcome {
 /// The flags of an endpoint are those of its alias in one direction; a receive that takes several
 /// messages for that reason has its context until the last one.
 fn alias_receives_many(env: &Env) -> Outcome {
-    const MULTI: u64 = flag::RECV | bits::MULTI_RECV;
+    const MULTI: u64 = bits::RECV | bits::MULTI_RECV;
     let pair = pair(env)?;
     let alias = pair.a.ep.alias(bits::TRANSMIT)?;
     pair.a.ep.set_ops_flags(MULTI)?;
@@ -893,7 +887,7 @@ fn stale_places(env: &Env) -> Outcome {
     let place = pair.session.buffer(BufferKind::KMALLOC, 1 << 16)?;
     let receive = Operation::new(Kind::RECV, Form::MSG)
         .segment(place.all())
-        .flags(bits::MULTI_RECV | flag::COMPLETION)
+        .flags(bits::MULTI_RECV | bits::COMPLETION)
         .context(3);
     pair.a.ep.post(&receive)?;
     for number in 0..MESSAGES {
@@ -907,7 +901,7 @@ fn stale_places(env: &Env) -> Outcome {
     for number in 0..pending {
         let receive = Operation::new(Kind::RECV, Form::MSG)
             .segment(kept.segment(0..64))
-            .flags(flag::TRIGGER | flag::COMPLETION)
+            .flags(bits::TRIGGER | bits::COMPLETION)
             .context(1_000_000 + number);
         third.ep.post(&receive.trigger(&counter, 1000))?;
     }
@@ -962,7 +956,7 @@ fn trusted_endpoints(
         expect_fabric(context.tx_context(0, None, 0), refused)?;
         expect_fabric(context.rx_context(0, None, 0), refused)?;
     }
-    let attr = MrAttr::new(flag::REMOTE_READ, 1).form(Form::PLAIN);
+    let attr = MrAttr::new(bits::REMOTE_READ, 1).form(Form::PLAIN);
     let own = domain.register(&[buffer.all()], &attr)?;
     let foreign = other.register(&[buffer.all()], &attr)?;
     expect_fabric(ep.post(&send(buffer.all().desc(&own))), KfiErrno::ENOSPC)?;

@@ -4,8 +4,8 @@
 
 use kfi::uapi::{self, request};
 use kfi::{
-    AvAttr, Buffer, BufferKind, Completion, CompletionQueue, CqAttr, EpInfo, Error, Form, KfiErrno,
-    Kind, MrAttr, Operation, Segment, Session,
+    bits, AvAttr, Buffer, BufferKind, Completion, CompletionQueue, CqAttr, EpInfo, Error, Form,
+    KfiErrno, Kind, MrAttr, Operation, Segment, Session,
 };
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
@@ -170,7 +170,7 @@ fn mapping_outlives(_: &Env) -> Outcome {
 
 fn segments(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
-    let access = u64::from(uapi::KFI_REMOTE_READ);
+    let access = bits::REMOTE_READ;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 10_000)?;
     let register = |segment| rig.domain.register(&[segment], &MrAttr::new(access, 1));
     // Whatever kfabric says.
@@ -229,10 +229,7 @@ fn through_an_endpoint(env: &Env) -> Outcome {
     let av = rig.domain.address_vector(&AvAttr::default())?;
     let cq = rig.domain.completion_queue(&CqAttr::new())?;
     ep.bind(av.handle(), 0)?;
-    ep.bind(
-        cq.handle(),
-        u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV),
-    )?;
+    ep.bind(cq.handle(), bits::TRANSMIT | bits::RECV)?;
     ep.enable()?;
     let own = av.insert(&ep.name()?)?;
     let size = 20_000;

@@ -4,12 +4,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kfi::{uapi, CntrAttr, Counter, Error, KfiErrno, OpType, Work};
+use kfi::{bits, uapi, CntrAttr, Counter, Error, KfiErrno, OpType, Work};
 use rand::seq::SliceRandom;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::net::{errno, expect_contexts, expect_none, flag, settle, Net, LONG};
+use crate::net::{expect_contexts, expect_none, settle, Net, LONG};
 use crate::rig::{expect_fabric, in_threads, pin, unshare, until, Rig};
 use crate::tests::deferred::{max_pending, queue_all};
 use crate::{check, check_eq, tests};
@@ -37,7 +37,7 @@ fn cancel(env: &Env) -> Outcome {
     // Pending, and then no more.
     let id = domain.queue_work(&work)?;
     domain.cancel_work(id, 0)?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     trigger.add(1)?;
     settle();
     check_eq!(target.read()?, 0);
@@ -46,20 +46,20 @@ fn cancel(env: &Env) -> Outcome {
     let id = domain.queue_work(&work)?;
     trigger.add(1)?;
     target.wait(1, Some(LONG))?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     // Due at once.
     let id = domain.queue_work(&work)?;
     target.wait(2, Some(LONG))?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     // Never queued.
     let never = work.clone().shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
     let id = domain.queue_work(&never)?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     // Refused.
     let bad = work.clone().completion(target.handle());
     let (id, result) = domain.queue_work_raw(&bad)?;
     expect_fabric(result, KfiErrno::EINVAL)?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     // None.
     expect_fabric(domain.cancel_work(0, 0), KfiErrno::EINVAL)?;
     // Queued again after it was cancelled.
@@ -82,8 +82,8 @@ fn cancel_transfer(env: &Env) -> Outcome {
     let ep = net.peers[0].ep.handle();
     let write = net.write(0, 1, 0, 64, 8).context(1);
     let operations = [
-        (OpType::WRITE, write.flags(flag::COMPLETION)),
-        (OpType::RECV, net.receive(0, 0, 8).flags(flag::COMPLETION)),
+        (OpType::WRITE, write.flags(bits::COMPLETION)),
+        (OpType::RECV, net.receive(0, 0, 8).flags(bits::COMPLETION)),
     ];
     let mut ids = Vec::new();
     for (op_type, operation) in &operations {
@@ -92,7 +92,7 @@ fn cancel_transfer(env: &Env) -> Outcome {
         ids.push(net.rig.domain.queue_work(&work)?);
     }
     // They are not operations of the endpoint yet.
-    expect_fabric(net.peers[0].ep.cancel(1), errno::enoent())?;
+    expect_fabric(net.peers[0].ep.cancel(1), KfiErrno::ENOENT)?;
     for id in ids {
         net.rig
             .domain
@@ -114,7 +114,7 @@ fn cancel_elsewhere(env: &Env) -> Outcome {
     let other = Rig::in_session(env, rig.session.clone())?;
     let [trigger, target] = [rig.counter()?, rig.counter()?];
     let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 1))?;
-    expect_fabric(other.domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(other.domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     trigger.add(1)?;
     target.wait(1, Some(LONG))?;
     drop((trigger, target));
@@ -130,10 +130,10 @@ fn cancel_freed(env: &Env) -> Outcome {
         let prepared = work.clone().shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
         let id = rig.domain.queue_work(&prepared)?;
         let stale = uapi::KFI_SHIM_WORK_STALE;
-        expect_fabric(rig.domain.cancel_work(id, stale), errno::enoent())?;
+        expect_fabric(rig.domain.cancel_work(id, stale), KfiErrno::ENOENT)?;
         let id = rig.domain.queue_work(&work)?;
         rig.domain.cancel_work(id, 0)?;
-        expect_fabric(rig.domain.cancel_work(id, stale), errno::enoent())?;
+        expect_fabric(rig.domain.cancel_work(id, stale), KfiErrno::ENOENT)?;
     }
     trigger.add(1)?;
     settle();
@@ -159,7 +159,7 @@ fn cancel_in_any_order(env: &Env) -> Outcome {
     trigger.add(count)?;
     target.wait(kept.len() as u64, Some(LONG))?;
     for id in kept {
-        expect_fabric(rig.domain.cancel_work(*id, 0), errno::enoent())?;
+        expect_fabric(rig.domain.cancel_work(*id, 0), KfiErrno::ENOENT)?;
     }
     check_eq!(target.read()?, kept.len() as u64);
     for counter in [trigger, target] {
@@ -227,7 +227,7 @@ fn cancel_beside_adds(
             {
                 match rig.domain.cancel_work(*id, uapi::KFI_SHIM_WORK_RELEASE) {
                     Ok(()) => won += 1,
-                    Err(Error::Fabric(errno)) => check_eq!(errno, errno::enoent()),
+                    Err(Error::Fabric(errno)) => check_eq!(errno, KfiErrno::ENOENT),
                     Err(error @ Error::Os(_)) => {
                         // Released, as it is in both halves.
                         check_eq!(error, Error::Os(rustix::io::Errno::BADF));
@@ -285,7 +285,7 @@ fn flush_leaves_the_rest(env: &Env) -> Outcome {
     let [one, two] = [net.counter()?, net.counter()?];
     let far = other.domain.counter(&CntrAttr::new())?;
     // Triggered operations are no deferred work.
-    let write = net.write(0, 1, 0, 64, 8).context(1).flags(flag::TRIGGER);
+    let write = net.write(0, 1, 0, 64, 8).context(1).flags(bits::TRIGGER);
     net.peers[0].ep.post(&write.clone().trigger(&one, 1))?;
     // What changes a counter, or completes there, does not wait for it.
     domain.queue_work(&Work::add(&one, 1, &two, 1))?;

@@ -5,16 +5,16 @@
 use std::sync::Arc;
 
 use kfi::{
-    uapi, Counter, Domain, Error, Form, KfiErrno, Kind, MemoryRegion, MrAttr, OpType, Operation,
-    Work, WorkId,
+    bits, uapi, Counter, Domain, Error, Form, KfiErrno, Kind, MemoryRegion, MrAttr, OpType,
+    Operation, Work, WorkId,
 };
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
 use crate::net::{
-    completion, errno, expect_completion, expect_contexts, expect_count, expect_error, expect_none,
-    flag, settle, Net, Setup, LONG,
+    completion, expect_completion, expect_contexts, expect_count, expect_error, expect_none,
+    settle, Net, Setup, LONG,
 };
 use crate::rig::{expect_busy, expect_fabric, unshare, Rig};
 use crate::{check, check_eq, tests};
@@ -75,7 +75,7 @@ fn each(env: &Env, loud: bool) -> Outcome {
         ..Setup::default()
     };
     let net = Net::new(env, &setup)?;
-    let flags = if loud { flag::COMPLETION } else { 0 };
+    let flags = if loud { bits::COMPLETION } else { 0 };
     for (kind, op_type) in exchange::KINDS {
         for len in exchange::sizes(kind) {
             let [trigger, done] = [net.counter()?, net.counter()?];
@@ -286,7 +286,7 @@ fn completion_counters(env: &Env) -> Outcome {
     let this = &net.peers[0];
     let domain = &net.rig.domain;
     let write = net.write(0, 1, 0, 64, 8).context(3);
-    let loud = write.clone().flags(flag::COMPLETION);
+    let loud = write.clone().flags(bits::COMPLETION);
     let work = |operation: &Operation, trigger: &Counter| {
         Work::transfer(OpType::WRITE, this.ep.handle(), operation, trigger, 1)
     };
@@ -350,8 +350,8 @@ fn exactly_one(env: &Env) -> Outcome {
     for (pieces, flags) in [
         (1, 0),
         (16, 0),
-        (1, flag::COMPLETION),
-        (16, flag::COMPLETION),
+        (1, bits::COMPLETION),
+        (16, bits::COMPLETION),
     ] {
         for (kind, op_type) in [(Kind::WRITE, OpType::WRITE), (Kind::READ, OpType::READ)] {
             let [trigger, done] = [net.counter()?, net.counter()?];
@@ -464,7 +464,7 @@ fn validation(env: &Env) -> Outcome {
         let other = foreign.domain.queue_work(&work(ep, &operation));
         expect_fabric(other, KfiErrno::EINVAL)?;
         // What a provider cannot do later.
-        let inject = operation.clone().flags(flag::INJECT);
+        let inject = operation.clone().flags(bits::INJECT);
         einval(work(ep, &inject))?;
         let mut long = operation.clone();
         for _ in 0..300 {
@@ -545,7 +545,7 @@ fn unknown_operation(env: &Env) -> Outcome {
 fn failure(env: &Env) -> Outcome {
     let net = Net::pair(env)?;
     let this = &net.peers[0];
-    for (round, flags) in (0..).zip([0, flag::COMPLETION]) {
+    for (round, flags) in (0..).zip([0, bits::COMPLETION]) {
         let [trigger, done, after] = [net.counter()?, net.counter()?, net.counter()?];
         let bad = Operation::new(Kind::WRITE, Form::MSG)
             .segment(this.segment(0..8))
@@ -711,10 +711,10 @@ fn set_and_add(env: &Env) -> Outcome {
 
 fn alias(env: &Env) -> Outcome {
     let net = Net::pair(env)?;
-    let transmit = net.peers[0].ep.alias(flag::TRANSMIT | flag::TRIGGER)?;
+    let transmit = net.peers[0].ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
     let [trigger, done] = [net.counter()?, net.counter()?];
     let domain = &net.rig.domain;
-    for flags in [0, flag::TRIGGER, flag::MORE] {
+    for flags in [0, bits::TRIGGER, bits::MORE] {
         let write = net.write(0, 1, 0, 64, 8).context(1).flags(flags);
         let work = Work::transfer(OpType::WRITE, transmit.handle(), &write, &trigger, 1);
         domain.queue_work(&work.completion(done.handle()))?;
@@ -724,7 +724,7 @@ fn alias(env: &Env) -> Outcome {
     expect_none(&net.peers[0].tx)?;
     transmit.close().map_err(|(_, error)| error)?;
     // The alias may go while work that was queued with it waits.
-    let transmit = net.peers[0].ep.alias(flag::TRANSMIT | flag::TRIGGER)?;
+    let transmit = net.peers[0].ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
     let write = net.write(0, 1, 0, 64, 8);
     let work = Work::transfer(OpType::WRITE, transmit.handle(), &write, &trigger, 2);
     domain.queue_work(&work.completion(done.handle()))?;
@@ -745,7 +745,7 @@ fn mixed(env: &Env) -> Outcome {
         let threshold = 1 + i * 7 % 13;
         let fetch = net.fetch_add((0, 1), 0, 8, 64 + i * 8);
         if i % 3 == 0 {
-            let fetch = fetch.flags(flag::TRIGGER).context(i);
+            let fetch = fetch.flags(bits::TRIGGER).context(i);
             this.ep.post(&fetch.trigger(&trigger, threshold))?;
         } else {
             let work = Work::transfer(
@@ -772,7 +772,7 @@ fn mixed(env: &Env) -> Outcome {
     let write = net.write(0, 1, 0, 64, 8);
     let work = Work::transfer(OpType::WRITE, this.ep.handle(), &write, &trigger, 30);
     net.rig.domain.queue_work(&work.completion(done.handle()))?;
-    let write = write.flags(flag::TRIGGER).context(5);
+    let write = write.flags(bits::TRIGGER).context(5);
     this.ep.post(&write.trigger(&trigger, 30))?;
     trigger.add_err(10)?;
     expect_value(&done, count - classic + 1)?;
@@ -794,7 +794,7 @@ fn duplicates(env: &Env) -> Outcome {
     }
     trigger.add(1)?;
     expect_value(&target, 10)?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     // Due at once.
     session.requeue_work(id)?;
     expect_value(&target, 11)?;
@@ -804,7 +804,7 @@ fn duplicates(env: &Env) -> Outcome {
     }
     // All of them go.
     domain.cancel_work(id, 0)?;
-    expect_fabric(domain.cancel_work(id, 0), errno::enoent())?;
+    expect_fabric(domain.cancel_work(id, 0), KfiErrno::ENOENT)?;
     trigger.set(1)?;
     settle();
     check_eq!(target.read()?, 11);
@@ -844,9 +844,9 @@ fn node(net: &Net, index: usize) -> Result<Node, Stop> {
     let region = |number: u64, counter: &Counter| -> Result<MemoryRegion, Stop> {
         let start = number * REGION;
         let key = 100 + 2 * index as u64 + number;
-        let attr = MrAttr::new(flag::REMOTE_WRITE, key);
+        let attr = MrAttr::new(bits::REMOTE_WRITE, key);
         let region = domain.register(&[memory.segment(start..start + REGION)], &attr)?;
-        region.bind(counter.handle(), flag::REMOTE_WRITE)?;
+        region.bind(counter.handle(), bits::REMOTE_WRITE)?;
         Ok(region)
     };
     Ok(Node {
@@ -968,7 +968,7 @@ fn limit(env: &Env) -> Outcome {
     let deferred = Work::transfer(OpType::WRITE, ep, &write, &trigger, 1);
     let deferred = deferred.completion(target.handle());
     expect_fabric(domain.queue_work(&deferred), KfiErrno::ENOSPC)?;
-    let triggered = write.flags(flag::TRIGGER).context(1).trigger(&trigger, 1);
+    let triggered = write.flags(bits::TRIGGER).context(1).trigger(&trigger, 1);
     expect_fabric(net.peers[0].ep.post(&triggered), KfiErrno::ENOSPC)?;
     // Another domain is another domain.
     let other = Rig::in_session(env, session.clone())?;
@@ -1048,7 +1048,7 @@ fn more_than_fits(env: &Env) -> Outcome {
         let len = if i % 8 == 0 { 100_000 } else { 8 };
         let write = net.write(0, 1, 0, 100_000, len).context(i);
         // Those with an entry wait for room in the queue of completions.
-        let write = write.flags(if i % 2 == 1 { flag::COMPLETION } else { 0 });
+        let write = write.flags(if i % 2 == 1 { bits::COMPLETION } else { 0 });
         let work = Work::transfer(OpType::WRITE, ep, &write, &trigger, 1);
         net.rig.domain.queue_work(&work.completion(done.handle()))?;
     }
@@ -1080,7 +1080,7 @@ fn more_receives_than_fit(env: &Env) -> Outcome {
     let count = 100;
     for i in 0..count {
         let receive = net.receive(0, 8 * i, 8).context(i);
-        let receive = receive.flags(flag::COMPLETION);
+        let receive = receive.flags(bits::COMPLETION);
         let work = Work::transfer(OpType::RECV, ep, &receive, &trigger, 1);
         net.rig.domain.queue_work(&work.completion(done.handle()))?;
     }

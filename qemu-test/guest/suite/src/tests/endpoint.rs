@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use kfi::uapi;
 use kfi::{
-    AvAttr, Caps, CntrAttr, CqAttr, EpInfo, EqAttr, Error, Form, InfoEntry, KfiErrno, Kind, MrAttr,
-    Operation,
+    bits, uapi, AvAttr, Caps, CntrAttr, CqAttr, EpInfo, EqAttr, Error, Form, InfoEntry, KfiErrno,
+    Kind, MrAttr, Operation,
 };
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
@@ -15,7 +14,7 @@ use rustix::process::Signal;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::pair::{bits, complete, done, expect, expect_error, needs, Area, End, Pair, Setup};
+use crate::pair::{complete, done, expect, expect_error, needs, Area, End, Pair, Setup};
 use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 

@@ -9,8 +9,9 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use kfi::{
-    uapi, AvAttr, AvType, BufferKind, Caps, CntrAttr, CqAttr, CqFormat, EpInfo, EqAttr, Error,
-    Form, InfoEntry, KfiErrno, Kind, MrAttr, Operation, Query, Session, WaitObj, WaitSetAttr, Work,
+    bits, uapi, AvAttr, AvType, BufferKind, Caps, CntrAttr, CqAttr, CqFormat, EpInfo, EqAttr,
+    Error, Form, InfoEntry, KfiErrno, Kind, MrAttr, Operation, Query, Session, WaitObj,
+    WaitSetAttr, Work,
 };
 use kfi_host::process::{self, Status};
 use rustix::event::epoll;
@@ -24,7 +25,7 @@ use crate::failing::{
 };
 use crate::fuzz::execute::Memory;
 use crate::net::{self, completion, expect_completion, expect_none, Net};
-use crate::pair::{bits, needs, Area, Pair, FORMS};
+use crate::pair::{needs, Area, Pair, FORMS};
 use crate::rig::{query, Rig};
 use crate::tests::{fuzz, soak};
 use crate::{check, check_eq, tests};
@@ -316,7 +317,7 @@ fn addresses(env: &Env) -> Outcome {
             Ok(())
         };
         let some = name.repeat(5);
-        for errors in [0, uapi::KFI_SYNC_ERR] {
+        for errors in [0, bits::SYNC_ERR] {
             let insert = || av.insert_all(&some, 5, errors, 0);
             failing.each("insert", NoMemory, insert, remove)?;
         }
@@ -348,7 +349,7 @@ fn addresses(env: &Env) -> Outcome {
             |_, ()| Ok(()),
         )?;
         // Many, so that it has to grow.
-        let errors = uapi::KFI_SYNC_ERR;
+        let errors = bits::SYNC_ERR;
         for round in 0..600 {
             if !at_an_edge(round) {
                 av.insert(&name)?;

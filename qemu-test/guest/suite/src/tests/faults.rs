@@ -13,8 +13,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    uapi, AddressVector, AvAttr, Buffer, BufferKind, CompletionQueue, CqAttr, Endpoint, EpInfo,
-    Error, Form, KfiErrno, Kind, MrAttr, OpType, Operation, Work,
+    bits, uapi, AddressVector, AvAttr, Buffer, BufferKind, CompletionQueue, CqAttr, Endpoint,
+    EpInfo, Error, Form, KfiErrno, Kind, MrAttr, OpType, Operation, Work,
 };
 use rustix::io::Errno;
 
@@ -156,8 +156,8 @@ impl Net {
         for _ in 0..count {
             let ep = rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0)?;
             ep.bind(av.handle(), 0)?;
-            ep.bind(sent.handle(), u64::from(uapi::KFI_TRANSMIT))?;
-            ep.bind(received.handle(), u64::from(uapi::KFI_RECV))?;
+            ep.bind(sent.handle(), bits::TRANSMIT)?;
+            ep.bind(received.handle(), bits::RECV)?;
             ep.enable()?;
             endpoints.push(ep);
         }
@@ -512,7 +512,7 @@ fn chance(env: &Env) -> Outcome {
 fn regions(env: &Env) -> Outcome {
     let knobs = Knobs::new()?;
     let net = Net::new(env, 2)?;
-    let access = u64::from(uapi::KFI_REMOTE_WRITE) | u64::from(uapi::KFI_REMOTE_READ);
+    let access = bits::REMOTE_WRITE | bits::REMOTE_READ;
     let region = net
         .rig
         .domain

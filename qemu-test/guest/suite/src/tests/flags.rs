@@ -2,12 +2,11 @@
 
 //! What completions say, all of it in one table: flags are compared by equality by consumers.
 
-use kfi::uapi;
-use kfi::{Caps, CompletionQueue, Form, Kind, MrAttr, Operation};
+use kfi::{bits, uapi, Caps, CompletionQueue, Form, Kind, MrAttr, Operation};
 
 use crate::check::Outcome;
 use crate::env::Env;
-use crate::pair::{bits, done, expect, Area, End, Pair};
+use crate::pair::{done, expect, Area, End, Pair};
 use crate::{check_eq, tests};
 
 tests! {

@@ -8,8 +8,8 @@ use std::sync::{Barrier, PoisonError};
 use std::thread;
 
 use kfi::{
-    uapi, AvAttr, BufferKind, Caps, CqAttr, EpInfo, Error, Form, KfiErrno, Kind, OpType, Operation,
-    Work,
+    bits, uapi, AvAttr, BufferKind, Caps, CqAttr, EpInfo, Error, Form, KfiErrno, Kind, OpType,
+    Operation, Work,
 };
 use kfi_host::signal;
 use rustix::io::Errno;
@@ -18,8 +18,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::net::flag;
-use crate::pair::{bits, complete, End, Pair, Setup};
+use crate::pair::{complete, End, Pair, Setup};
 use crate::raw;
 use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::tests::attacker::{fill, injecting, limited, pair_for, unless_missing};
@@ -67,7 +66,7 @@ fn release_first(env: &Env) -> Outcome {
             .context(context)
     };
     for round in 0..4 {
-        srx.post(&receive(7, 256, bits::MULTI_RECV | flag::COMPLETION))?;
+        srx.post(&receive(7, 256, bits::MULTI_RECV | bits::COMPLETION))?;
         for (at, len) in [(0, 100), (1, 150)] {
             let send = Operation::new(Kind::SEND, Form::PLAIN)
                 .segment(buffer.segment(1024..1024 + len))
@@ -80,7 +79,7 @@ fn release_first(env: &Env) -> Outcome {
         check!(last.flags & bits::MULTI_RECV != 0, "it is not used up");
         // Whatever is freed is soon had again.
         for number in 0..16 {
-            srx.post(&receive(1000 + 100 * round + number, 64, flag::COMPLETION))?;
+            srx.post(&receive(1000 + 100 * round + number, 64, bits::COMPLETION))?;
         }
         let first = complete(&ends[0].1.rx)?;
         check_eq!((first.op_context, first.len), (7, 100), "round {round}");
@@ -181,7 +180,7 @@ fn works_completions_count(env: &Env) -> Outcome {
         trigger.add(1)?;
         let receive = Operation::new(Kind::RECV, Form::MSG)
             .segment(buffer.segment(0..64))
-            .flags(flag::COMPLETION)
+            .flags(bits::COMPLETION)
             .context(7);
         let mut first = None;
         for _ in 0..2 {
@@ -374,7 +373,7 @@ fn pending_count(env: &Env) -> Outcome {
         let send = pair.a.operation(Kind::SEND, Form::MSG);
         let send = send
             .segment(buffer.segment(0..64))
-            .flags(flag::TRIGGER | flag::COMPLETION)
+            .flags(bits::TRIGGER | bits::COMPLETION)
             .context(7)
             .trigger(&counter, 1_000);
         // What is left, and a page.
@@ -725,7 +724,7 @@ fn long_requests(env: &Env) -> Outcome {
     // Works that are looked at by each flush, as their endpoint is open.
     let receive = Operation::new(Kind::RECV, Form::MSG)
         .segment(buffer.segment(0..64))
-        .flags(flag::COMPLETION)
+        .flags(bits::COMPLETION)
         .context(9);
     let ready = pair.rig.counter()?;
     let work = Work::transfer(OpType::RECV, pair.a.ep.handle(), &receive, &ready, 0);
@@ -738,7 +737,7 @@ fn long_requests(env: &Env) -> Outcome {
     // Receives of one number that have ended, but nobody has read that.
     let receive = Operation::new(Kind::RECV, Form::MSG)
         .segment(buffer.segment(0..64))
-        .flags(flag::TRIGGER | flag::COMPLETION)
+        .flags(bits::TRIGGER | bits::COMPLETION)
         .context(5);
     for _ in 0..500 {
         pair.a.post(&receive.clone().trigger(&counter, 1_000_000))?;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use kfi::{
-    AvAttr, BufferKind, Caps, CntrAttr, CqAttr, EqAttr, Error, Form, KfiErrno, Kind, MrAttr,
+    bits, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, EqAttr, Error, Form, KfiErrno, Kind, MrAttr,
     Operation, Session, WaitObj, WaitSetAttr, Work, DEVICE,
 };
 use rustix::io::Errno;
@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::failing::{Answer, Failing, Whose};
-use crate::pair::{bits, expect_error, Area, Pair};
+use crate::pair::{expect_error, Area, Pair};
 use crate::rig::{in_threads, is_busy, query, until, Rig, Waiter};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{

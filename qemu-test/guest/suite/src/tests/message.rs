@@ -6,15 +6,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use kfi::uapi;
-use kfi::{Caps, Error, Form, KfiErrno, Kind, Operation, Segment};
+use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, Operation, Segment};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::pair::{
-    bits, carries_data, complete, done, expect, expect_error, in_all_forms, injects, quiet,
-    takes_pieces, Area, End, Pair, Setup,
+    carries_data, complete, done, expect, expect_error, in_all_forms, injects, quiet, takes_pieces,
+    Area, End, Pair, Setup,
 };
 use crate::rig::{expect_fabric, in_threads, pin, until};
 use crate::{check, check_eq, tests};
@@ -589,14 +588,14 @@ fn source(env: &Env) -> Outcome {
         check_eq!(expect(&b.rx, 1, done::RECV_, 8)?.src_addr, source);
         check_eq!(
             expect(&a.tx, 2, done::SEND_, 8)?.src_addr,
-            bits::ADDR_NOTAVAIL
+            kfi::ADDR_NOTAVAIL
         );
         Ok(())
     };
     arrives(b.peer)?;
     // Who is not in the vector is not known.
     b.av.remove(&[b.peer])?;
-    arrives(bits::ADDR_NOTAVAIL)?;
+    arrives(kfi::ADDR_NOTAVAIL)?;
     let again = b.av.insert(&a.name)?;
     arrives(again)?;
     drop(memory);

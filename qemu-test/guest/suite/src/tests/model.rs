@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
-use kfi::{uapi, Counter, Error, KfiErrno, OpType, Work, WorkId};
+use kfi::{bits, uapi, Counter, Error, KfiErrno, OpType, Work, WorkId};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::net::{errno, expect_error, expect_none, flag, settle, Net, Setup, LONG};
+use crate::net::{expect_error, expect_none, settle, Net, Setup, LONG};
 use crate::rig::{expect_fabric, in_threads, pin};
 use crate::tests::deferred::max_pending;
 use crate::{check, check_eq, tests};
@@ -261,7 +261,7 @@ impl Round<'_> {
         let slot = self.slot();
         // No context is 0.
         let context = slot + 1;
-        let fetch = self.fetch(slot).flags(flag::TRIGGER).context(context);
+        let fetch = self.fetch(slot).flags(bits::TRIGGER).context(context);
         let fetch = fetch.trigger(&self.counters[trigger], threshold);
         self.net.peers[0].ep.post(&fetch)?;
         let name = Name::Context(context);
@@ -304,11 +304,11 @@ impl Round<'_> {
             Name::Context(context) => this.ep.cancel(context),
         };
         if !found {
-            return expect_fabric(result, errno::enoent());
+            return expect_fabric(result, KfiErrno::ENOENT);
         }
         check_eq!(result, Ok(()), "taking back {name:?}");
         if let Name::Context(context) = name {
-            expect_error(&this.tx, context, Some(errno::ecanceled()))?;
+            expect_error(&this.tx, context, Some(KfiErrno::ECANCELED))?;
         }
         Ok(())
     }
@@ -579,7 +579,7 @@ fn threads_once(env: &Env, count: u64, seed: u64) -> Result<(usize, usize), Stop
                     let work = &early[rng.random_range(0..early.len())];
                     match domain.cancel_work(work.id, 0) {
                         Ok(()) => cancelled.push(work.id),
-                        Err(error) => check_eq!(error, Error::Fabric(errno::enoent())),
+                        Err(error) => check_eq!(error, Error::Fabric(KfiErrno::ENOENT)),
                     }
                 }
             }
@@ -635,7 +635,7 @@ fn threads_once(env: &Env, count: u64, seed: u64) -> Result<(usize, usize), Stop
             // What has not fired is still there.
             let result = domain.cancel_work(work.id, uapi::KFI_SHIM_WORK_RELEASE);
             if has_fired {
-                expect_fabric(result, errno::enoent())?;
+                expect_fabric(result, KfiErrno::ENOENT)?;
             } else {
                 check_eq!(result, Ok(()), "{what}");
             }

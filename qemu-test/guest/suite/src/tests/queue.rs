@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use kfi::uapi::{self, request};
 use kfi::{
-    Completion, CompletionError, CompletionQueue, CqAttr, CqFormat, EqAttr, Error, Event,
+    bits, Completion, CompletionError, CompletionQueue, CqAttr, CqFormat, EqAttr, Error, Event,
     EventError, EventQueue, KfiErrno, WaitObj,
 };
 use kfi_host::signal;
@@ -552,7 +552,7 @@ fn eq_attributes(env: &Env) -> Outcome {
         let attr = EqAttr::new().wait_obj(WaitObj(wait_obj));
         expect_fabric(open(attr), KfiErrno::EINVAL)?;
     }
-    let write = u64::from(uapi::KFI_WRITE);
+    let write = bits::WRITE;
     // KFI_WRITE and KFI_AFFINITY mean something.
     let known = [write, 1 << 29];
     for bit in (0..64)
@@ -644,7 +644,7 @@ fn eq_bad_requests(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let eq = open_eq(&rig)?;
     eq.write(1, b"kept")?;
-    let peek = u64::from(uapi::KFI_PEEK);
+    let peek = bits::PEEK;
     for request in [request::EQ_READ, request::EQ_SREAD, request::EQ_WRITE] {
         for bit in (0..64).map(|bit| 1_u64 << bit) {
             for flags in [bit, bit | peek] {

@@ -3,16 +3,16 @@
 //! RMA, and the memory regions that it needs.
 
 use kfi::{
-    BufferKind, Caps, CntrAttr, EqAttr, Form, InfoEntry, KfiErrno, Kind, MrAttr, MrMode, Operation,
-    Query,
+    bits, BufferKind, Caps, CntrAttr, EqAttr, Form, InfoEntry, KfiErrno, Kind, MrAttr, MrMode,
+    Operation, Query,
 };
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::pair::{
-    bits, carries_data, done, expect, in_all_forms, injects, pattern, quiet, takes_pieces, Area,
-    End, Pair, Setup,
+    carries_data, done, expect, in_all_forms, injects, pattern, quiet, takes_pieces, Area, End,
+    Pair, Setup,
 };
 use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};

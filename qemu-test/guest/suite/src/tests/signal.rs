@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use kfi::{
-    Caps, CntrAttr, CompletionQueue, Counter, CqAttr, Error, Form, KfiErrno, Kind, Operation,
+    bits, Caps, CntrAttr, CompletionQueue, Counter, CqAttr, Error, Form, KfiErrno, Kind, Operation,
     WaitFd, WaitObj, WaitSetAttr,
 };
 use kfi_host::sys::select;
@@ -17,7 +17,7 @@ use rustix::fd::{AsFd, OwnedFd};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::pair::{bits, done, expect, expect_error, quiet, Area, Pair, Setup};
+use crate::pair::{done, expect, expect_error, quiet, Area, Pair, Setup};
 use crate::rig::{expect_busy, expect_fabric, in_threads, pin, until, Waiter};
 use crate::{check, check_eq, tests};
 

@@ -2,11 +2,11 @@
 
 //! Sizes at limits: below, at and above what may be injected, and as many pages as a list may have.
 
-use kfi::{BufferKind, Caps, Form, KfiErrno, Kind, Operation};
+use kfi::{bits, BufferKind, Caps, Form, KfiErrno, Kind, Operation};
 
 use crate::check::Outcome;
 use crate::env::Env;
-use crate::pair::{bits, carries_data, done, expect, Area, Pair};
+use crate::pair::{carries_data, done, expect, Area, Pair};
 use crate::rig::expect_fabric;
 use crate::{check_eq, tests};
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    uapi, BufferKind, Caps, CntrAttr, Completion, CompletionError, CompletionQueue, Counter, Error,
-    Form, KfiErrno, Kind, MemoryRegion, MrAttr, Operation, Segment,
+    bits, uapi, BufferKind, Caps, CntrAttr, Completion, CompletionError, CompletionQueue, Counter,
+    Error, Form, KfiErrno, Kind, MemoryRegion, MrAttr, Operation, Segment,
 };
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -21,8 +21,7 @@ use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::net::expect_count;
 use crate::pair::{
-    bits, carries_data, done, injects, pattern, takes_pages, takes_pieces, Area, End, Pair, Setup,
-    FORMS,
+    carries_data, done, injects, pattern, takes_pages, takes_pieces, Area, End, Pair, Setup, FORMS,
 };
 use crate::rig::{expect_fabric, in_threads, pin};
 use crate::{check, check_eq, tests};

@@ -4,14 +4,14 @@
 
 use std::time::Duration;
 
-use kfi::{Caps, Form, KfiErrno, Kind, Operation};
+use kfi::{bits, Caps, Form, KfiErrno, Kind, Operation};
 use rand::RngExt;
 
 use crate::check::Outcome;
 use crate::env::Env;
 use crate::pair::{
-    bits, carries_data, complete, done, expect, expect_error, in_all_forms, injects, quiet,
-    takes_pieces, Area, Pair,
+    carries_data, complete, done, expect, expect_error, in_all_forms, injects, quiet, takes_pieces,
+    Area, Pair,
 };
 use crate::rig::{expect_fabric, until};
 use crate::{check, check_eq, tests};

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kfi::{Caps, Form, Kind};
+use kfi::{bits, Caps, Form, Kind};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::pair::{bits, needs, Area, Pair};
+use crate::pair::{needs, Area, Pair};
 use crate::rig::Rig;
 use crate::{check, check_eq, tests};
 

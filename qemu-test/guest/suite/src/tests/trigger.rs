@@ -4,15 +4,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kfi::{uapi, Error, Form, KfiErrno, Kind, Operation};
+use kfi::{bits, uapi, Error, Form, KfiErrno, Kind, Operation};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
 use crate::net::{
-    completion, contexts, errno, expect_completion, expect_contexts, expect_count, expect_error,
-    expect_none, flag, settle, Net, Setup, LONG,
+    completion, contexts, expect_completion, expect_contexts, expect_count, expect_error,
+    expect_none, settle, Net, Setup, LONG,
 };
 use crate::rig::{expect_busy, expect_fabric, in_threads, pin, unshare, Rig};
 use crate::{check, check_eq, tests};
@@ -47,7 +47,7 @@ tests! {
 
 /// With `KFI_TRIGGER`, and a condition.
 fn triggered(operation: Operation, counter: &kfi::Counter, threshold: u64) -> Operation {
-    operation.flags(flag::TRIGGER).trigger(counter, threshold)
+    operation.flags(bits::TRIGGER).trigger(counter, threshold)
 }
 
 /// Each operation, once triggered by its flags and once by the endpoint.
@@ -57,8 +57,8 @@ fn each(env: &Env, alias: bool) -> Outcome {
         ..Setup::default()
     };
     let net = Net::new(env, &setup)?;
-    let transmit = net.peers[0].ep.alias(flag::TRANSMIT | flag::TRIGGER)?;
-    let receive = net.peers[0].ep.alias(flag::RECV | flag::TRIGGER)?;
+    let transmit = net.peers[0].ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
+    let receive = net.peers[0].ep.alias(bits::RECV | bits::TRIGGER)?;
     for (kind, _) in exchange::KINDS {
         for len in exchange::sizes(kind) {
             let counter = net.counter()?;
@@ -129,7 +129,7 @@ fn selective(env: &Env) -> Outcome {
     let ep = &net.peers[0].ep;
     ep.post(&triggered(net.write(0, 1, 0, 64, 8), &counter, 1).context(1))?;
     let loud = net.write(0, 1, 0, 64, 8).trigger(&counter, 2).context(2);
-    ep.post(&loud.flags(flag::TRIGGER | flag::COMPLETION))?;
+    ep.post(&loud.flags(bits::TRIGGER | bits::COMPLETION))?;
     counter.add(2)?;
     expect_count(&net.peers[0].sent, 2, 0)?;
     expect_contexts(&net.peers[0].tx, &[2])?;
@@ -394,13 +394,13 @@ fn bad_conditions(env: &Env) -> Outcome {
     let counter = net.counter()?;
     let foreign = other.counter()?;
     let threshold = uapi::KFI_TRIGGER_THRESHOLD;
-    let transmit = net.peers[0].ep.alias(flag::TRANSMIT | flag::TRIGGER)?;
+    let transmit = net.peers[0].ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
     for (kind, _) in exchange::KINDS {
         if [Kind::SEND, Kind::TSEND].contains(&kind) {
             continue; // They would leave receives behind; below.
         }
         let operation = Exchange::new(&net, kind, 64)?.operation(Form::MSG);
-        let operation = operation.flags(flag::TRIGGER);
+        let operation = operation.flags(bits::TRIGGER);
         bad_condition(
             &net,
             &operation,
@@ -416,7 +416,7 @@ fn bad_conditions(env: &Env) -> Outcome {
         let operation = Operation::new(kind, Form::MSG)
             .segment(net.peers[0].segment(0..8))
             .to(net.peers[1].addr)
-            .flags(flag::TRIGGER);
+            .flags(bits::TRIGGER);
         bad_condition(
             &net,
             &operation,
@@ -453,7 +453,7 @@ fn bad_condition(net: &Net, operation: &Operation, handles: [u32; 3]) -> Outcome
 fn inject(env: &Env) -> Outcome {
     let net = Net::pair(env)?;
     let counter = net.counter()?;
-    let alias = net.peers[0].ep.alias(flag::TRANSMIT | flag::TRIGGER)?;
+    let alias = net.peers[0].ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
     let operations = [
         net.write(0, 1, 0, 64, 8),
         net.send(0, 1, 0, 8),
@@ -461,9 +461,9 @@ fn inject(env: &Env) -> Outcome {
     ];
     for operation in operations {
         let operation = operation.trigger(&counter, 1).context(1);
-        let both = operation.clone().flags(flag::TRIGGER | flag::INJECT);
+        let both = operation.clone().flags(bits::TRIGGER | bits::INJECT);
         expect_fabric(net.peers[0].ep.post(&both), KfiErrno::EINVAL)?;
-        let injected = operation.flags(flag::INJECT);
+        let injected = operation.flags(bits::INJECT);
         expect_fabric(alias.post(&injected), KfiErrno::EINVAL)?;
     }
     let [this, other] = [&net.peers[0], &net.peers[1]];
@@ -537,7 +537,7 @@ fn context_is_free(env: &Env) -> Outcome {
             ep.post(&triggered(write, &counter, round + 1))?;
         }
         ep.cancel(2)?;
-        expect_error(&net.peers[0].tx, 2, Some(errno::ecanceled()))?;
+        expect_error(&net.peers[0].tx, 2, Some(KfiErrno::ECANCELED))?;
         counter.add(1)?;
         expect_contexts(&net.peers[0].tx, &[0, 1, 3])?;
     }
@@ -669,10 +669,10 @@ fn cancel(env: &Env) -> Outcome {
         let before = exchange.counter().read()?;
         let failed = exchange.counter().read_err()?;
         for context in [2, 1] {
-            expect_fabric(this.ep.cancel(3), errno::enoent())?;
+            expect_fabric(this.ep.cancel(3), KfiErrno::ENOENT)?;
             this.ep.cancel(context)?;
-            expect_error(exchange.queue(), context, Some(errno::ecanceled()))?;
-            expect_fabric(this.ep.cancel(context), errno::enoent())?;
+            expect_error(exchange.queue(), context, Some(KfiErrno::ECANCELED))?;
+            expect_fabric(this.ep.cancel(context), KfiErrno::ENOENT)?;
         }
         expect_count(exchange.counter(), before, failed + 2)?;
         counter.add(1)?;
@@ -683,10 +683,10 @@ fn cancel(env: &Env) -> Outcome {
     // A message is not sent.
     let send = net.send(0, 1, 0, 64).context(1);
     this.ep.post(&triggered(send, &counter, 1))?;
-    let alias = this.ep.alias(flag::TRANSMIT | flag::TRIGGER)?;
+    let alias = this.ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
     // The alias is the endpoint.
     alias.cancel(1)?;
-    expect_error(&this.tx, 1, Some(errno::ecanceled()))?;
+    expect_error(&this.tx, 1, Some(KfiErrno::ECANCELED))?;
     alias.close().map_err(|(_, error)| error)?;
     counter.add(1)?;
     // Of two with the same context one goes.
@@ -694,11 +694,11 @@ fn cancel(env: &Env) -> Outcome {
     this.ep.post(&write)?;
     this.ep.post(&write)?;
     this.ep.cancel(4)?;
-    expect_error(&this.tx, 4, Some(errno::ecanceled()))?;
+    expect_error(&this.tx, 4, Some(KfiErrno::ECANCELED))?;
     counter.add(1)?;
     expect_contexts(&this.tx, &[4])?;
     // After it was fired.
-    expect_fabric(this.ep.cancel(4), errno::enoent())?;
+    expect_fabric(this.ep.cancel(4), KfiErrno::ENOENT)?;
     unshare(counter)?.close().map_err(|(_, error)| error)?;
     net.close()
 }
@@ -724,7 +724,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
                 for i in (0..4).rev() {
                     match this.ep.cancel(i) {
                         Ok(()) => won += 1,
-                        Err(error) => check_eq!(error, Error::Fabric(errno::enoent())),
+                        Err(error) => check_eq!(error, Error::Fabric(KfiErrno::ENOENT)),
                     }
                 }
             }
@@ -741,7 +741,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
                 }
                 Err(Error::Fabric(KfiErrno::EAVAIL)) => {
                     let error = this.tx.read_err()?;
-                    check_eq!(KfiErrno::new(error.err), errno::ecanceled());
+                    check_eq!(KfiErrno::new(error.err), KfiErrno::ECANCELED);
                     cancelled += 1;
                     contexts.push(error.entry.op_context);
                 }

@@ -9,8 +9,8 @@ use std::os::unix::net::UnixStream;
 
 use kfi::uapi::{self, request};
 use kfi::{
-    AvAttr, BufferKind, CntrAttr, Counter, CqAttr, EpInfo, Error, Form, InfoEntry, KfiErrno, Kind,
-    Operation, Session,
+    bits, AvAttr, BufferKind, CntrAttr, Counter, CqAttr, EpInfo, Error, Form, InfoEntry, KfiErrno,
+    Kind, Operation, Session,
 };
 use kfi_host::memory::Guarded;
 use kfi_host::process::{self, Status};
@@ -472,7 +472,7 @@ fn answers_tell(env: &Env) -> Outcome {
     let cq = rig.domain.completion_queue(&CqAttr::new())?;
     let ep = rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0)?;
     ep.bind(av.handle(), 0)?;
-    let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
+    let both = bits::TRANSMIT | bits::RECV;
     ep.bind(cq.handle(), both)?;
     ep.enable()?;
     let own = av.insert(&ep.name()?)?;
@@ -540,7 +540,7 @@ fn completions_tell(env: &Env) -> Outcome {
     let cq = rig.domain.completion_queue(&CqAttr::new())?;
     let ep = rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0)?;
     ep.bind(av.handle(), 0)?;
-    let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
+    let both = bits::TRANSMIT | bits::RECV;
     ep.bind(cq.handle(), both)?;
     ep.enable()?;
     let own = av.insert(&ep.name()?)?;

@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use kfi::uapi;
 use kfi::{
-    AvAttr, Buffer, BufferKind, Caps, CntrAttr, CompletionQueue, Counter, CqAttr, Domain, Endpoint,
-    EpInfo, EpType, Form, InfoList, Kind, OpType, Operation, Query, Session, WaitObj, Work,
+    bits, AvAttr, Buffer, BufferKind, Caps, CntrAttr, CompletionQueue, Counter, CqAttr, Domain,
+    Endpoint, EpInfo, EpType, Form, InfoList, Kind, OpType, Operation, Query, Session, WaitObj,
+    Work,
 };
 
 use crate::narrator::{ms, Demo, Narrator, Wrong};
@@ -39,9 +39,9 @@ impl Peer {
             received: domain.counter(&CntrAttr::new().wait_obj(WaitObj::QUEUE))?,
             buffer: session.buffer(BufferKind::KMALLOC, 64)?,
         };
-        let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
+        let both = bits::TRANSMIT | bits::RECV;
         peer.endpoint.bind(peer.queue.handle(), both)?;
-        let receives = u64::from(uapi::KFI_RECV);
+        let receives = bits::RECV;
         peer.endpoint.bind(peer.received.handle(), receives)?;
         Ok(peer)
     }

@@ -63,26 +63,17 @@ pub(crate) struct Arguments {
 fn parse_caps(text: &str) -> Result<Caps, String> {
     let mut caps = Caps::empty();
     for name in text.split(['|', ',']).map(str::trim) {
-        let upper = name.to_ascii_uppercase();
-        let plain = upper.strip_prefix("KFI_").or(upper.strip_prefix("FI_"));
-        caps |= Caps::from_name(plain.unwrap_or(&upper))
-            .ok_or_else(|| format!("{name:?} is no capability"))?;
+        caps |= Caps::by_name(name).ok_or_else(|| format!("{name:?} is no capability"))?;
     }
     Ok(caps)
 }
 
 /// Takes the name of a type of endpoints.
 fn parse_type(text: &str) -> Result<EpType, String> {
-    let upper = text.to_ascii_uppercase();
-    let plain = upper
-        .strip_prefix("KFI_EP_")
-        .or(upper.strip_prefix("FI_EP_"));
-    match plain.unwrap_or(&upper) {
-        "RDM" => Ok(EpType::RDM),
-        "MSG" => Ok(EpType::MSG),
-        "DGRAM" => Ok(EpType::DGRAM),
-        _ => Err(format!("{text:?} is no type of endpoints")),
-    }
+    let types = [EpType::RDM, EpType::MSG, EpType::DGRAM];
+    EpType::by_name(text)
+        .filter(|known| types.contains(known))
+        .ok_or_else(|| format!("{text:?} is no type of endpoints"))
 }
 
 impl Arguments {

@@ -8,10 +8,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use kfi::uapi;
 use kfi::{
-    AddressVector, Buffer, Caps, CompletionQueue, Counter, Endpoint, Error, Form, KfiErrno, Kind,
-    OpType, Operation, Work,
+    bits, AddressVector, Buffer, Caps, CompletionQueue, Counter, Endpoint, Error, Form, KfiErrno,
+    Kind, OpType, Operation, Work,
 };
 use serde::Serialize;
 
@@ -125,13 +124,13 @@ impl Pair {
             endpoint.bind(vector.handle(), 0).during("kfi_ep_bind")?;
             Ok::<_, Problem>(endpoint)
         };
-        let both = u64::from(uapi::KFI_TRANSMIT) | u64::from(uapi::KFI_RECV);
+        let both = bits::TRANSMIT | bits::RECV;
         let sender = open()?;
         let receiver = open()?;
         for (endpoint, queue) in [(&sender, &sent), (&receiver, &arrivals)] {
             endpoint.bind(queue.handle(), both).during("kfi_ep_bind")?;
         }
-        let counted = receiver.bind(arrived.handle(), u64::from(uapi::KFI_RECV));
+        let counted = receiver.bind(arrived.handle(), bits::RECV);
         counted.during("kfi_ep_bind")?;
         for endpoint in [&sender, &receiver] {
             endpoint.enable().during("kfi_enable")?;
@@ -146,7 +145,7 @@ impl Pair {
             outbox.write(slot * MESSAGE, &number.to_ne_bytes());
             let receive = Operation::new(Kind::RECV, Form::MSG)
                 .segment(inbox.segment(piece(slot)))
-                .flags(u64::from(uapi::KFI_COMPLETION))
+                .flags(bits::COMPLETION)
                 .context(slot as u64);
             receiver.post(&receive).during("kfi_recvmsg")?;
         }
@@ -178,7 +177,7 @@ impl Pair {
             queued.map(drop).during("KFI_QUEUE_WORK")
         } else {
             let send = send
-                .flags(u64::from(uapi::KFI_TRIGGER) | u64::from(uapi::KFI_COMPLETION))
+                .flags(bits::TRIGGER | bits::COMPLETION)
                 .trigger(&self.trigger, threshold);
             self.sender.post(&send).during("kfi_sendmsg")
         }

@@ -6,8 +6,7 @@
 use std::mem::offset_of;
 use std::os::fd::AsFd;
 
-use kfi::uapi;
-use kfi::{CntrAttr, CompletionError, KfiErrno, Session, WaitObj};
+use kfi::{uapi, CntrAttr, CompletionError, KfiErrno, Session, WaitObj};
 use kfi_host::memory::Guarded;
 use rustix::io::Errno;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};

@@ -6,10 +6,9 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use kfi::uapi;
 use kfi::{
-    AddressVector, Buffer, Caps, CompletionQueue, Endpoint, Error, Form, KfiErrno, Kind,
-    MemoryRegion, MrAttr, OpType, Operation, Segment,
+    bits, uapi, AddressVector, Buffer, Caps, CompletionQueue, Endpoint, Error, Form, KfiErrno,
+    Kind, MemoryRegion, MrAttr, OpType, Operation, Segment,
 };
 
 use super::graph::{Action, NamedCounter, Transfer};
@@ -43,7 +42,7 @@ impl Team {
         let mut endpoints = Vec::new();
         for _ in 0..size {
             let endpoint = place.endpoint()?;
-            let bound = endpoint.bind(errors.handle(), u64::from(uapi::KFI_TRANSMIT));
+            let bound = endpoint.bind(errors.handle(), bits::TRANSMIT);
             bound.during("kfi_ep_bind")?;
             endpoint.bind(vector.handle(), 0).during("kfi_ep_bind")?;
             endpoint.enable().during("kfi_enable")?;
@@ -115,14 +114,14 @@ impl Team {
         static NEXT_KEY: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
         let key = NEXT_KEY.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 
-        let mut attr = MrAttr::new(u64::from(uapi::KFI_REMOTE_WRITE), key);
+        let mut attr = MrAttr::new(bits::REMOTE_WRITE, key);
         if arrivals.is_some() {
             attr = attr.flags(uapi::KFI_RMA_EVENT);
         }
         let region = self.place.domain.register(&[memory], &attr);
         let region = region.during("kfi_mr_regv")?;
         if let Some(counter) = arrivals {
-            let flags = u64::from(uapi::KFI_REMOTE_WRITE);
+            let flags = bits::REMOTE_WRITE;
             let bound = region.bind(counter.counter.handle(), flags);
             bound.during("kfi_mr_bind")?;
         }
