@@ -6,7 +6,7 @@
 use kfi::{uapi, CompletionQueue, Counter, Form, Kind, OpType, Operation};
 
 use crate::check::Outcome;
-use crate::net::{completion, expect_completion, expect_none, Net};
+use crate::ends::{complete, expect_context, quiet, Net};
 
 /// All kinds, with the types of deferred work that do the same.
 pub const KINDS: [(Kind, OpType); 9] = [
@@ -134,7 +134,7 @@ impl<'a> Exchange<'a> {
         for peer in &self.net.peers[..2] {
             peer.expect_filled(self.step..self.step + self.len, TARGET)?;
         }
-        expect_none(self.queue())
+        quiet(self.queue())
     }
 
     /// What the other endpoint has to do after the operation was fired.
@@ -157,9 +157,9 @@ impl<'a> Exchange<'a> {
     pub fn expect_other(&self) -> Outcome {
         let other = &self.net.peers[1];
         match self.kind {
-            Kind::RECV | Kind::TRECV => expect_completion(&other.tx, OTHER),
+            Kind::RECV | Kind::TRECV => expect_context(&other.tx, OTHER),
             Kind::SEND | Kind::TSEND => {
-                let is = completion(&other.rx)?;
+                let is = complete(&other.rx)?;
                 crate::check_eq!((is.op_context, is.len), (OTHER, self.len));
                 Ok(())
             }

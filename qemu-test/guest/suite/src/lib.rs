@@ -18,6 +18,7 @@
 
 pub mod check;
 pub mod child;
+pub mod ends;
 pub mod env;
 pub mod exchange;
 pub mod failing;
@@ -25,8 +26,6 @@ pub mod filter;
 pub mod fuzz;
 pub mod harness;
 pub mod kernel_log;
-pub mod net;
-pub mod pair;
 pub mod raw;
 pub mod report;
 pub mod requests;

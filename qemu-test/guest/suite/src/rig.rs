@@ -73,9 +73,9 @@ pub fn query(env: &Env) -> Query {
     }
 }
 
-/// Something that must be the only owner of its counter.
-pub fn unshare(counter: Arc<Counter>) -> Result<Counter, Stop> {
-    Arc::into_inner(counter).ok_or_else(|| Stop::fail("the counter is still shared"))
+/// An object of which this must be the only owner.
+pub fn unshare<T>(object: Arc<T>) -> Result<T, Stop> {
+    Arc::into_inner(object).ok_or_else(|| Stop::fail("the object is still shared"))
 }
 
 /// Whether it is "in use", whoever says so.

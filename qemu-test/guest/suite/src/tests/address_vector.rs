@@ -5,8 +5,8 @@
 use kfi::{bits, uapi, AddressVector, AvAttr, AvType, Caps, EpInfo, EqAttr, EventQueue, KfiErrno};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{needs, End, Setup};
 use crate::env::Env;
-use crate::pair::{needs, End, Setup};
 use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 

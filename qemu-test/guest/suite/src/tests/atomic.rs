@@ -6,8 +6,8 @@ use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, MrAttr, Operation};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{done, expect, Area, Pair};
 use crate::env::Env;
-use crate::pair::{done, expect, Area, Pair};
 use crate::rig::{expect_fabric, in_threads, pin};
 use crate::{check, check_eq, tests};
 

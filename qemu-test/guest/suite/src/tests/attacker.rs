@@ -17,8 +17,8 @@ use rustix::process::{Resource, Rlimit};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{complete, End, Pair, Setup};
 use crate::env::Env;
-use crate::pair::{complete, End, Pair, Setup};
 use crate::raw;
 use crate::rig::{expect_fabric, expect_os, query, Rig};
 use crate::tests::load::{check_memory, kernel_memory};

@@ -10,12 +10,12 @@ use kfi::{
 };
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{
+    complete, expect_context, expect_contexts, expect_count, expect_error, quiet, settle, Net,
+    Setup, LONG,
+};
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
-use crate::net::{
-    completion, expect_completion, expect_contexts, expect_count, expect_error, expect_none,
-    settle, Net, Setup, LONG,
-};
 use crate::rig::{expect_busy, expect_fabric, unshare, Rig};
 use crate::{check, check_eq, tests};
 
@@ -99,7 +99,7 @@ fn each(env: &Env, loud: bool) -> Outcome {
             exchange.answer()?;
             done.wait(1, Some(LONG))?;
             if loud {
-                expect_completion(exchange.queue(), 7)?;
+                expect_context(exchange.queue(), 7)?;
             }
             exchange.expect_other()?;
             exchange.expect_done()?;
@@ -115,7 +115,7 @@ fn each(env: &Env, loud: bool) -> Outcome {
             expect_count(exchange.counter(), before + u64::from(loud), 0)?;
             trigger.add(10)?;
             settle();
-            expect_none(exchange.queue())?;
+            quiet(exchange.queue())?;
             check_eq!((done.read()?, done.read_err()?), (1, 0), "{kind} of {len}");
             check_eq!(exchange.counter().read()?, before + u64::from(loud));
             for counter in [trigger, done] {
@@ -389,7 +389,7 @@ fn exactly_one(env: &Env) -> Outcome {
             to.expect_filled(target..target + size, 0x5a)?;
             let loud = flags != 0;
             if loud {
-                expect_completion(&this.tx, 1)?;
+                expect_context(&this.tx, 1)?;
             }
             expect_count(&this.sent, before + u64::from(loud), 0)?;
         }
@@ -562,7 +562,7 @@ fn failure(env: &Env) -> Outcome {
         expect_count(&done, 0, 1)?;
         // Failures are always told.
         expect_error(&this.tx, 7, None)?;
-        expect_none(&this.tx)?;
+        quiet(&this.tx)?;
         expect_count(&this.sent, 0, round)?;
         check_eq!((trigger.read()?, trigger.read_err()?), (1, 0));
     }
@@ -721,7 +721,7 @@ fn alias(env: &Env) -> Outcome {
     }
     trigger.add(1)?;
     expect_value(&done, 3)?;
-    expect_none(&net.peers[0].tx)?;
+    quiet(&net.peers[0].tx)?;
     transmit.close().map_err(|(_, error)| error)?;
     // The alias may go while work that was queued with it waits.
     let transmit = net.peers[0].ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
@@ -763,7 +763,7 @@ fn mixed(env: &Env) -> Outcome {
     trigger.add(20)?;
     let classic = count.div_ceil(3);
     expect_value(&done, count - classic)?;
-    crate::net::contexts(&this.tx, classic as usize)?;
+    crate::ends::contexts(&this.tx, classic as usize)?;
     for (rank, (_, i)) in (0..).zip(&should) {
         check_eq!(this.number(64 + i * 8), rank, "rank of {i}");
     }
@@ -777,7 +777,7 @@ fn mixed(env: &Env) -> Outcome {
     trigger.add_err(10)?;
     expect_value(&done, count - classic + 1)?;
     settle();
-    expect_none(&this.tx)?;
+    quiet(&this.tx)?;
     trigger.add(10)?;
     expect_contexts(&this.tx, &[5])?;
     net.close()
@@ -1012,7 +1012,7 @@ fn close_with_pending(env: &Env) -> Outcome {
         expect_busy(net.rig.session.close_handle(counter.handle()))?;
     }
     let gone = net.peers.remove(0);
-    gone.ep.close().map_err(|(_, error)| error)?;
+    gone.end.ep.close().map_err(|(_, error)| error)?;
     // Only work on counters is left.
     unshare(done)?.close().map_err(|(_, error)| error)?;
     for counter in [&trigger, &target] {
@@ -1023,8 +1023,9 @@ fn close_with_pending(env: &Env) -> Outcome {
     expect_count(&net.peers[0].remote, 0, 0)?;
     gone.region.close().map_err(|(_, error)| error)?;
     drop((
-        gone.tx,
-        gone.rx,
+        gone.end.tx,
+        gone.end.rx,
+        gone.end.av,
         gone.sent,
         gone.received,
         gone.remote,
@@ -1036,7 +1037,7 @@ fn close_with_pending(env: &Env) -> Outcome {
 fn more_than_fits(env: &Env) -> Outcome {
     let setup = Setup {
         tx_size: 4,
-        queue: 4,
+        cq_size: 4,
         memory: 256 << 10,
         ..Setup::default()
     };
@@ -1055,7 +1056,7 @@ fn more_than_fits(env: &Env) -> Outcome {
     trigger.add(1)?;
     let mut seen = Vec::new();
     for _ in 0..count / 2 {
-        seen.push(completion(&net.peers[0].tx)?.op_context);
+        seen.push(complete(&net.peers[0].tx)?.op_context);
     }
     expect_value(&done, count)?;
     check!(
@@ -1071,7 +1072,7 @@ fn more_than_fits(env: &Env) -> Outcome {
 fn more_receives_than_fit(env: &Env) -> Outcome {
     let setup = Setup {
         rx_size: 8,
-        queue: 256,
+        cq_size: 256,
         ..Setup::default()
     };
     let net = Net::new(env, &setup)?;
@@ -1088,9 +1089,9 @@ fn more_receives_than_fit(env: &Env) -> Outcome {
     for i in 0..count {
         net.peers[1].set_number(0, 1000 + i);
         net.peers[1].ep.post(&net.send(1, 0, 0, 8).context(i))?;
-        expect_completion(&net.peers[1].tx, i)?;
+        expect_context(&net.peers[1].tx, i)?;
         // In the order in which they were fired.
-        expect_completion(&net.peers[0].rx, i)?;
+        expect_context(&net.peers[0].rx, i)?;
         check_eq!(net.peers[0].number(8 * i), 1000 + i);
     }
     expect_value(&done, count)?;

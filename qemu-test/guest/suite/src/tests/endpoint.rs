@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{complete, done, expect, expect_error, needs, Area, End, Pair, Setup};
 use crate::env::Env;
-use crate::pair::{complete, done, expect, expect_error, needs, Area, End, Pair, Setup};
-use crate::rig::{expect_busy, expect_fabric, Rig};
+use crate::rig::{expect_busy, expect_fabric, unshare, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -681,7 +681,7 @@ fn close_with_everything_pending(env: &Env) -> Outcome {
         memory.has(0, memory.len, round, 0)?;
         close!(tx);
         close!(rx);
-        close!(av);
+        close!(unshare(av)?);
         drop(second);
         for handle in left {
             rig.session.close_handle(handle)?;

@@ -17,6 +17,7 @@ use kfi_host::process::{self, Status};
 use rustix::event::epoll;
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{complete, expect_context, needs, quiet, Area, Net, Pair, Setup, FORMS};
 use crate::env::Env;
 use crate::exchange::{memory, Exchange, KINDS};
 use crate::failing::{
@@ -24,8 +25,6 @@ use crate::failing::{
     Failing, Whose,
 };
 use crate::fuzz::execute::Memory;
-use crate::net::{self, completion, expect_completion, expect_none, Net};
-use crate::pair::{needs, Area, Pair, FORMS};
 use crate::rig::{query, Rig};
 use crate::tests::{fuzz, soak};
 use crate::{check, check_eq, tests};
@@ -685,7 +684,7 @@ fn transfers(
             let mut ready: Option<Exchange<'_>> = None;
             let finish = |exchange: Exchange<'_>| -> Outcome {
                 exchange.answer()?;
-                completion(exchange.queue())?;
+                complete(exchange.queue())?;
                 exchange.expect_other()?;
                 exchange.expect_done()
             };
@@ -724,9 +723,9 @@ fn transfers(
 fn network(env: &Env, len: u64) -> Result<Net, Stop> {
     Net::new(
         env,
-        &net::Setup {
+        &Setup {
             memory: memory(len),
-            ..net::Setup::default()
+            ..Setup::default()
         },
     )
 }
@@ -794,7 +793,7 @@ fn deferred(env: &Env) -> Outcome {
                 let done = target.read()?;
                 trigger.add(1)?;
                 exchange.answer()?;
-                expect_completion(exchange.queue(), 7)?;
+                expect_context(exchange.queue(), 7)?;
                 exchange.expect_other()?;
                 exchange.expect_done()?;
                 target.wait_ms(done + 1, 20_000)?;
@@ -868,10 +867,10 @@ fn closing(env: &Env) -> Outcome {
     // posted.
     let counter = pair.rig.counter()?;
     let receives = || -> Result<_, Stop> {
-        let mut end = crate::pair::End::open(
+        let mut end = crate::ends::End::open(
             domain,
             EpInfo::Entry(&pair.rig.info, 0),
-            &crate::pair::Setup::default(),
+            &crate::ends::Setup::default(),
         )?;
         end.enable()?;
         for context in 0..10 {
@@ -977,7 +976,7 @@ fn traffic(env: &Env) -> Outcome {
     drop(failing);
     std::thread::sleep(Duration::from_millis(10));
     let net = network(env, 64)?;
-    expect_none(&net.peers[0].tx)?;
+    quiet(&net.peers[0].tx)?;
     net.close()
 }
 

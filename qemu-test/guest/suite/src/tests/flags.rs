@@ -5,8 +5,8 @@
 use kfi::{bits, uapi, Caps, CompletionQueue, Form, Kind, MrAttr, Operation};
 
 use crate::check::Outcome;
+use crate::ends::{done, expect, Area, End, Pair};
 use crate::env::Env;
-use crate::pair::{done, expect, Area, End, Pair};
 use crate::{check_eq, tests};
 
 tests! {

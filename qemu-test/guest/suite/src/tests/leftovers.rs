@@ -17,8 +17,8 @@ use rustix::process::Signal;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{complete, End, Pair, Setup};
 use crate::env::Env;
-use crate::pair::{complete, End, Pair, Setup};
 use crate::raw;
 use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::tests::attacker::{fill, injecting, limited, pair_for, unless_missing};

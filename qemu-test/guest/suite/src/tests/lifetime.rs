@@ -15,9 +15,9 @@ use kfi::{
 use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{expect_error, Area, Pair};
 use crate::env::Env;
 use crate::failing::{Answer, Failing, Whose};
-use crate::pair::{expect_error, Area, Pair};
 use crate::rig::{in_threads, is_busy, query, until, Rig, Waiter};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{

@@ -10,11 +10,11 @@ use kfi::{bits, uapi, Caps, Error, Form, KfiErrno, Kind, Operation, Segment};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
-use crate::env::Env;
-use crate::pair::{
+use crate::ends::{
     carries_data, complete, done, expect, expect_error, in_all_forms, injects, quiet, takes_pieces,
     Area, End, Pair, Setup,
 };
+use crate::env::Env;
 use crate::rig::{expect_fabric, in_threads, pin, until};
 use crate::{check, check_eq, tests};
 

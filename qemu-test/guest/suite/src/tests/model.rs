@@ -13,8 +13,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{expect_error, quiet, settle, Net, Setup, LONG};
 use crate::env::Env;
-use crate::net::{expect_error, expect_none, settle, Net, Setup, LONG};
 use crate::rig::{expect_fabric, in_threads, pin};
 use crate::tests::deferred::max_pending;
 use crate::{check, check_eq, tests};
@@ -308,7 +308,7 @@ impl Round<'_> {
         }
         check_eq!(result, Ok(()), "taking back {name:?}");
         if let Name::Context(context) = name {
-            expect_error(&this.tx, context, Some(KfiErrno::ECANCELED))?;
+            expect_error(&this.tx, context, KfiErrno::ECANCELED)?;
         }
         Ok(())
     }
@@ -658,7 +658,7 @@ fn threads_once(env: &Env, count: u64, seed: u64) -> Result<(usize, usize), Stop
         let sorted = order.is_sorted_by_key(|(_, _, rank)| *rank);
         check!(sorted, "order of counter {trigger}: {order:?}");
     }
-    expect_none(&this.tx)?;
+    quiet(&this.tx)?;
     domain.flush_work(None)?;
     let cancelled = cancelled.len();
     drop(counters);

@@ -9,11 +9,11 @@ use kfi::{
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
-use crate::env::Env;
-use crate::pair::{
+use crate::ends::{
     carries_data, done, expect, in_all_forms, injects, pattern, quiet, takes_pieces, Area, End,
     Pair, Setup,
 };
+use crate::env::Env;
 use crate::rig::{expect_busy, expect_fabric, Rig};
 use crate::{check, check_eq, tests};
 
@@ -516,7 +516,7 @@ fn regions_counted(env: &Env) -> Outcome {
 
 fn regions_bad_arguments(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
-    crate::pair::needs(&rig.info.entries()[0], CAPS)?;
+    crate::ends::needs(&rig.info.entries()[0], CAPS)?;
     let memory = Area::plain(&rig.session, 4096)?;
     let register = |attr: &MrAttr| rig.domain.register(&[memory.all()], attr);
     let good = MrAttr::new(bits::REMOTE_READ, 1);
@@ -539,7 +539,7 @@ fn regions_bad_arguments(env: &Env) -> Outcome {
 fn regions_keys(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let entry = &rig.info.entries()[0];
-    crate::pair::needs(entry, CAPS)?;
+    crate::ends::needs(entry, CAPS)?;
     if !(entry.domain_attr.mr_mode & (MrMode::ENDPOINT | MrMode::PROV_KEY)).is_empty() {
         return Err(Stop::Skip("keys are not those of the domain".to_owned()));
     }
@@ -613,7 +613,7 @@ fn pair_with_mode(env: &Env, mode: MrMode) -> Result<(Rig, End, InfoEntry), Stop
         info => info?,
     };
     let entry = info.entries()[0].clone();
-    crate::pair::needs(&entry, CAPS)?;
+    crate::ends::needs(&entry, CAPS)?;
     if !entry.domain_attr.mr_mode.contains(mode) {
         return Err(Stop::Skip(format!("the provider does without {mode}")));
     }
@@ -714,7 +714,7 @@ fn regions_provider_keys(env: &Env) -> Outcome {
 
 fn regions_event_queue(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
-    crate::pair::needs(&rig.info.entries()[0], CAPS)?;
+    crate::ends::needs(&rig.info.entries()[0], CAPS)?;
     let eq = rig.fabric.event_queue(&EqAttr::new())?;
     let reg_mr = kfi::uapi::KFI_REG_MR;
     if let Err(error) = rig.domain.bind(eq.handle(), reg_mr) {

@@ -16,8 +16,8 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fd::{AsFd, OwnedFd};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{done, expect, expect_error, quiet, Area, Pair, Setup};
 use crate::env::Env;
-use crate::pair::{done, expect, expect_error, quiet, Area, Pair, Setup};
 use crate::rig::{expect_busy, expect_fabric, in_threads, pin, until, Waiter};
 use crate::{check, check_eq, tests};
 

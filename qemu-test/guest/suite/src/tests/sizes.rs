@@ -5,8 +5,8 @@
 use kfi::{bits, BufferKind, Caps, Form, KfiErrno, Kind, Operation};
 
 use crate::check::Outcome;
+use crate::ends::{carries_data, done, expect, Area, Pair};
 use crate::env::Env;
-use crate::pair::{carries_data, done, expect, Area, Pair};
 use crate::rig::expect_fabric;
 use crate::{check_eq, tests};
 

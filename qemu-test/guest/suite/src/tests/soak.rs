@@ -18,11 +18,11 @@ use rand::{RngExt, SeedableRng};
 use super::atomic::{model, number, COMPARE, PLAIN, READ, TYPES};
 use super::module::Modules;
 use crate::check::{Outcome, Stop};
-use crate::env::Env;
-use crate::net::expect_count;
-use crate::pair::{
-    carries_data, done, injects, pattern, takes_pages, takes_pieces, Area, End, Pair, Setup, FORMS,
+use crate::ends::{
+    carries_data, done, expect_count, injects, pattern, takes_pages, takes_pieces, Area, End, Pair,
+    Setup, FORMS,
 };
+use crate::env::Env;
 use crate::rig::{expect_fabric, in_threads, pin};
 use crate::{check, check_eq, tests};
 

@@ -8,11 +8,11 @@ use kfi::{bits, Caps, Form, KfiErrno, Kind, Operation};
 use rand::RngExt;
 
 use crate::check::Outcome;
-use crate::env::Env;
-use crate::pair::{
+use crate::ends::{
     carries_data, complete, done, expect, expect_error, in_all_forms, injects, quiet, takes_pieces,
     Area, Pair,
 };
+use crate::env::Env;
 use crate::rig::{expect_fabric, until};
 use crate::{check, check_eq, tests};
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use kfi::{bits, Caps, Form, Kind};
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{needs, Area, Pair};
 use crate::env::Env;
-use crate::pair::{needs, Area, Pair};
 use crate::rig::Rig;
 use crate::{check, check_eq, tests};
 
@@ -122,9 +122,9 @@ fn events_of_triggers(env: &Env) -> Outcome {
         has(&lines, &["kfi_soft_submit:", &threshold, "kind=classic"])?;
     }
     pair.a.ep.cancel(5)?;
-    crate::pair::expect_error(&pair.a.tx, 5, kfi::KfiErrno::ECANCELED)?;
+    crate::ends::expect_error(&pair.a.tx, 5, kfi::KfiErrno::ECANCELED)?;
     counter.add(3)?;
-    crate::pair::expect(&pair.a.tx, 3, crate::pair::done::SEND_, 8)?;
+    crate::ends::expect(&pair.a.tx, 3, crate::ends::done::SEND_, 8)?;
     let lines = tracing.lines()?;
     has(&lines, &["kfi_soft_cancel:", "threshold=5 "])?;
     has(&lines, &["kfi_soft_fire:", "threshold=3 "])?;

@@ -8,12 +8,12 @@ use kfi::{bits, uapi, Error, Form, KfiErrno, Kind, Operation};
 use rand::RngExt;
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{
+    complete, contexts, expect_context, expect_contexts, expect_count, expect_error, quiet, settle,
+    Net, Setup, LONG,
+};
 use crate::env::Env;
 use crate::exchange::{self, Exchange};
-use crate::net::{
-    completion, contexts, expect_completion, expect_contexts, expect_count, expect_error,
-    expect_none, settle, Net, Setup, LONG,
-};
 use crate::rig::{expect_busy, expect_fabric, in_threads, pin, unshare, Rig};
 use crate::{check, check_eq, tests};
 
@@ -86,7 +86,7 @@ fn each(env: &Env, alias: bool) -> Outcome {
             check_eq!(exchange.counter().read()?, before, "{kind}");
             counter.add(1)?;
             exchange.answer()?;
-            let is = completion(exchange.queue())?;
+            let is = complete(exchange.queue())?;
             check_eq!(is.op_context, 7, "{kind} of {len}");
             exchange.expect_other()?;
             exchange.expect_done()?;
@@ -95,7 +95,7 @@ fn each(env: &Env, alias: bool) -> Outcome {
             counter.add(1)?;
             unshare(counter)?.close().map_err(|(_, error)| error)?;
             expect_count(exchange.counter(), before + 1, 0)?;
-            expect_none(exchange.queue())?;
+            quiet(exchange.queue())?;
         }
     }
     // The endpoint itself is as it was.
@@ -104,7 +104,7 @@ fn each(env: &Env, alias: bool) -> Outcome {
     net.peers[0]
         .ep
         .post(&exchange.operation(Form::PLAIN).context(8))?;
-    expect_completion(exchange.queue(), 8)?;
+    expect_context(exchange.queue(), 8)?;
     exchange.expect_done()?;
     transmit.close().map_err(|(_, error)| error)?;
     receive.close().map_err(|(_, error)| error)?;
@@ -157,11 +157,11 @@ fn forward(env: &Env) -> Outcome {
         check_eq!(net.peers[2].received.read()?, 0, "after {i} messages");
         net.peers[0].set_number(0, 1000 + i);
         net.peers[0].ep.post(&net.send(0, 1, 0, 8).context(i))?;
-        expect_completion(&net.peers[1].rx, i)?;
-        expect_completion(&net.peers[0].tx, i)?;
+        expect_context(&net.peers[1].rx, i)?;
+        expect_context(&net.peers[0].tx, i)?;
     }
-    expect_completion(&net.peers[1].tx, 100)?;
-    completion(&net.peers[2].rx)?;
+    expect_context(&net.peers[1].tx, 100)?;
+    complete(&net.peers[2].rx)?;
     for i in 0..count {
         check_eq!(net.peers[2].number(i * 8), 1000 + i);
     }
@@ -298,7 +298,7 @@ fn already_met(env: &Env) -> Outcome {
     }
     post(5, 6)?;
     settle();
-    expect_none(&net.peers[0].tx)?;
+    quiet(&net.peers[0].tx)?;
     counter.add(1)?;
     expect_contexts(&net.peers[0].tx, &[5])?;
     unshare(counter)?.close().map_err(|(_, error)| error)?;
@@ -319,7 +319,7 @@ fn up_down_up(env: &Env) -> Outcome {
     counter.set(0)?;
     counter.set(9)?;
     settle();
-    expect_none(tx_queue)?;
+    quiet(tx_queue)?;
     counter.set(3)?;
     // Past several at once.
     counter.set(20)?;
@@ -327,7 +327,7 @@ fn up_down_up(env: &Env) -> Outcome {
     counter.set(0)?;
     counter.set(u64::MAX)?;
     settle();
-    expect_none(tx_queue)?;
+    quiet(tx_queue)?;
     // A value that wraps does not reach what is between.
     let write = net.write(0, 1, 0, 64, 8).context(4);
     counter.set(u64::MAX - 10)?;
@@ -335,7 +335,7 @@ fn up_down_up(env: &Env) -> Outcome {
     counter.add(11)?;
     settle();
     check_eq!(counter.read()?, 0);
-    expect_none(tx_queue)?;
+    quiet(tx_queue)?;
     counter.set(u64::MAX - 5)?;
     expect_contexts(tx_queue, &[4])?;
     net.close()
@@ -350,7 +350,7 @@ fn success_only(env: &Env) -> Outcome {
     counter.set_err(100)?;
     counter.add(2)?;
     settle();
-    expect_none(&net.peers[0].tx)?;
+    quiet(&net.peers[0].tx)?;
     counter.add(1)?;
     expect_contexts(&net.peers[0].tx, &[1])?;
     net.close()
@@ -537,7 +537,7 @@ fn context_is_free(env: &Env) -> Outcome {
             ep.post(&triggered(write, &counter, round + 1))?;
         }
         ep.cancel(2)?;
-        expect_error(&net.peers[0].tx, 2, Some(KfiErrno::ECANCELED))?;
+        expect_error(&net.peers[0].tx, 2, KfiErrno::ECANCELED)?;
         counter.add(1)?;
         expect_contexts(&net.peers[0].tx, &[0, 1, 3])?;
     }
@@ -584,7 +584,7 @@ fn more_than_fits(env: &Env) -> Outcome {
 
 fn no_room_for_completions(env: &Env) -> Outcome {
     let setup = Setup {
-        queue: 8,
+        cq_size: 8,
         ..Setup::default()
     };
     let net = Net::new(env, &setup)?;
@@ -602,7 +602,7 @@ fn no_room_for_completions(env: &Env) -> Outcome {
     expect_fabric(this.ep.post(&write), KfiErrno::EAGAIN)?;
     // As slowly as can be.
     for i in 0..count {
-        expect_completion(&this.tx, i)?;
+        expect_context(&this.tx, i)?;
     }
     expect_count(&this.sent, count, 0)?;
     net.close()
@@ -671,7 +671,7 @@ fn cancel(env: &Env) -> Outcome {
         for context in [2, 1] {
             expect_fabric(this.ep.cancel(3), KfiErrno::ENOENT)?;
             this.ep.cancel(context)?;
-            expect_error(exchange.queue(), context, Some(KfiErrno::ECANCELED))?;
+            expect_error(exchange.queue(), context, KfiErrno::ECANCELED)?;
             expect_fabric(this.ep.cancel(context), KfiErrno::ENOENT)?;
         }
         expect_count(exchange.counter(), before, failed + 2)?;
@@ -686,7 +686,7 @@ fn cancel(env: &Env) -> Outcome {
     let alias = this.ep.alias(bits::TRANSMIT | bits::TRIGGER)?;
     // The alias is the endpoint.
     alias.cancel(1)?;
-    expect_error(&this.tx, 1, Some(KfiErrno::ECANCELED))?;
+    expect_error(&this.tx, 1, KfiErrno::ECANCELED)?;
     alias.close().map_err(|(_, error)| error)?;
     counter.add(1)?;
     // Of two with the same context one goes.
@@ -694,7 +694,7 @@ fn cancel(env: &Env) -> Outcome {
     this.ep.post(&write)?;
     this.ep.post(&write)?;
     this.ep.cancel(4)?;
-    expect_error(&this.tx, 4, Some(KfiErrno::ECANCELED))?;
+    expect_error(&this.tx, 4, KfiErrno::ECANCELED)?;
     counter.add(1)?;
     expect_contexts(&this.tx, &[4])?;
     // After it was fired.
@@ -748,7 +748,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
                 Err(error) => return Err(error.into()),
             }
         }
-        expect_none(&this.tx)?;
+        quiet(&this.tx)?;
         contexts.sort_unstable();
         check_eq!(contexts, [0, 1, 2, 3]);
         check_eq!(net.peers[1].number(8), fired, "effects in round {round}");
@@ -790,14 +790,19 @@ fn close_with_pending(env: &Env) -> Outcome {
     net.peers[2].ep.post(&triggered(write, &counter, 1))?;
     expect_busy(net.rig.session.close_handle(counter.handle()))?;
     let gone = net.peers.remove(0);
-    gone.ep.close().map_err(|(_, error)| error)?;
+    gone.end.ep.close().map_err(|(_, error)| error)?;
     net.peers[0].fill(0..8192, 3);
     counter.add(1)?;
     // That of the other endpoint begins.
     expect_contexts(&net.peers[1].tx, &[2])?;
     settle();
-    for queue in [&gone.tx, &gone.rx, &net.peers[0].tx, &net.peers[0].rx] {
-        expect_none(queue)?;
+    for queue in [
+        &gone.end.tx,
+        &gone.end.rx,
+        &net.peers[0].tx,
+        &net.peers[0].rx,
+    ] {
+        quiet(queue)?;
     }
     expect_count(&gone.sent, 0, 0)?;
     expect_count(&gone.received, 0, 0)?;
@@ -805,8 +810,9 @@ fn close_with_pending(env: &Env) -> Outcome {
     unshare(counter)?.close().map_err(|(_, error)| error)?;
     gone.region.close().map_err(|(_, error)| error)?;
     drop((
-        gone.tx,
-        gone.rx,
+        gone.end.tx,
+        gone.end.rx,
+        gone.end.av,
         gone.sent,
         gone.received,
         gone.remote,
@@ -819,7 +825,7 @@ fn close_races_fire(env: &Env) -> Outcome {
     for round in 0..env.scaled(60, 10) {
         let setup = Setup {
             tx_size: 8,
-            queue: 64,
+            cq_size: 64,
             ..Setup::default()
         };
         let mut net = Net::new(env, &setup)?;
@@ -832,7 +838,7 @@ fn close_races_fire(env: &Env) -> Outcome {
                 .post(&triggered(write, &counter, 1 + i / 8))?;
         }
         let gone = net.peers.remove(0);
-        let ep = std::sync::Mutex::new(Some(gone.ep));
+        let ep = std::sync::Mutex::new(Some(gone.end.ep));
         in_threads(0..2, |role| {
             pin(role)?;
             if role == 0 {
@@ -876,7 +882,7 @@ fn failure(env: &Env) -> Outcome {
     let next = net.write(0, 1, 0, 64, 8).context(2);
     this.ep.post(&triggered(next, &this.sent, 1))?;
     settle();
-    expect_none(&this.tx)?;
+    quiet(&this.tx)?;
     counter.add(1)?;
     let error = expect_error(&this.tx, 1, None)?;
     env.note(format!(
@@ -885,7 +891,7 @@ fn failure(env: &Env) -> Outcome {
     ));
     expect_count(&this.sent, 0, 1)?;
     settle();
-    expect_none(&this.tx)?;
+    quiet(&this.tx)?;
     this.sent.add(1)?;
     expect_contexts(&this.tx, &[2])?;
     expect_count(&this.sent, 2, 1)?;

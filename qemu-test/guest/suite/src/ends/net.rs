@@ -1,70 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Endpoints that know each other, with queues, counters and memory.
+//! Several endpoints of one domain.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use kfi::{
-    bits, uapi, AddressVector, AvAttr, Buffer, BufferKind, Completion, CompletionError,
-    CompletionQueue, Counter, CqAttr, Endpoint, EpInfo, Error, Form, Handle, KfiErrno, Kind,
-    MemoryRegion, MrAttr, Operation, Segment,
+    bits, uapi, AddressVector, AvAttr, Buffer, BufferKind, Counter, EpInfo, Error, Form, Handle,
+    Kind, MemoryRegion, MrAttr, Operation, Segment,
 };
 use rustix::io::Errno;
 
+use super::{End, Setup};
 use crate::check::{Outcome, Stop};
-use crate::check_eq;
 use crate::env::Env;
-use crate::rig::Rig;
+use crate::rig::{unshare, Rig};
 
-/// So long nothing takes that works.
-pub const LONG: Duration = Duration::from_secs(60);
-
-/// As many completions are read at once.
-pub const ROOM: usize = uapi::KFI_SHIM_CQ_READ_MAX as usize;
-
-/// What the endpoints are like.
-#[derive(Clone, Copy, Debug)]
-pub struct Setup {
-    /// How many.
-    pub peers: usize,
-    /// Bytes of memory of each.
-    pub memory: u64,
-    /// Operations under way; 0 for the provider's choice.
-    pub tx_size: u64,
-    /// Receives; 0 for the provider's choice.
-    pub rx_size: u64,
-    /// Completions of successes only if they are asked for.
-    pub selective: bool,
-    /// Entries of a completion queue.
-    pub queue: u64,
-}
-
-impl Default for Setup {
-    fn default() -> Self {
-        Self {
-            peers: 2,
-            memory: 64 << 10,
-            tx_size: 0,
-            rx_size: 0,
-            selective: false,
-            queue: 1024,
-        }
-    }
-}
+/// Entries of a queue, if it does not matter.
+const QUEUE: u64 = 1024;
 
 /// An endpoint with what belongs to it. Dropped, it closes in order.
 #[derive(Debug)]
 pub struct Peer {
     /// The endpoint.
-    pub ep: Endpoint,
+    pub end: End,
     /// What the others call it.
     pub addr: u64,
-    /// Completions of what it sends, writes and reads.
-    pub tx: CompletionQueue,
-    /// Completions of what it receives.
-    pub rx: CompletionQueue,
     /// Counts what it has sent, written and read.
     pub sent: Arc<Counter>,
     /// Counts what it has received.
@@ -84,7 +45,7 @@ pub struct Net {
     /// The endpoints.
     pub peers: Vec<Peer>,
     /// Where their addresses are.
-    pub av: AddressVector,
+    pub av: Arc<AddressVector>,
     /// Handles of counters.
     counters: Mutex<Vec<Handle>>,
     /// The domain.
@@ -100,7 +61,7 @@ impl Net {
     /// Opens endpoints.
     pub fn new(env: &Env, setup: &Setup) -> Result<Self, Stop> {
         let rig = Rig::new(env)?;
-        let av = rig.domain.address_vector(&AvAttr::default())?;
+        let av = Arc::new(rig.domain.address_vector(&AvAttr::default())?);
         let mut peers = Vec::new();
         for index in 0..setup.peers {
             peers.push(Peer::new(&rig, &av, setup, index as u64)?);
@@ -180,8 +141,7 @@ impl Net {
     /// included: nothing is pending on them.
     pub fn close(self) -> Outcome {
         for peer in &self.peers {
-            expect_none(&peer.tx)?;
-            expect_none(&peer.rx)?;
+            peer.quiet()?;
         }
         let Self {
             peers,
@@ -190,7 +150,7 @@ impl Net {
             rig,
         } = self;
         for peer in peers {
-            peer.ep.close().map_err(|(_, error)| error)?;
+            peer.end.ep.close().map_err(|(_, error)| error)?;
             peer.region.close().map_err(|(_, error)| error)?;
         }
         let counters = counters.into_inner();
@@ -201,13 +161,21 @@ impl Net {
                 Err(error) => return Err(error.into()),
             }
         }
-        av.close().map_err(|(_, error)| error)?;
+        unshare(av)?.close().map_err(|(_, error)| error)?;
         rig.close()
     }
 }
 
+impl Deref for Peer {
+    type Target = End;
+
+    fn deref(&self) -> &End {
+        &self.end
+    }
+}
+
 impl Peer {
-    fn new(rig: &Rig, av: &AddressVector, setup: &Setup, key: u64) -> Result<Self, Stop> {
+    fn new(rig: &Rig, av: &Arc<AddressVector>, setup: &Setup, key: u64) -> Result<Self, Stop> {
         let mut info = rig.info.entries()[0].clone();
         if setup.tx_size != 0 {
             info.tx_attr.size = setup.tx_size;
@@ -215,26 +183,25 @@ impl Peer {
         if setup.rx_size != 0 {
             info.rx_attr.size = setup.rx_size;
         }
-        let ep = rig.domain.endpoint(EpInfo::Value(&info), 0)?;
-        let attr = CqAttr::new().size(setup.queue);
-        let tx = rig.domain.completion_queue(&attr)?;
-        let rx = rig.domain.completion_queue(&attr)?;
-        let selective = if setup.selective {
-            bits::SELECTIVE_COMPLETION
-        } else {
-            0
+        let setup = Setup {
+            cq_size: if setup.cq_size == 0 {
+                QUEUE
+            } else {
+                setup.cq_size
+            },
+            ..setup.clone()
         };
-        ep.bind(av.handle(), 0)?;
-        ep.bind(tx.handle(), bits::TRANSMIT | selective)?;
-        ep.bind(rx.handle(), bits::RECV | selective)?;
+        let mut end = End::open_with(&rig.domain, EpInfo::Value(&info), &setup, || Ok(av.clone()))?;
         let sent = rig.counter()?;
         let received = rig.counter()?;
         let remote = rig.counter()?;
-        ep.bind(sent.handle(), bits::SEND | bits::WRITE | bits::READ)?;
-        ep.bind(received.handle(), bits::RECV)?;
-        ep.bind(remote.handle(), bits::REMOTE_READ | bits::REMOTE_WRITE)?;
-        ep.enable()?;
-        let addr = av.insert(&ep.name()?)?;
+        end.ep
+            .bind(sent.handle(), bits::SEND | bits::WRITE | bits::READ)?;
+        end.ep.bind(received.handle(), bits::RECV)?;
+        end.ep
+            .bind(remote.handle(), bits::REMOTE_READ | bits::REMOTE_WRITE)?;
+        end.enable()?;
+        let addr = av.insert(&end.name)?;
 
         let memory = rig.session.buffer(BufferKind::VMALLOC, setup.memory)?;
         let access = bits::SEND
@@ -247,10 +214,8 @@ impl Peer {
         let region = rig.domain.register(&[memory.all()], &attr)?;
         Ok(Self {
             key: region.key()?,
-            ep,
+            end,
             addr,
-            tx,
-            rx,
             sent,
             received,
             remote,
@@ -300,112 +265,4 @@ impl Peer {
             ))),
         }
     }
-}
-
-/// Waits for one completion.
-#[track_caller]
-pub fn completion(queue: &CompletionQueue) -> Result<Completion, Stop> {
-    match queue.sread(1, Some(LONG)) {
-        Ok(entries) => entries
-            .first()
-            .copied()
-            .ok_or_else(|| Stop::fail("no completion")),
-        Err(Error::Fabric(KfiErrno::EAVAIL)) => {
-            Err(Stop::fail(format!("an error: {:?}", queue.read_err()?)))
-        }
-        Err(error) => Err(Stop::fail(error)),
-    }
-}
-
-/// Waits for the completion of this operation.
-#[track_caller]
-pub fn expect_completion(queue: &CompletionQueue, context: u64) -> Outcome {
-    let is = completion(queue)?.op_context;
-    if is != context {
-        return Err(Stop::fail(format!(
-            "completion of {is}, should be of {context}"
-        )));
-    }
-    Ok(())
-}
-
-/// Waits for completions: the contexts.
-pub fn contexts(queue: &CompletionQueue, count: usize) -> Result<Vec<u64>, Stop> {
-    let mut contexts = Vec::new();
-    while contexts.len() < count {
-        match queue.sread((count - contexts.len()).min(ROOM), Some(LONG)) {
-            Ok(entries) => contexts.extend(entries.iter().map(|entry| entry.op_context)),
-            Err(Error::Fabric(KfiErrno::EAVAIL)) => {
-                return Err(Stop::fail(format!("an error: {:?}", queue.read_err()?)))
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(contexts)
-}
-
-/// Waits for the failure of an operation.
-#[track_caller]
-pub fn expect_error(
-    queue: &CompletionQueue,
-    context: u64,
-    errno: Option<KfiErrno>,
-) -> Result<CompletionError, Stop> {
-    match queue.sread(1, Some(LONG)) {
-        Err(Error::Fabric(KfiErrno::EAVAIL)) => {}
-        other => return Err(Stop::fail(format!("{other:?}, should be an error"))),
-    }
-    let error = queue.read_err()?;
-    let right = errno.is_none_or(|errno| KfiErrno::new(error.err) == errno);
-    if error.entry.op_context != context || !right {
-        return Err(Stop::fail(format!(
-            "{error:?}, should be {errno:?} of {context}"
-        )));
-    }
-    Ok(error)
-}
-
-/// There is no completion.
-#[track_caller]
-pub fn expect_none(queue: &CompletionQueue) -> Outcome {
-    match queue.read(1) {
-        Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(()),
-        Err(Error::Fabric(KfiErrno::EAVAIL)) => {
-            Err(Stop::fail(format!("an error: {:?}", queue.read_err()?)))
-        }
-        other => Err(Stop::fail(format!("{other:?}, should be nothing"))),
-    }
-}
-
-/// Waits until a counter has got there, and is not beyond.
-#[track_caller]
-pub fn expect_count(counter: &Counter, success: u64, error: u64) -> Outcome {
-    let end = std::time::Instant::now() + LONG;
-    loop {
-        let is = (counter.read()?, counter.read_err()?);
-        if is == (success, error) {
-            return Ok(());
-        }
-        let beyond = is.0 > success || is.1 > error;
-        if beyond || std::time::Instant::now() > end {
-            return Err(Stop::fail(format!(
-                "counter is {is:?}, should be {:?}",
-                (success, error)
-            )));
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
-
-/// All is over that was begun: nothing is pending and nothing comes any more, as
-/// far as a thread can tell that gives others time.
-pub fn settle() {
-    std::thread::sleep(Duration::from_millis(20));
-}
-
-/// Waits for completions, in this order, and no more.
-pub fn expect_contexts(queue: &CompletionQueue, should: &[u64]) -> Outcome {
-    let is = contexts(queue, should.len())?;
-    check_eq!(is, should, "order of completions");
-    expect_none(queue)
 }
