@@ -3,14 +3,8 @@
 //! The smallest consumer of kfabric in Rust.
 
 mod example;
-#[allow(
-    dead_code,
-    unused_imports,
-    unused_macros,
-    reason = "every module uses its part of the abstractions"
-)]
 #[path = "../../rust/kfi/kfi.rs"]
-mod kfi;
+pub mod kfi;
 
 use kernel::prelude::*;
 

@@ -8,14 +8,8 @@
 
 #[cfg(cases)]
 mod cases;
-#[allow(
-    dead_code,
-    unused_imports,
-    unused_macros,
-    reason = "every module uses its part of the abstractions"
-)]
 #[path = "../../rust/kfi/kfi.rs"]
-mod kfi;
+pub mod kfi;
 mod nothing;
 mod provider;
 

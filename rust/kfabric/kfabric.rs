@@ -14,13 +14,8 @@ mod abi;
 mod debugfs;
 mod export;
 mod fabrics;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "every module uses its part of the abstractions"
-)]
 #[path = "../kfi/kfi.rs"]
-mod kfi;
+pub mod kfi;
 mod params;
 mod registry;
 mod strerror;

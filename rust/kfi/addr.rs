@@ -9,30 +9,30 @@ use super::bindings;
 /// It means nothing outside of its vector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
-pub(crate) struct FabricAddr(u64);
+pub struct FabricAddr(u64);
 
 impl FabricAddr {
     /// No address, or any source (`KFI_ADDR_UNSPEC`).
     // bindgen makes a signed number of the macro, so the value is spelled out.
-    pub(crate) const UNSPEC: Self = Self(u64::MAX);
+    pub const UNSPEC: Self = Self(u64::MAX);
 
     /// Not known (`KFI_ADDR_NOTAVAIL`).
-    pub(crate) const NOTAVAIL: Self = Self(u64::MAX);
+    pub const NOTAVAIL: Self = Self(u64::MAX);
 
     /// Takes an address from C.
-    pub(crate) const fn from_raw(raw: u64) -> Self {
+    pub const fn from_raw(raw: u64) -> Self {
         Self(raw)
     }
 
     /// Returns the address for C.
-    pub(crate) const fn as_raw(self) -> u64 {
+    pub const fn as_raw(self) -> u64 {
         self.0
     }
 }
 
 /// How binary addresses lie in memory, as far as their length is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AddressFormat {
+pub enum AddressFormat {
     /// `struct sockaddr_in`.
     Inet,
     /// `struct sockaddr_in6`.
@@ -45,7 +45,7 @@ impl AddressFormat {
     /// Takes a format from C, where none means `native`; `None` for others.
     ///
     /// Of any `struct sockaddr` there may be no more than the shortest.
-    pub(crate) fn from_raw(raw: u32, native: Self) -> Option<Self> {
+    pub fn from_raw(raw: u32, native: Self) -> Option<Self> {
         match raw {
             FORMAT_UNSPEC => Some(native),
             SOCKADDR | SOCKADDR_IN => Some(Self::Inet),
@@ -56,7 +56,7 @@ impl AddressFormat {
     }
 
     /// Returns the bytes of an address.
-    pub(crate) const fn len(self) -> usize {
+    pub const fn len(self) -> usize {
         match self {
             Self::Inet => 16,
             Self::Inet6 => 28,
@@ -66,13 +66,13 @@ impl AddressFormat {
 }
 
 /// No address format (`KFI_FORMAT_UNSPEC`).
-pub(crate) const FORMAT_UNSPEC: u32 = bindings::KFI_FORMAT_UNSPEC;
+pub const FORMAT_UNSPEC: u32 = bindings::KFI_FORMAT_UNSPEC;
 /// Any `struct sockaddr` (`KFI_SOCKADDR`).
-pub(crate) const SOCKADDR: u32 = bindings::KFI_SOCKADDR;
+pub const SOCKADDR: u32 = bindings::KFI_SOCKADDR;
 /// `struct sockaddr_in` (`KFI_SOCKADDR_IN`).
-pub(crate) const SOCKADDR_IN: u32 = bindings::KFI_SOCKADDR_IN;
+pub const SOCKADDR_IN: u32 = bindings::KFI_SOCKADDR_IN;
 /// 8 bytes of bit fields (`KFI_ADDR_CXI`).
-pub(crate) const ADDR_CXI: u32 = bindings::KFI_ADDR_CXI;
+pub const ADDR_CXI: u32 = bindings::KFI_ADDR_CXI;
 
 /// The address family of `struct sockaddr_in` (`AF_INET`).
-pub(crate) const AF_INET: u16 = 2;
+pub const AF_INET: u16 = 2;

@@ -6,7 +6,7 @@ use super::bindings;
 
 /// Kinds of address vectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum AvType {
+pub enum AvType {
     /// Addresses are opaque (`KFI_AV_MAP`).
     Map,
     /// Addresses are indices (`KFI_AV_TABLE`).
@@ -15,7 +15,7 @@ pub(crate) enum AvType {
 
 impl AvType {
     /// Takes a kind from C: `Ok(None)` if none was chosen, `Err` if it is unknown.
-    pub(crate) fn from_raw(raw: bindings::kfi_av_type) -> Result<Option<Self>, UnknownValue> {
+    pub fn from_raw(raw: bindings::kfi_av_type) -> Result<Option<Self>, UnknownValue> {
         match raw {
             bindings::KFI_AV_UNSPEC => Ok(None),
             bindings::KFI_AV_MAP => Ok(Some(Self::Map)),
@@ -25,7 +25,7 @@ impl AvType {
     }
 
     /// Returns the kind for C.
-    pub(crate) fn as_raw(self) -> bindings::kfi_av_type {
+    pub fn as_raw(self) -> bindings::kfi_av_type {
         match self {
             Self::Map => bindings::KFI_AV_MAP,
             Self::Table => bindings::KFI_AV_TABLE,
@@ -35,7 +35,7 @@ impl AvType {
 
 /// The party that keeps queues from overrunning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ResourceMgmt {
+pub enum ResourceMgmt {
     /// The consumer (`KFI_RM_DISABLED`).
     Disabled,
     /// The provider (`KFI_RM_ENABLED`).
@@ -44,7 +44,7 @@ pub(crate) enum ResourceMgmt {
 
 impl ResourceMgmt {
     /// Takes a value from C: `Ok(None)` if none was chosen, `Err` if it is unknown.
-    pub(crate) fn from_raw(raw: bindings::kfi_resource_mgmt) -> Result<Option<Self>, UnknownValue> {
+    pub fn from_raw(raw: bindings::kfi_resource_mgmt) -> Result<Option<Self>, UnknownValue> {
         match raw {
             bindings::KFI_RM_UNSPEC => Ok(None),
             bindings::KFI_RM_DISABLED => Ok(Some(Self::Disabled)),
@@ -54,7 +54,7 @@ impl ResourceMgmt {
     }
 
     /// Returns the value for C.
-    pub(crate) fn as_raw(self) -> bindings::kfi_resource_mgmt {
+    pub fn as_raw(self) -> bindings::kfi_resource_mgmt {
         match self {
             Self::Disabled => bindings::KFI_RM_DISABLED,
             Self::Enabled => bindings::KFI_RM_ENABLED,
@@ -64,7 +64,7 @@ impl ResourceMgmt {
 
 /// A value that an enumeration does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct UnknownValue;
+pub struct UnknownValue;
 
 impl From<UnknownValue> for kernel::error::Error {
     fn from(_: UnknownValue) -> Self {
@@ -73,26 +73,26 @@ impl From<UnknownValue> for kernel::error::Error {
 }
 
 /// The threading that any consumer can live with (`KFI_THREAD_SAFE`).
-pub(crate) const THREAD_SAFE: u32 = bindings::KFI_THREAD_SAFE;
+pub const THREAD_SAFE: u32 = bindings::KFI_THREAD_SAFE;
 
 /// Returns whether a threading model is known.
-pub(crate) fn is_threading(threading: bindings::kfi_threading) -> bool {
+pub fn is_threading(threading: bindings::kfi_threading) -> bool {
     threading <= bindings::KFI_THREAD_ENDPOINT
 }
 
 /// Progress without help (`KFI_PROGRESS_AUTO`).
-pub(crate) const PROGRESS_AUTO: u32 = bindings::KFI_PROGRESS_AUTO;
+pub const PROGRESS_AUTO: u32 = bindings::KFI_PROGRESS_AUTO;
 
 /// Returns whether a kind of progress is known.
-pub(crate) fn is_progress(progress: bindings::kfi_progress) -> bool {
+pub fn is_progress(progress: bindings::kfi_progress) -> bool {
     progress <= bindings::KFI_PROGRESS_MANUAL
 }
 
 /// The default traffic class (`KFI_TC_BEST_EFFORT`).
-pub(crate) const TC_BEST_EFFORT: u32 = bindings::KFI_TC_BEST_EFFORT;
+pub const TC_BEST_EFFORT: u32 = bindings::KFI_TC_BEST_EFFORT;
 
 /// Returns whether a traffic class is known: none, a DSCP of 6 bits, or a label.
-pub(crate) fn is_traffic_class(tclass: u32) -> bool {
+pub fn is_traffic_class(tclass: u32) -> bool {
     let dscp = bindings::KFI_TC_DSCP..bindings::KFI_TC_DSCP + (1 << 6);
     tclass == bindings::KFI_TC_UNSPEC
         || dscp.contains(&tclass)

@@ -18,6 +18,7 @@ mod endpoint;
 mod event_queue;
 mod fabric;
 mod handler;
+mod hints;
 mod leftovers;
 mod memory_region;
 mod object;
@@ -27,20 +28,19 @@ mod poll_set;
 mod text;
 mod wait_set;
 
-pub(crate) use address_vector::{
+pub use address_vector::{
     AddressVector,
     AddressVectorAttr,
     Insert,
-    Inserted,
     ADDRESS_SIZE,
     ADDR_MAX, //
 };
-pub(crate) use budget::{
+pub use budget::{
     half_of_memory,
     Budget,
     Charge, //
 };
-pub(crate) use buffer::{
+pub use buffer::{
     Buffer,
     BufferKind,
     Places,
@@ -48,13 +48,13 @@ pub(crate) use buffer::{
     Shape, //
 };
 
-pub(crate) use completion_queue::{
+pub use completion_queue::{
     Completion,
     CompletionQueue,
     CompletionQueueAttr,
     Written, //
 };
-pub(crate) use contexts::{
+pub use contexts::{
     is_address,
     Condition,
     Contexts,
@@ -62,17 +62,17 @@ pub(crate) use contexts::{
     OwnerId,
     Told, //
 };
-pub(crate) use counter::{
+pub use counter::{
     Counter,
     CounterAttr, //
 };
-pub(crate) use deferred_work::{
+pub use deferred_work::{
     DeferredWork,
     WorkObjects,
     WorkOperation, //
 };
-pub(crate) use domain::Domain;
-pub(crate) use endpoint::{
+pub use domain::Domain;
+pub use endpoint::{
     op_flags,
     refuse,
     Endpoint,
@@ -85,34 +85,33 @@ pub(crate) use endpoint::{
     RECEIVE_SIZE,
     TRANSMIT_SIZE, //
 };
-pub(crate) use event_queue::{
+pub use event_queue::{
     Event,
     EventQueue,
     EventQueueAttr, //
 };
-pub(crate) use fabric::{
+pub use fabric::{
     getinfo,
     Fabric, //
 };
-pub(crate) use handler::Calls;
-pub(crate) use leftovers::{
+pub use hints::Hints;
+pub use leftovers::{
     Reading,
     LEFT_SIZE, //
 };
-pub(crate) use memory_region::{
+pub use memory_region::{
     MemoryRegion,
     Register,
     RegisterForm, //
 };
-pub(crate) use object::{
+pub use object::{
     close,
     AnyObject,
     Closable,
     HasWaitQueue,
-    Listener,
-    ObjectClass, //
+    Listener, //
 };
-pub(crate) use operation::{
+pub use operation::{
     element_size,
     ignores_operand,
     Form,
@@ -121,10 +120,10 @@ pub(crate) use operation::{
     Operation,
     RmaSegment, //
 };
-pub(crate) use peak::Taken;
-pub(crate) use poll_set::PollSet;
-pub(crate) use text::Text;
-pub(crate) use wait_set::WaitSet;
+pub use peak::Taken;
+pub use poll_set::PollSet;
+pub use text::Text;
+pub use wait_set::WaitSet;
 
 use kernel::prelude::*;
 
@@ -132,7 +131,7 @@ use super::bindings;
 
 /// Returns the version of the API that the core implements, major in the upper, minor in the lower
 /// 16 bits.
-pub(crate) fn version() -> u32 {
+pub fn version() -> u32 {
     // SAFETY: Callable from any context.
     unsafe { bindings::kfi_version() }
 }

@@ -8,7 +8,7 @@ use kernel::prelude::*;
 /// A value that a consumer finds again in events: a number or a pointer, never looked into.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct Context(*mut c_void);
+pub struct Context(*mut c_void);
 
 // SAFETY: The pointer is a token, it is never dereferenced.
 unsafe impl Send for Context {}
@@ -17,25 +17,25 @@ unsafe impl Sync for Context {}
 
 impl Context {
     /// The context of nobody.
-    pub(crate) const NONE: Self = Self(ptr::null_mut());
+    pub const NONE: Self = Self(ptr::null_mut());
 
     /// Takes a context from C.
-    pub(crate) fn from_raw(context: *mut c_void) -> Self {
+    pub fn from_raw(context: *mut c_void) -> Self {
         Self(context)
     }
 
     /// A number for a context.
-    pub(crate) fn from_number(number: usize) -> Self {
+    pub fn from_number(number: usize) -> Self {
         Self(ptr::without_provenance_mut(number))
     }
 
     /// Returns the context as a number.
-    pub(crate) fn as_number(self) -> usize {
+    pub fn as_number(self) -> usize {
         self.0.addr()
     }
 
     /// Returns the context for C.
-    pub(crate) fn as_raw(self) -> *mut c_void {
+    pub fn as_raw(self) -> *mut c_void {
         self.0
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// A control command that objects of any class may have, but for KFI_ALIAS, which opens an object.
-pub(crate) enum Control<'a> {
+pub enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
     /// Changes the default operation flags (KFI_SETOPSFLAG). Those of endpoints, once they are
@@ -30,17 +30,17 @@ pub(crate) enum Control<'a> {
 }
 
 /// Where KFI_GETOPSFLAG wants the flags.
-pub(crate) struct OpsFlag<'a>(*mut u64, PhantomData<&'a mut u64>);
+pub struct OpsFlag<'a>(*mut u64, PhantomData<&'a mut u64>);
 
 impl OpsFlag<'_> {
     /// Returns what the caller has put there: of endpoints it names the direction.
-    pub(crate) fn asked(&self) -> OpFlags {
+    pub fn asked(&self) -> OpFlags {
         // SAFETY: `Control::from_raw` was given a pointer that is valid for reads, too.
         OpFlags::from_raw(unsafe { self.0.read() })
     }
 
     /// Answers with flags.
-    pub(crate) fn set(self, flags: OpFlags) {
+    pub fn set(self, flags: OpFlags) {
         // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
         unsafe { self.0.write(flags.as_raw()) };
     }
@@ -49,25 +49,25 @@ impl OpsFlag<'_> {
 /// Where KFI_GETWAIT wants the wait object.
 ///
 /// `'a` is invariant: whatever is answered lives as long as the object that was asked.
-pub(crate) struct WaitObject<'a>(*mut *mut c_void, PhantomData<fn(&'a ()) -> &'a ()>);
+pub struct WaitObject<'a>(*mut *mut c_void, PhantomData<fn(&'a ()) -> &'a ()>);
 
 impl<'a> WaitObject<'a> {
     /// Answers with a wait queue, which the caller may use until the object is closed.
-    pub(crate) fn set(self, queue: &'a WaitQueue) {
+    pub fn set(self, queue: &'a WaitQueue) {
         // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
         unsafe { self.0.write(queue.as_raw().cast()) };
     }
 }
 
 /// Where KFI_GETWAITOBJ wants the type.
-pub(crate) struct WaitObjType<'a>(
+pub struct WaitObjType<'a>(
     *mut bindings::kfi_wait_obj,
     PhantomData<&'a mut bindings::kfi_wait_obj>,
 );
 
 impl WaitObjType<'_> {
     /// Answers with a type.
-    pub(crate) fn set(self, wait_obj: WaitObj) {
+    pub fn set(self, wait_obj: WaitObj) {
         // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
         unsafe { self.0.write(wait_obj.as_raw()) };
     }

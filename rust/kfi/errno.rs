@@ -13,7 +13,7 @@ use super::bindings;
 
 /// An error number of kfabric that lies beyond the errnos of Linux.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct KfiErrno(c_int);
+pub struct KfiErrno(c_int);
 
 impl From<KfiErrno> for Error {
     fn from(errno: KfiErrno) -> Self {
@@ -26,14 +26,13 @@ impl From<KfiErrno> for Error {
 macro_rules! declare_errno {
     ($($name:ident = $value:ident, $doc:literal;)*) => {$(
         #[doc = $doc]
-        pub(crate) const $name: KfiErrno = KfiErrno(bindings::$value as c_int);
+        pub const $name: KfiErrno = KfiErrno(bindings::$value as c_int);
     )*}
 }
 
 declare_errno! {
     EAVAIL = KFI_EAVAIL, "An error is available to be read.";
     EBADFLAGS = KFI_EBADFLAGS, "Flags that are not supported.";
-    EDOMAIN = KFI_EDOMAIN, "The object belongs to another domain.";
     EKEYREJECTED = KFI_EKEYREJECTED, "The key was rejected.";
     ENOAV = KFI_ENOAV, "No address vector is bound.";
     ENOCQ = KFI_ENOCQ, "No completion queue is bound.";
@@ -43,10 +42,4 @@ declare_errno! {
     EOPBADSTATE = KFI_EOPBADSTATE, "The object is not in a state that allows the operation.";
     EOVERRUN = KFI_EOVERRUN, "A queue has overrun.";
     ETOOSMALL = KFI_ETOOSMALL, "The buffer is too small.";
-    ETRUNC = KFI_ETRUNC, "The message was truncated.";
-}
-
-/// Converts what a function of kfabric returned.
-pub(crate) fn to_result(ret: c_int) -> Result {
-    kernel::error::to_result(ret)
 }

@@ -30,7 +30,7 @@
 //! in the hands of a work item ([`Object::may_outlive_close`]), and what the object depended on waits
 //! in its own close.
 //!
-//! The module stays until the memory of its last object is gone: see [`live`](super::linux::live).
+//! The module stays until the memory of its last object is gone: see [`live_objects`](super::live_objects).
 
 use core::{
     any::TypeId,
@@ -63,15 +63,13 @@ use super::{
     },
     flags::OpFlags,
     hold::Dependents,
-    linux::{
-        live::Live,
-        rcu, //
-    }, //
+    linux::rcu,
+    live_objects::Live, //
 };
 
 /// Where an object is, to compare with where others are; never dereferenced.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FidAddress(usize);
+pub struct FidAddress(usize);
 
 impl FidAddress {
     /// Takes a pointer from C; `None` for null.
@@ -87,7 +85,7 @@ impl FidAddress {
 /// - `Head` starts with a `struct kfid`.
 /// - [`Self::head`] returns a head that is valid with the `fid` and the tables that it was given.
 /// - [`Self::names`] returns `true` for such a head and the same tables only.
-pub(crate) unsafe trait Class: 'static {
+pub unsafe trait Class: 'static {
     /// The head of the objects, such as `struct kfid_cntr`.
     type Head: 'static;
     /// The tables of functions that a head names, such as `struct kfi_ops_cntr`.
@@ -144,7 +142,7 @@ pub(crate) unsafe trait Class: 'static {
 }
 
 /// The common part of providers' objects of all classes.
-pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
+pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// The class of the objects.
     type Class: Class;
 
@@ -219,7 +217,7 @@ pub(crate) trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
 /// # Safety
 ///
 /// The functions in the tables must expect heads of `Fid<Self>`. No other type has these tables.
-pub(crate) unsafe trait Tables<C: Class> {
+pub unsafe trait Tables<C: Class> {
     /// The tables.
     const TABLES: &'static C::Tables;
 
@@ -243,7 +241,7 @@ pub(crate) unsafe trait Tables<C: Class> {
 type Call<'o> = PhantomData<fn(&'o ()) -> &'o ()>;
 
 /// The right to make one object, for the consumer that asks for it.
-pub(crate) struct Opening<'o, C: Class> {
+pub struct Opening<'o, C: Class> {
     context: Context,
     data: C::Data,
     _call: Call<'o>,
@@ -265,7 +263,7 @@ impl<C: Class> Opening<'_, C> {
 /// # Invariants
 ///
 /// The object has not been opened, and is not but by this.
-pub(crate) struct NewFid<'o, T: Object> {
+pub struct NewFid<'o, T: Object> {
     fid: Arc<Fid<T>>,
     _call: Call<'o>,
 }
@@ -280,7 +278,7 @@ impl<T: Object> core::ops::Deref for NewFid<'_, T> {
 
 impl<'o, T: Object> NewFid<'o, T> {
     /// Creates the object that a consumer opens.
-    pub(crate) fn new<E>(object: impl PinInit<T, E>, opening: Opening<'o, T::Class>) -> Result<Self>
+    pub fn new<E>(object: impl PinInit<T, E>, opening: Opening<'o, T::Class>) -> Result<Self>
     where
         Error: From<E>,
     {
@@ -334,7 +332,7 @@ impl<'o, T: Object> NewFid<'o, T> {
     }
 
     /// Makes an alias of it, to be returned by [`Object::alias`].
-    pub(crate) fn into_alias(self) -> NewAlias<'o, T::Class> {
+    pub fn into_alias(self) -> NewAlias<'o, T::Class> {
         // INVARIANT: As here.
         NewAlias {
             fid: self.fid,
@@ -370,7 +368,7 @@ impl<T: Object> Unopened<T::Class> for Fid<T> {
 /// # Invariants
 ///
 /// As those of [`NewFid`].
-pub(crate) struct NewAlias<'o, C: Class> {
+pub struct NewAlias<'o, C: Class> {
     fid: Arc<dyn Unopened<C>>,
     _call: Call<'o>,
 }
@@ -410,7 +408,7 @@ const MAX_ENDING: usize = 512;
 ///   the pointer to the head.
 #[repr(C)]
 #[pin_data]
-pub(crate) struct Fid<T: Object> {
+pub struct Fid<T: Object> {
     head: Opaque<<T::Class as Class>::Head>,
     type_id: TypeId,
     dependents: Dependents,
@@ -458,7 +456,7 @@ impl<T: Object> Fid<T> {
     }
 
     /// Returns the object as an event names it.
-    pub(crate) fn as_context(&self) -> Context {
+    pub fn as_context(&self) -> Context {
         Context::from_raw(self.head.get().cast())
     }
 
@@ -467,19 +465,19 @@ impl<T: Object> Fid<T> {
     /// # Safety
     ///
     /// `head` must be that of a `Fid<T>` that is not freed during `'a`.
-    pub(crate) unsafe fn borrow<'a>(head: *mut <T::Class as Class>::Head) -> &'a Self {
+    pub unsafe fn borrow<'a>(head: *mut <T::Class as Class>::Head) -> &'a Self {
         // SAFETY: The head comes first in an object that stays for `'a`.
         unsafe { &*head.cast_const().cast::<Self>() }
     }
 
     /// Returns a reference that keeps the object's memory.
-    pub(crate) fn arc(&self) -> Arc<Self> {
+    pub fn arc(&self) -> Arc<Self> {
         // SAFETY: Objects live in an `Arc` by the type invariants.
         unsafe { ArcBorrow::from_raw(self) }.into()
     }
 
     /// Returns where C finds the object.
-    pub(crate) fn address(&self) -> FidAddress {
+    pub fn address(&self) -> FidAddress {
         FidAddress(self.head().addr())
     }
 
@@ -489,12 +487,12 @@ impl<T: Object> Fid<T> {
     }
 
     /// Returns how many depend on the object. For diagnostics.
-    pub(crate) fn dependent_count(&self) -> usize {
+    pub fn dependent_count(&self) -> usize {
         self.dependents.count()
     }
 
     /// Returns the consumer's context.
-    pub(crate) fn context(&self) -> Context {
+    pub fn context(&self) -> Context {
         self.context
     }
 
@@ -531,7 +529,7 @@ impl<T: Object> Fid<T> {
                 let _ = Arc::into_raw(this);
                 // SAFETY: The object stays in place until the callback takes the reference back,
                 // and nobody else uses its `ending`. The module stays until the object is gone and
-                // who has dropped it has returned: see `live`.
+                // who has dropped it has returned: see `live_objects`.
                 unsafe { rcu::call_after_sections(work, Self::ending_callback) };
                 return 0;
             }
@@ -658,7 +656,7 @@ impl<T: Object> Fid<T> {
 
 /// The name of operations beyond those of a class that a consumer asks for.
 #[derive(Clone, Copy)]
-pub(crate) struct OpsName<'o>(&'o CStr, Call<'o>);
+pub struct OpsName<'o>(&'o CStr, Call<'o>);
 
 /// A table of operations beyond those of the class of `T`, which lives as long as the module.
 ///
@@ -666,7 +664,7 @@ pub(crate) struct OpsName<'o>(&'o CStr, Call<'o>);
 ///
 /// The table is what the name means that a consumer has asked for in the call `'o`, and expects
 /// objects of `T`.
-pub(crate) struct ExtraOps<'o, T: Object> {
+pub struct ExtraOps<'o, T: Object> {
     table: *const c_void,
     _call: Call<'o>,
     _object: PhantomData<fn(&T)>,
@@ -698,7 +696,7 @@ impl<'o, T: Object> ExtraOps<'o, T> {
 ///
 /// The pointer is to an open object for `'a`.
 #[derive(Clone, Copy)]
-pub(crate) struct AnyFid<'a> {
+pub struct AnyFid<'a> {
     fid: ptr::NonNull<bindings::kfid>,
     _lifetime: PhantomData<&'a bindings::kfid>,
 }
@@ -709,7 +707,7 @@ impl<'a> AnyFid<'a> {
     /// # Safety
     ///
     /// `fid` must be null or an open object for `'a`.
-    pub(crate) unsafe fn from_raw(fid: *mut bindings::kfid) -> Option<Self> {
+    pub unsafe fn from_raw(fid: *mut bindings::kfid) -> Option<Self> {
         // INVARIANT: By the safety requirements.
         Some(Self {
             fid: ptr::NonNull::new(fid)?,
@@ -718,7 +716,7 @@ impl<'a> AnyFid<'a> {
     }
 
     /// Returns the object if it is a `T` of this provider.
-    pub(crate) fn downcast<T: Object>(self) -> Option<&'a Fid<T>> {
+    pub fn downcast<T: Object>(self) -> Option<&'a Fid<T>> {
         // SAFETY: The object is open by the type invariants.
         let fclass = unsafe { (*self.fid.as_ptr()).fclass };
         if fclass != <T::Class as Class>::FCLASS {
@@ -740,7 +738,7 @@ impl<'a> AnyFid<'a> {
     }
 
     /// Returns where the object is.
-    pub(crate) fn address(self) -> FidAddress {
+    pub fn address(self) -> FidAddress {
         FidAddress(self.fid.as_ptr().addr())
     }
 }
@@ -751,7 +749,7 @@ impl<'a> AnyFid<'a> {
 ///
 /// The pointers are to open objects for `'a`.
 #[derive(Clone, Copy)]
-pub(crate) struct AnyFids<'a>(&'a [ptr::NonNull<bindings::kfid>]);
+pub struct AnyFids<'a>(&'a [ptr::NonNull<bindings::kfid>]);
 
 impl<'a> AnyFids<'a> {
     /// Takes objects from C; `EINVAL` if there is a null pointer.
@@ -780,7 +778,7 @@ impl<'a> AnyFids<'a> {
     }
 
     /// Returns the objects.
-    pub(crate) fn iter(self) -> impl Iterator<Item = AnyFid<'a>> {
+    pub fn iter(self) -> impl Iterator<Item = AnyFid<'a>> {
         self.0.iter().map(|&fid| AnyFid {
             // INVARIANT: By the type invariants.
             fid,
@@ -817,12 +815,12 @@ pub(super) unsafe fn open_into<'o, T: Object>(
 ///
 /// The head is that of an open object, which nobody else closes.
 #[cfg(CONFIG_KUNIT = "y")]
-pub(crate) struct TestFid<T: Object>(ptr::NonNull<Fid<T>>);
+pub struct TestFid<T: Object>(ptr::NonNull<Fid<T>>);
 
 #[cfg(CONFIG_KUNIT = "y")]
 impl<T: Object> TestFid<T> {
     /// Opens an object with a context and what is default for its class.
-    pub(crate) fn open<E>(object: impl PinInit<T, E>, context: Context) -> Result<Self>
+    pub fn open<E>(object: impl PinInit<T, E>, context: Context) -> Result<Self>
     where
         Error: From<E>,
     {

@@ -4,22 +4,26 @@
 //!
 //! The same bits mean different things in different words, so the kinds of words have types.
 
+#[cfg(kfi_provider)]
 use kernel::prelude::*;
 
 use super::bindings;
 
-pub(crate) use bindings::{
+#[cfg(kfi_provider)]
+pub use bindings::{
     KFI_EP_RDM,
     KFI_PROTO_CXI, //
 };
 
 /// A number of contexts that means one which endpoints share.
+#[cfg(kfi_provider)]
 #[allow(clippy::unnecessary_cast, reason = "as bindgen chooses the type")]
-pub(crate) const SHARED_CONTEXT: usize = bindings::KFI_SHARED_CONTEXT as usize;
+pub const SHARED_CONTEXT: usize = bindings::KFI_SHARED_CONTEXT as usize;
 
 /// Set in values that only one provider defines (`KFI_PROV_SPECIFIC`).
 // bindgen makes a negative number of it.
-pub(crate) const PROV_SPECIFIC: u32 = 1 << 31;
+#[cfg(kfi_provider)]
+pub const PROV_SPECIFIC: u32 = 1 << 31;
 
 /// Defines kinds of flag words.
 macro_rules! flags {
@@ -29,55 +33,56 @@ macro_rules! flags {
     )*) => {$(
         $(#[$attr])*
         #[derive(Clone, Copy, PartialEq, Eq)]
-        pub(crate) struct $name(u64);
+        pub struct $name(u64);
 
+        #[allow(dead_code, reason = "words of all kinds have the same operations")]
         impl $name {
             /// No flag.
-            pub(crate) const NONE: Self = Self(0);
+            pub const NONE: Self = Self(0);
             $(
                 $(#[$flag_attr])*
                 // bindgen chooses the type of a constant by its value.
                 #[allow(clippy::unnecessary_cast, clippy::cast_lossless)]
-                pub(crate) const $flag: Self = Self(bindings::$value as u64);
+                pub const $flag: Self = Self(bindings::$value as u64);
             )*
 
             /// Takes a word from C.
-            pub(crate) const fn from_raw(raw: u64) -> Self {
+            pub const fn from_raw(raw: u64) -> Self {
                 Self(raw)
             }
 
             /// Returns the word for C.
-            pub(crate) const fn as_raw(self) -> u64 {
+            pub const fn as_raw(self) -> u64 {
                 self.0
             }
 
             /// Returns whether all flags of `other` are set.
-            pub(crate) const fn contains(self, other: Self) -> bool {
+            pub const fn contains(self, other: Self) -> bool {
                 self.0 & other.0 == other.0
             }
 
             /// Returns whether any flag of `other` is set.
-            pub(crate) const fn intersects(self, other: Self) -> bool {
+            pub const fn intersects(self, other: Self) -> bool {
                 self.0 & other.0 != 0
             }
 
             /// Returns whether no flag is set.
-            pub(crate) const fn is_empty(self) -> bool {
+            pub const fn is_empty(self) -> bool {
                 self.0 == 0
             }
 
             /// Returns the flags that both have.
-            pub(crate) const fn intersection(self, other: Self) -> Self {
+            pub const fn intersection(self, other: Self) -> Self {
                 Self(self.0 & other.0)
             }
 
             /// Returns the flags of both.
-            pub(crate) const fn union(self, other: Self) -> Self {
+            pub const fn union(self, other: Self) -> Self {
                 Self(self.0 | other.0)
             }
 
             /// Returns the flags that are not in `other`.
-            pub(crate) const fn without(self, other: Self) -> Self {
+            pub const fn without(self, other: Self) -> Self {
                 Self(self.0 & !other.0)
             }
         }
@@ -139,14 +144,6 @@ flags! {
         DIRECTED_RECV = KFI_DIRECTED_RECV,
     }
 
-    /// Flags of the attributes of queues.
-    QueueFlags {
-        /// The consumer writes to the queue.
-        WRITE = KFI_WRITE,
-        /// The vector says on which CPU the handler runs.
-        AFFINITY = KFI_AFFINITY,
-    }
-
     /// Flags of an operation.
     OpFlags {
         /// Gives a completion.
@@ -185,6 +182,17 @@ flags! {
         TRANSMIT = KFI_TRANSMIT,
         /// An alias for what is received.
         RECV = KFI_RECV,
+    }
+}
+
+#[cfg(kfi_provider)]
+flags! {
+    /// Flags of the attributes of queues.
+    QueueFlags {
+        /// The consumer writes to the queue.
+        WRITE = KFI_WRITE,
+        /// The vector says on which CPU the handler runs.
+        AFFINITY = KFI_AFFINITY,
     }
 
     /// Flags of binding something to an endpoint, context or region.
@@ -314,14 +322,15 @@ flags! {
     }
 }
 
+#[cfg(kfi_provider)]
 impl MrMode {
     /// Takes the mode of a domain's attributes.
-    pub(crate) const fn from_attr(mode: c_int) -> Self {
+    pub const fn from_attr(mode: c_int) -> Self {
         Self(mode.cast_unsigned() as u64)
     }
 
     /// Returns the mode for a domain's attributes.
-    pub(crate) const fn as_attr(self) -> c_int {
+    pub const fn as_attr(self) -> c_int {
         // All modes are among the lowest bits.
         self.0 as c_int
     }

@@ -33,7 +33,7 @@ use super::fid::{
 ///
 /// The word is either [`Self::NOT_OPEN`], before [`Self::open`] and after [`Self::close`], or the
 /// number of dependents.
-pub(crate) struct Dependents(Atomic<usize>);
+pub struct Dependents(Atomic<usize>);
 
 impl Dependents {
     /// The object is not open yet, or is closing.
@@ -83,7 +83,7 @@ impl Dependents {
     }
 
     /// Returns the number of dependents, 0 when it is not open. For diagnostics.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         // Relaxed: a snapshot.
         self.0.load(ordering::Relaxed) & !Self::NOT_OPEN
     }
@@ -94,14 +94,14 @@ impl Dependents {
 /// # Invariants
 ///
 /// `held` says whether this is counted in the dependents of `fid`.
-pub(crate) struct Hold<T: Object> {
+pub struct Hold<T: Object> {
     fid: Arc<Fid<T>>,
     held: Atomic<bool>,
 }
 
 impl<T: Object> Hold<T> {
     /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is not open.
-    pub(crate) fn new(fid: &Fid<T>) -> Result<Self> {
+    pub fn new(fid: &Fid<T>) -> Result<Self> {
         if !fid.dependents().hold() {
             return Err(EINVAL);
         }
@@ -115,7 +115,7 @@ impl<T: Object> Hold<T> {
     /// Gives up the hold; the object's memory stays until this is dropped.
     ///
     /// To do it again has no effect.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         // INVARIANT: The thread that takes `held` from `true` to `false` removes the count.
         // Full: the accesses made under the hold come before it ends.
         if self.held.xchg(false, ordering::Full) {
@@ -124,7 +124,7 @@ impl<T: Object> Hold<T> {
     }
 
     /// Returns the object.
-    pub(crate) fn fid(&self) -> &Arc<Fid<T>> {
+    pub fn fid(&self) -> &Arc<Fid<T>> {
         &self.fid
     }
 }
@@ -159,7 +159,7 @@ impl<T: Object> Drop for Hold<T> {
 ///
 /// This is counted in the dependents of the object, so that its memory stays; and the class of the
 /// object has operations for which close waits.
-pub(crate) struct HoldOnce<T: Object>(NonNull<Fid<T>>);
+pub struct HoldOnce<T: Object>(NonNull<Fid<T>>);
 
 // SAFETY: It refers to the object as a shared reference does, and objects are `Sync`. It never drops
 // the object.
@@ -169,7 +169,7 @@ unsafe impl<T: Object> Sync for HoldOnce<T> {}
 
 impl<T: Object> HoldOnce<T> {
     /// Becomes a dependent of `fid`. Fails with `EINVAL` if it is not open.
-    pub(crate) fn new(fid: &Fid<T>) -> Result<Self> {
+    pub fn new(fid: &Fid<T>) -> Result<Self> {
         const { assert!(<T::Class as Class>::RCU_OPERATIONS) };
         if !fid.dependents().hold() {
             return Err(EINVAL);
@@ -180,7 +180,7 @@ impl<T: Object> HoldOnce<T> {
 
     /// Ends the hold and uses the object, from any context.
     #[inline]
-    pub(crate) fn use_last(self, f: impl FnOnce(&T)) {
+    pub fn use_last(self, f: impl FnOnce(&T)) {
         let this = ManuallyDrop::new(self);
         let _section = rcu::read_lock();
         // SAFETY: By the type invariants the object was not closed when the section began, and close,

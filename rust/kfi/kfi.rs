@@ -11,28 +11,39 @@
 //! module meets C code of its own, in the roots of the crates and in the macro that exports
 //! functions; `scripts/check-style` makes sure of that.
 
+#![allow(
+    unreachable_pub,
+    clippy::len_without_is_empty,
+    clippy::new_without_default,
+    rustdoc::private_intra_doc_links,
+    reason = "an interface, but within a module"
+)]
+
 #[cfg(kfi_provider)]
-pub(crate) mod addr;
+pub mod addr;
 #[cfg(kfi_provider)]
-pub(crate) mod attr;
+pub mod attr;
 pub(crate) mod bindings;
 #[cfg(kfi_consumer)]
-pub(crate) mod consumer;
-pub(crate) mod context;
+pub mod consumer;
+pub mod context;
 #[cfg(kfi_provider)]
-pub(crate) mod control;
-pub(crate) mod errno;
+pub mod control;
 #[cfg(kfi_provider)]
-pub(crate) mod fid;
-pub(crate) mod flags;
+pub mod errno;
 #[cfg(kfi_provider)]
-pub(crate) mod hold;
-pub(crate) mod info;
-pub(crate) mod linux;
+pub mod fid;
+pub mod flags;
 #[cfg(kfi_provider)]
-pub(crate) mod memory;
+pub mod hold;
+pub mod info;
+pub mod linux;
 #[cfg(kfi_provider)]
-pub(crate) mod provider;
+pub mod live_objects;
 #[cfg(kfi_provider)]
-pub(crate) mod tally;
-pub(crate) mod wait_obj;
+pub mod memory;
+#[cfg(kfi_provider)]
+pub mod provider;
+#[cfg(kfi_provider)]
+pub mod tally;
+pub mod wait_obj;

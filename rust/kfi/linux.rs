@@ -8,35 +8,41 @@
 use super::bindings;
 
 #[cfg(linux_debugfs)]
-pub(crate) mod debugfs;
+pub mod debugfs;
 #[cfg(linux_dma_device)]
-pub(crate) mod dma_device;
+pub mod dma_device;
 #[cfg(linux_file)]
-pub(crate) mod file;
+pub mod file;
 #[cfg(linux_interrupts)]
-pub(crate) mod interrupts;
+pub mod interrupts;
 #[cfg(linux_jiffies)]
-pub(crate) mod jiffies;
-pub(crate) mod live;
+pub mod jiffies;
+pub mod live;
 #[cfg(linux_modules)]
-pub(crate) mod modules;
+pub mod modules;
 #[cfg(linux_no_fs)]
-pub(crate) mod no_fs;
+pub mod no_fs;
 #[cfg(linux_queue)]
-pub(crate) mod queue;
+pub mod queue;
 #[cfg(linux_random)]
-pub(crate) mod random;
-pub(crate) mod rcu;
+pub mod random;
+pub mod rcu;
+#[cfg(linux_sleep)]
+pub mod sleep;
 #[cfg(linux_task)]
-pub(crate) mod task;
+pub mod task;
 #[cfg(linux_timeout)]
-pub(crate) mod timeout;
+pub mod timeout;
 #[cfg(linux_uaccess)]
-pub(crate) mod uaccess;
-pub(crate) mod users;
+pub mod uaccess;
+#[cfg(linux_user)]
+pub mod user;
+pub mod users;
+#[cfg(linux_wait_entry)]
+pub mod wait_entry;
 #[cfg(linux_wait_queue)]
-pub(crate) mod wait_queue;
+pub mod wait_queue;
 #[cfg(linux_waiters)]
-pub(crate) mod waiters;
+pub mod waiters;
 #[cfg(linux_work_queue)]
-pub(crate) mod work_queue;
+pub mod work_queue;

@@ -47,16 +47,16 @@ use pieces::{
     Reserve, //
 };
 
-pub(crate) mod pieces;
-pub(crate) mod region;
+pub mod pieces;
+pub mod region;
 
 /// Memory that is only read.
 #[derive(Clone, Copy)]
-pub(crate) enum Source {}
+pub enum Source {}
 
 /// Memory that is written. It may be read, too.
 #[derive(Clone, Copy)]
-pub(crate) enum Target {}
+pub enum Target {}
 
 /// The beginning of a range.
 #[derive(Clone, Copy)]
@@ -127,7 +127,7 @@ impl Packed {
 /// - Arrays are valid and unchanged during `'a`.
 /// - The memory they name stays valid, for reads and, if `D` is [`Target`], for writes, until the
 ///   consumer has heard of the end of the operation that it was given for, or the region is closed.
-pub(crate) struct Buffers<'a, D> {
+pub struct Buffers<'a, D> {
     list: List,
     _lifetime: PhantomData<&'a ()>,
     _direction: PhantomData<D>,
@@ -142,10 +142,10 @@ impl<D> Clone for Buffers<'_, D> {
 impl<D> Copy for Buffers<'_, D> {}
 
 /// Memory that is only read.
-pub(crate) type SourceBuffers<'a> = Buffers<'a, Source>;
+pub type SourceBuffers<'a> = Buffers<'a, Source>;
 
 /// Memory that is written.
-pub(crate) type TargetBuffers<'a> = Buffers<'a, Target>;
+pub type TargetBuffers<'a> = Buffers<'a, Target>;
 
 /// The forms of descriptions.
 #[derive(Clone, Copy)]
@@ -164,7 +164,7 @@ enum List {
 
 impl<D> Buffers<'_, D> {
     /// No memory.
-    pub(crate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         // INVARIANT: There is nothing to be valid.
         list: List::One(ptr::null_mut(), 0),
         _lifetime: PhantomData,
@@ -263,7 +263,7 @@ impl<D> Buffers<'_, D> {
     }
 
     /// Returns the number of ranges.
-    pub(crate) fn count(self) -> usize {
+    pub fn count(self) -> usize {
         match self.list {
             List::One(..) => 1,
             List::Kvec(_, count)
@@ -362,7 +362,7 @@ impl<D> Buffers<'_, D> {
     }
 
     /// Checks the description and returns the number of bytes; `EINVAL` if it is none.
-    pub(crate) fn len(self) -> Result<usize> {
+    pub fn len(self) -> Result<usize> {
         let mut sum: usize = 0;
         self.each(|range| {
             sum = sum.checked_add(range.len).ok_or(EINVAL)?;
@@ -493,7 +493,7 @@ impl SourceBuffers<'_> {
 
 /// The memory of the caller of an operation.
 #[derive(Clone, Copy)]
-pub(crate) enum Local<'a> {
+pub enum Local<'a> {
     /// Data come from it.
     Source(SourceBuffers<'a>),
     /// Data go to it.
@@ -536,7 +536,7 @@ impl<'a> Local<'a> {
     }
 
     /// Returns the number of ranges.
-    pub(crate) fn count(self) -> usize {
+    pub fn count(self) -> usize {
         match self {
             Self::Source(source) => source.count(),
             Self::Target(target) => target.count(),
@@ -544,7 +544,7 @@ impl<'a> Local<'a> {
     }
 
     /// Checks the description and returns the number of bytes; `EINVAL` if it is none.
-    pub(crate) fn len(self) -> Result<usize> {
+    pub fn len(self) -> Result<usize> {
         match self {
             Self::Source(source) => source.len(),
             Self::Target(target) => target.len(),
@@ -589,7 +589,7 @@ impl Range {
 ///
 /// - The ranges are `len` bytes together.
 /// - While this is used, ranges of others are valid for reads and, if `D` is [`Target`], for writes.
-pub(crate) struct Memory<D> {
+pub struct Memory<D> {
     ranges: Ranges,
     len: usize,
     _direction: PhantomData<D>,
@@ -602,7 +602,7 @@ unsafe impl<D> Sync for Memory<D> {}
 
 impl<D> Memory<D> {
     /// No memory.
-    pub(crate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         // INVARIANT: No bytes.
         ranges: Ranges::One(Range {
             base: Base::Virtual(ptr::null_mut()),
@@ -614,7 +614,7 @@ impl<D> Memory<D> {
 
     /// Memory of our own.
     #[cfg(CONFIG_KUNIT = "y")]
-    pub(crate) fn owned(bytes: KVec<u8>) -> Self {
+    pub fn owned(bytes: KVec<u8>) -> Self {
         // INVARIANT: As many bytes, which are its own.
         Self {
             len: bytes.len(),
@@ -624,12 +624,12 @@ impl<D> Memory<D> {
     }
 
     /// Returns the number of bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns whether the description lies in a reserve.
-    pub(crate) fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self) -> bool {
         match &self.ranges {
             Ranges::One(_) | Ranges::Owned(_) => false,
             Ranges::Pages(ranges) | Ranges::Virtual(ranges) => ranges.is_reserved(),
@@ -638,7 +638,7 @@ impl<D> Memory<D> {
     }
 
     /// Returns the address of the first byte, to be told; 0 if it has none.
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         let first = match &self.ranges {
             Ranges::Owned(_) => None,
             ranges => ranges.get(0),
@@ -648,7 +648,7 @@ impl<D> Memory<D> {
     }
 
     /// Returns a place in the memory.
-    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, D> {
+    pub fn cursor(&self, offset: usize) -> Cursor<'_, D> {
         // INVARIANT: The memory is used as long as this borrows it.
         let mut cursor = Cursor {
             ranges: &self.ranges,
@@ -709,7 +709,7 @@ impl Ranges {
 ///
 /// - `left` bytes follow the place, which is `offset` bytes behind the start of range `at`.
 /// - While this is used, ranges of others are valid for reads and, if `D` is [`Target`], for writes.
-pub(crate) struct Cursor<'a, D> {
+pub struct Cursor<'a, D> {
     ranges: &'a Ranges,
     at: usize,
     offset: usize,
@@ -725,11 +725,6 @@ impl<D> Clone for Cursor<'_, D> {
 }
 
 impl<D> Cursor<'_, D> {
-    /// Returns how many bytes follow.
-    pub(crate) fn left(&self) -> usize {
-        self.left
-    }
-
     /// Returns the bytes that follow in one piece.
     fn piece(&mut self) -> Option<Range> {
         loop {
@@ -764,7 +759,7 @@ impl<D> Cursor<'_, D> {
 
     /// Returns where the bytes that follow lie in their page, and how many of them lie together, in
     /// that page or behind it.
-    pub(crate) fn place(&mut self) -> (usize, usize) {
+    pub fn place(&mut self) -> (usize, usize) {
         let Some(piece) = self.piece() else {
             return (0, 0);
         };
@@ -776,7 +771,7 @@ impl<D> Cursor<'_, D> {
     }
 
     /// Moves on, at most to the end.
-    pub(crate) fn skip(&mut self, mut len: usize) {
+    pub fn skip(&mut self, mut len: usize) {
         while len != 0 {
             let Some(piece) = self.piece() else {
                 return;
@@ -788,7 +783,7 @@ impl<D> Cursor<'_, D> {
     }
 
     /// Reads bytes to `to`; returns how many there were.
-    pub(crate) fn read(&mut self, to: &mut [u8]) -> usize {
+    pub fn read(&mut self, to: &mut [u8]) -> usize {
         let len = to.len();
         // SAFETY: `to` is valid for writes of its length.
         unsafe { self.raw(to.as_mut_ptr(), len, true) }
@@ -825,7 +820,7 @@ impl<D> Cursor<'_, D> {
 
 impl Cursor<'_, Target> {
     /// Writes bytes from `from`; returns for how many there was room.
-    pub(crate) fn write(&mut self, from: &[u8]) -> usize {
+    pub fn write(&mut self, from: &[u8]) -> usize {
         // SAFETY: `from` is valid for reads of its length, and is only read.
         unsafe { self.raw(from.as_ptr().cast_mut(), from.len(), false) }
     }
@@ -833,11 +828,7 @@ impl Cursor<'_, Target> {
 
 /// Copies at most `len` bytes from one place to another and moves both on; returns how many there
 /// were. The memory may overlap, then what arrives is undefined but nothing else is touched.
-pub(crate) fn transfer<D>(
-    to: &mut Cursor<'_, Target>,
-    from: &mut Cursor<'_, D>,
-    len: usize,
-) -> usize {
+pub fn transfer<D>(to: &mut Cursor<'_, Target>, from: &mut Cursor<'_, D>, len: usize) -> usize {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
         let (Some(target), Some(source)) = (to.piece(), from.piece()) else {
@@ -881,13 +872,13 @@ unsafe fn copy(to: Base, from: Base, len: usize) {
 
 /// A range of a peer's memory.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct RemoteRange {
+pub struct RemoteRange {
     /// Where it begins in the region.
-    pub(crate) addr: u64,
+    pub addr: u64,
     /// Bytes.
-    pub(crate) len: usize,
+    pub len: usize,
     /// The key of the region, or the tag of a receive.
-    pub(crate) key: u64,
+    pub key: u64,
 }
 
 /// Ranges of a peer's memory as a caller describes them.
@@ -896,7 +887,7 @@ pub(crate) struct RemoteRange {
 ///
 /// Arrays are valid and unchanged during `'a`.
 #[derive(Clone, Copy)]
-pub(crate) struct RemoteRanges<'a> {
+pub struct RemoteRanges<'a> {
     list: RemoteList,
     _lifetime: PhantomData<&'a ()>,
 }
@@ -914,14 +905,14 @@ enum RemoteList {
 
 impl RemoteRanges<'_> {
     /// No range.
-    pub(crate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         // INVARIANT: No array.
         list: RemoteList::Rma(ptr::null(), 0),
         _lifetime: PhantomData,
     };
 
     /// One range.
-    pub(crate) fn one(addr: u64, len: usize, key: u64) -> Self {
+    pub fn one(addr: u64, len: usize, key: u64) -> Self {
         // INVARIANT: No array.
         Self {
             list: RemoteList::One(RemoteRange { addr, len, key }),
@@ -956,7 +947,7 @@ impl RemoteRanges<'_> {
     }
 
     /// Returns the number of ranges.
-    pub(crate) fn count(self) -> usize {
+    pub fn count(self) -> usize {
         match self.list {
             RemoteList::One(_) => 1,
             RemoteList::Rma(_, count) | RemoteList::Ioc(_, count, _) => count,
@@ -965,11 +956,7 @@ impl RemoteRanges<'_> {
 
     /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more, nor any
     /// in the reserve, `EINVAL` if it is none.
-    pub(crate) fn capture(
-        self,
-        flags: Flags,
-        reserve: Option<&Arc<Reserve>>,
-    ) -> Result<RemoteMemory> {
+    pub fn capture(self, flags: Flags, reserve: Option<&Arc<Reserve>>) -> Result<RemoteMemory> {
         if let RemoteList::One(range) = self.list {
             return Ok(RemoteMemory::One(range));
         }
@@ -1016,7 +1003,7 @@ impl RemoteRanges<'_> {
 }
 
 /// Ranges of a peer's memory.
-pub(crate) enum RemoteMemory {
+pub enum RemoteMemory {
     /// One.
     One(RemoteRange),
     /// Several, one after the other.
@@ -1025,7 +1012,7 @@ pub(crate) enum RemoteMemory {
 
 impl RemoteMemory {
     /// Returns the number of ranges.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         match self {
             Self::One(_) => 1,
             Self::Many(ranges) => ranges.len(),
@@ -1033,7 +1020,7 @@ impl RemoteMemory {
     }
 
     /// Returns whether the description lies in a reserve.
-    pub(crate) fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self) -> bool {
         match self {
             Self::One(_) => false,
             Self::Many(ranges) => ranges.is_reserved(),
@@ -1041,7 +1028,7 @@ impl RemoteMemory {
     }
 
     /// Returns a range.
-    pub(crate) fn get(&self, at: usize) -> Option<&RemoteRange> {
+    pub fn get(&self, at: usize) -> Option<&RemoteRange> {
         match self {
             Self::One(range) => (at == 0).then_some(range),
             Self::Many(ranges) => ranges.get(at),
@@ -1049,12 +1036,12 @@ impl RemoteMemory {
     }
 
     /// Returns the ranges from one on.
-    pub(crate) fn ranges_from(&self, first: usize) -> impl Iterator<Item = &RemoteRange> {
+    pub fn ranges_from(&self, first: usize) -> impl Iterator<Item = &RemoteRange> {
         (first..self.count()).map_while(|at| self.get(at))
     }
 
     /// Returns the number of bytes; `EINVAL` if it is none.
-    pub(crate) fn len(&self) -> Result<usize> {
+    pub fn len(&self) -> Result<usize> {
         let mut sum: usize = 0;
         for range in self.ranges_from(0) {
             sum = sum.checked_add(range.len).ok_or(EINVAL)?;

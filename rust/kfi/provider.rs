@@ -27,7 +27,7 @@ mod registration;
 mod wait;
 mod wait_set;
 
-pub(crate) use address_vector::{
+pub use address_vector::{
     AddressVectorAttr,
     AddressVectorClass,
     AddressVectorOps,
@@ -37,13 +37,14 @@ pub(crate) use address_vector::{
     Insertion,
     Results, //
 };
-pub(crate) use completion_queue::{
+#[allow(unused_imports, reason = "not every provider looks at it")]
+pub use completion_queue::CompletionFormat;
+pub use completion_queue::{
     call_completion_handler,
     completion_queue_test_ops,
     Completion,
     CompletionBuffer,
     CompletionError,
-    CompletionFormat,
     CompletionQueueAttr,
     CompletionQueueClass,
     CompletionQueueOps,
@@ -52,7 +53,7 @@ pub(crate) use completion_queue::{
     Outcome,
     ADDR_NOTAVAIL, //
 };
-pub(crate) use counter::{
+pub use counter::{
     counter_test_ops,
     CounterAttr,
     CounterClass,
@@ -61,22 +62,22 @@ pub(crate) use counter::{
     CounterStatistics,
     CounterTestOps, //
 };
-pub(crate) use cxi_ext::{
+pub use cxi_ext::{
     cxi_domain_ops,
     cxi_fabric_ops,
     CxiDomainOps,
     CxiFabricOps, //
 };
-pub(crate) use deferred_work::{
+pub use deferred_work::{
     DeferredOp,
     DeferredWork,
     WorkId, //
 };
-pub(crate) use domain::{
+pub use domain::{
     DomainClass,
     DomainOps, //
 };
-pub(crate) use endpoint::{
+pub use endpoint::{
     kfi_rx_attr,
     kfi_tx_attr,
     Direction,
@@ -95,7 +96,7 @@ pub(crate) use endpoint::{
     RECEIVE_NUMBER,
     TRANSMIT_NUMBER, //
 };
-pub(crate) use event_queue::{
+pub use event_queue::{
     call_event_handler,
     event_queue_test_ops,
     Event,
@@ -104,12 +105,12 @@ pub(crate) use event_queue::{
     EventQueueClass,
     EventQueueOps, //
 };
-pub(crate) use fabric::{
+pub use fabric::{
     FabricAttr,
     FabricClass,
     FabricOps, //
 };
-pub(crate) use in_use::{
+pub use in_use::{
     Counted,
     Ended,
     Incoming,
@@ -118,20 +119,17 @@ pub(crate) use in_use::{
     Outgoing,
     SharedUse, //
 };
-pub(crate) use memory_region::{
+pub use memory_region::{
     MemoryRegionAttr,
     MemoryRegionClass,
     MemoryRegionOps,
-    RawKey,
-    KEY_NOTAVAIL, //
+    RawKey, //
 };
-pub(crate) use operation::{
+pub use operation::{
     atomics,
     datatype_size,
-    datatypes,
     kfi_datatype,
     kfi_op,
-    ops,
     AtomicCall,
     AtomicForm,
     Atomics,
@@ -139,18 +137,18 @@ pub(crate) use operation::{
     Operation,
     Trigger, //
 };
-pub(crate) use poll_set::{
+pub use poll_set::{
     Contexts,
     PollSetClass,
     PollSetOps, //
 };
-pub(crate) use registration::{
+pub use registration::{
     Provider,
     Query,
     Registration, //
 };
-pub(crate) use wait::WaitAttr;
-pub(crate) use wait_set::{
+pub use wait::WaitAttr;
+pub use wait_set::{
     WaitSetAttr,
     WaitSetClass,
     WaitSetOps, //
@@ -227,7 +225,7 @@ unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
 /// # Invariants
 ///
 /// `len` is null or valid, and `to` null or valid for writes of that many bytes.
-pub(crate) struct Answer<'a> {
+pub struct Answer<'a> {
     to: *mut c_void,
     len: *mut usize,
     _lifetime: PhantomData<&'a mut usize>,
@@ -247,7 +245,7 @@ impl Answer<'_> {
     }
 
     /// Tells the value, cut if there is no room, and its length; `ETOOSMALL` if it was cut.
-    pub(crate) fn tell(self, value: &[u8]) -> Result {
+    pub fn tell(self, value: &[u8]) -> Result {
         // The length is where the room was told: nobody looks for that again, as `self` is gone.
         // SAFETY: By the type invariants.
         unsafe { answer(value, self.to, self.len) }

@@ -16,13 +16,13 @@ use super::bindings;
 /// A value, and the limit from which on an addition has to be attended to.
 // As the functions of C see it.
 #[repr(C)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// The value.
-    pub(crate) value: Atomic<u64>,
+    pub value: Atomic<u64>,
     /// An addition that makes the value this high, or makes it pass 2^64, is attended to.
-    pub(crate) attention: Atomic<u64>,
+    pub attention: Atomic<u64>,
     /// How many additions have been counted by [`Self::count`].
-    pub(crate) events: Atomic<u64>,
+    pub events: Atomic<u64>,
 }
 
 kernel::static_assert!(size_of::<Tally>() == size_of::<bindings::kfi_rust_tally>());
@@ -43,10 +43,10 @@ pub(super) type Attend = unsafe extern "C" fn(*mut c_void, u64, u64);
 impl Tally {
     /// Only less than this is added by [`Self::add`] and [`Self::count`]: a thread that sees the
     /// value fall can then tell that it has passed 2^64.
-    pub(crate) const LIMIT: u64 = 1 << 32;
+    pub const LIMIT: u64 = 1 << 32;
 
     /// The value 0.
-    pub(crate) const fn new(attention: u64) -> Self {
+    pub const fn new(attention: u64) -> Self {
         Self {
             value: Atomic::new(0),
             attention: Atomic::new(attention),
@@ -84,7 +84,7 @@ impl Tally {
     ///
     /// Fully ordered: the limit is read after the addition.
     #[inline]
-    pub(crate) fn count(&self, value: u64) -> Option<u64> {
+    pub fn count(&self, value: u64) -> Option<u64> {
         let mut sum = 0;
         // SAFETY: The tally is valid, the layout is the same, and all fields are atomic.
         unsafe { bindings::tally_count(self.as_ptr(), value, &mut sum) }.then_some(sum)

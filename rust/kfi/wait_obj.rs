@@ -8,7 +8,7 @@ use super::bindings;
 
 /// How threads wait for events of an object (`enum kfi_wait_obj`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WaitObj {
+pub enum WaitObj {
     /// Nobody waits.
     None,
     /// Waiting goes through kfabric only; the provider chooses how.
@@ -21,7 +21,7 @@ pub(crate) enum WaitObj {
 
 impl WaitObj {
     /// Returns the number that C knows.
-    pub(crate) fn as_raw(self) -> bindings::kfi_wait_obj {
+    pub fn as_raw(self) -> bindings::kfi_wait_obj {
         match self {
             Self::None => bindings::KFI_WAIT_NONE,
             Self::Unspec => bindings::KFI_WAIT_UNSPEC,

@@ -24,11 +24,6 @@
 mod abi;
 mod estimate;
 mod info;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "every module uses its part of the abstractions"
-)]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
 mod object;

@@ -17,7 +17,7 @@ use crate::{
             Budget,
             Charge, //
         },
-        linux::task, //
+        linux::user, //
     },
     module_parameters,
     USERS, //
@@ -73,7 +73,7 @@ pub(crate) struct User {
 impl User {
     /// Counts a session of the current task's user.
     pub(crate) fn current() -> Result<Self> {
-        let uid = task::user();
+        let uid = user::current();
         let limits = Limits::new()?;
         let mut room = UserList::new();
         loop {

@@ -38,13 +38,11 @@ use crate::{
                 Poller,
                 Ready, //
             },
-            timeout::Deadline,
+            sleep::Wakeup,
+            timeout::Timeout,
             uaccess,
-            wait_queue::{
-                WaitQueue,
-                Woken, //
-            },
-            waiters::Wakeup, //
+            wait_entry::Woken,
+            wait_queue::WaitQueue, //
         }, //
     },
     session::Use, //
@@ -237,7 +235,9 @@ impl<O: Waitable> FileOps for WaitFd<O> {
                 return Err(EAGAIN);
             }
             let queue = &self.wakeups.queue;
-            if queue.wait_until(Deadline::NEVER, || self.is_ready()) == Wakeup::Interrupted {
+            if queue.wait_until(Timeout::Infinite.deadline(), || self.is_ready())
+                == Wakeup::Interrupted
+            {
                 return Err(ERESTARTSYS);
             }
         }

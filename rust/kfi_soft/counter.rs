@@ -125,6 +125,7 @@ use crate::{
                 IrqGuard,
                 NoPreemption, //
             },
+            sleep::Wakeup,
             task::cond_resched,
             timeout::Timeout,
             wait_queue::WaitQueue,
@@ -132,8 +133,7 @@ use crate::{
                 Due,
                 Locked,
                 WaitGuard,
-                WaitLock,
-                Wakeup, //
+                WaitLock, //
             },
             work_queue::{
                 new_work,

@@ -40,11 +40,6 @@ mod fabric;
 mod faults;
 mod grown;
 mod info;
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "every module uses its part of the abstractions"
-)]
 #[path = "../kfi/kfi.rs"]
 mod kfi;
 mod limits;

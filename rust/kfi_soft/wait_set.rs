@@ -38,9 +38,9 @@ use crate::{
         flags::OpFlags,
         hold::Hold,
         linux::{
+            sleep::Wakeup,
             timeout::Timeout,
-            wait_queue::WaitQueue,
-            waiters::Wakeup, //
+            wait_queue::WaitQueue, //
         },
         provider::{
             WaitSetAttr,

@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     rbtree::{
         RBTree,
@@ -44,25 +45,24 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };
 
 /// The attributes that an address vector is opened with.
-pub(crate) struct AddressVectorAttr<'a> {
+pub struct AddressVectorAttr<'a> {
     /// The type (`enum kfi_av_type`).
-    pub(crate) type_: u32,
+    pub type_: u32,
     /// Top bits of an address that are set aside.
-    pub(crate) rx_ctx_bits: c_int,
+    pub rx_ctx_bits: c_int,
     /// Expected number of addresses.
-    pub(crate) count: usize,
+    pub count: usize,
     /// Expected number of endpoints on each node.
-    pub(crate) ep_per_node: usize,
+    pub ep_per_node: usize,
     /// Name of a shared one.
-    pub(crate) name: Option<&'a CStr>,
+    pub name: Option<&'a CStr>,
     /// Flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
 }
 
 object! {
@@ -95,7 +95,7 @@ const NODE_SIZE: usize = 80;
 const PLACE_SIZE: usize = 16;
 
 /// The memory that a provider needs for an address at first.
-pub(crate) const ADDRESS_SIZE: usize = NODE_SIZE + PLACE_SIZE;
+pub const ADDRESS_SIZE: usize = NODE_SIZE + PLACE_SIZE;
 
 /// The addresses of a vector, and their part in the memory.
 struct Addresses {
@@ -132,7 +132,7 @@ impl Addresses {
 }
 
 /// An open address vector.
-pub(crate) struct AddressVector {
+pub struct AddressVector {
     av: Vector,
     type_: u32,
     asynchronous: bool,
@@ -166,7 +166,7 @@ impl Drop for AddressVector {
 }
 
 /// The addresses that are inserted.
-pub(crate) enum Insert<'a> {
+pub enum Insert<'a> {
     /// Binary addresses: their bytes, with room for so many of any format.
     Binary(KVVec<u8>, usize),
     /// The address of a node and a service.
@@ -179,7 +179,7 @@ pub(crate) enum Insert<'a> {
 
 impl Insert<'_> {
     /// Returns how many addresses there are; `E2BIG` if they cannot be counted.
-    pub(crate) fn count(&self) -> Result<usize> {
+    pub fn count(&self) -> Result<usize> {
         match self {
             Self::Binary(_, count) | Self::Null(count) => Ok(*count),
             Self::Service(..) => Ok(1),
@@ -189,13 +189,13 @@ impl Insert<'_> {
 }
 
 /// The result of an insertion.
-pub(crate) struct Inserted {
+pub struct Inserted {
     /// How many.
-    pub(crate) count: usize,
+    pub count: usize,
     /// The addresses, if they were wanted and the insertion has ended.
-    pub(crate) kfi_addrs: KVVec<u64>,
+    pub kfi_addrs: KVVec<u64>,
     /// The number of an insertion that goes on; else 0.
-    pub(crate) number: u32,
+    pub number: u32,
 }
 
 /// Returns a text for C, null for none.
@@ -205,7 +205,7 @@ fn text(text: Option<&CStr>) -> *const c_char {
 
 impl AddressVector {
     /// Opens an address vector; without attributes the provider gets null. May sleep.
-    pub(crate) fn open(
+    pub fn open(
         domain: &Domain,
         attr: Option<AddressVectorAttr<'_>>,
         context: Context,
@@ -263,24 +263,24 @@ impl AddressVector {
     }
 
     /// Returns the type.
-    pub(crate) fn type_(&self) -> u32 {
+    pub fn type_(&self) -> u32 {
         self.type_
     }
 
     /// Returns whether insertions complete by an event.
-    pub(crate) fn is_asynchronous(&self) -> bool {
+    pub fn is_asynchronous(&self) -> bool {
         self.asynchronous
     }
 
     /// Returns the context of events, until the vector is closed.
-    pub(crate) fn context_of(&self, number: u64) -> Result<Context> {
+    pub fn context_of(&self, number: u64) -> Result<Context> {
         self.owner.contexts().number(self.owner.id(), number)
     }
 
     /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each. May sleep.
     ///
     /// The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn insert(
+    pub fn insert(
         &self,
         what: Insert<'_>,
         want_addrs: bool,
@@ -399,7 +399,7 @@ impl AddressVector {
 
     /// Hands the addresses that an insertion has given so far to `take`; `EBADF` if there is none of
     /// that number.
-    pub(crate) fn inserted<T>(
+    pub fn inserted<T>(
         &self,
         number: u32,
         take: impl FnOnce(usize, &mut dyn Iterator<Item = u64>) -> T,
@@ -415,7 +415,7 @@ impl AddressVector {
     }
 
     /// Removes addresses, `None` for NULL. May sleep.
-    pub(crate) fn remove(&self, kfi_addrs: Option<&mut [u64]>, count: usize, flags: u64) -> Result {
+    pub fn remove(&self, kfi_addrs: Option<&mut [u64]>, count: usize, flags: u64) -> Result {
         let array = match kfi_addrs {
             None => ptr::null_mut(),
             Some(array) if array.len() >= count => array.as_mut_ptr(),
@@ -428,7 +428,7 @@ impl AddressVector {
     }
 
     /// Looks an address up; returns how long its binary form is. May sleep.
-    pub(crate) fn lookup(&self, kfi_addr: u64, addr: &mut [u8]) -> Result<usize> {
+    pub fn lookup(&self, kfi_addr: u64, addr: &mut [u8]) -> Result<usize> {
         let mut len = addr.len();
         // SAFETY: The vector is open; there is room for `len` bytes.
         to_result(unsafe {
@@ -439,7 +439,7 @@ impl AddressVector {
 
     /// Prints an address, given with room for any format; returns the length of the text, or none if
     /// it is malformed. May sleep.
-    pub(crate) fn straddr(&self, addr: &[u8; ADDR_MAX], text: &mut [u8]) -> Option<usize> {
+    pub fn straddr(&self, addr: &[u8; ADDR_MAX], text: &mut [u8]) -> Option<usize> {
         let mut len = text.len();
         // SAFETY: The vector is open; there is an address of any format, and room for `len` bytes.
         let ret = unsafe {
@@ -455,4 +455,4 @@ impl AddressVector {
 }
 
 /// The bytes of the longest address of any format.
-pub(crate) const ADDR_MAX: usize = 64;
+pub const ADDR_MAX: usize = 64;

@@ -16,7 +16,7 @@ use kernel::{
 use crate::kfi::bindings;
 
 /// How much there may be, and is.
-pub(crate) struct Budget {
+pub struct Budget {
     used: Atomic<usize>,
     limit: usize,
     /// The budget that this is a part of.
@@ -24,7 +24,7 @@ pub(crate) struct Budget {
 }
 
 /// Returns half of the machine's memory, in bytes.
-pub(crate) fn half_of_memory() -> usize {
+pub fn half_of_memory() -> usize {
     // SAFETY: Callable from any context.
     let pages = unsafe { bindings::memory_pages() };
     pages.saturating_mul(kernel::page::PAGE_SIZE / 2)
@@ -32,7 +32,7 @@ pub(crate) fn half_of_memory() -> usize {
 
 impl Budget {
     /// Allows `limit`, and no more than is left of the whole.
-    pub(crate) fn new(limit: usize, whole: Option<Arc<Self>>) -> Result<Arc<Self>> {
+    pub fn new(limit: usize, whole: Option<Arc<Self>>) -> Result<Arc<Self>> {
         Ok(Arc::new(
             Self {
                 used: Atomic::new(0),
@@ -44,14 +44,14 @@ impl Budget {
     }
 
     /// Takes `amount`; `EDQUOT` if there is not as much left.
-    pub(crate) fn charge(this: &Arc<Self>, amount: usize) -> Result<Charge> {
+    pub fn charge(this: &Arc<Self>, amount: usize) -> Result<Charge> {
         let mut charge = Self::nothing(this);
         charge.grow(amount)?;
         Ok(charge)
     }
 
     /// Takes nothing yet.
-    pub(crate) fn nothing(this: &Arc<Self>) -> Charge {
+    pub fn nothing(this: &Arc<Self>) -> Charge {
         Charge {
             budget: this.clone(),
             amount: 0,
@@ -101,14 +101,14 @@ impl Budget {
 }
 
 /// A share that is taken until this is dropped.
-pub(crate) struct Charge {
+pub struct Charge {
     budget: Arc<Budget>,
     amount: usize,
 }
 
 impl Charge {
     /// Takes more; `EDQUOT` if there is not as much left.
-    pub(crate) fn grow(&mut self, more: usize) -> Result {
+    pub fn grow(&mut self, more: usize) -> Result {
         let amount = self.amount.checked_add(more).ok_or(EDQUOT)?;
         self.budget.take(more)?;
         self.amount = amount;
@@ -116,7 +116,7 @@ impl Charge {
     }
 
     /// Gives back some of it, at most all.
-    pub(crate) fn shrink(&mut self, fewer: usize) {
+    pub fn shrink(&mut self, fewer: usize) {
         let fewer = fewer.min(self.amount);
         self.budget.give_back(fewer);
         self.amount = self.amount.wrapping_sub(fewer);
@@ -131,7 +131,7 @@ impl Charge {
     }
 
     /// Takes more or gives some back, so that it is as much; `EDQUOT` if there is not as much left.
-    pub(crate) fn set(&mut self, amount: usize) -> Result {
+    pub fn set(&mut self, amount: usize) -> Result {
         match amount.checked_sub(self.amount) {
             Some(more) => self.grow(more),
             None => {

@@ -8,6 +8,7 @@
 
 use core::ptr::NonNull;
 use kernel::{
+    error::to_result,
     page::PAGE_SIZE,
     prelude::*,
     rbtree::{
@@ -27,13 +28,12 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    errno::to_result,
     linux::file::Mappable, //
 };
 
 /// How the memory of a buffer is allocated.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BufferKind {
+pub enum BufferKind {
     /// In one piece.
     Kmalloc,
     /// Single pages with consecutive addresses.
@@ -48,12 +48,11 @@ pub(crate) enum BufferKind {
 ///
 /// `base` is `room` bytes from kmalloc, if `kind` is `Kmalloc`, or else from vmalloc for user space,
 /// that are owned by this; `room` is `size` rounded up to pages.
-pub(crate) struct Buffer {
+pub struct Buffer {
     base: NonNull<u8>,
     size: usize,
     room: usize,
     kind: BufferKind,
-    number: u32,
     places: Arc<Places>,
     _charge: Charge,
 }
@@ -61,14 +60,14 @@ pub(crate) struct Buffer {
 /// Where the buffers of a user are, by the address behind each: the number and the size. Those are
 /// found, too, that the user has no name for any more.
 #[pin_data]
-pub(crate) struct Places {
+pub struct Places {
     #[pin]
     by_end: Mutex<RBTree<usize, (u32, usize)>>,
 }
 
 impl Places {
     /// None so far.
-    pub(crate) fn new() -> Result<Arc<Self>> {
+    pub fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 by_end <- new_mutex!(RBTree::new(), "kfi::Places::by_end"),
@@ -78,7 +77,7 @@ impl Places {
     }
 
     /// Returns the buffer that an address lies in, and where.
-    pub(crate) fn find(&self, address: usize) -> Option<(u32, usize)> {
+    pub fn find(&self, address: usize) -> Option<(u32, usize)> {
         let by_end = self.by_end.lock();
         let behind = address.checked_add(1)?;
         let (&end, &(number, size)) = by_end.cursor_lower_bound(&behind)?.current();
@@ -95,7 +94,7 @@ unsafe impl Sync for Buffer {}
 impl BufferKind {
     /// Returns how much memory is allocated for a buffer of a size, in bytes: from a size of more than
     /// two pages on kmalloc takes a power of two.
-    pub(crate) fn takes(self, size: usize) -> Result<usize> {
+    pub fn takes(self, size: usize) -> Result<usize> {
         let room = size.checked_next_multiple_of(PAGE_SIZE).ok_or(E2BIG)?;
         match self {
             Self::Kmalloc if room > 2 * PAGE_SIZE => room.checked_next_power_of_two().ok_or(E2BIG),
@@ -106,7 +105,7 @@ impl BufferKind {
 
 impl Buffer {
     /// Allocates zeroed memory; `number` is what the caller knows it by. May sleep.
-    pub(crate) fn new(
+    pub fn new(
         kind: BufferKind,
         size: usize,
         number: u32,
@@ -131,7 +130,6 @@ impl Buffer {
             size,
             room,
             kind,
-            number,
             places: places.clone(),
             _charge: charge,
         };
@@ -145,11 +143,6 @@ impl Buffer {
     /// Returns the address behind the last byte.
     fn end(&self) -> usize {
         self.base.as_ptr().addr().saturating_add(self.size)
-    }
-
-    /// Returns what the caller knows it by.
-    pub(crate) fn number(&self) -> u32 {
-        self.number
     }
 
     /// Returns the page at `offset`, how far in it that is, and how many bytes from there lie one
@@ -212,7 +205,7 @@ impl Mappable for Buffer {
 ///
 /// `len` bytes from `offset` on lie within the buffer, if there is one.
 #[derive(Clone)]
-pub(crate) struct Segment {
+pub struct Segment {
     buffer: Option<Arc<Buffer>>,
     /// The region whose descriptor is handed over.
     region: Option<Arc<MemoryRegion>>,
@@ -241,7 +234,7 @@ impl Elements {
 
 impl Segment {
     /// A piece of `len` bytes; `EINVAL` if it does not end within the buffer.
-    pub(crate) fn new(
+    pub fn new(
         buffer: Arc<Buffer>,
         offset: usize,
         len: usize,
@@ -261,7 +254,7 @@ impl Segment {
     }
 
     /// A NULL address; only what is not looked at can be of more than 0 bytes there.
-    pub(crate) fn null(len: usize) -> Self {
+    pub fn null(len: usize) -> Self {
         // INVARIANT: There is no buffer.
         Self {
             buffer: None,
@@ -272,12 +265,12 @@ impl Segment {
     }
 
     /// Returns the buffer.
-    pub(crate) fn buffer(&self) -> Option<&Arc<Buffer>> {
+    pub fn buffer(&self) -> Option<&Arc<Buffer>> {
         self.buffer.as_ref()
     }
 
     /// Returns the region whose descriptor is handed over.
-    pub(crate) fn region(&self) -> Option<&Arc<MemoryRegion>> {
+    pub fn region(&self) -> Option<&Arc<MemoryRegion>> {
         self.region.as_ref()
     }
 
@@ -348,7 +341,7 @@ impl Segment {
 
 /// How memory is described to C.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// An array of addresses.
     Kvec,
     /// An array of page ranges.

@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     sync::Arc, //
 };
@@ -40,28 +41,27 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };
 
 /// The attributes that a completion queue is opened with.
 #[derive(Clone, Copy)]
-pub(crate) struct CompletionQueueAttr<'a> {
+pub struct CompletionQueueAttr<'a> {
     /// Entries, 0 for the default.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// The format (`enum kfi_cq_format`).
-    pub(crate) format: u32,
+    pub format: u32,
     /// The wait object (`enum kfi_wait_obj`).
-    pub(crate) wait_obj: u32,
+    pub wait_obj: u32,
     /// The condition (`enum kfi_cq_wait_cond`).
-    pub(crate) wait_cond: u32,
+    pub wait_cond: u32,
     /// The wait set.
-    pub(crate) wait_set: Option<AnyObject<'a>>,
+    pub wait_set: Option<AnyObject<'a>>,
     /// The CPU of the handler.
-    pub(crate) signaling_vector: c_int,
+    pub signaling_vector: c_int,
 }
 
 object! {
@@ -70,7 +70,7 @@ object! {
 }
 
 /// An open completion queue.
-pub(crate) struct CompletionQueue {
+pub struct CompletionQueue {
     queue: Handled<Queue, Reads>,
     format: u32,
 }
@@ -97,55 +97,55 @@ unsafe impl HasWaitQueue for CompletionQueue {
 }
 
 /// A completion.
-pub(crate) struct Completion {
+pub struct Completion {
     /// The context of the operation.
-    pub(crate) context: Told,
+    pub context: Told,
     /// The flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// How much was received.
-    pub(crate) len: usize,
+    pub len: usize,
     /// Where that is.
-    pub(crate) buf: Told,
+    pub buf: Told,
     /// Data that came along.
-    pub(crate) data: u64,
+    pub data: u64,
     /// The tag.
-    pub(crate) tag: u64,
+    pub tag: u64,
     /// The sender.
-    pub(crate) src_addr: u64,
+    pub src_addr: u64,
 }
 
 /// The result of an operation that failed, beyond what completions report.
-pub(crate) struct Failure {
+pub struct Failure {
     /// The fields of a completion.
-    pub(crate) completion: Completion,
+    pub completion: Completion,
     /// Bytes that had no room.
-    pub(crate) olen: usize,
+    pub olen: usize,
     /// The error.
-    pub(crate) err: c_int,
+    pub err: c_int,
     /// The provider's.
-    pub(crate) prov_errno: c_int,
+    pub prov_errno: c_int,
 }
 
 /// An entry that the user writes, with numbers for its pointers.
-pub(crate) struct Written {
+pub struct Written {
     /// For the context.
-    pub(crate) context: u64,
+    pub context: u64,
     /// For where something was received.
-    pub(crate) buf: u64,
+    pub buf: u64,
     /// The flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// How much was received.
-    pub(crate) len: usize,
+    pub len: usize,
     /// Data that came along.
-    pub(crate) data: u64,
+    pub data: u64,
     /// The tag.
-    pub(crate) tag: u64,
+    pub tag: u64,
     /// Bytes that had no room.
-    pub(crate) olen: usize,
+    pub olen: usize,
     /// The error, 0 for none.
-    pub(crate) err: c_int,
+    pub err: c_int,
     /// The provider's.
-    pub(crate) prov_errno: c_int,
+    pub prov_errno: c_int,
 }
 
 impl CompletionQueue {
@@ -153,7 +153,7 @@ impl CompletionQueue {
     ///
     /// With a handler that counts, what that counts is the context of the queue, and stands for the
     /// number given. The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn open(
+    pub fn open(
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
@@ -202,24 +202,24 @@ impl CompletionQueue {
     }
 
     /// Returns what the handler counts.
-    pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
+    pub fn handled(&self) -> Option<&Arc<Calls>> {
         self.queue.handled()
     }
 
     /// Returns whose the contexts are that its user writes.
-    pub(crate) fn owner(&self) -> OwnerId {
+    pub fn owner(&self) -> OwnerId {
         self.queue.kept().owner()
     }
 
     /// Begins to read. Until what is returned is dropped nothing is forgotten that completions name
     /// which were taken out since.
-    pub(crate) fn reading(&self) -> Reading<'_> {
+    pub fn reading(&self) -> Reading<'_> {
         self.queue.kept().begin()
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
     /// Without `source` the senders are not asked for.
-    pub(crate) fn read(
+    pub fn read(
         &self,
         reading: &mut Reading<'_>,
         count: usize,
@@ -308,7 +308,7 @@ impl CompletionQueue {
     }
 
     /// Takes the first error out.
-    pub(crate) fn readerr(&self, _: &mut Reading<'_>) -> Result<Failure> {
+    pub fn readerr(&self, _: &mut Reading<'_>) -> Result<Failure> {
         let mut entry: bindings::kfi_cq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_cq_readerr(self.as_raw(), &mut entry, 0) };
@@ -335,7 +335,7 @@ impl CompletionQueue {
 
     /// Describes an errno of the provider; returns whether there is a description, of which as much
     /// is in `text` as fits. Without `len` the provider gets no room of its own.
-    pub(crate) fn strerror(&self, prov_errno: c_int, text: &mut [u8], len: usize) -> bool {
+    pub fn strerror(&self, prov_errno: c_int, text: &mut [u8], len: usize) -> bool {
         // SAFETY: The queue is open.
         super::describe(text, len, |buf, len| unsafe {
             bindings::kfi_cq_strerror(self.as_raw(), prov_errno, ptr::null(), buf, len)
@@ -343,7 +343,7 @@ impl CompletionQueue {
     }
 
     /// Ends the waits in [`Self::read`].
-    pub(crate) fn signal(&self) -> Result {
+    pub fn signal(&self) -> Result {
         // SAFETY: The queue is open.
         to_result(unsafe { bindings::kfi_cq_signal(self.as_raw()) })
     }
@@ -351,7 +351,7 @@ impl CompletionQueue {
     /// Adds a completion or an error, if the provider is the software provider.
     ///
     /// The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn write(&self, written: &Written) -> Result<Result> {
+    pub fn write(&self, written: &Written) -> Result<Result> {
         // Found again when they are read.
         let (contexts, owner) = (self.queue.kept().contexts(), self.owner());
         let context = contexts.written(owner, written.context)?;

@@ -47,13 +47,13 @@ use crate::kfi::{
 
 /// The condition of a triggered operation, as it is handed over.
 #[derive(Clone, Copy)]
-pub(crate) struct Condition<'a> {
+pub struct Condition<'a> {
     /// The event that is waited for (`enum kfi_trigger_event`).
-    pub(crate) event: u32,
+    pub event: u32,
     /// The counter.
-    pub(crate) cntr: Option<AnyObject<'a>>,
+    pub cntr: Option<AnyObject<'a>>,
     /// The threshold.
-    pub(crate) threshold: usize,
+    pub threshold: usize,
 }
 
 impl Condition<'_> {
@@ -84,7 +84,7 @@ pub(super) enum Lasts {
 }
 
 /// A pointer that a provider has told, once.
-pub(crate) struct Told(usize);
+pub struct Told(usize);
 
 impl Told {
     /// Takes what a provider has told.
@@ -93,7 +93,7 @@ impl Told {
     }
 
     /// Returns the pointer as a number, to compare it with others.
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         self.0
     }
 }
@@ -113,7 +113,7 @@ unsafe impl Sync for Structure {}
 
 /// Identifies an owner among all that there were.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct OwnerId(u64);
+pub struct OwnerId(u64);
 
 /// The owner of what belongs to no object in particular.
 const NOBODY: OwnerId = OwnerId(0);
@@ -329,7 +329,7 @@ impl Table {
 
 /// The contexts of a consumer's operations.
 #[pin_data]
-pub(crate) struct Contexts {
+pub struct Contexts {
     #[pin]
     table: Mutex<Table>,
     budget: Arc<Budget>,
@@ -341,7 +341,7 @@ pub(crate) struct Contexts {
 }
 
 /// Returns whether a number that a provider has told could be the address of something in the kernel.
-pub(crate) fn is_address(number: usize) -> bool {
+pub fn is_address(number: usize) -> bool {
     // SAFETY: Callable from any context.
     number >= unsafe { bindings::first_kernel_address() }
 }
@@ -379,7 +379,7 @@ const BATCH: usize = 64;
 
 impl Contexts {
     /// Creates an empty collection whose memory counts in `budget`.
-    pub(crate) fn new(budget: Arc<Budget>) -> Result<Arc<Self>> {
+    pub fn new(budget: Arc<Budget>) -> Result<Arc<Self>> {
         let unused = Structure::new(unconditional(), &budget, 0, None)?;
         Arc::pin_init(
             pin_init!(Self {
@@ -686,7 +686,7 @@ impl Contexts {
     }
 
     /// As [`Self::number`], until what is returned is dropped.
-    pub(crate) fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
+    pub fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
         Ok(Named {
             context: this.acquire(NOBODY, number, Lasts::Once)?,
             contexts: this.clone(),
@@ -716,7 +716,7 @@ impl Contexts {
     }
 
     /// Returns the number that a pointer stands for; 0 if it means nothing to the user.
-    pub(crate) fn number_of(&self, address: usize) -> u64 {
+    pub fn number_of(&self, address: usize) -> u64 {
         let table = self.table.lock();
         match table.by_address.get(&address) {
             Some(entry) => entry.key.1,
@@ -730,7 +730,7 @@ impl Contexts {
     ///
     /// Other pointers are not looked for. Where something was received may be the place of anything by
     /// now, and nobody may end the use of that.
-    pub(crate) fn read_back(&self, queue: OwnerId, address: usize, done: bool) -> Option<u64> {
+    pub fn read_back(&self, queue: OwnerId, address: usize, done: bool) -> Option<u64> {
         let mut table = self.table.lock();
         let entry = table.by_address.get(&address)?;
         let (owner, number, _) = entry.key;
@@ -753,7 +753,7 @@ impl Contexts {
     ///
     /// An operation that has a completion in a queue has its context kept until that is read, so
     /// that it is not used for anything else.
-    pub(crate) fn complete(&self, queue: OwnerId, told: Told, last: bool) -> Option<(u64, bool)> {
+    pub fn complete(&self, queue: OwnerId, told: Told, last: bool) -> Option<(u64, bool)> {
         let mut table = self.table.lock();
         let Some(entry) = table.by_address.get_mut(&told.0) else {
             return (!is_address(told.0)).then_some((told.0 as u64, false));
@@ -851,14 +851,14 @@ impl Contexts {
 }
 
 /// A number as a context, until this is dropped.
-pub(crate) struct Named {
+pub struct Named {
     contexts: Arc<Contexts>,
     context: Context,
 }
 
 impl Named {
     /// Returns the context.
-    pub(crate) fn context(&self) -> Context {
+    pub fn context(&self) -> Context {
         self.context
     }
 }

@@ -6,7 +6,10 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 use super::{
     object::{
@@ -24,22 +27,21 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };
 
 /// The attributes that a counter is opened with.
 #[derive(Clone, Copy)]
-pub(crate) struct CounterAttr<'a> {
+pub struct CounterAttr<'a> {
     /// The events that are counted (`enum kfi_cntr_events`).
-    pub(crate) events: u32,
+    pub events: u32,
     /// The wait object (`enum kfi_wait_obj`).
-    pub(crate) wait_obj: u32,
+    pub wait_obj: u32,
     /// The wait set.
-    pub(crate) wait_set: Option<AnyObject<'a>>,
+    pub wait_set: Option<AnyObject<'a>>,
     /// Flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
 }
 
 object! {
@@ -52,11 +54,7 @@ impl Counter {
     /// none, or of another fabric.
     ///
     /// May sleep.
-    pub(crate) fn open(
-        domain: &Domain,
-        attr: Option<CounterAttr<'_>>,
-        context: Context,
-    ) -> Result<Self> {
+    pub fn open(domain: &Domain, attr: Option<CounterAttr<'_>>, context: Context) -> Result<Self> {
         let lineage = domain.lineage();
         let mut attr = match attr {
             None => None,
@@ -84,44 +82,44 @@ impl Counter {
     }
 
     /// Returns the success value; from any context.
-    pub(crate) fn read(&self) -> u64 {
+    pub fn read(&self) -> u64 {
         // SAFETY: The counter is open.
         unsafe { bindings::kfi_cntr_read(self.as_raw()) }
     }
 
     /// Returns the error value; from any context.
-    pub(crate) fn readerr(&self) -> u64 {
+    pub fn readerr(&self) -> u64 {
         // SAFETY: The counter is open.
         unsafe { bindings::kfi_cntr_readerr(self.as_raw()) }
     }
 
     /// Adds to the success value; from any context.
-    pub(crate) fn add(&self, value: u64) -> Result {
+    pub fn add(&self, value: u64) -> Result {
         // SAFETY: The counter is open.
         to_result(unsafe { bindings::kfi_cntr_add(self.as_raw(), value) })
     }
 
     /// Adds to the error value; from any context.
-    pub(crate) fn adderr(&self, value: u64) -> Result {
+    pub fn adderr(&self, value: u64) -> Result {
         // SAFETY: The counter is open.
         to_result(unsafe { bindings::kfi_cntr_adderr(self.as_raw(), value) })
     }
 
     /// Sets the success value; from any context.
-    pub(crate) fn set(&self, value: u64) -> Result {
+    pub fn set(&self, value: u64) -> Result {
         // SAFETY: The counter is open.
         to_result(unsafe { bindings::kfi_cntr_set(self.as_raw(), value) })
     }
 
     /// Sets the error value; from any context.
-    pub(crate) fn seterr(&self, value: u64) -> Result {
+    pub fn seterr(&self, value: u64) -> Result {
         // SAFETY: The counter is open.
         to_result(unsafe { bindings::kfi_cntr_seterr(self.as_raw(), value) })
     }
 
     /// Sleeps until the success value is at least `threshold`, at most `timeout` milliseconds, or
     /// without end if that is negative.
-    pub(crate) fn wait(&self, threshold: u64, timeout: c_int) -> Result {
+    pub fn wait(&self, threshold: u64, timeout: c_int) -> Result {
         // SAFETY: The counter is open.
         to_result(unsafe { bindings::kfi_cntr_wait(self.as_raw(), threshold, timeout) })
     }

@@ -10,6 +10,7 @@
 
 use core::ptr;
 use kernel::{
+    error::to_result,
     prelude::*,
     rbtree::{
         RBTree,
@@ -65,8 +66,7 @@ use super::{
     Endpoint, //
 };
 use crate::kfi::{
-    bindings,
-    errno::to_result, //
+    bindings, //
 };
 
 /// Requests that may be queued.
@@ -157,15 +157,15 @@ impl Queued {
 
 /// The objects that a request names, whatever their classes.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct WorkObjects<'a> {
+pub struct WorkObjects<'a> {
     /// The endpoint of a data transfer.
-    pub(crate) ep: Option<AnyObject<'a>>,
+    pub ep: Option<AnyObject<'a>>,
     /// The counter that triggers.
-    pub(crate) triggering_cntr: Option<AnyObject<'a>>,
+    pub triggering_cntr: Option<AnyObject<'a>>,
     /// The counter of completions.
-    pub(crate) completion_cntr: Option<AnyObject<'a>>,
+    pub completion_cntr: Option<AnyObject<'a>>,
     /// The counter that is changed.
-    pub(crate) cntr: Option<AnyObject<'a>>,
+    pub cntr: Option<AnyObject<'a>>,
 }
 
 /// They, for C.
@@ -223,7 +223,7 @@ impl WorkObjects<'_> {
 
 /// The operation that is requested. Its type (`enum kfi_op_type`) says which structure there is,
 /// so it is derived from the parts of that.
-pub(crate) enum WorkOperation<'a> {
+pub enum WorkOperation<'a> {
     /// An operation of a type without its structure: null.
     None(u32),
     /// A data transfer, in the shape that arrays are to have.
@@ -361,7 +361,7 @@ impl Structure {
 ///
 /// While the count under the lock is more than 0, the domain it was made for holds this.
 #[pin_data]
-pub(crate) struct DeferredWork {
+pub struct DeferredWork {
     raw: KBox<Opaque<bindings::kfi_deferred_work>>,
     domain: Serial,
     objects: [Option<Serial>; 4],
@@ -398,7 +398,7 @@ impl DeferredWork {
     ///
     /// With objects or arrays that no provider may see it is made all the same, and refused when it
     /// is queued.
-    pub(crate) fn new(
+    pub fn new(
         domain: &Domain,
         threshold: u64,
         objects: &WorkObjects<'_>,
@@ -498,12 +498,12 @@ impl DeferredWork {
     /// Returns whether nobody needs the request any more, as all that was queued has ended. A data
     /// transfer that has fired may be using its memory until the endpoint is closed, whatever is queued
     /// afterwards.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.queued.lock().count == 0
     }
 
     /// Has the request not queued any more; `EBUSY` if somebody may need it.
-    pub(crate) fn release(&self) -> Result {
+    pub fn release(&self) -> Result {
         let mut queued = self.queued.lock();
         if queued.count != 0 {
             return Err(EBUSY);
@@ -519,7 +519,7 @@ impl DeferredWork {
     }
 
     /// Returns whether its endpoint is closed, so that a cancellation makes it idle.
-    pub(crate) fn has_no_endpoint(&self) -> bool {
+    pub fn has_no_endpoint(&self) -> bool {
         self.uses.as_ref().is_some_and(|uses| uses.has_ended())
     }
 }
@@ -538,7 +538,7 @@ impl Domain {
 
     /// Queues a request that was made for this domain and these objects; `EINVAL` if it was not, `EBADF`
     /// if it was released. May sleep.
-    pub(crate) fn queue_work(
+    pub fn queue_work(
         &self,
         work: &Arc<DeferredWork>,
         objects: &WorkObjects<'_>,
@@ -581,7 +581,7 @@ impl Domain {
     }
 
     /// Queues NULL.
-    pub(crate) fn queue_null(&self) -> Result {
+    pub fn queue_null(&self) -> Result {
         // SAFETY: Null.
         unsafe { self.work_command(bindings::KFI_QUEUE_WORK, ptr::null_mut()) }
     }
@@ -592,7 +592,7 @@ impl Domain {
     /// has ended. Of data transfers success says that one was pending at least: how many the provider
     /// does not tell. So that is what is counted, and what was queued several times may be kept for
     /// longer than it is needed.
-    pub(crate) fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
+    pub fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
         let pointer = work.raw.get();
         let mut queued = work.queued.lock();
         // SAFETY: The request is there; it may be one that is not queued.
@@ -630,7 +630,7 @@ impl Domain {
     /// Frees a request that is released, whose last reference this is unless somebody has tried to
     /// queue it, and cancels the pointer to it, for providers that do not look at it. `EBUSY` if
     /// somebody may need the request.
-    pub(crate) fn cancel_stale(&self, work: Arc<DeferredWork>) -> Result<Result> {
+    pub fn cancel_stale(&self, work: Arc<DeferredWork>) -> Result<Result> {
         work.release()?;
         let pointer: *mut bindings::kfi_deferred_work = work.raw.get();
         drop(work);
@@ -639,7 +639,7 @@ impl Domain {
     }
 
     /// Cancels NULL.
-    pub(crate) fn cancel_null(&self) -> Result {
+    pub fn cancel_null(&self) -> Result {
         // SAFETY: Null.
         unsafe { self.work_command(bindings::KFI_CANCEL_WORK, ptr::null_mut()) }
     }
@@ -647,7 +647,7 @@ impl Domain {
     /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for what is none of this
     /// domain, `EINTR` if not all of them were looked through, for a signal, of which none is pending
     /// then either. May sleep.
-    pub(crate) fn flush_work(&self, cntr: Option<AnyObject<'_>>) -> Result {
+    pub fn flush_work(&self, cntr: Option<AnyObject<'_>>) -> Result {
         let which = cntr.map(AnyObject::serial);
         let cntr = AnyObject::counter(cntr, self.lineage())?;
         // Relaxed: ordered by the barriers.

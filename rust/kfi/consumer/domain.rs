@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     str::{
         CStr,
@@ -39,12 +40,8 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
-    info::{
-        Hints,
-        InfoRef, //
-    },
+    info::InfoRef,
     wait_obj::WaitObj, //
 };
 
@@ -54,7 +51,7 @@ object! {
 }
 
 /// An open domain, with the deferred work that may be queued on it.
-pub(crate) struct Domain {
+pub struct Domain {
     domain: DomainObject,
     /// The owner of its deferred work, with the contexts of operations. Kept until the domain is
     /// closed.
@@ -95,7 +92,7 @@ impl Domain {
     /// operations on it.
     ///
     /// May sleep.
-    pub(crate) fn open(
+    pub fn open(
         fabric: &Fabric,
         info: InfoRef<'_>,
         context: Context,
@@ -143,15 +140,38 @@ impl Domain {
     }
 
     /// Returns the name of its provider.
-    pub(crate) fn provider(&self) -> &CStr {
+    pub fn provider(&self) -> &CStr {
         &self.provider
     }
 }
 
-impl<'a> Hints<'a> {
-    /// Names an open domain; `ENODATA` if the hints name another provider.
-    pub(crate) fn domain(self, domain: &'a Domain) -> Result<Self> {
-        // SAFETY: The domain is open during `'a`.
-        unsafe { self.open_domain(domain.as_raw(), domain.provider()) }
+impl InfoRef<'_> {
+    /// Returns whether threads may use the objects of the domain at the same time: the provider has
+    /// said so, or has not said anything.
+    fn is_thread_safe(self) -> bool {
+        let safe = [bindings::KFI_THREAD_SAFE, bindings::KFI_THREAD_UNSPEC];
+        self.domain_attr()
+            .is_none_or(|attr| safe.contains(&attr.threading))
+    }
+}
+
+#[cfg(consumer_tests)]
+#[kunit_tests(kfi_info)]
+mod tests {
+    use super::*;
+    use crate::kfi::info::Info;
+
+    #[test]
+    fn only_what_is_safe_is_for_several_threads() -> Result {
+        for threading in 0..=bindings::KFI_THREAD_ENDPOINT + 1 {
+            let mut info = Info::new()?;
+            info.first_mut().domain_attr()?.threading(threading);
+            let safe = matches!(
+                threading,
+                bindings::KFI_THREAD_SAFE | bindings::KFI_THREAD_UNSPEC
+            );
+            assert_eq!(info.first().is_thread_safe(), safe);
+        }
+        Ok(())
     }
 }

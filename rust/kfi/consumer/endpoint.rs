@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     rbtree::{
         RBTree,
@@ -70,7 +71,6 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     info::InfoRef,
     wait_obj::WaitObj, //
@@ -272,7 +272,7 @@ pub(super) struct IovLimits {
 const INJECT: usize = 1024;
 
 /// Operations that a provider is taken to have room for in one direction, if nobody has said how many.
-pub(crate) const DEPTH: usize = 256;
+pub const DEPTH: usize = 256;
 
 /// The estimate of a completion in a queue, which is also most of a receive.
 const COMPLETION_SIZE: usize = 256;
@@ -283,11 +283,11 @@ const RECEIVE_KINDS: usize = 3;
 
 /// The estimate of a receive, beside its arrays: the receive with its completion, and the part that
 /// several messages share.
-pub(crate) const RECEIVE_SIZE: usize = RECEIVE_KINDS * (COMPLETION_SIZE + 128);
+pub const RECEIVE_SIZE: usize = RECEIVE_KINDS * (COMPLETION_SIZE + 128);
 
 /// The estimate of an operation that transmits, beside its arrays: its state under way, the node
 /// that it is found by, and the completion.
-pub(crate) const TRANSMIT_SIZE: usize = 832 + COMPLETION_SIZE;
+pub const TRANSMIT_SIZE: usize = 832 + COMPLETION_SIZE;
 
 /// The estimate of an operation that waits for a counter, of either direction, beside its arrays:
 /// also the entry it waits in, and its place in a table.
@@ -387,7 +387,7 @@ enum Role {
 }
 
 /// An endpoint, an alias of one, a scalable endpoint, or a context.
-pub(crate) struct Endpoint {
+pub struct Endpoint {
     ep: Ep,
     role: Role,
     /// The owner of the operations, this or the object that it is an alias of.
@@ -434,7 +434,7 @@ impl Drop for Endpoint {
 
 /// Kinds of endpoints on a domain.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum EndpointKind {
+pub enum EndpointKind {
     /// kfi_endpoint.
     Plain,
     /// kfi_scalable_ep.
@@ -451,7 +451,7 @@ const DEMANDS: u64 = bindings::KFI_CONTEXT as u64
 
 /// Returns the default flags of operations; `EOPNOTSUPP` if contexts would have to be structures,
 /// arrays to stay, or messages to have a prefix.
-pub(crate) fn op_flags(info: InfoRef<'_>) -> Result<u64> {
+pub fn op_flags(info: InfoRef<'_>) -> Result<u64> {
     let mut mode = info.get().mode;
     let mut flags = 0;
     if let Some(attr) = info.tx_attr() {
@@ -470,7 +470,7 @@ pub(crate) fn op_flags(info: InfoRef<'_>) -> Result<u64> {
 }
 
 /// `EOPNOTSUPP` for a mode that this consumer cannot serve.
-pub(crate) fn refuse(mode: u64) -> Result {
+pub fn refuse(mode: u64) -> Result {
     if mode & DEMANDS != 0 {
         return Err(EOPNOTSUPP);
     }
@@ -654,7 +654,7 @@ impl Endpoint {
 
     /// Opens an endpoint; `charge` is what counts for its operations, until it is closed and none of
     /// their completions is in a queue any more. May sleep.
-    pub(crate) fn open(
+    pub fn open(
         domain: &Domain,
         kind: EndpointKind,
         info: InfoRef<'_>,
@@ -691,7 +691,7 @@ impl Endpoint {
     }
 
     /// Opens a transmit context of a scalable endpoint. May sleep.
-    pub(crate) fn tx_context(
+    pub fn tx_context(
         &self,
         index: c_int,
         mut attr: Option<bindings::kfi_tx_attr>,
@@ -719,7 +719,7 @@ impl Endpoint {
     }
 
     /// Opens a receive context of a scalable endpoint. May sleep.
-    pub(crate) fn rx_context(
+    pub fn rx_context(
         &self,
         index: c_int,
         mut attr: Option<bindings::kfi_rx_attr>,
@@ -747,7 +747,7 @@ impl Endpoint {
     }
 
     /// Opens a receive context that endpoints share. May sleep.
-    pub(crate) fn srx_context(
+    pub fn srx_context(
         domain: &Domain,
         mut attr: Option<bindings::kfi_rx_attr>,
         context: Context,
@@ -772,7 +772,7 @@ impl Endpoint {
     }
 
     /// Opens an alias. May sleep.
-    pub(crate) fn alias(&self, flags: u64) -> Result<Self> {
+    pub fn alias(&self, flags: u64) -> Result<Self> {
         let mut ep = ptr::null_mut();
         // SAFETY: The endpoint is open.
         let ret = unsafe { bindings::kfi_ep_alias(self.as_raw(), &mut ep, flags) };
@@ -797,7 +797,7 @@ impl Endpoint {
     }
 
     /// Notes that a completion queue was bound.
-    pub(crate) fn note_queue(&self, flags: u64) {
+    pub fn note_queue(&self, flags: u64) {
         let both = u64::from(bindings::KFI_TRANSMIT) | u64::from(bindings::KFI_RECV);
         let transmits = match flags & both {
             // That of the context itself.
@@ -814,7 +814,7 @@ impl Endpoint {
     /// their completions are in queues, and others may be posted instead on other endpoints, as many
     /// completions count for each endpoint. The first error is that of this function, the second one
     /// that of kfabric. May sleep.
-    pub(crate) fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
+    pub fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
         // The former amount is restored, unless another thread changes it meanwhile.
         let mut completions = self.uses.binding.lock();
         let most = stx.depth.saturating_mul(COMPLETION_SIZE);
@@ -865,7 +865,7 @@ impl Endpoint {
     }
 
     /// Changes the default operation flags (KFI_SETOPSFLAG).
-    pub(crate) fn set_ops_flag(&self, flags: OpFlags) -> Result {
+    pub fn set_ops_flag(&self, flags: OpFlags) -> Result {
         self.note_flags(flags.as_raw());
         // Before the provider is told; pairs with the barrier of `may_repeat_by_now`.
         smp_mb(ordering::Full);
@@ -997,7 +997,7 @@ impl Endpoint {
 
     /// Returns how many operations that transmit, and how many receives, there may be at a time on a
     /// context of it for which nobody says that.
-    pub(crate) fn depths(&self) -> (usize, usize) {
+    pub fn depths(&self) -> (usize, usize) {
         (self.limits.transmits, self.limits.receives)
     }
 
@@ -1060,7 +1060,7 @@ impl Endpoint {
 
     /// Cancels an operation that its user knows by a number; `EINTR` for a signal, if there are many
     /// of that number.
-    pub(crate) fn cancel(&self, number: u64) -> Result {
+    pub fn cancel(&self, number: u64) -> Result {
         if self.tables().ops.is_null() {
             return Err(ENOSYS);
         }
@@ -1073,7 +1073,7 @@ impl Endpoint {
     }
 
     /// Reads an option; returns how long it is, even if there is not as much room. May sleep.
-    pub(crate) fn getopt(&self, level: c_int, name: c_int, value: &mut [u8]) -> (Result, usize) {
+    pub fn getopt(&self, level: c_int, name: c_int, value: &mut [u8]) -> (Result, usize) {
         let mut len = value.len();
         if self.tables().ops.is_null() {
             return (Err(ENOSYS), len);
@@ -1092,7 +1092,7 @@ impl Endpoint {
     }
 
     /// Sets an option. May sleep.
-    pub(crate) fn setopt(&self, level: c_int, name: c_int, value: &[u8]) -> Result {
+    pub fn setopt(&self, level: c_int, name: c_int, value: &[u8]) -> Result {
         if self.tables().ops.is_null() {
             return Err(ENOSYS);
         }
@@ -1117,7 +1117,7 @@ impl Endpoint {
     }
 
     /// Returns the length of the address of the peer, even if there is not as much room. May sleep.
-    pub(crate) fn getpeer(&self, addr: &mut [u8]) -> (Result, usize) {
+    pub fn getpeer(&self, addr: &mut [u8]) -> (Result, usize) {
         let mut len = addr.len();
         let ret = self.cm().and_then(|ep| {
             // SAFETY: The endpoint is open; there is room for `len` bytes.
@@ -1127,7 +1127,7 @@ impl Endpoint {
     }
 
     /// Requests a connection to an address, given with room for any format. May sleep.
-    pub(crate) fn connect(&self, addr: &[u8; super::ADDR_MAX], param: &[u8]) -> Result {
+    pub fn connect(&self, addr: &[u8; super::ADDR_MAX], param: &[u8]) -> Result {
         let ep = self.cm()?;
         let (param, len) = param_of(param);
         // SAFETY: The endpoint is open; there are an address and as many bytes.
@@ -1135,7 +1135,7 @@ impl Endpoint {
     }
 
     /// Accepts a connection. May sleep.
-    pub(crate) fn accept(&self, param: &[u8]) -> Result {
+    pub fn accept(&self, param: &[u8]) -> Result {
         let ep = self.cm()?;
         let (param, len) = param_of(param);
         // SAFETY: The endpoint is open; there are as many bytes.
@@ -1143,13 +1143,13 @@ impl Endpoint {
     }
 
     /// Ends a connection. May sleep.
-    pub(crate) fn shutdown(&self, flags: u64) -> Result {
+    pub fn shutdown(&self, flags: u64) -> Result {
         // SAFETY: The endpoint is open.
         to_result(unsafe { bindings::kfi_shutdown(self.cm()?, flags) })
     }
 
     /// Joins a multicast group at an address, given with room for any format. May sleep.
-    pub(crate) fn join(
+    pub fn join(
         &self,
         addr: &[u8; super::ADDR_MAX],
         flags: u64,
@@ -1187,7 +1187,7 @@ fn param_of(param: &[u8]) -> (*const c_void, usize) {
 }
 
 /// Objects that have a name: endpoints, contexts and passive endpoints.
-pub(crate) trait Named {
+pub trait Named {
     /// Returns the object, if it has functions for names.
     fn named(&self) -> Result<AnyObject<'_>>;
 
@@ -1231,7 +1231,7 @@ impl Named for PassiveEndpoint {
 
 impl PassiveEndpoint {
     /// Opens a passive endpoint. May sleep.
-    pub(crate) fn open(fabric: &Fabric, info: InfoRef<'_>, context: Context) -> Result<Self> {
+    pub fn open(fabric: &Fabric, info: InfoRef<'_>, context: Context) -> Result<Self> {
         op_flags(info)?;
         let mut pep = ptr::null_mut();
         // SAFETY: `fabric` is open, `info` is valid; the provider only reads it.
@@ -1243,14 +1243,14 @@ impl PassiveEndpoint {
     }
 
     /// Begins to listen. May sleep.
-    pub(crate) fn listen(&self) -> Result {
+    pub fn listen(&self) -> Result {
         self.named()?;
         // SAFETY: The endpoint is open and has the function.
         to_result(unsafe { bindings::kfi_listen(self.as_raw()) })
     }
 
     /// Rejects no request. May sleep.
-    pub(crate) fn reject_null(&self, param: &[u8]) -> Result {
+    pub fn reject_null(&self, param: &[u8]) -> Result {
         self.named()?;
         let (param, len) = param_of(param);
         // SAFETY: The endpoint is open and has the function; there are as many bytes.
@@ -1259,7 +1259,7 @@ impl PassiveEndpoint {
 }
 
 /// An open transmit context that endpoints share.
-pub(crate) struct SharedTransmit {
+pub struct SharedTransmit {
     stx: Stx,
     /// How many operations there may be at a time in all of them.
     depth: usize,
@@ -1301,7 +1301,7 @@ impl Drop for SharedTransmit {
 impl SharedTransmit {
     /// Opens a transmit context that endpoints share; `charge` is as for [`Endpoint::open`]. May
     /// sleep.
-    pub(crate) fn open(
+    pub fn open(
         domain: &Domain,
         mut attr: Option<bindings::kfi_tx_attr>,
         context: Context,
@@ -1332,7 +1332,7 @@ impl SharedTransmit {
     }
 
     /// Notes that a completion queue was bound.
-    pub(crate) fn note_queue(&self, flags: u64) {
+    pub fn note_queue(&self, flags: u64) {
         self.told.note_queue(flags);
     }
 

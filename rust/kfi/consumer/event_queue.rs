@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     sync::{
         atomic::{
@@ -45,7 +46,6 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     info::Info,
     wait_obj::WaitObj, //
@@ -53,17 +53,17 @@ use crate::kfi::{
 
 /// The attributes that an event queue is opened with.
 #[derive(Clone, Copy)]
-pub(crate) struct EventQueueAttr<'a> {
+pub struct EventQueueAttr<'a> {
     /// Entries, 0 for the default.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// The wait object (`enum kfi_wait_obj`).
-    pub(crate) wait_obj: u32,
+    pub wait_obj: u32,
     /// The wait set.
-    pub(crate) wait_set: Option<AnyObject<'a>>,
+    pub wait_set: Option<AnyObject<'a>>,
     /// The CPU of the handler.
-    pub(crate) signaling_vector: c_int,
+    pub signaling_vector: c_int,
 }
 
 object! {
@@ -72,20 +72,20 @@ object! {
 }
 
 /// An open event queue, with whose the contexts are that its user writes.
-pub(crate) struct EventQueue {
+pub struct EventQueue {
     queue: Handled<Queue, Owner>,
     /// How many events were taken out.
     taken: Atomic<u64>,
 }
 
 /// An event.
-pub(crate) struct Event {
+pub struct Event {
     /// Its type (`enum kfi_eq_event`).
-    pub(crate) event: u32,
+    pub event: u32,
     /// The bytes that its entry has.
-    pub(crate) len: usize,
+    pub len: usize,
     /// The beginning of its entry, if that is long enough.
-    pub(crate) first: Option<Told>,
+    pub first: Option<Told>,
 }
 
 /// The bytes of a pointer.
@@ -126,7 +126,7 @@ impl EventQueue {
     ///
     /// With a handler that counts, what that counts is the context of the queue, and stands for the
     /// number given. The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn open(
+    pub fn open(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
         context: Context,
@@ -175,12 +175,12 @@ impl EventQueue {
     }
 
     /// Returns what the handler counts.
-    pub(crate) fn handled(&self) -> Option<&Arc<Calls>> {
+    pub fn handled(&self) -> Option<&Arc<Calls>> {
         self.queue.handled()
     }
 
     /// Returns whose the contexts are that its user writes.
-    pub(crate) fn owner(&self) -> OwnerId {
+    pub fn owner(&self) -> OwnerId {
         self.queue.kept().id()
     }
 
@@ -191,7 +191,7 @@ impl EventQueue {
 
     /// Describes an errno of the provider; returns whether there is a description, of which as much
     /// is in `text` as fits. Without `len` the provider gets no room of its own.
-    pub(crate) fn strerror(&self, prov_errno: c_int, text: &mut [u8], len: usize) -> bool {
+    pub fn strerror(&self, prov_errno: c_int, text: &mut [u8], len: usize) -> bool {
         // SAFETY: The queue is open.
         super::describe(text, len, |buf, len| unsafe {
             bindings::kfi_eq_strerror(self.as_raw(), prov_errno, ptr::null(), buf, len)
@@ -200,19 +200,14 @@ impl EventQueue {
 
     /// Returns how many events were taken out. An event that was only looked at is there still if this
     /// has not changed since before.
-    pub(crate) fn taken(&self) -> u64 {
+    pub fn taken(&self) -> u64 {
         // Relaxed: a thread that ends the context of an event has counted it before, and one that
         // finds that ended has seen so under the same lock.
         self.taken.load(ordering::Relaxed)
     }
 
     /// Takes the first event out, with its type and length; sleeps for it if there is a timeout.
-    pub(crate) fn read(
-        &self,
-        data: &mut [u8],
-        flags: u64,
-        timeout: Option<c_int>,
-    ) -> Result<Event> {
+    pub fn read(&self, data: &mut [u8], flags: u64, timeout: Option<c_int>) -> Result<Event> {
         let mut event = 0;
         let (buf, len) = (data.as_mut_ptr().cast(), data.len());
         // SAFETY: The queue is open; there is room for `len` bytes.
@@ -252,7 +247,7 @@ impl EventQueue {
     /// that stands for that, so that it is known again.
     ///
     /// The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn write(&self, event: u32, data: &mut [u8], flags: u64) -> Result<Result<usize>> {
+    pub fn write(&self, event: u32, data: &mut [u8], flags: u64) -> Result<Result<usize>> {
         let mut context = None;
         if let Some(bytes) = data.first_chunk_mut::<POINTER>() {
             let number = usize::from_ne_bytes(*bytes) as u64;
@@ -275,7 +270,7 @@ impl EventQueue {
     }
 
     /// Takes the first error out, with what the call returned.
-    pub(crate) fn readerr(&self) -> Result<(bindings::kfi_eq_err_entry, usize)> {
+    pub fn readerr(&self) -> Result<(bindings::kfi_eq_err_entry, usize)> {
         let mut entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_eq_readerr(self.as_raw(), &mut entry, 0) };
@@ -286,11 +281,7 @@ impl EventQueue {
     /// `number`.
     ///
     /// The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn write_error(
-        &self,
-        number: u64,
-        entry: &bindings::kfi_eq_err_entry,
-    ) -> Result<Result> {
+    pub fn write_error(&self, number: u64, entry: &bindings::kfi_eq_err_entry) -> Result<Result> {
         // Found again when it is read.
         let context = self.contexts().written(self.owner(), number)?;
         let ret = self.write_error_raw(&bindings::kfi_eq_err_entry {

@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     str::{
         CStr,
@@ -27,10 +28,8 @@ use super::object::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     info::{
-        Hints,
         Info,
         InfoRef, //
     },
@@ -40,12 +39,12 @@ use crate::kfi::{
 /// Asks all providers what there is; `ENODATA` if nothing matches. The answer names no open objects.
 ///
 /// May sleep.
-pub(crate) fn getinfo(
+pub fn getinfo(
     version: u32,
     node: Option<&CStr>,
     service: Option<&CStr>,
     flags: u64,
-    hints: Option<&Hints<'_>>,
+    hints: Option<&super::Hints<'_>>,
 ) -> Result<Info> {
     let mut info = ptr::null_mut();
     // SAFETY: All pointers are null or valid for the call, and so are the objects that the hints name.
@@ -71,7 +70,7 @@ object! {
 }
 
 /// An open fabric.
-pub(crate) struct Fabric {
+pub struct Fabric {
     fabric: FabricObject,
     /// The name of its provider.
     provider: CString,
@@ -95,7 +94,7 @@ impl Fabric {
     /// Opens the fabric that `info` describes.
     ///
     /// May sleep.
-    pub(crate) fn open(info: InfoRef<'_>, context: Context) -> Result<Self> {
+    pub fn open(info: InfoRef<'_>, context: Context) -> Result<Self> {
         let provider = CString::try_from(info.prov_name().ok_or(EINVAL)?)?;
         let mut fabric = ptr::null_mut();
         // SAFETY: `info` is valid; the provider only reads the attributes.
@@ -111,15 +110,29 @@ impl Fabric {
     }
 
     /// Returns the name of its provider.
-    pub(crate) fn provider(&self) -> &CStr {
+    pub fn provider(&self) -> &CStr {
         &self.provider
     }
 }
 
-impl<'a> Hints<'a> {
-    /// Names an open fabric; `ENODATA` if the hints name another provider.
-    pub(crate) fn fabric(self, fabric: &'a Fabric) -> Result<Self> {
-        // SAFETY: The fabric is open during `'a`.
-        unsafe { self.open_fabric(fabric.as_raw(), fabric.provider()) }
+impl Info {
+    /// Takes the open objects out that the entries name, and connection requests: an answer is kept
+    /// for longer than these are open.
+    fn forget_objects(&mut self) {
+        let mut next = ptr::from_mut(self.first_mut().entry);
+        // SAFETY: The chain and its attributes are owned by the type invariants, and borrowed
+        // exclusively.
+        unsafe {
+            while let Some(entry) = next.as_mut() {
+                entry.handle = ptr::null_mut();
+                if let Some(attr) = entry.fabric_attr.as_mut() {
+                    attr.fabric = ptr::null_mut();
+                }
+                if let Some(attr) = entry.domain_attr.as_mut() {
+                    attr.domain = ptr::null_mut();
+                }
+                next = entry.next;
+            }
+        }
     }
 }

@@ -33,15 +33,15 @@ use crate::kfi::{
     context::Context,
     linux::{
         live::Findable,
+        sleep::Wakeup,
         timeout::Timeout,
-        wait_queue::WaitQueue,
-        waiters::Wakeup, //
+        wait_queue::WaitQueue, //
     }, //
 };
 
 /// How often a handler was called.
 #[pin_data]
-pub(crate) struct Calls {
+pub struct Calls {
     count: Atomic<u64>,
     /// The CPU of the last call.
     cpu: Atomic<i32>,
@@ -211,7 +211,7 @@ impl Calls {
 
     /// Sleeps until there were `calls`, at most `timeout` milliseconds, or without end if that is
     /// negative.
-    pub(crate) fn wait(&self, calls: u64, timeout: c_int) -> Result {
+    pub fn wait(&self, calls: u64, timeout: c_int) -> Result {
         let deadline = Timeout::from_raw(timeout).deadline();
         match self.queue.wait_until(deadline, || self.count() >= calls) {
             Wakeup::NotNeeded | Wakeup::Woken => Ok(()),
@@ -221,13 +221,13 @@ impl Calls {
     }
 
     /// Returns how many calls there were.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         // Acquire: the CPU is at least as new.
         self.count.load(ordering::Acquire)
     }
 
     /// Returns the CPU of the last call, -1 if there was none.
-    pub(crate) fn cpu(&self) -> i32 {
+    pub fn cpu(&self) -> i32 {
         // Relaxed: only shown.
         self.cpu.load(ordering::Relaxed)
     }

@@ -34,7 +34,7 @@ use super::{
 };
 
 /// The memory that it takes to remember the remains of an object.
-pub(crate) const LEFT_SIZE: usize = 256;
+pub const LEFT_SIZE: usize = 256;
 
 /// The remains of an object, to be dropped when they are not needed any more.
 pub(super) struct Left {
@@ -284,7 +284,7 @@ impl Drop for Reads {
 }
 
 /// A reader of a completion queue, until what was read was looked up.
-pub(crate) struct Reading<'a> {
+pub struct Reading<'a> {
     reads: &'a Reads,
     /// When this began.
     time: u64,

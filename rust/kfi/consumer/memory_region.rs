@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     sync::{
         atomic::{
@@ -46,7 +47,6 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };
@@ -82,7 +82,7 @@ impl Drop for Mark {
 
 /// Which function registers.
 #[derive(Clone, Copy)]
-pub(crate) enum RegisterForm {
+pub enum RegisterForm {
     /// kfi_mr_reg.
     One,
     /// kfi_mr_regv, kfi_mr_regbv, kfi_mr_regsgl.
@@ -92,23 +92,23 @@ pub(crate) enum RegisterForm {
 }
 
 /// The memory to be registered, and how.
-pub(crate) struct Register<'a> {
+pub struct Register<'a> {
     /// The function.
-    pub(crate) form: RegisterForm,
+    pub form: RegisterForm,
     /// The memory.
-    pub(crate) segments: &'a [Segment],
+    pub segments: &'a [Segment],
     /// Operations allowed.
-    pub(crate) access: u64,
+    pub access: u64,
     /// Reserved by kfabric.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The key wanted.
-    pub(crate) requested_key: u64,
+    pub requested_key: u64,
     /// Flags.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// The context of the region.
-    pub(crate) context: Context,
+    pub context: Context,
     /// The authorization key.
-    pub(crate) auth_key: &'a [u8],
+    pub auth_key: &'a [u8],
 }
 
 object! {
@@ -117,7 +117,7 @@ object! {
 }
 
 /// An open memory region, with what it needs.
-pub(crate) struct MemoryRegion {
+pub struct MemoryRegion {
     mr: Region,
     /// Until the region is closed; the array as well, since a registration may end with an event.
     held: Option<Arc<Held>>,
@@ -161,7 +161,7 @@ impl MemoryRegion {
     /// Registers memory, which stays until the region is closed. May sleep.
     ///
     /// The first error is that of this function, the second one that of kfabric.
-    pub(crate) fn register(domain: &Domain, register: Register<'_>) -> Result<Result<Self>> {
+    pub fn register(domain: &Domain, register: Register<'_>) -> Result<Result<Self>> {
         let Register {
             form,
             segments,
@@ -288,7 +288,7 @@ impl MemoryRegion {
     }
 
     /// Returns the key.
-    pub(crate) fn key(&self) -> u64 {
+    pub fn key(&self) -> u64 {
         // SAFETY: The region is open.
         unsafe { bindings::kfi_mr_key(self.as_raw()) }
     }
@@ -300,19 +300,19 @@ impl MemoryRegion {
     }
 
     /// Returns whether there is a descriptor.
-    pub(crate) fn has_desc(&self) -> bool {
+    pub fn has_desc(&self) -> bool {
         !self.desc().is_null()
     }
 
     /// Returns whether operations may use its descriptor, until their endpoint is closed.
-    pub(crate) fn is_used(&self) -> bool {
+    pub fn is_used(&self) -> bool {
         // The caller sees to it that no operation is being posted that names the region. Acquire:
         // those that are not among the uses any more have let go of it; pairs with that of `Mark`.
         self.uses.load(ordering::Acquire) != 0
     }
 
     /// Tells that pages have changed. May sleep.
-    pub(crate) fn refresh(&self, segments: &[Segment], flags: u64) -> Result<Result> {
+    pub fn refresh(&self, segments: &[Segment], flags: u64) -> Result<Result> {
         let size = Local::size(segments, Shape::Kvec);
         let _charge = Budget::charge(&self.budget, size)?;
         let local = Local::new(segments, Shape::Kvec)?;
@@ -324,7 +324,7 @@ impl MemoryRegion {
 
     /// Returns the base address and the length of the raw key, even if there is not as much room.
     /// May sleep.
-    pub(crate) fn raw_attr(&self, key: &mut [u8], flags: u64) -> (Result, u64, usize) {
+    pub fn raw_attr(&self, key: &mut [u8], flags: u64) -> (Result, u64, usize) {
         let (mut base, mut len) = (0, key.len());
         // SAFETY: The region is open; there is room for `len` bytes.
         let ret = to_result(unsafe {
@@ -336,7 +336,7 @@ impl MemoryRegion {
 
 impl Domain {
     /// Makes a key of the raw key of a peer. May sleep.
-    pub(crate) fn map_raw(&self, base: u64, raw_key: &mut [u8], flags: u64) -> Result<u64> {
+    pub fn map_raw(&self, base: u64, raw_key: &mut [u8], flags: u64) -> Result<u64> {
         let mut key = 0;
         // SAFETY: The domain is open; the key has as many bytes.
         to_result(unsafe {
@@ -353,7 +353,7 @@ impl Domain {
     }
 
     /// Releases such a key. May sleep.
-    pub(crate) fn unmap_key(&self, key: u64) -> Result {
+    pub fn unmap_key(&self, key: u64) -> Result {
         // SAFETY: The domain is open.
         to_result(unsafe { bindings::kfi_mr_unmap_key(self.as_raw(), key) })
     }

@@ -7,6 +7,7 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     str::CStr,
     sync::{
@@ -21,11 +22,10 @@ use kernel::{
 
 use crate::kfi::{
     bindings,
-    errno::to_result,
     flags::OpFlags,
     linux::{
         live::Findable,
-        wait_queue::{
+        wait_entry::{
             WaitEntry,
             Woken, //
         }, //
@@ -35,7 +35,7 @@ use crate::kfi::{
 
 /// The classes of objects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ObjectClass {
+pub enum ObjectClass {
     /// `struct kfid_fabric`.
     Fabric,
     /// `struct kfid_domain`.
@@ -67,7 +67,7 @@ pub(crate) enum ObjectClass {
 /// Where an object belongs. Its fabric, and with it its provider, and its domain stay open as long as
 /// it is open.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lineage {
+pub struct Lineage {
     /// The address of its fabric.
     fabric: usize,
     /// The address of its domain, 0 for none.
@@ -128,7 +128,7 @@ impl Serial {
 ///
 /// `head` is the start of an object of `class`, at `lineage`, that is open as long as `open` is set,
 /// and that is closed by nobody else. No other object has or had `serial`.
-pub(crate) struct Object<H> {
+pub struct Object<H> {
     head: NonNull<H>,
     serial: Serial,
     class: ObjectClass,
@@ -274,10 +274,10 @@ impl<H> Drop for Object<H> {
 
 /// The right to close, which only [`close`] has: without it no object is closed that may still be
 /// used.
-pub(crate) struct ToClose(());
+pub struct ToClose(());
 
 /// An object that can be closed.
-pub(crate) trait Closable {
+pub trait Closable {
     /// Closes the object.
     fn close_with(&mut self, permit: ToClose) -> Result;
 }
@@ -298,7 +298,7 @@ impl<H> Closable for Object<H> {
 /// `fid` is the start of an object of `class`, at `lineage`, that is open during `'a` and that alone
 /// has `serial`.
 #[derive(Clone, Copy)]
-pub(crate) struct AnyObject<'a> {
+pub struct AnyObject<'a> {
     fid: NonNull<bindings::kfid>,
     serial: Serial,
     class: ObjectClass,
@@ -318,13 +318,8 @@ impl<'a> AnyObject<'a> {
     }
 
     /// Returns where the object is, to compare it with what a provider says.
-    pub(crate) fn address(self) -> usize {
+    pub fn address(self) -> usize {
         self.fid.addr().get()
-    }
-
-    /// Returns the class of the object.
-    pub(crate) fn class(self) -> ObjectClass {
-        self.class
     }
 
     /// Returns the object for C, null for none; `EINVAL` unless it is what `allowed` says.
@@ -411,7 +406,7 @@ impl<'a> AnyObject<'a> {
 
     /// Binds another object; `EINVAL` for one of another domain, or of a class that is never bound
     /// to this one. May sleep.
-    pub(crate) fn bind(self, other: AnyObject<'_>, flags: u64) -> Result {
+    pub fn bind(self, other: AnyObject<'_>, flags: u64) -> Result {
         if !self.lineage.fits(other.lineage) || !self.takes(other.class) {
             return Err(EINVAL);
         }
@@ -422,7 +417,7 @@ impl<'a> AnyObject<'a> {
     }
 
     /// Makes the object usable (KFI_ENABLE). May sleep.
-    pub(crate) fn enable(self) -> Result {
+    pub fn enable(self) -> Result {
         // SAFETY: The object is open; the command takes no argument.
         to_result(unsafe {
             bindings::kfi_control(
@@ -460,14 +455,14 @@ impl<'a> AnyObject<'a> {
 /// # Safety
 ///
 /// [`Self::wait_queue`] must return a wait queue that stays until this is dropped.
-pub(crate) unsafe trait HasWaitQueue: Send + Sync + 'static {
+pub unsafe trait HasWaitQueue: Send + Sync + 'static {
     /// Returns the wait queue, which stays until the object is closed.
     fn wait_queue(&self) -> Result<NonNull<bindings::wait_queue_head>>;
 }
 
 /// A listener to the wait queue of an object, which stays open meanwhile.
 #[pin_data]
-pub(crate) struct Listener<O: HasWaitQueue, T: Woken> {
+pub struct Listener<O: HasWaitQueue, T: Woken> {
     // Dropped before the object.
     #[pin]
     entry: WaitEntry<T>,
@@ -478,7 +473,7 @@ pub(crate) struct Listener<O: HasWaitQueue, T: Woken> {
 
 impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
     /// Begins to listen; fails as KFI_GETWAIT does.
-    pub(crate) fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
+    pub fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
         let queue = object.wait_queue()?;
         let findable = Findable::new()?;
         Ok(pin_init!(Self {
@@ -491,13 +486,13 @@ impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
     }
 
     /// Returns the object.
-    pub(crate) fn object(&self) -> &O {
+    pub fn object(&self) -> &O {
         &self.object
     }
 }
 
 /// Closes an object that has no other users; gives it back when kfabric refuses.
-pub(crate) fn close<T: Closable>(
+pub fn close<T: Closable>(
     mut object: UniqueArc<T>,
 ) -> core::result::Result<(), (UniqueArc<T>, Error)> {
     match object.close_with(ToClose(())) {
@@ -517,7 +512,7 @@ pub(super) trait Ending {
 macro_rules! object {
     ($(#[$attr:meta])* $name:ident($head:ident, $class:ident)) => {
         $(#[$attr])*
-        pub(crate) struct $name(Object<bindings::$head>);
+        pub struct $name(Object<bindings::$head>);
 
         impl Closable for $name {
             fn close_with(&mut self, permit: ToClose) -> Result {
@@ -551,32 +546,34 @@ macro_rules! object {
             }
 
             /// Returns the object for C.
-            pub(crate) fn as_raw(&self) -> *mut bindings::$head {
+            #[allow(dead_code, reason = "not every class is handed to others")]
+            pub fn as_raw(&self) -> *mut bindings::$head {
                 self.0.as_raw()
             }
 
             /// Returns where the object belongs.
-            pub(crate) fn lineage(&self) -> Lineage {
+            #[allow(dead_code, reason = "not every class has dependents")]
+            pub fn lineage(&self) -> Lineage {
                 self.0.lineage()
             }
 
             /// Returns the object as one of any class.
-            pub(crate) fn any(&self) -> AnyObject<'_> {
+            pub fn any(&self) -> AnyObject<'_> {
                 self.0.any()
             }
 
             /// Returns the default operation flags (KFI_GETOPSFLAG).
-            pub(crate) fn ops_flag(&self, asked: OpFlags) -> Result<OpFlags> {
+            pub fn ops_flag(&self, asked: OpFlags) -> Result<OpFlags> {
                 self.0.ops_flag(asked)
             }
 
             /// Changes the default operation flags (KFI_SETOPSFLAG).
-            pub(crate) fn set_ops_flag(&self, flags: OpFlags) -> Result {
+            pub fn set_ops_flag(&self, flags: OpFlags) -> Result {
                 self.0.set_ops_flag(flags)
             }
 
             /// Returns the type of the wait object (KFI_GETWAITOBJ).
-            pub(crate) fn wait_obj(&self) -> Result<WaitObj> {
+            pub fn wait_obj(&self) -> Result<WaitObj> {
                 self.0.wait_obj()
             }
         }

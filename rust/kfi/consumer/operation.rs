@@ -4,6 +4,7 @@
 
 use core::ptr;
 use kernel::{
+    error::to_result,
     prelude::*,
     sync::Arc, //
 };
@@ -27,13 +28,12 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    context::Context,
-    errno::to_result, //
+    context::Context, //
 };
 
 /// The kind of the operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// kfi_send.
     Send,
     /// kfi_recv.
@@ -56,7 +56,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Returns whether it is atomic.
-    pub(crate) fn is_atomic(self) -> bool {
+    pub fn is_atomic(self) -> bool {
         matches!(self, Self::Atomic | Self::FetchAtomic | Self::CompareAtomic)
     }
 
@@ -76,14 +76,14 @@ impl Kind {
     }
 
     /// Returns whether it receives.
-    pub(crate) fn is_receive(self) -> bool {
+    pub fn is_receive(self) -> bool {
         matches!(self, Self::Recv | Self::TaggedRecv)
     }
 }
 
 /// Which function does it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// One address.
     Plain,
     /// An array: v, bv, sgl.
@@ -100,21 +100,21 @@ pub(crate) enum Form {
 
 /// A piece of a peer's memory.
 #[derive(Clone, Copy)]
-pub(crate) struct RmaSegment {
+pub struct RmaSegment {
     /// Where it begins.
-    pub(crate) addr: u64,
+    pub addr: u64,
     /// Bytes, or elements of atomic operations.
-    pub(crate) len: usize,
+    pub len: usize,
     /// The key.
-    pub(crate) key: u64,
+    pub key: u64,
 }
 
 /// The context of an operation, as a provider gets it; only this client makes one.
-pub(crate) struct OpContext(Context);
+pub struct OpContext(Context);
 
 impl OpContext {
     /// None, which an operation has until it is posted.
-    pub(crate) const NONE: Self = Self(Context::NONE);
+    pub const NONE: Self = Self(Context::NONE);
 
     /// Takes what was made for the operation.
     pub(super) fn new(context: Context) -> Self {
@@ -123,41 +123,41 @@ impl OpContext {
 }
 
 /// An operation.
-pub(crate) struct Operation<'a> {
+pub struct Operation<'a> {
     /// The kind of the operation.
-    pub(crate) kind: Kind,
+    pub kind: Kind,
     /// Which function does it.
-    pub(crate) form: Form,
+    pub form: Form,
     /// Flags for a message structure.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// The peer.
-    pub(crate) addr: u64,
+    pub addr: u64,
     /// The number that its user knows it by; injected operations have none.
-    pub(crate) number: u64,
+    pub number: u64,
     /// Its context while it is posted.
-    pub(crate) context: OpContext,
+    pub context: OpContext,
     /// Data that comes along.
-    pub(crate) data: u64,
+    pub data: u64,
     /// The tag.
-    pub(crate) tag: u64,
+    pub tag: u64,
     /// Bits of it that do not count.
-    pub(crate) ignore: u64,
+    pub ignore: u64,
     /// Local memory.
-    pub(crate) segments: &'a [Segment],
+    pub segments: &'a [Segment],
     /// Where results go.
-    pub(crate) results: &'a [Segment],
+    pub results: &'a [Segment],
     /// The values that are compared with.
-    pub(crate) compares: &'a [Segment],
+    pub compares: &'a [Segment],
     /// The peer's memory.
-    pub(crate) rma: &'a [RmaSegment],
+    pub rma: &'a [RmaSegment],
     /// Type of elements (`enum kfi_datatype`).
-    pub(crate) datatype: u32,
+    pub datatype: u32,
     /// Atomic operation (`enum kfi_op`).
-    pub(crate) op: u32,
+    pub op: u32,
 }
 
 /// Returns the bytes of an element of a type; 1 if that is unknown.
-pub(crate) fn element_size(datatype: u32) -> usize {
+pub fn element_size(datatype: u32) -> usize {
     match datatype {
         bindings::KFI_INT16 | bindings::KFI_UINT16 => 2,
         bindings::KFI_INT32 | bindings::KFI_UINT32 | bindings::KFI_FLOAT => 4,
@@ -172,7 +172,7 @@ pub(crate) fn element_size(datatype: u32) -> usize {
 }
 
 /// Whether an atomic operation does not look at its operand.
-pub(crate) fn ignores_operand(op: u32) -> bool {
+pub fn ignores_operand(op: u32) -> bool {
     op == bindings::KFI_ATOMIC_READ
 }
 
@@ -391,7 +391,7 @@ impl Endpoint {
     /// The first error is that of this function, such as `EINVAL` for a form that there is not, the
     /// second one that of kfabric, or what it would be: `EINVAL` for a condition with a counter or a
     /// descriptor of a region that is none of the domain, or for more entries than the endpoint takes.
-    pub(crate) fn post(
+    pub fn post(
         &self,
         mut operation: Operation<'_>,
         condition: Option<Condition<'_>>,
@@ -731,7 +731,7 @@ impl Endpoint {
     }
 
     /// Asks for an atomic operation; returns how many elements one may have. May sleep.
-    pub(crate) fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Result<usize>> {
+    pub fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Result<usize>> {
         if self.tables().atomic.is_null() {
             return Ok(Err(ENOSYS));
         }
@@ -756,12 +756,7 @@ impl Endpoint {
 impl Domain {
     /// Asks for an atomic operation; returns how many elements one may have, and their size. May
     /// sleep.
-    pub(crate) fn query_atomic(
-        &self,
-        datatype: u32,
-        op: u32,
-        flags: u64,
-    ) -> Result<(usize, usize)> {
+    pub fn query_atomic(&self, datatype: u32, op: u32, flags: u64) -> Result<(usize, usize)> {
         let mut attr: bindings::kfi_atomic_attr = pin_init::zeroed();
         // SAFETY: The domain is open; `attr` is valid for writes.
         to_result(unsafe {

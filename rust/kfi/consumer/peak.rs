@@ -27,7 +27,7 @@ struct State {
 
 /// As many places as were taken at a time count in a budget, until this is dropped.
 #[pin_data]
-pub(crate) struct Peak {
+pub struct Peak {
     /// The bytes of a place.
     each: usize,
     #[pin]
@@ -36,7 +36,7 @@ pub(crate) struct Peak {
 
 impl Peak {
     /// No places, of which each is to count as so many bytes.
-    pub(crate) fn new(budget: &Arc<Budget>, each: usize) -> Result<Arc<Self>> {
+    pub fn new(budget: &Arc<Budget>, each: usize) -> Result<Arc<Self>> {
         let charge = Budget::nothing(budget);
         Arc::pin_init(
             pin_init!(Self {
@@ -55,7 +55,7 @@ impl Peak {
     }
 
     /// Takes no place yet.
-    pub(crate) fn none(this: &Arc<Self>) -> Taken {
+    pub fn none(this: &Arc<Self>) -> Taken {
         Taken {
             peak: this.clone(),
             count: 0,
@@ -63,7 +63,7 @@ impl Peak {
     }
 
     /// Takes a place; `EDQUOT` if there is not as much memory left.
-    pub(crate) fn take(this: &Arc<Self>) -> Result<Taken> {
+    pub fn take(this: &Arc<Self>) -> Result<Taken> {
         let mut taken = Self::none(this);
         taken.set(1)?;
         Ok(taken)
@@ -71,7 +71,7 @@ impl Peak {
 }
 
 /// Places that are taken until this is dropped.
-pub(crate) struct Taken {
+pub struct Taken {
     peak: Arc<Peak>,
     count: usize,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Taken {
 impl Taken {
     /// Takes more or gives some back, so that it is as many; `EDQUOT` if there is not as much memory
     /// left.
-    pub(crate) fn set(&mut self, count: usize) -> Result {
+    pub fn set(&mut self, count: usize) -> Result {
         let mut state = self.peak.state.lock();
         let taken = state.taken.saturating_sub(self.count);
         let taken = taken.checked_add(count).ok_or(EDQUOT)?;

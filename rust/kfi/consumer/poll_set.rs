@@ -7,6 +7,7 @@ use core::ptr::{
     NonNull, //
 };
 use kernel::{
+    error::to_result,
     prelude::*,
     sync::Arc, //
 };
@@ -31,7 +32,6 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };
@@ -46,7 +46,7 @@ object! {
 const MEMBER_SIZE: usize = 256;
 
 /// An open poll set, with the places of its members.
-pub(crate) struct PollSet {
+pub struct PollSet {
     set: Set,
     places: Arc<Peak>,
 }
@@ -67,12 +67,12 @@ impl Closable for PollSet {
 
 impl PollSet {
     /// Takes a place for a member; `EDQUOT` if there is not as much memory left.
-    pub(crate) fn take_place(&self) -> Result<Taken> {
+    pub fn take_place(&self) -> Result<Taken> {
         Peak::take(&self.places)
     }
 
     /// Opens a poll set with flags, or without attributes. May sleep.
-    pub(crate) fn open(domain: &Domain, flags: Option<u64>) -> Result<Self> {
+    pub fn open(domain: &Domain, flags: Option<u64>) -> Result<Self> {
         let places = Peak::new(domain.contexts().budget(), MEMBER_SIZE)?;
         let mut attr = flags.map(|flags| bindings::kfi_poll_attr { flags });
         let mut set = ptr::null_mut();
@@ -94,14 +94,14 @@ impl PollSet {
 
     /// Adds a member, which cannot be closed meanwhile; `EINVAL` for what is no counter or queue of
     /// the domain. May sleep.
-    pub(crate) fn add(&self, member: AnyObject<'_>, flags: u64) -> Result {
+    pub fn add(&self, member: AnyObject<'_>, flags: u64) -> Result {
         let member = member.member(self.lineage())?;
         // SAFETY: Both are open and of one domain.
         to_result(unsafe { bindings::kfi_poll_add(self.as_raw(), member, flags) })
     }
 
     /// Removes a member; `EINVAL` as above. May sleep.
-    pub(crate) fn del(&self, member: AnyObject<'_>, flags: u64) -> Result {
+    pub fn del(&self, member: AnyObject<'_>, flags: u64) -> Result {
         let member = member.member(self.lineage())?;
         // SAFETY: Both are open and of one domain.
         to_result(unsafe { bindings::kfi_poll_del(self.as_raw(), member, flags) })
@@ -110,7 +110,7 @@ impl PollSet {
     /// Stores the contexts of members with events and returns how many there are.
     ///
     /// `count` is passed on as it is; there must be room for as many unless `contexts` is `None`.
-    pub(crate) fn poll(&self, contexts: Option<&mut [Context]>, count: c_int) -> Result<usize> {
+    pub fn poll(&self, contexts: Option<&mut [Context]>, count: c_int) -> Result<usize> {
         let room = match &contexts {
             Some(contexts) => contexts.len(),
             None => 0,

@@ -18,7 +18,7 @@ use crate::kfi::{
 /// # Invariants
 ///
 /// A text from kmalloc that is owned by this.
-pub(crate) struct Text(NonNull<c_char>);
+pub struct Text(NonNull<c_char>);
 
 impl Text {
     /// Takes what kfi_tostr returned.
@@ -32,7 +32,7 @@ impl Text {
     }
 
     /// Prints an entry.
-    pub(crate) fn of_info(info: InfoRef<'_>) -> Option<Self> {
+    pub fn of_info(info: InfoRef<'_>) -> Option<Self> {
         // SAFETY: The entry is valid.
         unsafe {
             Self::from_raw(bindings::kfi_tostr(
@@ -43,7 +43,7 @@ impl Text {
     }
 
     /// Prints a number; `EINVAL` for types that are structures, no text for types that there are not.
-    pub(crate) fn of_number(type_: u32, value: u64) -> Result<Option<Self>> {
+    pub fn of_number(type_: u32, value: u64) -> Result<Option<Self>> {
         // Values that do not fit are printed as what is left of them, as C would.
         #[allow(clippy::cast_possible_truncation)]
         let narrow = value as u32;
@@ -73,12 +73,12 @@ impl Text {
     }
 
     /// Returns whether there is such a type of numbers: then no text means no memory.
-    pub(crate) fn has_number(type_: u32) -> bool {
+    pub fn has_number(type_: u32) -> bool {
         type_ <= bindings::KFI_TYPE_OP_TYPE
     }
 
     /// Returns the text.
-    pub(crate) fn as_c_str(&self) -> &CStr {
+    pub fn as_c_str(&self) -> &CStr {
         // SAFETY: By the type invariants.
         unsafe { CStr::from_char_ptr(self.0.as_ptr()) }
     }

@@ -6,7 +6,10 @@ use core::ptr::{
     self,
     NonNull, //
 };
-use kernel::prelude::*;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
 
 use super::{
     object::{
@@ -23,7 +26,6 @@ use super::{
 };
 use crate::kfi::{
     bindings,
-    errno::to_result,
     flags::OpFlags,
     wait_obj::WaitObj, //
 };
@@ -35,7 +37,7 @@ object! {
 
 impl WaitSet {
     /// Opens a wait set with a wait object and flags, or without attributes. May sleep.
-    pub(crate) fn open(fabric: &Fabric, attr: Option<(u32, u64)>) -> Result<Self> {
+    pub fn open(fabric: &Fabric, attr: Option<(u32, u64)>) -> Result<Self> {
         let mut attr = attr.map(|(wait_obj, flags)| bindings::kfi_wait_attr { wait_obj, flags });
         let mut set = ptr::null_mut();
         // SAFETY: `fabric` is open, `attr` null or valid.
@@ -53,7 +55,7 @@ impl WaitSet {
 
     /// Sleeps until a member is signalled, at most `timeout` milliseconds, or without end if that
     /// is negative.
-    pub(crate) fn wait(&self, timeout: c_int) -> Result {
+    pub fn wait(&self, timeout: c_int) -> Result {
         // SAFETY: The set is open.
         to_result(unsafe { bindings::kfi_wait(self.as_raw(), timeout) })
     }
@@ -62,7 +64,7 @@ impl WaitSet {
 impl Fabric {
     /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `objects`; with `EINVAL`
     /// if one of them has none, or is of another fabric.
-    pub(crate) fn trywait(&self, objects: &[AnyObject<'_>]) -> Result {
+    pub fn trywait(&self, objects: &[AnyObject<'_>]) -> Result {
         let count = c_int::try_from(objects.len())?;
         let mut fids = KVVec::with_capacity(objects.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         for object in objects {
@@ -73,7 +75,7 @@ impl Fabric {
     }
 
     /// As [`Self::trywait`], with a null pointer for the array.
-    pub(crate) fn trywait_null(&self, count: u32) -> Result {
+    pub fn trywait_null(&self, count: u32) -> Result {
         let count = c_int::try_from(count)?;
         // SAFETY: The fabric is open.
         to_result(unsafe { bindings::kfi_trywait(self.as_raw(), ptr::null_mut(), count) })

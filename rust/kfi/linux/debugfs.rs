@@ -56,16 +56,16 @@ impl Drop for Entry {
 
 /// A folder, which goes with the last clone of this and the last file and folder in it.
 #[derive(Clone)]
-pub(crate) struct Dir(Arc<Entry>);
+pub struct Dir(Arc<Entry>);
 
 impl Dir {
     /// Creates a folder; where there is no debugfs there is none.
-    pub(crate) fn new(name: &CStr) -> Result<Self> {
+    pub fn new(name: &CStr) -> Result<Self> {
         Self::create(name, None)
     }
 
     /// Creates a folder in this one.
-    pub(crate) fn subdir(&self, name: &CStr) -> Result<Self> {
+    pub fn subdir(&self, name: &CStr) -> Result<Self> {
         Self::create(name, Some(&self.0))
     }
 
@@ -84,7 +84,7 @@ impl Dir {
     }
 
     /// A file that shows `data`.
-    pub(crate) fn read_callback_file<'a, T: Send + Sync + 'static>(
+    pub fn read_callback_file<'a, T: Send + Sync + 'static>(
         &'a self,
         name: &'a CStr,
         data: T,
@@ -94,7 +94,7 @@ impl Dir {
     }
 
     /// A file that shows `data`, and that can be written to.
-    pub(crate) fn read_write_callback_file<'a, T: Send + Sync + 'static>(
+    pub fn read_write_callback_file<'a, T: Send + Sync + 'static>(
         &'a self,
         name: &'a CStr,
         data: T,
@@ -106,10 +106,10 @@ impl Dir {
 }
 
 /// Writes what a file shows.
-pub(crate) type Show<T> = fn(&T, &mut fmt::Formatter<'_>) -> fmt::Result;
+pub type Show<T> = fn(&T, &mut fmt::Formatter<'_>) -> fmt::Result;
 
 /// Takes what is written to a file.
-pub(crate) type Take<T> = fn(&T, &mut UserSliceReader) -> Result;
+pub type Take<T> = fn(&T, &mut UserSliceReader) -> Result;
 
 /// A file; dropped, it is gone, and nobody is in its functions any more. As long as somebody has it
 /// open the module stays.
@@ -118,7 +118,7 @@ pub(crate) type Take<T> = fn(&T, &mut UserSliceReader) -> Result;
 ///
 /// The file's private data is `content`.
 #[pin_data]
-pub(crate) struct File<T: Send + Sync + 'static> {
+pub struct File<T: Send + Sync + 'static> {
     /// Dropped first: then nobody is in the functions any more.
     _entry: Entry,
     content: Content<T>,

@@ -25,11 +25,11 @@ use super::bindings as own_bindings;
 /// # Invariants
 ///
 /// Memory that is mapped for the device is neither bounced nor flushed.
-pub(crate) struct DmaDevice(faux::Registration);
+pub struct DmaDevice(faux::Registration);
 
 impl DmaDevice {
     /// Registers a device; `EOPNOTSUPP` if this machine does not leave memory that was mapped alone.
-    pub(crate) fn new(name: &CStr) -> Result<Self> {
+    pub fn new(name: &CStr) -> Result<Self> {
         // For any failure the kernel crate says that there is no device: it was memory, as
         // nobody else has the name.
         let device = faux::Registration::new(name, None).map_err(|_| ENOMEM)?;
@@ -48,7 +48,7 @@ impl DmaDevice {
     }
 
     /// Returns the device for C, which may use it as long as this stays.
-    pub(crate) fn as_raw(&self) -> *mut bindings::device {
+    pub fn as_raw(&self) -> *mut bindings::device {
         Self::raw(&self.0).as_ptr()
     }
 }

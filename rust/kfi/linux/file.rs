@@ -48,7 +48,7 @@ use kernel::error::to_result;
 /// The caller that polls a file.
 ///
 /// `'a` is invariant: a queue that the poller waits for lives as long as the file's data.
-pub(crate) struct Poller<'a> {
+pub struct Poller<'a> {
     file: *mut bindings::file,
     table: *mut bindings::poll_table_struct,
     _lifetime: PhantomData<fn(&'a ()) -> &'a ()>,
@@ -56,7 +56,7 @@ pub(crate) struct Poller<'a> {
 
 impl<'a> Poller<'a> {
     /// Has the poller woken by `queue`.
-    pub(crate) fn wait(&self, queue: &'a WaitQueue) {
+    pub fn wait(&self, queue: &'a WaitQueue) {
         // SAFETY: The file is open and the table valid or null. The queue lives in the file's data,
         // which is dropped when the file is released; by then its pollers are gone.
         unsafe { bindings::poll_wait(self.file, queue.as_raw(), self.table) };
@@ -65,15 +65,15 @@ impl<'a> Poller<'a> {
 
 /// The operations that a file is ready for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ready(u32);
+pub struct Ready(u32);
 
 impl Ready {
     /// Nothing.
-    pub(crate) const NONE: Self = Self(0);
+    pub const NONE: Self = Self(0);
     /// There is something to read.
-    pub(crate) const READABLE: Self = Self(bindings::POLLIN | bindings::POLLRDNORM);
+    pub const READABLE: Self = Self(bindings::POLLIN | bindings::POLLRDNORM);
     /// There is an error.
-    pub(crate) const ERROR: Self = Self(bindings::POLLERR);
+    pub const ERROR: Self = Self(bindings::POLLERR);
 }
 
 impl core::ops::BitOr for Ready {
@@ -85,7 +85,7 @@ impl core::ops::BitOr for Ready {
 }
 
 /// Memory that user space may map.
-pub(crate) trait Mappable: Send + Sync + 'static {
+pub trait Mappable: Send + Sync + 'static {
     /// Returns how many bytes there are, a multiple of the page size.
     fn room(&self) -> usize;
 
@@ -105,14 +105,14 @@ pub(crate) trait Mappable: Send + Sync + 'static {
 /// # Invariants
 ///
 /// `vma` is such an area during `'a`, that nothing is mapped to yet.
-pub(crate) struct Area<'a> {
+pub struct Area<'a> {
     vma: *mut bindings::vm_area_struct,
     _lifetime: PhantomData<&'a ()>,
 }
 
 impl Area<'_> {
     /// Returns the offset that user space gave, in pages.
-    pub(crate) fn page_offset(&self) -> usize {
+    pub fn page_offset(&self) -> usize {
         // SAFETY: By the type invariants.
         unsafe { (*self.vma).vm_pgoff }
     }
@@ -128,7 +128,7 @@ impl Area<'_> {
 
     /// Maps memory from `offset` on, which is kept as long as it is mapped; `EINVAL` if the mapping
     /// is private or executable, or too long.
-    pub(crate) fn map<T: Mappable>(self, memory: Arc<T>, offset: usize) -> Result {
+    pub fn map<T: Mappable>(self, memory: Arc<T>, offset: usize) -> Result {
         // SAFETY: By the type invariants.
         let new = unsafe { VmaNew::from_raw(self.vma) };
         if new.flags() & vma_flags::SHARED == 0 {
@@ -188,7 +188,7 @@ impl<T: Mappable> AreaTable<T> {
 
 /// The operations of a file. All run in process context and may sleep.
 #[vtable]
-pub(crate) trait FileOps: Send + Sync + Sized + 'static {
+pub trait FileOps: Send + Sync + Sized + 'static {
     /// Handles an ioctl.
     fn ioctl(this: ArcBorrow<'_, Self>, command: u32, arg: UserPtr) -> Result<isize> {
         let _ = (this, command, arg);
@@ -368,7 +368,7 @@ impl<T: FileOps, M: kernel::ModuleMetadata> Table<T, M> {
 }
 
 /// A character device whose files are made by [`Device::open`].
-pub(crate) trait Device: FileOps {
+pub trait Device: FileOps {
     /// The module that it belongs to.
     type Module: kernel::ModuleMetadata + 'static;
     /// The name below /dev.
@@ -384,7 +384,7 @@ pub(crate) trait Device: FileOps {
 ///
 /// `device` is registered.
 #[pin_data(PinnedDrop)]
-pub(crate) struct DeviceRegistration<T: Device> {
+pub struct DeviceRegistration<T: Device> {
     #[pin]
     device: Opaque<bindings::miscdevice>,
     #[pin]
@@ -407,7 +407,7 @@ impl<T: Device> DeviceRegistration<T> {
     };
 
     /// Registers the device, readable and writable by root.
-    pub(crate) fn new() -> impl PinInit<Self, Error> {
+    pub fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _findable: Findable::new()?,
             // INVARIANT: Registered, or there is no registration.
@@ -459,11 +459,11 @@ impl<T: Device> PinnedDrop for DeviceRegistration<T> {
 }
 
 /// A descriptor that is reserved, but refers to no file yet.
-pub(crate) struct Descriptor(kernel::fs::file::FileDescriptorReservation);
+pub struct Descriptor(kernel::fs::file::FileDescriptorReservation);
 
 impl Descriptor {
     /// Reserves a descriptor of the current process that is closed on exec.
-    pub(crate) fn reserve() -> Result<Self> {
+    pub fn reserve() -> Result<Self> {
         let flags = kernel::fs::file::flags::O_CLOEXEC;
         Ok(Self(
             kernel::fs::file::FileDescriptorReservation::get_unused_fd_flags(flags)?,
@@ -471,24 +471,24 @@ impl Descriptor {
     }
 
     /// Returns its number.
-    pub(crate) fn number(&self) -> u32 {
+    pub fn number(&self) -> u32 {
         self.0.reserved_fd()
     }
 
     /// Makes it refer to `file`; from here on user space may use it.
-    pub(crate) fn install(self, file: AnonymousFile) {
+    pub fn install(self, file: AnonymousFile) {
         self.0.fd_install(file.0);
     }
 }
 
 /// A file without a name.
-pub(crate) struct AnonymousFile(kernel::sync::aref::ARef<File>);
+pub struct AnonymousFile(kernel::sync::aref::ARef<File>);
 
 impl AnonymousFile {
     /// Creates a file whose operations are those of `T`, for a module `M`.
     ///
     /// `name` is what /proc shows.
-    pub(crate) fn new<T: FileOps, M: kernel::ModuleMetadata + 'static>(
+    pub fn new<T: FileOps, M: kernel::ModuleMetadata + 'static>(
         name: &CStr,
         data: Arc<T>,
         nonblock: bool,

@@ -22,12 +22,12 @@ use super::bindings;
 /// Hold it for a short time: nothing that takes longer than what is done under a lock.
 ///
 /// On a realtime kernel, where locks do not disable interrupts, neither does this.
-pub(crate) struct IrqGuard(Option<LocalInterruptDisabled>);
+pub struct IrqGuard(Option<LocalInterruptDisabled>);
 
 impl IrqGuard {
     /// Disables interrupts.
     #[inline]
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         let mut irqs = Self::none();
         irqs.resume();
         irqs
@@ -35,13 +35,13 @@ impl IrqGuard {
 
     /// Disables nothing.
     #[inline]
-    pub(crate) fn none() -> Self {
+    pub fn none() -> Self {
         Self(None)
     }
 
     /// Disables interrupts again.
     #[inline]
-    pub(crate) fn resume(&mut self) {
+    pub fn resume(&mut self) {
         if cfg!(not(CONFIG_PREEMPT_RT)) && self.0.is_none() {
             self.0 = Some(local_interrupt_disable());
         }
@@ -49,13 +49,13 @@ impl IrqGuard {
 
     /// Enables interrupts again, before the guard is dropped.
     #[inline]
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         drop(self.0.take());
     }
 }
 
 /// Returns whether interrupts are disabled on this CPU, as they are in an interrupt handler.
-pub(crate) fn are_disabled() -> bool {
+pub fn are_disabled() -> bool {
     // SAFETY: Callable from any context.
     unsafe { bindings::irqs_disabled() }
 }
@@ -63,12 +63,12 @@ pub(crate) fn are_disabled() -> bool {
 /// Keeps the thread from being preempted while it exists.
 ///
 /// Has no effect on a realtime kernel, where locks may sleep.
-pub(crate) struct NoPreemption(NotThreadSafe);
+pub struct NoPreemption(NotThreadSafe);
 
 impl NoPreemption {
     /// Disables preemption.
     #[inline]
-    pub(crate) fn begin() -> Self {
+    pub fn begin() -> Self {
         if cfg!(not(CONFIG_PREEMPT_RT)) {
             // SAFETY: Callable from any context; `drop` enables it again, on the same thread.
             unsafe { bindings::preempt_disable() };

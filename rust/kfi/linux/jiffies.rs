@@ -13,11 +13,11 @@ use super::bindings;
 
 /// A time of the coarse clock, cut to 32 bits.
 #[derive(Clone, Copy)]
-pub(crate) struct Instant(u32);
+pub struct Instant(u32);
 
 impl Instant {
     /// Returns the time.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         // SAFETY: It always exists. It changes at any time, so it is read once, as a whole.
         let jiffies: Jiffies = unsafe { (&raw const bindings::jiffies).read_volatile() };
         // Cut: ages are what counts.
@@ -25,7 +25,7 @@ impl Instant {
     }
 
     /// Returns the milliseconds since then; wrong after some weeks.
-    pub(crate) fn elapsed_ms(self) -> u64 {
+    pub fn elapsed_ms(self) -> u64 {
         let jiffies = u64::from(Self::now().0.wrapping_sub(self.0));
         let per_second = msecs_to_jiffies(1000) as u64;
         jiffies

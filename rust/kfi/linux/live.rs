@@ -2,23 +2,13 @@
 
 //! References that keep the code of this module.
 //!
-//! A fabric that is open pins the module. But the last dependent of a fabric may still be on its way
-//! out, or the memory of an object outlive its close in the hands of a work item, when the fabric is
-//! closed and the module unloaded: they run code of the module once more, and may sleep in it. So the
-//! module's exit waits for them.
-//!
-//! Nor may anything stay that the kernel would find in the module: a work queue, a file, the
-//! registration of a provider or a device. These end with what owns them, which the module drops. But
-//! safe code may forget or leak it. So the last that a module does is to wait for all of that, too:
-//! see [`Rooted`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
+//! When a module goes, nothing may stay that the kernel would find in it: a work queue, a file, the
+//! registration of a device. These end with what owns them, which the module drops. But safe code may
+//! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
 //! there for threads that still look at them.
 
 use kernel::{
     prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
-    },
     InPlaceModule, //
 };
 
@@ -27,55 +17,16 @@ use super::{
     users::Users, //
 };
 
-/// The objects of this module: every module compiles this file.
-static LIVE: Users = Users::new_open();
-
 /// Functions and data that the kernel finds in this module, until its [`Exit`].
 static FOUND: Users = Users::new();
 
-/// Whether there is, or has been, the registration of a provider: its end is that of [`LIVE`].
-static PROVIDER: Atomic<bool> = Atomic::new(false);
-
-/// Lets there be the registration of a provider; `EBUSY` for all but the first.
-pub(crate) fn only_provider() -> Result {
-    // Relaxed: nothing else is told by it.
-    let first = PROVIDER.cmpxchg(false, true, ordering::Relaxed);
-    first.map(drop).map_err(|_| EBUSY)
-}
-
-/// Something whose end is code of this module. The module stays until the last is dropped.
-pub(crate) struct Live(());
-
-impl Live {
-    /// One more; `ENODEV` if the module is going.
-    pub(crate) fn new() -> Result<Self> {
-        // To drop one that has not begun would end another.
-        LIVE.enter().then(|| Self(())).ok_or(ENODEV)
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        LIVE.leave();
-    }
-}
-
-/// Waits until there is nothing of it left and nobody in code that led to that, and lets there be
-/// nothing any more; may sleep. The end of a provider.
-pub(crate) fn wait_for_the_last() {
-    LIVE.close();
-    // The thread that dropped the last one may have been preempted on the way out, with nothing
-    // left to do but return.
-    rcu::synchronize_tasks();
-}
-
 /// Something that the kernel finds in this module. The module stays until the last is dropped.
-pub(crate) struct Findable(());
+pub struct Findable(());
 
 impl Findable {
     /// One more; `ENODEV` if the module is not [`Rooted`], or is going.
-    pub(crate) fn new() -> Result<Self> {
-        // As for `Live`.
+    pub fn new() -> Result<Self> {
+        // To drop one that has not begun would end another.
         FOUND.enter().then(|| Self(())).ok_or(ENODEV)
     }
 }
@@ -93,7 +44,7 @@ impl Drop for Findable {
 }
 
 /// The root object of a module, for [`Rooted`].
-pub(crate) trait Root: Sized + Send + Sync {
+pub trait Root: Sized + Send + Sync {
     /// Loads the module.
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error>;
 }
@@ -102,7 +53,7 @@ pub(crate) trait Root: Sized + Send + Sync {
 ///
 /// Without it a module has no work queues, files, registrations and listeners.
 #[pin_data]
-pub(crate) struct Rooted<T> {
+pub struct Rooted<T> {
     #[pin]
     root: T,
     // Dropped last, and the first that is initialised: so it is there before what it waits for, and
@@ -136,7 +87,8 @@ impl Exit {
 impl Drop for Exit {
     fn drop(&mut self) {
         FOUND.close();
-        // As for the end of a provider.
+        // The thread that dropped the last one may have been preempted on the way out, with nothing
+        // left to do but return.
         rcu::synchronize_tasks();
     }
 }

@@ -36,10 +36,10 @@ use kernel::error::to_result;
 /// # Invariants
 ///
 /// The pointer is to a module that stays, and of which this owns one reference.
-pub(crate) struct ModulePin(NonNull<bindings::module>);
+pub struct ModulePin(NonNull<bindings::module>);
 
 /// A live module, which cannot be unloaded meanwhile.
-pub(crate) struct LivePin {
+pub struct LivePin {
     _pin: ModulePin,
 }
 
@@ -50,7 +50,7 @@ unsafe impl Sync for ModulePin {}
 
 impl ModulePin {
     /// Keeps the module for as long as it takes, if its init has succeeded; `None` if it has not.
-    pub(crate) fn into_live(self) -> Option<LivePin> {
+    pub fn into_live(self) -> Option<LivePin> {
         // SAFETY: The module stays by the type invariants.
         let state = unsafe { &raw mut (*self.0.as_ptr()).state };
         // Relaxed: nothing that the module has written is read because of it.
@@ -69,7 +69,7 @@ impl Drop for ModulePin {
 
 /// Identifies a module, whether it is there any more or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ModuleId(usize);
+pub struct ModuleId(usize);
 
 /// The modules that are known.
 ///
@@ -99,7 +99,7 @@ impl Known {
 ///
 /// `notifier` is registered.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Modules {
+pub struct Modules {
     /// Tells about modules that come and go.
     #[pin]
     notifier: Opaque<bindings::notifier_block>,
@@ -120,7 +120,7 @@ unsafe impl Sync for Modules {}
 
 impl Modules {
     /// Begins to watch modules.
-    pub(crate) fn new(this_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+    pub fn new(this_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _findable: Findable::new()?,
             known <- {
@@ -150,7 +150,7 @@ impl Modules {
     /// Returns which module `function` belongs to, `None` if that is unknown.
     ///
     /// May sleep.
-    pub(crate) fn find(&self, function: *const ()) -> Option<ModuleId> {
+    pub fn find(&self, function: *const ()) -> Option<ModuleId> {
         let module = self.known.lock().find(function)?;
         Some(ModuleId(module.addr().get()))
     }
@@ -163,7 +163,7 @@ impl Modules {
     ///
     /// A module whose init fails is freed, even if it is pinned: if it is not live yet, the pin
     /// must be dropped or [`ModulePin::into_live`] before its init, if it fails, has ended.
-    pub(crate) unsafe fn pin(&self, function: *const ()) -> Option<ModulePin> {
+    pub unsafe fn pin(&self, function: *const ()) -> Option<ModulePin> {
         let known = self.known.lock();
         let module = known.find(function)?;
         // SAFETY: The module cannot go while the lock is held, see `Known::find`.

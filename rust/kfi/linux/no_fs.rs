@@ -14,7 +14,7 @@ use super::bindings;
 /// While it lives, no allocation of this task enters a file system, whatever its flags.
 ///
 /// It has to be dropped in the reverse order of creation, as its users, which keep it in a scope, do.
-pub(crate) struct NoFs {
+pub struct NoFs {
     /// The flags of the task before.
     before: c_uint,
     /// It is about the current task.
@@ -23,7 +23,7 @@ pub(crate) struct NoFs {
 
 impl NoFs {
     /// Begins.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             // SAFETY: Changes a flag of the current task, which is restored when this is dropped.
             before: unsafe { bindings::memalloc_nofs_save() },

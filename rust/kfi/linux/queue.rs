@@ -43,7 +43,7 @@ struct Block([MaybeUninit<u8>; SIZE]);
 
 /// A value that has a name, by which it is found. The name stays the same while it is in a queue: if
 /// it does not, the value may not be found.
-pub(crate) trait Named {
+pub trait Named {
     /// The name. Several may have the same one.
     type Name: Ord;
 
@@ -99,16 +99,16 @@ impl<T> Node<T> {
 }
 
 /// The memory of an entry, without a value.
-pub(crate) struct Vacant(KBox<MaybeUninit<Block>>);
+pub struct Vacant(KBox<MaybeUninit<Block>>);
 
 impl Vacant {
     /// Allocates it.
-    pub(crate) fn new(flags: Flags) -> Result<Self> {
+    pub fn new(flags: Flags) -> Result<Self> {
         Ok(Self(KBox::new_uninit(flags)?))
     }
 
     /// Makes an entry of it.
-    pub(crate) fn fill<T>(self, value: T) -> Entry<T> {
+    pub fn fill<T>(self, value: T) -> Entry<T> {
         const {
             assert!(size_of::<Node<T>>() <= SIZE && align_of::<Node<T>>() <= align_of::<Block>());
         }
@@ -135,7 +135,7 @@ impl Vacant {
 ///
 /// It is the start of a [`Block`] that [`KBox::into_raw`] returned, which the entry owns, and in
 /// which there is a node that is in no tree.
-pub(crate) struct Entry<T>(NonNull<Node<T>>);
+pub struct Entry<T>(NonNull<Node<T>>);
 
 // SAFETY: The entry owns its value; its links are not used while it is in no queue.
 unsafe impl<T: Send> Send for Entry<T> {}
@@ -144,7 +144,7 @@ unsafe impl<T: Sync> Sync for Entry<T> {}
 
 impl<T> Entry<T> {
     /// Allocates an entry.
-    pub(crate) fn new(value: T, flags: Flags) -> Result<Self> {
+    pub fn new(value: T, flags: Flags) -> Result<Self> {
         Ok(Vacant::new(flags)?.fill(value))
     }
 
@@ -165,7 +165,7 @@ impl<T> Entry<T> {
     }
 
     /// Takes the value out and keeps the memory.
-    pub(crate) fn empty(self) -> (T, Vacant) {
+    pub fn empty(self) -> (T, Vacant) {
         let node = self.into_raw();
         // SAFETY: There is a node by the type invariants, which nobody uses after this.
         let value = unsafe { ptr::read(&raw const (*node).value) };
@@ -174,7 +174,7 @@ impl<T> Entry<T> {
     }
 
     /// Takes the value out and frees the entry.
-    pub(crate) fn into_inner(self) -> T {
+    pub fn into_inner(self) -> T {
         self.empty().0
     }
 }
@@ -215,7 +215,7 @@ impl<T> core::ops::DerefMut for Entry<T> {
 ///   a former [`Entry`], or both null.
 /// - `names` is the root of a tree of those of its nodes that are linked, and no others are.
 /// - The place of each walk in `walks` is null or a node of the queue.
-pub(crate) struct EntryQueue<T, const WALKS: usize = 0> {
+pub struct EntryQueue<T, const WALKS: usize = 0> {
     first: *mut Node<T>,
     last: *mut Node<T>,
     len: usize,
@@ -231,13 +231,13 @@ pub(crate) struct EntryQueue<T, const WALKS: usize = 0> {
 }
 
 /// A queue that can be walked in steps.
-pub(crate) type WalkableQueue<T> = EntryQueue<T, 8>;
+pub type WalkableQueue<T> = EntryQueue<T, 8>;
 
 /// A walk through a queue, by its number there. It is ended by [`EntryQueue::end_walk`].
-pub(crate) struct Walk(usize);
+pub struct Walk(usize);
 
 /// Where a step of a walk has come to.
-pub(crate) enum Step<'a, T, const WALKS: usize> {
+pub enum Step<'a, T, const WALKS: usize> {
     /// To what was looked for, which is also what the next step begins with, unless it leaves.
     Found(FoundEntry<'a, T, WALKS>),
     /// To its limit.
@@ -251,14 +251,14 @@ unsafe impl<T: Send, const WALKS: usize> Send for EntryQueue<T, WALKS> {}
 
 impl<T> EntryQueue<T> {
     /// An empty queue.
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         Self::walkable()
     }
 }
 
 impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     /// An empty queue that can be walked.
-    pub(crate) const fn walkable() -> Self {
+    pub const fn walkable() -> Self {
         const {
             assert!(WALKS <= u32::BITS as usize);
         }
@@ -291,7 +291,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Begins a walk at the first entry; `None` if there are as many as there may be.
-    pub(crate) fn begin_walk(&mut self) -> Option<Walk> {
+    pub fn begin_walk(&mut self) -> Option<Walk> {
         let number = usize::try_from(self.walks.trailing_ones()).ok()?;
         let place = self.places.get_mut(number)?;
         // INVARIANT: Null, or in the queue.
@@ -301,7 +301,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Ends a walk.
-    pub(crate) fn end_walk(&mut self, walk: Walk) {
+    pub fn end_walk(&mut self, walk: Walk) {
         self.walks &= !Self::bit(walk.0);
     }
 
@@ -315,7 +315,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// Walks on to the first entry that `found` accepts, past as many others as `limit` says, which
     /// is lowered accordingly. A walk that is not one of this queue is at its end.
-    pub(crate) fn walk_on(
+    pub fn walk_on(
         &mut self,
         walk: &Walk,
         limit: &mut usize,
@@ -356,7 +356,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// As [`Self::walk_on`]; begins the walk if it has not begun. Without room for another walk
     /// nothing is looked at, and the limit is used up.
-    pub(crate) fn step(
+    pub fn step(
         &mut self,
         walk: &mut Option<Walk>,
         limit: &mut usize,
@@ -374,22 +374,22 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// Returns how often the first entry has left the queue: while it does not change, the first one
     /// is the same.
-    pub(crate) fn departures(&self) -> usize {
+    pub fn departures(&self) -> usize {
         self.departures
     }
 
     /// Returns whether there is nothing in it.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.first.is_null()
     }
 
     /// Returns the number of entries.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// Adds an entry at the end.
-    pub(crate) fn push_back(&mut self, entry: Entry<T>) {
+    pub fn push_back(&mut self, entry: Entry<T>) {
         self.append(entry);
     }
 
@@ -452,7 +452,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Takes the first entry out.
-    pub(crate) fn pop_front(&mut self) -> Option<Entry<T>> {
+    pub fn pop_front(&mut self) -> Option<Entry<T>> {
         if self.first.is_null() {
             return None;
         }
@@ -461,21 +461,18 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Returns the first entry.
-    pub(crate) fn front(&self) -> Option<&T> {
+    pub fn front(&self) -> Option<&T> {
         // SAFETY: The first node, if any, is ours by the type invariants.
         unsafe { self.first.as_ref() }.map(|node| &node.value)
     }
 
     /// Returns the first entry that `found` accepts.
-    pub(crate) fn find(
-        &mut self,
-        found: impl FnMut(&T) -> bool,
-    ) -> Option<FoundEntry<'_, T, WALKS>> {
+    pub fn find(&mut self, found: impl FnMut(&T) -> bool) -> Option<FoundEntry<'_, T, WALKS>> {
         self.find_among(usize::MAX, found)
     }
 
     /// Returns the first entry that `found` accepts, of as many as `limit` says.
-    pub(crate) fn find_among(
+    pub fn find_among(
         &mut self,
         limit: usize,
         mut found: impl FnMut(&T) -> bool,
@@ -498,12 +495,12 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Takes the first entry out that `found` accepts.
-    pub(crate) fn take(&mut self, found: impl FnMut(&T) -> bool) -> Option<Entry<T>> {
+    pub fn take(&mut self, found: impl FnMut(&T) -> bool) -> Option<Entry<T>> {
         self.find(found).map(FoundEntry::take)
     }
 
     /// Returns the entries.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         let mut at = self.first;
         core::iter::from_fn(move || {
             // SAFETY: A node of the queue by the type invariants, or null; the queue is borrowed.
@@ -516,7 +513,7 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 
 impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
     /// Adds an entry at the end, to be found by its name.
-    pub(crate) fn push_named(&mut self, entry: Entry<T>) {
+    pub fn push_named(&mut self, entry: Entry<T>) {
         let name = entry.name();
         let node = self.append(entry);
         let mut parent = ptr::null_mut();
@@ -551,7 +548,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
 
     /// Returns the first entry, by name, whose name is not less than `name`; of those with one name,
     /// the one that was added first. Only those that were added with their names are found.
-    pub(crate) fn find_named(&mut self, name: &T::Name) -> Option<FoundEntry<'_, T, WALKS>> {
+    pub fn find_named(&mut self, name: &T::Name) -> Option<FoundEntry<'_, T, WALKS>> {
         let mut best = ptr::null_mut();
         let mut at = self.names.rb_node;
         while !at.is_null() {
@@ -571,7 +568,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Takes out the entry that [`Self::find_named`] finds, if it is `same`.
-    pub(crate) fn take_named(
+    pub fn take_named(
         &mut self,
         name: &T::Name,
         same: impl FnOnce(&T) -> bool,
@@ -592,14 +589,14 @@ impl<T, const WALKS: usize> Drop for EntryQueue<T, WALKS> {
 /// # Invariants
 ///
 /// `node` is in `queue`.
-pub(crate) struct FoundEntry<'a, T, const WALKS: usize = 0> {
+pub struct FoundEntry<'a, T, const WALKS: usize = 0> {
     node: NonNull<Node<T>>,
     queue: &'a mut EntryQueue<T, WALKS>,
 }
 
 impl<T, const WALKS: usize> FoundEntry<'_, T, WALKS> {
     /// Takes it out.
-    pub(crate) fn take(self) -> Entry<T> {
+    pub fn take(self) -> Entry<T> {
         // SAFETY: It is in the queue by the type invariants.
         unsafe { self.queue.unlink(self.node.as_ptr()) }
     }

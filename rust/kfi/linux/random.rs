@@ -7,7 +7,7 @@
 use super::bindings;
 
 /// Returns a number that nobody can foresee.
-pub(crate) fn random_u64() -> u64 {
+pub fn random_u64() -> u64 {
     // SAFETY: May be called from any context.
     unsafe { bindings::get_random_u64() }
 }

@@ -13,6 +13,7 @@
 //!
 //! C header: [`include/linux/rcupdate.h`](srctree/include/linux/rcupdate.h).
 
+#[cfg(linux_rcu)]
 use kernel::{
     prelude::*,
     static_lock_class, //
@@ -23,7 +24,8 @@ use super::bindings;
 /// Waits until all RCU read-side critical sections that have begun are over; may sleep.
 ///
 /// Expedited, as a consumer that shuts down closes many objects and waits for each.
-pub(crate) fn synchronize_expedited() {
+#[cfg(linux_rcu)]
+pub fn synchronize_expedited() {
     // SAFETY: May be called from any context that may sleep.
     unsafe { bindings::synchronize_rcu_expedited() };
 }
@@ -38,7 +40,8 @@ pub(crate) fn synchronize_expedited() {
 /// `work` must be valid for writes and stay in place until `run` has been called with it, and be used
 /// by nobody else until then. `run` must be callable with the `work` in it, and its code must stay
 /// until it has returned.
-pub(crate) unsafe fn call_after_sections(
+#[cfg(linux_rcu)]
+pub unsafe fn call_after_sections(
     work: *mut bindings::rcu_work,
     run: unsafe extern "C" fn(*mut bindings::work_struct),
 ) {
@@ -56,7 +59,7 @@ pub(crate) unsafe fn call_after_sections(
 }
 
 /// Waits until no task is preempted in code that it had entered before; may sleep.
-pub(crate) fn synchronize_tasks() {
+pub fn synchronize_tasks() {
     // SAFETY: As above.
     unsafe { bindings::synchronize_rcu_tasks() };
 }

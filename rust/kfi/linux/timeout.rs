@@ -2,19 +2,18 @@
 
 //! Timeouts in milliseconds, and the deadlines they mean.
 
+#[cfg(linux_jiffies)]
+use kernel::time::Jiffies;
 use kernel::{
     prelude::*,
-    time::{
-        Jiffies,
-        NSEC_PER_MSEC, //
-    }, //
+    time::NSEC_PER_MSEC, //
 };
 
 use super::bindings;
 
 /// How long a call may block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Timeout {
+pub enum Timeout {
     /// Without end.
     Infinite,
     /// Milliseconds; 0 to check only.
@@ -23,7 +22,7 @@ pub(crate) enum Timeout {
 
 impl Timeout {
     /// Takes a timeout from C: milliseconds, any negative number for no end.
-    pub(crate) fn from_raw(timeout: c_int) -> Self {
+    pub fn from_raw(timeout: c_int) -> Self {
         match u32::try_from(timeout) {
             Ok(millis) => Self::Millis(millis),
             Err(_) => Self::Infinite,
@@ -31,7 +30,7 @@ impl Timeout {
     }
 
     /// Returns the deadline of a call that begins now.
-    pub(crate) fn deadline(self) -> Deadline {
+    pub fn deadline(self) -> Deadline {
         match self {
             Self::Infinite => Deadline(None),
             Self::Millis(millis) => {
@@ -46,20 +45,18 @@ impl Timeout {
 
 /// The time until which a call may block: nanoseconds of the monotonic clock, or no end.
 #[derive(Clone, Copy)]
-pub(crate) struct Deadline(Option<i64>);
+pub struct Deadline(Option<i64>);
 
 impl Deadline {
-    /// No end.
-    pub(crate) const NEVER: Self = Self(None);
-
     /// Returns the nanoseconds, `None` for no end.
-    pub(crate) fn as_nanos(self) -> Option<i64> {
+    pub fn as_nanos(self) -> Option<i64> {
         self.0
     }
 }
 
 /// Returns the jiffies of now.
-pub(crate) fn jiffies() -> Jiffies {
+#[cfg(linux_jiffies)]
+pub fn jiffies() -> Jiffies {
     // SAFETY: A word that the kernel changes; it may be read at any time.
     unsafe { (&raw const bindings::jiffies).read_volatile() }
 }

@@ -15,7 +15,7 @@ use kernel::{
 };
 
 /// A structure that user space and the kernel may know in different versions.
-pub(crate) trait Versioned: FromBytes + AsBytes + pin_init::Zeroable {
+pub trait Versioned: FromBytes + AsBytes + pin_init::Zeroable {
     /// The bytes of the first version.
     const FIRST_SIZE: usize;
 }
@@ -24,7 +24,7 @@ pub(crate) trait Versioned: FromBytes + AsBytes + pin_init::Zeroable {
 ///
 /// A shorter one is completed with zeros, but must have the bytes of the first version (`EINVAL`).
 /// Of a longer one the rest must be 0 (`E2BIG`). `EFAULT` if it cannot be read.
-pub(crate) fn read_into<T: Versioned>(ptr: UserPtr, size: usize, value: &mut T) -> Result {
+pub fn read_into<T: Versioned>(ptr: UserPtr, size: usize, value: &mut T) -> Result {
     if size < T::FIRST_SIZE {
         return Err(EINVAL);
     }
@@ -46,7 +46,7 @@ pub(crate) fn read_into<T: Versioned>(ptr: UserPtr, size: usize, value: &mut T) 
 }
 
 /// As [`read_into`], for structures that fit on the stack.
-pub(crate) fn read<T: Versioned>(ptr: UserPtr, size: usize) -> Result<T> {
+pub fn read<T: Versioned>(ptr: UserPtr, size: usize) -> Result<T> {
     let mut value = pin_init::zeroed();
     read_into(ptr, size, &mut value)?;
     Ok(value)
@@ -54,7 +54,7 @@ pub(crate) fn read<T: Versioned>(ptr: UserPtr, size: usize) -> Result<T> {
 
 /// Writes a structure of which the caller has `size` bytes: no more than these, and zeros where it
 /// knows more.
-pub(crate) fn write<T: Versioned>(ptr: UserPtr, size: usize, value: &T) -> Result {
+pub fn write<T: Versioned>(ptr: UserPtr, size: usize, value: &T) -> Result {
     let bytes = value.as_bytes();
     let known = bytes.get(..size).unwrap_or(bytes);
     let mut writer = UserSlice::new(ptr, size).writer();

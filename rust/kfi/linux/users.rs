@@ -18,10 +18,11 @@ use super::bindings;
 /// The word is the number of uses, and of calls that find out that there are to be none, plus
 /// [`Self::UNOPENED`] until [`Self::open`] or [`Self::close`], and [`Self::CLOSED`] from the
 /// beginning of [`Self::close`], which is final.
-pub(crate) struct Users(Atomic<usize>);
+pub struct Users(Atomic<usize>);
 
 /// A use.
-pub(crate) struct Use<'a>(&'a Users);
+#[cfg(linux_users)]
+pub struct Use<'a>(&'a Users);
 
 impl Users {
     /// No use begins any more.
@@ -31,19 +32,20 @@ impl Users {
     const UNOPENED: usize = Self::CLOSED >> 1;
 
     /// No uses before [`Self::open`].
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         // INVARIANT: There are none.
         Self(Atomic::new(Self::UNOPENED))
     }
 
     /// No uses so far, but there may be some from the beginning.
-    pub(crate) const fn new_open() -> Self {
+    #[cfg(linux_users)]
+    pub const fn new_open() -> Self {
         // INVARIANT: There are none.
         Self(Atomic::new(0))
     }
 
     /// Lets there be uses, unless it is open, or [`Self::close`] has begun; returns whether it does.
-    pub(crate) fn open(&self) -> bool {
+    pub fn open(&self) -> bool {
         // Relaxed: `cmpxchg` validates it.
         let mut word = self.0.load(ordering::Relaxed);
         while word & Self::UNOPENED != 0 {
@@ -62,13 +64,13 @@ impl Users {
 
     /// Returns how many uses there are.
     #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         // Relaxed: a snapshot.
         self.0.load(ordering::Relaxed) & !(Self::CLOSED | Self::UNOPENED)
     }
 
     /// Begins a use; `false` if it is too early or too late. From any context.
-    pub(crate) fn enter(&self) -> bool {
+    pub fn enter(&self) -> bool {
         // INVARIANT: One more, which the caller or the line below ends.
         // Acquire: what is used is not looked at before.
         if self.0.fetch_add(1, ordering::Acquire) & (Self::CLOSED | Self::UNOPENED) == 0 {
@@ -79,7 +81,7 @@ impl Users {
     }
 
     /// Ends a use that [`Self::enter`] has begun. `self` may be gone from then on.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         let word = core::ptr::from_ref(&self.0);
         // INVARIANT: The caller is a user.
         // Full: what the use did comes before the end, and the end before the look at the waiting
@@ -91,14 +93,15 @@ impl Users {
     }
 
     /// As [`Self::enter`], for a use that ends when what is returned is dropped.
-    pub(crate) fn use_it(&self) -> Option<Use<'_>> {
+    #[cfg(linux_users)]
+    pub fn use_it(&self) -> Option<Use<'_>> {
         // Not `then_some`: to drop a use ends it.
         self.enter().then(|| Use(self))
     }
 
     /// Lets no use begin any more and waits until those that have begun are over; may sleep. To do
     /// it again only waits.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         kernel::task::might_sleep();
         let mut word = self.0.load(ordering::Relaxed);
         while word & Self::CLOSED == 0 {
@@ -120,6 +123,7 @@ impl Users {
     }
 }
 
+#[cfg(linux_users)]
 impl Drop for Use<'_> {
     fn drop(&mut self) {
         self.0.leave();

@@ -42,6 +42,11 @@ use kernel::{
 use super::bindings;
 use super::{
     random::random_u64,
+    sleep::{
+        schedule_until,
+        set_current_state,
+        Wakeup, //
+    },
     timeout::Deadline, //
 };
 
@@ -56,7 +61,7 @@ const QUEUED: u32 = 0;
 const WOKEN: u32 = 1;
 
 /// So many threads are taken out at a time at most.
-pub(crate) const FEW: usize = 16;
+pub const FEW: usize = 16;
 
 /// A sleeping thread, on its own stack.
 ///
@@ -117,19 +122,6 @@ struct Waiters {
     due: Tree,
     /// The state of the generator of priorities; never 0.
     random: u64,
-}
-
-/// How a sleep ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wakeup {
-    /// There was no need to sleep.
-    NotNeeded,
-    /// Its threshold was due.
-    Woken,
-    /// The deadline has passed.
-    Expired,
-    /// A signal is pending.
-    Interrupted,
 }
 
 impl Waiters {
@@ -224,7 +216,7 @@ impl Waiters {
 
 /// Threads that were taken out and are yet to be woken, outside of the lock.
 #[must_use = "drop it after the lock was released"]
-pub(crate) struct Due {
+pub struct Due {
     /// The first of them; there are none behind the first place without one.
     tasks: [Option<ARef<Task>>; FEW],
     leaves_others: bool,
@@ -232,12 +224,12 @@ pub(crate) struct Due {
 
 impl Due {
     /// Returns whether there are none.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.tasks.first().is_none_or(Option::is_none)
     }
 
     /// Returns whether others were due that are yet to be taken out, by [`WaitGuard::detach_few`].
-    pub(crate) fn leaves_others(&self) -> bool {
+    pub fn leaves_others(&self) -> bool {
         self.leaves_others
     }
 }
@@ -258,17 +250,17 @@ struct Inner<T> {
 
 /// A spinlock, taken with interrupts disabled, around data that threads wait for.
 #[pin_data]
-pub(crate) struct WaitLock<T> {
+pub struct WaitLock<T> {
     #[pin]
     inner: SpinLockIrq<Inner<T>>,
 }
 
 /// The lock, held.
 #[must_use = "the lock is released when this is dropped"]
-pub(crate) struct WaitGuard<'a, T>(Guard<'a, Inner<T>, SpinLockIrqBackend>);
+pub struct WaitGuard<'a, T>(Guard<'a, Inner<T>, SpinLockIrqBackend>);
 
 /// The lock, held by the lender of this.
-pub(crate) struct Locked<'a, T>(&'a mut Inner<T>);
+pub struct Locked<'a, T>(&'a mut Inner<T>);
 
 impl<T> core::ops::Deref for WaitGuard<'_, T> {
     type Target = T;
@@ -286,23 +278,23 @@ impl<T: Unpin> core::ops::DerefMut for WaitGuard<'_, T> {
 
 impl<T: Unpin> WaitGuard<'_, T> {
     /// Lends the lock.
-    pub(crate) fn lend(&mut self) -> Locked<'_, T> {
+    pub fn lend(&mut self) -> Locked<'_, T> {
         Locked(&mut self.0)
     }
 
     /// Lets all threads be due that wait for `value` or less, and takes out the first `few` of those
     /// that are due and yet to be woken.
-    pub(crate) fn detach_due(&mut self, value: u64, few: usize) -> Due {
+    pub fn detach_due(&mut self, value: u64, few: usize) -> Due {
         self.0.waiters.detach_due(value, few)
     }
 
     /// Lets all threads be due that wait, as [`Self::detach_due`] does.
-    pub(crate) fn detach_all(&mut self, few: usize) -> Due {
+    pub fn detach_all(&mut self, few: usize) -> Due {
         self.detach_due(u64::MAX, few)
     }
 
     /// Takes out the first `few` of those that are due and yet to be woken.
-    pub(crate) fn detach_few(&mut self, few: usize) -> Due {
+    pub fn detach_few(&mut self, few: usize) -> Due {
         self.0.waiters.detach_few(few)
     }
 }
@@ -323,14 +315,14 @@ impl<T> core::ops::DerefMut for Locked<'_, T> {
 
 impl<T> Locked<'_, T> {
     /// Returns the lowest value that a thread waits for.
-    pub(crate) fn first_threshold(&self) -> Option<u64> {
+    pub fn first_threshold(&self) -> Option<u64> {
         self.0.waiters.first_threshold()
     }
 }
 
 impl<T: Unpin> WaitLock<T> {
     /// Creates a lock.
-    pub(crate) fn new(
+    pub fn new(
         data: T,
         name: &'static CStr,
         key: Pin<&'static LockClassKey>,
@@ -345,7 +337,7 @@ impl<T: Unpin> WaitLock<T> {
     }
 
     /// Takes the lock.
-    pub(crate) fn lock(&self) -> WaitGuard<'_, T> {
+    pub fn lock(&self) -> WaitGuard<'_, T> {
         WaitGuard(self.inner.lock())
     }
 
@@ -357,7 +349,7 @@ impl<T: Unpin> WaitLock<T> {
     ///
     /// A thread that raises the value must either see this one, which was put in under the lock, or
     /// be seen by `enter`.
-    pub(crate) fn sleep(
+    pub fn sleep(
         &self,
         threshold: u64,
         deadline: Deadline,
@@ -418,20 +410,6 @@ impl<T: Unpin> WaitLock<T> {
         leave(Locked(&mut guard));
         ended
     }
-}
-
-/// Sets the state of the current task, with a full barrier after it.
-pub(crate) fn set_current_state(state: c_int) {
-    // SAFETY: A task may always set its own state.
-    unsafe { bindings::set_current_state(state.cast_unsigned()) };
-}
-
-/// Sleeps until woken or `deadline`; returns `false` when it has passed.
-pub(crate) fn schedule_until(deadline: Deadline) -> bool {
-    let mut expires = deadline.as_nanos();
-    let expires = expires.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
-    // SAFETY: `expires` is null or valid for the call; the caller has set the task's state.
-    unsafe { bindings::schedule_hrtimeout(expires, bindings::hrtimer_mode_HRTIMER_MODE_ABS) != 0 }
 }
 
 #[cfg(unit_tests)]

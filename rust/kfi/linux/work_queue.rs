@@ -56,7 +56,6 @@ use kernel::{
         },
         barrier::smp_mb,
         Arc,
-        ArcBorrow,
         Completion,
         LockClassKey, //
     },
@@ -69,22 +68,22 @@ use super::live::Findable;
 
 /// The kind of a work queue.
 #[derive(Clone, Copy)]
-pub(crate) struct WorkQueueFlags(c_uint);
+pub struct WorkQueueFlags(c_uint);
 
 impl WorkQueueFlags {
     /// Items run on the CPU that queued them, or on the one that was asked for.
-    pub(crate) const PER_CPU: Self = Self(bindings::wq_flags_WQ_PERCPU);
+    pub const PER_CPU: Self = Self(bindings::wq_flags_WQ_PERCPU);
     /// Items run wherever there is time.
-    pub(crate) const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
+    pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
     /// Items of a per-CPU queue that run for long do not keep others from running.
-    pub(crate) const CPU_INTENSIVE: Self = Self(bindings::wq_flags_WQ_CPU_INTENSIVE);
+    pub const CPU_INTENSIVE: Self = Self(bindings::wq_flags_WQ_CPU_INTENSIVE);
     /// Items are run by threads of the highest priority that ordinary threads have.
-    pub(crate) const HIGH_PRIORITY: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
+    pub const HIGH_PRIORITY: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
     /// Items make progress even when there is no memory for another thread.
-    pub(crate) const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
+    pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
 
     /// Returns the flags of both.
-    pub(crate) const fn union(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 }
@@ -97,7 +96,7 @@ impl WorkQueueFlags {
 /// - `users` is the number of items that are in it or delayed, and of calls that are about to queue
 ///   one, plus [`Self::CLOSING`] from the beginning of `destroy`, which is final.
 #[pin_data(PinnedDrop)]
-pub(crate) struct WorkQueue {
+pub struct WorkQueue {
     raw: NonNull<bindings::workqueue_struct>,
     users: Atomic<usize>,
     /// Completed when there are no users any more, and will be none.
@@ -117,7 +116,7 @@ impl WorkQueue {
     const CLOSING: usize = 1 << (usize::BITS - 1);
 
     /// Creates a work queue; may sleep.
-    pub(crate) fn new(name: &CStr, flags: WorkQueueFlags) -> impl PinInit<Self, Error> + use<'_> {
+    pub fn new(name: &CStr, flags: WorkQueueFlags) -> impl PinInit<Self, Error> + use<'_> {
         try_pin_init!(Self {
             _findable: Findable::new()?,
             // INVARIANT: It exists from here on; nobody uses it.
@@ -163,14 +162,14 @@ impl WorkQueue {
     /// Returns `false` and drops the reference if it is queued already (and is yet to run), or the
     /// queue has been destroyed. An item that is running can be queued again; it does not run on
     /// two CPUs at once. Dropping the reference is what the caller has to be ready for.
-    pub(crate) fn queue<T: WorkItem<ID>, const ID: u64>(&self, item: Arc<T>) -> bool {
+    pub fn queue<T: WorkItem<ID>, const ID: u64>(&self, item: Arc<T>) -> bool {
         self.queue_delayed_on(item, 0, None)
     }
 
     /// As [`Self::queue`], to be run on `cpu`, if there is one and it is online.
     ///
     /// For per-CPU queues.
-    pub(crate) fn queue_on<T: WorkItem<ID>, const ID: u64>(
+    pub fn queue_on<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
         cpu: Option<CpuId>,
@@ -179,7 +178,7 @@ impl WorkQueue {
     }
 
     /// As [`Self::queue`], to be run after `delay`.
-    pub(crate) fn queue_delayed<T: WorkItem<ID>, const ID: u64>(
+    pub fn queue_delayed<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
         delay: Jiffies,
@@ -189,7 +188,7 @@ impl WorkQueue {
 
     /// As [`Self::queue_delayed`], but an item that is queued and does not run yet is queued
     /// anew, with this delay and in this queue.
-    pub(crate) fn modify_delayed<T: WorkItem<ID>, const ID: u64>(
+    pub fn modify_delayed<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
         delay: Jiffies,
@@ -253,8 +252,9 @@ impl WorkQueue {
         queued
     }
 
-    /// Waits until all items that are in the queue, not those that are delayed, have run.
-    pub(crate) fn flush(&self) {
+    /// Waits until all items that are in the queue, not those that are delayed, have run. For tests.
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
+    pub fn flush(&self) {
         if self.enter() {
             // SAFETY: The queue exists, as it has a user.
             unsafe { bindings::__flush_workqueue(self.raw.as_ptr()) };
@@ -267,7 +267,7 @@ impl WorkQueue {
     /// Must not be called by an item of the queue. Sleeps, also until items that are delayed have
     /// run: the owner of such items cancels them before. From the beginning of this on nothing is
     /// queued, by items neither.
-    pub(crate) fn destroy(&self) {
+    pub fn destroy(&self) {
         // Not an addition, as two of them would cancel each other out.
         let mut users = self.users.load(ordering::Relaxed);
         loop {
@@ -318,7 +318,7 @@ fn is_online(cpu: CpuId) -> bool {
 /// An object with a [`Work`] that belongs to it.
 ///
 /// With several of them, `ID` tells them apart.
-pub(crate) trait WorkItem<const ID: u64 = 0>: Send + Sync + Sized + 'static {
+pub trait WorkItem<const ID: u64 = 0>: Send + Sync + Sized + 'static {
     /// Returns the item, always the same one.
     fn work(&self) -> &Work<Self, ID>;
 
@@ -339,7 +339,7 @@ pub(crate) trait WorkItem<const ID: u64 = 0>: Send + Sync + Sized + 'static {
 /// The object lends the item for as long as the object itself is borrowed, and does not move it,
 /// as it is pinned. So the reference keeps the item too.
 #[pin_data]
-pub(crate) struct Work<T, const ID: u64 = 0> {
+pub struct Work<T, const ID: u64 = 0> {
     #[pin]
     raw: Opaque<bindings::delayed_work>,
     owner: Atomic<*mut T>,
@@ -355,7 +355,7 @@ unsafe impl<T: Send + Sync, const ID: u64> Sync for Work<T, ID> {}
 
 impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     /// Creates an item that is not queued; see [`new_work`].
-    pub(crate) fn new(
+    pub fn new(
         name: &'static CStr,
         work_key: Pin<&'static LockClassKey>,
         timer_key: Pin<&'static LockClassKey>,
@@ -422,7 +422,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     /// Takes the item out of its queue if it does not run yet; from any context.
     ///
     /// Returns whether it was in a queue.
-    pub(crate) fn cancel(&self) -> bool {
+    pub fn cancel(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.
         let cancelled = unsafe { bindings::cancel_delayed_work(self.raw.get()) };
         if cancelled {
@@ -436,7 +436,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     ///
     /// The caller makes sure that the item is not queued meanwhile: then it never runs again. The
     /// item must not call this itself.
-    pub(crate) fn cancel_sync(&self) -> bool {
+    pub fn cancel_sync(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.
         let cancelled = unsafe { bindings::cancel_delayed_work_sync(self.raw.get()) };
         if cancelled {
@@ -447,7 +447,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     }
 
     /// Returns whether this is called by the item, as part of its run.
-    pub(crate) fn is_current(&self) -> bool {
+    pub fn is_current(&self) -> bool {
         // SAFETY: Callable from any context.
         let current = unsafe { bindings::current_work() };
         // The work item comes first in a delayed one.

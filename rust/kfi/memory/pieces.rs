@@ -26,7 +26,7 @@ use crate::kfi::bindings;
 /// # Invariants
 ///
 /// It is a pool of elements of a page.
-pub(crate) struct Reserve(NonNull<bindings::kfi_rust_reserve>);
+pub struct Reserve(NonNull<bindings::kfi_rust_reserve>);
 
 // SAFETY: Pools may be used by any thread.
 unsafe impl Send for Reserve {}
@@ -35,7 +35,7 @@ unsafe impl Sync for Reserve {}
 
 impl Reserve {
     /// A reserve of so many pages; may sleep.
-    pub(crate) fn new(pages: u16) -> Result<Arc<Self>> {
+    pub fn new(pages: u16) -> Result<Arc<Self>> {
         // SAFETY: May be called from any context that may sleep.
         let pool = unsafe { bindings::reserve_create(c_int::from(pages), PAGE_SIZE) };
         // INVARIANT: That is what it was created as.
@@ -178,7 +178,7 @@ impl<T: Copy> Drop for Piece<T> {
 /// # Invariants
 ///
 /// All pieces before the last one have [`Piece::MAX`] entries.
-pub(crate) struct Pieces<T: Copy> {
+pub struct Pieces<T: Copy> {
     first: [Piece<T>; 2],
     rest: KVec<Piece<T>>,
     len: usize,
@@ -231,18 +231,18 @@ impl<T: Copy> Pieces<T> {
     }
 
     /// Returns the number of entries.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns whether any piece is in a page of a reserve.
-    pub(crate) fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self) -> bool {
         let mut pieces = [self.first.as_slice(), &self.rest].into_iter().flatten();
         pieces.any(Piece::is_reserved)
     }
 
     /// Returns an entry.
-    pub(crate) fn get(&self, at: usize) -> Option<&T> {
+    pub fn get(&self, at: usize) -> Option<&T> {
         let piece = at / Piece::<T>::MAX;
         let piece = match self.first.get(piece) {
             Some(piece) => piece,

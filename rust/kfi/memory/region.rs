@@ -37,7 +37,7 @@ use crate::kfi::{
 ///
 /// - It stays valid until the region is closed, for writes if `writable`.
 /// - The owner ends the uses of what is put in `captured` before that.
-pub(crate) struct RegionBuffers<'a> {
+pub struct RegionBuffers<'a> {
     buffers: SourceBuffers<'a>,
     writable: bool,
     captured: &'a Captured,
@@ -66,24 +66,24 @@ impl<'a> RegionBuffers<'a> {
     }
 
     /// Returns the number of ranges.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.buffers.count()
     }
 
     /// Checks the description and returns the number of bytes; `EINVAL` if it is none.
-    pub(crate) fn len(&self) -> Result<usize> {
+    pub fn len(&self) -> Result<usize> {
         self.buffers.len()
     }
 
     /// Returns the address of the first byte, to be told; 0 if it has none.
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         self.buffers.address()
     }
 
     /// Copies the description; `with` is what the provider has to know of the region.
     ///
     /// It is used from now on until the region is closed, or the call fails that opens it.
-    pub(crate) fn capture<T, E>(
+    pub fn capture<T, E>(
         self,
         with: impl PinInit<T, E>,
         flags: Flags,
@@ -117,7 +117,7 @@ impl<'a> RegionBuffers<'a> {
 ///
 /// Until `users` are closed, `memory` is valid, for writes if `writable`.
 #[pin_data]
-pub(crate) struct RegionMemory<T> {
+pub struct RegionMemory<T> {
     memory: Memory<Source>,
     writable: bool,
     users: Users,
@@ -127,14 +127,14 @@ pub(crate) struct RegionMemory<T> {
 
 impl<T> RegionMemory<T> {
     /// Returns the number of bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.memory.len()
     }
 
     /// Begins to use the memory; `None` if the region is closed. From any context.
     ///
     /// Close waits for the end of the use, and must not be waited for in it.
-    pub(crate) fn enter(this: &Arc<Self>) -> Option<RegionUse<T>> {
+    pub fn enter(this: &Arc<Self>) -> Option<RegionUse<T>> {
         // INVARIANT: Counted from here on. Not `then_some`: to drop a use ends it.
         this.users.enter().then(|| RegionUse(this.clone()))
     }
@@ -153,17 +153,17 @@ impl<T> Deref for RegionMemory<T> {
 /// # Invariants
 ///
 /// This is counted in the users of the memory.
-pub(crate) struct RegionUse<T>(Arc<RegionMemory<T>>);
+pub struct RegionUse<T>(Arc<RegionMemory<T>>);
 
 impl<T> RegionUse<T> {
     /// Returns a place in the memory, from which it is read.
-    pub(crate) fn source(&self, offset: usize) -> Cursor<'_, Source> {
+    pub fn source(&self, offset: usize) -> Cursor<'_, Source> {
         self.0.memory.cursor(offset)
     }
 
     /// Returns a place in the memory, from which it is read or written; `EACCES` if the region is
     /// none that peers may write.
-    pub(crate) fn target(&self, offset: usize) -> Result<Cursor<'_, Target>> {
+    pub fn target(&self, offset: usize) -> Result<Cursor<'_, Target>> {
         if !self.0.writable {
             return Err(EACCES);
         }
@@ -223,7 +223,7 @@ impl Drop for Captured {
 
 /// The data that the abstractions keep of a region: its memory, if the provider uses it.
 #[derive(Default)]
-pub(crate) struct RegionData(SetOnce<Arc<dyn Registered>>);
+pub struct RegionData(SetOnce<Arc<dyn Registered>>);
 
 impl RegionData {
     /// Ends the use of the memory; may sleep.

@@ -36,7 +36,7 @@ use crate::kfi::{
 };
 
 /// The class of address vectors.
-pub(crate) struct AddressVectorClass;
+pub struct AddressVectorClass;
 
 // SAFETY: `struct kfid_av` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -62,7 +62,7 @@ unsafe impl Class for AddressVectorClass {
 }
 
 /// The data that the abstractions keep of an address vector.
-pub(crate) struct AddressVectorData {
+pub struct AddressVectorData {
     /// The format of its domain.
     pub(super) address_format: AddressFormat,
 }
@@ -79,15 +79,15 @@ impl Default for AddressVectorData {
 /// The attributes that an address vector is opened with (`struct kfi_av_attr`).
 ///
 /// How many addresses there will be is a hint, and not taken.
-pub(crate) struct AddressVectorAttr {
+pub struct AddressVectorAttr {
     /// The kind, `None` if the provider is to choose.
-    pub(crate) av_type: Option<AvType>,
+    pub av_type: Option<AvType>,
     /// How many of the highest bits of an address say which receive context is meant.
-    pub(crate) rx_ctx_bits: u32,
+    pub rx_ctx_bits: u32,
     /// Whether it is to be shared under a name.
-    pub(crate) is_shared: bool,
+    pub is_shared: bool,
     /// Flags, yet to be checked.
-    pub(crate) flags: AddressVectorFlags,
+    pub flags: AddressVectorFlags,
 }
 
 impl AddressVectorAttr {
@@ -117,7 +117,7 @@ impl AddressVectorAttr {
 
 /// Addresses to be inserted.
 #[derive(Clone, Copy)]
-pub(crate) enum Addresses<'a> {
+pub enum Addresses<'a> {
     /// Back to back, in the domain's format.
     Binary(&'a [u8]),
     /// As texts: nodes that count up, each with services that count up.
@@ -125,6 +125,7 @@ pub(crate) enum Addresses<'a> {
         /// The first node.
         node: &'a CStr,
         /// How many nodes.
+        #[allow(dead_code, reason = "it follows from how many addresses there are")]
         nodes: usize,
         /// The first service.
         service: &'a CStr,
@@ -137,7 +138,7 @@ pub(crate) enum Addresses<'a> {
 ///
 /// Both are the caller's again when the call returns, and, if events tell, also not after that which
 /// tells of the end: it takes what [`Self::end`] returns.
-pub(crate) struct Insertion<'a> {
+pub struct Insertion<'a> {
     addresses: Addresses<'a>,
     results: Results<'a>,
 }
@@ -148,7 +149,7 @@ pub(crate) struct Insertion<'a> {
 ///
 /// - `inserted` is null or valid for writes of `count` addresses.
 /// - If `flags` have `KFI_SYNC_ERR`, `context` is null or valid for writes of `count` `int`.
-pub(crate) struct Results<'a> {
+pub struct Results<'a> {
     count: usize,
     flags: InsertFlags,
     context: Context,
@@ -157,7 +158,7 @@ pub(crate) struct Results<'a> {
 }
 
 /// An insertion whose arguments are not used any more: the right to tell its end.
-pub(crate) struct Inserted(Context);
+pub struct Inserted(Context);
 
 impl Inserted {
     /// Returns the context.
@@ -168,7 +169,7 @@ impl Inserted {
 
 impl Insertion<'_> {
     /// Returns the addresses, and where what becomes of them is told.
-    pub(crate) fn split(&mut self) -> (Addresses<'_>, Results<'_>) {
+    pub fn split(&mut self) -> (Addresses<'_>, Results<'_>) {
         let Results {
             count,
             flags,
@@ -188,39 +189,39 @@ impl Insertion<'_> {
     }
 
     /// Returns how many addresses there are.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.results.count
     }
 
     /// Returns the flags, yet to be checked.
-    pub(crate) fn flags(&self) -> InsertFlags {
+    pub fn flags(&self) -> InsertFlags {
         self.results.flags
     }
 
     /// Returns the context.
-    pub(crate) fn context(&self) -> Context {
+    pub fn context(&self) -> Context {
         self.results.context
     }
 
     /// Returns whether the caller is told the addresses.
-    pub(crate) fn wants_addresses(&self) -> bool {
+    pub fn wants_addresses(&self) -> bool {
         !self.results.inserted.is_null()
     }
 
     /// Returns whether the caller is told errors but has given no place for them.
-    pub(crate) fn lacks_errors(&self) -> bool {
+    pub fn lacks_errors(&self) -> bool {
         self.flags().contains(InsertFlags::SYNC_ERR) && self.context().as_raw().is_null()
     }
 
     /// Ends the use of the arguments.
-    pub(crate) fn end(self) -> Inserted {
+    pub fn end(self) -> Inserted {
         Inserted(self.results.context)
     }
 }
 
 impl Results<'_> {
     /// Tells what has become of an address.
-    pub(crate) fn set(&mut self, index: usize, result: Result<FabricAddr>) {
+    pub fn set(&mut self, index: usize, result: Result<FabricAddr>) {
         if index >= self.count {
             return;
         }
@@ -240,16 +241,16 @@ impl Results<'_> {
 
 /// Addresses as an insertion has told them.
 #[derive(Clone, Copy)]
-pub(crate) struct FabricAddrs<'a>(&'a [u64]);
+pub struct FabricAddrs<'a>(&'a [u64]);
 
 impl FabricAddrs<'_> {
     /// Returns how many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Returns the addresses.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = FabricAddr> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = FabricAddr> + '_ {
         self.0.iter().map(|addr| FabricAddr::from_raw(*addr))
     }
 }
@@ -257,7 +258,7 @@ impl FabricAddrs<'_> {
 /// The operations of an address vector (`struct kfi_ops_av`).
 ///
 /// All may sleep.
-pub(crate) trait AddressVectorOps: Object<Class = AddressVectorClass> {
+pub trait AddressVectorOps: Object<Class = AddressVectorClass> {
     /// Returns the kind.
     fn av_type(&self) -> AvType;
 

@@ -34,7 +34,7 @@ use crate::kfi::{
 };
 
 /// The class of completion queues.
-pub(crate) struct CompletionQueueClass;
+pub struct CompletionQueueClass;
 
 // SAFETY: `struct kfid_cq` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -69,7 +69,7 @@ unsafe impl Class for CompletionQueueClass {
 }
 
 /// The data that the abstractions keep of a queue.
-pub(crate) struct CompletionQueueData {
+pub struct CompletionQueueData {
     /// The format of the entries.
     format: CompletionFormat,
     handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_cq, *mut c_void)>,
@@ -93,7 +93,7 @@ impl Default for CompletionQueueData {
 
 /// How much of a completion is told (`enum kfi_cq_format`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CompletionFormat {
+pub enum CompletionFormat {
     /// The operation's context.
     Context,
     /// As well its flags and length.
@@ -133,26 +133,26 @@ impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
 
 /// The description of an operation in a completion.
 #[derive(Clone, Copy)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// The flags that describe the operation.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// Bytes transferred.
-    pub(crate) len: usize,
+    pub len: usize,
     /// Where received data lies; a number that is not looked into.
-    pub(crate) buf: Context,
+    pub buf: Context,
     /// Data that came along.
-    pub(crate) data: u64,
+    pub data: u64,
     /// Tag of a message.
-    pub(crate) tag: u64,
+    pub tag: u64,
     /// The sender.
-    pub(crate) src_addr: u64,
+    pub src_addr: u64,
 }
 
 /// An operation that has ended, as it is told. It is neither made up nor copied, as its consumer may
 /// free the memory of the operation: see [`Ended`].
 ///
 /// [`Ended`]: super::Ended
-pub(crate) struct Completion {
+pub struct Completion {
     op_context: Context,
     outcome: Outcome,
 }
@@ -172,49 +172,51 @@ impl Completion {
     }
 
     /// Of something that a peer did, for which nothing was posted here.
-    pub(crate) fn remote(outcome: &Outcome) -> Self {
+    pub fn remote(outcome: &Outcome) -> Self {
         Self::new(Context::NONE, false, outcome)
     }
 
     /// With a number for a context.
     #[cfg(CONFIG_KUNIT = "y")]
-    pub(crate) fn with_number(number: usize, outcome: &Outcome) -> Self {
+    pub fn with_number(number: usize, outcome: &Outcome) -> Self {
         Self::new(Context::from_number(number), true, outcome)
     }
 
-    /// Returns the context of the operation.
-    pub(crate) fn op_context(&self) -> Context {
+    /// Returns the context of the operation, for tests.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub fn op_context(&self) -> Context {
         self.op_context
     }
 
-    /// Returns what was done.
-    pub(crate) fn outcome(&self) -> &Outcome {
+    /// Returns what was done, for tests.
+    #[cfg(CONFIG_KUNIT = "y")]
+    pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
 }
 
 /// An operation that has ended, maybe with an error.
-pub(crate) struct CompletionError {
+pub struct CompletionError {
     /// The operation.
-    pub(crate) completion: Completion,
+    pub completion: Completion,
     /// The failure.
-    pub(crate) failure: Failure,
+    pub failure: Failure,
 }
 
 /// The failure of an operation.
 #[derive(Clone, Copy)]
-pub(crate) struct Failure {
+pub struct Failure {
     /// Bytes that did not fit.
-    pub(crate) olen: usize,
+    pub olen: usize,
     /// A positive errno; 0 if nothing went wrong.
-    pub(crate) err: c_int,
+    pub err: c_int,
     /// An errno of the provider.
-    pub(crate) prov_errno: c_int,
+    pub prov_errno: c_int,
 }
 
 impl Failure {
     /// Nothing went wrong.
-    pub(crate) const NONE: Self = Self {
+    pub const NONE: Self = Self {
         olen: 0,
         err: 0,
         prov_errno: 0,
@@ -222,7 +224,7 @@ impl Failure {
 }
 
 /// Where kfi_cq_readerr wants an error, which stays in the queue or not.
-pub(crate) struct ErrorBuffer<'a> {
+pub struct ErrorBuffer<'a> {
     entry: &'a mut bindings::kfi_cq_err_entry,
     peek: bool,
     is_filled: bool,
@@ -230,7 +232,7 @@ pub(crate) struct ErrorBuffer<'a> {
 
 impl ErrorBuffer<'_> {
     /// Returns whether the error stays in the queue.
-    pub(crate) fn is_peek(&self) -> bool {
+    pub fn is_peek(&self) -> bool {
         self.peek
     }
 
@@ -253,20 +255,20 @@ impl ErrorBuffer<'_> {
     }
 
     /// Shows an error that stays in the queue, if that is asked for.
-    pub(crate) fn show(&mut self, completion: &Completion, failure: &Failure) {
+    pub fn show(&mut self, completion: &Completion, failure: &Failure) {
         if self.peek {
             self.fill(completion, failure);
         }
     }
 
     /// Tells an error that was taken out.
-    pub(crate) fn tell(&mut self, error: CompletionError) {
+    pub fn tell(&mut self, error: CompletionError) {
         self.fill(&error.completion, &error.failure);
     }
 }
 
 /// Where kfi_cq_read wants completions.
-pub(crate) struct CompletionBuffer<'a> {
+pub struct CompletionBuffer<'a> {
     entries: *mut c_void,
     src_addr: *mut bindings::kfi_addr_t,
     capacity: usize,
@@ -277,12 +279,12 @@ pub(crate) struct CompletionBuffer<'a> {
 
 impl CompletionBuffer<'_> {
     /// Returns whether there is no room.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.len == self.capacity
     }
 
     /// Returns the number of completions in it.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
@@ -295,7 +297,7 @@ impl CompletionBuffer<'_> {
     }
 
     /// Adds a completion; gives it back if there is no room.
-    pub(crate) fn push(&mut self, completion: Completion) -> core::result::Result<(), Completion> {
+    pub fn push(&mut self, completion: Completion) -> core::result::Result<(), Completion> {
         if self.is_full() {
             return Err(completion);
         }
@@ -351,7 +353,7 @@ impl CompletionBuffer<'_> {
 /// The operations of a completion queue (`struct kfi_ops_cq`).
 ///
 /// Reading does not sleep and may be done from any context.
-pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
+pub trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;
 
@@ -379,19 +381,19 @@ pub(crate) trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
 }
 
 /// The attributes that a completion queue is opened with (`struct kfi_cq_attr`).
-pub(crate) struct CompletionQueueAttr<'a> {
+pub struct CompletionQueueAttr<'a> {
     /// Entries, 0 for the default.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Flags, yet to be checked.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// The format of the entries.
-    pub(crate) format: CompletionFormat,
+    pub format: CompletionFormat,
     /// How threads want to wait.
-    pub(crate) wait: WaitAttr<'a>,
+    pub wait: WaitAttr<'a>,
     /// Whether there is a handler, for [`call_completion_handler`].
-    pub(crate) has_handler: bool,
+    pub has_handler: bool,
     /// Where the handler runs.
-    pub(crate) affinity: Option<CpuId>,
+    pub affinity: Option<CpuId>,
 }
 
 impl CompletionQueueAttr<'_> {
@@ -694,7 +696,7 @@ unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueOps>(
 ///
 /// In process context, without locks: the handler may sleep. Close waits for it; a handler that
 /// closes its own queue is refused by [`Object::may_close`], or waits for itself.
-pub(crate) fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
+pub fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
     cq.data().handler.call(|handler| {
         // SAFETY: The handler came with the queue from C, to be called while the queue is open, which
         // it is during this call.
@@ -703,10 +705,10 @@ pub(crate) fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
 }
 
 /// Nobody knows who sent it (`KFI_ADDR_NOTAVAIL`).
-pub(crate) const ADDR_NOTAVAIL: u64 = u64::MAX;
+pub const ADDR_NOTAVAIL: u64 = u64::MAX;
 
 /// Returns the table that lets tests write to a queue of `T`, if that is what `name` asks for.
-pub(crate) fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
+pub fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
     _cq: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {

@@ -25,7 +25,7 @@ use crate::kfi::{
 };
 
 /// The class of counters.
-pub(crate) struct CounterClass;
+pub struct CounterClass;
 
 // SAFETY: `struct kfid_cntr` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -58,7 +58,7 @@ unsafe impl Class for CounterClass {
 ///
 /// Beyond what consumers add and set, and what deferred work does, a counter counts by one for each
 /// [`Counted`](super::Counted), and that of an operation only if it is bound for that.
-pub(crate) trait CounterOps: Object<Class = CounterClass> {
+pub trait CounterOps: Object<Class = CounterClass> {
     /// Returns the success value.
     fn read(&self) -> u64;
 
@@ -98,7 +98,7 @@ pub(crate) trait CounterOps: Object<Class = CounterClass> {
 
 /// The events that a counter counts (`enum kfi_cntr_events`).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CounterEvents {
+pub enum CounterEvents {
     /// Successful completions.
     Completions,
 }
@@ -116,13 +116,13 @@ impl TryFrom<bindings::kfi_cntr_events> for CounterEvents {
 }
 
 /// The attributes that a counter is opened with (`struct kfi_cntr_attr`).
-pub(crate) struct CounterAttr<'a> {
+pub struct CounterAttr<'a> {
     /// The events that are counted.
-    pub(crate) events: CounterEvents,
+    pub events: CounterEvents,
     /// How threads want to wait.
-    pub(crate) wait: WaitAttr<'a>,
+    pub wait: WaitAttr<'a>,
     /// Flags, yet to be checked.
-    pub(crate) flags: u64,
+    pub flags: u64,
 }
 
 impl CounterAttr<'_> {
@@ -294,19 +294,19 @@ unsafe extern "C" fn wait_callback<T: CounterOps>(
 }
 
 /// The statistics of a counter for tests (`struct kfi_soft_cntr_stats`).
-pub(crate) struct CounterStatistics {
+pub struct CounterStatistics {
     /// How many changes did not stop at the comparison with the attention threshold.
-    pub(crate) attended: u64,
+    pub attended: u64,
 }
 
 /// Counters that tell tests about themselves.
-pub(crate) trait CounterTestOps: CounterOps {
+pub trait CounterTestOps: CounterOps {
     /// Tells.
     fn statistics(&self) -> CounterStatistics;
 }
 
 /// Returns the table that lets tests ask a counter of `T`, if that is what `name` asks for.
-pub(crate) fn counter_test_ops<'o, T: CounterTestOps>(
+pub fn counter_test_ops<'o, T: CounterTestOps>(
     _cntr: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {

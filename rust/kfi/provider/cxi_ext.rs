@@ -24,20 +24,20 @@ use crate::kfi::{
 };
 
 /// The extensions of a fabric (`struct kfi_cxi_fabric_ops`). All may sleep.
-pub(crate) trait CxiFabricOps: FabricOps {
+pub trait CxiFabricOps: FabricOps {
     /// Lets resources be taken when they are needed, or in advance.
     fn enable_dynamic_rsrc_alloc(&self, enable: bool) -> Result;
 }
 
 /// The extensions of a domain (`struct kfi_cxi_domain_ops`). All may sleep.
-pub(crate) trait CxiDomainOps: DomainOps {
+pub trait CxiDomainOps: DomainOps {
     /// Returns the device. The one that is returned first stays with the domain, and is the only one
     /// that consumers are told.
     fn device(&self) -> Result<Arc<DmaDevice>>;
 }
 
 /// Returns the extensions of a fabric; `EINVAL` for other names.
-pub(crate) fn cxi_fabric_ops<'o, T: CxiFabricOps>(
+pub fn cxi_fabric_ops<'o, T: CxiFabricOps>(
     _fabric: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {
@@ -60,7 +60,7 @@ pub(crate) fn cxi_fabric_ops<'o, T: CxiFabricOps>(
 }
 
 /// Returns the extensions of a domain; `EINVAL` for other names.
-pub(crate) fn cxi_domain_ops<'o, T: CxiDomainOps>(
+pub fn cxi_domain_ops<'o, T: CxiDomainOps>(
     _domain: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {

@@ -13,7 +13,6 @@ use super::{
     },
     AtomicForm,
     DomainOps,
-    Kind,
     Operation, //
 };
 use crate::kfi::{
@@ -28,7 +27,7 @@ use crate::kfi::{
 /// The name of a request: the value of the pointer that it was queued with, which is
 /// never dereferenced again (R-CTL-2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct WorkId(usize);
+pub struct WorkId(usize);
 
 impl WorkId {
     /// Takes a request from C.
@@ -37,27 +36,27 @@ impl WorkId {
     }
 
     /// Returns the value.
-    pub(crate) fn as_number(self) -> usize {
+    pub fn as_number(self) -> usize {
         self.0
     }
 }
 
 /// A request that is being queued.
-pub(crate) struct DeferredWork<'a> {
+pub struct DeferredWork<'a> {
     /// Its name.
-    pub(crate) id: WorkId,
+    pub id: WorkId,
     /// The sum of the success and error value at which it begins.
-    pub(crate) threshold: u64,
+    pub threshold: u64,
     /// The counter that it waits for, whatever it is.
-    pub(crate) triggering: AnyFid<'a>,
+    pub triggering: AnyFid<'a>,
     /// The counter that counts its completion, whatever it is; none for counter operations.
-    pub(crate) completion: Option<AnyFid<'a>>,
+    pub completion: Option<AnyFid<'a>>,
     /// The action.
-    pub(crate) op: DeferredOp<'a>,
+    pub op: DeferredOp<'a>,
 }
 
 /// The action of a request.
-pub(crate) enum DeferredOp<'a> {
+pub enum DeferredOp<'a> {
     /// Posts an operation.
     Transfer {
         /// The endpoint or context, whatever it is.
@@ -316,6 +315,7 @@ mod tests {
     use core::ptr;
 
     use super::*;
+    use crate::kfi::provider::Kind;
 
     /// A request that sends nothing, with what it points to.
     struct Request {

@@ -16,7 +16,6 @@ use super::{
     completion_queue::CompletionQueueData,
     deferred_work,
     endpoint::EndpointData,
-    enosys::enosys4,
     kfi_datatype,
     kfi_op,
     kfi_rx_attr,
@@ -68,7 +67,7 @@ use crate::kfi::{
 };
 
 /// The class of domains.
-pub(crate) struct DomainClass;
+pub struct DomainClass;
 
 // SAFETY: `struct kfid_domain` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -97,7 +96,7 @@ unsafe impl Class for DomainClass {
 
 /// The data that the abstractions keep of a domain.
 #[derive(Default)]
-pub(crate) struct DomainData {
+pub struct DomainData {
     /// The format of all addresses, if it is one that is known.
     pub(super) address_format: Option<AddressFormat>,
     /// The device that the consumer has been told, which stays with the domain.
@@ -115,7 +114,7 @@ impl DomainData {
 }
 
 /// The tables that a domain names.
-pub(crate) struct DomainTables {
+pub struct DomainTables {
     /// The domain's own operations.
     domain: bindings::kfi_ops_domain,
     /// Memory registration.
@@ -125,7 +124,7 @@ pub(crate) struct DomainTables {
 /// The operations of a domain (`struct kfi_ops_domain`).
 ///
 /// All may sleep.
-pub(crate) trait DomainOps: Object<Class = DomainClass> {
+pub trait DomainOps: Object<Class = DomainClass> {
     /// The format of the addresses if the consumer has chosen none.
     const ADDRESS_FORMAT: AddressFormat;
 
@@ -270,7 +269,7 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
 
 impl DomainAttrMut<'_> {
     /// Names an open domain.
-    pub(crate) fn domain(self, domain: &Fid<impl Object<Class = DomainClass>>) -> Self {
+    pub fn domain(self, domain: &Fid<impl Object<Class = DomainClass>>) -> Self {
         self.0.domain = domain.head();
         self
     }
@@ -278,7 +277,7 @@ impl DomainAttrMut<'_> {
 
 impl InfoRef<'_> {
     /// Returns where the open domain is that the entry names; there may be none any more.
-    pub(crate) fn domain(self) -> Option<FidAddress> {
+    pub fn domain(self) -> Option<FidAddress> {
         FidAddress::from_raw(self.domain_attr()?.domain)
     }
 }

@@ -60,31 +60,31 @@ pub(super) use atomic::{
     SourceRanges,
     TargetRanges, //
 };
-pub(crate) use bindings::{
+pub use bindings::{
     kfi_rx_attr,
     kfi_tx_attr, //
 };
 
 /// The class of endpoints and contexts, by number.
-pub(crate) struct EndpointClass<const FCLASS: u32>;
+pub struct EndpointClass<const FCLASS: u32>;
 
 /// The number of the class of endpoints.
-pub(crate) const PLAIN_NUMBER: u32 = bindings::KFI_CLASS_EP;
+pub const PLAIN_NUMBER: u32 = bindings::KFI_CLASS_EP;
 /// The number of the class of transmit contexts.
-pub(crate) const TRANSMIT_NUMBER: u32 = bindings::KFI_CLASS_TX_CTX;
+pub const TRANSMIT_NUMBER: u32 = bindings::KFI_CLASS_TX_CTX;
 /// The number of the class of receive contexts.
-pub(crate) const RECEIVE_NUMBER: u32 = bindings::KFI_CLASS_RX_CTX;
+pub const RECEIVE_NUMBER: u32 = bindings::KFI_CLASS_RX_CTX;
 
 /// The class of endpoints.
-pub(crate) type PlainClass = EndpointClass<{ bindings::KFI_CLASS_EP }>;
+pub type PlainClass = EndpointClass<{ bindings::KFI_CLASS_EP }>;
 /// The class of scalable endpoints.
-pub(crate) type ScalableClass = EndpointClass<{ bindings::KFI_CLASS_SEP }>;
+pub type ScalableClass = EndpointClass<{ bindings::KFI_CLASS_SEP }>;
 /// The class of transmit contexts.
-pub(crate) type TransmitClass = EndpointClass<{ bindings::KFI_CLASS_TX_CTX }>;
+pub type TransmitClass = EndpointClass<{ bindings::KFI_CLASS_TX_CTX }>;
 /// The class of receive contexts.
-pub(crate) type ReceiveClass = EndpointClass<{ bindings::KFI_CLASS_RX_CTX }>;
+pub type ReceiveClass = EndpointClass<{ bindings::KFI_CLASS_RX_CTX }>;
 /// The class of receive contexts that endpoints share.
-pub(crate) type SharedReceiveClass = EndpointClass<{ bindings::KFI_CLASS_SRX_CTX }>;
+pub type SharedReceiveClass = EndpointClass<{ bindings::KFI_CLASS_SRX_CTX }>;
 
 // SAFETY: `struct kfid_ep` starts with its `fid`; `head` stores where the tables are, and `names`
 // compares the first of them.
@@ -133,7 +133,7 @@ unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
 ///
 /// They are the consumer's, and one of them says that a context is a pointer. So what a provider says
 /// about them does not count.
-pub(crate) struct EndpointData {
+pub struct EndpointData {
     /// Of what is transmitted.
     tx_flags: Atomic<u64>,
     /// Of what is received.
@@ -144,7 +144,7 @@ pub(crate) struct EndpointData {
 
 /// A direction of operations.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// Operations that the endpoint begins.
     Transmit,
     /// Operations that peers begin.
@@ -153,7 +153,7 @@ pub(crate) enum Direction {
 
 impl Direction {
     /// The direction that flags name; `None` if it is none or both.
-    pub(crate) fn named(flags: OpFlags) -> Option<Self> {
+    pub fn named(flags: OpFlags) -> Option<Self> {
         match (
             flags.contains(OpFlags::TRANSMIT),
             flags.contains(OpFlags::RECV),
@@ -253,13 +253,13 @@ impl<T: EndpointOps> Fid<T> {
     /// Returns the default flags of the operations of one direction: those that the consumer has
     /// opened the object with, or set since. From any context.
     #[inline]
-    pub(crate) fn default_flags(&self, direction: Direction) -> OpFlags {
+    pub fn default_flags(&self, direction: Direction) -> OpFlags {
         self.data().get(direction)
     }
 }
 
 /// The classes of endpoints and contexts, whatever their number.
-pub(crate) trait AnyEndpointClass:
+pub trait AnyEndpointClass:
     Class<Head = bindings::kfid_ep, Tables = EndpointTables, Data = EndpointData>
 {
 }
@@ -267,7 +267,7 @@ pub(crate) trait AnyEndpointClass:
 impl<const NUMBER: u32> AnyEndpointClass for EndpointClass<NUMBER> {}
 
 /// The tables that an endpoint names.
-pub(crate) struct EndpointTables {
+pub struct EndpointTables {
     /// The tables that all kinds have.
     endpoint: bindings::kfi_ops_ep,
     /// Names and connections.
@@ -287,7 +287,7 @@ pub(crate) struct EndpointTables {
 ///
 /// All but [`Self::post`], [`Self::cancel`] and [`Self::atomic_limit`] may sleep. Enabling comes
 /// through [`Object::control`], aliases through [`Object::alias`].
-pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
+pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     /// The transmit contexts of a scalable endpoint; [`NoTransmitContext`] for all others.
     type TransmitContext: EndpointOps<Class = TransmitClass>;
     /// The receive contexts of a scalable endpoint; [`NoReceiveContext`] for all others.
@@ -367,12 +367,12 @@ pub(crate) trait EndpointOps: Object<Class: AnyEndpointClass> {
 }
 
 /// A context of what has no contexts. There is none.
-pub(crate) enum NoContext<const FCLASS: u32> {}
+pub enum NoContext<const FCLASS: u32> {}
 
 /// A transmit context of what has none.
-pub(crate) type NoTransmitContext = NoContext<{ bindings::KFI_CLASS_TX_CTX }>;
+pub type NoTransmitContext = NoContext<{ bindings::KFI_CLASS_TX_CTX }>;
 /// A receive context of what has none.
-pub(crate) type NoReceiveContext = NoContext<{ bindings::KFI_CLASS_RX_CTX }>;
+pub type NoReceiveContext = NoContext<{ bindings::KFI_CLASS_RX_CTX }>;
 
 impl<const NUMBER: u32> Object for NoContext<NUMBER> {
     type Class = EndpointClass<NUMBER>;
@@ -415,7 +415,7 @@ unsafe impl<T: EndpointOps, const NUMBER: u32> Tables<EndpointClass<NUMBER>> for
 }
 
 /// The class of transmit contexts that endpoints share.
-pub(crate) struct SharedTransmitClass;
+pub struct SharedTransmitClass;
 
 // SAFETY: `struct kfid_stx` starts with its `fid`; `head` stores where the table is, and `names`
 // compares that.
@@ -441,7 +441,7 @@ unsafe impl Class for SharedTransmitClass {
 }
 
 /// The operations of a shared transmit context, which has none: it is bound to endpoints.
-pub(crate) trait SharedTransmitOps: Object<Class = SharedTransmitClass> {}
+pub trait SharedTransmitOps: Object<Class = SharedTransmitClass> {}
 
 // SAFETY: The functions look at nothing.
 unsafe impl<T: SharedTransmitOps> Tables<SharedTransmitClass> for T {

@@ -31,7 +31,7 @@ use crate::kfi::{
 };
 
 /// The class of event queues.
-pub(crate) struct EventQueueClass;
+pub struct EventQueueClass;
 
 // SAFETY: `struct kfid_eq` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -66,7 +66,7 @@ unsafe impl Class for EventQueueClass {
 }
 
 /// The data that the abstractions keep of a queue.
-pub(crate) struct EventQueueData {
+pub struct EventQueueData {
     handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_eq, *mut c_void)>,
 }
 
@@ -86,11 +86,11 @@ impl Default for EventQueueData {
 }
 
 /// Bytes of the largest event.
-pub(crate) const EVENT_MAX: usize = 128;
+pub const EVENT_MAX: usize = 128;
 
 /// An event: its type and its entry, whatever that is.
 #[derive(Clone, Copy)]
-pub(crate) struct Event {
+pub struct Event {
     /// The type of the event.
     event: u32,
     /// The entry.
@@ -101,17 +101,17 @@ pub(crate) struct Event {
 
 impl Event {
     /// A memory region is registered, with a key.
-    pub(crate) fn mr_complete(fid: Context, context: Context, key: u64) -> Self {
+    pub fn mr_complete(fid: Context, context: Context, key: u64) -> Self {
         Self::new(bindings::KFI_MR_COMPLETE, fid, context, key)
     }
 
     /// An insertion of addresses has ended; as many as `count` were inserted.
-    pub(crate) fn av_complete(fid: Context, insertion: &Inserted, count: u64) -> Self {
+    pub fn av_complete(fid: Context, insertion: &Inserted, count: u64) -> Self {
         Self::new(bindings::KFI_AV_COMPLETE, fid, insertion.context(), count)
     }
 
     /// Returns the bytes of the entry.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         self.data.get(..self.len).unwrap_or(&self.data)
     }
 
@@ -142,23 +142,23 @@ impl Event {
 
 /// Something that has failed.
 #[derive(Clone, Copy)]
-pub(crate) struct EventError {
+pub struct EventError {
     /// The object concerned; a pointer that is not looked into.
-    pub(crate) fid: Context,
+    pub fid: Context,
     /// The context of the operation or object.
-    pub(crate) context: Context,
+    pub context: Context,
     /// Data of the event.
-    pub(crate) data: u64,
+    pub data: u64,
     /// A positive errno.
-    pub(crate) err: c_int,
+    pub err: c_int,
     /// An errno of the provider.
-    pub(crate) prov_errno: c_int,
+    pub prov_errno: c_int,
 }
 
 /// The operations of an event queue (`struct kfi_ops_eq`).
 ///
 /// All but [`Self::sread`] may be called from any context.
-pub(crate) trait EventQueueOps: Object<Class = EventQueueClass> {
+pub trait EventQueueOps: Object<Class = EventQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;
 
@@ -183,17 +183,17 @@ pub(crate) trait EventQueueOps: Object<Class = EventQueueClass> {
 }
 
 /// The attributes that an event queue is opened with (`struct kfi_eq_attr`).
-pub(crate) struct EventQueueAttr<'a> {
+pub struct EventQueueAttr<'a> {
     /// Entries, 0 for the default.
-    pub(crate) size: usize,
+    pub size: usize,
     /// Flags, yet to be checked.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// How threads want to wait.
-    pub(crate) wait: WaitAttr<'a>,
+    pub wait: WaitAttr<'a>,
     /// Whether there is a handler, for [`call_event_handler`].
-    pub(crate) has_handler: bool,
+    pub has_handler: bool,
     /// Where the handler runs.
-    pub(crate) affinity: Option<CpuId>,
+    pub affinity: Option<CpuId>,
 }
 
 impl EventQueueAttr<'_> {
@@ -434,7 +434,7 @@ unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
 ///
 /// In process context, without locks: the handler may sleep. Close waits for it; a handler that
 /// closes its own queue is refused by [`Object::may_close`], or waits for itself.
-pub(crate) fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
+pub fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
     eq.data().handler.call(|handler| {
         // SAFETY: The handler came with the queue from C, to be called while the queue is open, which
         // it is during this call.
@@ -444,7 +444,7 @@ pub(crate) fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
 
 /// Returns the table that lets tests write errors to a queue of `T`, if that is what `name` asks
 /// for.
-pub(crate) fn event_queue_test_ops<'o, T: EventQueueOps>(
+pub fn event_queue_test_ops<'o, T: EventQueueOps>(
     _eq: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {

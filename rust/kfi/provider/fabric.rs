@@ -43,7 +43,7 @@ use crate::kfi::{
 };
 
 /// The class of fabrics.
-pub(crate) struct FabricClass;
+pub struct FabricClass;
 
 // SAFETY: `struct kfid_fabric` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -71,7 +71,7 @@ unsafe impl Class for FabricClass {
 
 /// The data that the abstractions keep of a fabric.
 #[derive(Default)]
-pub(crate) struct FabricData {
+pub struct FabricData {
     /// The version of the API that the consumer was written for.
     pub(super) api_version: u32,
 }
@@ -79,7 +79,7 @@ pub(crate) struct FabricData {
 /// The operations of a fabric (`struct kfi_ops_fabric`).
 ///
 /// All may sleep, but for `trywait`, which is called from any context, hard interrupts included.
-pub(crate) trait FabricOps: Object<Class = FabricClass> {
+pub trait FabricOps: Object<Class = FabricClass> {
     /// The domains of the fabric.
     type Domain: DomainOps;
     /// The event queues of the fabric.
@@ -116,7 +116,7 @@ pub(crate) trait FabricOps: Object<Class = FabricClass> {
 }
 
 /// The attributes that a fabric is opened with (`struct kfi_fabric_attr`).
-pub(crate) struct FabricAttr<'a>(&'a bindings::kfi_fabric_attr);
+pub struct FabricAttr<'a>(&'a bindings::kfi_fabric_attr);
 
 impl<'a> FabricAttr<'a> {
     /// # Safety
@@ -127,7 +127,7 @@ impl<'a> FabricAttr<'a> {
     }
 
     /// Returns the name of the fabric.
-    pub(crate) fn name(&self) -> Option<&'a CStr> {
+    pub fn name(&self) -> Option<&'a CStr> {
         // SAFETY: By the safety requirements of `new`.
         (!self.0.name.is_null()).then(|| unsafe { CStr::from_char_ptr(self.0.name) })
     }
@@ -147,15 +147,20 @@ unsafe impl<T: FabricOps> Tables<FabricClass> for T {
 
 impl FabricAttrMut<'_> {
     /// Names an open fabric.
-    pub(crate) fn fabric(self, fabric: &Fid<impl Object<Class = FabricClass>>) -> Self {
+    pub fn fabric(self, fabric: &Fid<impl Object<Class = FabricClass>>) -> Self {
         self.0.fabric = fabric.head();
         self
     }
 }
 
 impl InfoRef<'_> {
+    /// Returns whether there is a connection request or passive endpoint.
+    pub fn has_handle(self) -> bool {
+        !self.get().handle.is_null()
+    }
+
     /// Returns where the open fabric is that the entry names; there may be none any more.
-    pub(crate) fn fabric(self) -> Option<FidAddress> {
+    pub fn fabric(self) -> Option<FidAddress> {
         FidAddress::from_raw(self.fabric_attr()?.fabric)
     }
 }

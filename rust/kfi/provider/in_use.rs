@@ -60,7 +60,7 @@ use crate::kfi::{
 ///
 /// The use had the memory of an operation with this context, which is not used any more; only by
 /// others that share it, if `part` is [`Part::Some`].
-pub(crate) struct Ended {
+pub struct Ended {
     context: Context,
     part: Part,
 }
@@ -77,34 +77,29 @@ enum Part {
 }
 
 /// The right to count an event, once.
-pub(crate) struct Counted(());
+pub struct Counted(());
 
 impl Counted {
     /// Of something that a peer did, for which nothing was posted here.
-    pub(crate) fn remote() -> Self {
+    pub fn remote() -> Self {
         Self(())
     }
 }
 
 impl Ended {
-    /// Returns the context of the operation.
-    pub(crate) fn context(&self) -> Context {
-        self.context
-    }
-
     /// Returns whether that was the last use of memory for several messages.
-    pub(crate) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.part == Part::Last
     }
 
     /// Returns the completion that tells it. Of uses of memory for several messages only that of the
     /// last one can tell the release.
-    pub(crate) fn complete(self, outcome: &Outcome) -> Completion {
+    pub fn complete(self, outcome: &Outcome) -> Completion {
         Completion::new(self.context, self.part != Part::Some, outcome)
     }
 
     /// Returns the right to count it, in one of the counters that are bound for it.
-    pub(crate) fn counted(&self) -> Counted {
+    pub fn counted(&self) -> Counted {
         Counted(())
     }
 }
@@ -114,7 +109,7 @@ impl Ended {
 /// # Invariants
 ///
 /// The memory that is the caller's again when the call returns is in `inject`.
-pub(crate) struct Outgoing<'a> {
+pub struct Outgoing<'a> {
     memory: Lasting,
     inject: Option<SourceBuffers<'a>>,
 }
@@ -122,7 +117,7 @@ pub(crate) struct Outgoing<'a> {
 impl<'a> Outgoing<'a> {
     /// Takes the memory of an operation. Its description lies in memory of `reserve`, if there is one
     /// and no other.
-    pub(crate) fn take(
+    pub fn take(
         operation: Operation<'a>,
         gfp: Flags,
         reserve: Option<&Arc<Reserve>>,
@@ -168,7 +163,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Returns whether the description of what [`Self::keep`] keeps lies in a reserve.
-    pub(crate) fn is_reserved(&self) -> bool {
+    pub fn is_reserved(&self) -> bool {
         // Of what is injected a copy is kept.
         self.inject.is_none() && self.memory.source.is_reserved()
             || self.memory.compare.is_reserved()
@@ -176,7 +171,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Keeps what is needed until the operation ends.
-    pub(crate) fn keep(self, gfp: Flags) -> Result<Lasting> {
+    pub fn keep(self, gfp: Flags) -> Result<Lasting> {
         let Self { mut memory, inject } = self;
         if let Some(buffers) = inject {
             // SAFETY: The call that has brought it has not returned, and the right to tell the end is
@@ -187,7 +182,7 @@ impl<'a> Outgoing<'a> {
     }
 
     /// Ends its use.
-    pub(crate) fn end(self) -> Ended {
+    pub fn end(self) -> Ended {
         self.memory.end()
     }
 }
@@ -206,7 +201,7 @@ impl Deref for Outgoing<'_> {
 ///
 /// This has the memory alone. Nothing of it is the caller's again before the operation ends, except
 /// in an [`Outgoing`].
-pub(crate) struct Lasting {
+pub struct Lasting {
     source: Memory<Source>,
     compare: Memory<Source>,
     target: Memory<Target>,
@@ -215,22 +210,22 @@ pub(crate) struct Lasting {
 
 impl Lasting {
     /// Lends what is sent and written; operands of atomics.
-    pub(crate) fn source(&self) -> &Memory<Source> {
+    pub fn source(&self) -> &Memory<Source> {
         &self.source
     }
 
     /// Lends what elements are compared with.
-    pub(crate) fn compare(&self) -> &Memory<Source> {
+    pub fn compare(&self) -> &Memory<Source> {
         &self.compare
     }
 
     /// Lends that to which goes what is read, and elements that were fetched.
-    pub(crate) fn target(&self) -> &Memory<Target> {
+    pub fn target(&self) -> &Memory<Target> {
         &self.target
     }
 
     /// Ends its use.
-    pub(crate) fn end(self) -> Ended {
+    pub fn end(self) -> Ended {
         // INVARIANT: What this had alone is gone.
         Ended {
             context: self.context,
@@ -244,14 +239,14 @@ impl Lasting {
 /// # Invariants
 ///
 /// This has the memory alone.
-pub(crate) struct Incoming {
+pub struct Incoming {
     memory: Memory<Target>,
     context: Context,
 }
 
 impl Incoming {
     /// Takes the memory of a receive; `EINVAL` if it is none.
-    pub(crate) fn take(operation: Operation<'_>, gfp: Flags) -> Result<Self> {
+    pub fn take(operation: Operation<'_>, gfp: Flags) -> Result<Self> {
         let Local::Target(target) = operation.local else {
             return Err(EINVAL);
         };
@@ -265,27 +260,22 @@ impl Incoming {
     }
 
     /// Returns the number of bytes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.memory.len()
     }
 
     /// Returns the address of the first byte, to be told; 0 if it has none.
-    pub(crate) fn address(&self) -> usize {
+    pub fn address(&self) -> usize {
         self.memory.address()
     }
 
-    /// Returns the context of the receive.
-    pub(crate) fn context(&self) -> Context {
-        self.context
-    }
-
     /// Returns a place in the memory.
-    pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, Target> {
+    pub fn cursor(&self, offset: usize) -> Cursor<'_, Target> {
         self.memory.cursor(offset)
     }
 
     /// Ends its use.
-    pub(crate) fn end(self) -> Ended {
+    pub fn end(self) -> Ended {
         // INVARIANT: What this had alone is gone.
         Ended {
             context: self.context,
@@ -313,14 +303,14 @@ struct Shared<T> {
 /// # Invariants
 ///
 /// This is counted in the uses.
-pub(crate) struct SharedUse<T>(Arc<Shared<T>>);
+pub struct SharedUse<T>(Arc<Shared<T>>);
 
 /// The remains of a use that has ended, to be dropped without a lock.
-pub(crate) struct Left<T>(Arc<Shared<T>>);
+pub struct Left<T>(Arc<Shared<T>>);
 
 impl<T> SharedUse<T> {
     /// Shares the memory of a receive, of which this is the first use.
-    pub(crate) fn new(memory: Incoming, data: impl PinInit<T>, gfp: Flags) -> Result<Self> {
+    pub fn new(memory: Incoming, data: impl PinInit<T>, gfp: Flags) -> Result<Self> {
         // INVARIANT: One use, which this is.
         Ok(Self(Arc::pin_init(
             pin_init!(Shared {
@@ -333,17 +323,17 @@ impl<T> SharedUse<T> {
     }
 
     /// Returns the memory.
-    pub(crate) fn memory(&self) -> &Incoming {
+    pub fn memory(&self) -> &Incoming {
         &self.0.memory
     }
 
     /// Returns what the provider has with it.
-    pub(crate) fn data(&self) -> &T {
+    pub fn data(&self) -> &T {
         &self.0.data
     }
 
     /// Begins another use.
-    pub(crate) fn enter(&self) -> Self {
+    pub fn enter(&self) -> Self {
         // Relaxed: this use itself keeps the count above 0.
         self.0.uses.fetch_add(1, ordering::Relaxed);
         // INVARIANT: Counted above.
@@ -351,7 +341,7 @@ impl<T> SharedUse<T> {
     }
 
     /// Ends the use.
-    pub(crate) fn end(self) -> (Ended, Left<T>) {
+    pub fn end(self) -> (Ended, Left<T>) {
         let Self(shared) = self;
         // INVARIANT: This is gone.
         // Full: what the others did comes before what the last one does.
@@ -367,7 +357,7 @@ impl<T> SharedUse<T> {
 
 impl<T> Left<T> {
     /// Returns what the provider has with the memory.
-    pub(crate) fn data(&self) -> &T {
+    pub fn data(&self) -> &T {
         &self.0.data
     }
 }

@@ -45,10 +45,10 @@ use crate::kfi::{
 };
 
 /// There is no key, or none that fits (`KFI_KEY_NOTAVAIL`).
-pub(crate) const KEY_NOTAVAIL: u64 = u64::MAX;
+const KEY_NOTAVAIL: u64 = u64::MAX;
 
 /// The class of memory regions.
-pub(crate) struct MemoryRegionClass;
+pub struct MemoryRegionClass;
 
 // SAFETY: `struct kfid_mr` starts with its `fid`; `head` stores where the table is, and `names`
 // compares that.
@@ -85,7 +85,7 @@ unsafe impl Class for MemoryRegionClass {
 
 /// The operations of a memory region, beside those of all objects: it is bound to endpoints and
 /// counters, and enabled through [`Object::control`].
-pub(crate) trait MemoryRegionOps: Object<Class = MemoryRegionClass> {
+pub trait MemoryRegionOps: Object<Class = MemoryRegionClass> {
     /// Tells the raw key (KFI_GET_RAW_MR).
     fn raw_key(this: &Fid<Self>, out: RawKey<'_>) -> Result {
         let _ = (this, out);
@@ -131,16 +131,16 @@ unsafe impl<T: MemoryRegionOps> Tables<MemoryRegionClass> for T {
 }
 
 /// Where KFI_GET_RAW_MR wants the raw key.
-pub(crate) struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
+pub struct RawKey<'a>(&'a bindings::kfi_mr_raw_attr);
 
 impl RawKey<'_> {
     /// Returns the flags, yet to be checked.
-    pub(crate) fn flags(&self) -> u64 {
+    pub fn flags(&self) -> u64 {
         self.0.flags
     }
 
     /// Answers with the address of the first byte and the key; `ETOOSMALL` if there is no room.
-    pub(crate) fn answer(self, base_addr: u64, key: &[u8]) -> Result {
+    pub fn answer(self, base_addr: u64, key: &[u8]) -> Result {
         if self.0.base_addr.is_null() {
             return Err(EINVAL);
         }
@@ -156,7 +156,7 @@ impl RawKey<'_> {
 
 impl<T: MemoryRegionOps> Fid<T> {
     /// Sets the key that peers use, which is [`KEY_NOTAVAIL`] till then. C may read it meanwhile.
-    pub(crate) fn set_key(&self, key: u64) {
+    pub fn set_key(&self, key: u64) {
         // SAFETY: The head is valid. From now on it is only read, at once and by C, and written
         // like this.
         let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).key) };
@@ -167,7 +167,8 @@ impl<T: MemoryRegionOps> Fid<T> {
     /// Sets the local descriptor, which is null till then, for what consumers do with it themselves:
     /// posted operations do not bring it back (see [`Operation`](super::Operation)). C may read it
     /// meanwhile.
-    pub(crate) fn set_descriptor(&self, descriptor: Context) {
+    #[allow(dead_code, reason = "not every provider has any")]
+    pub fn set_descriptor(&self, descriptor: Context) {
         // SAFETY: As above; a pointer has the layout of `usize`.
         let field: &Atomic<usize> =
             unsafe { Atomic::from_ptr((&raw mut (*self.head()).mem_desc).cast()) };
@@ -177,7 +178,7 @@ impl<T: MemoryRegionOps> Fid<T> {
 
     /// Sets the address of the first byte as the NIC sees it, which is 0 till then. C may read it
     /// meanwhile.
-    pub(crate) fn set_iova(&self, iova: u64) {
+    pub fn set_iova(&self, iova: u64) {
         // SAFETY: As above.
         let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).iova) };
         // Relaxed: as above.
@@ -185,7 +186,7 @@ impl<T: MemoryRegionOps> Fid<T> {
     }
 
     /// Returns the key that peers use.
-    pub(crate) fn key(&self) -> u64 {
+    pub fn key(&self) -> u64 {
         // SAFETY: As above.
         let field = unsafe { Atomic::from_ptr(&raw mut (*self.head()).key) };
         // Relaxed: as above.
@@ -194,21 +195,21 @@ impl<T: MemoryRegionOps> Fid<T> {
 }
 
 /// The attributes that a memory region is registered with (`struct kfi_mr_attr`).
-pub(crate) struct MemoryRegionAttr<'a> {
+pub struct MemoryRegionAttr<'a> {
     /// The memory. It stays until the region is closed, its description only during the call.
-    pub(crate) memory: RegionBuffers<'a>,
+    pub memory: RegionBuffers<'a>,
     /// The access that is allowed, yet to be checked.
-    pub(crate) access: AccessFlags,
+    pub access: AccessFlags,
     /// Reserved, yet to be checked.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The key that is wanted.
-    pub(crate) requested_key: u64,
+    pub requested_key: u64,
     /// Flags, yet to be checked.
-    pub(crate) flags: RegionFlags,
+    pub flags: RegionFlags,
     /// A key for authorisation; none for that of the domain.
-    pub(crate) auth_key: Option<&'a [u8]>,
+    pub auth_key: Option<&'a [u8]>,
     /// The context of the region.
-    pub(crate) context: Context,
+    pub context: Context,
 }
 
 impl<'a> MemoryRegionAttr<'a> {

@@ -22,7 +22,7 @@ use crate::kfi::{
     provider::endpoint::Direction, //
 };
 
-pub(crate) use bindings::{
+pub use bindings::{
     kfi_datatype,
     kfi_op, //
 };
@@ -35,52 +35,52 @@ pub(crate) use bindings::{
 ///
 /// [`Incoming`]: super::Incoming
 /// [`Outgoing`]: super::Outgoing
-pub(crate) struct Operation<'a> {
+pub struct Operation<'a> {
     /// The kind of the transfer.
     pub(super) kind: Kind<'a>,
     /// The memory of the caller: source of what is sent and written, operands of atomics, target of
     /// what is received and read. Nothing for `KFI_ATOMIC_READ`, which has no operands.
     pub(super) local: Local<'a>,
     /// The peer; for receives the one that is accepted from.
-    pub(crate) addr: FabricAddr,
+    pub addr: FabricAddr,
     /// Remote completion data: there is some if and only if the flags have `KFI_REMOTE_CQ_DATA`.
-    pub(crate) data: Option<u64>,
+    pub data: Option<u64>,
     /// The flags of the call if it has any, else the default flags of the endpoint.
     pub(super) flags: OpFlags,
     /// Whether the flags are those of the call, and not the default flags.
-    pub(crate) own_flags: bool,
+    pub own_flags: bool,
     /// Whether an inject call has posted it, which never gives a success completion, whatever the
     /// flags and bindings say.
     pub(super) inject: bool,
     /// The context that the completion reports.
     pub(super) context: Context,
     /// The condition that it waits for, if it has `KFI_TRIGGER`.
-    pub(crate) trigger: Option<Trigger<'a>>,
+    pub trigger: Option<Trigger<'a>>,
 }
 
 impl<'a> Operation<'a> {
     /// Returns what is transferred how.
-    pub(crate) fn kind(&self) -> Kind<'a> {
+    pub fn kind(&self) -> Kind<'a> {
         self.kind
     }
 
     /// Returns the description of the memory of the caller.
-    pub(crate) fn local(&self) -> Local<'a> {
+    pub fn local(&self) -> Local<'a> {
         self.local
     }
 
     /// Returns the flags.
-    pub(crate) fn flags(&self) -> OpFlags {
+    pub fn flags(&self) -> OpFlags {
         self.flags
     }
 
     /// Returns whether an inject call has posted it.
-    pub(crate) fn is_injected(&self) -> bool {
+    pub fn is_injected(&self) -> bool {
         self.inject
     }
 
     /// Returns what the completion tells.
-    pub(crate) fn context(&self) -> Context {
+    pub fn context(&self) -> Context {
         self.context
     }
 
@@ -121,7 +121,7 @@ impl<'a> Operation<'a> {
 
 /// The kind of the transfer.
 #[derive(Clone, Copy)]
-pub(crate) enum Kind<'a> {
+pub enum Kind<'a> {
     /// Sends a message.
     Send,
     /// Receives messages.
@@ -154,27 +154,27 @@ pub(crate) enum Kind<'a> {
 
 /// The description of an atomic operation.
 #[derive(Clone, Copy)]
-pub(crate) struct Atomics<'a> {
+pub struct Atomics<'a> {
     /// Where.
-    pub(crate) remote: RemoteRanges<'a>,
+    pub remote: RemoteRanges<'a>,
     /// The type of the elements (`enum kfi_datatype`).
-    pub(crate) datatype: bindings::kfi_datatype,
+    pub datatype: bindings::kfi_datatype,
     /// The operation (`enum kfi_op`).
-    pub(crate) op: bindings::kfi_op,
+    pub op: bindings::kfi_op,
     /// Which of the three forms it is.
-    pub(crate) form: AtomicForm<'a>,
+    pub form: AtomicForm<'a>,
 }
 
 impl Atomics<'_> {
     /// Returns whether nothing is fetched.
-    pub(crate) fn is_plain(&self) -> bool {
+    pub fn is_plain(&self) -> bool {
         matches!(self.form, AtomicForm::Plain)
     }
 }
 
 /// The forms of atomic operations.
 #[derive(Clone, Copy)]
-pub(crate) enum AtomicForm<'a> {
+pub enum AtomicForm<'a> {
     /// Changes elements.
     Plain,
     /// Changes elements and fetches what they were.
@@ -193,7 +193,7 @@ pub(crate) enum AtomicForm<'a> {
 
 impl AtomicForm<'_> {
     /// Returns which of the three forms it is.
-    pub(crate) fn call(&self) -> AtomicCall {
+    pub fn call(&self) -> AtomicCall {
         match self {
             Self::Plain => AtomicCall::Plain,
             Self::Fetch { .. } => AtomicCall::Fetch,
@@ -204,7 +204,7 @@ impl AtomicForm<'_> {
 
 /// Which of the three forms an atomic operation has.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtomicCall {
+pub enum AtomicCall {
     /// Changes elements (kfi_atomic).
     Plain,
     /// Changes elements and fetches what they were (kfi_fetch_atomic).
@@ -215,13 +215,13 @@ pub(crate) enum AtomicCall {
 
 impl Kind<'_> {
     /// Returns whether the operation is one of a receive context.
-    pub(crate) fn is_receive(&self) -> bool {
+    pub fn is_receive(&self) -> bool {
         self.direction() == Direction::Receive
     }
 
     /// Returns the direction of the operation.
     #[inline]
-    pub(crate) fn direction(&self) -> Direction {
+    pub fn direction(&self) -> Direction {
         match self {
             Self::Receive | Self::TaggedReceive { .. } => Direction::Receive,
             _ => Direction::Transmit,
@@ -230,11 +230,11 @@ impl Kind<'_> {
 }
 
 /// The condition that a triggered operation waits for (`struct kfi_triggered_context`).
-pub(crate) struct Trigger<'a> {
+pub struct Trigger<'a> {
     /// The counter, whatever it is.
-    pub(crate) counter: AnyFid<'a>,
+    pub counter: AnyFid<'a>,
     /// The success value at which the operation begins.
-    pub(crate) threshold: u64,
+    pub threshold: u64,
 }
 
 impl Trigger<'_> {
@@ -262,48 +262,9 @@ impl Trigger<'_> {
     }
 }
 
-/// The types of elements that there is arithmetic for (`enum kfi_datatype`).
-pub(crate) mod datatypes {
-    pub(crate) use super::bindings::{
-        KFI_INT16,
-        KFI_INT32,
-        KFI_INT64,
-        KFI_INT8,
-        KFI_UINT16,
-        KFI_UINT32,
-        KFI_UINT64,
-        KFI_UINT8, //
-    };
-}
-
-/// The atomic operations (`enum kfi_op`).
-pub(crate) mod ops {
-    pub(crate) use super::bindings::{
-        KFI_ATOMIC_READ,
-        KFI_ATOMIC_WRITE,
-        KFI_BAND,
-        KFI_BOR,
-        KFI_BXOR,
-        KFI_CSWAP,
-        KFI_CSWAP_GE,
-        KFI_CSWAP_GT,
-        KFI_CSWAP_LE,
-        KFI_CSWAP_LT,
-        KFI_CSWAP_NE,
-        KFI_LAND,
-        KFI_LOR,
-        KFI_LXOR,
-        KFI_MAX,
-        KFI_MIN,
-        KFI_MSWAP,
-        KFI_PROD,
-        KFI_SUM, //
-    };
-}
-
 /// The size of an element of a type; `None` if there is no such type, or if it takes floating point
 /// to compute with it, which the kernel has not.
-pub(crate) fn datatype_size(datatype: bindings::kfi_datatype) -> Option<usize> {
+pub fn datatype_size(datatype: bindings::kfi_datatype) -> Option<usize> {
     match datatype {
         bindings::KFI_INT8 | bindings::KFI_UINT8 => Some(1),
         bindings::KFI_INT16 | bindings::KFI_UINT16 => Some(2),
@@ -314,8 +275,9 @@ pub(crate) fn datatype_size(datatype: bindings::kfi_datatype) -> Option<usize> {
 }
 
 /// The types and operations of atomic operations, by the names of C.
-pub(crate) mod atomics {
-    pub(crate) use crate::kfi::bindings::{
+pub mod atomics {
+    #[allow(unused_imports, reason = "all that there are")]
+    pub use crate::kfi::bindings::{
         KFI_ATOMIC_OP_LAST,
         KFI_ATOMIC_READ,
         KFI_ATOMIC_WRITE,

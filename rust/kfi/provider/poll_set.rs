@@ -18,7 +18,7 @@ use crate::kfi::{
 };
 
 /// The class of poll sets.
-pub(crate) struct PollSetClass;
+pub struct PollSetClass;
 
 // SAFETY: `struct kfid_poll` starts with its `fid`; `head` stores where the table is,
 // and `names` compares that.
@@ -44,7 +44,7 @@ unsafe impl Class for PollSetClass {
 }
 
 /// Where kfi_poll wants the contexts of members with events.
-pub(crate) struct Contexts<'a> {
+pub struct Contexts<'a> {
     contexts: *mut *mut c_void,
     capacity: usize,
     len: usize,
@@ -53,12 +53,12 @@ pub(crate) struct Contexts<'a> {
 
 impl Contexts<'_> {
     /// Returns whether there is no room.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.len == self.capacity
     }
 
     /// Adds a context; `false` if there is no room.
-    pub(crate) fn push(&mut self, context: Context) -> bool {
+    pub fn push(&mut self, context: Context) -> bool {
         if self.is_full() {
             return false;
         }
@@ -70,7 +70,7 @@ impl Contexts<'_> {
 }
 
 /// The operations of a poll set (`struct kfi_ops_poll`).
-pub(crate) trait PollSetOps: Object<Class = PollSetClass> {
+pub trait PollSetOps: Object<Class = PollSetClass> {
     /// Returns the contexts of members with events. Does not sleep.
     fn poll(&self, contexts: &mut Contexts<'_>);
 

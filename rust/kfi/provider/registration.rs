@@ -7,7 +7,10 @@ use core::marker::{
     PhantomPinned, //
 };
 use kernel::{
-    error::from_result,
+    error::{
+        from_result,
+        to_result, //
+    },
     prelude::*,
     str::CStr,
     types::Opaque, //
@@ -22,7 +25,6 @@ use super::{
 use crate::kfi::{
     bindings,
     context::Context,
-    errno::to_result,
     fid::{
         open_into,
         NewFid,
@@ -33,30 +35,28 @@ use crate::kfi::{
         InfoRef,
         KFI_VERSION, //
     },
-    linux::live::{
-        self,
-        Findable, //
-    }, //
+    linux::live::Findable,
+    live_objects, //
 };
 
 /// The question that kfi_getinfo asks.
-pub(crate) struct Query<'a> {
+pub struct Query<'a> {
     /// The version of the API that the caller was written for, or 0.
-    pub(crate) version: u32,
+    pub version: u32,
     /// The node.
-    pub(crate) node: Option<&'a CStr>,
+    pub node: Option<&'a CStr>,
     /// The service.
-    pub(crate) service: Option<&'a CStr>,
+    pub service: Option<&'a CStr>,
     /// Flags of kfi_getinfo.
-    pub(crate) flags: u64,
+    pub flags: u64,
     /// The offer that the answer must make.
-    pub(crate) hints: Option<InfoRef<'a>>,
+    pub hints: Option<InfoRef<'a>>,
 }
 
 /// A provider (`struct kfi_provider`).
 ///
 /// All may sleep and may call the core.
-pub(crate) trait Provider: Send + Sync + Sized + 'static {
+pub trait Provider: Send + Sync + Sized + 'static {
     /// Its version, major in the upper, minor in the lower 16 bits.
     const VERSION: u32;
     /// Its fabrics.
@@ -82,7 +82,7 @@ pub(crate) trait Provider: Send + Sync + Sized + 'static {
 ///
 /// `provider` is registered.
 #[pin_data(PinnedDrop)]
-pub(crate) struct Registration<P: Provider> {
+pub struct Registration<P: Provider> {
     #[pin]
     provider: Opaque<bindings::kfi_provider>,
     #[pin]
@@ -102,10 +102,10 @@ impl<P: Provider> Registration<P> {
     /// this module, also if the first has failed or is gone.
     ///
     /// In a module's init, nothing that can fail may follow: consumers may have opened a fabric.
-    pub(crate) fn new() -> impl PinInit<Self, Error> {
+    pub fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _findable: {
-                live::only_provider()?;
+                live_objects::only_provider()?;
                 Findable::new()?
             },
             // INVARIANT: `kfi_provider_register` succeeds, or there is no registration.
@@ -204,6 +204,6 @@ impl<P: Provider> PinnedDrop for Registration<P> {
         }
         // Nobody calls the provider any more, but a thread that did may be on the way out. The code
         // must not vanish under them.
-        live::wait_for_the_last();
+        live_objects::wait_for_the_last();
     }
 }

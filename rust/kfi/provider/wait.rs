@@ -12,7 +12,7 @@ use crate::kfi::{
 
 /// The wait object that was asked for.
 #[derive(Clone, Copy)]
-pub(crate) enum WaitAttr<'a> {
+pub enum WaitAttr<'a> {
     /// Nobody waits.
     None,
     /// Through kfabric.

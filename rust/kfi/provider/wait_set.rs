@@ -22,7 +22,7 @@ use crate::kfi::{
 };
 
 /// The class of wait sets.
-pub(crate) struct WaitSetClass;
+pub struct WaitSetClass;
 
 // SAFETY: `struct kfid_wait` starts with its `kfid`; `head` stores where the table is,
 // and `names` compares that.
@@ -48,17 +48,17 @@ unsafe impl Class for WaitSetClass {
 }
 
 /// The operations of a wait set (`struct kfi_ops_wait`).
-pub(crate) trait WaitSetOps: Object<Class = WaitSetClass> {
+pub trait WaitSetOps: Object<Class = WaitSetClass> {
     /// Sleeps until a member is signalled.
     fn wait(this: &Fid<Self>, timeout: Timeout) -> Result;
 }
 
 /// The attributes that a wait set is opened with (`struct kfi_wait_attr`).
-pub(crate) struct WaitSetAttr {
+pub struct WaitSetAttr {
     /// The wait object.
-    pub(crate) wait_obj: WaitObj,
+    pub wait_obj: WaitObj,
     /// Flags, yet to be checked.
-    pub(crate) flags: u64,
+    pub flags: u64,
 }
 
 impl WaitSetAttr {

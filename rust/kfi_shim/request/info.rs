@@ -28,10 +28,10 @@ use crate::{
             Budget,
             Domain,
             Fabric,
+            Hints,
             Text, //
         },
         info::{
-            Hints,
             Info,
             InfoRef, //
         },

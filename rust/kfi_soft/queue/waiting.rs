@@ -31,12 +31,12 @@ use crate::{
         fid::Fid,
         hold::Hold,
         linux::{
+            sleep::Wakeup,
             timeout::{
                 Deadline,
                 Timeout, //
             },
-            wait_queue::WaitQueue,
-            waiters::Wakeup, //
+            wait_queue::WaitQueue, //
         },
         provider::WaitAttr,
         wait_obj::WaitObj, //

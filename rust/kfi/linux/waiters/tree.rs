@@ -41,11 +41,6 @@ impl Node {
             right: ptr::null_mut(),
         }
     }
-
-    /// Returns where it belongs.
-    pub(super) fn key(&self) -> u64 {
-        self.key
-    }
 }
 
 /// Nodes in order.
