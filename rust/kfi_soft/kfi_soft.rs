@@ -17,7 +17,8 @@
 //! 5. `kfi_soft::PollSet::members`;
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
-//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`, `kfi_soft::Transfer::inside`,
+//! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`,
+//!    `kfi_soft::LateDeliveries::requests`, `kfi_soft::Transfer::inside`,
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys::keys`,
@@ -31,6 +32,7 @@
 
 mod abi_trace;
 mod address;
+mod budget;
 mod counter;
 mod debugfs;
 mod devices;

@@ -1,219 +1,67 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The node: its virtual NICs and what listens at their ports.
+//! The node: its virtual NICs, the wire between them, and the faults that are injected into it.
 
 #![forbid(unsafe_code)]
 
 use kernel::{
     prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNode, //
-    },
     sync::{
         atomic::{
             ordering,
             Atomic, //
         },
-        new_spinlock_irq,
-        Arc,
-        SpinLockIrq, //
-    }, //
+        Arc, //
+    },
+    time::msecs_to_jiffies, //
 };
 
 use crate::{
     address::{
         auth_key::{
             AuthKey,
-            AuthKeys,
-            KeyNumber, //
+            AuthKeys, //
         },
         native::Address, //
     },
-    faults::injector::Faults,
-    kfi::linux::work_queue::{
-        WorkQueue,
-        WorkQueueFlags, //
+    budget::Budget,
+    faults::injector::{
+        self,
+        Faults, //
     },
-    limits::PORTS,
-    nic,
+    kfi::{
+        linux::{
+            interrupts::IrqGuard,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem,
+                WorkQueue,
+                WorkQueueFlags, //
+            }, //
+        },
+        memory::RemoteMemory, //
+    },
     transfer::{
+        origin::Origin,
         receiver::Receiver,
         stripes::Stripes, //
     },
     wire::{
-        ContextIndex,
-        Request, //
+        loopback::Loopback,
+        Packet,
+        Payload,
+        Request,
+        Response,
+        Wire, //
     },
     NODE, //
 };
 
-/// The use of a port.
-enum Slot {
-    /// Nothing.
-    Free,
-    /// An endpoint, which receives once it is enabled.
-    Endpoint(Option<Arc<Receiver>>),
-    /// A scalable endpoint with its receive contexts.
-    Scalable(KVec<Option<Arc<Receiver>>>),
-}
-
-impl Slot {
-    /// Returns the receive context that a request is for.
-    fn receiver(&self, context: ContextIndex) -> Option<&Arc<Receiver>> {
-        match self {
-            Self::Free => None,
-            Self::Endpoint(receiver) => (context.of(1)? == 0).then_some(receiver.as_ref()?),
-            Self::Scalable(receivers) => receivers.get(context.of(receivers.len())?)?.as_ref(),
-        }
-    }
-
-    /// Returns the place of a receive context.
-    fn context_mut(&mut self, index: usize) -> Option<&mut Option<Arc<Receiver>>> {
-        match self {
-            Self::Free => None,
-            Self::Endpoint(receiver) => (index == 0).then_some(receiver),
-            Self::Scalable(receivers) => receivers.get_mut(index),
-        }
-    }
-}
-
-/// Ports of a leaf.
-const LEAF: usize = 64;
-
-/// Ports beside each other.
-type Leaf = KVec<Slot>;
-
-/// The ports of a NIC for those with one authorization key.
-struct Ports {
-    /// Made when one of their ports is taken, and kept until all ports are free.
-    leaves: KVec<Option<Leaf>>,
-    /// How many ports are taken.
-    taken: usize,
-}
-
-/// The ports of a NIC.
-struct AllPorts {
-    /// By the authorization key, for those of which ports are taken.
-    keys: RBTree<KeyNumber, Ports>,
-    /// Where to look for a free port next: not where one was found for another key just before, so
-    /// that a peer with the wrong key mostly finds nobody.
-    next: usize,
-}
-
-/// A virtual NIC.
-#[pin_data]
-struct NicPorts {
-    #[pin]
-    ports: SpinLockIrq<AllPorts>,
-}
-
-/// Memory that was made for a port that is to be taken.
-#[derive(Default)]
-struct Spare {
-    ports: Option<RBTreeNode<KeyNumber, Ports>>,
-    leaf: Option<Leaf>,
-}
-
-/// Why a port was not taken.
-enum Refused {
-    /// [`Spare::ports`] is needed.
-    Ports,
-    /// [`Spare::leaf`] is needed.
-    Leaf,
-    /// It is in use, or all are.
-    InUse,
-}
-
-/// Returns so many values in memory of their own.
-fn many<T>(count: usize, mut value: impl FnMut() -> T) -> Result<KVec<T>> {
-    let mut values = KVec::with_capacity(count, GFP_KERNEL)?;
-    for _ in 0..count {
-        values.push(value(), GFP_KERNEL)?;
-    }
-    Ok(values)
-}
-
-impl Ports {
-    /// All are free.
-    fn new() -> Result<Self> {
-        Ok(Self {
-            leaves: many(PORTS / LEAF, || None)?,
-            taken: 0,
-        })
-    }
-
-    /// Returns what a port is used for; `None` if it was never used.
-    fn slot(&self, port: usize) -> Option<&Slot> {
-        self.leaves.get(port / LEAF)?.as_ref()?.get(port % LEAF)
-    }
-
-    /// As [`Self::slot`].
-    fn slot_mut(&mut self, port: usize) -> Option<&mut Slot> {
-        let leaf = self.leaves.get_mut(port / LEAF)?.as_mut()?;
-        leaf.get_mut(port % LEAF)
-    }
-
-    /// Returns whether a port is free.
-    fn is_free(&self, port: usize) -> bool {
-        matches!(self.slot(port), None | Some(Slot::Free))
-    }
-
-    /// Returns a free port. Port 0 is left to consumers that ask for it.
-    fn free(&self, next: &mut usize) -> Option<usize> {
-        for _ in 0..PORTS {
-            *next = next.wrapping_add(1);
-            if *next >= PORTS {
-                *next = 1;
-            }
-            if self.is_free(*next) {
-                return Some(*next);
-            }
-        }
-        None
-    }
-}
-
-/// Takes a port, any if `port` is none, for what is in `slot`; returns its number.
-fn take(
-    all: &mut AllPorts,
-    key: KeyNumber,
-    port: Option<usize>,
-    slot: &mut Slot,
-    spare: &mut Spare,
-) -> core::result::Result<usize, Refused> {
-    let AllPorts { keys, next } = all;
-    if keys.get(&key).is_none() {
-        // Nothing is in the way from here on: ports of which none is taken would stay for ever.
-        if port.is_some_and(|port| port >= PORTS) {
-            return Err(Refused::InUse);
-        }
-        if spare.leaf.is_none() {
-            return Err(Refused::Leaf);
-        }
-        // There was none.
-        let _ = keys.insert(spare.ports.take().ok_or(Refused::Ports)?);
-    }
-    let ports = keys.get_mut(&key).ok_or(Refused::Ports)?;
-    let port = match port {
-        Some(port) if port >= PORTS || !ports.is_free(port) => return Err(Refused::InUse),
-        Some(port) => port,
-        None => ports.free(next).ok_or(Refused::InUse)?,
-    };
-    let leaf = ports.leaves.get_mut(port / LEAF).ok_or(Refused::InUse)?;
-    if leaf.is_none() {
-        *leaf = Some(spare.leaf.take().ok_or(Refused::Leaf)?);
-    }
-    let free = ports.slot_mut(port).ok_or(Refused::InUse)?;
-    core::mem::swap(free, slot);
-    ports.taken = ports.taken.saturating_add(1);
-    Ok(port)
-}
-
 /// The node.
 #[pin_data]
 pub(crate) struct Node {
-    nics: KVec<Pin<KBox<NicPorts>>>,
+    wire: Loopback<Receiver>,
     /// The locks of the memory that atomic operations change.
     pub(crate) stripes: Stripes,
     /// Copies what is too large for the poster, and watches deadlines.
@@ -223,33 +71,21 @@ pub(crate) struct Node {
     pub(crate) auth_keys: Arc<AuthKeys>,
     /// The faults that are injected.
     #[pin]
-    pub(crate) faults: Faults,
+    pub(crate) faults: Faults<Origin>,
+    /// Goes on with what these hold.
+    #[pin]
+    tick: Work<Node>,
 }
 
 impl Node {
     /// A node with so many NICs.
     pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
-        let mut boxes = KVec::with_capacity(usize::try_from(nics)?, GFP_KERNEL)?;
-        for _ in 0..nics {
-            let nic = KBox::pin_init(
-                pin_init!(NicPorts {
-                    ports <- new_spinlock_irq!(
-                        AllPorts {
-                            keys: RBTree::new(),
-                            next: 0,
-                        },
-                        "kfi_soft::NicPorts::ports"
-                    ),
-                }),
-                GFP_KERNEL,
-            )?;
-            boxes.push(nic, GFP_KERNEL)?;
-        }
+        let wire = Loopback::new(nics)?;
         let auth_keys = AuthKeys::new()?;
         let faults = Faults::new(nics)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
-                nics: boxes,
+                wire,
                 stripes: Stripes::new()?,
                 work_queue <- WorkQueue::new(
                     c"kfi_soft",
@@ -257,20 +93,13 @@ impl Node {
                 ),
                 auth_keys,
                 faults <- faults,
+                tick <- new_work!("kfi_soft::Node::tick"),
             }? Error),
             GFP_KERNEL,
         )
     }
 
-    /// Returns a NIC.
-    fn nic(&self, number: u32) -> Option<&NicPorts> {
-        Some(self.nics.get(nic::Nic::new(number)?.index())?)
-    }
-
-    /// Takes a port of a NIC, any if `port` is none, for an endpoint or, with `contexts`, for a
-    /// scalable one with as many receive contexts. Each authorization key has ports of its own.
-    ///
-    /// May sleep. `EADDRINUSE` if it is taken or none is free.
+    /// Takes a port of a NIC; see [`Loopback::take_port`].
     pub(crate) fn take_port(
         this: &Arc<Self>,
         key: &Arc<AuthKey>,
@@ -278,71 +107,59 @@ impl Node {
         port: Option<u16>,
         contexts: Option<usize>,
     ) -> Result<Port> {
-        let mut slot = match contexts {
-            None => Slot::Endpoint(None),
-            Some(contexts) => Slot::Scalable(many(contexts, || None)?),
-        };
-        let all = &this.nic(nic).ok_or(EINVAL)?.ports;
-        let number = key.number();
-        let mut spare = Spare::default();
-        let port = loop {
-            let wanted = port.map(usize::from);
-            let taken = take(&mut all.lock(), number, wanted, &mut slot, &mut spare);
-            // Memory is made, and what is not needed is given up, without the lock.
-            match taken {
-                Ok(port) => break port,
-                Err(Refused::InUse) => return Err(EADDRINUSE),
-                Err(Refused::Ports) => {
-                    spare.ports = Some(RBTreeNode::new(number, Ports::new()?, GFP_KERNEL)?);
-                }
-                Err(Refused::Leaf) => spare.leaf = Some(many(LEAF, || Slot::Free)?),
-            }
-        };
+        let address = this.wire.take_port(key.number(), nic, port, contexts)?;
         Ok(Port {
             node: this.clone(),
             key: key.clone(),
-            address: Address::new(nic, u16::try_from(port)?).ok_or(EINVAL)?,
+            address,
             taken: Atomic::new(true),
         })
     }
 
-    /// Runs `f` with what a port is used for by those with a key.
-    fn with_slot<R>(
+    /// Carries a request out, if that can be done at once; see [`Wire::try_now`]. No fault happens to
+    /// it.
+    pub(crate) fn try_now(
         &self,
-        key: KeyNumber,
-        address: Address,
-        f: impl FnOnce(&mut Slot) -> R,
-    ) -> Option<R> {
-        let mut all = self.nic(address.nic())?.ports.lock();
-        let ports = all.keys.get_mut(&key)?;
-        Some(f(ports.slot_mut(usize::from(address.port()))?))
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        irqs: &mut IrqGuard,
+    ) -> Option<Response> {
+        self.wire.try_now(request, remote, payload, irqs)
     }
 
-    /// Returns the receive context that a request is for. Those with another key are not there.
-    pub(crate) fn receiver(&self, request: &Request) -> Option<Arc<Receiver>> {
-        self.with_slot(request.auth_key, request.destination, |slot| {
-            slot.receiver(request.context).cloned()
-        })?
+    /// Sends a request, through all that may happen to it; see [`Wire::carry`].
+    pub(crate) fn send(this: &Arc<Self>, packet: Packet<Origin>, budget: &mut Budget) {
+        if !this.faults.any() {
+            this.wire.carry(packet, budget);
+        } else if this.faults.send(packet, &this.wire, budget) {
+            this.tick_later();
+        }
     }
 
-    /// Gives a port up; returns what is to be dropped without the lock.
-    fn give_port(
-        &self,
-        key: KeyNumber,
-        address: Address,
-    ) -> Option<(Slot, Option<RBTreeNode<KeyNumber, Ports>>)> {
-        let mut all = self.nic(address.nic())?.ports.lock();
-        let ports = all.keys.get_mut(&key)?;
-        let slot = ports.slot_mut(usize::from(address.port()))?;
-        let slot = core::mem::replace(slot, Slot::Free);
-        ports.taken = ports.taken.saturating_sub(1);
-        // Those with the last port take the memory along.
-        let unused = if ports.taken == 0 {
-            all.keys.remove_node(&key)
-        } else {
-            None
-        };
-        Some((slot, unused))
+    /// A request that is under way has been ended by its initiator.
+    pub(crate) fn withdraw(&self, origin: &Origin) {
+        self.faults.withdraw(origin);
+        self.wire.withdraw(origin);
+    }
+
+    /// Looks at what the faults hold, in a while.
+    fn tick_later(self: &Arc<Self>) {
+        // Nothing to do if that is going to happen anyhow.
+        self.work_queue
+            .queue_delayed(self.clone(), msecs_to_jiffies(injector::TICK_MILLIS));
+    }
+}
+
+impl WorkItem for Node {
+    fn work(&self) -> &Work<Self> {
+        &self.tick
+    }
+
+    fn run(this: Arc<Self>) {
+        if this.faults.go_on(&this.wire) {
+            this.tick_later();
+        }
     }
 }
 
@@ -361,6 +178,7 @@ impl NodeUse {
 impl Drop for NodeUse {
     fn drop(&mut self) {
         let node = NODE.lock().take();
+        self.0.tick.cancel_sync();
         self.0.faults.stop();
         self.0.work_queue.destroy();
         drop(node);
@@ -395,27 +213,14 @@ impl Port {
 
     /// Lets a receive context be reached.
     pub(crate) fn attach(&self, context: usize, receiver: Arc<Receiver>) -> Result {
-        let replaced = self
-            .node
-            .with_slot(self.key.number(), self.address, |slot| {
-                slot.context_mut(context)
-                    .map(|place| place.replace(receiver))
-            });
-        match replaced.flatten() {
-            Some(None) => Ok(()),
-            Some(Some(_)) => Err(EADDRINUSE),
-            None => Err(EINVAL),
-        }
+        let wire = &self.node.wire;
+        wire.attach(self.key.number(), self.address, context, receiver)
     }
 
     /// Lets a receive context not be reached any more.
     pub(crate) fn detach(&self, context: usize) {
-        let receiver = self
-            .node
-            .with_slot(self.key.number(), self.address, |slot| {
-                slot.context_mut(context).and_then(Option::take)
-            });
-        drop(receiver);
+        let wire = &self.node.wire;
+        wire.detach(self.key.number(), self.address, context);
     }
 }
 
@@ -426,8 +231,7 @@ impl Port {
         if !self.taken.xchg(false, ordering::Full) {
             return;
         }
-        let slot = self.node.give_port(self.key.number(), self.address);
-        drop(slot);
+        self.node.wire.give_port(self.key.number(), self.address);
     }
 }
 

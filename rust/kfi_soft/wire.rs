@@ -1,49 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests and responses between endpoints, and the wire that carries them.
+//! What travels between the initiator of an operation and its target, and who carries it.
 //!
 //! An operation becomes a [`Request`] to an address; what came of it comes back as a [`Response`].
 //! Neither names anything of the other side. The bytes travel as a [`Payload`]: what the wire reads
-//! them from, or puts them to, at the initiator. Here all endpoints live in one kernel, and the wire
-//! hands the initiator's memory to the target, which copies once. A wire to other nodes would hand
-//! over the memory of its packets instead.
+//! them from, or puts them to, at the initiator. A wire inside of one kernel hands the initiator's
+//! memory to the target, which copies once.
 //!
 //! A request either is carried out at once, with everything on the stack of the poster, or it goes
-//! as a [`QueuedPacket`], which was allocated before.
+//! as a [`Packet`], whose memory was allocated before and serves each of those who keep it for a
+//! time.
+//!
+//! Nothing here knows who sends and who receives: these are an [`Initiator`] and, inside of one
+//! kernel, a [`Destination`](loopback::Destination).
 
 #![forbid(unsafe_code)]
 
-use kernel::{
-    prelude::*,
-    rbtree::RBTreeNodeReservation,
-    sync::{
-        atomic::{
-            ordering,
-            Atomic, //
-        },
-        Arc, //
-    }, //
-};
+pub(crate) mod atomics;
+pub(crate) mod loopback;
+
+use kernel::prelude::*;
 
 use crate::{
     address::{
         auth_key::KeyNumber,
         native::Address, //
     },
-    faults::injector::{
-        Faults,
-        Held, //
-    },
+    budget::Budget,
     kfi::{
         linux::{
-            interrupts::{
-                self,
-                IrqGuard, //
-            },
-            queue::{
-                Entry,
-                Named, //
-            }, //
+            interrupts::IrqGuard,
+            queue::Vacant, //
         },
         memory::{
             Memory,
@@ -52,31 +39,9 @@ use crate::{
             Target, //
         },
         provider::Lasting, //
-    },
-    node::Node,
-    transfer::{
-        atomic::Atomics,
-        budget::Budget,
-        packet::{
-            self,
-            Transfer, //
-        },
-        receive_queue::Match,
-        receiver::{
-            Late,
-            Receiver,
-            ReceiverUse, //
-        },
-        stripes,
-        transmitter, //
     }, //
 };
-
-/// Up to as many bytes are copied in the poster's context, more by the work queue.
-pub(crate) const INLINE_LIMIT: usize = 16 << 10;
-
-/// Up to as many bytes are copied with interrupts disabled.
-const SECTION_LIMIT: usize = 2 << 10;
+use atomics::Atomics;
 
 /// Which receive context of its target a request is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,29 +79,6 @@ pub(crate) struct Request {
     pub(crate) data: Option<u64>,
     /// Bytes of the payload.
     pub(crate) len: usize,
-}
-
-impl Request {
-    /// Returns whether it is so small that it may be carried out with interrupts disabled.
-    pub(crate) fn is_small(&self) -> bool {
-        match self.kind {
-            RequestKind::Atomic(atomics) => {
-                self.len <= stripes::CHUNK.saturating_mul(atomics.size())
-            }
-            _ => self.len <= SECTION_LIMIT,
-        }
-    }
-
-    /// Returns whether it is carried out in the poster's context, not by the work queue.
-    ///
-    /// An element takes much longer than a byte that is copied, and others get the locks of some, but
-    /// not an interrupt.
-    pub(crate) fn is_inline(&self) -> bool {
-        match self.kind {
-            RequestKind::Atomic(_) if interrupts::are_disabled() => self.is_small(),
-            _ => self.len <= INLINE_LIMIT,
-        }
-    }
 }
 
 /// The kinds of requests.
@@ -234,81 +176,39 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Of [`Packet::stalled`]: no receive has wanted it while there was no room.
-pub(crate) const NEVER_STALLED: u32 = 0;
-/// One does.
-const STALLED: u32 = 1;
-/// One did.
-const HAS_STALLED: u32 = 2;
+/// The initiator of a request that is under way, as those see it that carry the request.
+pub(crate) trait Initiator: Clone + Unpin {
+    /// Returns the request.
+    fn request(&self) -> &Request;
 
-/// A request that could not be carried out at once, and what is known of it on its way.
-pub(crate) struct Packet {
-    /// The operation, to which the response goes.
-    pub(crate) transfer: Arc<Transfer>,
-    /// Memory for its transmit context to note it.
-    pub(crate) note: Option<RBTreeNodeReservation<transmitter::NotedName, Arc<Transfer>>>,
-    /// The receive context that it has arrived at.
-    pub(crate) receiver: Option<Arc<Receiver>>,
-    /// Whether a posted receive wants it, and it waits for room at its receiver. Written under the lock
-    /// of the queue where it is.
-    pub(crate) stalled: Atomic<u32>,
-    /// The receive that it was matched with.
-    pub(crate) matched: Option<(ReceiverUse, Match)>,
-    /// It is to be reported by the thread that carries it out.
-    pub(crate) late: Option<Late>,
-    /// Why the thread that carries it out is to refuse it.
-    pub(crate) refused: Option<Error>,
-    /// With which others it is held back for more to come (`KFI_MORE`).
-    pub(crate) batch: Option<usize>,
-    /// The state of the wire's hold on it.
-    pub(crate) held: Held,
+    /// Returns whether the response is still to come, as far as can be told.
+    fn is_waiting(&self) -> bool;
+
+    /// Returns a number that the operation alone has while it is under way.
+    fn number(&self) -> usize;
+
+    /// Returns a number that all operations of its transmit context have, and no others.
+    fn lane(&self) -> usize;
+
+    /// Answers that nothing was done, unless another thread answers now.
+    ///
+    /// Any context; does not sleep.
+    fn refuse(&self, error: Error, budget: &mut Budget);
 }
 
-impl Packet {
-    /// Returns whether it carries an operation.
-    pub(crate) fn is_of(&self, transfer: &Arc<Transfer>) -> bool {
-        Arc::ptr_eq(&self.transfer, transfer)
-    }
-
-    /// Returns whether a posted receive wants it, and it waits for room.
-    pub(crate) fn is_stalled(&self) -> bool {
-        // Relaxed: under the lock of the queue where it is.
-        self.stalled.load(ordering::Relaxed) == STALLED
-    }
-
-    /// Returns whether that was so at some time, so that its time may have begun later than that of
-    /// those behind it.
-    pub(crate) fn has_stalled(&self) -> bool {
-        // Relaxed: as above.
-        self.stalled.load(ordering::Relaxed) != NEVER_STALLED
-    }
-
-    /// Notes whether a posted receive wants it, and it waits for room.
-    pub(crate) fn set_stalled(&self, stalled: bool) {
-        if stalled {
-            // Relaxed: as above.
-            self.stalled.store(STALLED, ordering::Relaxed);
-        } else if self.is_stalled() {
-            // Relaxed: as above.
-            self.stalled.store(HAS_STALLED, ordering::Relaxed);
-        }
-    }
+/// A request that is under way.
+pub(crate) struct Packet<I> {
+    /// Its initiator.
+    pub(crate) origin: I,
+    /// Memory for an entry in a queue of the party that has it, and in the end for its completion.
+    pub(crate) memory: Vacant,
 }
-
-/// Named as the operation.
-impl Named for Packet {
-    type Name = packet::TransferName;
-
-    fn name(&self) -> Self::Name {
-        Transfer::name(&self.transfer)
-    }
-}
-
-/// A packet with the links of a queue, in which it is or may be.
-pub(crate) type QueuedPacket = Entry<Packet>;
 
 /// Carries requests to their targets.
 pub(crate) trait Wire {
+    /// The initiators of what it carries.
+    type Origin: Initiator;
+
     /// Carries a request out, if that can be done at once; if not, nothing has happened.
     ///
     /// Any context; does not sleep.
@@ -322,44 +222,12 @@ pub(crate) trait Wire {
         irqs: &mut IrqGuard,
     ) -> Option<Response>;
 
-    /// Carries a request. The response goes to [`Transfer::respond`], before or after this returns.
+    /// Carries a request. The response goes to its initiator, before or after this returns.
     ///
     /// Any context; does not sleep. Requests of one transmit context to one receive context arrive
     /// in order.
-    fn send(&self, packet: QueuedPacket, budget: &mut Budget);
-}
+    fn carry(&self, packet: Packet<Self::Origin>, budget: &mut Budget);
 
-/// The endpoints of a node reach each other without any network.
-impl Wire for Node {
-    fn try_now(
-        &self,
-        request: &Request,
-        remote: &RemoteMemory,
-        payload: Payload<'_>,
-        irqs: &mut IrqGuard,
-    ) -> Option<Response> {
-        match self.receiver(request) {
-            Some(receiver) => Receiver::try_now(&receiver, request, remote, payload, irqs),
-            None => Some(Response::failed(EHOSTUNREACH)),
-        }
-    }
-
-    fn send(&self, packet: QueuedPacket, budget: &mut Budget) {
-        if self.faults.any() {
-            Faults::send(packet, budget);
-        } else {
-            self.carry(packet, budget);
-        }
-    }
-}
-
-impl Node {
-    /// Carries a request, whatever else may happen to it.
-    pub(crate) fn carry(&self, packet: QueuedPacket, budget: &mut Budget) {
-        let request = packet.transfer.request();
-        match self.receiver(request) {
-            Some(receiver) => Receiver::accept(&receiver, packet, budget),
-            None => packet.transfer.refuse(EHOSTUNREACH, budget),
-        }
-    }
+    /// The initiator has ended a request that is under way: whoever keeps it gives it up.
+    fn withdraw(&self, origin: &Self::Origin);
 }

@@ -20,6 +20,10 @@ use super::{
     TransmitContext, //
 };
 use crate::{
+    budget::{
+        self,
+        INLINE_LIMIT, //
+    },
     counter::Counter,
     domain::Domain,
     info,
@@ -46,12 +50,12 @@ use crate::{
         }, //
     },
     transfer::{
-        atomic::Atomics,
         receive_queue::Posted,
         receiver::Receiver,
         transmitter::{
             self,
-            Transmitter, //
+            Transmitter,
+            Unsent, //
         }, //
     },
     trigger::{
@@ -61,16 +65,13 @@ use crate::{
         },
         work_table::Owner, //
     },
-    wire::{
-        QueuedPacket,
-        INLINE_LIMIT, //
-    }, //
+    wire::atomics::Atomics, //
 };
 
 /// An operation of a transmit context that begins later.
 struct DeferredSend {
     transmitter: Arc<Transmitter>,
-    packet: QueuedPacket,
+    unsent: Entry<Unsent>,
     /// The endpoint.
     owner: Owner,
     context: Context,
@@ -79,12 +80,12 @@ struct DeferredSend {
 impl TriggeredOp for DeferredSend {
     fn begin(self: KBox<Self>, begun: &dyn Fn() -> bool) {
         let this = KBox::into_inner(self);
-        Transmitter::start_packet(&this.transmitter, this.packet, begun);
+        Transmitter::start_fired(&this.transmitter, this.unsent, begun);
     }
 
     fn cancel(self: KBox<Self>) {
         let this = KBox::into_inner(self);
-        Transmitter::cancel_packet(&this.transmitter, this.packet);
+        Transmitter::cancel_fired(&this.transmitter, this.unsent);
     }
 
     fn owner(&self) -> Owner {
@@ -93,10 +94,7 @@ impl TriggeredOp for DeferredSend {
 
     fn bytes(&self) -> usize {
         // More is left to a work queue.
-        match self.packet.transfer.request().len {
-            len if len <= INLINE_LIMIT => len,
-            _ => 0,
-        }
+        budget::copied(self.unsent.len())
     }
 
     fn context(&self) -> Context {
@@ -187,7 +185,7 @@ impl EndpointState {
             let mut prepared = transmitter.prepare(operation, is_deferred, flags, None)?;
             prepared.set_notify(notify);
             let deferred = DeferredSend {
-                packet: Transmitter::pack(transmitter, prepared, flags)?,
+                unsent: Transmitter::pack(transmitter, prepared, flags)?,
                 transmitter: transmitter.clone(),
                 owner: self.owner()?,
                 context,

@@ -24,7 +24,6 @@ use kernel::{
             Atomic, //
         },
         new_spinlock_irq,
-        Arc,
         SpinLockIrq, //
     },
     time::{
@@ -35,36 +34,32 @@ use kernel::{
 
 use crate::{
     address::native::Address,
+    budget::Budget,
     faults::{
         knob::Knob,
         replay::Window, //
     },
     kfi::linux::{
-        queue::EntryQueue,
-        timeout::jiffies,
-        work_queue::{
-            new_work,
-            Work,
-            WorkItem, //
-        }, //
+        queue::{
+            Entry,
+            EntryQueue,
+            Named, //
+        },
+        timeout::jiffies, //
     },
     limits::PORTS,
     module_parameters,
     nic::Nic,
-    node::Node,
-    transfer::{
-        budget::Budget,
-        packet::Transfer, //
-    },
     wire::{
+        Initiator,
         Packet,
-        QueuedPacket,
-        Request, //
+        Request,
+        Wire, //
     }, //
 };
 
 /// How often what is held is looked at, in milliseconds.
-const TICK_MILLIS: u32 = 4;
+pub(crate) const TICK_MILLIS: u32 = 4;
 
 /// The longest time for which a request can be held, in milliseconds.
 const MAX_MILLIS: u32 = 60_000;
@@ -135,9 +130,10 @@ impl Fault {
 /// Stands for all ports of a NIC.
 const ALL_PORTS: u32 = PORTS as u32;
 
-/// The state of a request that the wire holds.
-#[derive(Clone, Copy)]
-pub(crate) struct Held {
+/// A request that is held.
+struct HeldRequest<I> {
+    /// Its initiator.
+    origin: I,
     /// Until when, in jiffies.
     until: Jiffies,
     /// It goes on as soon as another one has overtaken it.
@@ -146,21 +142,39 @@ pub(crate) struct Held {
     error: Option<Error>,
 }
 
-impl Held {
-    /// Not held.
-    pub(crate) const NOT: Self = Self {
-        until: 0,
-        overtakable: false,
-        error: None,
-    };
+impl<I> HeldRequest<I> {
+    /// Holds a request, in its memory.
+    fn new(
+        packet: Packet<I>,
+        until: Jiffies,
+        overtakable: bool,
+        error: Option<Error>,
+    ) -> Entry<Self> {
+        let Packet { origin, memory } = packet;
+        memory.fill(Self {
+            origin,
+            until,
+            overtakable,
+            error,
+        })
+    }
+}
+
+/// Named by the number of the operation.
+impl<I: Initiator> Named for HeldRequest<I> {
+    type Name = usize;
+
+    fn name(&self) -> usize {
+        self.origin.number()
+    }
 }
 
 /// The fate of a request.
-enum Fate {
+enum Fate<I> {
     /// It is carried, twice if it has a sequence number.
-    Carry(QueuedPacket, Option<u64>),
+    Carry(Packet<I>, Option<u64>),
     /// It fails.
-    Refuse(QueuedPacket, Error),
+    Refuse(Packet<I>, Error),
     /// It is held.
     Hold,
 }
@@ -181,14 +195,14 @@ impl Knobs {
 }
 
 /// The part that the lock protects.
-struct State {
+struct State<I> {
     nics: KVVec<Knobs>,
     /// Requests that are carried later, those of a pair in order.
-    held: EntryQueue<Packet>,
+    held: EntryQueue<HeldRequest<I>>,
     /// Requests that fail later.
-    lost: EntryQueue<Packet>,
+    lost: EntryQueue<HeldRequest<I>>,
     /// Requests that were held and are just being carried.
-    carrying: Option<Arc<Transfer>>,
+    carrying: Option<I>,
     /// Which of the requests that are carried twice have arrived.
     window: Window,
     /// How many of them have arrived once more.
@@ -197,14 +211,17 @@ struct State {
 
 /// The faults of a node.
 #[pin_data]
-pub(crate) struct Faults {
-    /// [`Self::KNOBS`] and [`Self::HELD`]; 0 as long as all is well.
+pub(crate) struct Faults<I> {
+    /// [`KNOBS`] and [`HELD`]; 0 as long as all is well.
     on: Atomic<u32>,
     #[pin]
-    state: SpinLockIrq<State>,
-    #[pin]
-    work: Work<Node>,
+    state: SpinLockIrq<State<I>>,
 }
+
+/// A knob is on.
+const KNOBS: u32 = 1 << 0;
+/// Requests are held, and others may have to wait behind them.
+const HELD: u32 = 1 << 1;
 
 /// Returns whether a time has come.
 fn is_over(until: Jiffies, now: Jiffies) -> bool {
@@ -219,14 +236,14 @@ fn after(now: Jiffies, millis: u32) -> Jiffies {
 }
 
 /// Returns whether two requests go from one context to another one.
-fn are_pair(one: &Transfer, other: &Transfer) -> bool {
+fn are_pair<I: Initiator>(one: &I, other: &I) -> bool {
     let (to, other_to) = (one.request(), other.request());
-    Arc::ptr_eq(one.transmitter(), other.transmitter())
+    one.lane() == other.lane()
         && to.destination == other_to.destination
         && to.context == other_to.context
 }
 
-impl State {
+impl<I: Initiator> State<I> {
     /// Asks a knob.
     fn strike(&mut self, nic: u32, fault: Fault) -> Option<u32> {
         let knobs = self.nics.get_mut(Nic::new(nic)?.index())?;
@@ -243,21 +260,21 @@ impl State {
     }
 
     /// Returns until when what is held of the same pair is held, if anything is.
-    fn behind(&self, transfer: &Transfer, now: Jiffies) -> Option<Jiffies> {
-        let same = |packet: &&Packet| are_pair(&packet.transfer, transfer);
+    fn behind(&self, origin: &I, now: Jiffies) -> Option<Jiffies> {
+        let same = |held: &&HeldRequest<I>| are_pair(&held.origin, origin);
         // Those of a pair are in order: the last one is held for longest.
         let last = self.held.iter().filter(same).last();
         let carrying = self.carrying.as_ref();
-        last.map(|packet| packet.held.until).or_else(|| {
+        last.map(|held| held.until).or_else(|| {
             carrying
-                .filter(|other| are_pair(other, transfer))
+                .filter(|other| are_pair(*other, origin))
                 .map(|_| now)
         })
     }
 
     /// Decides what becomes of a request.
-    fn decide(&mut self, mut packet: QueuedPacket, now: Jiffies) -> Fate {
-        let request: Request = *packet.transfer.request();
+    fn decide(&mut self, packet: Packet<I>, now: Jiffies) -> Fate<I> {
+        let request: Request = *packet.origin.request();
         let nic = request.source.nic();
         if self.has_vanished(request.destination) || self.has_vanished(request.source) {
             return Fate::Refuse(packet, EHOSTUNREACH);
@@ -282,19 +299,20 @@ impl State {
         if held.is_none() {
             held = self.strike(nic, Fault::Delay);
         }
-        let behind = self.behind(&packet.transfer, now);
+        let behind = self.behind(&packet.origin, now);
         // One that overtakes is not overtaken itself, or nobody would go on. Who waits behind
         // others is not let go before them.
         let overtakes = self
             .held
             .iter()
-            .any(|other| other.held.overtakable && !are_pair(&other.transfer, &packet.transfer));
+            .any(|other| other.overtakable && !are_pair(&other.origin, &packet.origin));
+        let mut overtakable = false;
         if held.is_none() && behind.is_none() && !overtakes {
             held = self.strike(nic, Fault::Reorder);
-            packet.held.overtakable = held.is_some();
+            overtakable = held.is_some();
         }
         let until = held.map(|millis| after(now, millis));
-        packet.held.until = match (until, behind) {
+        let until = match (until, behind) {
             (None, None) => {
                 let sequence = self.sequence(nic);
                 return Fate::Carry(packet, sequence);
@@ -304,18 +322,15 @@ impl State {
             (Some(until), Some(behind)) if is_over(behind, until) => until,
             (Some(_), Some(behind)) => behind,
         };
-        self.held.push_named(packet);
+        let held = HeldRequest::new(packet, until, overtakable, None);
+        self.held.push_named(held);
         Fate::Hold
     }
 
     /// Keeps a request until it fails.
-    fn lose(&mut self, mut packet: QueuedPacket, until: Jiffies, error: Error) -> Fate {
-        packet.held = Held {
-            until,
-            overtakable: false,
-            error: Some(error),
-        };
-        self.lost.push_named(packet);
+    fn lose(&mut self, packet: Packet<I>, until: Jiffies, error: Error) -> Fate<I> {
+        let lost = HeldRequest::new(packet, until, false, Some(error));
+        self.lost.push_named(lost);
         Fate::Hold
     }
 
@@ -329,37 +344,31 @@ impl State {
     }
 
     /// Takes the next request whose time has come.
-    fn next_due(&mut self, now: Jiffies) -> Option<QueuedPacket> {
+    fn next_due(&mut self, now: Jiffies) -> Option<Entry<HeldRequest<I>>> {
         // Also what its sender has given up, in case nobody has told.
-        let is_due =
-            |packet: &Packet| is_over(packet.held.until, now) || !packet.transfer.is_waiting();
-        if let Some(packet) = self.lost.take(is_due) {
-            return Some(packet);
+        let is_due = |held: &HeldRequest<I>| is_over(held.until, now) || !held.origin.is_waiting();
+        if let Some(lost) = self.lost.take(is_due) {
+            return Some(lost);
         }
-        let packet = self.held.take(is_due)?;
-        self.carrying = Some(packet.transfer.clone());
-        Some(packet)
+        let held = self.held.take(is_due)?;
+        self.carrying = Some(held.origin.clone());
+        Some(held)
     }
 
     /// Returns what is to be stored in [`Faults::on`].
     fn on(&self) -> u32 {
         let mut on = 0;
         if self.nics.iter().flat_map(|knobs| &knobs.0).any(Knob::is_on) {
-            on |= Faults::KNOBS;
+            on |= KNOBS;
         }
         if !self.held.is_empty() || !self.lost.is_empty() || self.carrying.is_some() {
-            on |= Faults::HELD;
+            on |= HELD;
         }
         on
     }
 }
 
-impl Faults {
-    /// A knob is on.
-    const KNOBS: u32 = 1 << 0;
-    /// Requests are held, and others may have to wait behind them.
-    const HELD: u32 = 1 << 1;
-
+impl<I: Initiator> Faults<I> {
     /// All knobs of so many NICs, off.
     pub(crate) fn new(nics: u32) -> Result<impl PinInit<Self>> {
         let mut knobs = KVVec::with_capacity(usize::try_from(nics)?, GFP_KERNEL)?;
@@ -379,7 +388,6 @@ impl Faults {
                 },
                 "kfi_soft::Faults::state"
             ),
-            work <- new_work!("kfi_soft::Faults::work"),
         }))
     }
 
@@ -392,7 +400,7 @@ impl Faults {
     }
 
     /// Publishes whether anything may go wrong, with the lock held.
-    fn publish(&self, state: &State) {
+    fn publish(&self, state: &State<I>) {
         // Relaxed: see `any`.
         self.on.store(state.on(), ordering::Relaxed);
     }
@@ -405,35 +413,46 @@ impl Faults {
         }
     }
 
-    /// Sends a request through all that may happen to it.
-    pub(crate) fn send(packet: QueuedPacket, budget: &mut Budget) {
-        let node = packet.transfer.transmitter().node().clone();
-        let this = &node.faults;
+    /// Sends a request through all that may happen to it. Returns whether [`Self::go_on`] is to look at
+    /// it, in a while.
+    #[must_use]
+    pub(crate) fn send(
+        &self,
+        packet: Packet<I>,
+        wire: &impl Wire<Origin = I>,
+        budget: &mut Budget,
+    ) -> bool {
         let fate = {
-            let mut state = this.state.lock();
+            let mut state = self.state.lock();
             let fate = state.decide(packet, jiffies());
-            this.publish(&state);
+            self.publish(&state);
             fate
         };
         match fate {
             Fate::Carry(packet, sequence) => {
-                let transfer = packet.transfer.clone();
-                this.carry(&node, packet, sequence, budget);
-                this.overtaken_by(&transfer);
+                let origin = packet.origin.clone();
+                self.carry(packet, sequence, wire, budget);
+                self.overtaken_by(&origin);
+                false
             }
-            Fate::Refuse(packet, error) => packet.transfer.refuse(error, budget),
-            Fate::Hold => {
-                // Nothing to do if that is going to happen anyhow.
-                let tick = msecs_to_jiffies(TICK_MILLIS);
-                node.work_queue.queue_delayed(node.clone(), tick);
+            Fate::Refuse(packet, error) => {
+                packet.origin.refuse(error, budget);
+                false
             }
+            Fate::Hold => true,
         }
     }
 
     /// Carries a request; twice, if it has a sequence number.
-    fn carry(&self, node: &Node, packet: QueuedPacket, sequence: Option<u64>, budget: &mut Budget) {
+    fn carry(
+        &self,
+        packet: Packet<I>,
+        sequence: Option<u64>,
+        wire: &impl Wire<Origin = I>,
+        budget: &mut Budget,
+    ) {
         let Some(sequence) = sequence else {
-            return node.carry(packet, budget);
+            return wire.carry(packet, budget);
         };
         let mut packet = Some(packet);
         for _ in 0..2 {
@@ -441,7 +460,7 @@ impl Faults {
                 continue;
             }
             if let Some(packet) = packet.take() {
-                node.carry(packet, budget);
+                wire.carry(packet, budget);
             }
         }
     }
@@ -457,45 +476,44 @@ impl Faults {
     }
 
     /// Lets those go on that were to be overtaken, and were.
-    fn overtaken_by(&self, transfer: &Transfer) {
+    fn overtaken_by(&self, origin: &I) {
         // Relaxed: a request that is not seen waits for another one, or for its time.
-        if self.on.load(ordering::Relaxed) & Self::HELD == 0 {
+        if self.on.load(ordering::Relaxed) & HELD == 0 {
             return;
         }
         let now = jiffies();
         let mut state = self.state.lock();
         while let Some(mut found) = state
             .held
-            .find(|packet| packet.held.overtakable && !are_pair(&packet.transfer, transfer))
+            .find(|held| held.overtakable && !are_pair(&held.origin, origin))
         {
-            found.held.overtakable = false;
-            found.held.until = now;
+            found.overtakable = false;
+            found.until = now;
         }
     }
 
-    /// Forgets a request that its sender has given up.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
+    /// Gives up a request that its initiator has ended, if it is held.
+    pub(crate) fn withdraw(&self, origin: &I) {
         // Relaxed: the thread that holds it has set it, before it was noted that the transfer had
         // begun; and one that is missed is dropped when its time has come.
-        if self.on.load(ordering::Relaxed) & Self::HELD == 0 {
+        if self.on.load(ordering::Relaxed) & HELD == 0 {
             return;
         }
-        let name = Transfer::name(transfer);
-        let same = |packet: &Packet| packet.is_of(transfer);
-        let forgotten = {
+        let number = origin.number();
+        let same = |held: &HeldRequest<I>| held.origin.number() == number;
+        let withdrawn = {
             let mut state = self.state.lock();
-            match state.held.take_named(&name, same) {
-                Some(packet) => Some(packet),
-                None => state.lost.take_named(&name, same),
+            match state.held.take_named(&number, same) {
+                Some(held) => Some(held),
+                None => state.lost.take_named(&number, same),
             }
         };
         // Without the lock.
-        drop(forgotten);
+        drop(withdrawn);
     }
 
-    /// Makes sure that nothing of it runs any more; may sleep. All endpoints are closed.
+    /// Drops what is held. All endpoints are closed.
     pub(crate) fn stop(&self) {
-        self.work.cancel_sync();
         let rest = {
             let mut state = self.state.lock();
             (
@@ -507,37 +525,36 @@ impl Faults {
         drop(rest);
     }
 
-    /// Carries, or fails, what was held long enough.
-    fn run(node: &Arc<Node>) {
-        let this = &node.faults;
+    /// Carries, or fails, what was held long enough. Returns whether to look again, in a while.
+    #[must_use]
+    pub(crate) fn go_on(&self, wire: &impl Wire<Origin = I>) -> bool {
         loop {
-            let (packet, sequence, done) = {
-                let mut state = this.state.lock();
+            let (held, sequence, done) = {
+                let mut state = self.state.lock();
                 let done = state.carrying.take();
-                let packet = state.next_due(jiffies());
-                let carried = packet.as_ref().filter(|packet| packet.held.error.is_none());
-                let nic = carried.map(|packet| packet.transfer.request().source.nic());
+                let held = state.next_due(jiffies());
+                let carried = held.as_ref().filter(|held| held.error.is_none());
+                let nic = carried.map(|held| held.origin.request().source.nic());
                 let sequence = nic.and_then(|nic| state.sequence(nic));
-                this.publish(&state);
-                (packet, sequence, done)
+                self.publish(&state);
+                (held, sequence, done)
             };
             // Without the lock.
             drop(done);
-            let Some(packet) = packet else {
+            let Some(held) = held else {
                 break;
             };
+            let (held, memory) = held.empty();
+            let origin = held.origin;
             let mut budget = Budget::thread();
-            if let Some(error) = packet.held.error {
-                packet.transfer.refuse(error, &mut budget);
-            } else if packet.transfer.is_waiting() {
-                this.carry(node, packet, sequence, &mut budget);
+            if let Some(error) = held.error {
+                origin.refuse(error, &mut budget);
+            } else if origin.is_waiting() {
+                self.carry(Packet { origin, memory }, sequence, wire, &mut budget);
             }
         }
-        // Relaxed: a thread that holds one after this queues the work itself.
-        if this.on.load(ordering::Relaxed) & Self::HELD != 0 {
-            let tick = msecs_to_jiffies(TICK_MILLIS);
-            node.work_queue.queue_delayed(node.clone(), tick);
-        }
+        // Relaxed: a thread that holds one after this has it looked at itself.
+        self.on.load(ordering::Relaxed) & HELD != 0
     }
 
     /// Turns a knob.
@@ -568,15 +585,5 @@ impl Faults {
             f.write_fmt(fmt!(" suppressed={}", suppressed))?;
         }
         f.write_str("\n")
-    }
-}
-
-impl WorkItem for Node {
-    fn work(&self) -> &Work<Self> {
-        &self.faults.work
-    }
-
-    fn run(this: Arc<Self>) {
-        Faults::run(&this);
     }
 }

@@ -23,15 +23,13 @@
 
 #![forbid(unsafe_code)]
 
-use kernel::{
-    prelude::*,
-    sync::{
-        atomic::ordering,
-        Arc, //
-    }, //
-};
+use kernel::prelude::*;
 
 use crate::{
+    budget::{
+        self,
+        Budget, //
+    },
     kfi::linux::{
         queue::{
             Entry,
@@ -45,14 +43,15 @@ use crate::{
         timeout::jiffies, //
     },
     transfer::{
-        budget::{
-            self,
-            Budget, //
+        accepted::{
+            Accepted,
+            Task, //
         },
-        packet::{
-            self,
-            Transfer, //
+        inbound::{
+            Inbound,
+            InboundName, //
         },
+        origin::Origin,
         receive_queue::{
             pair,
             Mismatch,
@@ -61,8 +60,7 @@ use crate::{
         receiver::Receiver, //
     },
     wire::{
-        Packet,
-        QueuedPacket,
+        Initiator,
         Request, //
     }, //
 };
@@ -103,12 +101,11 @@ impl Progress {
 }
 
 /// Returns whether a receive takes a message; one that it wants and must not take yet stalls.
-fn takes(receive: &Posted, message: &Packet) -> bool {
-    if !receive.wants(message.transfer.request()) {
+fn takes(receive: &Posted, message: &Inbound) -> bool {
+    if !receive.wants(message.request()) {
         return false;
     }
-    let receiver = message.receiver.as_ref();
-    let stalls = receiver.is_some_and(|receiver| receiver.stalls(receive));
+    let stalls = message.receiver.stalls(receive);
     if stalls {
         message.set_stalled(true);
     }
@@ -130,9 +127,9 @@ pub(crate) struct MatchLists {
     /// Receives that have fired and have no room among those.
     fired: WalkableQueue<Posted>,
     /// Messages that were compared, and wait for a receive.
-    unexpected: WalkableQueue<Packet>,
+    unexpected: WalkableQueue<Inbound>,
     /// Messages that are yet to be compared with `posted`.
-    arrived: WalkableQueue<Packet>,
+    arrived: WalkableQueue<Inbound>,
     /// How far the first of `arrived` has come in `posted`.
     arrived_progress: Progress,
     /// How far the first of `new` has come in `unexpected`.
@@ -144,7 +141,7 @@ pub(crate) struct MatchLists {
     /// How far the one that this has come to has come in `posted`.
     again_progress: Option<Walk>,
     /// Which one that is.
-    again_name: packet::TransferName,
+    again_name: InboundName,
     /// A thread compares, or is going to.
     comparing: bool,
     /// That is the work queue.
@@ -192,7 +189,7 @@ impl MatchLists {
     }
 
     /// Returns a queue of messages by number, in the order in which these go from one to the other.
-    pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Packet>> {
+    pub(crate) fn messages(&mut self, number: usize) -> Option<&mut WalkableQueue<Inbound>> {
         match number {
             0 => Some(&mut self.arrived),
             1 => Some(&mut self.unexpected),
@@ -212,15 +209,15 @@ impl MatchLists {
     }
 
     /// Takes out a message, if it is here.
-    pub(crate) fn take_message(&mut self, transfer: &Arc<Transfer>) -> Option<QueuedPacket> {
-        let name = Transfer::name(transfer);
+    pub(crate) fn take_message(&mut self, origin: &Origin) -> Option<Entry<Inbound>> {
+        let name = Inbound::name_of(origin);
         [&mut self.unexpected, &mut self.arrived]
             .into_iter()
-            .find_map(|queue| queue.take_named(&name, |packet| packet.is_of(transfer)))
+            .find_map(|queue| queue.take_named(&name, |inbound| inbound.is_of(origin)))
     }
 
     /// Returns the messages that no posted receive wants yet.
-    pub(crate) fn unexpected(&mut self) -> &mut WalkableQueue<Packet> {
+    pub(crate) fn unexpected(&mut self) -> &mut WalkableQueue<Inbound> {
         &mut self.unexpected
     }
 
@@ -247,8 +244,8 @@ impl MatchLists {
 
     /// Adds a message; returns whether the caller is to compare.
     #[must_use]
-    pub(crate) fn add_message(&mut self, packet: QueuedPacket) -> bool {
-        self.arrived.push_named(packet);
+    pub(crate) fn add_message(&mut self, message: Entry<Inbound>) -> bool {
+        self.arrived.push_named(message);
         self.begin()
     }
 
@@ -396,14 +393,14 @@ impl MatchLists {
             Step::Found(found) => Some(found),
             Step::End => None,
         };
-        let Some(packet) = arrived.pop_front() else {
+        let Some(message) = arrived.pop_front() else {
             return;
         };
         match found {
-            Some(found) => settled.pair(packet, found),
+            Some(found) => settled.pair(message, found),
             None => {
                 // INVARIANT: Nobody wants it, or it has stalled.
-                unexpected.push_named(packet);
+                unexpected.push_named(message);
                 settled.kept = true;
                 // It counts, too, where there was nothing to compare it with.
                 *limit = limit.saturating_sub(1);
@@ -421,10 +418,9 @@ impl MatchLists {
             again_name,
             ..
         } = self;
-        let stalls = |message: &Packet, alone: bool| {
-            let receiver = message.receiver.as_ref();
-            receiver
-                .is_some_and(|receiver| receiver.is_stalling() && !(alone && receiver.is_shared()))
+        let stalls = |message: &Inbound, alone: bool| {
+            let receiver = &message.receiver;
+            receiver.is_stalling() && !(alone && receiver.is_shared())
         };
         if unexpected
             .front()
@@ -435,8 +431,8 @@ impl MatchLists {
             self.again = false;
             return;
         }
-        let again = |message: &Packet| message.is_stalled() && !stalls(message, false);
-        let message = match unexpected.step(again_walk, limit, again) {
+        let again = |message: &Inbound| message.is_stalled() && !stalls(message, false);
+        let mut message = match unexpected.step(again_walk, limit, again) {
             Step::More => return,
             Step::Found(message) => message,
             Step::End => {
@@ -465,8 +461,8 @@ impl MatchLists {
             Some(found) => settled.pair(message.take(), found),
             None if message.is_stalled() => {}
             None => {
-                // Its time begins anew. Relaxed: under the lock.
-                message.transfer.since.store(jiffies(), ordering::Relaxed);
+                // Its time begins anew.
+                message.since = jiffies();
                 settled.kept = true;
             }
         }
@@ -488,16 +484,16 @@ impl MatchLists {
         let Some(receive) = new.front() else {
             return;
         };
-        let wanted = |message: &Packet| takes(receive, message);
-        let packet = match unexpected.step(&mut progress.walk, limit, wanted) {
+        let wanted = |message: &Inbound| takes(receive, message);
+        let message = match unexpected.step(&mut progress.walk, limit, wanted) {
             Step::More => return,
             Step::Found(found) => Some(found.take()),
             Step::End => None,
         };
-        match packet {
-            Some(packet) => {
+        match message {
+            Some(message) => {
                 if let Some(receive) = new.find(|_| true) {
-                    settled.pair(packet, receive);
+                    settled.pair(message, receive);
                 }
             }
             None => {
@@ -514,15 +510,15 @@ impl MatchLists {
 /// Messages that were taken out, to be dealt with when the lock was released.
 pub(crate) struct Settled {
     /// They are delivered.
-    deliveries: EntryQueue<Packet>,
+    deliveries: EntryQueue<Accepted>,
     /// They name what is no region.
-    refused: EntryQueue<Packet>,
+    refused: EntryQueue<Inbound>,
     /// Their receivers are not there any more.
-    unreachable: EntryQueue<Packet>,
+    unreachable: EntryQueue<Inbound>,
     /// Their time is over.
-    expired: EntryQueue<Packet>,
+    expired: EntryQueue<Inbound>,
     /// Their senders have given them up.
-    gone: EntryQueue<Packet>,
+    gone: EntryQueue<Inbound>,
     /// Bytes that are copied when they are delivered.
     bytes: usize,
     /// Some wait now.
@@ -545,15 +541,11 @@ impl Settled {
 
     /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
-        [
-            &self.deliveries,
-            &self.refused,
-            &self.unreachable,
-            &self.expired,
-            &self.gone,
-        ]
-        .into_iter()
-        .fold(0, |sum, queue| sum.saturating_add(queue.len()))
+        [&self.refused, &self.unreachable, &self.expired, &self.gone]
+            .into_iter()
+            .fold(self.deliveries.len(), |sum, queue| {
+                sum.saturating_add(queue.len())
+            })
     }
 
     /// Returns how many bytes are copied when they are delivered.
@@ -567,25 +559,25 @@ impl Settled {
     }
 
     /// Adds a message whose time is over.
-    pub(crate) fn expire(&mut self, packet: QueuedPacket) {
-        self.expired.push_back(packet);
+    pub(crate) fn expire(&mut self, message: Entry<Inbound>) {
+        self.expired.push_back(message);
     }
 
     /// Adds a message that a receive wants.
     fn pair<const WALKS: usize>(
         &mut self,
-        mut packet: QueuedPacket,
+        message: Entry<Inbound>,
         found: FoundEntry<'_, Posted, WALKS>,
     ) {
-        let Some(receiver) = packet.receiver.as_ref().and_then(Receiver::enter) else {
+        let Some(receiver) = Receiver::enter(&message.receiver) else {
             // It is being closed.
-            self.unreachable.push_back(packet);
+            self.unreachable.push_back(message);
             return;
         };
-        let transfer = &packet.transfer;
-        let matched = pair(found, transfer.request(), &receiver, |_| {
+        let origin = &message.origin;
+        let matched = pair(found, origin.request(), &receiver, |_| {
             // It has memory of its own for its completion.
-            if transfer.claim() {
+            if origin.claim() {
                 Ok(())
             } else {
                 Err(Mismatch::Gone)
@@ -593,29 +585,30 @@ impl Settled {
         });
         match matched {
             Ok(matched) => {
-                let bytes = budget::copied(packet.transfer.request());
+                let bytes = budget::copied(message.request().len);
                 self.bytes = self.bytes.saturating_add(bytes);
-                packet.matched = Some((receiver, matched));
-                self.deliveries.push_back(packet);
+                // What is dropped here is not the last reference: the use has another one.
+                let accepted = Accepted::new(message, |_| Task::Receive(receiver, matched));
+                self.deliveries.push_back(accepted);
             }
-            Err(Mismatch::NoRegion) => self.refused.push_back(packet),
-            Err(Mismatch::Gone | Mismatch::NoRoom) => self.gone.push_back(packet),
+            Err(Mismatch::NoRegion) => self.refused.push_back(message),
+            Err(Mismatch::Gone | Mismatch::NoRoom) => self.gone.push_back(message),
         }
     }
 
     /// Answers those that are not delivered, and delivers the others.
     pub(crate) fn settle(mut self, budget: &mut Budget) {
-        while let Some(packet) = self.refused.pop_front() {
-            Receiver::refuse(packet, EACCES, budget);
+        while let Some(message) = self.refused.pop_front() {
+            Inbound::refuse(message, EACCES, budget);
         }
-        while let Some(packet) = self.unreachable.pop_front() {
-            Receiver::refuse(packet, EHOSTUNREACH, budget);
+        while let Some(message) = self.unreachable.pop_front() {
+            Inbound::refuse(message, EHOSTUNREACH, budget);
         }
-        while let Some(packet) = self.expired.pop_front() {
-            Receiver::refuse(packet, EREMOTEIO, budget);
+        while let Some(message) = self.expired.pop_front() {
+            Inbound::refuse(message, EREMOTEIO, budget);
         }
-        while let Some(packet) = self.deliveries.pop_front() {
-            Receiver::deliver(packet, budget);
+        while let Some(accepted) = self.deliveries.pop_front() {
+            Receiver::deliver(accepted, budget);
         }
     }
 }

@@ -15,30 +15,30 @@ use kernel::{
             Atomic, //
         },
         new_spinlock_irq,
-        Arc,
         SpinLockIrq, //
     }, //
 };
 
 use crate::{
+    budget::Budget,
     kfi::linux::{
         interrupts::NoPreemption,
-        queue::EntryQueue,
+        queue::{
+            Entry,
+            EntryQueue, //
+        },
         task::cond_resched, //
     },
     transfer::{
-        budget::Budget,
-        packet::Transfer, //
+        inbound::Inbound,
+        origin::Origin, //
     },
-    wire::{
-        Packet,
-        QueuedPacket, //
-    }, //
+    wire::Initiator, //
 };
 
 /// The part that the lock protects.
 struct State {
-    packets: EntryQueue<Packet>,
+    requests: EntryQueue<Inbound>,
     closed: bool,
 }
 
@@ -58,7 +58,7 @@ impl Parking {
             occupied: Atomic::new(false),
             state <- new_spinlock_irq!(
                 State {
-                    packets: EntryQueue::new(),
+                    requests: EntryQueue::new(),
                     closed: false,
                 },
                 "kfi_soft::Parking::state"
@@ -74,39 +74,38 @@ impl Parking {
 
     /// Adds a request; gives it back if none wait here any more. Drops it if its sender has given it
     /// up meanwhile, and not found it.
-    pub(crate) fn add(&self, packet: QueuedPacket) -> core::result::Result<(), QueuedPacket> {
+    pub(crate) fn add(&self, inbound: Entry<Inbound>) -> core::result::Result<(), Entry<Inbound>> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(packet);
+            return Err(inbound);
         }
-        if !packet.transfer.is_waiting() {
+        if !inbound.origin.is_waiting() {
             drop(state);
             return Ok(());
         }
         // Relaxed: the sender's next request comes after this one was parked.
         self.occupied.store(true, ordering::Relaxed);
-        state.packets.push_named(packet);
+        state.requests.push_named(inbound);
         Ok(())
     }
 
     /// Takes the first request out. One after the other: the caller has taken on the one before.
-    pub(crate) fn take(&self) -> Option<QueuedPacket> {
+    pub(crate) fn take(&self) -> Option<Entry<Inbound>> {
         let mut state = self.state.lock();
-        let packet = state.packets.pop_front();
-        if packet.is_none() {
+        let inbound = state.requests.pop_front();
+        if inbound.is_none() {
             // Release: see `is_occupied`.
             self.occupied.store(false, ordering::Release);
         }
-        packet
+        inbound
     }
 
     /// Takes out a request that its sender has given up, if it is here.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<QueuedPacket> {
-        let name = Transfer::name(transfer);
+    pub(crate) fn withdraw(&self, origin: &Origin) -> Option<Entry<Inbound>> {
         let mut state = self.state.lock();
         state
-            .packets
-            .take_named(&name, |packet| packet.is_of(transfer))
+            .requests
+            .take_named(&Inbound::name_of(origin), |inbound| inbound.is_of(origin))
     }
 
     /// Refuses what waits and what is still to come. May sleep.
@@ -115,11 +114,12 @@ impl Parking {
         loop {
             // Its sender waits for the thread that has taken it out.
             let preemption = NoPreemption::begin();
-            let Some(packet) = self.take() else {
+            let Some(inbound) = self.take() else {
                 return;
             };
-            packet.transfer.refuse(EHOSTUNREACH, &mut Budget::thread());
-            drop(packet);
+            let budget = &mut Budget::thread();
+            inbound.origin.refuse(EHOSTUNREACH, budget);
+            drop(inbound);
             drop(preemption);
             cond_resched();
         }

@@ -16,7 +16,6 @@
 use kernel::{
     prelude::*,
     sync::{
-        atomic::ordering,
         new_spinlock_irq,
         Arc,
         SpinLockIrq, //
@@ -29,6 +28,7 @@ use kernel::{
 
 use crate::{
     address::native::Address,
+    budget::Budget,
     counter::Counter,
     kfi::{
         addr::FabricAddr,
@@ -72,27 +72,26 @@ use crate::{
     node::Node,
     queue::completion_queue::EntryPlace,
     transfer::{
-        budget::Budget,
         completer::{
             Completer,
             CompletionSpec,
             Manner,
             Use, //
         },
+        inbound::Inbound,
         matching::{
             MatchLists,
             Settled, //
         },
         multi_buffer::MultiUse,
-        packet::Transfer,
+        origin::Origin,
         receiver::{
             Receiver,
             ReceiverUse, //
         }, //
     },
     wire::{
-        Packet,
-        QueuedPacket,
+        Initiator,
         Request,
         RequestKind,
         Response, //
@@ -132,7 +131,7 @@ pub(crate) enum Buffer {
 pub(crate) struct Delivery {
     target: Target,
     /// Bytes that there is room for.
-    pub(crate) room: usize,
+    room: usize,
     manner: Manner,
 }
 
@@ -144,7 +143,35 @@ enum Target {
     Part(MultiUse, usize),
 }
 
+/// Which bytes of a delivery a request is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    /// Where they begin.
+    pub(crate) offset: usize,
+    /// How many there are.
+    pub(crate) len: usize,
+    /// The request is for more.
+    pub(crate) cut_off: bool,
+}
+
 impl Delivery {
+    /// Returns which bytes a request is for.
+    pub(crate) fn span(&self, request: &Request) -> Span {
+        let offset = match request.kind {
+            RequestKind::TaggedRead { offset, .. } | RequestKind::TaggedWrite { offset, .. } => {
+                usize::try_from(offset).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        };
+        Span {
+            offset,
+            len: request.len.min(self.room),
+            cut_off: offset
+                .checked_add(request.len)
+                .is_none_or(|end| end > self.room),
+        }
+    }
+
     /// Returns the place in the memory.
     pub(crate) fn cursor(&self, offset: usize) -> Cursor<'_, memory::Target> {
         match &self.target {
@@ -398,7 +425,7 @@ struct State {
     /// Messages with tags.
     tagged: MatchLists,
     /// Messages that were set aside for a context.
-    claimed: WalkableQueue<Packet>,
+    claimed: WalkableQueue<Inbound>,
     /// Receives that ask for messages with tags, whose answers are up to the work queue.
     looking: EntryQueue<Posted>,
     /// When the work queue looks at what waits, in jiffies.
@@ -512,11 +539,10 @@ impl ReceiveQueue {
     pub(crate) fn accept(
         self: &Arc<Self>,
         receiver: &ReceiverUse,
-        mut packet: QueuedPacket,
+        mut message: Entry<Inbound>,
         budget: &mut Budget,
     ) {
-        packet.receiver = Some(receiver.receiver().clone());
-        let tagged = packet.transfer.request().kind.tag().is_some();
+        let tagged = message.request().kind.tag().is_some();
         // Others may leave to this thread what they bring, once it has the lock.
         let preemption = NoPreemption::begin();
         {
@@ -524,18 +550,17 @@ impl ReceiveQueue {
             if receiver.is_closed() {
                 drop(state);
                 drop(preemption);
-                packet.transfer.refuse(EHOSTUNREACH, budget);
+                message.origin.refuse(EHOSTUNREACH, budget);
                 return;
             }
-            if !packet.transfer.is_waiting() {
+            if !message.origin.is_waiting() {
                 // Given up meanwhile, by a thread that has not found it here.
                 drop(state);
                 drop(preemption);
                 return;
             }
-            // Relaxed: read under the same lock.
-            packet.transfer.since.store(jiffies(), ordering::Relaxed);
-            if !state.lists(tagged).add_message(packet) {
+            message.since = jiffies();
+            if !state.lists(tagged).add_message(message) {
                 return;
             }
         }
@@ -721,9 +746,9 @@ impl ReceiveQueue {
         let discard = wanted.flags.contains(OpFlags::DISCARD);
         // A message that its sender is just giving up is not there any more, and one that has
         // stalled is another receive's.
-        let same = |message: &Packet| {
-            let request = message.transfer.request();
-            let there = message.transfer.is_waiting() && !message.is_stalled();
+        let same = |message: &Inbound| {
+            let request = message.request();
+            let there = message.origin.is_waiting() && !message.is_stalled();
             there && !is_access(request) && wanted.wants(request)
         };
         let mut walk = None;
@@ -741,7 +766,7 @@ impl ReceiveQueue {
                 Step::More => Err(Looked::Unfinished),
                 Step::End => Err(Looked::Nothing),
                 Step::Found(found) => {
-                    let request = *found.transfer.request();
+                    let request = *found.request();
                     Ok((request, (claim || discard).then(|| found.take())))
                 }
             };
@@ -749,22 +774,22 @@ impl ReceiveQueue {
                 unexpected.end_walk(walk);
             }
             drop(state);
-            let (request, packet) = match found {
-                Ok((request, Some(packet))) => (request, packet),
+            let (request, message) = match found {
+                Ok((request, Some(message))) => (request, message),
                 Ok((request, None)) => return Looked::Found(request),
                 Err(looked) => return looked,
             };
             let taken = if discard {
                 // The message has been received, if only to be thrown away.
-                let transfer = packet.into_inner().transfer;
-                let claimed = transfer.claim();
+                let origin = message.into_inner().origin;
+                let claimed = origin.claim();
                 if claimed {
                     let response = Response::done(request.len);
-                    Transfer::respond(&transfer, response, &mut Budget::of_caller());
+                    origin.respond(response, &mut Budget::of_caller());
                 }
                 claimed
             } else {
-                self.set_aside(packet, wanted.context)
+                self.set_aside(message, wanted.context)
             };
             if taken {
                 return Looked::Found(request);
@@ -849,60 +874,48 @@ impl ReceiveQueue {
 
     /// Sets a message aside for a context; its time begins anew. `false` if its sender has given it up
     /// meanwhile and not found it, or its receiver is closed.
-    fn set_aside(self: &Arc<Self>, packet: QueuedPacket, context: Context) -> bool {
+    fn set_aside(self: &Arc<Self>, mut message: Entry<Inbound>, context: Context) -> bool {
         let mut state = self.state.lock();
-        let closed = packet
-            .receiver
-            .as_ref()
-            .is_none_or(|receiver| receiver.is_closed());
-        if closed || !packet.transfer.is_waiting() {
+        if message.receiver.is_closed() || !message.origin.is_waiting() {
             drop(state);
             let budget = &mut Budget::of_caller();
-            packet.transfer.refuse(EHOSTUNREACH, budget);
+            message.origin.refuse(EHOSTUNREACH, budget);
             return false;
         }
-        // Relaxed: both are read under the same lock.
-        packet.transfer.since.store(jiffies(), ordering::Relaxed);
-        let aside_for = &packet.transfer.aside_for;
-        aside_for.store(context.as_number(), ordering::Relaxed);
-        state.claimed.push_named(packet);
+        message.since = jiffies();
+        message.set_aside_for(context.as_number());
+        state.claimed.push_named(message);
         drop(state);
         self.watch_after(rnr_timeout());
         true
     }
 
     /// Takes the message that was set aside for a context.
-    pub(crate) fn take_claimed(&self, context: Context) -> Option<QueuedPacket> {
+    pub(crate) fn take_claimed(&self, context: Context) -> Option<Entry<Inbound>> {
         let number = context.as_number();
         let mut state = self.state.lock();
         // All that are here have a context.
         state
             .claimed
-            .take_named(&(number, 0), |packet| packet.name().0 == number)
+            .take_named(&(number, 0), |message| message.name().0 == number)
     }
 
     /// Takes out a message that its sender has given up, if it is here.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) -> Option<QueuedPacket> {
-        let tagged = transfer.request().kind.tag().is_some();
+    pub(crate) fn withdraw(&self, origin: &Origin) -> Option<Entry<Inbound>> {
+        let tagged = origin.request().kind.tag().is_some();
         let mut state = self.state.lock();
-        if let Some(packet) = state.lists(tagged).take_message(transfer) {
-            return Some(packet);
+        if let Some(message) = state.lists(tagged).take_message(origin) {
+            return Some(message);
         }
-        let name = Transfer::name(transfer);
         state
             .claimed
-            .take_named(&name, |packet| packet.is_of(transfer))
+            .take_named(&Inbound::name_of(origin), |message| message.is_of(origin))
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May
     /// sleep.
     pub(crate) fn purge(self: &Arc<Self>, receiver: &Arc<Receiver>) {
-        let same = |message: &Packet| {
-            message
-                .receiver
-                .as_ref()
-                .is_some_and(|other| Arc::ptr_eq(other, receiver))
-        };
+        let same = |message: &Inbound| Arc::ptr_eq(&message.receiver, receiver);
         for tagged in [false, true] {
             for number in 0..=MatchLists::MESSAGES {
                 let mut walk = None;
@@ -910,7 +923,7 @@ impl ReceiveQueue {
                     let mut limit = STEP;
                     // Its sender waits for the thread that has taken it out.
                     let preemption = NoPreemption::begin();
-                    let packet = {
+                    let message = {
                         let mut state = self.state.lock();
                         let Some(queue) = state.messages(tagged, number) else {
                             break;
@@ -926,9 +939,9 @@ impl ReceiveQueue {
                             }
                         }
                     };
-                    if let Some(packet) = packet {
+                    if let Some(message) = message {
                         let budget = &mut Budget::thread();
-                        packet.transfer.refuse(EHOSTUNREACH, budget);
+                        message.origin.refuse(EHOSTUNREACH, budget);
                     }
                     drop(preemption);
                     cond_resched();
@@ -972,7 +985,7 @@ impl ReceiveQueue {
     /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
     /// line with the others. They lie in the order in which their time began, but for those that have
     /// waited for room, while which it does not run.
-    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Packet>, next: &mut Next) {
+    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Inbound>, next: &mut Next) {
         let timeout = rnr_timeout();
         let mut walk = None;
         loop {
@@ -983,15 +996,14 @@ impl ReceiveQueue {
                 let queue = queue(&mut state);
                 let now = jiffies();
                 let more = loop {
-                    let runs = |message: &Packet| !message.is_stalled();
+                    let runs = |message: &Inbound| !message.is_stalled();
                     let message = match queue.step(&mut walk, &mut limit, runs) {
                         Step::Found(message) => message,
                         Step::More => break true,
                         Step::End => break false,
                     };
-                    // Relaxed: written under the same lock. Jiffies wrap.
-                    let since = message.transfer.since.load(ordering::Relaxed);
-                    let left = since.wrapping_add(timeout).wrapping_sub(now);
+                    // Jiffies wrap.
+                    let left = message.since.wrapping_add(timeout).wrapping_sub(now);
                     if left.cast_signed() > 0 {
                         next.bring_to(left);
                         if message.has_stalled() {
@@ -1029,7 +1041,7 @@ impl Next {
 
 impl State {
     /// Returns a queue of messages by number, in the order in which they go from one to the other.
-    fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Packet>> {
+    fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Inbound>> {
         if number == MatchLists::MESSAGES {
             return Some(&mut self.claimed);
         }

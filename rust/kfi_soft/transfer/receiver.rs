@@ -22,6 +22,7 @@ use crate::{
         native::Address,
         vector::AddressVector, //
     },
+    budget::Budget,
     domain::Domain,
     kfi::{
         addr::FabricAddr,
@@ -52,7 +53,7 @@ use crate::{
             }, //
         },
         memory::{
-            transfer,
+            self,
             Cursor,
             RemoteMemory,
             Target, //
@@ -70,15 +71,21 @@ use crate::{
         listeners::SpaceListener, //
     },
     transfer::{
-        atomic::Atomics,
-        budget::Budget,
+        self,
+        accepted::{
+            Accepted,
+            Task, //
+        },
+        atomic,
         completer::{
             Completer,
             CompletionSpec,
             CountedEvent,
             Use, //
         },
-        packet::Transfer,
+        inbound::Inbound,
+        late_deliveries::LateDeliveries,
+        origin::Origin,
         parking::Parking,
         receive_queue::{
             report_cancelled,
@@ -88,7 +95,8 @@ use crate::{
             Delivery,
             Match,
             Posted,
-            ReceiveQueue, //
+            ReceiveQueue,
+            Span, //
         },
         region::{
             RegionUse,
@@ -96,8 +104,11 @@ use crate::{
         }, //
     },
     wire::{
+        atomics::Atomics,
+        loopback::Destination,
+        Initiator,
+        Packet,
         Payload,
-        QueuedPacket,
         Request,
         RequestKind,
         Response, //
@@ -116,7 +127,7 @@ fn copy<D>(
 ) -> usize {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
-        let step = transfer(to, from, left.min(CHUNK));
+        let step = memory::transfer(to, from, left.min(CHUNK));
         if step == 0 {
             break;
         }
@@ -158,8 +169,10 @@ pub(crate) struct Receiver {
     /// Requests that are being carried out.
     users: Atomic<usize>,
     closed: Atomic<bool>,
-    /// The operations that the work queue carries out and will report.
+    /// See [`LateReport`].
     late: Atomic<usize>,
+    /// Requests that the work queue carries out.
+    deliveries: Arc<LateDeliveries>,
     /// None of its messages that are queued is received before there is room. Written under the lock of
     /// the queue.
     stalling: Atomic<bool>,
@@ -207,9 +220,9 @@ const MAX_LATE: usize = 64;
 const FEW_LATE: usize = MAX_LATE / 2;
 
 /// An operation that the work queue carries out for a receive context, and will report.
-pub(crate) struct Late(Arc<Receiver>);
+pub(crate) struct LateReport(Arc<Receiver>);
 
-impl Late {
+impl LateReport {
     /// Counts it.
     fn new(receiver: &Arc<Receiver>) -> Self {
         // Relaxed: a thread that finds too many has counted one of them before.
@@ -218,7 +231,7 @@ impl Late {
     }
 }
 
-impl Drop for Late {
+impl Drop for LateReport {
     fn drop(&mut self) {
         let receiver = &self.0;
         // Full: what waits was noted before that was found too much, or is not there yet; pairs with
@@ -234,6 +247,7 @@ impl Drop for Late {
 impl Receiver {
     /// Creates a receive context.
     pub(crate) fn new(config: RxConfig) -> Result<Arc<Self>> {
+        let deliveries = LateDeliveries::new(config.node.clone())?;
         Arc::pin_init(
             pin_init!(Self {
                 config,
@@ -241,6 +255,7 @@ impl Receiver {
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
                 late: Atomic::new(0),
+                deliveries,
                 stalling: Atomic::new(false),
                 parking <- Parking::new(),
                 unpark <- new_work!("kfi_soft::Receiver::unpark"),
@@ -312,6 +327,9 @@ impl Receiver {
             // Acquire: what users did is over.
             this.users.load(ordering::Acquire) == 0
         });
+        // Nobody adds to these any more.
+        this.deliveries.close();
+        this.unpark.cancel_sync();
         if !this.config.shared {
             // Once more: one of them may have left a watch behind.
             this.config.queue.close();
@@ -326,58 +344,10 @@ impl Receiver {
         }
     }
 
-    /// Carries a request out, if that can be done at once.
-    pub(crate) fn try_now(
-        this: &Arc<Self>,
-        request: &Request,
-        remote: &RemoteMemory,
-        payload: Payload<'_>,
-        irqs: &mut IrqGuard,
-    ) -> Option<Response> {
-        if !request.is_inline() {
-            return None;
-        }
-        let Some(receiver) = Self::enter(this) else {
-            return Some(Response::failed(EHOSTUNREACH));
-        };
-        if !request.kind.is_matched() {
-            // Nothing lies behind a ring with room in it.
-            let find_place = || receiver.config.completer.slot();
-            return receiver.access(request, remote, payload, find_place, irqs, || ());
-        }
-        if !receiver.allows(request) {
-            return Some(Response::failed(EACCES));
-        }
-        if receiver.lacks_room() {
-            return None;
-        }
-        let arrival = receiver.config.queue.arrive(&receiver, request);
-        match arrival {
-            Arrival::Delivery(delivery, place) => {
-                Some(receiver.receive(request, payload, delivery, place, irqs, || ()))
-            }
-            Arrival::Refused(error) => Some(Response::failed(error)),
-            Arrival::NotReady => None,
-        }
-    }
-
-    /// Takes a request.
-    pub(crate) fn accept(this: &Arc<Self>, packet: QueuedPacket, budget: &mut Budget) {
-        let parks = this.lacks_room() && {
-            let request = packet.transfer.request();
-            request.kind.is_matched() || this.is_told(request, packet.transfer.remote())
-        };
-        if parks {
-            Self::park(this, packet, budget);
-        } else {
-            Self::take_on(this, packet, budget);
-        }
-    }
-
     /// Keeps a request until there is room for its completion.
-    fn park(this: &Arc<Self>, packet: QueuedPacket, budget: &mut Budget) {
-        if let Err(packet) = this.parking.add(packet) {
-            packet.transfer.refuse(EHOSTUNREACH, budget);
+    fn park(this: &Arc<Self>, inbound: Entry<Inbound>, budget: &mut Budget) {
+        if let Err(inbound) = this.parking.add(inbound) {
+            inbound.origin.refuse(EHOSTUNREACH, budget);
         } else if !this.starves() {
             // There is room again.
             this.config.node.work_queue.queue(this.clone());
@@ -414,7 +384,7 @@ impl Receiver {
     /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
     /// The operation that waits has been noted before.
     fn starves(&self) -> bool {
-        // Full: see `Late`.
+        // Full: see `LateReport`.
         smp_mb(ordering::Full);
         // Relaxed: ordered by the line before.
         self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.starves()
@@ -441,22 +411,19 @@ impl Receiver {
     }
 
     /// Takes a request whose completion is not kept waiting.
-    fn take_on(this: &Arc<Self>, mut packet: QueuedPacket, budget: &mut Budget) {
+    fn take_on(this: &Arc<Self>, inbound: Entry<Inbound>, budget: &mut Budget) {
         let Some(receiver) = Self::enter(this) else {
-            packet.transfer.refuse(EHOSTUNREACH, budget);
+            inbound.origin.refuse(EHOSTUNREACH, budget);
             return;
         };
-        let request = packet.transfer.request();
+        let request = inbound.request();
         let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
-        if matched {
-            if allowed {
-                receiver.config.queue.accept(&receiver, packet, budget);
-            } else {
-                packet.transfer.refuse(EACCES, budget);
-            }
+        if !matched {
+            Self::deliver(Accepted::new(inbound, Task::Access), budget);
+        } else if allowed {
+            receiver.config.queue.accept(&receiver, inbound, budget);
         } else {
-            packet.receiver = Some(this.clone());
-            Self::deliver(packet, budget);
+            inbound.origin.refuse(EACCES, budget);
         }
     }
 
@@ -466,92 +433,67 @@ impl Receiver {
     /// Operations that are due in a domain do not run inside of each other. But those that one
     /// makes due in another domain would run inside of the one that has begun it, and so on from
     /// domain to domain (R-DWQ-30).
-    pub(crate) fn deliver(mut packet: QueuedPacket, budget: &mut Budget) {
-        let transmitter = packet.transfer.transmitter();
-        let request = packet.transfer.request();
-        let at_once = Self::is_local(&packet) && request.is_inline();
-        if at_once && !transmitter.is_late(request) {
-            Self::carry_out(packet, || (), budget);
-        } else {
-            let transmitter = transmitter.clone();
-            packet.late = Self::target(&packet)
-                .filter(|receiver| {
-                    let told = || receiver.is_told(request, packet.transfer.remote());
-                    receiver.config.completer.has_queue() && (request.kind.is_matched() || told())
-                })
-                .map(Late::new);
-            transmitter.carry_out_later(packet);
+    pub(crate) fn deliver(mut accepted: Entry<Accepted>, budget: &mut Budget) {
+        let this = accepted.receiver().clone();
+        let origin = &accepted.origin;
+        let request = origin.request();
+        let matched = request.kind.is_matched();
+        let at_once = this.is_in_domain_of(origin) && transfer::is_inline(request);
+        if at_once && !(matched && origin.has_late_sends()) {
+            Self::carry_out(accepted, || (), budget);
+            return;
         }
+        let told = || matched || this.is_told(request, origin.remote());
+        let late_report = this.config.completer.has_queue() && told();
+        let late_send = matched.then(|| origin.late_send());
+        accepted.late_report = late_report.then(|| LateReport::new(&this));
+        accepted.late_send = late_send;
+        this.deliveries.add(accepted);
     }
 
-    /// Refuses a request that was kept: at once if it does not leave the domain, else by the work
-    /// queue, for the same reason.
-    pub(crate) fn refuse(mut packet: QueuedPacket, error: Error, budget: &mut Budget) {
-        if Self::is_local(&packet) {
-            packet.transfer.refuse(error, budget);
-        } else {
-            packet.refused = Some(error);
-            let transmitter = packet.transfer.transmitter().clone();
-            transmitter.carry_out_later(packet);
-        }
-    }
-
-    /// Returns the receive context of a request that was accepted.
-    fn target(packet: &QueuedPacket) -> Option<&Arc<Self>> {
-        match &packet.matched {
-            Some((receiver, _)) => Some(receiver.receiver()),
-            None => packet.receiver.as_ref(),
-        }
-    }
-
-    /// Returns whether a request that was accepted stays inside of its domain.
-    fn is_local(packet: &QueuedPacket) -> bool {
-        let domain = packet.transfer.transmitter().domain();
-        Self::target(packet).is_some_and(|receiver| Arc::ptr_eq(&receiver.config.domain, domain))
+    /// Returns whether what an initiator asks for does not leave its domain.
+    pub(crate) fn is_in_domain_of(&self, origin: &Origin) -> bool {
+        origin.is_of(&self.config.domain)
     }
 
     /// Carries out a request that was accepted, and answers.
-    pub(crate) fn carry_out(packet: QueuedPacket, relax: impl Fn(), budget: &mut Budget) {
-        let (packet, memory) = packet.empty();
+    pub(crate) fn carry_out(accepted: Entry<Accepted>, relax: impl Fn(), budget: &mut Budget) {
+        let (accepted, memory) = accepted.empty();
         let place = EntryPlace::Own(memory);
-        let transfer = packet.transfer;
-        let request = transfer.request();
-        if let Some(error) = packet.refused {
-            transfer.refuse(error, budget);
-            return;
-        }
-        match (packet.matched, packet.receiver) {
-            (Some((receiver, matched)), _) => {
-                // It was claimed when it was matched.
-                let Some(inside) = transfer.take() else {
+        let Accepted {
+            origin,
+            task,
+            // Until it has been answered.
+            late_report: _late_report,
+            late_send: _late_send,
+        } = accepted;
+        let irqs = &mut IrqGuard::none();
+        match task {
+            Task::Receive(receiver, matched) => {
+                let Some(lent) = origin.lend() else {
                     return;
                 };
                 let delivery = matched.into_delivery(&receiver);
-                let irqs = &mut IrqGuard::none();
+                let payload = lent.payload();
                 let response =
-                    receiver.receive(request, inside.payload(), delivery, place, irqs, relax);
-                Transfer::respond_after(&transfer, inside, response, budget);
+                    receiver.receive(origin.request(), payload, delivery, place, irqs, relax);
+                lent.respond(response, budget);
             }
-            (None, Some(receiver)) => {
-                if !transfer.claim() {
+            Task::Access(receiver) => {
+                if !origin.claim() {
                     return;
                 }
-                let Some(inside) = transfer.take() else {
+                let Some(lent) = origin.lend() else {
                     return;
                 };
-                let response = match Self::enter(&receiver) {
-                    Some(receiver) => {
-                        let remote = transfer.remote();
-                        let payload = inside.payload();
-                        let irqs = &mut IrqGuard::none();
-                        receiver.access(request, remote, payload, || Some(place), irqs, relax)
-                    }
-                    None => None,
-                };
+                let response = Self::enter(&receiver).and_then(|receiver| {
+                    let (request, remote) = (origin.request(), origin.remote());
+                    let payload = lent.payload();
+                    receiver.access(request, remote, payload, || Some(place), irqs, relax)
+                });
                 let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
-                Transfer::respond_after(&transfer, inside, response, budget);
+                lent.respond(response, budget);
             }
-            (None, None) => transfer.refuse(EHOSTUNREACH, budget),
         }
     }
 
@@ -565,6 +507,30 @@ impl Receiver {
         place: EntryPlace<'_>,
         irqs: &mut IrqGuard,
         relax: impl Fn(),
+    ) -> Response {
+        let span = delivery.span(request);
+        let len = match request.kind {
+            RequestKind::TaggedRead { .. } => {
+                let to = &mut payload.target.cursor(0);
+                copy(to, &mut delivery.cursor(span.offset), span.len, relax)
+            }
+            _ => {
+                let from = &mut payload.source.cursor(0);
+                copy(&mut delivery.cursor(span.offset), from, span.len, relax)
+            }
+        };
+        let landed = Span { len, ..span };
+        self.finish(request, delivery, landed, place, irqs)
+    }
+
+    /// Reports what was received, when its bytes have landed; returns the answer.
+    fn finish(
+        &self,
+        request: &Request,
+        delivery: Delivery,
+        landed: Span,
+        place: EntryPlace<'_>,
+        irqs: &mut IrqGuard,
     ) -> Response {
         let mut flags = match request.kind {
             RequestKind::Message => CompletionFlags::MSG | CompletionFlags::RECV,
@@ -582,32 +548,7 @@ impl Receiver {
             }
             _ => CompletionFlags::TAGGED | CompletionFlags::RECV,
         };
-        let cut_off = match request.kind {
-            RequestKind::TaggedRead { offset, .. } | RequestKind::TaggedWrite { offset, .. } => {
-                usize::try_from(offset)
-                    .ok()
-                    .and_then(|offset| offset.checked_add(request.len))
-                    .is_none_or(|end| end > delivery.room)
-            }
-            _ => request.len > delivery.room,
-        };
-        let len = request.len.min(delivery.room);
-        let len = match request.kind {
-            RequestKind::TaggedRead { offset, .. } => {
-                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-                let local = &mut payload.target.cursor(0);
-                copy(local, &mut delivery.cursor(offset), len, relax)
-            }
-            RequestKind::TaggedWrite { offset, .. } => {
-                let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-                let local = &mut payload.source.cursor(0);
-                copy(&mut delivery.cursor(offset), local, len, relax)
-            }
-            _ => {
-                let local = &mut payload.source.cursor(0);
-                copy(&mut delivery.cursor(0), local, len, relax)
-            }
-        };
+        let Span { len, cut_off, .. } = landed;
         let olen = request.len.saturating_sub(len);
         let address = delivery.part_address();
         let spec = delivery.finish();
@@ -845,7 +786,7 @@ impl Receiver {
                 let mut source = region.source(start);
                 let done = stripes.for_each_chunk(&mut source, len, size, |source, count| {
                     for _ in 0..count {
-                        transfer(&mut results, source, size);
+                        memory::transfer(&mut results, source, size);
                     }
                 });
                 Ok(done)
@@ -869,7 +810,7 @@ impl Receiver {
                     if let Some(with) = with.get_mut(..size) {
                         compare.read(with);
                     }
-                    if let Some(new) = atomics.apply(old, operand, with) {
+                    if let Some(new) = atomic::apply(atomics, old, operand, with) {
                         place.write(new.get(..size).unwrap_or(&[]));
                     }
                     if atomics.call() != AtomicCall::Plain {
@@ -920,14 +861,6 @@ impl Receiver {
         self.report_cancelled(posted);
     }
 
-    /// Forgets a message that its sender has given up.
-    pub(crate) fn forget(&self, transfer: &Arc<Transfer>) {
-        // In the direction in which requests go.
-        if self.parking.forget(transfer).is_none() {
-            self.config.queue.forget(transfer);
-        }
-    }
-
     /// Looks for a tagged message, and reports the result by a completion.
     pub(crate) fn peek(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
         if let Some((wanted, found)) = this.config.queue.peek(this, wanted)? {
@@ -940,16 +873,16 @@ impl Receiver {
     pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
         // The sender waits for the thread that claims its operation.
         let _preemption = NoPreemption::begin();
-        let Some(packet) = self.config.queue.take_claimed(wanted.context) else {
+        let Some(inbound) = self.config.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
         };
-        let transfer = packet.into_inner().transfer;
-        let request = *transfer.request();
-        let found = transfer.claim().then_some(request);
+        let origin = inbound.into_inner().origin;
+        let request = *origin.request();
+        let found = origin.claim().then_some(request);
         if found.is_some() {
             let response = Response::done(request.len);
-            Transfer::respond(&transfer, response, &mut Budget::of_caller());
+            origin.respond(response, &mut Budget::of_caller());
         }
         self.report_peeked(wanted, found);
         Ok(())
@@ -963,17 +896,17 @@ impl Receiver {
         };
         // As in `discard_claimed`.
         let _preemption = NoPreemption::begin();
-        let Some(mut packet) = this.config.queue.take_claimed(wanted.context) else {
+        let Some(inbound) = this.config.queue.take_claimed(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
         };
-        if !packet.transfer.claim() {
+        if !inbound.origin.claim() {
             // The sender has given it up meanwhile. A receive is counted, unlike a look.
             this.report_found(unused(wanted), None);
             return Ok(());
         }
-        packet.matched = Some((receiver, Match::One(wanted)));
-        Self::deliver(packet, &mut Budget::of_caller());
+        let task = |_| Task::Receive(receiver, Match::One(wanted));
+        Self::deliver(Accepted::new(inbound, task), &mut Budget::of_caller());
         Ok(())
     }
 
@@ -1046,6 +979,64 @@ impl Receiver {
     }
 }
 
+impl Destination for Receiver {
+    type Origin = Origin;
+
+    fn try_now(
+        this: &Arc<Self>,
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        irqs: &mut IrqGuard,
+    ) -> Option<Response> {
+        if !transfer::is_inline(request) {
+            return None;
+        }
+        let Some(receiver) = Receiver::enter(this) else {
+            return Some(Response::failed(EHOSTUNREACH));
+        };
+        if !request.kind.is_matched() {
+            // Nothing lies behind a ring with room in it.
+            let find_place = || receiver.config.completer.slot();
+            return receiver.access(request, remote, payload, find_place, irqs, || ());
+        }
+        if !receiver.allows(request) {
+            return Some(Response::failed(EACCES));
+        }
+        if receiver.lacks_room() {
+            return None;
+        }
+        let arrival = receiver.config.queue.arrive(&receiver, request);
+        match arrival {
+            Arrival::Delivery(delivery, place) => {
+                Some(receiver.receive(request, payload, delivery, place, irqs, || ()))
+            }
+            Arrival::Refused(error) => Some(Response::failed(error)),
+            Arrival::NotReady => None,
+        }
+    }
+
+    fn accept(this: &Arc<Self>, packet: Packet<Origin>, budget: &mut Budget) {
+        let parks = this.lacks_room() && {
+            let request = packet.origin.request();
+            request.kind.is_matched() || this.is_told(request, packet.origin.remote())
+        };
+        let inbound = Inbound::new(this.clone(), packet);
+        if parks {
+            Self::park(this, inbound, budget);
+        } else {
+            Self::take_on(this, inbound, budget);
+        }
+    }
+
+    fn withdraw(&self, origin: &Origin) {
+        // In the direction in which requests go.
+        if self.parking.withdraw(origin).is_none() && self.config.queue.withdraw(origin).is_none() {
+            self.deliveries.withdraw(origin);
+        }
+    }
+}
+
 impl WorkItem for Receiver {
     fn work(&self) -> &Work<Self> {
         &self.unpark
@@ -1055,10 +1046,10 @@ impl WorkItem for Receiver {
         while !this.starves() {
             // Those have come first.
             this.config.queue.resume(&this);
-            let Some(packet) = this.parking.take() else {
+            let Some(inbound) = this.parking.take() else {
                 return;
             };
-            Self::take_on(&this, packet, &mut Budget::thread());
+            Self::take_on(&this, inbound, &mut Budget::thread());
             cond_resched();
         }
     }

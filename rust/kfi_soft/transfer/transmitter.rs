@@ -37,9 +37,12 @@ use crate::{
         native::Address,
         vector::AddressVector, //
     },
+    budget::{
+        Budget,
+        INLINE_LIMIT, //
+    },
     counter::Counter,
     domain::Domain,
-    faults::injector::Held,
     kfi::{
         addr::FabricAddr,
         context::Context,
@@ -62,7 +65,9 @@ use crate::{
             },
             queue::{
                 Entry,
-                EntryQueue, //
+                EntryQueue,
+                Named,
+                Vacant, //
             },
             task::cond_resched,
             wait_queue::WaitQueue,
@@ -91,11 +96,8 @@ use crate::{
     personality,
     queue::completion_queue::EntryPlace,
     transfer::{
-        atomic::{
-            self,
-            Atomics, //
-        },
-        budget::Budget,
+        self,
+        atomic,
         completer::{
             Completer,
             CompletionSpec,
@@ -103,24 +105,21 @@ use crate::{
             Manner,
             Use, //
         },
-        packet::{
-            self,
+        origin::Origin,
+        outstanding::{
             Inside,
-            Transfer, //
-        },
-        receiver::Receiver, //
+            Transfer,
+            TransferConfig, //
+        }, //
     },
     wire::{
+        atomics::Atomics,
         ContextIndex,
         Packet,
         Payload,
-        QueuedPacket,
         Request,
         RequestKind,
-        Response,
-        Wire,
-        INLINE_LIMIT,
-        NEVER_STALLED, //
+        Response, //
     }, //
 };
 
@@ -228,11 +227,71 @@ impl Credits {
     }
 }
 
+/// An operation that is yet to begin.
+pub(crate) struct Unsent {
+    transfer: Arc<Transfer>,
+    /// Memory to note it; none when that was done.
+    note: Option<RBTreeNodeReservation<NotedName, Arc<Transfer>>>,
+    /// With which others it is held back for more to come (`KFI_MORE`).
+    batch: Option<usize>,
+}
+
+impl Unsent {
+    /// Returns how many bytes the operation has.
+    pub(crate) fn len(&self) -> usize {
+        self.transfer.request().len
+    }
+
+    /// Makes a packet of it, in its memory.
+    fn into_packet(this: Entry<Self>) -> Packet<Origin> {
+        let (unsent, memory) = this.empty();
+        Packet {
+            origin: Origin::new(unsent.transfer),
+            memory,
+        }
+    }
+}
+
+/// Named by the number of the operation.
+impl Named for Unsent {
+    type Name = usize;
+
+    fn name(&self) -> usize {
+        self.transfer.number()
+    }
+}
+
+/// An operation that its target has refused, or would have.
+struct Refusal {
+    transfer: Arc<Transfer>,
+    error: Error,
+}
+
+/// A message of a transmit context that a work queue is going to receive. Those that are posted
+/// later go behind it.
+pub(crate) struct LateSend(Arc<Transmitter>);
+
+impl LateSend {
+    /// Counts it.
+    pub(crate) fn new(transmitter: &Arc<Transmitter>) -> Self {
+        // Relaxed: what is posted later comes after this.
+        transmitter.late.fetch_add(1, ordering::Relaxed);
+        Self(transmitter.clone())
+    }
+}
+
+impl Drop for LateSend {
+    fn drop(&mut self) {
+        // Release: see `Transmitter::has_late_sends`.
+        self.0.late.fetch_sub(1, ordering::Release);
+    }
+}
+
 /// The part of a transmit context that its lock protects.
 struct State {
     closed: bool,
     /// Operations that are yet to begin.
-    waiting: EntryQueue<Packet>,
+    waiting: EntryQueue<Unsent>,
     /// How many credits they have. Those that were submitted have come without one, and the first of
     /// all begins with any: so no two of them wait for each other.
     credits: usize,
@@ -244,8 +303,8 @@ struct State {
     noted: RBTree<NotedName, Arc<Transfer>>,
     /// How many were noted.
     notes: usize,
-    /// Operations for the work queue.
-    later: EntryQueue<Packet>,
+    /// Operations that the work queue ends.
+    refused: EntryQueue<Refusal>,
 }
 
 /// A transmit context that is enabled.
@@ -256,7 +315,7 @@ pub(crate) struct Transmitter {
     active: Atomic<usize>,
     /// Whether operations are waiting to begin, or are just beginning.
     backlog: Atomic<bool>,
-    /// Messages that the work queue carries out.
+    /// See [`LateSend`].
     late: Atomic<usize>,
     closed: Atomic<bool>,
     #[pin]
@@ -269,7 +328,7 @@ pub(crate) struct Transmitter {
 
 /// An operation that was checked.
 pub(crate) struct Prepared<'a> {
-    config: packet::TransferConfig<'a>,
+    config: TransferConfig<'a>,
     /// It is held back until another one comes.
     more: bool,
 }
@@ -300,7 +359,7 @@ impl Transmitter {
                         batch: 0,
                         noted: RBTree::new(),
                         notes: 0,
-                        later: EntryQueue::new(),
+                        refused: EntryQueue::new(),
                     },
                     "kfi_soft::Transmitter::state"
                 ),
@@ -309,11 +368,6 @@ impl Transmitter {
             }),
             GFP_KERNEL,
         )
-    }
-
-    /// Returns the node.
-    pub(crate) fn node(&self) -> &Arc<Node> {
-        &self.config.node
     }
 
     /// Returns the completer of its operations.
@@ -447,7 +501,7 @@ impl Transmitter {
         let (data, context_of) = (operation.data, operation.context());
         let injected = operation.is_injected();
         Ok(Prepared {
-            config: packet::TransferConfig {
+            config: TransferConfig {
                 request: Request {
                     source: self.config.source,
                     destination,
@@ -489,13 +543,13 @@ impl Transmitter {
         }
     }
 
-    /// Turns a checked operation into a packet; `EAGAIN` if it has memory of the reserve, which is not
-    /// for those that wait.
+    /// Turns a checked operation into one that may wait; `EAGAIN` if it has memory of the reserve, which
+    /// is not for those.
     pub(crate) fn pack(
         this: &Arc<Self>,
         prepared: Prepared<'_>,
         gfp: Flags,
-    ) -> Result<QueuedPacket> {
+    ) -> Result<Entry<Unsent>> {
         let Prepared { mut config, .. } = prepared;
         if config.remote.is_reserved() || config.memory.is_reserved() {
             return Err(EAGAIN);
@@ -503,16 +557,10 @@ impl Transmitter {
         config.manner.memory = this.config.completer.memory(gfp)?;
         let transfer = Transfer::new(this.clone(), config, gfp).map_err(enomem_to_eagain)?;
         Entry::new(
-            Packet {
+            Unsent {
                 note: Some(RBTreeNodeReservation::new(gfp).map_err(|_| EAGAIN)?),
                 transfer,
-                receiver: None,
-                stalled: Atomic::new(NEVER_STALLED),
-                matched: None,
-                late: None,
-                refused: None,
                 batch: None,
-                held: Held::NOT,
             },
             gfp,
         )
@@ -559,8 +607,9 @@ impl Transmitter {
         if !more && !prepared.config.fence && !this.backlog.load(ordering::Acquire) {
             // Full: seen by a fence that is posted later.
             this.active.fetch_add(1, ordering::Full);
+            let request = &prepared.config.request;
             // Packets only are held, and go behind others.
-            let place = if adverse || this.is_late(&prepared.config.request) {
+            let place = if adverse || (request.kind.is_matched() && this.has_late_sends()) {
                 None
             } else {
                 // Without a slot it goes as a packet, which has memory for its completion.
@@ -569,14 +618,13 @@ impl Transmitter {
             // The peer's receive is in this thread's hands until the end is reported.
             let _preemption = NoPreemption::begin();
             // Once for all locks of something small.
-            let mut irqs = if prepared.config.request.is_small() && !this.config.completer.counts()
-            {
+            let mut irqs = if transfer::is_small(request) && !this.config.completer.counts() {
                 IrqGuard::begin()
             } else {
                 IrqGuard::none()
             };
             let ended = place.and_then(|place| {
-                let packet::TransferConfig {
+                let TransferConfig {
                     request,
                     memory,
                     remote,
@@ -586,7 +634,7 @@ impl Transmitter {
                 Some((place, response))
             });
             if let Some((place, response)) = ended {
-                let packet::TransferConfig {
+                let TransferConfig {
                     request,
                     memory,
                     manner,
@@ -603,23 +651,23 @@ impl Transmitter {
                 return Ok(());
             }
             irqs.end();
-            let mut packet = match Self::pack(this, prepared, GFP_NOWAIT) {
-                Ok(packet) => packet,
+            let mut unsent = match Self::pack(this, prepared, GFP_NOWAIT) {
+                Ok(unsent) => unsent,
                 Err(error) => {
                     this.config.credits.give();
                     this.ended(None);
                     return Err(error);
                 }
             };
-            this.state.lock().note(&mut packet);
-            node.send(packet, &mut Budget::of_caller());
+            this.state.lock().note(&mut unsent);
+            Node::send(node, Unsent::into_packet(unsent), &mut Budget::of_caller());
             return Ok(());
         }
 
-        let packet = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
-        this.queue_up(packet, true, more, &mut Budget::of_caller(), || false)
-            .map_err(|(error, packet)| {
-                drop(packet);
+        let unsent = Self::pack(this, prepared, GFP_NOWAIT).map_err(undo)?;
+        this.queue_up(unsent, true, more, &mut Budget::of_caller(), || false)
+            .map_err(|(error, unsent)| {
+                drop(unsent);
                 undo(error)
             })
     }
@@ -629,53 +677,53 @@ impl Transmitter {
         self.state.lock().waiting.len() >= limits::MAX_FIRED
     }
 
-    /// Begins a packet that was packed when it was submitted; it waits for room if there is none.
+    /// Begins an operation that was packed when it was submitted; it waits for room if there is none.
     /// Given up if the context is closed.
     ///
     /// `begun` is called once, with the lock held that makes it to be found here: if it says so, the
     /// operation is cancelled instead.
-    pub(crate) fn start_packet(this: &Arc<Self>, packet: QueuedPacket, begun: &dyn Fn() -> bool) {
-        match this.queue_up(packet, false, false, &mut Budget::due(), begun) {
+    pub(crate) fn start_fired(this: &Arc<Self>, unsent: Entry<Unsent>, begun: &dyn Fn() -> bool) {
+        match this.queue_up(unsent, false, false, &mut Budget::due(), begun) {
             Ok(()) => {}
-            Err((error, packet)) if error == ECANCELED => {
-                Self::cancel_packet(this, packet);
+            Err((error, unsent)) if error == ECANCELED => {
+                Self::cancel_fired(this, unsent);
             }
-            Err((_, packet)) => drop(packet),
+            Err((_, unsent)) => drop(unsent),
         }
     }
 
-    /// Lets a packet wait behind those that wait, with a credit if it has one (`credited`). Gives it
+    /// Lets an operation wait behind those that wait, with a credit if it has one (`credited`). Gives it
     /// back, and leaves that to the caller, if the context is closed.
     ///
     /// With `more` it is held back until one comes without that, or no other may come. `begun` is
-    /// called with the lock held; if it says so, the packet is given back with `ECANCELED`.
+    /// called with the lock held; if it says so, the operation is given back with `ECANCELED`.
     fn queue_up(
         self: &Arc<Self>,
-        mut packet: QueuedPacket,
+        mut unsent: Entry<Unsent>,
         credited: bool,
         more: bool,
         budget: &mut Budget,
         begun: impl FnOnce() -> bool,
-    ) -> core::result::Result<(), (Error, QueuedPacket)> {
+    ) -> core::result::Result<(), (Error, Entry<Unsent>)> {
         {
             let mut state = self.state.lock();
             let cancelled = begun();
             if state.closed {
-                return Err((EOPBADSTATE.into(), packet));
+                return Err((EOPBADSTATE.into(), unsent));
             }
             if cancelled {
-                return Err((ECANCELED, packet));
+                return Err((ECANCELED, unsent));
             }
             state.credits = state.credits.wrapping_add(usize::from(credited));
-            state.note(&mut packet);
+            state.note(&mut unsent);
             if more && !self.config.credits.is_spent() {
-                packet.batch = Some(state.batch);
+                unsent.batch = Some(state.batch);
             } else {
                 // And with it those before.
                 state.batch = state.batch.wrapping_add(1);
             }
-            state.waiting.push_named(packet);
-            // Release: a thread that sees it set finds the packet under the lock.
+            state.waiting.push_named(unsent);
+            // Release: a thread that sees it set finds the operation under the lock.
             self.backlog.store(true, ordering::Release);
         }
         // See `ended`: one of us sees what the other did.
@@ -703,7 +751,7 @@ impl Transmitter {
         drop(noted);
     }
 
-    /// Takes a credit for a packet; `false` if there is none yet. With the lock held.
+    /// Takes a credit for an operation; `false` if there is none yet. With the lock held.
     fn take_credit(self: &Arc<Self>) -> bool {
         if self.config.credits.take() {
             return true;
@@ -725,7 +773,7 @@ impl Transmitter {
     fn drain(self: &Arc<Self>, budget: &mut Budget) {
         let _preemption = NoPreemption::begin();
         loop {
-            let packet = {
+            let unsent = {
                 let mut state = self.state.lock();
                 // Operations that wait when the context is closed are given up, not begun: those
                 // they have waited for may have been given up too.
@@ -744,7 +792,9 @@ impl Transmitter {
                 if front.transfer.fence() && self.active.load(ordering::Acquire) != 0 {
                     return;
                 }
-                if budget.is_comparing() || !budget.spend_operation(front.transfer.request()) {
+                let request = front.transfer.request();
+                let matched = request.kind.is_matched();
+                if budget.is_comparing() || !budget.spend_operation(request.len, matched) {
                     break;
                 }
                 match state.credits.checked_sub(1) {
@@ -752,16 +802,16 @@ impl Transmitter {
                     None if self.take_credit() => {}
                     None => return,
                 }
-                let Some(packet) = state.waiting.pop_front() else {
+                let Some(unsent) = state.waiting.pop_front() else {
                     return;
                 };
                 state.draining = true;
                 // Full: seen by a fence that comes later. Under the lock: a thread that gives up
                 // what does not wait any more finds it counted.
                 self.active.fetch_add(1, ordering::Full);
-                packet
+                unsent
             };
-            self.config.node.send(packet, budget);
+            Node::send(&self.config.node, Unsent::into_packet(unsent), budget);
             self.state.lock().draining = false;
         }
         self.config.node.work_queue.queue(self.clone());
@@ -880,19 +930,21 @@ impl Transmitter {
             .end(event, spec, place, &outcome, failure);
     }
 
-    /// Returns whether a request has to be carried out behind others that the work queue does.
-    pub(crate) fn is_late(&self, request: &Request) -> bool {
-        // Acquire: those have been carried out.
-        request.kind.is_matched() && self.late.load(ordering::Acquire) != 0
+    /// Returns whether a work queue is yet to receive messages that were posted before.
+    pub(crate) fn has_late_sends(&self) -> bool {
+        // Acquire: those have been received.
+        self.late.load(ordering::Acquire) != 0
     }
 
-    /// Lets the work queue carry out an operation.
-    pub(crate) fn carry_out_later(self: &Arc<Self>, packet: QueuedPacket) {
-        if packet.transfer.request().kind.is_matched() {
-            // Relaxed: what is posted later comes after this.
-            self.late.fetch_add(1, ordering::Relaxed);
-        }
-        self.state.lock().later.push_back(packet);
+    /// Lets the work queue refuse an operation, unless another thread ends it before.
+    pub(crate) fn refuse_later(
+        self: &Arc<Self>,
+        transfer: Arc<Transfer>,
+        error: Error,
+        memory: Vacant,
+    ) {
+        let refusal = memory.fill(Refusal { transfer, error });
+        self.state.lock().refused.push_back(refusal);
         self.config.node.work_queue.queue(self.clone());
     }
 
@@ -1001,25 +1053,20 @@ impl Transmitter {
         match waiting {
             // It had begun.
             None => {
-                let request = transfer.request();
-                let node = &self.config.node;
-                node.faults.forget(transfer);
-                if let Some(receiver) = node.receiver(request) {
-                    receiver.forget(transfer);
-                }
+                self.config.node.withdraw(&Origin::new(transfer.clone()));
                 self.ended(None);
             }
-            Some((packet, _)) => {
-                drop(packet);
+            Some((unsent, _)) => {
+                drop(unsent);
                 // Operations that have waited behind it may begin.
                 self.drain(&mut Budget::of_caller());
             }
         }
     }
 
-    /// Ends a packet that was never begun, reporting that it was cancelled.
-    pub(crate) fn cancel_packet(this: &Arc<Self>, packet: QueuedPacket) {
-        let transfer = packet.into_inner().transfer;
+    /// Ends an operation that was never begun, reporting that it was cancelled.
+    pub(crate) fn cancel_fired(this: &Arc<Self>, unsent: Entry<Unsent>) {
+        let transfer = unsent.into_inner().transfer;
         if !transfer.claim() {
             return;
         }
@@ -1053,12 +1100,11 @@ impl Transmitter {
         this.work.cancel_sync();
         let left = {
             let mut state = this.state.lock();
-            // Operations that were given up before they were carried out: they refer to this
-            // context.
-            let later = core::mem::replace(&mut state.later, EntryQueue::new());
+            // Operations that were given up before they were refused: they refer to this context.
+            let refused = core::mem::replace(&mut state.refused, EntryQueue::new());
             // Freeing these may sleep; the thread that drops the last reference may not.
             let noted = core::mem::replace(&mut state.noted, RBTree::new());
-            (later, noted)
+            (refused, noted)
         };
         drop(left);
     }
@@ -1066,16 +1112,16 @@ impl Transmitter {
 
 impl State {
     /// Notes a transfer, so that it can be found.
-    fn note(&mut self, packet: &mut Packet) {
-        // Each packet is noted once.
-        let Some(node) = packet.note.take() else {
+    fn note(&mut self, unsent: &mut Unsent) {
+        // Each is noted once.
+        let Some(node) = unsent.note.take() else {
             return;
         };
         self.notes = self.notes.wrapping_add(1);
         // Relaxed: under the lock.
-        packet.transfer.place.store(self.notes, ordering::Relaxed);
-        let name = (packet.transfer.context().as_number(), self.notes);
-        let node = node.into_node(name, packet.transfer.clone());
+        unsent.transfer.place.store(self.notes, ordering::Relaxed);
+        let name = (unsent.transfer.context().as_number(), self.notes);
+        let node = node.into_node(name, unsent.transfer.clone());
         // A number comes once.
         let _ = self.noted.insert(node);
     }
@@ -1088,18 +1134,18 @@ impl State {
         self.noted.remove_node(&name)
     }
 
-    /// Takes out a packet that waits, if it does; returns also whether with a credit, which the others
-    /// do not need.
-    fn take_waiting(&mut self, transfer: &Arc<Transfer>) -> Option<(QueuedPacket, bool)> {
-        let name = Transfer::name(transfer);
-        let packet = self
+    /// Takes out an operation that waits, if it does; returns also whether with a credit, which the
+    /// others do not need.
+    fn take_waiting(&mut self, transfer: &Transfer) -> Option<(Entry<Unsent>, bool)> {
+        let number = transfer.number();
+        let unsent = self
             .waiting
-            .take_named(&name, |packet| packet.is_of(transfer))?;
+            .take_named(&number, |unsent| unsent.name() == number)?;
         let credited = self.credits > self.waiting.len();
         if credited {
             self.credits = self.waiting.len();
         }
-        Some((packet, credited))
+        Some((unsent, credited))
     }
 }
 
@@ -1120,16 +1166,12 @@ impl WorkItem for Transmitter {
     fn run(this: Arc<Self>) {
         this.drain(&mut Budget::thread());
         loop {
-            let packet = this.state.lock().later.pop_front();
-            let Some(packet) = packet else {
+            let refusal = this.state.lock().refused.pop_front();
+            let Some(refusal) = refusal else {
                 return;
             };
-            let matched = packet.transfer.request().kind.is_matched();
-            Receiver::carry_out(packet, cond_resched, &mut Budget::thread());
-            if matched {
-                // Release: see `is_late`.
-                this.late.fetch_sub(1, ordering::Release);
-            }
+            let Refusal { transfer, error } = refusal.into_inner();
+            transfer.refuse(error, &mut Budget::thread());
             cond_resched();
         }
     }

@@ -67,6 +67,7 @@ use kernel::{
 
 use crate::{
     abi_trace,
+    budget::INLINE_LIMIT,
     counter::{
         Counter,
         Enqueued, //
@@ -111,7 +112,6 @@ use crate::{
             WorkTable, //
         }, //
     },
-    wire::INLINE_LIMIT, //
 };
 
 /// How many counter operations the beginning of a data transfer counts as.

@@ -19,6 +19,7 @@ use kernel::{
 };
 
 use crate::{
+    budget::Budget,
     kfi::{
         context::Context,
         memory::RemoteMemory,
@@ -28,7 +29,6 @@ use crate::{
         }, //
     },
     transfer::{
-        budget::Budget,
         completer::{
             CompletionSpec,
             Manner,
@@ -48,10 +48,6 @@ const WAITING: u32 = 0;
 /// A thread is ending it.
 const CLAIMED: u32 = 1;
 
-/// Names an operation in the queues that it waits in, at the sender or at the receiver: the context
-/// that it was set aside for at the receiver, 0 before, and a number of its own.
-pub(crate) type TransferName = (usize, usize);
-
 /// An operation, with all that it needs until it ends.
 ///
 /// It is ended by the party that claims it: the target that carries it out, or a thread that gives
@@ -70,10 +66,8 @@ pub(crate) struct Transfer {
     state: Atomic<u32>,
     /// As what the transmitter has noted it; nothing before.
     pub(crate) place: Atomic<usize>,
-    /// The context that it was set aside for. Written under the lock of the queue where it then is.
-    pub(crate) aside_for: Atomic<usize>,
-    /// Since when it has waited for the target to be ready, in jiffies.
-    pub(crate) since: Atomic<usize>,
+    /// A number of the target's, by which that finds it again.
+    cookie: Atomic<usize>,
     /// The part that the thread that ends it takes out.
     #[pin]
     inside: SpinLockIrq<Option<Inside>>,
@@ -143,8 +137,7 @@ impl Transfer {
                 told,
                 state: Atomic::new(WAITING),
                 place: Atomic::new(usize::MAX),
-                aside_for: Atomic::new(0),
-                since: Atomic::new(0),
+                cookie: Atomic::new(0),
                 inside <- new_spinlock_irq!(
                     Some(Inside { memory, manner }),
                     "kfi_soft::Transfer::inside"
@@ -154,11 +147,21 @@ impl Transfer {
         )
     }
 
-    /// Returns its name.
-    pub(crate) fn name(this: &Arc<Self>) -> TransferName {
-        // Relaxed: it is in no queue while that is written.
-        let aside_for = this.aside_for.load(ordering::Relaxed);
-        (aside_for, Arc::as_ptr(this).addr())
+    /// Returns a number that it alone has.
+    pub(crate) fn number(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// Returns the number of the target's, 0 at first.
+    pub(crate) fn cookie(&self) -> usize {
+        // Relaxed: it is in no queue of the target's while that is written.
+        self.cookie.load(ordering::Relaxed)
+    }
+
+    /// Keeps a number for the target.
+    pub(crate) fn set_cookie(&self, cookie: usize) {
+        // Relaxed: as above.
+        self.cookie.store(cookie, ordering::Relaxed);
     }
 
     /// Returns what it asks for.

@@ -17,13 +17,10 @@
 
 #![forbid(unsafe_code)]
 
-use crate::{
-    kfi::linux::interrupts,
-    wire::{
-        Request,
-        INLINE_LIMIT, //
-    }, //
-};
+use crate::kfi::linux::interrupts;
+
+/// Up to as many bytes are copied in the context of a caller, more by a work queue.
+pub(crate) const INLINE_LIMIT: usize = 16 << 10;
 
 /// How much may be done.
 pub(crate) struct Budget {
@@ -109,15 +106,16 @@ impl Budget {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Spends what it takes to begin an operation; `false` if there is not as much.
-    pub(crate) fn spend_operation(&mut self, request: &Request) -> bool {
-        let bytes = copied(request);
+    /// Spends what it takes to begin an operation on `len` bytes, which may be `matched` with a receive;
+    /// `false` if there is not as much.
+    pub(crate) fn spend_operation(&mut self, len: usize, matched: bool) -> bool {
+        let bytes = copied(len);
         if self.is_spent() || self.operations == 0 || self.bytes < bytes {
             return false;
         }
         self.operations = self.operations.saturating_sub(1);
         // Messages that are compared spend their bytes when they are received.
-        if !request.kind.is_matched() {
+        if !matched {
             self.bytes = self.bytes.saturating_sub(bytes);
         }
         true
@@ -136,10 +134,11 @@ impl Budget {
     }
 }
 
-/// Returns how many bytes of a request are copied at once; larger ones are left to the work queue.
-pub(crate) fn copied(request: &Request) -> usize {
-    if request.len <= INLINE_LIMIT {
-        request.len
+/// Returns how many of `len` bytes are copied at once: none if there are more than are copied in the
+/// context of a caller.
+pub(crate) fn copied(len: usize) -> usize {
+    if len <= INLINE_LIMIT {
+        len
     } else {
         0
     }
