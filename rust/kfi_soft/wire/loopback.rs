@@ -95,11 +95,15 @@ impl<D> Slot<D> {
 const LEAF: usize = 64;
 
 /// Ports beside each other.
-type Leaf<D> = KVec<Slot<D>>;
+struct Leaf<D> {
+    slots: KVec<Slot<D>>,
+    /// How many of them are taken.
+    taken: usize,
+}
 
 /// The ports of a NIC for those with one authorization key.
 struct Ports<D> {
-    /// Made when one of their ports is taken, and kept until all ports are free.
+    /// Each is made when one of its ports is taken, and kept until all of them are free.
     leaves: KVec<Option<Leaf<D>>>,
     /// How many ports are taken.
     taken: usize,
@@ -125,6 +129,13 @@ struct NicPorts<D> {
 struct Spare<D> {
     ports: Option<RBTreeNode<KeyNumber, Ports<D>>>,
     leaf: Option<Leaf<D>>,
+}
+
+/// What was used for a port, and for those beside it and with the same key if these are free, too.
+struct Unused<D> {
+    _slot: Slot<D>,
+    _leaf: Option<Leaf<D>>,
+    _ports: Option<RBTreeNode<KeyNumber, Ports<D>>>,
 }
 
 /// Why a port was not taken.
@@ -157,13 +168,25 @@ impl<D> Ports<D> {
 
     /// Returns what a port is used for; `None` if it was never used.
     fn slot(&self, port: usize) -> Option<&Slot<D>> {
-        self.leaves.get(port / LEAF)?.as_ref()?.get(port % LEAF)
+        let leaf = self.leaves.get(port / LEAF)?.as_ref()?;
+        leaf.slots.get(port % LEAF)
     }
 
     /// As [`Self::slot`].
     fn slot_mut(&mut self, port: usize) -> Option<&mut Slot<D>> {
         let leaf = self.leaves.get_mut(port / LEAF)?.as_mut()?;
-        leaf.get_mut(port % LEAF)
+        leaf.slots.get_mut(port % LEAF)
+    }
+
+    /// Frees a port; returns what it was used for, and the leaf if it was the last one in there.
+    fn release(&mut self, port: usize) -> Option<(Slot<D>, Option<Leaf<D>>)> {
+        let place = self.leaves.get_mut(port / LEAF)?;
+        let leaf = place.as_mut()?;
+        let slot = core::mem::replace(leaf.slots.get_mut(port % LEAF)?, Slot::Free);
+        leaf.taken = leaf.taken.saturating_sub(1);
+        let unused = place.take_if(|leaf| leaf.taken == 0);
+        self.taken = self.taken.saturating_sub(1);
+        Some((slot, unused))
     }
 
     /// Returns whether a port is free.
@@ -212,12 +235,14 @@ fn take<D>(
         Some(port) => port,
         None => ports.free(next).ok_or(Refused::InUse)?,
     };
-    let leaf = ports.leaves.get_mut(port / LEAF).ok_or(Refused::InUse)?;
-    if leaf.is_none() {
-        *leaf = Some(spare.leaf.take().ok_or(Refused::Leaf)?);
+    let place = ports.leaves.get_mut(port / LEAF).ok_or(Refused::InUse)?;
+    if place.is_none() {
+        *place = Some(spare.leaf.take().ok_or(Refused::Leaf)?);
     }
-    let free = ports.slot_mut(port).ok_or(Refused::InUse)?;
+    let leaf = place.as_mut().ok_or(Refused::InUse)?;
+    let free = leaf.slots.get_mut(port % LEAF).ok_or(Refused::InUse)?;
     core::mem::swap(free, slot);
+    leaf.taken = leaf.taken.saturating_add(1);
     ports.taken = ports.taken.saturating_add(1);
     Ok(port)
 }
@@ -284,7 +309,12 @@ impl<D> Loopback<D> {
                 Err(Refused::Ports) => {
                     spare.ports = Some(RBTreeNode::new(key, Ports::new()?, GFP_KERNEL)?);
                 }
-                Err(Refused::Leaf) => spare.leaf = Some(many(LEAF, || Slot::Free)?),
+                Err(Refused::Leaf) => {
+                    spare.leaf = Some(Leaf {
+                        slots: many(LEAF, || Slot::Free)?,
+                        taken: 0,
+                    });
+                }
             }
         };
         Address::new(nic, u16::try_from(port)?).ok_or(EINVAL)
@@ -337,23 +367,21 @@ impl<D> Loopback<D> {
     }
 
     /// Gives a port up; returns what is to be dropped without the lock.
-    fn take_back(
-        &self,
-        key: KeyNumber,
-        address: Address,
-    ) -> Option<(Slot<D>, Option<RBTreeNode<KeyNumber, Ports<D>>>)> {
+    fn take_back(&self, key: KeyNumber, address: Address) -> Option<Unused<D>> {
         let mut all = self.nic(address.nic())?.ports.lock();
         let ports = all.keys.get_mut(&key)?;
-        let slot = ports.slot_mut(usize::from(address.port()))?;
-        let slot = core::mem::replace(slot, Slot::Free);
-        ports.taken = ports.taken.saturating_sub(1);
+        let (slot, leaf) = ports.release(usize::from(address.port()))?;
         // Those with the last port take the memory along.
-        let unused = if ports.taken == 0 {
+        let ports = if ports.taken == 0 {
             all.keys.remove_node(&key)
         } else {
             None
         };
-        Some((slot, unused))
+        Some(Unused {
+            _slot: slot,
+            _leaf: leaf,
+            _ports: ports,
+        })
     }
 
     /// Returns what a request is for. Those with another key are not there.
@@ -391,5 +419,49 @@ impl<D: Destination> Wire for Loopback<D> {
         if let Some(destination) = self.destination(origin.request()) {
             destination.withdraw(origin);
         }
+    }
+}
+
+#[kunit_tests(kfi_soft_loopback)]
+mod tests {
+    use super::*;
+    use crate::{
+        address::auth_key::AuthKeys,
+        module_parameters, //
+    };
+
+    /// Returns how many leaves there are for a key on a NIC.
+    fn leaves(wire: &Loopback<()>, key: KeyNumber, nic: u32) -> usize {
+        let Some(nic) = wire.nic(nic) else {
+            return 0;
+        };
+        let all = nic.ports.lock();
+        all.keys
+            .get(&key)
+            .map_or(0, |ports| ports.leaves.iter().flatten().count())
+    }
+
+    /// One port is taken all the time, another one each time.
+    #[test]
+    fn leaves_go_with_their_last_port() -> Result {
+        let wire = Loopback::<()>::new(1)?;
+        let keys = AuthKeys::new()?;
+        let key = AuthKeys::get(&keys, b"leaves")?;
+        let (number, nic) = (key.number(), *module_parameters::nic_base.value_ref());
+        let kept = wire.take_port(number, nic, Some(1), None)?;
+        for port in (LEAF..PORTS).step_by(LEAF) {
+            let port = u16::try_from(port)?;
+            let one = wire.take_port(number, nic, Some(port), None)?;
+            let other = wire.take_port(number, nic, Some(port + 1), None)?;
+            assert_eq!(leaves(&wire, number, nic), 2);
+            wire.give_port(number, one);
+            assert_eq!(leaves(&wire, number, nic), 2);
+            assert!(wire.take_port(number, nic, Some(port + 1), None).is_err());
+            wire.give_port(number, other);
+            assert_eq!(leaves(&wire, number, nic), 1);
+        }
+        wire.give_port(number, kept);
+        assert_eq!(leaves(&wire, number, nic), 0);
+        Ok(())
     }
 }
