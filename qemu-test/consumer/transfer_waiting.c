@@ -980,12 +980,55 @@ free:
 	kfree(to);
 }
 
+/*
+ * Messages that have waited for room, and that no receive wants any more, do
+ * not keep those behind them: these expire when their own time is over, which
+ * has begun before.
+ */
+static void expires_behind(struct test *t)
+{
+	const struct setup many = { .tx_cq_size = 8, .tx_size = 8 };
+	struct setup sharing = { .rx_cq_size = 1 };
+	struct end a, b;
+	u8 byte = 1, to[3];
+	unsigned int i;
+
+	if (!expect(t, kfi_srx_context(nic_domain[0], NULL, &sharing.srx, NULL), 0))
+		return;
+	if (!pair_open(t, &b, &a, &sharing, &many))
+		goto close;
+	for (i = 7; i < 9; i++)
+		expect(t, kfi_tsend(a.ep, &byte, 1, NULL, a.peer, i, CONTEXT(i)), 0);
+	/* Two entries, where there is room for one. */
+	for (i = 0; i < 2; i++)
+		expect(t, kfi_trecv(sharing.srx, &to[i], 1, NULL, KFI_ADDR_UNSPEC, i, 0, CONTEXT(i)),
+		       0);
+	for (i = 0; i < 2; i++) {
+		expect(t, kfi_tsend(a.ep, &byte, 1, NULL, a.peer, i, CONTEXT(i)), 0);
+		expect_completion(t, a.tx_cq, CONTEXT(i), TSENT, 1);
+	}
+	/* So what is wanted here has to wait; then nobody wants it. */
+	expect(t, kfi_trecv(sharing.srx, &to[2], 1, NULL, KFI_ADDR_UNSPEC, 7, 0, CONTEXT(7)), 0);
+	msleep(rnr_timeout / 4);
+	expect(t, kfi_cancel(&sharing.srx->fid, CONTEXT(7)), 0);
+	for (i = 0; i < 2; i++)
+		expect_completion(t, b.rx_cq, CONTEXT(i), TRECEIVED, 1);
+	/* The time of the first one has begun anew. */
+	expect_failure(t, a.tx_cq, CONTEXT(8), TSENT, KFI_EREMOTEIO, 0, 0);
+	expect_failure(t, a.tx_cq, CONTEXT(7), TSENT, KFI_EREMOTEIO, 0, 0);
+	expect_nothing(t, b.rx_cq);
+	pair_close(t, &b, &a);
+close:
+	close_fid(t, &sharing.srx->fid);
+}
+
 const struct test_case waiting_tests[] = {
 	{ "waiting/cancelled-by-context", "R-TRIG-26", cancelled_by_context },
 	{ "waiting/cancelled-behind-ending", "R-TRIG-26", cancelled_behind_ending },
 	{ "waiting/posted-behind-fired", "R-TRIG-24", posted_behind_fired },
 	{ "waiting/for-room", "", waits_for_room },
 	{ "waiting/for-room-where-shared", "", waits_where_shared },
+	{ "waiting/expires-behind", "", expires_behind },
 	{ "waiting/found-in-interrupt", "", found_in_interrupt },
 	{ "waiting/crowded-in-order", "R-TRIG-24", crowded_in_order },
 	{ "waiting/parked-in-order", "", parked_in_order },

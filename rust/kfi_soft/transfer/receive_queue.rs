@@ -605,13 +605,18 @@ impl ReceiveQueue {
     pub(crate) fn resume(self: &Arc<Self>, receiver: &Receiver) {
         // As in `accept`.
         let _preemption = NoPreemption::begin();
-        let compare = {
+        let (compare, looking) = {
             let mut state = self.state.lock();
             if !receiver.end_stalling() {
                 return;
             }
-            [false, true].map(|tagged| state.lists(tagged).begin_again())
+            let compare = [false, true].map(|tagged| state.lists(tagged).begin_again());
+            (compare, !state.looking.is_empty())
         };
+        if looking {
+            // They have waited for this.
+            self.watch_after(0);
+        }
         for (tagged, compare) in [false, true].into_iter().zip(compare) {
             if compare {
                 self.hand_over(tagged);
@@ -848,9 +853,15 @@ impl ReceiveQueue {
                     .front()
                     .and_then(|wanted| wanted.asks.as_ref());
                 let stalling = asks.is_some_and(|receiver| receiver.is_stalling());
-                if stalling || state.tagged.has_new() {
-                    // As in `peek`.
-                    break;
+                // As in `peek`.
+                if state.tagged.has_new() {
+                    drop(state);
+                    self.watch_after(1);
+                    return;
+                }
+                if stalling {
+                    // `resume` has it answered.
+                    return;
                 }
                 state.looking.pop_front()
             };
@@ -866,9 +877,6 @@ impl ReceiveQueue {
                 receiver.report_peeked(wanted, found);
             }
             cond_resched();
-        }
-        if !self.state.lock().looking.is_empty() {
-            self.watch_after(1);
         }
     }
 
@@ -996,19 +1004,27 @@ impl ReceiveQueue {
                 let queue = queue(&mut state);
                 let now = jiffies();
                 let more = loop {
-                    let runs = |message: &Inbound| !message.is_stalled();
-                    let message = match queue.step(&mut walk, &mut limit, runs) {
+                    let left = |message: &Inbound| {
+                        // Jiffies wrap.
+                        let left = message.since.wrapping_add(timeout).wrapping_sub(now);
+                        (left.cast_signed() > 0).then_some(left)
+                    };
+                    // The walk comes to what it finds again, unless that leaves.
+                    let matters = |message: &Inbound| match left(message) {
+                        _ if message.is_stalled() => false,
+                        Some(left) if message.has_stalled() => {
+                            next.bring_to(left);
+                            false
+                        }
+                        _ => true,
+                    };
+                    let message = match queue.step(&mut walk, &mut limit, matters) {
                         Step::Found(message) => message,
                         Step::More => break true,
                         Step::End => break false,
                     };
-                    // Jiffies wrap.
-                    let left = message.since.wrapping_add(timeout).wrapping_sub(now);
-                    if left.cast_signed() > 0 {
+                    if let Some(left) = left(&message) {
                         next.bring_to(left);
-                        if message.has_stalled() {
-                            continue;
-                        }
                         break false;
                     }
                     if settled.len() == EXPIRED {
