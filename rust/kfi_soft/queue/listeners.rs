@@ -13,6 +13,10 @@
 
 use kernel::{
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
     sync::{
         atomic::{
             ordering,
@@ -27,6 +31,7 @@ use kernel::{
 use crate::{
     kfi::linux::{
         interrupts::NoPreemption,
+        task::cond_resched,
         work_queue::{
             new_work,
             Work,
@@ -46,10 +51,15 @@ pub(crate) trait SpaceListener: Send + Sync {
 }
 
 /// Names a listener of [`Listeners::listen`].
-pub(crate) struct ListenerId(usize);
+pub(crate) struct ListenerId(u64);
 
-/// The listeners by number; one that leaves does not change the numbers of the others.
-type Table = KVVec<Option<Arc<dyn SpaceListener>>>;
+/// The part that the lock protects.
+struct List {
+    /// By number.
+    listeners: RBTree<u64, Arc<dyn SpaceListener>>,
+    /// The number given last.
+    last: u64,
+}
 
 /// The listeners of a completion queue.
 #[pin_data]
@@ -57,7 +67,7 @@ pub(crate) struct Listeners {
     /// A listener wants to be notified.
     starved: Atomic<bool>,
     #[pin]
-    list: Mutex<Table>,
+    list: Mutex<List>,
     node: Arc<Node>,
     /// Notifies them: a reader, which may be a hard interrupt, does not look at each of them.
     #[pin]
@@ -70,7 +80,13 @@ impl Listeners {
         Arc::pin_init(
             pin_init!(Self {
                 starved: Atomic::new(false),
-                list <- new_mutex!(KVVec::new(), "kfi_soft::Listeners::list"),
+                list <- new_mutex!(
+                    List {
+                        listeners: RBTree::new(),
+                        last: 0,
+                    },
+                    "kfi_soft::Listeners::list"
+                ),
                 node,
                 work <- new_work!("kfi_soft::Listeners::work"),
             }),
@@ -104,56 +120,29 @@ impl Listeners {
     ///
     /// It keeps the listener until [`Self::ignore`] or [`Self::close`].
     pub(crate) fn listen(&self, listener: Arc<dyn SpaceListener>) -> Result<ListenerId> {
-        let mut more = KVVec::new();
-        loop {
-            let mut list = self.list.lock();
-            let unused = list.iter().position(Option::is_none);
-            if let Some((number, place)) =
-                unused.and_then(|number| Some((number, list.get_mut(number)?)))
-            {
-                *place = Some(listener);
-                return Ok(ListenerId(number));
-            }
-            let len = list.len();
-            if len < more.capacity() {
-                // Moves the others to where there is room for them and new ones.
-                for listener in list.iter_mut() {
-                    more.push_within_capacity(listener.take())?;
-                }
-                while more.len() < more.capacity() {
-                    more.push_within_capacity(None)?;
-                }
-                core::mem::swap(&mut *list, &mut more);
-                // The lock is given up before what was replaced is freed.
-                drop(list);
-                more = KVVec::new();
-                continue;
-            }
-            drop(list);
-            more = KVVec::with_capacity(len.saturating_mul(2).max(4), GFP_KERNEL | __GFP_NOWARN)?;
-        }
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let mut list = self.list.lock();
+        // They last for the time of a machine.
+        list.last = list.last.wrapping_add(1);
+        let number = list.last;
+        // There was none.
+        let _ = list.listeners.insert(node.into_node(number, listener));
+        Ok(ListenerId(number))
     }
 
     /// Removes a listener; does not wait for a notification that is under way. May sleep.
     pub(crate) fn ignore(&self, listener: &ListenerId) {
-        let mut list = self.list.lock();
-        let removed = list.get_mut(listener.0).and_then(Option::take);
-        // The memory goes with the last of them.
-        let unused = match list.iter().all(Option::is_none) {
-            true => core::mem::replace(&mut *list, KVVec::new()),
-            false => KVVec::new(),
-        };
-        drop(list);
+        let removed = self.list.lock().listeners.remove_node(&listener.0);
         // Without the lock.
-        drop((removed, unused));
+        drop(removed);
     }
 
     /// Removes all listeners and waits until none is being notified; may sleep.
     pub(crate) fn close(&self) {
         self.work.cancel_sync();
-        let list = core::mem::replace(&mut *self.list.lock(), KVVec::new());
+        let listeners = core::mem::replace(&mut self.list.lock().listeners, RBTree::new());
         // Without the lock.
-        drop(list);
+        drop(listeners);
     }
 }
 
@@ -163,20 +152,21 @@ impl WorkItem for Listeners {
     }
 
     fn run(this: Arc<Self>) {
-        let mut number = 0usize;
+        let mut next = 0;
         loop {
-            let listener = {
-                let list = this.list.lock();
-                let Some(listener) = list.get(number) else {
+            let (number, listener) = {
+                let mut list = this.list.lock();
+                let Some(at) = list.listeners.cursor_lower_bound_mut(&next) else {
                     return;
                 };
-                listener.clone()
+                let (number, listener) = at.current();
+                (*number, listener.clone())
             };
             // Without the lock, as are the reference's end and what it may take along.
-            if let Some(listener) = listener {
-                listener.space_available();
-            }
-            number = number.wrapping_add(1);
+            listener.space_available();
+            drop(listener);
+            next = number.wrapping_add(1);
+            cond_resched();
         }
     }
 }
