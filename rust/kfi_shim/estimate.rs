@@ -58,8 +58,14 @@ const CONTEXT: usize = 64;
 /// be.
 const CONTEXTS: usize = 256;
 
-/// The memory that is kept of an authorization key, and of the ports of its users.
+/// The memory that is kept of an authorization key, and of the ports of one of its users.
 const AUTH_KEY: usize = 6 << 10;
+
+/// The memory of all ports of a NIC, for those with one key.
+const PORTS: usize = 130 << 10;
+
+/// The parts of an endpoint or context for one direction.
+const DIRECTION: usize = 1536;
 
 /// An operation that transmits that an endpoint or context takes at a time, without its arrays.
 pub(crate) const TRANSMIT: usize = TRANSMIT_SIZE;
@@ -96,7 +102,10 @@ pub(crate) fn address_vector(addresses: usize) -> usize {
 /// what the context leaves over.
 fn context(operations: usize, each: usize) -> usize {
     let operations = if operations == 0 { DEPTH } else { operations };
-    operations.saturating_mul(each).saturating_add(LEFT)
+    operations
+        .saturating_mul(each)
+        .saturating_add(DIRECTION)
+        .saturating_add(LEFT)
 }
 
 /// Returns what the operations of a context need whose depth was asked for, or is `default` as nobody has.
@@ -115,6 +124,19 @@ pub(crate) fn endpoint(info: InfoRef<'_>) -> usize {
     let tx = context(info.tx_attr().map_or(0, |attr| attr.size), TRANSMIT);
     let rx = context(info.rx_attr().map_or(0, |attr| attr.size), RECEIVE);
     tx.saturating_add(rx).saturating_add(auth_key(info))
+}
+
+/// Returns what a domain needs that is opened as an entry says: with an authorization key also the
+/// ports of endpoints that have it from the domain.
+pub(crate) fn domain(info: InfoRef<'_>) -> Needs {
+    let ports = match info.domain_auth_key() {
+        Some(key) if !key.is_empty() => PORTS,
+        _ => 0,
+    };
+    Needs {
+        memory: WORK_QUEUE.memory.saturating_add(ports),
+        ..WORK_QUEUE
+    }
 }
 
 /// Returns what the authorization key of an endpoint needs, if it is opened with one.

@@ -66,7 +66,7 @@ pub(super) fn domain(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     opened(
         session,
         request.context,
-        estimate::WORK_QUEUE,
+        estimate::domain(entry),
         |context| Domain::open(&fabric, entry, context, contexts),
         |result, handle| {
             request.result = result;
