@@ -37,26 +37,17 @@ use crate::{
         native::Address,
         vector::AddressVector, //
     },
-    budget::{
-        Budget,
-        INLINE_LIMIT, //
-    },
-    counter::Counter,
+    budget::Budget,
     domain::Domain,
     kfi::{
         addr::FabricAddr,
         context::Context,
-        errno::{
-            EBADFLAGS,
-            EOPBADSTATE, //
-        },
+        errno::EOPBADSTATE,
         fid::Fid,
         flags::{
             Caps,
-            CompletionFlags,
-            OpFlags, //
+            CompletionFlags, //
         },
-        hold::Hold,
         linux::{
             interrupts::{
                 self,
@@ -77,32 +68,20 @@ use crate::{
                 WorkItem, //
             }, //
         },
-        memory::{
-            pieces::Reserve,
-            RemoteRange,
-            RemoteRanges, //
-        },
         provider::{
-            AtomicForm,
             Failure,
-            Kind,
-            Operation,
-            Outcome,
-            Outgoing, //
+            Outcome, //
         }, //
     },
     limits,
     node::Node,
-    personality,
     queue::completion_queue::EntryPlace,
     transfer::{
         self,
-        atomic,
         completer::{
             Completer,
             CompletionSpec,
             CountedEvent,
-            Manner,
             Use, //
         },
         origin::Origin,
@@ -113,8 +92,6 @@ use crate::{
         }, //
     },
     wire::{
-        atomics::Atomics,
-        ContextIndex,
         Packet,
         Payload,
         Request,
@@ -123,17 +100,9 @@ use crate::{
     }, //
 };
 
-/// Flags that operations of a transmit context may have.
-const FLAGS: OpFlags = OpFlags::COMPLETION
-    .union(OpFlags::INJECT)
-    .union(OpFlags::TRIGGER)
-    .union(OpFlags::MORE)
-    .union(OpFlags::FENCE)
-    .union(OpFlags::REMOTE_CQ_DATA)
-    .union(OpFlags::INJECT_COMPLETE)
-    .union(OpFlags::TRANSMIT_COMPLETE)
-    .union(OpFlags::DELIVERY_COMPLETE)
-    .union(OpFlags::TAGGED);
+mod preparation;
+
+pub(crate) use preparation::Prepared;
 
 /// Operations that are looked at before others get the lock.
 const STEP: usize = 64;
@@ -326,20 +295,6 @@ pub(crate) struct Transmitter {
     work: Work<Transmitter>,
 }
 
-/// An operation that was checked.
-pub(crate) struct Prepared<'a> {
-    config: TransferConfig<'a>,
-    /// It is held back until another one comes.
-    more: bool,
-}
-
-impl Prepared<'_> {
-    /// Sets the completion counter of deferred work.
-    pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
-        self.config.manner.notify = notify;
-    }
-}
-
 impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(config: TxConfig) -> Result<Arc<Self>> {
@@ -378,169 +333,6 @@ impl Transmitter {
     /// Returns the domain.
     pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
         &self.config.domain
-    }
-
-    /// Checks an operation and copies its description.
-    ///
-    /// `deferred` is for deferred work. What may be carried out at once may use a reserve, which it gives
-    /// back then; see [`Self::pack`].
-    pub(crate) fn prepare<'a>(
-        &self,
-        operation: Operation<'a>,
-        deferred: bool,
-        gfp: Flags,
-        reserve: Option<&Arc<Reserve>>,
-    ) -> Result<Prepared<'a>> {
-        let flags = operation.flags();
-        if !FLAGS.contains(flags) {
-            return Err(EBADFLAGS.into());
-        }
-        let (needed, remote) = match operation.kind() {
-            Kind::Send => (Caps::MSG | Caps::SEND, RemoteRanges::NONE),
-            Kind::TaggedSend { .. } => (Caps::TAGGED | Caps::SEND, RemoteRanges::NONE),
-            Kind::Read { remote } => (Caps::RMA | Caps::READ, remote),
-            Kind::Write { remote } => (Caps::RMA | Caps::WRITE, remote),
-            Kind::Atomic(atomics) => (
-                match atomics.form {
-                    AtomicForm::Plain => Caps::ATOMIC | Caps::WRITE,
-                    _ => Caps::ATOMIC | Caps::READ,
-                },
-                atomics.remote,
-            ),
-            Kind::Receive | Kind::TaggedReceive { .. } => return Err(EOPNOTSUPP),
-        };
-        if !self.config.caps.contains(needed) {
-            return Err(EOPNOTSUPP);
-        }
-        if operation.local().count() > self.config.iov_limit
-            || remote.count() > self.config.rma_iov_limit
-        {
-            return Err(EINVAL);
-        }
-        let len = operation.local().len()?;
-        if len > limits::MAX_MSG_SIZE {
-            return Err(EMSGSIZE);
-        }
-        let inject = flags.contains(OpFlags::INJECT);
-        if inject && matches!(operation.kind(), Kind::Atomic(atomics) if !atomics.is_plain()) {
-            return Err(EBADFLAGS.into());
-        }
-        if inject && len > self.config.inject_size {
-            return Err(EMSGSIZE);
-        }
-        // Not where others use the credits, too: they could not tell that these are used up.
-        let more = flags.contains(OpFlags::MORE) && !self.config.shares_credits;
-        let waits = more || flags.contains(OpFlags::FENCE) || len > INLINE_LIMIT;
-        let reserve = reserve.filter(|_| !waits);
-        let (destination, named) = self.config.av.resolve(operation.addr).ok_or(EINVAL)?;
-        let context = self.target_context(named)?;
-        let remote = remote.capture(gfp, reserve).map_err(enomem_to_eagain)?;
-
-        let tagged_rma = flags.contains(OpFlags::TAGGED);
-        let is_rma = matches!(operation.kind(), Kind::Read { .. } | Kind::Write { .. });
-        if tagged_rma && !is_rma {
-            return Err(EBADFLAGS.into());
-        }
-        let fence = flags.contains(OpFlags::FENCE);
-        if (tagged_rma && !self.config.caps.contains(Caps::TAGGED_RMA))
-            || (fence && !self.config.caps.contains(Caps::FENCE))
-        {
-            return Err(EOPNOTSUPP);
-        }
-        let mut total = len;
-        let kind = match operation.kind() {
-            Kind::TaggedSend { tag } => RequestKind::Tagged { tag },
-            Kind::Read { .. } | Kind::Write { .. } => {
-                if remote.len()? != len {
-                    return Err(EINVAL);
-                }
-                let write = matches!(operation.kind(), Kind::Write { .. });
-                match (tagged_rma, remote.get(0).filter(|_| remote.count() == 1)) {
-                    (true, Some(RemoteRange { addr, key, .. })) => {
-                        let (tag, offset) = (*key, *addr);
-                        if write {
-                            RequestKind::TaggedWrite { tag, offset }
-                        } else {
-                            RequestKind::TaggedRead { tag, offset }
-                        }
-                    }
-                    // A tag names one receive.
-                    (true, _) => return Err(EINVAL),
-                    (false, _) if write => RequestKind::Write,
-                    (false, _) => RequestKind::Read,
-                }
-            }
-            Kind::Atomic(atomics) => {
-                let checked = Atomics::new(atomics.datatype, atomics.op, atomics.form.call())?;
-                total = remote.len()?;
-                if total > atomic::MAX_BYTES {
-                    return Err(EMSGSIZE);
-                }
-                let fits = |count: usize, len: usize| {
-                    if count > self.config.iov_limit || len != total {
-                        return Err(EINVAL);
-                    }
-                    Ok(())
-                };
-                if total == 0 || (checked.has_operands() && len != total) {
-                    return Err(EINVAL);
-                }
-                match atomics.form {
-                    AtomicForm::Plain => {}
-                    AtomicForm::Fetch { result } => fits(result.count(), result.len()?)?,
-                    AtomicForm::Compare { compare, result } => {
-                        fits(compare.count(), compare.len()?)?;
-                        fits(result.count(), result.len()?)?;
-                    }
-                }
-                RequestKind::Atomic(checked)
-            }
-            _ => RequestKind::Message,
-        };
-        let asked = flags.contains(OpFlags::COMPLETION);
-        let (data, context_of) = (operation.data, operation.context());
-        let injected = operation.is_injected();
-        Ok(Prepared {
-            config: TransferConfig {
-                request: Request {
-                    source: self.config.source,
-                    destination,
-                    context,
-                    auth_key: self.config.auth_key,
-                    kind,
-                    data,
-                    len: total,
-                },
-                memory: Outgoing::take(operation, gfp, reserve).map_err(enomem_to_eagain)?,
-                remote,
-                context: context_of,
-                manner: Manner {
-                    entry: !injected
-                        && if deferred {
-                            asked
-                        } else {
-                            self.config.completer.wants_entry(flags)
-                        },
-                    counted: !deferred || asked,
-                    notify: None,
-                    memory: None,
-                },
-                fence,
-            },
-            more,
-        })
-    }
-
-    /// Returns the receive context that an operation is for, given that which its address names.
-    fn target_context(&self, named: usize) -> Result<ContextIndex> {
-        if self.config.caps.contains(Caps::NAMED_RX_CTX) {
-            return Ok(ContextIndex::Named(named));
-        }
-        match named {
-            0 => Ok(ContextIndex::Beside(self.config.index)),
-            _ if personality::is_strict() => Err(EOPNOTSUPP),
-            _ => Ok(ContextIndex::Named(named)),
-        }
     }
 
     /// Turns a checked operation into one that may wait; `EAGAIN` if it has memory of the reserve, which
