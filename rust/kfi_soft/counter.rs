@@ -73,7 +73,7 @@
 //! between the two is left to the addition that reaches its threshold once more.
 //!
 //! Only if something was submitted meanwhile, what is due for the adder has to be told from it one by
-//! one. The adder does that for a few, and the work queue for the others ([`Left`]), still in the
+//! one. The adder does that for a few, and the work queue for the others ([`Overdue`]), still in the
 //! order of thresholds. Should more adders than there is place for have left something, each from a
 //! lower value than the one before, the last one's is left to the addition that reaches its
 //! threshold once more.
@@ -167,8 +167,8 @@ use crate::{
         },
         threshold::{
             Batch,
-            Entry,
             Key, //
+            ThresholdEntry,
         }, //
     },
     wait_set::WaitSet, //
@@ -201,7 +201,7 @@ struct Passed {
 }
 
 /// The operations that an addition past 2^64 has left to be fired.
-struct Left {
+struct Overdue {
     /// Operations that wait for the success value were due up to this.
     success: u64,
     /// Operations that wait for the sum of both values were due up to this.
@@ -230,7 +230,7 @@ struct State {
     /// Additions that have passed 2^64.
     passed: Passed,
     /// Operations that the work queue is to fire.
-    left: [Option<Left>; LEFT],
+    left: [Option<Overdue>; LEFT],
     /// Somebody has asked for the wait queue.
     queue_shared: bool,
     /// Memberships in poll sets.
@@ -421,9 +421,9 @@ pub(crate) enum Enqueued {
     /// It stands there, or was due.
     Pending(Key),
     /// There was no slot for it.
-    NoSlot(KBox<Entry<Pending>>),
+    NoSlot(KBox<ThresholdEntry<Pending>>),
     /// It was refused; to be dropped without a lock.
-    Refused(KBox<Entry<Pending>>, Error),
+    Refused(KBox<ThresholdEntry<Pending>>, Error),
 }
 
 impl Counter {
@@ -548,7 +548,7 @@ impl Counter {
         if before == self.domain.run_list().next_sequence() {
             return self.fire(state, peak, error);
         }
-        let mut left = Left {
+        let mut left = Overdue {
             success: peak,
             // It saturates (R-CNTR-20).
             sum: peak.saturating_add(error),
@@ -560,7 +560,7 @@ impl Counter {
             return after;
         }
         // What an addition before it has left is part of that, unless it was due at more.
-        let is_part = |other: &Left| other.success <= left.success && other.sum <= left.sum;
+        let is_part = |other: &Overdue| other.success <= left.success && other.sum <= left.sum;
         for place in &mut state.left {
             if place.as_ref().is_some_and(is_part) {
                 *place = None;
@@ -577,7 +577,7 @@ impl Counter {
 
     /// Fires some of what an addition has left, in order; under the lock. Returns whether that is
     /// all.
-    fn fire_some(&self, state: &mut State, left: &mut Left) -> (AfterUnlock, bool) {
+    fn fire_some(&self, state: &mut State, left: &mut Overdue) -> (AfterUnlock, bool) {
         let mut found = [const { None }; MADE_UP];
         let mut all = false;
         for place in &mut found {
@@ -875,7 +875,7 @@ impl Counter {
     pub(crate) fn enqueue(
         this: &Fid<Self>,
         kind: PendingKind,
-        mut entry: KBox<Entry<Pending>>,
+        mut entry: KBox<ThresholdEntry<Pending>>,
         note: impl FnOnce() -> Result<Option<(u32, Key)>>,
     ) -> (AfterUnlock, Enqueued) {
         let mut state = this.state.lock();
@@ -918,7 +918,11 @@ impl Counter {
     }
 
     /// Takes out an entry that is pending.
-    pub(crate) fn remove(&self, kind: PendingKind, key: Key) -> Option<KBox<Entry<Pending>>> {
+    pub(crate) fn remove(
+        &self,
+        kind: PendingKind,
+        key: Key,
+    ) -> Option<KBox<ThresholdEntry<Pending>>> {
         let (removed, hold) = {
             let mut state = self.state.lock();
             let removed = state.triggers.remove(kind, key)?;

@@ -114,7 +114,7 @@ use crate::{
 };
 
 /// The attributes that a domain was opened with.
-pub(crate) struct Attributes {
+pub(crate) struct DomainAttributes {
     /// The NIC.
     nic: Nic,
     /// The format of all addresses.
@@ -133,7 +133,7 @@ pub(crate) struct Attributes {
     auth_key: KVec<u8>,
 }
 
-impl Attributes {
+impl DomainAttributes {
     /// Reads what kfi_getinfo has answered; `EINVAL` if it was not this provider, `ENODEV` if there
     /// is no such NIC.
     pub(crate) fn new(info: InfoRef<'_>) -> Result<Self> {
@@ -200,7 +200,7 @@ pub(crate) struct Domain {
     /// Goes on with what is too much for the caller.
     work_queue: Arc<WorkQueue>,
     fabric: Hold<Fabric>,
-    attributes: Attributes,
+    attributes: DomainAttributes,
     events: SetOnce<Events>,
     /// Pages for what is posted, if there are no others.
     reserve: Arc<Reserve>,
@@ -211,7 +211,10 @@ pub(crate) struct Domain {
 
 impl Domain {
     /// A domain of a fabric.
-    pub(crate) fn new(fabric: Hold<Fabric>, attributes: Attributes) -> Result<impl PinInit<Self>> {
+    pub(crate) fn new(
+        fabric: Hold<Fabric>,
+        attributes: DomainAttributes,
+    ) -> Result<impl PinInit<Self>> {
         let work_queue = Arc::pin_init(
             // On any CPU, as the caller's may be busy: see `RunList`.
             WorkQueue::new(

@@ -109,8 +109,8 @@ use crate::{
         atomic,
         multi_buffer::MultiUse,
         receive_queue::{
-            Buffer,
             Posted,
+            ReceiveBuffer,
             ReceiveQueue, //
         },
         receiver::{
@@ -126,7 +126,7 @@ use crate::{
     },
     trigger::{
         pending,
-        work_table::Owner, //
+        work_table::WorkOwner, //
     }, //
 };
 
@@ -160,7 +160,7 @@ const RECEIVE_FLAGS: OpFlags = OpFlags::COMPLETION
 
 /// The attributes that an endpoint or context is opened with.
 #[derive(Clone, Copy)]
-pub(crate) struct Attributes {
+pub(crate) struct EndpointAttributes {
     /// The capabilities of the endpoint.
     caps: Caps,
     /// The capabilities of transmit contexts.
@@ -184,7 +184,7 @@ fn choose(wanted: usize, default: usize, limit: usize) -> Result<usize> {
     }
 }
 
-impl Attributes {
+impl EndpointAttributes {
     /// Reads the attributes from a description.
     pub(crate) fn new(info: InfoRef<'_>, domain: &Domain) -> Result<Self> {
         let caps = info::answered_caps(Caps::from_raw(info.get().caps)).ok_or(EINVAL)?;
@@ -305,7 +305,7 @@ pub(crate) struct EndpointState {
     /// The number of the context; 0 for a plain endpoint.
     index: usize,
     auth_key: Arc<AuthKey>,
-    attributes: Attributes,
+    attributes: EndpointAttributes,
     directions: Directions,
     min_multi_recv: MinMultiRecv,
     #[pin]
@@ -314,7 +314,7 @@ pub(crate) struct EndpointState {
     receiver: SetOnce<Arc<Receiver>>,
     av: SetOnce<Arc<Fid<AddressVector>>>,
     /// Its name in the table of pending operations.
-    owner: SetOnce<Owner>,
+    owner: SetOnce<WorkOwner>,
 }
 
 /// The configuration that the state of an endpoint or context is created from.
@@ -324,7 +324,7 @@ pub(crate) struct EndpointConfig {
     port: Arc<Port>,
     index: usize,
     auth_key: Arc<AuthKey>,
-    attributes: Attributes,
+    attributes: EndpointAttributes,
     directions: Directions,
 }
 
@@ -390,7 +390,7 @@ impl EndpointState {
 
     /// Returns what stands for this object where what is pending is looked up; `EOPBADSTATE` before
     /// it is enabled.
-    fn owner(&self) -> Result<Owner> {
+    fn owner(&self) -> Result<WorkOwner> {
         self.owner.as_ref().copied().ok_or(EOPBADSTATE.into())
     }
 
@@ -464,7 +464,7 @@ impl EndpointState {
             (None, Some(parent)) => parent.av().ok_or(ENOAV)?,
             (None, None) => return Err(ENOAV.into()),
         };
-        let Attributes {
+        let EndpointAttributes {
             tx_caps, rx_caps, ..
         } = self.attributes;
         // Objects that shared contexts are bound to stand in for those that the endpoint itself
@@ -770,7 +770,7 @@ fn check_defaults(direction: Direction, flags: OpFlags) -> Result {
 /// Checks a receive and copies its description.
 fn prepare_receive(
     operation: Operation<'_>,
-    attributes: &Attributes,
+    attributes: &EndpointAttributes,
     min_multi_recv: usize,
     source: Option<Address>,
     gfp: Flags,
@@ -817,9 +817,9 @@ fn prepare_receive(
     }
     let buffer = if multi {
         let buffer = MultiUse::new(memory, min_multi_recv, gfp);
-        Buffer::Multi(buffer.map_err(transmitter::enomem_to_eagain)?, 0)
+        ReceiveBuffer::Multi(buffer.map_err(transmitter::enomem_to_eagain)?, 0)
     } else {
-        Buffer::One(memory)
+        ReceiveBuffer::One(memory)
     };
     Ok(Posted {
         buffer,
@@ -1005,7 +1005,7 @@ impl Endpoint {
         info: InfoRef<'_>,
         opening: Opening<'o, PlainClass>,
     ) -> Result<NewFid<'o, Self>> {
-        let attributes = Attributes::new(info, domain)?;
+        let attributes = EndpointAttributes::new(info, domain)?;
         let (port, auth_key) = whereabouts(domain, info, None)?;
         let config = EndpointConfig {
             domain: Hold::new(domain)?,

@@ -17,8 +17,8 @@ use kernel::{
 use crate::{
     counter::Counter,
     domain::{
-        Attributes,
         Domain, //
+        DomainAttributes,
     },
     kfi::{
         fid::{
@@ -145,7 +145,7 @@ impl FabricOps for Fabric {
         info: InfoRef<'_>,
         opening: Opening<'o, DomainClass>,
     ) -> Result<NewFid<'o, Domain>> {
-        let attributes = Attributes::new(info)?;
+        let attributes = DomainAttributes::new(info)?;
         let domain = NewFid::new(Domain::new(Hold::new(this)?, attributes)?, opening)?;
         open_objects::add_domain(domain.arc())?;
         Ok(domain)

@@ -82,14 +82,14 @@ const ACCESS: AccessFlags = AccessFlags::SEND
     .union(AccessFlags::REMOTE_WRITE);
 
 /// The receive context that a region belongs to.
-enum Owner {
+enum RegionOwner {
     /// A plain endpoint.
     Endpoint(Hold<Endpoint>),
     /// A receive context of a scalable endpoint.
     Context(Hold<ReceiveContext>),
 }
 
-impl Owner {
+impl RegionOwner {
     /// Returns the receive context, once it is enabled.
     fn receiver(&self) -> Option<&Arc<Receiver>> {
         match self {
@@ -108,7 +108,7 @@ impl Owner {
 
 /// The part of a region that changes.
 struct State {
-    owner: Option<Owner>,
+    owner: Option<RegionOwner>,
     /// The key under which it can be found.
     key: Option<u64>,
     /// Room for the event that reports its registration, until it is open.
@@ -228,7 +228,7 @@ impl MemoryRegion {
             (state.owner.take(), state.key.take())
         };
         if let Some(key) = key {
-            let receiver = owner.as_ref().and_then(Owner::receiver);
+            let receiver = owner.as_ref().and_then(RegionOwner::receiver);
             match (self.domain.mr_mode().contains(MrMode::ENDPOINT), receiver) {
                 (true, Some(receiver)) => receiver.own_regions().remove(key),
                 (true, None) => {}
@@ -281,7 +281,7 @@ impl Object for MemoryRegion {
         let (bound, owner) = if let Some(endpoint) = endpoint.or_else(|| other.downcast()) {
             (
                 endpoint.endpoint_state(),
-                Owner::Endpoint(Hold::new(endpoint)?),
+                RegionOwner::Endpoint(Hold::new(endpoint)?),
             )
         } else {
             let alias = other.downcast::<Alias<ReceiveContext>>();
@@ -289,7 +289,7 @@ impl Object for MemoryRegion {
             let context = context.or_else(|| other.downcast()).ok_or(EINVAL)?;
             (
                 context.endpoint_state(),
-                Owner::Context(Hold::new(context)?),
+                RegionOwner::Context(Hold::new(context)?),
             )
         };
         if flags != 0 {

@@ -114,7 +114,7 @@ impl Drop for Member {
 }
 
 /// A member, which makes the set its own dependent: with members it cannot be closed (R-CLOSE-7).
-struct Entry {
+struct MemberEntry {
     member: Member,
     _set: Hold<PollSet>,
 }
@@ -123,7 +123,7 @@ struct Entry {
 const STEP: usize = 32;
 
 struct Members {
-    entries: Grown<Entry>,
+    entries: Grown<MemberEntry>,
     /// Where the next poll begins, so that everybody gets their turn (R-POLL-7).
     next: usize,
 }
@@ -228,7 +228,7 @@ impl PollSetOps for PollSet {
             let left = this.members.lock().entries.grow(more);
             drop(left);
         }
-        let entry = Entry {
+        let entry = MemberEntry {
             member: Member::new(fid, this.domain.fid())?,
             _set: Hold::new(this)?,
         };

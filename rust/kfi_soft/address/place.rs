@@ -251,9 +251,9 @@ pub(crate) fn port(text: &[u8]) -> Option<u16> {
 }
 
 /// An address, for reading.
-pub(crate) struct Text(pub(crate) Address, pub(crate) AddressFormat);
+pub(crate) struct AddressText(pub(crate) Address, pub(crate) AddressFormat);
 
-impl fmt::Display for Text {
+impl fmt::Display for AddressText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(address, format) = self;
         match format {
@@ -398,7 +398,7 @@ mod tests {
     fn texts_name_what_they_come_from() -> Result {
         let address = Address::new(3, 77).ok_or(EINVAL)?;
         for format in FORMATS {
-            let text = CString::try_from_fmt(fmt!("{}", Text(address, format)))?;
+            let text = CString::try_from_fmt(fmt!("{}", AddressText(address, format)))?;
             let node = NodeName::from_text(text.to_bytes()).ok_or(EINVAL)?;
             assert_eq!(node.at(None), Some(Place::from(address)));
             assert_eq!(node.at(Some(77)), Some(Place::from(address)));

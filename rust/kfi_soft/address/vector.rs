@@ -33,9 +33,9 @@ use crate::{
         place::{
             self,
             AddressFormat,
+            AddressText, //
             NodeName,
             Place,
-            Text, //
         },
         table::{
             AddressTable,
@@ -435,7 +435,7 @@ impl AddressVectorOps for AddressVector {
 
     fn text(&self, address: &[u8]) -> Option<impl fmt::Display> {
         let address = Place::decode(self.format, address)?.address()?;
-        Some(Text(address, self.format))
+        Some(AddressText(address, self.format))
     }
 }
 

@@ -63,7 +63,7 @@ use crate::{
             self,
             TriggeredOp, //
         },
-        work_table::Owner, //
+        work_table::WorkOwner, //
     },
     wire::atomics::Atomics, //
 };
@@ -73,7 +73,7 @@ struct DeferredSend {
     transmitter: Arc<Transmitter>,
     unsent: Entry<Unsent>,
     /// The endpoint.
-    owner: Owner,
+    owner: WorkOwner,
     context: Context,
 }
 
@@ -88,7 +88,7 @@ impl TriggeredOp for DeferredSend {
         Transmitter::cancel_fired(&this.transmitter, this.unsent);
     }
 
-    fn owner(&self) -> Owner {
+    fn owner(&self) -> WorkOwner {
         self.owner
     }
 
@@ -107,7 +107,7 @@ struct DeferredRecv {
     receiver: Arc<Receiver>,
     posted: Entry<Posted>,
     /// The endpoint.
-    owner: Owner,
+    owner: WorkOwner,
     context: Context,
 }
 
@@ -124,7 +124,7 @@ impl TriggeredOp for DeferredRecv {
         this.receiver.cancel_fired(this.posted);
     }
 
-    fn owner(&self) -> Owner {
+    fn owner(&self) -> WorkOwner {
         self.owner
     }
 

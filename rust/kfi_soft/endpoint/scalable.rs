@@ -21,7 +21,7 @@ use super::{
     name_of,
     named_port,
     whereabouts,
-    Attributes,
+    EndpointAttributes,
     EndpointConfig,
     ReceiveContext,
     TransmitContext, //
@@ -90,7 +90,7 @@ impl State {
 pub(crate) struct ScalableEndpoint {
     domain: Hold<Domain>,
     auth_key: Arc<AuthKey>,
-    attributes: Attributes,
+    attributes: EndpointAttributes,
     #[pin]
     state: Mutex<State>,
 }
@@ -112,7 +112,7 @@ impl ScalableEndpoint {
         info: InfoRef<'_>,
         opening: Opening<'o, ScalableClass>,
     ) -> Result<NewFid<'o, Self>> {
-        let attributes = Attributes::new(info, domain)?;
+        let attributes = EndpointAttributes::new(info, domain)?;
         let (tx, rx) = info
             .ep_attr()
             .map_or((0, 0), |attr| (attr.tx_ctx_cnt, attr.rx_ctx_cnt));
@@ -167,7 +167,7 @@ impl ScalableEndpoint {
         this: &Fid<Self>,
         direction: Direction,
         index: usize,
-        attributes: Attributes,
+        attributes: EndpointAttributes,
     ) -> Result<EndpointConfig> {
         Ok(EndpointConfig {
             domain: Hold::new(this.domain.fid())?,

@@ -20,7 +20,7 @@ use super::{
         SharedBinds, //
     },
     prepare_receive,
-    Attributes,
+    EndpointAttributes,
     MinMultiRecv, //
 };
 use crate::{
@@ -83,7 +83,7 @@ impl SharedTransmitContext {
         attr: Option<&kfi_tx_attr>,
         opening: Opening<'o, SharedTransmitClass>,
     ) -> Result<NewFid<'o, Self>> {
-        let mut attributes = Attributes::of_domain(domain)?;
+        let mut attributes = EndpointAttributes::of_domain(domain)?;
         if let Some(attr) = attr {
             attributes = attributes.with_tx(attr)?;
         }
@@ -135,7 +135,7 @@ impl SharedTransmitOps for SharedTransmitContext {}
 pub(crate) struct SharedReceiveContext {
     domain: Hold<Domain>,
     queue: Arc<ReceiveQueue>,
-    attributes: Attributes,
+    attributes: EndpointAttributes,
     min_multi_recv: MinMultiRecv,
     #[pin]
     binds: SharedBinds,
@@ -148,7 +148,7 @@ impl SharedReceiveContext {
         attr: Option<&kfi_rx_attr>,
         opening: Opening<'o, SharedReceiveClass>,
     ) -> Result<NewFid<'o, Self>> {
-        let mut attributes = Attributes::of_domain(domain)?;
+        let mut attributes = EndpointAttributes::of_domain(domain)?;
         if let Some(attr) = attr {
             attributes = attributes.with_rx(attr)?;
         }

@@ -106,16 +106,16 @@ pub(crate) struct CompletionQueue {
 
 /// A slot of the ring that is promised to an operation. Dropping it frees the slot, which takes the
 /// lock of the queue if there is a backlog.
-pub(crate) struct Slot<'a>(&'a CompletionQueue);
+pub(crate) struct RingSlot<'a>(&'a CompletionQueue);
 
-impl Slot<'_> {
+impl RingSlot<'_> {
     /// An entry lies in it from now on.
     fn redeem(self) {
         core::mem::forget(self);
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for RingSlot<'_> {
     fn drop(&mut self) {
         if self.0.space.give(1) {
             self.0.settle(1);
@@ -128,7 +128,7 @@ pub(crate) enum EntryPlace<'a> {
     /// Nowhere: there is no queue.
     Nowhere,
     /// In the ring.
-    Slot(Slot<'a>),
+    Slot(RingSlot<'a>),
     /// In the ring if there is room, else in memory of its own.
     Own(Vacant),
 }
@@ -183,8 +183,8 @@ impl CompletionQueue {
     }
 
     /// Takes a slot of the ring; `None` if there is none. From any context.
-    pub(crate) fn slot(&self) -> Option<Slot<'_>> {
-        self.space.take().then(|| Slot(self))
+    pub(crate) fn slot(&self) -> Option<RingSlot<'_>> {
+        self.space.take().then(|| RingSlot(self))
     }
 
     /// Returns room for what comes of no operation; `None` if there is none. From any context.

@@ -12,7 +12,7 @@ use kernel::prelude::*;
 use crate::{
     kfi::{
         linux::queue::{
-            Entry as OwnEntry,
+            Entry,
             EntryQueue,
             Vacant, //
         },
@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// An entry, of the size of a cache line: what only errors have lies elsewhere.
-struct Entry {
+struct RingEntry {
     completion: Completion,
     failed: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) enum Popped {
     /// An entry of the ring, where there is room for another one now.
     Slot(CompletionError),
     /// An entry of the backlog; its memory is freed when no lock is held.
-    Own(OwnEntry<CompletionError>),
+    Own(Entry<CompletionError>),
     /// No entry.
     Nothing,
 }
@@ -62,7 +62,7 @@ pub(crate) enum Popped {
 ///
 /// There are as many `failures` as entries of the ring that have failed, in the same order.
 pub(crate) struct Completions {
-    entries: Ring<Entry>,
+    entries: Ring<RingEntry>,
     failures: Ring<Failure>,
     backlog: EntryQueue<CompletionError>,
     /// How many entries are before the place where entries were lost.
@@ -111,7 +111,7 @@ impl Completions {
             return false;
         }
         // INVARIANT: The failure was added.
-        self.entries.push(Entry { completion, failed }).is_ok()
+        self.entries.push(RingEntry { completion, failed }).is_ok()
     }
 
     /// Adds an entry for which there is room in the ring; `false` if there is none.
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn entry_fills_a_cache_line() {
-        assert_eq!(size_of::<Option<Entry>>(), 64);
+        assert_eq!(size_of::<Option<RingEntry>>(), 64);
     }
 
     #[test]

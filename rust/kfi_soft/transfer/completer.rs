@@ -95,7 +95,7 @@ pub(crate) struct Manner {
 }
 
 /// The use of memory that ends with a completion.
-pub(crate) enum Use {
+pub(crate) enum MemoryUse {
     /// The operation is done with its memory.
     Ended(Ended),
     /// One use of a buffer for several messages, which ends when it is reported.
@@ -105,7 +105,7 @@ pub(crate) enum Use {
 /// Everything that is needed to complete an operation.
 pub(crate) struct CompletionSpec {
     /// The use that ends.
-    pub(crate) of: Use,
+    pub(crate) of: MemoryUse,
     /// How that is reported.
     pub(crate) manner: Manner,
 }
@@ -204,7 +204,7 @@ impl Completer {
         let wanted = failure.is_some() || manner.entry;
         let place = manner.memory.take().map_or(place, EntryPlace::Own);
         let ended = match of {
-            Use::Part(part) => {
+            MemoryUse::Part(part) => {
                 let notify = &mut manner.notify;
                 // The remains of a use are dropped without the lock of the queue.
                 let mut left = None;
@@ -227,7 +227,7 @@ impl Completer {
                 });
                 counted
             }
-            Use::Ended(ended) => {
+            MemoryUse::Ended(ended) => {
                 let counted = Counts::of(&ended);
                 if wanted {
                     self.report(place, || Some(entry(ended, outcome, failure)));
@@ -256,7 +256,7 @@ impl Completer {
             .take()
             .map_or(EntryPlace::Nowhere, EntryPlace::Own);
         let counts = match of {
-            Use::Part(part) => {
+            MemoryUse::Part(part) => {
                 let notify = &mut manner.notify;
                 // As above.
                 let mut left = None;
@@ -273,7 +273,7 @@ impl Completer {
                 });
                 counts
             }
-            Use::Ended(ended) => {
+            MemoryUse::Ended(ended) => {
                 let counts = Counts::of(&ended);
                 self.report(place, || Some(entry(ended, outcome, Some(failure))));
                 Some(counts)

@@ -32,7 +32,7 @@ use crate::{
         completer::{
             CompletionSpec,
             Manner,
-            Use, //
+            MemoryUse, //
         },
         transmitter::Transmitter, //
     },
@@ -88,7 +88,7 @@ impl Inside {
     /// Ends the use of the memory. Returns what the end has to do.
     pub(crate) fn end(self) -> CompletionSpec {
         CompletionSpec {
-            of: Use::Ended(self.memory.end()),
+            of: MemoryUse::Ended(self.memory.end()),
             manner: self.manner,
         }
     }

@@ -76,7 +76,7 @@ use crate::{
             Completer,
             CompletionSpec,
             Manner,
-            Use, //
+            MemoryUse, //
         },
         inbound::Inbound,
         matching::{
@@ -101,7 +101,7 @@ use crate::{
 /// A posted receive.
 pub(crate) struct Posted {
     /// Where messages go.
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: ReceiveBuffer,
     /// The tag and the bits that need not match, if it is for tagged messages.
     pub(crate) tag: Option<(u64, u64)>,
     /// The only sender that it accepts messages from, if there is one.
@@ -120,7 +120,7 @@ pub(crate) struct Posted {
 }
 
 /// The memory of a posted receive.
-pub(crate) enum Buffer {
+pub(crate) enum ReceiveBuffer {
     /// For one message.
     One(Incoming),
     /// For several, with the place of the next one.
@@ -195,8 +195,8 @@ impl Delivery {
     pub(crate) fn finish(self) -> CompletionSpec {
         CompletionSpec {
             of: match self.target {
-                Target::Whole(memory) => Use::Ended(memory.end()),
-                Target::Part(part, _) => Use::Part(part),
+                Target::Whole(memory) => MemoryUse::Ended(memory.end()),
+                Target::Part(part, _) => MemoryUse::Part(part),
             },
             manner: self.manner,
         }
@@ -246,16 +246,16 @@ impl Posted {
     /// Sets the completion counter of deferred work.
     pub(crate) fn set_notify(&mut self, notify: Option<Hold<Counter>>) {
         match &self.buffer {
-            Buffer::One(_) => self.notify = notify,
-            Buffer::Multi(buffer, _) => buffer.set_notify(notify),
+            ReceiveBuffer::One(_) => self.notify = notify,
+            ReceiveBuffer::Multi(buffer, _) => buffer.set_notify(notify),
         }
     }
 
     /// Gives it up without a completion.
     pub(crate) fn give_up(self) {
         let notify = match self.buffer {
-            Buffer::One(_) => self.notify,
-            Buffer::Multi(buffer, _) => buffer.leave().1.notify,
+            ReceiveBuffer::One(_) => self.notify,
+            ReceiveBuffer::Multi(buffer, _) => buffer.leave().1.notify,
         };
         if let Some(notify) = &notify {
             notify.release();
@@ -275,8 +275,8 @@ pub(crate) fn unused(posted: Entry<Posted>) -> CompletionSpec {
             memory: Some(memory),
         },
         of: match posted.buffer {
-            Buffer::One(memory) => Use::Ended(memory.end()),
-            Buffer::Multi(buffer, _) => Use::Part(buffer),
+            ReceiveBuffer::One(memory) => MemoryUse::Ended(memory.end()),
+            ReceiveBuffer::Multi(buffer, _) => MemoryUse::Part(buffer),
         },
     }
 }
@@ -333,9 +333,9 @@ impl Match {
                 manner.notify = posted.notify.take();
                 manner.memory = Some(entry);
                 let (room, target) = match posted.buffer {
-                    Buffer::One(memory) => (memory.len(), Target::Whole(memory)),
+                    ReceiveBuffer::One(memory) => (memory.len(), Target::Whole(memory)),
                     // Buffers for several messages are not used up at once.
-                    Buffer::Multi(buffer, at) => (0, Target::Part(buffer, at)),
+                    ReceiveBuffer::Multi(buffer, at) => (0, Target::Part(buffer, at)),
                 };
                 Delivery {
                     room,
@@ -369,11 +369,11 @@ pub(crate) fn pair<const WALKS: usize>(
     claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
 ) -> core::result::Result<Match, Mismatch> {
     match &found.buffer {
-        Buffer::One(_) => {
+        ReceiveBuffer::One(_) => {
             claim(false)?;
             Ok(Match::One(found.take()))
         }
-        Buffer::Multi(buffer, next) => {
+        ReceiveBuffer::Multi(buffer, next) => {
             if is_access(request) {
                 // A region is for one operation.
                 return Err(Mismatch::NoRegion);
@@ -387,7 +387,7 @@ pub(crate) fn pair<const WALKS: usize>(
                 manner: found.manner(receiver),
                 target: Target::Part(buffer, at),
             };
-            if let Buffer::Multi(_, next) = &mut found.buffer {
+            if let ReceiveBuffer::Multi(_, next) = &mut found.buffer {
                 *next = at.saturating_add(request.len);
             }
             Ok(Match::Part(delivery, exhausted.then(|| found.take())))

@@ -81,7 +81,7 @@ use crate::{
             Completer,
             CompletionSpec,
             CountedEvent,
-            Use, //
+            MemoryUse, //
         },
         inbound::Inbound,
         late_deliveries::LateDeliveries,
@@ -91,10 +91,10 @@ use crate::{
             report_cancelled,
             unused,
             Arrival,
-            Buffer,
             Delivery,
             Match,
             Posted,
+            ReceiveBuffer,
             ReceiveQueue,
             Span, //
         },
@@ -364,7 +364,7 @@ impl Receiver {
         if self.is_stalling() {
             return true;
         }
-        let bounded = !self.config.shared && matches!(receive.buffer, Buffer::One(_));
+        let bounded = !self.config.shared && matches!(receive.buffer, ReceiveBuffer::One(_));
         if bounded || self.is_closed() || !self.is_crowded() {
             return false;
         }
@@ -574,7 +574,7 @@ impl Receiver {
             olen,
             ..Failure::NONE
         });
-        let is_part = matches!(spec.of, Use::Part(_));
+        let is_part = matches!(spec.of, MemoryUse::Part(_));
         if is_part || spec.manner.notify.is_some() || self.config.completer.counts() {
             irqs.end();
         }

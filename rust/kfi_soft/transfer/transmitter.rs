@@ -82,7 +82,7 @@ use crate::{
             Completer,
             CompletionSpec,
             CountedEvent,
-            Use, //
+            MemoryUse, //
         },
         origin::Origin,
         outstanding::{
@@ -433,7 +433,7 @@ impl Transmitter {
                     ..
                 } = prepared.config;
                 let spec = CompletionSpec {
-                    of: Use::Ended(memory.end()),
+                    of: MemoryUse::Ended(memory.end()),
                     manner,
                 };
                 this.config.credits.give();

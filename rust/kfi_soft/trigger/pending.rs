@@ -40,11 +40,11 @@ use crate::{
         run_list::Cancelled,
         threshold::{
             Batch,
-            Entry,
             Key,
+            ThresholdEntry,
             ThresholdSet, //
         },
-        work_table::Owner, //
+        work_table::WorkOwner, //
     }, //
 };
 
@@ -66,7 +66,7 @@ pub(crate) trait TriggeredOp: Send + Sync {
     fn cancel(self: KBox<Self>);
 
     /// Returns what identifies its endpoint in the domain.
-    fn owner(&self) -> Owner;
+    fn owner(&self) -> WorkOwner;
 
     /// Returns the most bytes that are copied when it begins.
     fn bytes(&self) -> usize;
@@ -125,12 +125,15 @@ pub(crate) struct Pending {
 }
 
 // With its links it fits one of the sizes that kmalloc has.
-kernel::static_assert!(size_of::<Entry<Pending>>() <= 96);
+kernel::static_assert!(size_of::<ThresholdEntry<Pending>>() <= 96);
 
 impl Pending {
     /// Allocates an entry.
-    pub(crate) fn new(action: Action, flags: kernel::alloc::Flags) -> Result<KBox<Entry<Self>>> {
-        Entry::new(
+    pub(crate) fn new(
+        action: Action,
+        flags: kernel::alloc::Flags,
+    ) -> Result<KBox<ThresholdEntry<Self>>> {
+        ThresholdEntry::new(
             Self {
                 action,
                 slot: u32::MAX,
@@ -156,10 +159,10 @@ impl Pending {
     }
 
     /// Returns what identifies the endpoint of a data transfer.
-    pub(crate) fn owner(&self) -> Owner {
+    pub(crate) fn owner(&self) -> WorkOwner {
         match &self.action {
             Action::Transfer(transfer) => transfer.owner(),
-            Action::Add { .. } | Action::Set { .. } => Owner::NOBODY,
+            Action::Add { .. } | Action::Set { .. } => WorkOwner::NOBODY,
         }
     }
 
@@ -279,7 +282,12 @@ impl Triggers {
     }
 
     /// Adds an entry.
-    pub(crate) fn insert(&mut self, kind: PendingKind, entry: KBox<Entry<Pending>>, key: Key) {
+    pub(crate) fn insert(
+        &mut self,
+        kind: PendingKind,
+        entry: KBox<ThresholdEntry<Pending>>,
+        key: Key,
+    ) {
         self.set_mut(kind).insert(entry, key);
     }
 
@@ -317,7 +325,11 @@ impl Triggers {
     }
 
     /// Takes out one entry, if it is pending.
-    pub(crate) fn remove(&mut self, kind: PendingKind, key: Key) -> Option<KBox<Entry<Pending>>> {
+    pub(crate) fn remove(
+        &mut self,
+        kind: PendingKind,
+        key: Key,
+    ) -> Option<KBox<ThresholdEntry<Pending>>> {
         self.set_mut(kind).remove(key)
     }
 
@@ -357,11 +369,11 @@ pub(crate) fn submit_triggered(
 /// Cancels a triggered operation that has not begun: the last one of the endpoint with this context.
 ///
 /// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
-pub(crate) fn cancel(domain: &Domain, owner: Owner, context: Context) -> Result {
+pub(crate) fn cancel(domain: &Domain, owner: WorkOwner, context: Context) -> Result {
     match domain.run_list().cancel(owner, context) {
         Cancelled::Taken(found, entry) => {
             abi_trace::cancel(found.counter.id(), found.key, PendingKind::Triggered);
-            if let Some(transfer) = Entry::into_value(entry).into_transfer() {
+            if let Some(transfer) = ThresholdEntry::into_value(entry).into_transfer() {
                 transfer.cancel();
             }
             Ok(())

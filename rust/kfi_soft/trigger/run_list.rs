@@ -102,13 +102,13 @@ use crate::{
             Batch,
             BatchQueue,
             BatchStack,
-            Entry, //
+            ThresholdEntry, //
         },
         work_table::{
             Entered,
             FoundWork,
-            Owner,
             WorkName,
+            WorkOwner,
             WorkTable, //
         }, //
     },
@@ -130,7 +130,7 @@ const FEW_BATCHES: usize = 64;
 type CounterRef = Arc<Fid<Counter>>;
 
 /// An entry that is about to run, or none.
-type TakenEntry = Option<KBox<Entry<Pending>>>;
+type TakenEntry = Option<KBox<ThresholdEntry<Pending>>>;
 
 /// How much may be run before the rest is left to the work queue.
 struct DrainBudget {
@@ -198,7 +198,7 @@ impl DrainBudget {
 
 /// A data transfer that begins at this moment.
 struct Beginning {
-    owner: Owner,
+    owner: WorkOwner,
     context: Context,
     /// It is to be cancelled when it has begun.
     cancelled: bool,
@@ -264,7 +264,7 @@ enum Progress {
 /// The result of [`RunList::cancel`].
 pub(crate) enum Cancelled {
     /// It was pending and is the caller's.
-    Taken(FoundWork<CounterRef>, KBox<Entry<Pending>>),
+    Taken(FoundWork<CounterRef>, KBox<ThresholdEntry<Pending>>),
     /// It has fired, and will be cancelled instead of being begun, or when it has begun.
     Fired,
     /// There is none.
@@ -306,7 +306,7 @@ impl RunList {
         self: &Arc<Self>,
         counter: &Fid<Counter>,
         kind: PendingKind,
-        mut entry: KBox<Entry<Pending>>,
+        mut entry: KBox<ThresholdEntry<Pending>>,
         id: usize,
         threshold: u64,
         flags: Flags,
@@ -354,7 +354,7 @@ impl RunList {
     }
 
     /// Gives an endpoint a number; may sleep.
-    pub(crate) fn add_owner(&self) -> Result<Owner> {
+    pub(crate) fn add_owner(&self) -> Result<WorkOwner> {
         loop {
             let len = {
                 let mut inner = self.inner.lock();
@@ -374,7 +374,7 @@ impl RunList {
     /// (R-CLOSE-4), and takes its number back. May sleep.
     ///
     /// Waits until what has fired has begun: see [`Self::wait_for_fired`].
-    pub(crate) fn remove_owner(self: &Arc<Self>, owner: Owner) {
+    pub(crate) fn remove_owner(self: &Arc<Self>, owner: WorkOwner) {
         loop {
             let mut found = [const { None }; FEW];
             {
@@ -399,7 +399,7 @@ impl RunList {
     }
 
     /// Frees the slot of an entry that does not run.
-    pub(crate) fn forget(&self, entry: &Entry<Pending>) {
+    pub(crate) fn forget(&self, entry: &ThresholdEntry<Pending>) {
         let removed = self.inner.lock().table.remove(entry.value.slot());
         drop(removed);
     }
@@ -433,7 +433,7 @@ impl RunList {
     ) -> Option<bool> {
         let name = WorkName {
             id,
-            owner: Owner::NOBODY,
+            owner: WorkOwner::NOBODY,
             kind: PendingKind::Deferred,
         };
         // Dropped after what is taken out.
@@ -466,7 +466,7 @@ impl RunList {
     ///
     /// One that has fired and is yet to begin is marked, and then completed instead of being begun.
     /// From any context.
-    pub(crate) fn cancel(&self, owner: Owner, context: Context) -> Cancelled {
+    pub(crate) fn cancel(&self, owner: WorkOwner, context: Context) -> Cancelled {
         let name = WorkName {
             id: context.as_number(),
             owner,
@@ -690,7 +690,7 @@ impl RunList {
                         abi_trace::fire(removed.counter.id(), entry.key());
                     }
                     budget.spend(1);
-                    Entry::into_value(entry).run(&mut interrupts);
+                    ThresholdEntry::into_value(entry).run(&mut interrupts);
                     drop(interrupts);
                     // May be the last reference to one that was closed meanwhile.
                     drop(removed);
@@ -741,10 +741,10 @@ impl RunList {
     }
 
     /// Begins a data transfer, or cancels it if that was asked for after it had fired.
-    fn begin(&self, entry: KBox<Entry<Pending>>) {
+    fn begin(&self, entry: KBox<ThresholdEntry<Pending>>) {
         let key = entry.key();
         let slot = entry.value.slot();
-        let Some(transfer) = Entry::into_value(entry).into_transfer() else {
+        let Some(transfer) = ThresholdEntry::into_value(entry).into_transfer() else {
             return;
         };
         let removed = {
@@ -810,7 +810,7 @@ fn run(taken: &mut [TakenEntry], counters: &mut [Option<CounterRef>]) {
             abi_trace::fire(counter.id(), entry.key());
         }
         // Most of them need no lock.
-        Entry::into_value(entry).run(&mut IrqGuard::none());
+        ThresholdEntry::into_value(entry).run(&mut IrqGuard::none());
     }
     // May be the last references to some that were closed meanwhile.
     counters.fill_with(|| None);

@@ -62,7 +62,7 @@ impl Key {
 }
 
 /// An entry, or none.
-type Link<T> = Option<KBox<Entry<T>>>;
+type Link<T> = Option<KBox<ThresholdEntry<T>>>;
 
 /// Lets a link that leads nowhere lead to `to`.
 ///
@@ -78,7 +78,7 @@ fn set_link<T>(link: &mut Link<T>, to: Link<T>) {
 // In this order: what is looked at on the way through a tree are the first 32 bytes, which share a
 // cache line.
 #[repr(C)]
-pub(crate) struct Entry<T> {
+pub(crate) struct ThresholdEntry<T> {
     /// In a set what is below and before it; in a batch what comes next above it.
     left: Link<T>,
     /// In a set what is below and after it, or, on the spine, what is above it.
@@ -94,7 +94,7 @@ pub(crate) struct Entry<T> {
     pub(crate) value: T,
 }
 
-impl<T> Entry<T> {
+impl<T> ThresholdEntry<T> {
     /// Allocates an entry.
     pub(crate) fn new(value: T, flags: Flags) -> Result<KBox<Self>> {
         Ok(KBox::new(
@@ -193,7 +193,7 @@ impl<T> ThresholdSet<T> {
     }
 
     /// Adds an entry at `key`, which no entry of the set may have.
-    pub(crate) fn insert(&mut self, mut entry: KBox<Entry<T>>, key: Key) {
+    pub(crate) fn insert(&mut self, mut entry: KBox<ThresholdEntry<T>>, key: Key) {
         entry.key = key;
         entry.priority = self.next_priority();
         let priority = entry.priority;
@@ -237,7 +237,7 @@ impl<T> ThresholdSet<T> {
     }
 
     /// Removes the entry at `key`, if it is in the set.
-    pub(crate) fn remove(&mut self, key: Key) -> Option<KBox<Entry<T>>> {
+    pub(crate) fn remove(&mut self, key: Key) -> Option<KBox<ThresholdEntry<T>>> {
         let (link, later) = above(&mut self.last, key);
         let removed = if link.as_ref().is_some_and(|entry| entry.key == key) {
             let mut removed = link.take()?;
@@ -295,8 +295,8 @@ impl<T> ThresholdSet<T> {
     }
 
     /// Returns the entry with the smallest key that is greater than `key`.
-    pub(crate) fn next_after(&self, key: Option<Key>) -> Option<&Entry<T>> {
-        let is_after = |entry: &Entry<T>| key.is_none_or(|key| entry.key > key);
+    pub(crate) fn next_after(&self, key: Option<Key>) -> Option<&ThresholdEntry<T>> {
+        let is_after = |entry: &ThresholdEntry<T>| key.is_none_or(|key| entry.key > key);
         let mut found = None;
         let mut next = self.last.as_deref();
         // Up the spine, as long as it comes after.
@@ -358,7 +358,7 @@ fn above<T>(mut link: &mut Link<T>, key: Key) -> (&mut Link<T>, Option<(&mut u32
 }
 
 /// Inserts an entry that has its key and priority into a tree.
-fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<Entry<T>>) {
+fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<ThresholdEntry<T>>) {
     while link
         .as_ref()
         .is_some_and(|other| other.priority >= entry.priority)
@@ -376,7 +376,7 @@ fn insert_below<T>(mut link: &mut Link<T>, mut entry: KBox<Entry<T>>) {
 }
 
 /// Removes the entry at `key` from a tree, if it is there.
-fn remove_below<T>(mut link: &mut Link<T>, key: Key) -> Option<KBox<Entry<T>>> {
+fn remove_below<T>(mut link: &mut Link<T>, key: Key) -> Option<KBox<ThresholdEntry<T>>> {
     while link.as_ref().is_some_and(|other| other.key != key) {
         match link {
             Some(other) => link = other.side(key),
@@ -477,7 +477,8 @@ mod tests {
                 sequence: self.sequence,
             };
             self.sequence += 1;
-            self.set.insert(Entry::new(key.sequence, GFP_KERNEL)?, key);
+            self.set
+                .insert(ThresholdEntry::new(key.sequence, GFP_KERNEL)?, key);
             self.model.push(key, GFP_KERNEL)?;
             let mut at = self.model.len() - 1;
             while at > 0 && self.model.get(at - 1) > Some(&key) {
@@ -595,7 +596,7 @@ mod tests {
         let mut set = Checked::new();
         for threshold in 0..4000 {
             set.set.insert(
-                Entry::new(threshold, GFP_KERNEL)?,
+                ThresholdEntry::new(threshold, GFP_KERNEL)?,
                 Key {
                     threshold,
                     sequence: threshold,
@@ -627,7 +628,7 @@ mod tests {
                 threshold,
                 sequence,
             };
-            set.insert(Entry::new(sequence, GFP_KERNEL)?, key);
+            set.insert(ThresholdEntry::new(sequence, GFP_KERNEL)?, key);
         }
         Ok(set.detach_all())
     }
@@ -641,10 +642,10 @@ mod tests {
                 threshold: sequence / 3,
                 sequence,
             };
-            set.insert(Entry::new(sequence, GFP_KERNEL)?, key);
+            set.insert(ThresholdEntry::new(sequence, GFP_KERNEL)?, key);
         }
         let mut last = None;
-        while let Some(key) = set.next_after(last).map(Entry::key) {
+        while let Some(key) = set.next_after(last).map(ThresholdEntry::key) {
             last = Some(key);
             if key.sequence % 2 == 0 {
                 taken.push(set.remove(key).ok_or(ENOENT)?, GFP_KERNEL)?;

@@ -41,12 +41,12 @@ use crate::{
 const NONE: u32 = u32::MAX;
 
 /// Slots in a piece: as many as fill a page.
-const SLOTS: usize = 4096 / size_of::<Slot<KBox<()>>>();
+const SLOTS: usize = 4096 / size_of::<WorkSlot<KBox<()>>>();
 
 /// Pieces that a page leads to.
 const PIECES: usize = 128;
 
-kernel::static_assert!(size_of::<[Slot<KBox<()>>; SLOTS]>() <= 4096);
+kernel::static_assert!(size_of::<[WorkSlot<KBox<()>>; SLOTS]>() <= 4096);
 kernel::static_assert!(size_of::<[Piece<KBox<()>>; PIECES]>() <= 4096);
 
 /// Pieces that are looked at with the lock held.
@@ -54,9 +54,9 @@ const STEP: usize = 64;
 
 /// Names an endpoint in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Owner(u32);
+pub(crate) struct WorkOwner(u32);
 
-impl Owner {
+impl WorkOwner {
     /// The owner of what has no endpoint.
     pub(crate) const NOBODY: Self = Self(NONE);
 }
@@ -67,7 +67,7 @@ pub(crate) struct WorkName {
     /// A pointer that is never dereferenced.
     pub(crate) id: usize,
     /// The endpoint, of a triggered operation.
-    pub(crate) owner: Owner,
+    pub(crate) owner: WorkOwner,
     /// The kind of the operation.
     pub(crate) kind: PendingKind,
 }
@@ -86,7 +86,7 @@ enum Place {
 /// Something pending.
 // Each on a cache line of its own, as names lead anywhere.
 #[repr(align(64))]
-struct Slot<C> {
+struct WorkSlot<C> {
     id: usize,
     /// The counter that it waits for; `None` in a free slot.
     counter: Option<C>,
@@ -99,7 +99,7 @@ struct Slot<C> {
     /// Of a leader the first one after it: the one that was submitted right before it.
     older: u32,
     /// The endpoint.
-    owner: Owner,
+    owner: WorkOwner,
     /// The next one and the one before it of the endpoint.
     owner_next: u32,
     owner_prev: u32,
@@ -111,7 +111,7 @@ struct Slot<C> {
     cancelled: bool,
 }
 
-impl<C> Slot<C> {
+impl<C> WorkSlot<C> {
     /// A free one.
     fn free() -> Self {
         Self {
@@ -124,7 +124,7 @@ impl<C> Slot<C> {
             next: NONE,
             prev: NONE,
             older: NONE,
-            owner: Owner::NOBODY,
+            owner: WorkOwner::NOBODY,
             owner_next: NONE,
             owner_prev: NONE,
             kind: PendingKind::Deferred,
@@ -140,7 +140,7 @@ impl<C> Slot<C> {
             id: self.id,
             owner: match self.kind {
                 PendingKind::Triggered => self.owner,
-                PendingKind::Deferred => Owner::NOBODY,
+                PendingKind::Deferred => WorkOwner::NOBODY,
             },
             kind: self.kind,
         }
@@ -152,7 +152,7 @@ pub(crate) struct Entered<'a, C> {
     /// A pointer that is never dereferenced.
     pub(crate) id: usize,
     /// The endpoint.
-    pub(crate) owner: Owner,
+    pub(crate) owner: WorkOwner,
     /// The kind of the operation.
     pub(crate) kind: PendingKind,
     /// The counter that it waits for.
@@ -183,7 +183,7 @@ pub(crate) struct Removed<C> {
 
 /// Slots and as many buckets.
 struct Piece<C> {
-    slots: KBox<[Slot<C>; SLOTS]>,
+    slots: KBox<[WorkSlot<C>; SLOTS]>,
     /// The first slot of each bucket.
     heads: KBox<[u32; SLOTS]>,
     /// The number of slots in use.
@@ -251,7 +251,7 @@ impl<C: Clone> WorkTable<C> {
     ///
     /// Nothing of it is larger than a page.
     pub(crate) fn new_chunk(page: bool, flags: Flags) -> Result<Chunk<C>> {
-        let slots = pin_init::init_array_from_fn(|_| Slot::free());
+        let slots = pin_init::init_array_from_fn(|_| WorkSlot::free());
         let heads = pin_init::init_array_from_fn(|_| NONE);
         Ok(Chunk {
             piece: Some(Piece {
@@ -318,13 +318,13 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Returns a slot.
-    fn slot(&self, number: u32) -> Option<&Slot<C>> {
+    fn slot(&self, number: u32) -> Option<&WorkSlot<C>> {
         let number = number as usize;
         self.piece(number / SLOTS)?.slots.get(number % SLOTS)
     }
 
     /// Returns a slot.
-    fn slot_mut(&mut self, number: u32) -> Option<&mut Slot<C>> {
+    fn slot_mut(&mut self, number: u32) -> Option<&mut WorkSlot<C>> {
         let number = number as usize;
         self.piece_mut(number / SLOTS)?
             .slots
@@ -546,7 +546,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Links a slot with the others of its endpoint.
-    fn own(&mut self, number: u32, owner: Owner) {
+    fn own(&mut self, number: u32, owner: WorkOwner) {
         let Some(head) = self.owners.get_mut(owner.0 as usize) else {
             return;
         };
@@ -591,19 +591,19 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Gives an endpoint a number; `None` if there is no memory for it.
-    pub(crate) fn add_owner(&mut self) -> Option<Owner> {
+    pub(crate) fn add_owner(&mut self) -> Option<WorkOwner> {
         let number = self.free_owner;
         if let Some(place) = self.owners.get_mut(number as usize) {
             self.free_owner = core::mem::replace(place, NONE);
-            return Some(Owner(number));
+            return Some(WorkOwner(number));
         }
         let number = u32::try_from(self.owners.len()).ok()?;
         self.owners.push_within_capacity(NONE).ok()?;
-        Some(Owner(number))
+        Some(WorkOwner(number))
     }
 
     /// Takes a number back from an endpoint of which there is nothing in the table.
-    pub(crate) fn remove_owner(&mut self, owner: Owner) {
+    pub(crate) fn remove_owner(&mut self, owner: WorkOwner) {
         let free = self.free_owner;
         if let Some(place) = self.owners.get_mut(owner.0 as usize) {
             *place = free;
@@ -612,7 +612,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Takes something out of what belongs to an endpoint, so that it is not returned again.
-    pub(crate) fn take_owned(&mut self, owner: Owner) -> Option<FoundWork<C>> {
+    pub(crate) fn take_owned(&mut self, owner: WorkOwner) -> Option<FoundWork<C>> {
         let number = *self.owners.get_mut(owner.0 as usize)?;
         let found = self.found(number);
         self.disown(number);
@@ -647,7 +647,7 @@ impl<C: Clone> WorkTable<C> {
         self.count_used(number, |used| used.wrapping_add(1));
         self.sequence = self.sequence.wrapping_add(1);
         self.list(number, name);
-        if entered.owner != Owner::NOBODY {
+        if entered.owner != WorkOwner::NOBODY {
             self.own(number, entered.owner);
         }
         Ok(Some((number, key)))
@@ -730,8 +730,9 @@ impl<C: Clone> WorkTable<C> {
             let empty = *used == 0;
             if !empty {
                 let mut rest = slots.iter().skip(first);
-                let is_deferred =
-                    |slot: &Slot<C>| slot.counter.is_some() && slot.kind == PendingKind::Deferred;
+                let is_deferred = |slot: &WorkSlot<C>| {
+                    slot.counter.is_some() && slot.kind == PendingKind::Deferred
+                };
                 if let Some(at) = rest.position(is_deferred) {
                     let number = piece * SLOTS + first + at;
                     return (Some(number + 1), self.found(number as u32));
@@ -757,7 +758,7 @@ mod tests {
     fn name(id: usize) -> WorkName {
         WorkName {
             id,
-            owner: Owner::NOBODY,
+            owner: WorkOwner::NOBODY,
             kind: PendingKind::Deferred,
         }
     }
@@ -767,7 +768,7 @@ mod tests {
         table: &mut Table,
         id: usize,
         counter: u32,
-        owner: Owner,
+        owner: WorkOwner,
         kind: PendingKind,
     ) -> Result<(u32, Key)> {
         let entered = Entered {
@@ -788,11 +789,11 @@ mod tests {
 
     /// Inserts deferred work that has no endpoint.
     fn insert(table: &mut Table, id: usize, counter: u32) -> Result<(u32, Key)> {
-        insert_for(table, id, counter, Owner::NOBODY, PendingKind::Deferred)
+        insert_for(table, id, counter, WorkOwner::NOBODY, PendingKind::Deferred)
     }
 
     /// Gives an endpoint a number.
-    fn add_owner(table: &mut Table) -> Result<Owner> {
+    fn add_owner(table: &mut Table) -> Result<WorkOwner> {
         if let Some(len) = table.owners_wanted() {
             drop(table.grow_owners(Grown::allocate(len)?));
         }
@@ -801,7 +802,7 @@ mod tests {
 
     #[test]
     fn slots_fill_cache_lines() {
-        assert_eq!(size_of::<Slot<KBox<()>>>(), 64);
+        assert_eq!(size_of::<WorkSlot<KBox<()>>>(), 64);
         assert_eq!(SLOTS, 64);
     }
 

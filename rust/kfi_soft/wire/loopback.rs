@@ -62,7 +62,7 @@ pub(crate) trait Destination: Sized {
 }
 
 /// The use of a port.
-enum Slot<D> {
+enum PortUse<D> {
     /// Nothing.
     Free,
     /// An endpoint, which receives once it is enabled.
@@ -71,7 +71,7 @@ enum Slot<D> {
     Scalable(KVec<Option<Arc<D>>>),
 }
 
-impl<D> Slot<D> {
+impl<D> PortUse<D> {
     /// Returns the receive context that a request is for.
     fn receiver(&self, context: ContextIndex) -> Option<&Arc<D>> {
         match self {
@@ -96,7 +96,7 @@ const LEAF: usize = 64;
 
 /// Ports beside each other.
 struct Leaf<D> {
-    slots: KVec<Slot<D>>,
+    slots: KVec<PortUse<D>>,
     /// How many of them are taken.
     taken: usize,
 }
@@ -133,7 +133,7 @@ struct Spare<D> {
 
 /// What was used for a port, and for those beside it and with the same key if these are free, too.
 struct Unused<D> {
-    _slot: Slot<D>,
+    _slot: PortUse<D>,
     _leaf: Option<Leaf<D>>,
     _ports: Option<RBTreeNode<KeyNumber, Ports<D>>>,
 }
@@ -167,22 +167,22 @@ impl<D> Ports<D> {
     }
 
     /// Returns what a port is used for; `None` if it was never used.
-    fn slot(&self, port: usize) -> Option<&Slot<D>> {
+    fn slot(&self, port: usize) -> Option<&PortUse<D>> {
         let leaf = self.leaves.get(port / LEAF)?.as_ref()?;
         leaf.slots.get(port % LEAF)
     }
 
     /// As [`Self::slot`].
-    fn slot_mut(&mut self, port: usize) -> Option<&mut Slot<D>> {
+    fn slot_mut(&mut self, port: usize) -> Option<&mut PortUse<D>> {
         let leaf = self.leaves.get_mut(port / LEAF)?.as_mut()?;
         leaf.slots.get_mut(port % LEAF)
     }
 
     /// Frees a port; returns what it was used for, and the leaf if it was the last one in there.
-    fn release(&mut self, port: usize) -> Option<(Slot<D>, Option<Leaf<D>>)> {
+    fn release(&mut self, port: usize) -> Option<(PortUse<D>, Option<Leaf<D>>)> {
         let place = self.leaves.get_mut(port / LEAF)?;
         let leaf = place.as_mut()?;
-        let slot = core::mem::replace(leaf.slots.get_mut(port % LEAF)?, Slot::Free);
+        let slot = core::mem::replace(leaf.slots.get_mut(port % LEAF)?, PortUse::Free);
         leaf.taken = leaf.taken.saturating_sub(1);
         let unused = place.take_if(|leaf| leaf.taken == 0);
         self.taken = self.taken.saturating_sub(1);
@@ -191,7 +191,7 @@ impl<D> Ports<D> {
 
     /// Returns whether a port is free.
     fn is_free(&self, port: usize) -> bool {
-        matches!(self.slot(port), None | Some(Slot::Free))
+        matches!(self.slot(port), None | Some(PortUse::Free))
     }
 
     /// Returns a free port. Port 0 is left to consumers that ask for it.
@@ -214,7 +214,7 @@ fn take<D>(
     all: &mut AllPorts<D>,
     key: KeyNumber,
     port: Option<usize>,
-    slot: &mut Slot<D>,
+    slot: &mut PortUse<D>,
     spare: &mut Spare<D>,
 ) -> core::result::Result<usize, Refused> {
     let AllPorts { keys, next } = all;
@@ -291,8 +291,8 @@ impl<D> Loopback<D> {
         contexts: Option<usize>,
     ) -> Result<Address> {
         let mut slot = match contexts {
-            None => Slot::Endpoint(None),
-            Some(contexts) => Slot::Scalable(many(contexts, || None)?),
+            None => PortUse::Endpoint(None),
+            Some(contexts) => PortUse::Scalable(many(contexts, || None)?),
         };
         let all = &self.nic(nic).ok_or(EINVAL)?.ports;
         let mut spare = Spare {
@@ -311,7 +311,7 @@ impl<D> Loopback<D> {
                 }
                 Err(Refused::Leaf) => {
                     spare.leaf = Some(Leaf {
-                        slots: many(LEAF, || Slot::Free)?,
+                        slots: many(LEAF, || PortUse::Free)?,
                         taken: 0,
                     });
                 }
@@ -325,7 +325,7 @@ impl<D> Loopback<D> {
         &self,
         key: KeyNumber,
         address: Address,
-        f: impl FnOnce(&mut Slot<D>) -> R,
+        f: impl FnOnce(&mut PortUse<D>) -> R,
     ) -> Option<R> {
         let mut all = self.nic(address.nic())?.ports.lock();
         let ports = all.keys.get_mut(&key)?;

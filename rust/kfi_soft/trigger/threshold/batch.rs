@@ -14,8 +14,8 @@ use kernel::prelude::*;
 
 use super::{
     set_link,
-    Entry,
     Link, //
+    ThresholdEntry,
 };
 
 /// Entries that leave in order.
@@ -42,7 +42,7 @@ impl<T> Batch<T> {
     }
 
     /// Puts an entry, which was removed from a set, before all others. They have greater keys.
-    pub(crate) fn put_first(&mut self, mut entry: KBox<Entry<T>>) {
+    pub(crate) fn put_first(&mut self, mut entry: KBox<ThresholdEntry<T>>) {
         // INVARIANT: Nothing is right of it, and all others come after it.
         set_link(&mut entry.left, self.next.take());
         set_link(&mut self.next, Some(entry));
@@ -62,7 +62,7 @@ impl<T> Batch<T> {
     }
 
     /// Takes out the first entry.
-    pub(crate) fn pop(&mut self) -> Option<KBox<Entry<T>>> {
+    pub(crate) fn pop(&mut self) -> Option<KBox<ThresholdEntry<T>>> {
         let mut entry = self.next.take()?;
         set_link(&mut self.next, entry.left.take());
         self.put_before(entry.right.take());
@@ -166,7 +166,7 @@ impl<T> BatchQueue<T> {
     }
 
     /// Takes out the next entry.
-    pub(crate) fn pop(&mut self) -> Option<KBox<Entry<T>>> {
+    pub(crate) fn pop(&mut self) -> Option<KBox<ThresholdEntry<T>>> {
         if self.current.is_empty() && self.paired.is_empty() {
             let mut head = self.next_head()?;
             if mem::replace(&mut head.paired, false) {
@@ -187,7 +187,7 @@ impl<T> BatchQueue<T> {
     }
 
     /// Puts back the entry that was taken out last.
-    pub(crate) fn put_back(&mut self, entry: KBox<Entry<T>>) {
+    pub(crate) fn put_back(&mut self, entry: KBox<ThresholdEntry<T>>) {
         // It had the smallest key of both batches, so that it may come first in either.
         self.current.put_first(entry);
     }
