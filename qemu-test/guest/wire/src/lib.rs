@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests in user space of the parts of the wire that need no kernel: the very same files.
+//!
+//! `KFI_WIRE_CASES` says how many inputs each test makes.
+
+#[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire/tcp/frame.rs"]
+mod frame;
+
+#[cfg(test)]
+mod tests;
