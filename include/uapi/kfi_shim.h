@@ -1681,8 +1681,8 @@ struct kfi_shim_atomic_valid {
  * @domain: in: handle of a domain; with @id 0 or that of the work
  * @flags: in: %KFI_SHIM_WORK_PREPARE, %KFI_SHIM_WORK_NULL, %KFI_SHIM_WORK_NO_OP
  * @id: in: 0 to make a work of the members below; else one that there is, which is queued again as
- *	it is, whether or not it is queued already, and all else is ignored.  out: the id, also if @result is not 0; 0 with
- *	%KFI_SHIM_WORK_NULL
+ *	it is, whether or not it is queued already: @flags must be 0 then, and the members below @id are
+ *	ignored.  out: the id, also if @result is not 0; 0 with %KFI_SHIM_WORK_NULL
  * @op: in: address of a &struct kfi_shim_op, whose form is one of the MSG forms, for @op_type that is
  *	a data transfer.  Its @kind is ignored, and so are the trigger and @result
  * @op_size: in: bytes at @op
@@ -1697,8 +1697,10 @@ struct kfi_shim_atomic_valid {
  * A data transfer must have an endpoint, one of the domain, too, that has such operations and is neither
  * scalable nor a context of the other direction.  Whether all that is so, and whether the arrays have no
  * more entries than the endpoint takes, is told when the work is queued: @result is -KFI_EINVAL else.
- * EDQUOT if what the provider would keep of it is more memory than there may be.  All objects must still be open when the work is queued again, and nobody must have released it
- * meanwhile; EBADF.
+ *
+ * EDQUOT if what the provider would keep of it is more memory than there may be; EBADF if one of the
+ * objects is not open any more when the work is queued, or it was released meanwhile.  If the call itself
+ * fails, no work has been made.
  */
 struct kfi_shim_work {
 	__u32 domain;

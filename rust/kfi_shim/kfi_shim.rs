@@ -7,7 +7,7 @@
 //! Lock order, outer before inner:
 //!
 //! 1. `kfi_shim::Session::membership`, under which members of poll sets are added and removed;
-//! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called;
+//! 2. `kfi_shim::Session::table`, under which nothing of kfabric is called.
 //!
 //! `kfi_shim::Session::works`, `kfi::Uses::buffers`, `kfi::Uses::regions`, `kfi::Largest::charge`,
 //! `kfi::Insertions::list`, `kfi::Insertions::addresses` and `kfi::Places::by_end` are taken alone.

@@ -253,7 +253,7 @@ pub(super) fn batch<T: Versioned>(
 }
 
 /// The largest size of an element of a batch; more than any version will have.
-const ELEMENT_MAX: usize = 1 << 12;
+pub(super) const ELEMENT_MAX: usize = 1 << 12;
 
 /// Posts operations.
 pub(super) fn post_batch(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {

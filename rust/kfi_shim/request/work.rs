@@ -18,7 +18,8 @@ use super::{
     op::{
         batch,
         form,
-        Lists, //
+        Lists,
+        ELEMENT_MAX, //
     },
     optional_any,
     result,
@@ -106,12 +107,12 @@ fn make(
     let transfer = match kind(request.op_type) {
         Some(kind) if with_op => {
             let size = usize::try_from(request.op_size)?;
-            if size > 1 << 12 {
+            if size > ELEMENT_MAX {
                 return Err(E2BIG);
             }
             let ptr = UserPtr::from_addr(usize::try_from(request.op)?);
             let op: abi::Op = uaccess::read(ptr, size)?;
-            if op.reserved != 0 {
+            if op.reserved != 0 || op.shim_flags & !abi::KFI_SHIM_OP_TRIGGERED != 0 {
                 return Err(EINVAL);
             }
             let form = form(op.form)?;
@@ -177,7 +178,8 @@ fn queue_one(session: ArcBorrow<'_, Session>, request: &mut abi::Work) -> Result
         request.result = result(domain.queue_null());
         return Ok(());
     }
-    let (id, work) = if request.id == 0 {
+    let made = request.id == 0;
+    let (id, work) = if made {
         let domain = Session::get::<Domain>(session, request.domain)?;
         make(session, request, &domain)?
     } else {
@@ -190,17 +192,32 @@ fn queue_one(session: ArcBorrow<'_, Session>, request: &mut abi::Work) -> Result
     request.id = id;
     request.result = 0;
     if request.flags & abi::KFI_SHIM_WORK_PREPARE == 0 {
-        let domain = Session::get::<Domain>(session, work.domain)?;
-        let handles = [
-            work.ep,
-            work.triggering_cntr,
-            work.completion_cntr,
-            work.cntr,
-        ];
-        let objects = Objects::get(session, handles)?;
-        request.result = result(domain.queue_work(&work.request, &objects.for_work()?)?);
+        match queue(session, &work) {
+            Ok(ret) => request.result = result(ret),
+            Err(error) => {
+                drop(work);
+                if made {
+                    // Nobody learns its id.
+                    drop(session.take_work(id));
+                }
+                return Err(error);
+            }
+        }
     }
     Ok(())
+}
+
+/// Queues a work; returns what kfabric says.
+fn queue(session: ArcBorrow<'_, Session>, work: &Work) -> Result<Result> {
+    let domain = Session::get::<Domain>(session, work.domain)?;
+    let handles = [
+        work.ep,
+        work.triggering_cntr,
+        work.completion_cntr,
+        work.cntr,
+    ];
+    let objects = Objects::get(session, handles)?;
+    domain.queue_work(&work.request, &objects.for_work()?)
 }
 
 /// Queues a work.

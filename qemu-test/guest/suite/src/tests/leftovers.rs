@@ -610,7 +610,7 @@ fn silent_receives(env: &Env) -> Outcome {
 fn without_direction(env: &Env) -> Outcome {
     // Their contexts would take more than there is.
     const COUNT: u64 = 400;
-    Modules::new(env)?.with_device(c"max_memory=524288", || {
+    Modules::new(env)?.with_device(c"max_memory=540672", || {
         let caps = Caps::MSG | Caps::SEND | Caps::RECV;
         let pair = pair_for(env, caps, 16, Setup::default())?;
         let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
