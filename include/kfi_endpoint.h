@@ -413,7 +413,7 @@ static inline int kfi_enable(struct kfid_ep *ep)
  * On 0 exactly one completion follows: an error entry with KFI_ECANCELED, or
  * the real completion if that won the race. If several operations have the same
  * context one of them is cancelled. A pending triggered operation is cancelled
- * alike; deferred work is not, see KFI_CANCEL_WORK.
+ * alike; deferred work is not until it has started, see KFI_CANCEL_WORK.
  *
  * Context: Any, including hard interrupt; never sleeps.
  *

@@ -59,8 +59,11 @@ struct kfid_cntr;
  * * KFI_QUEUE_WORK with a struct kfi_deferred_work pointer queues a request.
  *   -KFI_EINVAL for a bad argument, -KFI_ENOSYS for an operation, type or
  *   atomic the provider lacks, -KFI_EOPNOTSUPP for a direction the endpoint
- *   lacks, -KFI_ENOSPC beyond a limit of the provider, -KFI_EAGAIN or
- *   -KFI_ENOMEM if memory is short; nothing is queued then.
+ *   lacks, -KFI_EBADFLAGS for flags the operation has not, -KFI_EMSGSIZE for
+ *   more bytes than it may have, -KFI_EOPBADSTATE for an endpoint that is not
+ *   enabled, -KFI_ENOSPC beyond a limit of the provider, -KFI_EAGAIN if too
+ *   many have started and wait for room, -KFI_EAGAIN or -KFI_ENOMEM if memory
+ *   is short; nothing is queued then.
  *
  * * KFI_CANCEL_WORK with the same pointer takes it back. 0: it never starts and
  *   the structures may be freed; -KFI_ENOENT: it has started, was cancelled, or

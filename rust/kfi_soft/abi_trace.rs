@@ -80,7 +80,7 @@ pub(crate) fn flush(entries: u64) {
     );
 }
 
-/// A drainer has ended; something may be left to the work queue.
+/// A drainer has ended, which has spent so much (see `trace.h`); something may be left to the work queue.
 #[inline]
 pub(crate) fn drain(spent: u64, left: bool) {
     emit!(

@@ -74,7 +74,10 @@ TRACE_EVENT(kfi_soft_flush,
 	TP_printk("entries=%llu", __entry->entries)
 );
 
-/* A drainer has ended: the run list is empty, or the rest goes to the work queue. */
+/*
+ * A drainer has ended: the run list is empty, or the rest goes to the work
+ * queue. Spent are counter operations; a data transfer counts as 16 of them.
+ */
 TRACE_EVENT(kfi_soft_drain,
 	TP_PROTO(u64 spent, bool left),
 	TP_ARGS(spent, left),

@@ -138,19 +138,30 @@ impl TriggeredOp for DeferredRecv {
     }
 }
 
+/// How an operation that begins later was submitted.
+enum SubmittedBy {
+    /// By a post with a trigger.
+    TriggeredPost,
+    /// By a deferred work, with its completion counter.
+    Work {
+        completion_cntr: Option<Hold<Counter>>,
+    },
+}
+
 impl EndpointState {
     /// Checks an operation and copies all of its arguments.
     ///
-    /// `deferred` is for deferred work, with its completion counter. `EAGAIN` if too many have fired
-    /// already and wait for room.
-    fn submit(
+    /// `EAGAIN` if too many have fired already and wait for room, or there is no memory.
+    fn prepare_deferred(
         &self,
         operation: Operation<'_>,
-        deferred: Option<Option<Hold<Counter>>>,
+        by: SubmittedBy,
         flags: Flags,
     ) -> Result<KBox<dyn TriggeredOp>> {
-        let is_deferred = deferred.is_some();
-        let notify = deferred.flatten();
+        let (is_deferred, completion_cntr) = match by {
+            SubmittedBy::TriggeredPost => (false, None),
+            SubmittedBy::Work { completion_cntr } => (true, completion_cntr),
+        };
         let context = operation.context();
         let looks = OpFlags::PEEK | OpFlags::CLAIM | OpFlags::DISCARD;
         if operation.kind().is_receive() {
@@ -164,7 +175,7 @@ impl EndpointState {
             }
             let mut posted = self.prepare_receive(receiver, operation, flags)?;
             posted.deferred = is_deferred;
-            posted.set_notify(notify);
+            posted.set_notify(completion_cntr);
             let posted = Entry::new(posted, flags).map_err(transmitter::enomem_to_eagain)?;
             let deferred = DeferredRecv {
                 receiver: receiver.clone(),
@@ -183,7 +194,7 @@ impl EndpointState {
                 return Err(EAGAIN);
             }
             let mut prepared = transmitter.prepare(operation, is_deferred, flags, None)?;
-            prepared.set_notify(notify);
+            prepared.set_notify(completion_cntr);
             let deferred = DeferredSend {
                 unsent: Transmitter::pack(transmitter, prepared, flags)?,
                 transmitter: transmitter.clone(),
@@ -204,7 +215,8 @@ impl EndpointState {
         if !Arc::ptr_eq(counter.domain(), self.domain()) {
             return Err(EINVAL);
         }
-        let transfer = self.submit(operation, None, GFP_NOWAIT)?;
+        let by = SubmittedBy::TriggeredPost;
+        let transfer = self.prepare_deferred(operation, by, GFP_NOWAIT)?;
         pending::submit_triggered(counter, trigger.threshold, transfer)
     }
 }
@@ -250,5 +262,8 @@ pub(crate) fn prepare(
     if let Kind::Atomic(atomics) = operation.kind() {
         Atomics::new(atomics.datatype, atomics.op, atomics.form.call()).map_err(|_| ENOSYS)?;
     }
-    state.submit(operation, Some(completion), GFP_KERNEL)
+    let by = SubmittedBy::Work {
+        completion_cntr: completion,
+    };
+    state.prepare_deferred(operation, by, GFP_KERNEL)
 }

@@ -386,7 +386,7 @@ impl CompletionQueue {
 
 /// Entries and slots that readers have taken out under the lock, to be dealt with after it.
 struct Taken {
-    /// EqSlots of the ring.
+    /// Slots of the ring.
     slots: usize,
     /// Memory of entries that were behind the ring.
     spare: EntryQueue<()>,

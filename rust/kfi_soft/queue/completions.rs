@@ -86,7 +86,7 @@ impl Completions {
         self.entries.capacity()
     }
 
-    /// Returns whether there is nothing behind the ring.
+    /// Returns whether there is something behind the ring.
     pub(crate) fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
     }

@@ -38,7 +38,7 @@ pub(crate) struct CqSpace {
     allowance: usize,
     /// There are more.
     crowded: Atomic<bool>,
-    /// EqSlots with an entry in them, or promised to an operation. Never more than there are.
+    /// Slots with an entry in them, or promised to an operation. Never more than there are.
     taken: Atomic<usize>,
     /// Entries are behind the ring. Changes under the lock of the queue.
     backlogged: Atomic<bool>,

@@ -64,9 +64,10 @@ pub(crate) struct Transfer {
     /// Whether an entry reports its success.
     told: bool,
     state: Atomic<u32>,
-    /// As what the transmitter has noted it; nothing before.
-    pub(crate) place: Atomic<usize>,
-    /// A number of the target's, by which that finds it again.
+    /// The number under which the transmitter has noted it; `usize::MAX` before.
+    pub(crate) note_number: Atomic<usize>,
+    /// What the target finds it by, besides its number: the context that it was set aside for there, 0
+    /// before.
     cookie: Atomic<usize>,
     /// The part that the thread that ends it takes out.
     #[pin]
@@ -136,7 +137,7 @@ impl Transfer {
                 fence,
                 told,
                 state: Atomic::new(WAITING),
-                place: Atomic::new(usize::MAX),
+                note_number: Atomic::new(usize::MAX),
                 cookie: Atomic::new(0),
                 inside <- new_spinlock_irq!(
                     Some(Inside { memory, manner }),
@@ -152,13 +153,13 @@ impl Transfer {
         core::ptr::from_ref(self).addr()
     }
 
-    /// Returns the number of the target's, 0 at first.
+    /// Returns what the target has set; 0 at first.
     pub(crate) fn cookie(&self) -> usize {
         // Relaxed: it is in no queue of the target's while that is written.
         self.cookie.load(ordering::Relaxed)
     }
 
-    /// Keeps a number for the target.
+    /// Sets it, for the target alone.
     pub(crate) fn set_cookie(&self, cookie: usize) {
         // Relaxed: as above.
         self.cookie.store(cookie, ordering::Relaxed);

@@ -911,7 +911,10 @@ impl State {
         };
         self.notes = self.notes.wrapping_add(1);
         // Relaxed: under the lock.
-        unsent.transfer.place.store(self.notes, ordering::Relaxed);
+        unsent
+            .transfer
+            .note_number
+            .store(self.notes, ordering::Relaxed);
         let name = (unsent.transfer.context().as_number(), self.notes);
         let node = node.into_node(name, unsent.transfer.clone());
         // A number comes once.
@@ -921,8 +924,8 @@ impl State {
     /// Forgets a transfer; returns what is to be dropped without the lock.
     fn forget(&mut self, transfer: &Transfer) -> Option<Note> {
         // Relaxed: under the lock.
-        let place = transfer.place.load(ordering::Relaxed);
-        let name = (transfer.context().as_number(), place);
+        let number = transfer.note_number.load(ordering::Relaxed);
+        let name = (transfer.context().as_number(), number);
         self.noted.remove_node(&name)
     }
 

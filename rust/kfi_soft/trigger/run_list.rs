@@ -138,6 +138,8 @@ struct DrainBudget {
     operations: u32,
     /// Bytes that are copied.
     bytes: usize,
+    /// How many counter operations were spent, this budget's and those before it.
+    spent: u64,
 }
 
 impl DrainBudget {
@@ -145,18 +147,21 @@ impl DrainBudget {
     const INTERRUPT: Self = Self {
         operations: 2 * TRANSFER_COST,
         bytes: 4096,
+        spent: 0,
     };
 
     /// With preemption disabled.
     const THREAD: Self = Self {
         operations: 1024,
         bytes: 32 * INLINE_LIMIT,
+        spent: 0,
     };
 
     /// Nothing.
     const NONE: Self = Self {
         operations: 0,
         bytes: 0,
+        spent: 0,
     };
 
     /// Returns that of a caller.
@@ -178,6 +183,7 @@ impl DrainBudget {
     /// Spends it.
     fn spend(&mut self, operations: u32) {
         self.operations = self.operations.saturating_sub(operations);
+        self.spent = self.spent.wrapping_add(u64::from(operations));
     }
 
     /// Spends what a data transfer takes, unless there is not as much: then all of it.
@@ -606,11 +612,14 @@ impl RunList {
         let mut queue = BatchQueue::new();
         let mut progress = self.advance(&mut queue, &mut budget, true, false);
         while matches!(progress, Progress::Spent) {
-            match self.leave(queue) {
+            match self.leave(queue, budget.spent) {
                 None => return,
                 Some(kept) => queue = kept,
             }
-            budget = DrainBudget::THREAD;
+            budget = DrainBudget {
+                spent: budget.spent,
+                ..DrainBudget::THREAD
+            };
             progress = self.advance(&mut queue, &mut budget, false, false);
         }
     }
@@ -653,7 +662,7 @@ impl RunList {
                 if wake {
                     self.past.wake_up_all();
                 }
-                abi_trace::drain(u64::from(budget.operations), false);
+                abi_trace::drain(budget.spent, false);
                 return Progress::Done;
             }
             let few = inner.batches <= FEW_BATCHES;
@@ -774,9 +783,14 @@ impl RunList {
         drop(removed);
     }
 
-    /// Leaves the rest to the work queue; returns it if that takes nothing any more.
-    fn leave(self: &Arc<Self>, queue: BatchQueue<Pending>) -> Option<BatchQueue<Pending>> {
-        abi_trace::drain(0, true);
+    /// Leaves the rest to the work queue, when so much was spent; returns it if that takes nothing any
+    /// more.
+    fn leave(
+        self: &Arc<Self>,
+        queue: BatchQueue<Pending>,
+        spent: u64,
+    ) -> Option<BatchQueue<Pending>> {
+        abi_trace::drain(spent, true);
         let empty = mem::replace(&mut self.inner.lock().rest, queue);
         drop(empty);
         if self.work_queue.queue::<_, 0>(self.clone()) {
