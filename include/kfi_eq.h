@@ -45,7 +45,8 @@
  *	finish_wait(wq, &wait);
  *
  * The order matters: what happens after prepare_to_wait() wakes the thread,
- * what happened before is seen by kfi_trywait().
+ * what happened before is seen by kfi_trywait(). One thread at a time asks so
+ * for an object, or for a set: what it was told of is no news for others.
  */
 
 /**

@@ -406,7 +406,7 @@ struct kfi_shim_domain {
  * @attr_flags: in: flags of &struct kfi_cntr_attr
  * @context: in: context of the counter, any number
  * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
- *	KFI_WAIT_SET only; 0 for NULL
+ *	KFI_WAIT_SET only, but is looked up in any case; 0 for NULL
  * @reserved: must be 0
  * @result: out: what kfi_cntr_open() returned
  * @cntr: out: handle of the counter
@@ -442,8 +442,12 @@ struct kfi_shim_cntr {
  * @cntr: in: handle of a counter
  * @timeout: in: milliseconds; negative to wait without end, 0 to check only
  * @threshold: in: success value to wait for
- * @result: out: what kfi_cntr_wait() returned
+ * @result: out: what kfi_cntr_wait() returned: 0 at the threshold, -KFI_EAVAIL if the error value
+ *	has changed, -KFI_ETIMEDOUT, -KFI_EINTR after a signal, -KFI_EINVAL for a counter that cannot be
+ *	waited for
  * @reserved: must be 0
+ *
+ * %KFI_SHIM_CLOSE of the counter fails with EBUSY meanwhile.  A change of its error value ends the wait.
  */
 struct kfi_shim_cntr_wait {
 	__u32 cntr;
@@ -488,10 +492,14 @@ struct kfi_shim_control {
  * read.  read(2) returns a &struct kfi_shim_wait_event, sleeps while the descriptor is not readable,
  * and so ends the readable state.
  *
+ * read(2) fails with EINVAL if there is less room, and with EAGAIN if it must not sleep; after a
+ * signal it is restarted or fails with EINTR, as sigaction(2) says.  The error condition of a counter ends
+ * with read(2) alone, not with %KFI_SHIM_CNTR_READERR.
+ *
  * To wait for objects without missing an event: %KFI_SHIM_TRYWAIT; if the result is 0, poll the
- * descriptors; then read all events of the objects, and begin again.
- * It fails with EINVAL if there is less room, with EAGAIN if it must not sleep, and is interrupted
- * by signals.
+ * descriptors; then read all events of the objects, and begin again.  One thread at a time does so for
+ * an object: what it has seen, and what it has armed, is so for all others, too, who might sleep though
+ * they have not seen it.
  *
  * While the descriptor is open, %KFI_SHIM_CLOSE of the object fails with EBUSY, and the objects
  * of the session live on even when its own file is closed.
@@ -519,8 +527,8 @@ struct kfi_shim_wait_event {
  * @handle: in: handle of any object of the session
  * @result: out: what kfi_close() returned; when not 0 the handle stays valid
  *
- * EBUSY while another request of the session is using the object or a wait descriptor refers to
- * it; and for a memory region with a descriptor while an endpoint is open through which an operation
+ * EBUSY while another request of the session is using or closing the object or a wait descriptor refers
+ * to it; and for a memory region with a descriptor while an endpoint is open through which an operation
  * named that.
  */
 struct kfi_shim_close {
@@ -647,7 +655,7 @@ struct kfi_shim_trywait {
  * @wait_obj: in: &enum kfi_wait_obj
  * @wait_cond: in: &enum kfi_cq_wait_cond
  * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
- *	KFI_WAIT_SET only; 0 for NULL
+ *	KFI_WAIT_SET only, but is looked up in any case; 0 for NULL
  * @result: out: what kfi_cq_open() returned
  * @cq: out: handle of the queue
  * @signaling_vector: in: CPU of the handler, with KFI_AFFINITY in @attr_flags
@@ -764,7 +772,7 @@ struct kfi_shim_cq_signal {
  * @context: in: context of the queue, any number
  * @wait_obj: in: &enum kfi_wait_obj
  * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
- *	KFI_WAIT_SET only; 0 for NULL
+ *	KFI_WAIT_SET only, but is looked up in any case; 0 for NULL
  * @result: out: what kfi_eq_open() returned
  * @eq: out: handle of the queue
  * @signaling_vector: in: CPU of the handler, with KFI_AFFINITY in @attr_flags

@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 
 #include <kfi_trigger.h>
 
@@ -1022,6 +1023,62 @@ close:
 	close_fid(t, &sharing.srx->fid);
 }
 
+/*
+ * Much that is done to regions by a peer, and left to the work queue, keeps
+ * messages of others to the same endpoint waiting no longer than they take.
+ */
+static void not_behind_accesses(struct test *t)
+{
+	enum { ACCESSES = 32, PIECES = 64, PIECE = 256 << 10, LARGE = 20 << 10 };
+	const struct setup many = { .tx_cq_size = ACCESSES, .tx_size = ACCESSES };
+	struct kfi_rma_iov *there = kcalloc(PIECES, sizeof(*there), GFP_KERNEL);
+	struct kvec *here = kcalloc(PIECES, sizeof(*here), GFP_KERNEL);
+	struct kfi_msg_rma msg = { .type = KFI_KVEC, .context = CONTEXT(0) };
+	u8 *from = vzalloc(PIECE), *to = vzalloc(PIECE), *large = vzalloc(LARGE);
+	struct kfid_mr *mr = NULL;
+	struct end a, b, busy;
+	unsigned int i;
+
+	if (!expect_true(t, there && here && from && to && large) ||
+	    !pair_open(t, &a, &b, NULL, NULL))
+		goto free;
+	if (!end_open(t, &busy, 1, &many))
+		goto close;
+	if (!end_knows(t, &busy, b.ep, &msg.addr))
+		goto close_busy;
+	mr = region_open(t, &b, to, PIECE, KFI_REMOTE_WRITE, 1);
+	if (!mr)
+		goto close_busy;
+	for (i = 0; i < PIECES; i++) {
+		here[i] = (struct kvec) { .iov_base = from, .iov_len = PIECE };
+		there[i] = (struct kfi_rma_iov) { .len = PIECE, .key = 1 };
+	}
+	msg.msg_iov = here;
+	msg.iov_count = PIECES;
+	msg.rma_iov = there;
+	msg.rma_iov_count = PIECES;
+	expect(t, kfi_recv(b.ep, large, LARGE, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	for (i = 0; i < ACCESSES; i++)
+		expect(t, kfi_writemsg(busy.ep, &msg, 0), 0);
+	expect(t, send_to(&a, from, LARGE, CONTEXT(1)), 0);
+	expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, LARGE);
+	expect_true(t, kfi_cntr_read(busy.cntr[COUNT_WRITE]) < ACCESSES);
+	for (i = 0; i < ACCESSES; i++)
+		expect_completion(t, busy.tx_cq, CONTEXT(0), WRITTEN, PIECES * PIECE);
+close_busy:
+	if (mr)
+		close_fid(t, &mr->fid);
+	end_close(t, &busy);
+close:
+	pair_close(t, &a, &b);
+free:
+	vfree(large);
+	vfree(to);
+	vfree(from);
+	kfree(here);
+	kfree(there);
+}
+
 const struct test_case waiting_tests[] = {
 	{ "waiting/cancelled-by-context", "R-TRIG-26", cancelled_by_context },
 	{ "waiting/cancelled-behind-ending", "R-TRIG-26", cancelled_behind_ending },
@@ -1032,6 +1089,7 @@ const struct test_case waiting_tests[] = {
 	{ "waiting/found-in-interrupt", "", found_in_interrupt },
 	{ "waiting/crowded-in-order", "R-TRIG-24", crowded_in_order },
 	{ "waiting/parked-in-order", "", parked_in_order },
+	{ "waiting/not-behind-accesses", "", not_behind_accesses },
 	{ "waiting/not-cancelled-when-landing", "", not_cancelled_when_landing },
 	{ "waiting/injected-read", "", injected_read_waits },
 	{ "waiting/full-again", "", full_again },

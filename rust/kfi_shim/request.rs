@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The requests.
+//! The requests. The number of the request that the interface calls `KFI_SHIM_NAME` is
+//! `KFI_SHIM_IOC_NAME` here.
 
 #![forbid(unsafe_code)]
 
@@ -292,7 +293,10 @@ fn queue_flags(flags: u32) -> Result<(bool, bool)> {
 
 /// Returns the object that is handed over whatever its class; `None` for 0.
 fn optional_any(session: ArcBorrow<'_, Session>, handle: u32) -> Result<Option<Use<Object>>> {
-    wait_set(session, handle)
+    match handle {
+        0 => Ok(None),
+        handle => Ok(Some(Session::any(session, handle)?)),
+    }
 }
 
 /// Returns the first `len` bytes of an array; `EINVAL` if there are not as many.
@@ -303,14 +307,6 @@ fn part(array: &mut [u8], len: u32) -> Result<&mut [u8]> {
 /// A length that kfabric returned, in 32 bits.
 fn length(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
-}
-
-/// Returns the object that is handed over as a wait set, whatever its class; `None` for 0.
-fn wait_set(session: ArcBorrow<'_, Session>, handle: u32) -> Result<Option<Use<Object>>> {
-    match handle {
-        0 => Ok(None),
-        handle => Ok(Some(Session::any(session, handle)?)),
-    }
 }
 
 /// Returns the object as kfabric knows it.

@@ -252,14 +252,14 @@ pub(crate) struct EventCounts {
 
 /// The origin of a change to a counter.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
+enum ChangedBy {
     /// The application, by kfi_cntr_add and its like.
     Application,
     /// The provider, when an operation has completed.
     Provider,
 }
 
-impl Origin {
+impl ChangedBy {
     /// Returns how many threads are woken at once.
     fn few(self) -> usize {
         match self {
@@ -628,8 +628,8 @@ impl Counter {
     /// Lets changes by the provider up to `events` be no news to a poll set, as the application has
     /// changed the counter after them; before anything runs that this has made due, whose changes are
     /// news (R-DWQ-20).
-    fn mark(&self, origin: Origin, events: u64) {
-        if origin == Origin::Application {
+    fn mark(&self, origin: ChangedBy, events: u64) {
+        if origin == ChangedBy::Application {
             // Relaxed: a poll that does not see it reports the counter once too often, which it may
             // (R-POLL-8).
             self.events_marked.store(events, ordering::Relaxed);
@@ -637,9 +637,9 @@ impl Counter {
     }
 
     /// As [`Self::mark`], for changes of the error value too; with the lock held.
-    fn mark_all(&self, origin: Origin, events: EventCounts) {
+    fn mark_all(&self, origin: ChangedBy, events: EventCounts) {
         self.mark(origin, events.successes);
-        if origin == Origin::Application {
+        if origin == ChangedBy::Application {
             // Relaxed: as there.
             self.error_events_marked
                 .store(events.errors, ordering::Relaxed);
@@ -657,7 +657,7 @@ impl Counter {
 
     /// As [`Self::mark`], after an addition without the lock that has made `sum`. Errors may have been
     /// counted since, so these stay news.
-    fn mark_added(&self, origin: Origin, sum: u64) {
+    fn mark_added(&self, origin: ChangedBy, sum: u64) {
         // Acquire: a thread that sees an event sees the change, so the value is that of the
         // addition only if no success counted since is among these.
         let events = self.values.success.events.load(ordering::Acquire);
@@ -709,7 +709,7 @@ impl Counter {
     /// `peak` is the highest value that there has been in the course of that.
     fn attend(
         &self,
-        origin: Origin,
+        origin: ChangedBy,
         state: &mut WaitGuard<'_, State>,
         peak: u64,
     ) -> (Due, AfterUnlock) {
@@ -747,7 +747,7 @@ impl Counter {
 
     /// Attends to an addition that was made without the lock, of `value`, which has made `sum`.
     #[cold]
-    fn attend_late(&self, value: u64, sum: u64, origin: Origin, irqs: &mut IrqGuard) {
+    fn attend_late(&self, value: u64, sum: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.mark_added(origin, sum);
         // Relaxed: after the addition, which was fully ordered. See the proof at the top.
         if sum >= value && sum < self.values.due.load(ordering::Relaxed) {
@@ -776,7 +776,7 @@ impl Counter {
     /// the new one.
     fn change_success(
         &self,
-        origin: Origin,
+        origin: ChangedBy,
         irqs: &mut IrqGuard,
         change: impl FnOnce(&Atomic<u64>) -> (u64, u64),
     ) {
@@ -798,8 +798,8 @@ impl Counter {
     }
 
     /// Counts a change by the provider.
-    fn count_event(&self, origin: Origin) {
-        if origin == Origin::Provider {
+    fn count_event(&self, origin: ChangedBy) {
+        if origin == ChangedBy::Provider {
             // Release: after the change.
             self.values.success.events.fetch_add(1, ordering::Release);
         }
@@ -808,15 +808,15 @@ impl Counter {
     /// Adds to the success value, for the provider.
     fn count(&self, value: u64, irqs: &mut IrqGuard) {
         if value >= Tally::LIMIT {
-            self.add_locked_from(value, Origin::Provider, irqs);
+            self.add_locked_from(value, ChangedBy::Provider, irqs);
         } else if let Some(sum) = self.values.success.count(value) {
-            self.attend_late(value, sum, Origin::Provider, irqs);
+            self.attend_late(value, sum, ChangedBy::Provider, irqs);
         }
     }
 
     /// Adds what is not added without the lock: a large value, or a negative one, as for credits
     /// (R-CNTR-20).
-    fn add_locked_from(&self, value: u64, origin: Origin, irqs: &mut IrqGuard) {
+    fn add_locked_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.change_success(origin, irqs, |success| {
             // Full: orders what came before for readers of the value without the lock, as an
             // addition does that is made without it (`qemu-test/litmus/KFI-take-off.litmus`).
@@ -826,7 +826,7 @@ impl Counter {
     }
 
     /// Sets the success value.
-    fn set_from(&self, value: u64, origin: Origin, irqs: &mut IrqGuard) {
+    fn set_from(&self, value: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.change_success(origin, irqs, |success| {
             // Full: orders what came before for readers of the value without the lock.
             (success.xchg(value, ordering::Full), value)
@@ -834,7 +834,7 @@ impl Counter {
     }
 
     /// Changes the error value; `change` returns the new one.
-    fn change_error(&self, origin: Origin, change: impl FnOnce(u64) -> u64) {
+    fn change_error(&self, origin: ChangedBy, change: impl FnOnce(u64) -> u64) {
         let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
@@ -848,7 +848,7 @@ impl Counter {
             self.mark_all(origin, self.events());
             // Release: a thread that sees the value sees what came before it.
             self.values.error.store(new, ordering::Release);
-            if origin == Origin::Provider {
+            if origin == ChangedBy::Provider {
                 // Release: after the change.
                 self.error_events.fetch_add(1, ordering::Release);
             }
@@ -960,7 +960,7 @@ impl Counter {
 
     /// Counts an operation that has failed. From any context, with no lock held.
     pub(crate) fn fail(&self, _: Counted) {
-        self.change_error(Origin::Provider, |old| old.wrapping_add(1));
+        self.change_error(ChangedBy::Provider, |old| old.wrapping_add(1));
     }
 
     /// Adds as deferred work does (R-DWQ-20). From any context, with no lock held; `irqs` ends
@@ -973,7 +973,7 @@ impl Counter {
 
     /// Sets as deferred work does (R-DWQ-20). From any context, with no lock held.
     pub(crate) fn set_completed(&self, value: u64, irqs: &mut IrqGuard) {
-        self.set_from(value, Origin::Provider, irqs);
+        self.set_from(value, ChangedBy::Provider, irqs);
     }
 
     /// Becomes a member of a poll set.
@@ -1100,25 +1100,25 @@ impl CounterOps for Counter {
     }
 
     fn reached(&self, value: u64, sum: u64) {
-        self.attend_late(value, sum, Origin::Application, &mut IrqGuard::none());
+        self.attend_late(value, sum, ChangedBy::Application, &mut IrqGuard::none());
     }
 
     fn add_locked(&self, value: u64) {
-        self.add_locked_from(value, Origin::Application, &mut IrqGuard::none());
+        self.add_locked_from(value, ChangedBy::Application, &mut IrqGuard::none());
     }
 
     fn set(&self, value: u64) -> Result {
-        self.set_from(value, Origin::Application, &mut IrqGuard::none());
+        self.set_from(value, ChangedBy::Application, &mut IrqGuard::none());
         Ok(())
     }
 
     fn adderr(&self, value: u64) -> Result {
-        self.change_error(Origin::Application, |old| old.wrapping_add(value));
+        self.change_error(ChangedBy::Application, |old| old.wrapping_add(value));
         Ok(())
     }
 
     fn seterr(&self, value: u64) -> Result {
-        self.change_error(Origin::Application, |_| value);
+        self.change_error(ChangedBy::Application, |_| value);
         Ok(())
     }
 

@@ -617,9 +617,9 @@ impl EndpointState {
         }
         if claim {
             return if discard {
-                receiver.discard_claimed(posted)
+                receiver.discard_aside(posted)
             } else {
-                Receiver::receive_claimed(receiver, posted)
+                Receiver::receive_aside(receiver, posted)
             };
         }
         receiver.post(posted)

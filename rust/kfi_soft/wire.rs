@@ -229,5 +229,9 @@ pub(crate) trait Wire {
     fn carry(&self, packet: Packet<Self::Origin>, budget: &mut Budget);
 
     /// The initiator has ended a request that is under way: whoever keeps it gives it up.
+    ///
+    /// Any context; does not sleep. The initiator has claimed the operation before, and asks at every place
+    /// in the order in which requests go; whoever moves a request on looks at [`Initiator::is_waiting`]
+    /// under the lock of the new place. So it is found, or dropped by the party that moves it.
     fn withdraw(&self, origin: &Self::Origin);
 }

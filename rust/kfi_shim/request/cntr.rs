@@ -11,6 +11,7 @@ use kernel::{
 
 use super::{
     opened,
+    optional_any,
     result,
     Argument, //
 };
@@ -32,10 +33,7 @@ pub(super) fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let wait_set = match request.wait_set {
-        0 => None,
-        handle => Some(Session::any(session, handle)?),
-    };
+    let wait_set = optional_any(session, request.wait_set)?;
     let attr = if request.flags & abi::KFI_SHIM_CNTR_NO_ATTR == 0 {
         Some(CounterAttr {
             events: request.events,

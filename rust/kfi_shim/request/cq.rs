@@ -18,9 +18,9 @@ use super::{
     clear,
     number,
     opened_by,
+    optional_any,
     queue_flags,
     result,
-    wait_set,
     Argument, //
 };
 use crate::{
@@ -45,7 +45,7 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         return Err(EINVAL);
     }
     let domain = Session::get::<Domain>(session, request.domain)?;
-    let set = wait_set(session, request.wait_set)?;
+    let set = optional_any(session, request.wait_set)?;
     let (with_attr, handler) = queue_flags(request.flags)?;
     let attr = if with_attr {
         Some(CompletionQueueAttr {

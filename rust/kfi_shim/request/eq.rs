@@ -13,9 +13,9 @@ use super::{
     any,
     number,
     opened_by,
+    optional_any,
     queue_flags,
     result,
-    wait_set,
     Argument, //
 };
 use crate::{
@@ -40,7 +40,7 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         return Err(EINVAL);
     }
     let fabric = Session::get::<Fabric>(session, request.fabric)?;
-    let set = wait_set(session, request.wait_set)?;
+    let set = optional_any(session, request.wait_set)?;
     let (with_attr, handler) = queue_flags(request.flags)?;
     let attr = if with_attr {
         Some(EventQueueAttr {

@@ -125,7 +125,8 @@ impl Drop for RingSlot<'_> {
 
 /// Where the entry of a completion lies until it is read.
 pub(crate) enum EntryPlace<'a> {
-    /// Nowhere: there is no queue.
+    /// Nowhere, for all that is known here: there is no queue, or no entry is wanted, or the operation has
+    /// memory for it.
     Nowhere,
     /// In the ring.
     Slot(RingSlot<'a>),

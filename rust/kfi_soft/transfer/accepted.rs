@@ -30,7 +30,7 @@ pub(crate) enum Task {
     /// It is received, as it was matched. It has been claimed.
     Receive(ReceiverUse, Match),
     /// It is done to the memory regions that it names.
-    Access(Arc<Receiver>),
+    Regions(Arc<Receiver>),
 }
 
 /// A request that is to be carried out.
@@ -64,7 +64,7 @@ impl Accepted {
     pub(crate) fn receiver(&self) -> &Arc<Receiver> {
         match &self.task {
             Task::Receive(receiver, _) => receiver.receiver(),
-            Task::Access(receiver) => receiver,
+            Task::Regions(receiver) => receiver,
         }
     }
 }

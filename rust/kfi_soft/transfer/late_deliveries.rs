@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Requests that the work queue carries out, for a receive context.
+//! Requests that the work queue carries out, one after the other.
+//!
+//! A receive context has such a list for what was matched with its receives. What is done to memory
+//! regions is not ordered with that, nor does it take anything of the receive context, so that it is in
+//! a list of its initiator: much of it keeps nobody else waiting.
 
 #![forbid(unsafe_code)]
 
@@ -38,7 +42,7 @@ use crate::{
     wire::Initiator, //
 };
 
-/// The requests to a receive context that the work queue carries out, one after the other.
+/// A list of requests that the work queue carries out.
 #[pin_data]
 pub(crate) struct LateDeliveries {
     node: Arc<Node>,
@@ -81,7 +85,7 @@ impl LateDeliveries {
         drop(withdrawn);
     }
 
-    /// Refuses what is left. No more are added. May sleep.
+    /// Refuses what is left. What may still be added has been ended by its initiator. May sleep.
     pub(crate) fn close(&self) {
         self.work.cancel_sync();
         loop {

@@ -18,6 +18,7 @@ use crate::{
         memory::RemoteMemory, //
     },
     transfer::{
+        late_deliveries::LateDeliveries,
         outstanding::{
             Inside,
             Transfer, //
@@ -82,6 +83,12 @@ impl Origin {
     pub(crate) fn refuse_later(self, error: Error, memory: Vacant) {
         let transmitter = self.0.transmitter().clone();
         transmitter.refuse_later(self.0, error, memory);
+    }
+
+    /// Returns the requests of the same transmit context that the work queue carries out, and that are
+    /// done to memory regions.
+    pub(crate) fn late_accesses(&self) -> &Arc<LateDeliveries> {
+        self.0.transmitter().late_accesses()
     }
 
     /// Returns whether messages of the same transmit context that have come before are yet to be

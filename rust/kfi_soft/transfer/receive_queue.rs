@@ -2,7 +2,8 @@
 
 //! Posted receives and messages that have arrived.
 //!
-//! How they find each other: [`MatchLists`]. What is found is taken out under the lock and carried
+//! A message here is whatever is matched with a posted receive, RMA to tagged receives too. How they
+//! find each other: [`MatchLists`]. What is found is taken out under the lock and carried
 //! out after it. A message that no receive wants yet waits here, with the sender's memory still in
 //! use, until one wants it or the sender's time is over.
 //!
@@ -165,7 +166,7 @@ impl Delivery {
         };
         Span {
             offset,
-            len: request.len.min(self.room),
+            len: request.len.min(self.room.saturating_sub(offset)),
             cut_off: offset
                 .checked_add(request.len)
                 .is_none_or(|end| end > self.room),
@@ -374,7 +375,7 @@ pub(crate) fn pair<const WALKS: usize>(
             Ok(Match::One(found.take()))
         }
         ReceiveBuffer::Multi(buffer, next) => {
-            if is_access(request) {
+            if is_tagged_rma(request) {
                 // A region is for one operation.
                 return Err(Mismatch::NoRegion);
             }
@@ -396,7 +397,7 @@ pub(crate) fn pair<const WALKS: usize>(
 }
 
 /// Returns whether a request uses a tagged receive as a memory region.
-fn is_access(request: &Request) -> bool {
+fn is_tagged_rma(request: &Request) -> bool {
     matches!(
         request.kind,
         RequestKind::TaggedWrite { .. } | RequestKind::TaggedRead { .. }
@@ -425,7 +426,7 @@ struct State {
     /// Messages with tags.
     tagged: MatchLists,
     /// Messages that were set aside for a context.
-    claimed: WalkableQueue<Inbound>,
+    aside: WalkableQueue<Inbound>,
     /// Receives that ask for messages with tags, whose answers are up to the work queue.
     looking: EntryQueue<Posted>,
     /// When the work queue looks at what waits, in jiffies.
@@ -484,7 +485,7 @@ impl ReceiveQueue {
                         closed: false,
                         plain: MatchLists::new(),
                         tagged: MatchLists::new(),
-                        claimed: WalkableQueue::walkable(),
+                        aside: WalkableQueue::walkable(),
                         looking: EntryQueue::new(),
                         watch_at: None,
                     },
@@ -754,7 +755,7 @@ impl ReceiveQueue {
         let same = |message: &Inbound| {
             let request = message.request();
             let there = message.origin.is_waiting() && !message.is_stalled();
-            there && !is_access(request) && wanted.wants(request)
+            there && !is_tagged_rma(request) && wanted.wants(request)
         };
         let mut walk = None;
         loop {
@@ -892,19 +893,19 @@ impl ReceiveQueue {
         }
         message.since = jiffies();
         message.set_aside_for(context.as_number());
-        state.claimed.push_named(message);
+        state.aside.push_named(message);
         drop(state);
         self.watch_after(rnr_timeout());
         true
     }
 
     /// Takes the message that was set aside for a context.
-    pub(crate) fn take_claimed(&self, context: Context) -> Option<Entry<Inbound>> {
+    pub(crate) fn take_aside(&self, context: Context) -> Option<Entry<Inbound>> {
         let number = context.as_number();
         let mut state = self.state.lock();
         // All that are here have a context.
         state
-            .claimed
+            .aside
             .take_named(&(number, 0), |message| message.name().0 == number)
     }
 
@@ -916,7 +917,7 @@ impl ReceiveQueue {
             return Some(message);
         }
         state
-            .claimed
+            .aside
             .take_named(&Inbound::name_of(origin), |message| message.is_of(origin))
     }
 
@@ -1059,7 +1060,7 @@ impl State {
     /// Returns a queue of messages by number, in the order in which they go from one to the other.
     fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Inbound>> {
         if number == MatchLists::MESSAGES {
-            return Some(&mut self.claimed);
+            return Some(&mut self.aside);
         }
         self.lists(tagged).messages(number)
     }
@@ -1101,7 +1102,7 @@ impl WorkItem for ReceiveQueue {
             }
         }
         this.answer();
-        this.expire(|state| &mut state.claimed, &mut next);
+        this.expire(|state| &mut state.aside, &mut next);
         if let Next(Some(next)) = next {
             this.watch_after(next);
         }

@@ -171,7 +171,7 @@ pub(crate) struct Receiver {
     closed: Atomic<bool>,
     /// See [`LateReport`].
     late: Atomic<usize>,
-    /// Requests that the work queue carries out.
+    /// What was matched with its receives, and the work queue carries out.
     deliveries: Arc<LateDeliveries>,
     /// None of its messages that are queued is received before there is room. Written under the lock of
     /// the queue.
@@ -419,7 +419,7 @@ impl Receiver {
         let request = inbound.request();
         let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
         if !matched {
-            Self::deliver(Accepted::new(inbound, Task::Access), budget);
+            Self::deliver(Accepted::new(inbound, Task::Regions), budget);
         } else if allowed {
             receiver.config.queue.accept(&receiver, inbound, budget);
         } else {
@@ -428,7 +428,8 @@ impl Receiver {
     }
 
     /// Carries out a request that was accepted: at once if it is small and does not leave the
-    /// domain, else by the work queue, and then what follows it too: so messages complete in order.
+    /// domain, else by the work queue, and then what follows it too: so messages complete in order, but
+    /// for one that its poster delivers itself while another thread is just matching the one before.
     ///
     /// Operations that are due in a domain do not run inside of each other. But those that one
     /// makes due in another domain would run inside of the one that has begun it, and so on from
@@ -448,7 +449,12 @@ impl Receiver {
         let late_send = matched.then(|| origin.late_send());
         accepted.late_report = late_report.then(|| LateReport::new(&this));
         accepted.late_send = late_send;
-        this.deliveries.add(accepted);
+        let list = if matched {
+            this.deliveries.clone()
+        } else {
+            accepted.origin.late_accesses().clone()
+        };
+        list.add(accepted);
     }
 
     /// Returns whether what an initiator asks for does not leave its domain.
@@ -479,7 +485,7 @@ impl Receiver {
                     receiver.receive(origin.request(), payload, delivery, place, irqs, relax);
                 lent.respond(response, budget);
             }
-            Task::Access(receiver) => {
+            Task::Regions(receiver) => {
                 if !origin.claim() {
                     return;
                 }
@@ -870,10 +876,10 @@ impl Receiver {
     }
 
     /// Drops the message that was set aside for a context; `EINVAL` if there is none.
-    pub(crate) fn discard_claimed(&self, wanted: Entry<Posted>) -> Result {
+    pub(crate) fn discard_aside(&self, wanted: Entry<Posted>) -> Result {
         // The sender waits for the thread that claims its operation.
         let _preemption = NoPreemption::begin();
-        let Some(inbound) = self.config.queue.take_claimed(wanted.context) else {
+        let Some(inbound) = self.config.queue.take_aside(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
         };
@@ -889,14 +895,14 @@ impl Receiver {
     }
 
     /// Receives the message that was set aside for a context; `EINVAL` if there is none.
-    pub(crate) fn receive_claimed(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
+    pub(crate) fn receive_aside(this: &Arc<Self>, wanted: Entry<Posted>) -> Result {
         let Some(receiver) = Self::enter(this) else {
             wanted.into_inner().give_up();
             return Err(EOPBADSTATE.into());
         };
-        // As in `discard_claimed`.
+        // As in `discard_aside`.
         let _preemption = NoPreemption::begin();
-        let Some(inbound) = this.config.queue.take_claimed(wanted.context) else {
+        let Some(inbound) = this.config.queue.take_aside(wanted.context) else {
             wanted.into_inner().give_up();
             return Err(EINVAL);
         };
@@ -1019,7 +1025,11 @@ impl Destination for Receiver {
     fn accept(this: &Arc<Self>, packet: Packet<Origin>, budget: &mut Budget) {
         let parks = this.lacks_room() && {
             let request = packet.origin.request();
-            request.kind.is_matched() || this.is_told(request, packet.origin.remote())
+            // What is not allowed has no completion here, and is refused.
+            match request.kind.is_matched() {
+                true => this.allows(request),
+                false => this.is_told(request, packet.origin.remote()),
+            }
         };
         let inbound = Inbound::new(this.clone(), packet);
         if parks {
@@ -1032,7 +1042,8 @@ impl Destination for Receiver {
     fn withdraw(&self, origin: &Origin) {
         // In the direction in which requests go.
         if self.parking.withdraw(origin).is_none() && self.config.queue.withdraw(origin).is_none() {
-            self.deliveries.withdraw(origin);
+            // What was matched cannot be ended any more.
+            origin.late_accesses().withdraw(origin);
         }
     }
 }

@@ -84,6 +84,7 @@ use crate::{
             CountedEvent,
             MemoryUse, //
         },
+        late_deliveries::LateDeliveries,
         origin::Origin,
         outstanding::{
             Inside,
@@ -286,6 +287,8 @@ pub(crate) struct Transmitter {
     backlog: Atomic<bool>,
     /// See [`LateSend`].
     late: Atomic<usize>,
+    /// Operations on memory regions that the work queue carries out.
+    late_accesses: Arc<LateDeliveries>,
     closed: Atomic<bool>,
     #[pin]
     state: SpinLockIrq<State>,
@@ -298,12 +301,14 @@ pub(crate) struct Transmitter {
 impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(config: TxConfig) -> Result<Arc<Self>> {
+        let late_accesses = LateDeliveries::new(config.node.clone())?;
         Arc::pin_init(
             pin_init!(Self {
                 config,
                 active: Atomic::new(0),
                 backlog: Atomic::new(false),
                 late: Atomic::new(0),
+                late_accesses,
                 closed: Atomic::new(false),
                 state <- new_spinlock_irq!(
                     State {
@@ -328,6 +333,11 @@ impl Transmitter {
     /// Returns the completer of its operations.
     pub(crate) fn completer(&self) -> &Completer {
         &self.config.completer
+    }
+
+    /// Returns its operations on memory regions that the work queue carries out.
+    pub(crate) fn late_accesses(&self) -> &Arc<LateDeliveries> {
+        &self.late_accesses
     }
 
     /// Returns the domain.
@@ -889,6 +899,7 @@ impl Transmitter {
             // Acquire: they are over.
             this.active.load(ordering::Acquire) == 0
         });
+        this.late_accesses.close();
         this.work.cancel_sync();
         let left = {
             let mut state = this.state.lock();
