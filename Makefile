@@ -208,18 +208,21 @@ test: machine
 test-debug:
 	+@$(MAKE) test KIND=debug ARGS='--scale 0.1 --time-limit 600 $(ARGS)'
 
-# Every run is one machine, and each goes on although one before has failed. Unit tests of the
-# modules run whenever these are loaded.
+# Every run is one machine, and each goes on although one before has failed; DEEP_JOBS of them run at a
+# time. Unit tests of the modules run whenever these are loaded.
+DEEP_JOBS ?= 1
 # For each test.
 FUZZ_SECONDS ?= 90
 SOAK_SECONDS ?= 75
-deep_runs := suite fuzz trust load driver soak
+# The longest ones first.
+deep_runs := suite driver trust fuzz load soak
 deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x load/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
 deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := load/
 deep_driver := module/network-driver
-# Of the debug kernel, on a busy machine.
+# For a test, in the debug kernel, on a busy machine.
+deep_limit := 1800
 deep_driver_limit := 3600
 deep_soak := --soak $(SOAK_SECONDS) soak/
 # 10,000 works in each domain. A parameter is taken once.
@@ -230,18 +233,18 @@ deep_driver_run = --append '$(filter-out kfi_lnd.transactions=%,$(APPEND)) kfi_l
 .PHONY: test-deep
 test-deep:
 	+@$(MAKE) KIND=debug machine
-	+@failed=; for run in $(deep_runs); do \
-		echo "kfabric: $$run"; \
-		$(MAKE) KIND=debug deep-$$run || failed="$$failed $$run"; \
-	done; \
+	+@failed=; \
+	$(MAKE) --keep-going --jobs=$(DEEP_JOBS) KIND=debug $(if $(filter 1,$(DEEP_JOBS)),,--output-sync=target) \
+		$(addprefix deep-,$(deep_runs)) || failed="$$failed debug"; \
 	echo 'kfabric: driver, fast'; \
 	$(MAKE) KIND=fast machine deep-driver || failed="$$failed driver (fast)"; \
 	[[ -z $$failed ]] || { echo "failed:$$failed"; exit 1; }
 
 .PHONY: $(addprefix deep-,$(deep_runs))
 $(addprefix deep-,$(deep_runs)): deep-%:
+	@echo 'kfabric: $*'
 	@$(run) $(deep_$*_run) --log $(out)/deep-$*.log -- \
-		kfi-suite --time-limit $(or $(deep_$*_limit),600) --slowest 10 $(deep_$*)
+		kfi-suite --time-limit $(or $(deep_$*_limit),$(deep_limit)) --slowest 10 $(deep_$*)
 
 # --- Lustre's network ---------------------------------------------------------
 # LUSTRE is a git checkout, a bare repository (LUSTRE_REF: another commit than HEAD), a folder or a
