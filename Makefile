@@ -240,6 +240,7 @@ test-deep:
 	$(MAKE) KIND=fast machine deep-driver || failed="$$failed driver (fast)"; \
 	[[ -z $$failed ]] || { echo "failed:$$failed"; exit 1; }
 
+$(addprefix deep-,$(deep_runs)): TIMEOUT = 7200
 .PHONY: $(addprefix deep-,$(deep_runs))
 $(addprefix deep-,$(deep_runs)): deep-%:
 	@echo 'kfabric: $*'
