@@ -25,12 +25,22 @@ struct scatterlist;
  * * The target gets a completion entry only if the operation carries remote
  *   completion data, the region was registered with KFI_RMA_EVENT, or the
  *   target's endpoint or context has the capability KFI_RMA_EVENT. It belongs to
- *   no operation of the target's: op_context is NULL. A counter bound to the region, or to the endpoint with KFI_REMOTE_READ or
- *   KFI_REMOTE_WRITE, counts arrivals.
+ *   no operation of the target's: op_context is NULL. A counter bound to the
+ *   region, or to the endpoint with KFI_REMOTE_READ or KFI_REMOTE_WRITE, counts
+ *   arrivals.
  *
  * * What goes wrong at the peer is told by the completion, not by the return
  *   value: KFI_EKEYREJECTED or KFI_EACCES for a bad key, range or access,
  *   KFI_EHOSTUNREACH and the like, in the err member of the error entry.
+ *
+ * * Tagged RMA: with KFI_TAGGED in the flags of kfi_readmsg() and
+ *   kfi_writemsg() the one remote range names a posted tagged receive in place
+ *   of a region: its key is the tag, its addr an offset in the buffer. The
+ *   receive completes and is counted as receives are, its entry with KFI_RMA
+ *   and KFI_READ or KFI_WRITE; beyond the end of its buffer both sides have
+ *   KFI_EMSGSIZE. Without a receive it waits for one, as messages do: then the
+ *   initiator has KFI_EREMOTEIO. A buffer for several messages is none for it:
+ *   KFI_EACCES.
  */
 
 /**

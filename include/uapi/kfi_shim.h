@@ -984,9 +984,9 @@ struct kfi_shim_segment {
 
 /**
  * struct kfi_shim_rma_segment - a piece of a peer's memory
- * @addr: where it begins
+ * @addr: where it begins; of tagged RMA (KFI_TAGGED in the flags), in the buffer of the receive
  * @len: bytes; elements for atomic operations
- * @key: key
+ * @key: key of the region; of tagged RMA the tag
  */
 struct kfi_shim_rma_segment {
 	__u64 addr;
@@ -1529,7 +1529,7 @@ enum kfi_shim_op_kind {
  * @addr: in: address of the peer, from an address vector, or KFI_ADDR_UNSPEC
  * @context: in: context, any number; must be 0 for INJECT and INJECT_DATA
  * @data: in: data that comes along, for the MSG forms and those with data
- * @tag: in: tag of a tagged message
+ * @tag: in: tag of a tagged message; not of tagged RMA, see &struct kfi_shim_rma_segment
  * @ignore: in: bits of @tag that a tagged receive ignores
  * @segments: in: address of an array of &struct kfi_shim_segment: local memory
  * @results: in: likewise, for what the atomic operations with result fetch

@@ -625,7 +625,7 @@ impl Counter {
         more
     }
 
-    /// Lets changes by the provider up to `events` be no news to a poll set, as the application has
+    /// Takes changes by the provider up to `events` for seen to a poll set, as the application has
     /// changed the counter after them; before anything runs that this has made due, whose changes are
     /// news (R-DWQ-20).
     fn mark(&self, origin: ChangedBy, events: u64) {
@@ -670,7 +670,8 @@ impl Counter {
     /// Notifies the listeners that have to see every change; without the lock. `irqs` ends before
     /// anybody is woken.
     fn tell(&self, irqs: &mut IrqGuard) {
-        // The change was fully ordered. Nobody listens before the queue was asked for.
+        // After the change, fully ordered: additions are by themselves, changes of the error value by the
+        // `join` in `change_error`. Nobody listens before the queue was asked for.
         if self.queue.has_waiters() {
             irqs.end();
             self.queue.wake_up_all();
@@ -855,7 +856,8 @@ impl Counter {
             // Release: with the lock held, after the change.
             self.error_generation.fetch_add(1, ordering::Release);
             let due = state.detach_all(origin.few());
-            // Operations that wait for the sum are due at other success values than before.
+            // Operations that wait for the sum are due at other success values than before. Its barrier
+            // also comes between the change and the look for listeners in `tell`.
             self.join(&state.lend());
             // Relaxed: see the proof at the top. With the higher error value, see there too.
             let value = self.values.success.value.load(ordering::Relaxed);
