@@ -13,12 +13,15 @@ extern const struct test_case cntr_tests[];
 extern const struct test_case wait_tests[];
 extern const struct test_case control_tests[];
 extern const struct test_case close_tests[];
-extern const struct test_case queue_tests[];
+extern const struct test_case cq_tests[];
+extern const struct test_case eq_tests[];
 extern const struct test_case handler_tests[];
 extern const struct test_case wait_set_tests[];
 extern const struct test_case poll_set_tests[];
 extern const struct test_case trywait_tests[];
 extern const struct test_case deferred_tests[];
+extern const struct test_case deferred_end_tests[];
+extern const struct test_case deferred_context_tests[];
 extern const struct test_case av_tests[];
 
 #endif

@@ -2,8 +2,11 @@
 /*
  * The objects that most tests need.
  */
+
 #include <linux/slab.h>
 #include <linux/string.h>
+
+#include <kfi_soft_ext.h>
 
 #include "objects.h"
 
@@ -69,4 +72,181 @@ struct kfid_cntr *open_cntr(struct test *t, enum kfi_wait_obj wait_obj)
 void close_fid(struct test *t, struct kfid *fid)
 {
 	expect(t, kfi_close(fid), 0);
+}
+
+struct kfid_wait *open_set(struct test *t, enum kfi_wait_obj wait_obj)
+{
+	struct kfi_wait_attr attr = { .wait_obj = wait_obj };
+	struct kfid_wait *set = NULL;
+
+	if (!expect(t, kfi_wait_open(t->fabric, &attr, &set), 0))
+		return NULL;
+	return expect_true(t, set) ? set : NULL;
+}
+
+/* A counter that is a member of a wait set. */
+struct kfid_cntr *open_cntr_in(struct test *t, struct kfid_wait *set)
+{
+	struct kfi_cntr_attr attr = {
+		.events = KFI_CNTR_EVENTS_COMP,
+		.wait_obj = KFI_WAIT_SET,
+		.wait_set = set,
+	};
+	struct kfid_cntr *cntr = NULL;
+
+	if (!expect(t, kfi_cntr_open(t->domain, &attr, &cntr, NULL), 0))
+		return NULL;
+	return expect_true(t, cntr) ? cntr : NULL;
+}
+
+/* One table each for all queues. */
+static struct kfi_soft_cq_ops *cq_ops;
+static struct kfi_soft_eq_ops *eq_ops;
+
+struct kfid_cq *open_cq_attr(struct test *t, struct kfi_cq_attr *attr,
+			     void *context)
+{
+	struct kfid_cq *cq = NULL;
+	void *ops = NULL;
+
+	if (!expect(t, kfi_cq_open(t->domain, attr, &cq, NULL, context), 0) ||
+	    !expect_true(t, cq))
+		return NULL;
+	expect(t, kfi_open_ops(&cq->fid, KFI_SOFT_CQ_OPS_1, 0, &ops, NULL), 0);
+	if (expect_true(t, ops)) {
+		cq_ops = ops;
+		return cq;
+	}
+	close_fid(t, &cq->fid);
+	return NULL;
+}
+
+struct kfid_cq *open_cq(struct test *t, enum kfi_wait_obj wait_obj,
+			struct kfid_wait *set, size_t size, void *context)
+{
+	struct kfi_cq_attr attr = {
+		.size = size,
+		.format = KFI_CQ_FORMAT_CONTEXT,
+		.wait_obj = wait_obj,
+		.wait_set = set,
+	};
+
+	return open_cq_attr(t, &attr, context);
+}
+
+struct kfid_eq *open_eq(struct test *t, enum kfi_wait_obj wait_obj,
+			struct kfid_wait *set, size_t size)
+{
+	struct kfi_eq_attr attr = {
+		.size = size,
+		.flags = KFI_WRITE,
+		.wait_obj = wait_obj,
+		.wait_set = set,
+	};
+	struct kfid_eq *eq = NULL;
+	void *ops = NULL;
+
+	if (!expect(t, kfi_eq_open(t->fabric, &attr, &eq, NULL, NULL), 0) ||
+	    !expect_true(t, eq))
+		return NULL;
+	expect(t, kfi_open_ops(&eq->fid, KFI_SOFT_EQ_OPS_1, 0, &ops, NULL), 0);
+	if (expect_true(t, ops)) {
+		eq_ops = ops;
+		return eq;
+	}
+	close_fid(t, &eq->fid);
+	return NULL;
+}
+
+bool open_others(struct test *t, struct test *others)
+{
+	*others = (struct test) { .info = t->info };
+	if (!expect(t, kfi_fabric(t->info->fabric_attr, &others->fabric, NULL), 0))
+		return false;
+	if (expect(t, kfi_domain(others->fabric, t->info, &others->domain, NULL), 0))
+		return true;
+	close_fid(t, &others->fabric->fid);
+	return false;
+}
+
+void close_others(struct test *t, struct test *others)
+{
+	t->failed |= others->failed;
+	close_fid(t, &others->domain->fid);
+	close_fid(t, &others->fabric->fid);
+}
+
+/* What a completion of this number looks like; every member is different. */
+struct kfi_cq_err_entry entry_of(unsigned long number)
+{
+	return (struct kfi_cq_err_entry) {
+		.op_context = (void *)number,
+		.flags = KFI_MSG | KFI_RECV | (u64)number << 48,
+		.len = number + 0x20000,
+		.buf = (void *)(number + 0x30000),
+		.data = number + (1ULL << 40),
+		.tag = number + (1ULL << 41),
+		.olen = number + 0x60000,
+		.prov_errno = number + 0x70000,
+	};
+}
+
+/* Any entry, or none. From any context. */
+int put_entry(struct kfid_cq *cq, const struct kfi_cq_err_entry *entry)
+{
+	return cq_ops->write(&cq->fid, entry);
+}
+
+int put_completion(struct kfid_cq *cq, unsigned long number)
+{
+	struct kfi_cq_err_entry entry = entry_of(number);
+
+	return put_entry(cq, &entry);
+}
+
+int put_error(struct kfid_cq *cq, unsigned long number)
+{
+	struct kfi_cq_err_entry entry = entry_of(number);
+
+	entry.err = KFI_EMSGSIZE;
+	return put_entry(cq, &entry);
+}
+
+/* Number of the completion taken out, or an error. */
+long get_completion(struct kfid_cq *cq)
+{
+	struct kfi_cq_entry entry = {};
+	ssize_t ret = kfi_cq_read(cq, &entry, 1);
+
+	return ret == 1 ? (long)entry.op_context : ret;
+}
+
+int put_event(struct kfid_eq *eq, u32 event)
+{
+	struct kfi_eq_entry entry = {
+		.context = (void *)(unsigned long)event,
+		.data = event + (1ULL << 40),
+	};
+	ssize_t ret = kfi_eq_write(eq, event, &entry, sizeof(entry), 0);
+
+	return ret == sizeof(entry) ? 0 : ret;
+}
+
+/* Any error, or none. */
+int put_eq_entry(struct kfid_eq *eq, const struct kfi_eq_err_entry *entry)
+{
+	return eq_ops->write_error(&eq->fid, entry);
+}
+
+int put_event_error(struct kfid_eq *eq, unsigned long number)
+{
+	struct kfi_eq_err_entry entry = {
+		.fid = (struct kfid *)(number + 0x10000),
+		.context = (void *)number,
+		.data = number + (1ULL << 40),
+		.err = KFI_ENODEV,
+		.prov_errno = number + 0x70000,
+	};
+
+	return put_eq_entry(eq, &entry);
 }

@@ -48,13 +48,19 @@ int add_from_hardirq(struct test *t, struct kfid_cntr *cntr, u64 value,
 
 struct kfid_cntr *open_cntr_in(struct test *t, struct kfid_wait *set);
 struct kfid_wait *open_set(struct test *t, enum kfi_wait_obj wait_obj);
+struct kfid_cq *open_cq_attr(struct test *t, struct kfi_cq_attr *attr,
+			     void *context);
 struct kfid_cq *open_cq(struct test *t, enum kfi_wait_obj wait_obj,
 			struct kfid_wait *set, size_t size, void *context);
 struct kfid_eq *open_eq(struct test *t, enum kfi_wait_obj wait_obj,
 			struct kfid_wait *set, size_t size);
+struct kfi_cq_err_entry entry_of(unsigned long number);
+int put_entry(struct kfid_cq *cq, const struct kfi_cq_err_entry *entry);
 int put_completion(struct kfid_cq *cq, unsigned long number);
 int put_error(struct kfid_cq *cq, unsigned long number);
 int put_event(struct kfid_eq *eq, u32 event);
+int put_eq_entry(struct kfid_eq *eq, const struct kfi_eq_err_entry *entry);
+int put_event_error(struct kfid_eq *eq, unsigned long number);
 long get_completion(struct kfid_cq *cq);
 
 /* A fabric and a domain that are not those of the test. */

@@ -10,31 +10,6 @@
 
 #include "consumer.h"
 
-struct kfid_wait *open_set(struct test *t, enum kfi_wait_obj wait_obj)
-{
-	struct kfi_wait_attr attr = { .wait_obj = wait_obj };
-	struct kfid_wait *set = NULL;
-
-	if (!expect(t, kfi_wait_open(t->fabric, &attr, &set), 0))
-		return NULL;
-	return expect_true(t, set) ? set : NULL;
-}
-
-/* A counter that is a member of a wait set. */
-struct kfid_cntr *open_cntr_in(struct test *t, struct kfid_wait *set)
-{
-	struct kfi_cntr_attr attr = {
-		.events = KFI_CNTR_EVENTS_COMP,
-		.wait_obj = KFI_WAIT_SET,
-		.wait_set = set,
-	};
-	struct kfid_cntr *cntr = NULL;
-
-	if (!expect(t, kfi_cntr_open(t->domain, &attr, &cntr, NULL), 0))
-		return NULL;
-	return expect_true(t, cntr) ? cntr : NULL;
-}
-
 /* A wait set with a member of every kind. */
 struct members {
 	struct kfid_wait *set;
