@@ -11,6 +11,7 @@ use kfi::{Error, KfiErrno};
 use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
+use crate::knobs::Knobs;
 
 /// Where the kernel is told.
 const KNOBS: &str = "/sys/kernel/debug/failslab";
@@ -91,7 +92,7 @@ impl Nth {
 /// The knobs, back as they were when it is dropped.
 #[derive(Debug)]
 pub struct Failing {
-    saved: Vec<(PathBuf, String)>,
+    knobs: Knobs,
     nth: Nth,
     /// Requests that were made with every one of their allocations failing.
     pub calls: u64,
@@ -188,7 +189,7 @@ impl Failing {
             return Err(Stop::Skip("failslab cannot tell who allocates".to_owned()));
         }
         let mut failing = Self {
-            saved: Vec::new(),
+            knobs: Knobs::new(),
             nth,
             calls: 0,
             failed: 0,
@@ -209,13 +210,15 @@ impl Failing {
             ("require-end", &format!("{end:#x}")),
         ];
         for (knob, value) in both {
-            failing.set(Path::new(KNOBS).join(knob), value)?;
+            failing.knobs.set(Path::new(KNOBS).join(knob), value)?;
         }
         if whose == Whose::Loading {
             // There the kernel warns of tracepoints and jump labels that it has no memory for.
             let (start, end) = text_of_function("blocking_notifier_call_chain_robust")?;
             for (knob, value) in [("reject-start", start), ("reject-end", end)] {
-                failing.set(Path::new(KNOBS).join(knob), &format!("{value:#x}"))?;
+                failing
+                    .knobs
+                    .set(Path::new(KNOBS).join(knob), &format!("{value:#x}"))?;
             }
         }
         // The kernel complains of a module that it has no pages for.
@@ -229,13 +232,13 @@ impl Failing {
                 ("reject-start", &format!("{start:#x}")),
                 ("reject-end", &format!("{end:#x}")),
             ]) {
-                failing.set(Path::new(PAGES).join(knob), value)?;
+                failing.knobs.set(Path::new(PAGES).join(knob), value)?;
             }
         }
         if Path::new(COPIES).exists() {
             // Nobody is called from here.
             for (knob, value) in [("stacktrace-depth", "0"), ("require-start", "1")] {
-                failing.set(Path::new(COPIES).join(knob), value)?;
+                failing.knobs.set(Path::new(COPIES).join(knob), value)?;
             }
         }
         Ok(failing)
@@ -249,7 +252,7 @@ impl Failing {
             return Err(Stop::Skip("this kernel has no fail_page_alloc".to_owned()));
         };
         let mut failing = Self {
-            saved: Vec::new(),
+            knobs: Knobs::new(),
             nth,
             calls: 0,
             failed: 0,
@@ -264,7 +267,7 @@ impl Failing {
                 ("space", "0"),
                 ("times", "-1"),
             ] {
-                failing.set(Path::new(attribute).join(knob), value)?;
+                failing.knobs.set(Path::new(attribute).join(knob), value)?;
             }
             // Whoever asks.
             let everybody = [
@@ -274,30 +277,26 @@ impl Failing {
             for (knob, value) in everybody {
                 let knob = Path::new(attribute).join(knob);
                 if knob.exists() {
-                    failing.set(knob, value)?;
+                    failing.knobs.set(knob, value)?;
                 }
             }
         }
-        failing.set(Path::new(PAGES).join("min-order"), "0")?;
+        failing.knobs.set(Path::new(PAGES).join("min-order"), "0")?;
         for attribute in [KNOBS, PAGES] {
-            failing.set(Path::new(attribute).join("probability"), "100")?;
+            failing
+                .knobs
+                .set(Path::new(attribute).join("probability"), "100")?;
         }
         Ok(failing)
-    }
-
-    fn set(&mut self, knob: PathBuf, value: &str) -> Outcome {
-        let was = fs::read_to_string(&knob)?;
-        fs::write(&knob, value)?;
-        self.saved.push((knob, was.trim().to_owned()));
-        Ok(())
     }
 
     /// From now on so many allocations of a hundred fail, in all threads, those of the kernel
     /// included.
     pub fn now_and_then(&mut self, percent: u32) -> Outcome {
-        self.set(Path::new(KNOBS).join("times"), "-1")?;
-        self.set(Path::new(KNOBS).join("interval"), "1")?;
-        self.set(Path::new(KNOBS).join("probability"), &percent.to_string())
+        self.knobs.set(Path::new(KNOBS).join("times"), "-1")?;
+        self.knobs.set(Path::new(KNOBS).join("interval"), "1")?;
+        self.knobs
+            .set(Path::new(KNOBS).join("probability"), &percent.to_string())
     }
 
     /// Skips the test if this kernel cannot let pages fail. From now on they do for this thread, in
@@ -307,9 +306,10 @@ impl Failing {
             return Err(Stop::Skip("this kernel has no fail_page_alloc".to_owned()));
         }
         for (knob, value) in [("task-filter", "Y"), ("interval", "1"), ("times", "0")] {
-            self.set(Path::new(PAGES).join(knob), value)?;
+            self.knobs.set(Path::new(PAGES).join(knob), value)?;
         }
-        self.set(PathBuf::from("/proc/thread-self/make-it-fail"), "1")
+        self.knobs
+            .set(PathBuf::from("/proc/thread-self/make-it-fail"), "1")
     }
 
     /// Makes a request with no more than so many pages for it, and for what it calls.
@@ -438,13 +438,5 @@ impl Failing {
             }
         }
         Ok(())
-    }
-}
-
-impl Drop for Failing {
-    fn drop(&mut self) {
-        while let Some((knob, was)) = self.saved.pop() {
-            let _ = fs::write(knob, was);
-        }
     }
 }

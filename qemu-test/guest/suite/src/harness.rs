@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 use crate::check::{Outcome, Stop};
 use crate::env::{Env, Settings, NOTE};
 use crate::kernel_log::KernelLog;
+use crate::knobs;
 use crate::report::{Report, Verdict};
 
 /// A test.
@@ -262,6 +263,10 @@ impl<'a> Running<'a> {
             });
         };
         self.output.read_rest()?;
+        // It did not come to turn back what it has turned.
+        if !self.test.parallel && (!in_time || self.output.result.is_none()) {
+            knobs::all_off();
+        }
 
         let verdict = match (in_time, self.output.result.as_deref(), status) {
             (true, Some(PASS), Status::Exited(0)) => Verdict::Passed,

@@ -26,6 +26,7 @@ pub mod filter;
 pub mod fuzz;
 pub mod harness;
 pub mod kernel_log;
+pub mod knobs;
 pub mod raw;
 pub mod report;
 pub mod requests;

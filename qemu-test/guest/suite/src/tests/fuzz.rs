@@ -2,7 +2,7 @@
 
 //! Random sequences of requests: see [`crate::fuzz`].
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
@@ -13,6 +13,7 @@ use crate::fuzz::execute::{self, Ending, Memory};
 use crate::fuzz::generate::sequence;
 use crate::fuzz::replay::Replay;
 use crate::fuzz::shrink::shrink;
+use crate::knobs::Knobs;
 use crate::rig::Rig;
 use crate::{check, check_eq, tests};
 
@@ -47,6 +48,7 @@ fn without_memory(env: &Env) -> Outcome {
     if !folder.exists() {
         return Err(Stop::Skip("this kernel has no failslab".to_owned()));
     }
+    let mut knobs = Knobs::new();
     for (knob, value) in [
         ("task-filter", "Y"),
         ("ignore-gfp-wait", "N"),
@@ -57,12 +59,11 @@ fn without_memory(env: &Env) -> Outcome {
         ("verbose", "0"),
     ] {
         // Not every kernel has every knob.
-        let _ = fs::write(folder.join(knob), value);
+        if folder.join(knob).exists() {
+            knobs.set(folder.join(knob), value)?;
+        }
     }
-    let outcome = fuzz(env, 1, Memory::Scarce);
-    fs::write(folder.join("probability"), "0")?;
-    fs::write(folder.join("task-filter"), "N")?;
-    outcome
+    fuzz(env, 1, Memory::Scarce)
 }
 
 pub(super) fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {

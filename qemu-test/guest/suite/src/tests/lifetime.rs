@@ -18,6 +18,7 @@ use crate::check::{Outcome, Stop};
 use crate::ends::{expect_error, Area, Pair};
 use crate::env::Env;
 use crate::failing::{Answer, Failing, Whose};
+use crate::knobs::Knobs;
 use crate::rig::{in_threads, is_busy, query, until, Rig, Waiter};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{
@@ -181,12 +182,13 @@ fn watched(env: &Env) -> Outcome {
         let rig = Rig::new(env)?;
         rig.counter()?.add(1)?;
         // Whoever traces has to stop first, or the module goes with its events.
-        let traced = fs::write(events, "1").is_ok();
-        let _ = fs::write(debugfs.join("kfi_soft/nic0/delay"), "permille=300 ms=1");
+        let mut tracing = Knobs::new();
+        let _ = tracing.set_until(events, "1", "0");
+        let mut knobs = Knobs::new();
+        let delay = debugfs.join("kfi_soft/nic0/delay");
+        let _ = knobs.set_until(delay, "permille=300 ms=1", "off");
         rig.close()?;
-        if traced {
-            fs::write(events, "0")?;
-        }
+        drop(tracing);
         unload(DEVICE_MODULE).map_err(|errno| could_not("unload", DEVICE_MODULE, errno))?;
         for (module, names) in [
             (

@@ -6,6 +6,7 @@
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kfi::{AddrFormat, CntrAttr, Error, GetinfoFlags, KfiErrno, Protocol, Query, Session, DEVICE};
 use rustix::io::Errno;
@@ -14,6 +15,7 @@ use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::failing::Failing;
 use crate::kernel_log::KernelLog;
+use crate::knobs::Knobs;
 use crate::rig::{expect_fabric, query, until, Rig};
 use crate::{check, check_eq, tests};
 
@@ -59,6 +61,8 @@ pub(super) const ALL: [&str; 3] = [CORE, PROVIDER, DEVICE_MODULE];
 /// The modules, loaded when it begins and when it ends.
 pub(super) struct Modules<'a> {
     env: &'a Env,
+    /// One of them is loaded with parameters that others do not expect.
+    changed: AtomicBool,
 }
 
 impl<'a> Modules<'a> {
@@ -77,7 +81,10 @@ impl<'a> Modules<'a> {
         }
         // Their unit tests run when they are loaded; once will do.
         let _ = fs::write(UNIT_TESTS, "none");
-        Ok(Self { env })
+        Ok(Self {
+            env,
+            changed: AtomicBool::new(false),
+        })
     }
 
     /// With the parameters that the kernel's command line has for it.
@@ -86,7 +93,12 @@ impl<'a> Modules<'a> {
     }
 
     pub(super) fn load_with(&self, name: &str, parameters: &CStr) -> Result<(), Errno> {
-        rustix::system::finit_module(self.open(name)?, parameters, 0)
+        rustix::system::finit_module(self.open(name)?, parameters, 0)?;
+        if ALL.contains(&name) {
+            let changed = *parameters != *self::parameters(name);
+            self.changed.store(changed, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// A module's file.
@@ -147,7 +159,12 @@ impl<'a> Modules<'a> {
 
 impl Drop for Modules<'_> {
     fn drop(&mut self) {
-        if let Err(stop) = self.load_all() {
+        let unloaded = if self.changed.load(Ordering::Relaxed) {
+            Self::unload_all()
+        } else {
+            Ok(())
+        };
+        if let Err(stop) = unloaded.and_then(|()| self.load_all()) {
             self.env.note(format!("modules are missing now: {stop:?}"));
         }
         let _ = fs::write(UNIT_TESTS, "*");
@@ -502,7 +519,8 @@ fn network_driver(env: &Env) -> Outcome {
 /// Mock providers, registered and used in every way there is.
 fn mock_providers(env: &Env) -> Outcome {
     // Tests of failing allocations want them to fail that may sleep, too.
-    let _ = fs::write("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
+    let mut knobs = Knobs::new();
+    let _ = knobs.set("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
     run_in_kernel(env, MOCK, &parameters(MOCK))
 }
 
