@@ -20,7 +20,6 @@ pub mod flags;
 pub mod fuzz;
 pub mod hostile;
 pub mod info;
-pub mod leftovers;
 pub mod lifetime;
 pub mod load;
 pub mod message;
@@ -80,7 +79,6 @@ pub fn all() -> Vec<Test> {
         failslab::TESTS,
         hostile::TESTS,
         attacker::TESTS,
-        leftovers::TESTS,
         tool::TESTS,
         fuzz::TESTS,
         users::TESTS,

@@ -1,95 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What somebody tries who holds a descriptor of /dev/kfi, goes on: what objects leave over that are
-//! closed, what is told late or in another order, and what takes long.
+//! What operations count, their copies and their completions, until nobody needs it any more.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, PoisonError};
+use std::sync::Barrier;
 use std::thread;
 
 use kfi::{
-    bits, uapi, AvAttr, BufferKind, Caps, CqAttr, EpInfo, Error, Form, KfiErrno, Kind, OpType,
-    Operation, Work,
+    bits, uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, EpInfo, Error, Form, KfiErrno, Kind,
+    OpType, Operation, Work,
 };
-use kfi_host::signal;
 use rustix::io::Errno;
-use rustix::process::Signal;
-use zerocopy::{FromZeros, IntoBytes};
 
+use super::objects::fill;
+use super::{injecting, limited, pair_for, unless_missing};
 use crate::check::{Outcome, Stop};
-use crate::ends::{complete, End, Pair, Setup};
+use crate::ends::{complete, Pair, Setup};
 use crate::env::Env;
-use crate::raw;
 use crate::rig::{expect_fabric, expect_os, Rig};
-use crate::tests::attacker::{fill, injecting, limited, pair_for, unless_missing};
 use crate::tests::module::Modules;
-use crate::{check, check_eq, tests};
+use crate::{check, check_eq};
 
-tests! {
-    "attacker";
-    "release-before-the-others" ["kfi_shim.h"] release_first;
-    "completions-count-after-their-endpoint" ["kfi_shim.h"] completions_count;
-    "completions-of-works-count" ["kfi_shim.h"] works_completions_count;
-    "closed-endpoints-give-back" ["kfi_shim.h"] closed_endpoints;
-    "shared-depths-count" ["kfi_shim.h"] shared_depths;
-    "shared-completions-count" ["kfi_shim.h"] shared_completions;
-    "operations-count" ["kfi_shim.h"] operations_count;
-    "pending-operations-count" ["kfi_shim.h"] pending_count;
-    "refused-bindings-count-no-less" ["kfi_shim.h"] refused_bindings;
-    "scalable-endpoints-count-when-closed" ["kfi_shim.h"] closed_scalable;
-    "vectors-count" ["kfi_shim.h"] vectors_count;
-    "released-beside-queueing" ["R-DWQ-4 kfi_shim.h"] released_beside_queueing;
-    "refused-operations-take-no-number" ["kfi_shim.h"] refused_numbers;
-    "cancel-among-silent-receives" ["R-TRIG-26 kfi_shim.h"] silent_receives;
-    "queues-without-a-direction" ["kfi_shim.h"] without_direction;
-    "signals-end-long-requests" ["kfi_shim.h"] long_requests;
+/// What is copied of messages that are injected counts, for as many as there may be.
+pub(super) fn copies_count(env: &Env) -> Outcome {
+    limited(env, c"max_memory=2097152", |rig| {
+        let mut entry = injecting(rig, 1 << 10)?;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        let inject = |len| Operation::new(Kind::SEND, Form::INJECT).segment(buffer.segment(0..len));
+        let flagged = |len| {
+            Operation::new(Kind::SEND, Form::MSG)
+                .segment(buffer.segment(0..len))
+                .flags(bits::INJECT)
+        };
+        let plain = |len| Operation::new(Kind::SEND, Form::PLAIN).segment(buffer.segment(0..len));
+        let full = Err(Error::Os(Errno::DQUOT));
+        let info = kfi::EpInfo::Value(&entry);
+        let ep = rig.domain.endpoint(info, 0)?;
+        // It is not enabled: nothing but the memory is looked at.
+        for operation in [inject(1), flagged(1), plain(4096), inject(4096)] {
+            let posted = ep.post(&operation);
+            check!(posted != full && posted.is_err(), "{posted:?}");
+        }
+        check_eq!(ep.post(&inject(1024)), full);
+        check_eq!(ep.post(&flagged(1024)), full);
+        drop(ep);
+        entry.tx_attr.op_flags = kfi::OpFlags::INJECT;
+        let ep = rig.domain.endpoint(kfi::EpInfo::Value(&entry), 0)?;
+        check_eq!(ep.post(&plain(1024)), full);
+        drop((ep, buffer));
+        Ok(())
+    })
 }
 
-/// A receive for several messages that two endpoints share: that it is used up is read from the queue
-/// of the one, before the message that the other one got.
-fn release_first(env: &Env) -> Outcome {
-    let pair = Pair::new(env, Caps::MSG | Caps::SEND | Caps::RECV)?;
-    let srx = unless_missing(pair.domain.srx_context(None, 0))?;
-    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let mut ends = Vec::new();
-    for _ in 0..2 {
-        let entry = EpInfo::Entry(&pair.rig.info, 0);
-        let mut end = End::open(&pair.domain, entry, &Setup::default())?;
-        end.ep.bind(srx.handle(), 0)?;
-        end.enable()?;
-        ends.push((pair.a.av.insert(&end.name)?, end));
-    }
-    let receive = |context, len, flags| {
-        Operation::new(Kind::RECV, Form::MSG)
-            .segment(buffer.segment(0..len))
-            .flags(flags)
-            .context(context)
-    };
-    for round in 0..4 {
-        srx.post(&receive(7, 256, bits::MULTI_RECV | bits::COMPLETION))?;
-        for (at, len) in [(0, 100), (1, 150)] {
-            let send = Operation::new(Kind::SEND, Form::PLAIN)
-                .segment(buffer.segment(1024..1024 + len))
-                .to(ends[at].0);
-            pair.a.post(&send)?;
-            complete(&pair.a.tx)?;
-        }
-        let last = complete(&ends[1].1.rx)?;
-        check_eq!((last.op_context, last.len), (7, 150), "round {round}");
-        check!(last.flags & bits::MULTI_RECV != 0, "it is not used up");
-        // Whatever is freed is soon had again.
-        for number in 0..16 {
-            srx.post(&receive(1000 + 100 * round + number, 64, bits::COMPLETION))?;
-        }
-        let first = complete(&ends[0].1.rx)?;
-        check_eq!((first.op_context, first.len), (7, 100), "round {round}");
-        for number in 0..16 {
-            srx.cancel(1000 + 100 * round + number)?;
-        }
-    }
-    drop((ends, buffer));
-    srx.close().map_err(|(_, error)| error)?;
-    pair.close()
+/// What a provider keeps of a work that is queued again and again counts each time.
+pub(super) fn queueings_count(env: &Env) -> Outcome {
+    const MOST: usize = 10_000;
+    Modules::new(env)?.with_device(c"max_memory=1048576", || {
+        let caps = Caps::MSG | Caps::SEND | Caps::RECV;
+        let Pair { a, b, far, rig } = pair_for(env, caps, 16, Setup::default())?;
+        let (trigger, target) = (rig.counter()?, rig.counter()?);
+        let id = rig.domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+        let requeue = |id| fill(MOST, || rig.session.requeue_work(id)).map(|all| all.len());
+        let first = requeue(id)?;
+        env.note(format!("{first} times in 1 MiB"));
+        rig.domain.cancel_work(id, 0)?;
+        // And the one that is the first now.
+        check_eq!(requeue(id)?, first + 1);
+        rig.domain.flush_work(None)?;
+        check_eq!(requeue(id)?, first + 1);
+        rig.domain.flush_work(Some(&target))?;
+        expect_os(rig.session.release_work(id), Errno::BUSY)?;
+        rig.domain.flush_work(Some(&trigger))?;
+        rig.session.release_work(id)?;
+        check_eq!(target.read()?, 0);
+
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        let pieces: Vec<_> = (0..16).map(|i| buffer.segment(i..i + 1)).collect();
+        let receive = Operation::new(Kind::RECV, Form::MSG).segments(&pieces);
+        let work = Work::transfer(OpType::RECV, a.ep.handle(), &receive, &trigger, 5);
+        let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+        let id = rig.domain.queue_work(&work)?;
+        let more = requeue(id)?;
+        check!(more < first, "{more} transfers, {first} additions");
+        rig.domain.flush_work(None)?;
+        expect_os(rig.session.release_work(id), Errno::BUSY)?;
+        drop((a, b));
+        rig.session.release_work(id)?;
+        drop((buffer, trigger, target));
+        far.close().map_err(|(_, error)| error)?;
+        rig.close()
+    })
+}
+
+/// What a provider keeps for what may be pending in a domain counts until that is closed, though nothing
+/// is pending any more.
+pub(super) fn places_count(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.with_device(c"max_memory=2097152", || {
+        let rig = Rig::new(env)?;
+        let domain = rig.fabric.domain(&rig.info, 0)?;
+        let (trigger, target) = (
+            domain.counter(&CntrAttr::new())?,
+            domain.counter(&CntrAttr::new())?,
+        );
+        let id = domain.queue_work(&Work::add(&target, 1, &trigger, 5))?;
+        let queued = fill(15_000, || rig.session.requeue_work(id))?.len();
+        env.note(format!("{queued} times in 2 MiB"));
+        domain.cancel_work(id, 0)?;
+        rig.session.release_work(id)?;
+        let large = || rig.session.buffer(BufferKind::VMALLOC, 7 << 18);
+        check_eq!(large().err(), Some(Error::Os(Errno::DQUOT)));
+        drop((trigger, target));
+        domain.close().map_err(|(_, error)| error)?;
+        drop(large()?);
+        rig.close()
+    })
 }
 
 /// An endpoint for so many receives at a time, on one queue.
@@ -113,7 +137,7 @@ fn read_errors(cq: &kfi::CompletionQueue) -> Result<usize, Stop> {
 }
 
 /// Completions that nobody reads count also when their endpoint is closed, until they are read.
-fn completions_count(env: &Env) -> Outcome {
+pub(super) fn completions_count(env: &Env) -> Outcome {
     const DEPTH: u64 = 128;
     limited(env, c"max_memory=1048576", |rig| {
         let av = rig.domain.address_vector(&AvAttr::default())?;
@@ -170,7 +194,7 @@ fn completions_count(env: &Env) -> Outcome {
 }
 
 /// The same of what was posted by works that are released when their endpoint is closed.
-fn works_completions_count(env: &Env) -> Outcome {
+pub(super) fn works_completions_count(env: &Env) -> Outcome {
     const WORKS: usize = 100;
     limited(env, c"max_memory=1048576", |rig| {
         let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;
@@ -227,7 +251,7 @@ fn works_completions_count(env: &Env) -> Outcome {
 
 /// What a provider copies of operations counts until their endpoint is closed, whoever remembers the
 /// endpoint.
-fn closed_endpoints(env: &Env) -> Outcome {
+pub(super) fn closed_endpoints(env: &Env) -> Outcome {
     limited(env, c"max_memory=2097152", |rig| {
         let entry = injecting(rig, 512)?;
         let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -258,7 +282,7 @@ fn closed_endpoints(env: &Env) -> Outcome {
 
 /// An endpoint may have as many operations as the transmit context that it shares, and what is copied
 /// of them counts for as many.
-fn shared_depths(env: &Env) -> Outcome {
+pub(super) fn shared_depths(env: &Env) -> Outcome {
     limited(env, c"max_memory=1048576", |rig| {
         let entry = injecting(rig, 1)?;
         let attr = kfi::TxAttr {
@@ -319,7 +343,7 @@ fn until_full(
 
 /// As the operations of a transmit context that is shared may be posted again while completions are
 /// not read, these count for each endpoint, also when it is closed.
-fn shared_completions(env: &Env) -> Outcome {
+pub(super) fn shared_completions(env: &Env) -> Outcome {
     limited(env, c"max_memory=2097152", |rig| {
         let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;
         let mut entry = rig.info.entries()[0].clone();
@@ -347,7 +371,7 @@ fn shared_completions(env: &Env) -> Outcome {
 
 /// Operations count for what they take: more for one that transmits, and a receive as one for messages,
 /// as one for tagged ones, each for several messages, and as one that looks for such.
-fn operations_count(env: &Env) -> Outcome {
+pub(super) fn operations_count(env: &Env) -> Outcome {
     limited(env, c"max_memory=1048576", |rig| {
         let mut entry = rig.info.entries()[0].clone();
         let mut open = |transmits, receives| {
@@ -362,7 +386,7 @@ fn operations_count(env: &Env) -> Outcome {
 }
 
 /// An operation that waits for a counter counts for what it takes then, and until it has ended.
-fn pending_count(env: &Env) -> Outcome {
+pub(super) fn pending_count(env: &Env) -> Outcome {
     const STEP: u64 = 16 << 10;
     // 1,088 as any, 160 in what it waits in, and 352 for its context.
     const EACH: usize = 1_600;
@@ -396,7 +420,7 @@ fn pending_count(env: &Env) -> Outcome {
 }
 
 /// What is injected counts, also beside a binding that is refused.
-fn refused_bindings(env: &Env) -> Outcome {
+pub(super) fn refused_bindings(env: &Env) -> Outcome {
     limited(env, c"max_memory=2097152", |rig| {
         let mut entry = injecting(rig, 1)?;
         let stx = unless_missing(rig.domain.stx_context(Some(&entry.tx_attr), 0))?;
@@ -426,7 +450,7 @@ fn refused_bindings(env: &Env) -> Outcome {
 }
 
 /// What an endpoint leaves over that has no operations of its own counts, too.
-fn closed_scalable(env: &Env) -> Outcome {
+pub(super) fn closed_scalable(env: &Env) -> Outcome {
     limited(env, c"max_memory=196608", |rig| {
         let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;
         let entry = rig.info.entries()[0].clone();
@@ -443,171 +467,9 @@ fn closed_scalable(env: &Env) -> Outcome {
     })
 }
 
-/// A vector counts with what it takes for its first address.
-fn vectors_count(env: &Env) -> Outcome {
-    const MEMORY: usize = 1 << 20;
-    const EACH: usize = 12 << 10;
-    Modules::new(env)?.with_device(c"max_memory=1048576", || {
-        let pair = pair_for(env, Caps::MSG, 16, Setup::default())?;
-        let mut vectors = Vec::new();
-        let full = loop {
-            let av = match pair.domain.address_vector(&AvAttr::default()) {
-                Ok(av) => av,
-                Err(error) => break error,
-            };
-            match av.insert(&pair.b.name) {
-                Ok(_) => vectors.push(av),
-                Err(error) => break error,
-            }
-            check!(
-                vectors.len() * EACH <= MEMORY,
-                "{} vectors with an address",
-                vectors.len()
-            );
-        };
-        check_eq!(full, Error::Os(Errno::DQUOT));
-        check!(vectors.len() > 30, "{} vectors", vectors.len());
-        drop(vectors);
-        pair.close()
-    })
-}
-
-/// A work that is released is not queued by somebody who has just begun to.
-fn released_beside_queueing(env: &Env) -> Outcome {
-    let rig = Rig::new(env)?;
-    let counter = rig.counter()?;
-    let work = Work::add(&counter, 1, &counter, 1000);
-    let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
-    let rounds = env.scaled(10_000, 1_000);
-    let (start, end) = (Barrier::new(2), Barrier::new(2));
-    let id = std::sync::Mutex::new(None);
-    let released = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            for _ in 0..rounds {
-                start.wait();
-                let id = *id.lock().unwrap_or_else(PoisonError::into_inner);
-                let done = id.is_some_and(|id| rig.session.release_work(id).is_ok());
-                released.store(done, Ordering::Release);
-                end.wait();
-            }
-        });
-        let mut outcome = Ok(());
-        let mut counts = [0; 2];
-        for round in 0..rounds {
-            let prepared = match &outcome {
-                Ok(()) => rig.domain.queue_work(&work).map_err(Stop::from),
-                Err(_) => Err(Stop::fail("over")),
-            };
-            let prepared = prepared.map_err(|stop| outcome = outcome.clone().and(Err(stop)));
-            *id.lock().unwrap_or_else(PoisonError::into_inner) = prepared.ok();
-            start.wait();
-            let queued = prepared.map(|id| rig.session.requeue_work(id));
-            end.wait();
-            let Ok(queued) = queued else { continue };
-            let is_released = released.load(Ordering::Acquire);
-            counts[usize::from(is_released)] += 1;
-            let fine = match queued {
-                Ok(()) => !is_released,
-                Err(Error::Os(Errno::BADF)) => is_released,
-                Err(_) => false,
-            };
-            if !fine && outcome.is_ok() {
-                let what = format!("{queued:?}, released: {is_released}, in round {round}");
-                outcome = Err(Stop::fail(what));
-            }
-            if !is_released {
-                if let Ok(id) = prepared {
-                    let _ = rig.domain.cancel_work(id, uapi::KFI_SHIM_WORK_RELEASE);
-                }
-            }
-        }
-        env.note(format!("{} queued, {} released", counts[0], counts[1]));
-        outcome
-    })?;
-    drop(counter);
-    rig.close()
-}
-
-/// Operations that are refused do not take the numbers away from those whose success nobody is told of.
-fn refused_numbers(env: &Env) -> Outcome {
-    const DEPTH: u64 = 4;
-    let setup = Setup {
-        tx_bind: bits::SELECTIVE_COMPLETION,
-        ..Setup::default()
-    };
-    let pair = pair_for(env, Caps::MSG | Caps::SEND | Caps::RECV, DEPTH, setup)?;
-    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let send = pair.a.operation(Kind::SEND, Form::PLAIN);
-    let send = send.segment(buffer.segment(0..64));
-    // Nobody receives.
-    let mut accepted = Vec::new();
-    for number in 1..=6 * DEPTH {
-        match pair.a.ep.post(&send.clone().context(number)) {
-            Ok(()) => accepted.push(number),
-            Err(Error::Fabric(KfiErrno::EAGAIN)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if accepted.len() as u64 > 2 * DEPTH {
-        return Err(Stop::Skip(format!("{} are accepted", accepted.len())));
-    }
-    // Those that have waited for too long by now have failed already.
-    for number in &accepted {
-        let _ = pair.a.ep.cancel(*number);
-    }
-    let mut told = Vec::new();
-    while told.len() < accepted.len() {
-        match pair.a.tx.read(1) {
-            Err(Error::Fabric(KfiErrno::EAVAIL)) => {
-                told.push(pair.a.tx.read_err()?.entry.op_context);
-            }
-            Err(Error::Fabric(KfiErrno::EAGAIN)) => kfi_host::thread::relax(),
-            other => return Err(Stop::fail(format!("{other:?} after {told:?}"))),
-        }
-    }
-    told.sort_unstable();
-    check_eq!(told, accepted);
-    drop(buffer);
-    pair.close()
-}
-
-/// A receive whose success nobody would be told of is found by its number, however many came and went.
-fn silent_receives(env: &Env) -> Outcome {
-    const DEPTH: u64 = 32;
-    let setup = Setup {
-        rx_bind: bits::SELECTIVE_COMPLETION,
-        ..Setup::default()
-    };
-    let pair = pair_for(env, Caps::TAGGED | Caps::SEND | Caps::RECV, DEPTH, setup)?;
-    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let receive = |tag, context| {
-        Operation::new(Kind::TRECV, Form::MSG)
-            .segment(buffer.segment(0..64))
-            .tag(tag, 0)
-            .context(context)
-    };
-    pair.a.ep.post(&receive(99, 1))?;
-    for number in 0..8 * DEPTH {
-        pair.a.post(&receive(1, 1000 + number))?;
-        let send = pair.b.operation(Kind::TSEND, Form::PLAIN);
-        pair.b
-            .post(&send.segment(buffer.segment(64..128)).tag(1, 0))?;
-        complete(&pair.b.tx)?;
-    }
-    // None but the first one is there.
-    for number in 0..8 * DEPTH {
-        expect_fabric(pair.a.ep.cancel(1000 + number), KfiErrno::ENOENT)?;
-    }
-    pair.a.ep.cancel(1)?;
-    check_eq!(pair.a.rx.read_err()?.entry.op_context, 1);
-    drop(buffer);
-    pair.close()
-}
-
 /// A queue is for the direction of a context if none is named, and one of a shared context for those
 /// that have none: operations whose success is not told there do not use up the memory.
-fn without_direction(env: &Env) -> Outcome {
+pub(super) fn without_direction(env: &Env) -> Outcome {
     // Their contexts would take more than there is.
     const COUNT: u64 = 400;
     Modules::new(env)?.with_device(c"max_memory=540672", || {
@@ -658,132 +520,4 @@ fn without_direction(env: &Env) -> Outcome {
         drop((stx, cq, buffer));
         pair.close()
     })
-}
-
-/// Repeats a request while signals are sent, until one of them ends it.
-fn until_interrupted(
-    env: &Env,
-    what: &str,
-    mut request: impl FnMut() -> Result<bool, Stop>,
-) -> Outcome {
-    const MOST: usize = 20_000;
-    let stop = AtomicBool::new(false);
-    let tid = rustix::thread::gettid();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                let _ = signal::send_to_thread(tid, Signal::USR1);
-                thread::yield_now();
-            }
-        });
-        let mut outcome = Err(Stop::fail(format!("no signal ends {what}")));
-        for round in 0..MOST {
-            match request() {
-                Ok(false) => {}
-                Ok(true) => {
-                    env.note(format!("{what}: ended in round {round}"));
-                    outcome = Ok(());
-                    break;
-                }
-                Err(stop) => {
-                    outcome = Err(stop);
-                    break;
-                }
-            }
-        }
-        stop.store(true, Ordering::Relaxed);
-        outcome
-    })
-}
-
-/// Works of an endpoint that is closed are released.
-fn release_all(rig: &Rig, works: Vec<kfi::WorkId>) -> Outcome {
-    rig.domain.flush_work(None)?;
-    for id in works {
-        rig.session.release_work(id)?;
-    }
-    Ok(())
-}
-
-/// Whatever takes long by what was asked for is ended by a signal.
-fn long_requests(env: &Env) -> Outcome {
-    signal::count(Signal::USR1, false)?;
-    let setup = Setup {
-        cq_size: 1000,
-        ..Setup::default()
-    };
-    let pair = Pair::with(env, Caps::MSG | Caps::SEND | Caps::RECV, &setup)?;
-    let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
-    let counter = pair.rig.counter()?;
-    let interrupted = |result: kfi::Result<()>| match result {
-        Err(Error::Fabric(KfiErrno::EINTR) | Error::Os(Errno::INTR)) => Ok(true),
-        Err(error) => Err(Stop::from(error)),
-        Ok(()) => Ok(false),
-    };
-
-    // Works that are looked at by each flush, as their endpoint is open.
-    let receive = Operation::new(Kind::RECV, Form::MSG)
-        .segment(buffer.segment(0..64))
-        .flags(bits::COMPLETION)
-        .context(9);
-    let ready = pair.rig.counter()?;
-    let work = Work::transfer(OpType::RECV, pair.a.ep.handle(), &receive, &ready, 0);
-    let works = (0..env.scaled(4_000, 1_000))
-        .map(|_| pair.domain.queue_work(&work))
-        .collect::<Result<Vec<_>, _>>()?;
-    until_interrupted(env, "a flush", || interrupted(pair.domain.flush_work(None)))?;
-    pair.domain.flush_work(None)?;
-
-    // Receives of one number that have ended, but nobody has read that.
-    let receive = Operation::new(Kind::RECV, Form::MSG)
-        .segment(buffer.segment(0..64))
-        .flags(bits::TRIGGER | bits::COMPLETION)
-        .context(5);
-    for _ in 0..500 {
-        pair.a.post(&receive.clone().trigger(&counter, 1_000_000))?;
-    }
-    let mut there = 500;
-    while there > 0 {
-        if !interrupted(pair.a.ep.cancel(5))? {
-            there -= 1;
-        }
-    }
-    until_interrupted(env, "a cancel by number", || match pair.a.ep.cancel(5) {
-        Err(Error::Fabric(KfiErrno::ENOENT)) => Ok(false),
-        result => interrupted(result),
-    })?;
-
-    // Segments.
-    let at = uapi::kfi_shim_segment {
-        buffer: buffer.handle(),
-        ..FromZeros::new_zeroed()
-    };
-    let list = vec![at; uapi::KFI_SHIM_SEGMENTS_MAX as usize];
-    let operation = uapi::kfi_shim_op {
-        ep: pair.a.ep.handle(),
-        kind: uapi::KFI_SHIM_OP_SEND,
-        form: uapi::KFI_SHIM_FORM_MSG,
-        segments: list.as_ptr().addr() as u64,
-        segment_count: uapi::KFI_SHIM_SEGMENTS_MAX,
-        ..FromZeros::new_zeroed()
-    };
-    until_interrupted(env, "a list of segments", || {
-        let mut operation = operation;
-        match raw::bytes(
-            &pair.session,
-            uapi::KFI_REQUEST_POST,
-            operation.as_mut_bytes(),
-        ) {
-            Err(Errno::INTR) => Ok(true),
-            Err(error) => Err(Stop::fail(format!("{error} for the list"))),
-            Ok(()) => Ok(false),
-        }
-    })?;
-    drop((list, buffer));
-    let Pair { a, b, far, rig } = pair;
-    drop((a, b));
-    release_all(&rig, works)?;
-    drop((counter, ready));
-    far.close().map_err(|(_, error)| error)?;
-    rig.close()
 }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What takes long.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use kfi::{bits, uapi, BufferKind, Caps, Error, Form, KfiErrno, Kind, OpType, Operation, Work};
+use kfi_host::signal;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use zerocopy::{FromZeros, IntoBytes};
+
+use crate::check::{Outcome, Stop};
+use crate::ends::{Pair, Setup};
+use crate::env::Env;
+use crate::raw;
+use crate::rig::Rig;
+
+/// Repeats a request while signals are sent, until one of them ends it.
+fn until_interrupted(
+    env: &Env,
+    what: &str,
+    mut request: impl FnMut() -> Result<bool, Stop>,
+) -> Outcome {
+    const MOST: usize = 20_000;
+    let stop = AtomicBool::new(false);
+    let tid = rustix::thread::gettid();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _ = signal::send_to_thread(tid, Signal::USR1);
+                thread::yield_now();
+            }
+        });
+        let mut outcome = Err(Stop::fail(format!("no signal ends {what}")));
+        for round in 0..MOST {
+            match request() {
+                Ok(false) => {}
+                Ok(true) => {
+                    env.note(format!("{what}: ended in round {round}"));
+                    outcome = Ok(());
+                    break;
+                }
+                Err(stop) => {
+                    outcome = Err(stop);
+                    break;
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+/// Works of an endpoint that is closed are released.
+fn release_all(rig: &Rig, works: Vec<kfi::WorkId>) -> Outcome {
+    rig.domain.flush_work(None)?;
+    for id in works {
+        rig.session.release_work(id)?;
+    }
+    Ok(())
+}
+
+/// Whatever takes long by what was asked for is ended by a signal.
+pub(super) fn long_requests(env: &Env) -> Outcome {
+    signal::count(Signal::USR1, false)?;
+    let setup = Setup {
+        cq_size: 1000,
+        ..Setup::default()
+    };
+    let pair = Pair::with(env, Caps::MSG | Caps::SEND | Caps::RECV, &setup)?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
+    let counter = pair.rig.counter()?;
+    let interrupted = |result: kfi::Result<()>| match result {
+        Err(Error::Fabric(KfiErrno::EINTR) | Error::Os(Errno::INTR)) => Ok(true),
+        Err(error) => Err(Stop::from(error)),
+        Ok(()) => Ok(false),
+    };
+
+    // Works that are looked at by each flush, as their endpoint is open.
+    let receive = Operation::new(Kind::RECV, Form::MSG)
+        .segment(buffer.segment(0..64))
+        .flags(bits::COMPLETION)
+        .context(9);
+    let ready = pair.rig.counter()?;
+    let work = Work::transfer(OpType::RECV, pair.a.ep.handle(), &receive, &ready, 0);
+    let works = (0..env.scaled(4_000, 1_000))
+        .map(|_| pair.domain.queue_work(&work))
+        .collect::<Result<Vec<_>, _>>()?;
+    until_interrupted(env, "a flush", || interrupted(pair.domain.flush_work(None)))?;
+    pair.domain.flush_work(None)?;
+
+    // Receives of one number that have ended, but nobody has read that.
+    let receive = Operation::new(Kind::RECV, Form::MSG)
+        .segment(buffer.segment(0..64))
+        .flags(bits::TRIGGER | bits::COMPLETION)
+        .context(5);
+    for _ in 0..500 {
+        pair.a.post(&receive.clone().trigger(&counter, 1_000_000))?;
+    }
+    let mut there = 500;
+    while there > 0 {
+        if !interrupted(pair.a.ep.cancel(5))? {
+            there -= 1;
+        }
+    }
+    until_interrupted(env, "a cancel by number", || match pair.a.ep.cancel(5) {
+        Err(Error::Fabric(KfiErrno::ENOENT)) => Ok(false),
+        result => interrupted(result),
+    })?;
+
+    // Segments.
+    let at = uapi::kfi_shim_segment {
+        buffer: buffer.handle(),
+        ..FromZeros::new_zeroed()
+    };
+    let list = vec![at; uapi::KFI_SHIM_SEGMENTS_MAX as usize];
+    let operation = uapi::kfi_shim_op {
+        ep: pair.a.ep.handle(),
+        kind: uapi::KFI_SHIM_OP_SEND,
+        form: uapi::KFI_SHIM_FORM_MSG,
+        segments: list.as_ptr().addr() as u64,
+        segment_count: uapi::KFI_SHIM_SEGMENTS_MAX,
+        ..FromZeros::new_zeroed()
+    };
+    until_interrupted(env, "a list of segments", || {
+        let mut operation = operation;
+        match raw::bytes(
+            &pair.session,
+            uapi::KFI_REQUEST_POST,
+            operation.as_mut_bytes(),
+        ) {
+            Err(Errno::INTR) => Ok(true),
+            Err(error) => Err(Stop::fail(format!("{error} for the list"))),
+            Ok(()) => Ok(false),
+        }
+    })?;
+    drop((list, buffer));
+    let Pair { a, b, far, rig } = pair;
+    drop((a, b));
+    release_all(&rig, works)?;
+    drop((counter, ready));
+    far.close().map_err(|(_, error)| error)?;
+    rig.close()
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects of other classes, domains and providers, addresses, and who trusts what is said.
+
+use kfi::{
+    bits, BufferKind, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form, Handle, InfoEntry,
+    KfiErrno, Kind, MrAttr, OpType, Operation, Query, Session, WaitObj, WaitSetAttr, Work,
+};
+use rustix::io::Errno;
+
+use crate::check::{Outcome, Stop};
+use crate::check_eq;
+use crate::env::Env;
+use crate::rig::{expect_fabric, expect_os, Rig};
+use crate::tests::load::{check_memory, kernel_memory};
+use crate::tests::module::{could_not, unload, Modules};
+
+/// What a provider without a check of its own is handed.
+const TRUSTING: &str = "kfi_mock_trusting";
+
+/// A fabric and a domain of another provider.
+fn trusting(session: &Session) -> Result<(Fabric, Domain), Stop> {
+    let info = session.getinfo(&Query::new().provider(TRUSTING))?;
+    let fabric = info.fabric(0)?;
+    let domain = fabric.domain(&info, 0)?;
+    Ok((fabric, domain))
+}
+
+/// A counter on a wait set.
+fn on_set(domain: &Domain, set: Handle) -> kfi::Result<kfi::Counter> {
+    domain.counter(&CntrAttr::new().wait_obj(WaitObj::SET).wait_set(set))
+}
+
+pub(super) fn trusting_provider(env: &Env) -> Outcome {
+    with_trusting(env, || trust_nobody(env))
+}
+
+/// What comes with a request for a connection is freed when that is read, once, and nothing is that
+/// user space says has come with one.
+pub(super) fn connection_requests(env: &Env) -> Outcome {
+    /// An event of that kind (`enum kfi_eq_event`), and what its entry begins with.
+    const CONNREQ: u32 = 1;
+    const ROOM: usize = 16;
+    with_trusting(env, || {
+        let session = Session::open()?;
+        let (fabric, domain) = trusting(&session)?;
+        let eq = fabric.event_queue(&EqAttr::new())?;
+        let mut written = 7u64.to_ne_bytes().to_vec();
+        written.extend(0x1234_5678u64.to_ne_bytes());
+        eq.write(CONNREQ, &written)?;
+        for event in [eq.peek(ROOM)?, eq.read(ROOM)?] {
+            check_eq!((event.event, &event.data), (CONNREQ, &written));
+        }
+        let read = |count: u64| -> Outcome {
+            for _ in 0..count {
+                for event in [eq.peek(ROOM)?, eq.read(ROOM)?] {
+                    check_eq!(event.event, CONNREQ);
+                    check_eq!(event.data[8..], [0; 8]);
+                }
+            }
+            Ok(())
+        };
+        read(100)?;
+        let before = kernel_memory()?;
+        let rounds = env.scaled(10_000, 2_000);
+        read(rounds)?;
+        // Half of what one would leave.
+        check_memory(env, &before, i64::try_from(rounds).unwrap_or(0) / 2)?;
+        drop((eq, domain, fabric));
+        Ok(())
+    })
+}
+
+/// Runs something with that provider.
+fn with_trusting(env: &Env, run: impl FnOnce() -> Outcome) -> Outcome {
+    let modules = Modules::new(env)?;
+    if let Err(errno) = modules.load_with(TRUSTING, c"") {
+        if errno == Errno::NOENT {
+            return Err(Stop::Skip(format!("no {TRUSTING}")));
+        }
+        return Err(could_not("load", TRUSTING, errno));
+    }
+    let outcome = run();
+    unload(TRUSTING).map_err(|errno| could_not("unload", TRUSTING, errno))?;
+    outcome
+}
+
+/// Everything of the one provider is handed to the other; that it complains the kernel's log tells.
+fn trust_nobody(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (fabric, domain) = trusting(&rig.session)?;
+    let (other_fabric, other_domain) = trusting(&rig.session)?;
+    let refused = KfiErrno::EINVAL;
+    let counter = domain.counter(&CntrAttr::new())?;
+    let set = domain.poll_set()?;
+    let own_wait = fabric.wait_set(&WaitSetAttr::new())?;
+    drop(on_set(&domain, own_wait.handle())?);
+    set.add_handle(counter.handle(), 0)?;
+    set.del_handle(counter.handle(), 0)?;
+    check_eq!(
+        domain
+            .queue_work(&Work::add(&counter, 1, &counter, 1))
+            .err(),
+        Some(Error::Fabric(KfiErrno::ENOSPC))
+    );
+    domain.flush_work(Some(&counter))?;
+
+    let foreign_counter = rig.counter()?;
+    let foreign_wait = rig.fabric.wait_set(&WaitSetAttr::new())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    let eq = rig.fabric.event_queue(&EqAttr::new())?;
+    let other_counter = other_domain.counter(&CntrAttr::new())?;
+    let other_wait = other_fabric.wait_set(&WaitSetAttr::new())?;
+    let wrong = [
+        foreign_counter.handle(),
+        foreign_wait.handle(),
+        cq.handle(),
+        eq.handle(),
+        rig.domain.handle(),
+        rig.fabric.handle(),
+        other_counter.handle(),
+        other_wait.handle(),
+        other_domain.handle(),
+        domain.handle(),
+        fabric.handle(),
+        set.handle(),
+    ];
+    for handle in wrong {
+        expect_fabric(on_set(&domain, handle), refused)?;
+        expect_fabric(set.add_handle(handle, 0), refused)?;
+        expect_fabric(set.del_handle(handle, 0), refused)?;
+        expect_fabric(domain.flush_work_handle(handle), refused)?;
+        let works = [
+            Work::new(OpType::CNTR_ADD, handle, 1).counter(counter.handle(), 1),
+            Work::new(OpType::CNTR_ADD, counter.handle(), 1).counter(handle, 1),
+            Work::add(&counter, 1, &counter, 1).completion(handle),
+        ];
+        for work in works {
+            expect_fabric(domain.queue_work(&work), refused)?;
+        }
+    }
+    expect_fabric(on_set(&domain, counter.handle()), refused)?;
+    expect_fabric(set.add_handle(own_wait.handle(), 0), refused)?;
+    for handle in [
+        foreign_counter.handle(),
+        other_counter.handle(),
+        domain.handle(),
+    ] {
+        expect_fabric(fabric.trywait(&[handle]), refused)?;
+    }
+    trusted_endpoints(&rig, &domain, &other_domain, &counter)?;
+    // One that demands of all its endpoints what nobody can give.
+    let mut hints = InfoEntry {
+        mode: kfi::Mode::CONTEXT,
+        ..InfoEntry::default()
+    };
+    TRUSTING.clone_into(&mut hints.fabric_attr.prov_name);
+    let demanding = rig.session.getinfo(&Query::new().hints(hints))?;
+    let refused_domain = fabric.domain(&demanding, 0);
+    expect_os(refused_domain.map(drop), Errno::OPNOTSUPP)?;
+    drop(demanding);
+    // A domain of what the other one has described.
+    expect_fabric(fabric.domain(&rig.info, 0), refused)?;
+    // A question that names an open fabric is asked of its provider alone.
+    let mut hints = rig.info.entries()[0].clone();
+    hints.fabric_attr.fabric = fabric.handle();
+    let asked = rig.session.getinfo(&Query::new().hints(hints));
+    expect_fabric(asked, KfiErrno::ENODATA)?;
+    drop((set, counter, own_wait, other_counter, other_wait));
+    drop((foreign_counter, foreign_wait, cq, eq));
+    drop((domain, fabric, other_domain, other_fabric));
+    rig.close()
+}
+
+/// The same between two domains of one provider, on one fabric or two.
+pub(super) fn others(env: &Env) -> Outcome {
+    let refused = KfiErrno::EINVAL;
+    let rig = Rig::new(env)?;
+    let second = rig.fabric.domain(&rig.info, 0)?;
+    let far_fabric = rig.info.fabric(0)?;
+    let (counter, theirs) = (rig.counter()?, second.counter(&CntrAttr::new())?);
+    let cq = second.completion_queue(&CqAttr::new())?;
+    let far_wait = far_fabric.wait_set(&WaitSetAttr::new())?;
+    let set = rig.domain.poll_set()?;
+    for handle in [theirs.handle(), cq.handle(), rig.domain.handle()] {
+        expect_fabric(set.add_handle(handle, 0), refused)?;
+        expect_fabric(rig.domain.flush_work_handle(handle), refused)?;
+        let work = Work::new(OpType::CNTR_ADD, handle, 1).counter(counter.handle(), 1);
+        expect_fabric(rig.domain.queue_work(&work), refused)?;
+        expect_fabric(on_set(&rig.domain, handle), refused)?;
+    }
+    expect_fabric(on_set(&rig.domain, far_wait.handle()), refused)?;
+    drop((set, far_wait, counter, theirs, cq));
+    drop((second, far_fabric));
+    rig.close()
+}
+
+/// Regions at addresses are nothing for those who may not know addresses.
+pub(super) fn virtual_addresses(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let mut hints = rig.info.entries()[0].clone();
+    hints.domain_attr.mr_mode = kfi::MrMode::VIRT_ADDR;
+    let info = match rig.session.getinfo(&Query::new().hints(hints)) {
+        Ok(info) => info,
+        Err(error) => return Err(Stop::Skip(format!("there is no such mode: {error}"))),
+    };
+    let refused = rig.fabric.domain(&info, 0);
+    expect_os(refused.map(drop), Errno::OPNOTSUPP)?;
+    drop(info);
+    let domain = &rig.domain;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let attr = MrAttr::new(bits::REMOTE_READ, 1);
+    if let Ok(region) = domain.register(&[buffer.all()], &attr) {
+        if let Ok((base, _)) = region.raw_attr() {
+            check_eq!(base, 0);
+        }
+    }
+    drop(buffer);
+    rig.close()
+}
+
+/// What is told to a provider about endpoints: those for such operations only, and no descriptors of
+/// regions of others.
+fn trusted_endpoints(
+    rig: &Rig,
+    domain: &Domain,
+    other: &Domain,
+    counter: &kfi::Counter,
+) -> Outcome {
+    let refused = KfiErrno::EINVAL;
+    let described = InfoEntry::default();
+    let info = || kfi::EpInfo::Value(&described);
+    let (ep, theirs) = (domain.endpoint(info(), 0)?, other.endpoint(info(), 0)?);
+    let sep = domain.scalable_endpoint(info(), 0)?;
+    let (tx, rx) = (sep.tx_context(0, None, 0)?, sep.rx_context(0, None, 0)?);
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let send = |segment| Operation::new(Kind::SEND, Form::MSG).segment(segment);
+    let queue = |handle, segment| {
+        let work = Work::transfer(OpType::SEND, handle, &send(segment), counter, 1);
+        domain.queue_work(&work).map(drop)
+    };
+    for handle in [ep.handle(), tx.handle()] {
+        expect_fabric(queue(handle, buffer.all()), KfiErrno::ENOSPC)?;
+    }
+    for handle in [
+        0,
+        sep.handle(),
+        rx.handle(),
+        theirs.handle(),
+        counter.handle(),
+    ] {
+        expect_fabric(queue(handle, buffer.all()), refused)?;
+    }
+    // Contexts are those of what has some.
+    for context in [&ep, &tx, &rx] {
+        expect_fabric(context.tx_context(0, None, 0), refused)?;
+        expect_fabric(context.rx_context(0, None, 0), refused)?;
+    }
+    let attr = MrAttr::new(bits::REMOTE_READ, 1).form(Form::PLAIN);
+    let own = domain.register(&[buffer.all()], &attr)?;
+    let foreign = other.register(&[buffer.all()], &attr)?;
+    expect_fabric(ep.post(&send(buffer.all().desc(&own))), KfiErrno::ENOSPC)?;
+    expect_fabric(ep.post(&send(buffer.all().desc(&foreign))), refused)?;
+    expect_fabric(
+        queue(ep.handle(), buffer.all().desc(&own)),
+        KfiErrno::ENOSPC,
+    )?;
+    expect_fabric(queue(ep.handle(), buffer.all().desc(&foreign)), refused)?;
+    drop((tx, rx, sep, ep, theirs));
+    drop((own, foreign, buffer));
+    Ok(())
+}
