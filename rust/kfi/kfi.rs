@@ -7,6 +7,9 @@
 //! `consumer`, and most of them something of [`linux`], which holds what the kernel crate lacks. The
 //! `kfi_parts` in the Kbuild at the top makes a cfg of each.
 //!
+//! In a crate with `mod kfi` the compiler tells what is not used of these parts. Together `kfi_soft`
+//! and `kfi_shim` use nearly all; crates that use little have `pub mod kfi`.
+//!
 //! `unsafe` is allowed in all files here. Elsewhere in `rust/` it is allowed in the edges, where a
 //! module meets C code of its own, in the roots of the crates and in the macro that exports
 //! functions; `scripts/check-style` makes sure of that.
