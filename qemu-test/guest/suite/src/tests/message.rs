@@ -29,6 +29,7 @@ tests! {
     "receiver-not-ready" ["kfi_eq.h"] receiver_not_ready;
     "held-until-received" ["kfi_endpoint.h"] held_until_received;
     "nobody-there" ["kfi_eq.h"] nobody_there;
+    "sender-gone" ["R-CLOSE-4"] sender_gone;
     "selective-completion" ["kfi_endpoint.h R-CNTR-6"] selective_completion;
     "default-flags" ["kfi_endpoint.h"] default_flags;
     "several-in-one-buffer" ["kfi_endpoint.h"] several_in_one_buffer;
@@ -383,6 +384,35 @@ fn nobody_there(env: &Env) -> Outcome {
     rig.close()
 }
 
+/// What waits at an endpoint that is closed, and what it has sent that nobody has received, is given up.
+fn sender_gone(env: &Env) -> Outcome {
+    let pair = Pair::new(env, Caps::MSG)?;
+    let memory = Area::plain(&pair.session, 300_000)?;
+    memory.fill(1);
+    let Pair { a, b, far, rig } = pair;
+    for len in [8, 100_000] {
+        a.send(memory.part(0, len), len)?;
+        a.recv(memory.part(100_000, len), len)?;
+    }
+    let End { ep, tx, rx, av, .. } = a;
+    ep.close().map_err(|(_, error)| error)?;
+    quiet(&tx)?;
+    quiet(&rx)?;
+    // The memory is the consumer's again.
+    memory.fill(2);
+    b.recv(memory.part(200_000, 100_000), 2)?;
+    std::thread::sleep(Duration::from_millis(20));
+    b.quiet()?;
+    memory.has(0, memory.len, 2, 0)?;
+    b.ep.cancel(2)?;
+    expect_error(&b.rx, 2, KfiErrno::ECANCELED)?;
+    quiet(&tx)?;
+    quiet(&rx)?;
+    drop((tx, rx, av, b, memory));
+    far.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
 fn selective_completion(env: &Env) -> Outcome {
     let setup = Setup {
         tx_bind: bits::SELECTIVE_COMPLETION,
@@ -427,7 +457,8 @@ fn selective_completion(env: &Env) -> Outcome {
     expect_error(&b.rx, 4, KfiErrno::EMSGSIZE)?;
     expect_error(&a.tx, 5, KfiErrno::EMSGSIZE)?;
     a.send(from.all(), 6)?;
-    expect_error(&a.tx, 6, KfiErrno::EREMOTEIO)?;
+    a.ep.cancel(6)?;
+    expect_error(&a.tx, 6, KfiErrno::ECANCELED)?;
     b.recv(to.all(), 7)?;
     b.ep.cancel(7)?;
     expect_error(&b.rx, 7, KfiErrno::ECANCELED)?;
