@@ -8,11 +8,17 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Filter(String);
 
+impl From<&str> for Filter {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 impl FromStr for Filter {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(Self(text.to_owned()))
+        Ok(text.into())
     }
 }
 

@@ -31,6 +31,7 @@ pub mod rma;
 pub mod session;
 pub mod signal;
 pub mod sizes;
+pub mod small_provider;
 pub mod soak;
 pub mod soak_counters;
 pub mod tagged;
@@ -84,6 +85,7 @@ pub fn all() -> Vec<Test> {
         users::TESTS,
         load::TESTS,
         lifetime::TESTS,
+        small_provider::TESTS,
         module::TESTS,
     ]
     .concat()

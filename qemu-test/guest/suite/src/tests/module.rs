@@ -87,6 +87,15 @@ impl<'a> Modules<'a> {
         })
     }
 
+    /// Skips the test if there is no such module.
+    pub(super) fn needs(&self, name: &str) -> Outcome {
+        let path = path(self.env, name);
+        if path.exists() {
+            return Ok(());
+        }
+        Err(Stop::Skip(format!("no {}", path.display())))
+    }
+
     /// With the parameters that the kernel's command line has for it.
     pub(super) fn load(&self, name: &str) -> Result<(), Errno> {
         self.load_with(name, &parameters(name))
@@ -492,12 +501,7 @@ fn consumer(env: &Env) -> Outcome {
 /// A consumer in Rust, which does its work while it is loaded.
 fn consumer_in_rust(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    if !path(env, RUST_CONSUMER).exists() {
-        return Err(Stop::Skip(format!(
-            "no {}",
-            path(env, RUST_CONSUMER).display()
-        )));
-    }
+    modules.needs(RUST_CONSUMER)?;
     modules
         .load(RUST_CONSUMER)
         .map_err(|errno| could_not("load", RUST_CONSUMER, errno))?;
@@ -528,9 +532,7 @@ fn mock_providers(env: &Env) -> Outcome {
 /// somebody asleep in its code, whom its unloading waits for.
 fn second_provider(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
-    if !path(env, SECOND).exists() {
-        return Err(Stop::Skip(format!("no {}", path(env, SECOND).display())));
-    }
+    modules.needs(SECOND)?;
     modules
         .load(SECOND)
         .map_err(|errno| could_not("load", SECOND, errno))?;
@@ -562,9 +564,7 @@ fn run_and(
     meanwhile: impl FnOnce() -> Outcome,
 ) -> Outcome {
     let env = modules.env;
-    if !path(env, module).exists() {
-        return Err(Stop::Skip(format!("no {}", path(env, module).display())));
-    }
+    modules.needs(module)?;
     let mut log = KernelLog::open();
     let loaded = modules.load_with(module, parameters);
     let lines = log.read();

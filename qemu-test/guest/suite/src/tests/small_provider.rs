@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A small provider in safe code passes the tests of what it has.
+//!
+//! Each of these tests runs an area of this suite with that provider, on a small scale, and tells how
+//! it went.
+
+use std::time::Duration;
+
+use crate::check::Outcome;
+use crate::env::{Env, Settings};
+use crate::filter::Filter;
+use crate::harness::{self, Options, Test};
+use crate::kernel_log::KernelLog;
+use crate::report::{Form, Report};
+use crate::tests::module::{could_not, unload, Modules};
+use crate::{check, tests};
+
+tests! {
+    "small-provider";
+    "cntr" ["R-CNTR-3 R-CNTR-18 R-CNTR-21"] cntr;
+    "wait" ["R-CNTR-30 R-CNTR-31 R-CNTR-36"] wait;
+    "control" ["R-CTL-9"] control;
+    "waitfd" ["R-CTL-10"] waitfd;
+    "av" ["kfi_domain.h"] av;
+    "endpoint" ["kfi_endpoint.h"] endpoint;
+    "message" ["kfi_endpoint.h"] message;
+    "signal" ["R-CNTR-6"] signal;
+    "close" ["R-CLOSE-3"] close;
+}
+
+const SMALL: &str = "kfi_small";
+
+/// Runs the tests of an area but those that need what the provider lacks: patterns of their names, and
+/// what it is. Others find out by themselves.
+fn area(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.needs(SMALL)?;
+    modules
+        .load(SMALL)
+        .map_err(|errno| could_not("load", SMALL, errno))?;
+    let outcome = run(env, area, lacking);
+    unload(SMALL).map_err(|errno| could_not("unload", SMALL, errno))?;
+    outcome
+}
+
+fn run(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
+    let mut tests: Vec<Test> = tests::all();
+    tests.retain(|test| test.area == area);
+    for (pattern, what) in lacking {
+        let filter = Filter::from(*pattern);
+        let before = tests.len();
+        tests.retain(|test| {
+            let lacks = filter.matches(test.name);
+            if lacks {
+                env.note(format!("  skipped {}: {what}", test.full_name()));
+            }
+            !lacks
+        });
+        check!(tests.len() < before, "no test is {area}/{pattern}");
+    }
+    let options = Options {
+        settings: Settings {
+            provider: Some(SMALL.to_owned()),
+            scale: env.settings.scale / 50.0,
+            ..env.settings.clone()
+        },
+        time_limit: Duration::from_secs(250),
+        fail_fast: false,
+        jobs: 1,
+    };
+    let mut lines = Vec::new();
+    let mut report = Report::new(Form::Human, &mut lines, tests.len())?;
+    let complete = harness::run(&tests, &options, &mut report, &mut KernelLog::open())?;
+    let totals = report.totals;
+    env.note(String::from_utf8_lossy(&lines));
+    check!(complete && totals.failed == 0, "{totals}");
+    check!(totals.passed > 0, "{totals}");
+    Ok(())
+}
+
+fn cntr(env: &Env) -> Outcome {
+    area(env, "cntr", &[])
+}
+
+fn wait(env: &Env) -> Outcome {
+    area(env, "wait", &[])
+}
+
+fn control(env: &Env) -> Outcome {
+    area(env, "control", &[])
+}
+
+fn waitfd(env: &Env) -> Outcome {
+    area(env, "waitfd", &[])
+}
+
+fn av(env: &Env) -> Outcome {
+    area(env, "av", &[("events*", "there are no event queues")])
+}
+
+fn endpoint(env: &Env) -> Outcome {
+    let lacking = [
+        ("addresses", "endpoints do not choose their addresses"),
+        ("aliases", "there are no aliases"),
+        ("default-flags-change", "there are no aliases"),
+        ("case-71-busy-matrix", "there are no event queues"),
+    ];
+    area(env, "endpoint", &lacking)
+}
+
+fn message(env: &Env) -> Outcome {
+    let lacking = [("receiver-not-ready", "messages wait as long as it takes")];
+    area(env, "message", &lacking)
+}
+
+fn signal(env: &Env) -> Outcome {
+    let lacking = [
+        ("case-04-bind-errors", "there is nothing but messages"),
+        ("case-12-*", "messages wait as long as it takes"),
+        ("case-5?-*", "there are no poll sets"),
+        ("case-6?-*", "there are no wait sets, and no trywait"),
+    ];
+    area(env, "signal", &lacking)
+}
+
+fn close(env: &Env) -> Outcome {
+    let lacking = [(
+        "case-73-killed-while-works-fire",
+        "there is no deferred work",
+    )];
+    area(env, "close", &lacking)
+}
