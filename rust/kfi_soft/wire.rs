@@ -12,12 +12,14 @@
 //! time.
 //!
 //! Nothing here knows who sends and who receives: these are an [`Initiator`] and, inside of one
-//! kernel, a [`Destination`](loopback::Destination).
+//! kernel, a [`Destination`](loopback::Destination). What comes from another kernel is a
+//! [`RemoteRequest`](remote::RemoteRequest), which finds [`Arrivals`](remote::Arrivals).
 
 #![forbid(unsafe_code)]
 
 pub(crate) mod atomics;
 pub(crate) mod loopback;
+pub(crate) mod remote;
 
 use kernel::prelude::*;
 
@@ -176,10 +178,43 @@ impl<'a> Payload<'a> {
     }
 }
 
+/// The memory of an initiator whose operation is in the hands of the wire alone, until it is answered.
+pub(crate) trait LentMemory: Send {
+    /// Returns the memory.
+    fn payload(&self) -> Payload<'_>;
+
+    /// Gives it back with the answer.
+    ///
+    /// Any context; does not sleep.
+    fn respond(self, response: Response, budget: &mut Budget);
+}
+
 /// The initiator of a request that is under way, as those see it that carry the request.
 pub(crate) trait Initiator: Clone + Unpin {
+    /// Its memory, with the right and the duty to answer.
+    type Lent: LentMemory;
+
     /// Returns the request.
     fn request(&self) -> &Request;
+
+    /// Returns the target's memory that is meant.
+    fn remote(&self) -> &RemoteMemory;
+
+    /// Takes the operation out of the hands of its initiator, to be sent to another kernel: the wire
+    /// alone ends it from here on. `None` if it has been ended meanwhile, or was sent out before.
+    ///
+    /// If the initiator cancels or closes after that, it calls [`Wire::withdraw`] and waits for the
+    /// answer all the same: its memory is in use.
+    ///
+    /// Any context; does not sleep.
+    #[allow(dead_code, reason = "for a wire to other kernels")]
+    fn send_out(&self) -> Option<Self::Lent>;
+
+    /// Returns whether the initiator has asked for the end of what was sent out.
+    #[allow(dead_code, reason = "for a wire to other kernels")]
+    fn is_withdrawn(&self) -> bool {
+        false
+    }
 
     /// Returns whether the response is still to come, as far as can be told.
     fn is_waiting(&self) -> bool;
@@ -233,5 +268,7 @@ pub(crate) trait Wire {
     /// Any context; does not sleep. The initiator has claimed the operation before, and asks at every place
     /// in the order in which requests go; whoever moves a request on looks at [`Initiator::is_waiting`]
     /// under the lock of the new place. So it is found, or dropped by the party that moves it.
+    ///
+    /// One that was sent out ([`Initiator::send_out`]) is only asked for: it ends by its answer.
     fn withdraw(&self, origin: &Self::Origin);
 }

@@ -26,6 +26,7 @@ use crate::{
         transmitter::LateSend, //
     },
     wire::{
+        self,
         Initiator,
         Payload,
         Request,
@@ -48,11 +49,6 @@ impl Origin {
     /// That of an operation of this node.
     pub(crate) fn new(transfer: Arc<Transfer>) -> Self {
         Self(transfer)
-    }
-
-    /// Returns the target's memory that is meant.
-    pub(crate) fn remote(&self) -> &RemoteMemory {
-        self.0.remote()
     }
 
     /// Returns whether it belongs to a domain.
@@ -114,8 +110,21 @@ impl Origin {
 }
 
 impl Initiator for Origin {
+    type Lent = LentMemory;
+
     fn request(&self) -> &Request {
         self.0.request()
+    }
+
+    fn remote(&self) -> &RemoteMemory {
+        self.0.remote()
+    }
+
+    fn send_out(&self) -> Option<LentMemory> {
+        if !self.claim() {
+            return None;
+        }
+        self.lend()
     }
 
     fn is_waiting(&self) -> bool {
@@ -135,14 +144,12 @@ impl Initiator for Origin {
     }
 }
 
-impl LentMemory {
-    /// Returns the memory.
-    pub(crate) fn payload(&self) -> Payload<'_> {
+impl wire::LentMemory for LentMemory {
+    fn payload(&self) -> Payload<'_> {
         self.inside.payload()
     }
 
-    /// Gives it back with the answer.
-    pub(crate) fn respond(self, response: Response, budget: &mut Budget) {
+    fn respond(self, response: Response, budget: &mut Budget) {
         Transfer::respond_after(&self.transfer, self.inside, response, budget);
     }
 }

@@ -107,6 +107,7 @@ use crate::{
         atomics::Atomics,
         loopback::Destination,
         Initiator,
+        LentMemory,
         Packet,
         Payload,
         Request,

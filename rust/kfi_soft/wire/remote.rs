@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests from other kernels, as their targets see them.
+//!
+//! A wire makes a [`RemoteRequest`] of what it has read, and gives it to the [`Arrivals`] of this node,
+//! who answer it, once, at any later time. The initiator's memory is elsewhere: the data that the
+//! request has brought lie in memory of its own, and so do the results that it will take along.
+
+#![forbid(unsafe_code)]
+#![allow(dead_code, reason = "until something comes from there")]
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    Payload,
+    Request,
+    Response, //
+};
+use crate::kfi::{
+    linux::queue::{
+        Entry,
+        Vacant, //
+    },
+    memory::{
+        Memory,
+        RemoteMemory,
+        Source,
+        Target, //
+    }, //
+};
+
+/// It waits; the party that claims it answers.
+const WAITING: u32 = 0;
+/// It is being answered, or was.
+const CLAIMED: u32 = 1;
+
+/// What requests from other kernels reach.
+pub(crate) trait Arrivals: Send + Sync {
+    /// Takes a request, which is answered before or after this returns. `memory` is for its entry in a
+    /// queue, and in the end for that of its completion.
+    ///
+    /// Called in process context, by the thread that reads from the initiator: it does not sleep for
+    /// more than a lock. Requests of one transmit context to one receive context come in order.
+    fn arrive(&self, request: Arc<RemoteRequest>, memory: Vacant);
+
+    /// The initiator of a request does not want it any more, or is gone: if it waits, it is claimed and
+    /// answered with `ECANCELED`; else nothing is done.
+    ///
+    /// Process context, as [`Self::arrive`]. May be called with requests that were answered.
+    fn withdraw(&self, request: &Arc<RemoteRequest>);
+}
+
+/// Where answers go.
+pub(crate) trait Answers: Send + Sync {
+    /// Takes an answer. Any context; does not sleep.
+    fn answer(&self, answer: Entry<Answer>);
+}
+
+/// The answer to a request, with the results in that.
+pub(crate) struct Answer {
+    /// What was asked.
+    pub(crate) request: Arc<RemoteRequest>,
+    /// What came of it.
+    pub(crate) response: Response,
+}
+
+/// The memory of a request, in place of that of its initiator.
+pub(crate) struct RemotePayload {
+    /// The data that have come with it; operands of atomics.
+    pub(crate) source: Memory<Source>,
+    /// The values that elements are compared with.
+    pub(crate) compare: Memory<Source>,
+    /// Room for what is read, and elements that were fetched.
+    pub(crate) target: Memory<Target>,
+}
+
+/// A request of another kernel that is under way.
+#[pin_data]
+pub(crate) struct RemoteRequest {
+    request: Request,
+    remote: RemoteMemory,
+    payload: RemotePayload,
+    /// Its number among those of its lane.
+    id: u64,
+    answers: Arc<dyn Answers>,
+    state: Atomic<u32>,
+    /// As that of an operation of this node.
+    cookie: Atomic<usize>,
+    /// Memory for the answer; none when it was given.
+    #[pin]
+    reply: SpinLockIrq<Option<Vacant>>,
+}
+
+impl RemoteRequest {
+    /// A request that was read, with the number that it has in its lane.
+    pub(crate) fn new(
+        request: Request,
+        remote: RemoteMemory,
+        payload: RemotePayload,
+        id: u64,
+        answers: Arc<dyn Answers>,
+    ) -> Result<Arc<Self>> {
+        let reply = Vacant::new(GFP_KERNEL)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                request,
+                remote,
+                payload,
+                id,
+                answers,
+                state: Atomic::new(WAITING),
+                cookie: Atomic::new(0),
+                reply <- new_spinlock_irq!(Some(reply), "kfi_soft::RemoteRequest::reply"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Returns the request.
+    pub(crate) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Returns the memory of this node that is meant.
+    pub(crate) fn remote(&self) -> &RemoteMemory {
+        &self.remote
+    }
+
+    /// Returns the memory that stands for that of the initiator, for the thread that has claimed.
+    pub(crate) fn payload(&self) -> Payload<'_> {
+        Payload {
+            source: &self.payload.source,
+            compare: &self.payload.compare,
+            target: &self.payload.target,
+        }
+    }
+
+    /// Returns its number in its lane.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns a number that it alone has while it is under way.
+    pub(crate) fn number(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
+    /// Claims the right, and the duty, to answer.
+    pub(crate) fn claim(&self) -> bool {
+        // Full: what the one before did to it comes first.
+        self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
+    }
+
+    /// Returns whether it is unclaimed, as far as can be told.
+    pub(crate) fn is_waiting(&self) -> bool {
+        // Relaxed: a hint; a thread that acts on it claims.
+        self.state.load(ordering::Relaxed) == WAITING
+    }
+
+    /// Returns the number that the target has given to it; 0 at first.
+    pub(crate) fn cookie(&self) -> usize {
+        // Relaxed: it is in no queue of the target's while that is written.
+        self.cookie.load(ordering::Relaxed)
+    }
+
+    /// Gives it a number by which it is found, besides its own.
+    pub(crate) fn set_cookie(&self, cookie: usize) {
+        // Relaxed: as above.
+        self.cookie.store(cookie, ordering::Relaxed);
+    }
+
+    /// Answers, for the thread that has claimed. What was put into the room for results goes along.
+    ///
+    /// Any context; does not sleep.
+    pub(crate) fn answer(self: &Arc<Self>, response: Response) {
+        let reply = self.reply.lock().take();
+        // One answer is enough.
+        let Some(reply) = reply else {
+            return;
+        };
+        self.answers.answer(reply.fill(Answer {
+            request: self.clone(),
+            response,
+        }));
+    }
+}
