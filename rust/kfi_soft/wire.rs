@@ -19,6 +19,7 @@
 
 pub(crate) mod atomics;
 pub(crate) mod loopback;
+#[allow(dead_code, reason = "for a wire to other kernels")]
 pub(crate) mod remote;
 
 use kernel::prelude::*;

@@ -7,7 +7,6 @@
 //! request has brought lie in memory of its own, and so do the results that it will take along.
 
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "until something comes from there")]
 
 use kernel::{
     prelude::*,
