@@ -45,10 +45,10 @@ use crate::{
     transfer::{
         origin::Origin,
         receiver::Receiver,
-        stripes::Stripes, //
+        stripes::Stripes,
+        targets::Targets, //
     },
     wire::{
-        loopback::Loopback,
         Packet,
         Payload,
         Request,
@@ -61,7 +61,7 @@ use crate::{
 /// The node.
 #[pin_data]
 pub(crate) struct Node {
-    wire: Loopback<Receiver>,
+    targets: Arc<Targets>,
     /// The locks of the memory that atomic operations change.
     pub(crate) stripes: Stripes,
     /// Copies what is too large for the poster, and watches deadlines.
@@ -80,12 +80,12 @@ pub(crate) struct Node {
 impl Node {
     /// A node with so many NICs.
     pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
-        let wire = Loopback::new(nics)?;
+        let targets = Targets::new(nics)?;
         let auth_keys = AuthKeys::new()?;
         let faults = Faults::new(nics)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
-                wire,
+                targets,
                 stripes: Stripes::new()?,
                 work_queue <- WorkQueue::new(
                     c"kfi_soft",
@@ -99,7 +99,12 @@ impl Node {
         )
     }
 
-    /// Takes a port of a NIC; see [`Loopback::take_port`].
+    /// Returns what requests reach here.
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// Takes a port of a NIC; see [`Loopback::take_port`](crate::wire::loopback::Loopback::take_port).
     pub(crate) fn take_port(
         this: &Arc<Self>,
         key: &Arc<AuthKey>,
@@ -107,7 +112,10 @@ impl Node {
         port: Option<u16>,
         contexts: Option<usize>,
     ) -> Result<Port> {
-        let address = this.wire.take_port(key.number(), nic, port, contexts)?;
+        let address = this
+            .targets
+            .ports
+            .take_port(key.number(), nic, port, contexts)?;
         Ok(Port {
             node: this.clone(),
             key: key.clone(),
@@ -125,14 +133,14 @@ impl Node {
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
     ) -> Option<Response> {
-        self.wire.try_now(request, remote, payload, irqs)
+        self.targets.ports.try_now(request, remote, payload, irqs)
     }
 
     /// Sends a request, through all that may happen to it; see [`Wire::carry`].
     pub(crate) fn send(this: &Arc<Self>, packet: Packet<Origin>, budget: &mut Budget) {
         if !this.faults.any() {
-            this.wire.carry(packet, budget);
-        } else if this.faults.send(packet, &this.wire, budget) {
+            this.targets.ports.carry(packet, budget);
+        } else if this.faults.send(packet, &this.targets.ports, budget) {
             this.tick_later();
         }
     }
@@ -140,7 +148,7 @@ impl Node {
     /// A request that is under way has been ended by its initiator.
     pub(crate) fn withdraw(&self, origin: &Origin) {
         self.faults.withdraw(origin);
-        self.wire.withdraw(origin);
+        self.targets.ports.withdraw(origin);
     }
 
     /// Looks at what the faults hold, in a while.
@@ -157,7 +165,7 @@ impl WorkItem for Node {
     }
 
     fn run(this: Arc<Self>) {
-        if this.faults.go_on(&this.wire) {
+        if this.faults.go_on(&this.targets.ports) {
             this.tick_later();
         }
     }
@@ -213,14 +221,14 @@ impl Port {
 
     /// Lets a receive context be reached.
     pub(crate) fn attach(&self, context: usize, receiver: Arc<Receiver>) -> Result {
-        let wire = &self.node.wire;
-        wire.attach(self.key.number(), self.address, context, receiver)
+        let ports = &self.node.targets.ports;
+        ports.attach(self.key.number(), self.address, context, receiver)
     }
 
     /// Lets a receive context not be reached any more.
     pub(crate) fn detach(&self, context: usize) {
-        let wire = &self.node.wire;
-        wire.detach(self.key.number(), self.address, context);
+        let ports = &self.node.targets.ports;
+        ports.detach(self.key.number(), self.address, context);
     }
 }
 
@@ -231,7 +239,10 @@ impl Port {
         if !self.taken.xchg(false, ordering::Full) {
             return;
         }
-        self.node.wire.give_port(self.key.number(), self.address);
+        self.node
+            .targets
+            .ports
+            .give_port(self.key.number(), self.address);
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod accepted;
 pub(crate) mod atomic;
 pub(crate) mod completer;
 pub(crate) mod inbound;
+pub(crate) mod landing;
 pub(crate) mod late_deliveries;
 pub(crate) mod matching;
 pub(crate) mod multi_buffer;
@@ -28,6 +29,7 @@ pub(crate) mod receive_queue;
 pub(crate) mod receiver;
 pub(crate) mod region;
 pub(crate) mod stripes;
+pub(crate) mod targets;
 pub(crate) mod transmitter;
 
 /// Up to as many bytes are copied with interrupts disabled.

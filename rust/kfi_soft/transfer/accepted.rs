@@ -13,14 +13,16 @@ use crate::{
     },
     transfer::{
         inbound::Inbound,
-        origin::Origin,
+        origin::{
+            LateMessage,
+            Origin, //
+        },
         receive_queue::Match,
         receiver::{
             LateReport,
             Receiver,
             ReceiverUse, //
-        },
-        transmitter::LateSend, //
+        }, //
     },
     wire::Initiator, //
 };
@@ -42,7 +44,7 @@ pub(crate) struct Accepted {
     /// It is to be reported by the thread that carries it out.
     pub(crate) late_report: Option<LateReport>,
     /// Others that are sent later go behind it.
-    pub(crate) late_send: Option<LateSend>,
+    pub(crate) late_message: Option<LateMessage>,
 }
 
 impl Accepted {
@@ -56,7 +58,7 @@ impl Accepted {
             origin: inbound.origin,
             task: task(inbound.receiver),
             late_report: None,
-            late_send: None,
+            late_message: None,
         })
     }
 

@@ -117,10 +117,10 @@ impl Inbound {
         }
     }
 
-    /// Refuses one that has waited, unless its sender gives it up now: at once if it does not leave the
-    /// domain, else by a work queue, for the reason that [`Receiver::deliver`] has.
+    /// Refuses one that has waited, unless its sender gives it up now: at once if it does not come from
+    /// another domain of this node, else by a work queue, for the reason that [`Receiver::deliver`] has.
     pub(crate) fn refuse(this: Entry<Self>, error: Error, budget: &mut Budget) {
-        if this.receiver.is_in_domain_of(&this.origin) {
+        if this.receiver.is_near(&this.origin) {
             this.origin.refuse(error, budget);
         } else {
             let (inbound, memory) = this.empty();

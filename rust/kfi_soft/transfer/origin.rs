@@ -23,10 +23,15 @@ use crate::{
             Inside,
             Transfer, //
         },
+        receiver::{
+            LateArrival,
+            Receiver, //
+        },
         transmitter::LateSend, //
     },
     wire::{
         self,
+        remote::RemoteRequest,
         Initiator,
         Payload,
         Request,
@@ -37,75 +42,126 @@ use crate::{
 /// The initiator of a request, to be claimed, lent from and answered: all that a target, or a queue
 /// of it, knows of the other side.
 #[derive(Clone)]
-pub(crate) struct Origin(Arc<Transfer>);
+pub(crate) enum Origin {
+    /// An operation of this node.
+    Local(Arc<Transfer>),
+    /// One of another node: it lends what has come with the request, and its answer goes to the wire.
+    Remote(Arc<RemoteRequest>),
+}
 
 /// The memory of an initiator, until it is answered.
-pub(crate) struct LentMemory {
-    transfer: Arc<Transfer>,
-    inside: Inside,
+pub(crate) enum LentMemory {
+    /// Of one of this node.
+    Local(Arc<Transfer>, Inside),
+    /// In place of that of one of another node.
+    Remote(Arc<RemoteRequest>),
+}
+
+/// Says that a work queue is going to receive a message, and others that are sent later go behind it.
+pub(crate) enum LateMessage {
+    /// Others of the same transmit context.
+    Sent { _count: LateSend },
+    /// Others that come from other nodes to the same receive context.
+    Arrived { _count: LateArrival },
 }
 
 impl Origin {
-    /// That of an operation of this node.
-    pub(crate) fn new(transfer: Arc<Transfer>) -> Self {
-        Self(transfer)
+    /// Returns whether it may be answered at once by a thread that runs for a domain: it belongs to
+    /// that, or is of another node, where nothing runs in this thread.
+    pub(crate) fn is_near(&self, domain: &Arc<Fid<Domain>>) -> bool {
+        match self {
+            Self::Local(transfer) => Arc::ptr_eq(transfer.transmitter().domain(), domain),
+            Self::Remote(_) => true,
+        }
     }
 
-    /// Returns whether it belongs to a domain.
-    pub(crate) fn is_of(&self, domain: &Arc<Fid<Domain>>) -> bool {
-        Arc::ptr_eq(self.0.transmitter().domain(), domain)
+    /// Returns the request if its bytes come in pieces.
+    pub(crate) fn distant(&self) -> Option<&Arc<RemoteRequest>> {
+        match self {
+            Self::Local(_) => None,
+            Self::Remote(request) => Some(request).filter(|request| request.is_distant()),
+        }
     }
 
     /// Claims the right, and the duty, to answer. Nobody else ends the operation then.
     pub(crate) fn claim(&self) -> bool {
-        self.0.claim()
+        match self {
+            Self::Local(transfer) => transfer.claim(),
+            Self::Remote(request) => request.claim(),
+        }
     }
 
     /// Borrows the memory, once, for the thread that has claimed.
     pub(crate) fn lend(&self) -> Option<LentMemory> {
-        let inside = self.0.take()?;
-        Some(LentMemory {
-            transfer: self.0.clone(),
-            inside,
-        })
+        match self {
+            Self::Local(transfer) => Some(LentMemory::Local(transfer.clone(), transfer.take()?)),
+            Self::Remote(request) => Some(LentMemory::Remote(request.clone())),
+        }
     }
 
     /// Answers, for the thread that has claimed.
     pub(crate) fn respond(&self, response: Response, budget: &mut Budget) {
-        Transfer::respond(&self.0, response, budget);
+        match self {
+            Self::Local(transfer) => Transfer::respond(transfer, response, budget),
+            Self::Remote(request) => request.answer(response),
+        }
     }
 
-    /// As [`Initiator::refuse`], by a work queue.
+    /// As [`Initiator::refuse`], by a work queue if that is not near.
     pub(crate) fn refuse_later(self, error: Error, memory: Vacant) {
-        let transmitter = self.0.transmitter().clone();
-        transmitter.refuse_later(self.0, error, memory);
+        match self {
+            Self::Local(transfer) => {
+                let transmitter = transfer.transmitter().clone();
+                transmitter.refuse_later(transfer, error, memory);
+            }
+            Self::Remote(_) => self.refuse(error, &mut Budget::of_caller()),
+        }
     }
 
-    /// Returns the requests of the same transmit context that the work queue carries out, and that are
-    /// done to memory regions.
-    pub(crate) fn late_accesses(&self) -> &Arc<LateDeliveries> {
-        self.0.transmitter().late_accesses()
+    /// Returns the requests beside this one that the work queue carries out at `receiver`, and that are
+    /// done to memory regions: those of the same transmit context, or of all other nodes.
+    pub(crate) fn late_accesses<'a>(&'a self, receiver: &'a Receiver) -> &'a Arc<LateDeliveries> {
+        match self {
+            Self::Local(transfer) => transfer.transmitter().late_accesses(),
+            Self::Remote(_) => receiver.late_accesses(),
+        }
     }
 
-    /// Returns whether messages of the same transmit context that have come before are yet to be
-    /// received by a work queue.
-    pub(crate) fn has_late_sends(&self) -> bool {
-        self.0.transmitter().has_late_sends()
+    /// Returns whether messages that have come before, of the same transmit context, are yet to be
+    /// received at `receiver` by a work queue.
+    pub(crate) fn has_late_messages(&self, receiver: &Receiver) -> bool {
+        match self {
+            Self::Local(transfer) => transfer.transmitter().has_late_sends(),
+            Self::Remote(_) => receiver.has_late_arrivals(),
+        }
     }
 
-    /// Counts a message that a work queue is going to receive.
-    pub(crate) fn late_send(&self) -> LateSend {
-        LateSend::new(self.0.transmitter())
+    /// Counts a message that a work queue is going to receive at `receiver`.
+    pub(crate) fn late_message(&self, receiver: &Arc<Receiver>) -> LateMessage {
+        match self {
+            Self::Local(transfer) => LateMessage::Sent {
+                _count: LateSend::new(transfer.transmitter()),
+            },
+            Self::Remote(_) => LateMessage::Arrived {
+                _count: LateArrival::new(receiver),
+            },
+        }
     }
 
     /// Returns the number that the target has given to it; 0 at first.
     pub(crate) fn cookie(&self) -> usize {
-        self.0.cookie()
+        match self {
+            Self::Local(transfer) => transfer.cookie(),
+            Self::Remote(request) => request.cookie(),
+        }
     }
 
     /// Gives it a number by which its request is found, besides its own.
     pub(crate) fn set_cookie(&self, cookie: usize) {
-        self.0.set_cookie(cookie);
+        match self {
+            Self::Local(transfer) => transfer.set_cookie(cookie),
+            Self::Remote(request) => request.set_cookie(cookie),
+        }
     }
 }
 
@@ -113,43 +169,84 @@ impl Initiator for Origin {
     type Lent = LentMemory;
 
     fn request(&self) -> &Request {
-        self.0.request()
+        match self {
+            Self::Local(transfer) => transfer.request(),
+            Self::Remote(request) => request.request(),
+        }
     }
 
     fn remote(&self) -> &RemoteMemory {
-        self.0.remote()
+        match self {
+            Self::Local(transfer) => transfer.remote(),
+            Self::Remote(request) => request.remote(),
+        }
     }
 
     fn send_out(&self) -> Option<LentMemory> {
-        if !self.claim() {
-            return None;
+        match self {
+            Self::Local(transfer) => {
+                Some(LentMemory::Local(transfer.clone(), transfer.send_out()?))
+            }
+            // It has come from there.
+            Self::Remote(_) => None,
         }
-        self.lend()
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        match self {
+            Self::Local(transfer) => transfer.is_withdrawn(),
+            Self::Remote(_) => false,
+        }
     }
 
     fn is_waiting(&self) -> bool {
-        self.0.is_waiting()
+        match self {
+            Self::Local(transfer) => transfer.is_waiting(),
+            Self::Remote(request) => request.is_waiting(),
+        }
     }
 
     fn number(&self) -> usize {
-        self.0.number()
+        match self {
+            Self::Local(transfer) => transfer.number(),
+            Self::Remote(request) => request.number(),
+        }
     }
 
     fn lane(&self) -> usize {
-        Arc::as_ptr(self.0.transmitter()).addr()
+        match self {
+            Self::Local(transfer) => Arc::as_ptr(transfer.transmitter()).addr(),
+            // Nothing is sent on that has come from another node, so nobody asks.
+            Self::Remote(request) => request.number(),
+        }
     }
 
     fn refuse(&self, error: Error, budget: &mut Budget) {
-        self.0.refuse(error, budget);
+        match self {
+            Self::Local(transfer) => transfer.refuse(error, budget),
+            Self::Remote(request) => {
+                if request.claim() {
+                    request.answer(Response::failed(error));
+                }
+            }
+        }
     }
 }
 
 impl wire::LentMemory for LentMemory {
     fn payload(&self) -> Payload<'_> {
-        self.inside.payload()
+        match self {
+            Self::Local(_, inside) => inside.payload(),
+            Self::Remote(request) => request.payload(),
+        }
     }
 
     fn respond(self, response: Response, budget: &mut Budget) {
-        Transfer::respond_after(&self.transfer, self.inside, response, budget);
+        match self {
+            Self::Local(transfer, inside) => {
+                Transfer::respond_after(&transfer, inside, response, budget);
+            }
+            Self::Remote(request) => request.answer(response),
+        }
     }
 }

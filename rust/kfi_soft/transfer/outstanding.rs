@@ -47,11 +47,17 @@ use crate::{
 const WAITING: u32 = 0;
 /// A thread is ending it.
 const CLAIMED: u32 = 1;
+/// The wire has it, and ends it by an answer.
+const SENT: u32 = 2;
+/// As [`SENT`], but it is not wanted any more: it was cancelled.
+const CANCELLED: u32 = 3;
+/// As [`SENT`], but it is not wanted any more, nor a report of that: its transmit context is closed.
+const ABANDONED: u32 = 4;
 
 /// An operation, with all that it needs until it ends.
 ///
 /// It is ended by the party that claims it: the target that carries it out, or a thread that gives
-/// it up.
+/// it up. One that leaves this node is the wire's alone from then on, which is asked to give it up.
 #[pin_data]
 pub(crate) struct Transfer {
     transmitter: Arc<Transmitter>,
@@ -207,6 +213,37 @@ impl Transfer {
         self.state.load(ordering::Relaxed) == WAITING
     }
 
+    /// Returns whether it is not wanted any more, while the wire has it.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        // Acquire: pairs with `recall`; the wire that has not seen it is asked after that.
+        matches!(self.state.load(ordering::Acquire), CANCELLED | ABANDONED)
+    }
+
+    /// Hands it to the wire, which is to end it; `None` if it is claimed.
+    pub(crate) fn send_out(&self) -> Option<Inside> {
+        // Full: as in `claim`.
+        let sent = self.state.cmpxchg(WAITING, SENT, ordering::Full).is_ok();
+        sent.then(|| self.take()).flatten()
+    }
+
+    /// It is not wanted any more, if the wire has it; `report` says whether that is to be reported when
+    /// it has ended. Returns whether the wire is to be asked.
+    pub(crate) fn recall(&self, report: bool) -> bool {
+        let state = if report { CANCELLED } else { ABANDONED };
+        // Full: the wire that is asked after this sees it.
+        self.state.cmpxchg(SENT, state, ordering::Full).is_ok()
+    }
+
+    /// Returns whether an answer is to be reported.
+    fn is_reported(&self, response: Response) -> bool {
+        // Relaxed: written before the transmit context waits for the answer.
+        let abandoned = self.state.load(ordering::Relaxed) == ABANDONED;
+        let nothing_done = [ECANCELED, EHOSTUNREACH]
+            .iter()
+            .any(|error| error.to_errno().saturating_neg() == response.err);
+        !(abandoned && nothing_done)
+    }
+
     /// Takes out the memory, and how the end is reported; once, by the thread that has claimed it.
     pub(crate) fn take(&self) -> Option<Inside> {
         self.inside.lock().take()
@@ -224,7 +261,8 @@ impl Transfer {
         response: Response,
         budget: &mut Budget,
     ) {
-        this.transmitter.end(this, Some(inside), response, budget);
+        let inside = Some(inside).filter(|_| this.is_reported(response));
+        this.transmitter.end(this, inside, response, budget);
     }
 
     /// Answers a request that is unclaimed, unless another thread claims it now.

@@ -43,7 +43,10 @@ use crate::{
                 IrqGuard,
                 NoPreemption, //
             },
-            queue::Entry,
+            queue::{
+                Entry,
+                Vacant, //
+            },
             task::cond_resched,
             wait_queue::WaitQueue,
             work_queue::{
@@ -84,6 +87,7 @@ use crate::{
             MemoryUse, //
         },
         inbound::Inbound,
+        landing::Ground,
         late_deliveries::LateDeliveries,
         origin::Origin,
         parking::Parking,
@@ -106,6 +110,7 @@ use crate::{
     wire::{
         atomics::Atomics,
         loopback::Destination,
+        remote::RemoteRequest,
         Initiator,
         LentMemory,
         Packet,
@@ -174,6 +179,10 @@ pub(crate) struct Receiver {
     late: Atomic<usize>,
     /// What was matched with its receives, and the work queue carries out.
     deliveries: Arc<LateDeliveries>,
+    /// What other nodes do to memory regions, and the work queue carries out.
+    late_accesses: Arc<LateDeliveries>,
+    /// See [`LateArrival`].
+    late_arrivals: Atomic<usize>,
     /// None of its messages that are queued is received before there is room. Written under the lock of
     /// the queue.
     stalling: Atomic<bool>,
@@ -214,6 +223,32 @@ impl Drop for ReceiverUse {
     }
 }
 
+/// A piece of a request's bytes.
+pub(crate) enum Piece<'a> {
+    /// It goes to memory of this node.
+    From(&'a [u8]),
+    /// It comes from there.
+    To(&'a mut [u8]),
+}
+
+impl Piece<'_> {
+    /// Returns how many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::From(bytes) => bytes.len(),
+            Self::To(bytes) => bytes.len(),
+        }
+    }
+
+    /// Copies it to or from a place.
+    pub(crate) fn copy(&mut self, place: &mut Cursor<'_, Target>) {
+        match self {
+            Self::From(bytes) => place.write(bytes),
+            Self::To(bytes) => place.read(bytes),
+        };
+    }
+}
+
 /// How many operations the work queue is to report before more have to wait.
 const MAX_LATE: usize = 64;
 
@@ -245,10 +280,31 @@ impl Drop for LateReport {
     }
 }
 
+/// A message of another node that a work queue is going to receive. Those that arrive later go behind
+/// it.
+pub(crate) struct LateArrival(Arc<Receiver>);
+
+impl LateArrival {
+    /// Counts it.
+    pub(crate) fn new(receiver: &Arc<Receiver>) -> Self {
+        // Relaxed: what is matched later comes after this.
+        receiver.late_arrivals.fetch_add(1, ordering::Relaxed);
+        Self(receiver.clone())
+    }
+}
+
+impl Drop for LateArrival {
+    fn drop(&mut self) {
+        // Release: see `Receiver::has_late_arrivals`.
+        self.0.late_arrivals.fetch_sub(1, ordering::Release);
+    }
+}
+
 impl Receiver {
     /// Creates a receive context.
     pub(crate) fn new(config: RxConfig) -> Result<Arc<Self>> {
         let deliveries = LateDeliveries::new(config.node.clone())?;
+        let late_accesses = LateDeliveries::new(config.node.clone())?;
         Arc::pin_init(
             pin_init!(Self {
                 config,
@@ -257,6 +313,8 @@ impl Receiver {
                 closed: Atomic::new(false),
                 late: Atomic::new(0),
                 deliveries,
+                late_accesses,
+                late_arrivals: Atomic::new(0),
                 stalling: Atomic::new(false),
                 parking <- Parking::new(),
                 unpark <- new_work!("kfi_soft::Receiver::unpark"),
@@ -274,6 +332,17 @@ impl Receiver {
     /// Returns whether endpoints share its receives.
     pub(crate) fn is_shared(&self) -> bool {
         self.config.shared
+    }
+
+    /// Returns what other nodes do to memory regions, and the work queue carries out.
+    pub(crate) fn late_accesses(&self) -> &Arc<LateDeliveries> {
+        &self.late_accesses
+    }
+
+    /// Returns whether a work queue is yet to receive messages of other nodes that have come before.
+    pub(crate) fn has_late_arrivals(&self) -> bool {
+        // Acquire: those have been received.
+        self.late_arrivals.load(ordering::Acquire) != 0
     }
 
     /// Returns the regions of this context alone.
@@ -330,6 +399,7 @@ impl Receiver {
         });
         // Nobody adds to these any more.
         this.deliveries.close();
+        this.late_accesses.close();
         this.unpark.cancel_sync();
         if !this.config.shared {
             // Once more: one of them may have left a watch behind.
@@ -428,8 +498,8 @@ impl Receiver {
         }
     }
 
-    /// Carries out a request that was accepted: at once if it is small and does not leave the
-    /// domain, else by the work queue, and then what follows it too: so messages complete in order, but
+    /// Carries out a request that was accepted: at once if it is small and does not come from another
+    /// domain of this node, else by the work queue, and then what follows it too: so messages complete in order, but
     /// for one that its poster delivers itself while another thread is just matching the one before.
     ///
     /// Operations that are due in a domain do not run inside of each other. But those that one
@@ -440,40 +510,46 @@ impl Receiver {
         let origin = &accepted.origin;
         let request = origin.request();
         let matched = request.kind.is_matched();
-        let at_once = this.is_in_domain_of(origin) && transfer::is_inline(request);
-        if at_once && !(matched && origin.has_late_sends()) {
+        // Pieces are copied one after the other.
+        let small = transfer::is_inline(request) || origin.distant().is_some();
+        let at_once = this.is_near(origin) && small;
+        if at_once && !(matched && origin.has_late_messages(&this)) {
             Self::carry_out(accepted, || (), budget);
             return;
         }
         let told = || matched || this.is_told(request, origin.remote());
         let late_report = this.config.completer.has_queue() && told();
-        let late_send = matched.then(|| origin.late_send());
+        let late_message = matched.then(|| origin.late_message(&this));
         accepted.late_report = late_report.then(|| LateReport::new(&this));
-        accepted.late_send = late_send;
+        accepted.late_message = late_message;
         let list = if matched {
             this.deliveries.clone()
         } else {
-            accepted.origin.late_accesses().clone()
+            accepted.origin.late_accesses(&this).clone()
         };
         list.add(accepted);
     }
 
-    /// Returns whether what an initiator asks for does not leave its domain.
-    pub(crate) fn is_in_domain_of(&self, origin: &Origin) -> bool {
-        origin.is_of(&self.config.domain)
+    /// Returns whether an initiator may be answered at once, see [`Origin::is_near`].
+    pub(crate) fn is_near(&self, origin: &Origin) -> bool {
+        origin.is_near(&self.config.domain)
     }
 
     /// Carries out a request that was accepted, and answers.
     pub(crate) fn carry_out(accepted: Entry<Accepted>, relax: impl Fn(), budget: &mut Budget) {
         let (accepted, memory) = accepted.empty();
-        let place = EntryPlace::Own(memory);
         let Accepted {
             origin,
             task,
             // Until it has been answered.
-            late_report: _late_report,
-            late_send: _late_send,
+            late_report,
+            late_message: _late_message,
         } = accepted;
+        if let Some(request) = origin.distant() {
+            Self::land(request, task, late_report, memory);
+            return;
+        }
+        let place = EntryPlace::Own(memory);
         let irqs = &mut IrqGuard::none();
         match task {
             Task::Receive(receiver, matched) => {
@@ -504,6 +580,127 @@ impl Receiver {
         }
     }
 
+    /// Begins with a request whose bytes come in pieces.
+    fn land(
+        request: &Arc<RemoteRequest>,
+        task: Task,
+        late_report: Option<LateReport>,
+        memory: Vacant,
+    ) {
+        let begun = match task {
+            Task::Receive(receiver, matched) => {
+                let delivery = matched.into_delivery(&receiver);
+                let span = delivery.span(request.request());
+                Ok((receiver, Ground::Receive(delivery, span), true))
+            }
+            Task::Regions(_) if !request.claim() => return,
+            Task::Regions(receiver) => match Self::enter(&receiver) {
+                Some(receiver) => receiver
+                    .check(request.request(), request.remote())
+                    .map(|told| (receiver, Ground::Regions, told)),
+                None => Err(EHOSTUNREACH),
+            },
+        };
+        match begun {
+            Ok((receiver, ground, told)) => {
+                let counts = told && receiver.config.completer.has_queue();
+                let late_report =
+                    late_report.or_else(|| counts.then(|| LateReport::new(receiver.receiver())));
+                let node = receiver.config.node.clone();
+                node.targets().landings.begin(
+                    request.clone(),
+                    receiver,
+                    ground,
+                    late_report,
+                    memory,
+                );
+            }
+            Err(error) => request.answer(Response::failed(error)),
+        }
+    }
+
+    /// Copies a piece of what is done to memory regions.
+    pub(crate) fn copy_piece(
+        &self,
+        request: &RemoteRequest,
+        offset: usize,
+        piece: &mut Piece<'_>,
+    ) -> Result {
+        let (access, _) = Self::needed(request.request());
+        let auth_key = request.request().auth_key;
+        let regions = self.regions();
+        let mut before = offset;
+        let mut done: usize = 0;
+        for range in request.remote().ranges_from(0) {
+            let Some(behind) = range.len.checked_sub(before).filter(|len| *len != 0) else {
+                before = before.wrapping_sub(range.len);
+                continue;
+            };
+            let len = behind.min(piece.len().saturating_sub(done));
+            if len == 0 {
+                break;
+            }
+            let region = regions.find(range.key, self.id())?;
+            let start = region.check(region.len(), range, access, auth_key)?;
+            let start = start.checked_add(before).ok_or(EINVAL)?;
+            let part = done..done.wrapping_add(len);
+            match piece {
+                Piece::From(bytes) => {
+                    region.target(start)?.write(bytes.get(part).ok_or(EINVAL)?);
+                }
+                Piece::To(bytes) => {
+                    region
+                        .source(start)
+                        .read(bytes.get_mut(part).ok_or(EINVAL)?);
+                }
+            }
+            done = done.wrapping_add(len);
+            before = 0;
+        }
+        if done == piece.len() {
+            Ok(())
+        } else {
+            Err(EINVAL)
+        }
+    }
+
+    /// Counts and reports what was done to memory regions in pieces; returns the answer.
+    pub(crate) fn end_access(&self, request: &RemoteRequest, memory: Vacant) -> Response {
+        let remote = request.remote();
+        let request = request.request();
+        let place = match self.check(request, remote) {
+            Ok(false) => EntryPlace::Nowhere,
+            Ok(true) => EntryPlace::Own(memory),
+            Err(error) => return Response::failed(error),
+        };
+        let irqs = &mut IrqGuard::none();
+        match self.for_each_range(request, remote, irqs, |_, _, len| Ok(len)) {
+            Ok(len) => {
+                self.report(request, place, len);
+                Response::done(len)
+            }
+            Err(error) => Response::failed(error),
+        }
+    }
+
+    /// Reports what was received in pieces, or that not all of them have come; returns the answer.
+    pub(crate) fn end_landing(
+        &self,
+        request: &Request,
+        delivery: Delivery,
+        span: Span,
+        result: Result,
+        memory: Vacant,
+    ) -> Response {
+        let landed = match result {
+            Ok(()) => span,
+            Err(_) => Span { len: 0, ..span },
+        };
+        let place = EntryPlace::Own(memory);
+        let irqs = &mut IrqGuard::none();
+        self.finish(request, delivery, landed, result.err(), place, irqs)
+    }
+
     /// Receives what was matched with a posted receive. The entry lies in the memory of that if it is
     /// used up, else in `place`.
     fn receive(
@@ -527,15 +724,17 @@ impl Receiver {
             }
         };
         let landed = Span { len, ..span };
-        self.finish(request, delivery, landed, place, irqs)
+        self.finish(request, delivery, landed, None, place, irqs)
     }
 
-    /// Reports what was received, when its bytes have landed; returns the answer.
+    /// Reports what was received, when its bytes have landed, or, with an error, that they have not;
+    /// returns the answer.
     fn finish(
         &self,
         request: &Request,
         delivery: Delivery,
         landed: Span,
+        error: Option<Error>,
         place: EntryPlace<'_>,
         irqs: &mut IrqGuard,
     ) -> Response {
@@ -571,12 +770,9 @@ impl Receiver {
             src_addr: self.source(request).as_raw(),
         };
         // A message that was cut off fails on both sides.
-        let response = if cut_off {
-            Response::failed(EMSGSIZE)
-        } else {
-            Response::done(request.len)
-        };
-        let failure = cut_off.then_some(Failure {
+        let error = error.or(cut_off.then_some(EMSGSIZE));
+        let response = error.map_or_else(|| Response::done(request.len), Response::failed);
+        let failure = error.map(|_| Failure {
             err: response.err,
             olen,
             ..Failure::NONE
@@ -1044,7 +1240,7 @@ impl Destination for Receiver {
         // In the direction in which requests go.
         if self.parking.withdraw(origin).is_none() && self.config.queue.withdraw(origin).is_none() {
             // What was matched cannot be ended any more.
-            origin.late_accesses().withdraw(origin);
+            origin.late_accesses(self).withdraw(origin);
         }
     }
 }

@@ -216,7 +216,7 @@ impl Unsent {
     fn into_packet(this: Entry<Self>) -> Packet<Origin> {
         let (unsent, memory) = this.empty();
         Packet {
-            origin: Origin::new(unsent.transfer),
+            origin: Origin::Local(unsent.transfer),
             memory,
         }
     }
@@ -231,14 +231,36 @@ impl Named for Unsent {
     }
 }
 
+/// An operation that is to be given up.
+enum Found {
+    /// It was claimed.
+    Claimed(Arc<Transfer>),
+    /// The wire has it, and is to be asked.
+    Sent(Arc<Transfer>),
+}
+
+impl Found {
+    /// Takes an operation, unless another thread ends it or has asked the wire; `report` says whether
+    /// its end is to be reported.
+    fn take(transfer: &Arc<Transfer>, report: bool) -> Option<Self> {
+        if transfer.claim() {
+            Some(Self::Claimed(transfer.clone()))
+        } else if transfer.recall(report) {
+            Some(Self::Sent(transfer.clone()))
+        } else {
+            None
+        }
+    }
+}
+
 /// An operation that its target has refused, or would have.
 struct Refusal {
     transfer: Arc<Transfer>,
     error: Error,
 }
 
-/// A message of a transmit context that a work queue is going to receive. Those that are posted
-/// later go behind it.
+/// A message of a transmit context that a work queue of this node is going to receive. Those that are
+/// posted later go behind it.
 pub(crate) struct LateSend(Arc<Transmitter>);
 
 impl LateSend {
@@ -750,17 +772,17 @@ impl Transmitter {
         self.config.node.work_queue.queue(self.clone());
     }
 
-    /// Claims the first transfer, by name from `next` on, that is unclaimed; others get the lock
+    /// Takes the first transfer, by name from `next` on, that nobody else ends; others get the lock
     /// meanwhile. `next` is behind those that were looked at.
-    fn claim_next(&self, next: &mut NotedName) -> Option<Arc<Transfer>> {
+    fn take_next(&self, next: &mut NotedName) -> Option<Found> {
         loop {
             let mut state = self.state.lock();
             let mut at = state.noted.cursor_lower_bound_mut(next)?;
             for _ in 0..STEP {
                 let ((context, number), transfer) = at.current();
                 *next = (*context, number.wrapping_add(1));
-                if transfer.claim() {
-                    return Some(transfer.clone());
+                if let Some(found) = Found::take(transfer, false) {
+                    return Some(found);
                 }
                 at = at.move_next()?;
             }
@@ -769,14 +791,10 @@ impl Transmitter {
         }
     }
 
-    /// Claims the first transfer with the context of `next`, from there on, that is unclaimed, as
+    /// Takes the first transfer with the context of `next`, from there on, that nobody else ends, as
     /// far as one step goes. `found` is set if there are others of which somebody hears, `next` behind
     /// all that were looked at.
-    fn claim_named(
-        &self,
-        next: &mut NotedName,
-        found: &mut bool,
-    ) -> ControlFlow<Option<Arc<Transfer>>> {
+    fn take_named(&self, next: &mut NotedName, found: &mut bool) -> ControlFlow<Option<Found>> {
         let context = next.0;
         let mut state = self.state.lock();
         let mut at = state.noted.cursor_lower_bound_mut(next);
@@ -788,8 +806,8 @@ impl Transmitter {
             *next = (context, number.wrapping_add(1));
             // One that is ending already completes by itself, if it is reported.
             *found |= transfer.is_told();
-            if transfer.claim() {
-                return ControlFlow::Break(Some(transfer.clone()));
+            if let Some(taken) = Found::take(transfer, true) {
+                return ControlFlow::Break(Some(taken));
             }
             at = cursor.move_next();
         }
@@ -802,24 +820,29 @@ impl Transmitter {
         let mut next = (number, 0);
         let mut found = false;
         let mut steps: usize = 0;
-        let claimed = loop {
+        let taken = loop {
             // Others wait for what is claimed.
             let preemption = NoPreemption::begin();
-            match self.claim_named(&mut next, &mut found) {
+            match self.take_named(&mut next, &mut found) {
                 // All that were looked at are ending, and of so many not one is left to others where
                 // no other thread would run meanwhile.
                 ControlFlow::Continue(()) if steps == FEW_STEPS && interrupts::are_disabled() => {
                     break None;
                 }
                 ControlFlow::Continue(()) => steps = steps.saturating_add(1),
-                ControlFlow::Break(claimed) => {
-                    break claimed.map(|transfer| (transfer, preemption));
+                ControlFlow::Break(taken) => {
+                    break taken.map(|taken| (taken, preemption));
                 }
             }
         };
-        match claimed {
-            Some((transfer, _preemption)) => {
+        match taken {
+            Some((Found::Claimed(transfer), _preemption)) => {
                 self.give_up(&transfer, true);
+                Ok(())
+            }
+            Some((Found::Sent(transfer), _preemption)) => {
+                // It is told of when the answer comes.
+                self.config.node.withdraw(&Origin::Local(transfer));
                 Ok(())
             }
             None if found => Ok(()),
@@ -855,7 +878,7 @@ impl Transmitter {
         match waiting {
             // It had begun.
             None => {
-                self.config.node.withdraw(&Origin::new(transfer.clone()));
+                self.config.node.withdraw(&Origin::Local(transfer.clone()));
                 self.ended(None);
             }
             Some((unsent, _)) => {
@@ -884,15 +907,18 @@ impl Transmitter {
     }
 
     /// Closes the context: operations that no target has claimed are given up without completions,
-    /// the others end first. May sleep.
+    /// the others end first, and the wire gives back all that it has. May sleep.
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
         this.state.lock().closed = true;
         // Nothing is noted any more, and what others have claimed they end.
         let mut next = (0, 0);
-        while let Some(transfer) = this.claim_next(&mut next) {
-            this.give_up(&transfer, false);
+        while let Some(found) = this.take_next(&mut next) {
+            match found {
+                Found::Claimed(transfer) => this.give_up(&transfer, false),
+                Found::Sent(transfer) => this.config.node.withdraw(&Origin::Local(transfer)),
+            }
             cond_resched();
         }
         this.idle.wait_uninterruptible(|| {

@@ -427,7 +427,7 @@ mod tests {
     use super::*;
     use crate::{
         address::auth_key::AuthKeys,
-        module_parameters, //
+        nic::Nic, //
     };
 
     /// Returns how many leaves there are for a key on a NIC.
@@ -447,7 +447,8 @@ mod tests {
         let wire = Loopback::<()>::new(1)?;
         let keys = AuthKeys::new()?;
         let key = AuthKeys::get(&keys, b"leaves")?;
-        let (number, nic) = (key.number(), *module_parameters::nic_base.value_ref());
+        let first = Nic::all().next().ok_or(ENODEV)?;
+        let (number, nic) = (key.number(), first.number());
         let kept = wire.take_port(number, nic, Some(1), None)?;
         for port in (LEAF..PORTS).step_by(LEAF) {
             let port = u16::try_from(port)?;

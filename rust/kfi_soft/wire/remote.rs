@@ -58,12 +58,41 @@ pub(crate) trait Arrivals: Send + Sync {
     ///
     /// Process context, as [`Self::arrive`]. May be called with requests that were answered.
     fn withdraw(&self, request: &Arc<RemoteRequest>);
+
+    /// Takes bytes of a request that has asked for them ([`Answers::start`]), from `offset` on. After an
+    /// error there is only [`Self::end`].
+    ///
+    /// Process context. This one, [`Self::read`] and [`Self::end`] are called by one thread at a time for a
+    /// request.
+    fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result;
+
+    /// Fetches bytes of a request that lets them be fetched, from `offset` on, all of `bytes`. As
+    /// [`Self::write`].
+    fn read(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &mut [u8]) -> Result;
+
+    /// All bytes of a request have been written or read, or, with an error, none will be any more. It is
+    /// answered.
+    ///
+    /// Process context. Nothing happens unless it has started, and not ended.
+    fn end(&self, request: &Arc<RemoteRequest>, result: Result);
 }
 
 /// Where answers go.
 pub(crate) trait Answers: Send + Sync {
     /// Takes an answer. Any context; does not sleep.
     fn answer(&self, answer: Entry<Answer>);
+
+    /// A request that was distant ([`RemoteRequest::distant`]) knows where its bytes go, or come from: it
+    /// wants them now, or lets them be fetched. Any context; does not sleep.
+    fn start(&self, _start: Entry<Start>) {}
+}
+
+/// A request that wants its bytes.
+pub(crate) struct Start {
+    /// Which one.
+    pub(crate) request: Arc<RemoteRequest>,
+    /// How many bytes, from the first one on: not all if a receive is too short.
+    pub(crate) len: usize,
 }
 
 /// The answer to a request, with the results in that.
@@ -90,6 +119,8 @@ pub(crate) struct RemoteRequest {
     request: Request,
     remote: RemoteMemory,
     payload: RemotePayload,
+    /// Its bytes come, or are fetched, when it has started.
+    distant: bool,
     /// Its number among those of its lane.
     id: u64,
     answers: Arc<dyn Answers>,
@@ -99,6 +130,9 @@ pub(crate) struct RemoteRequest {
     /// Memory for the answer; none when it was given.
     #[pin]
     reply: SpinLockIrq<Option<Vacant>>,
+    /// Memory to start it, if it is distant; none when it has started.
+    #[pin]
+    starter: SpinLockIrq<Option<Vacant>>,
 }
 
 impl RemoteRequest {
@@ -110,17 +144,50 @@ impl RemoteRequest {
         id: u64,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
+        Self::create(request, remote, Some(payload), id, answers)
+    }
+
+    /// A request whose header was read: its bytes come, or are fetched, when it has started.
+    pub(crate) fn distant(
+        request: Request,
+        remote: RemoteMemory,
+        id: u64,
+        answers: Arc<dyn Answers>,
+    ) -> Result<Arc<Self>> {
+        Self::create(request, remote, None, id, answers)
+    }
+
+    fn create(
+        request: Request,
+        remote: RemoteMemory,
+        payload: Option<RemotePayload>,
+        id: u64,
+        answers: Arc<dyn Answers>,
+    ) -> Result<Arc<Self>> {
+        let distant = payload.is_none();
         let reply = Vacant::new(GFP_KERNEL)?;
+        let starter = if distant {
+            Some(Vacant::new(GFP_KERNEL)?)
+        } else {
+            None
+        };
+        let payload = payload.unwrap_or(RemotePayload {
+            source: Memory::NONE,
+            compare: Memory::NONE,
+            target: Memory::NONE,
+        });
         Arc::pin_init(
             pin_init!(Self {
                 request,
                 remote,
                 payload,
+                distant,
                 id,
                 answers,
                 state: Atomic::new(WAITING),
                 cookie: Atomic::new(0),
                 reply <- new_spinlock_irq!(Some(reply), "kfi_soft::RemoteRequest::reply"),
+                starter <- new_spinlock_irq!(starter, "kfi_soft::RemoteRequest::starter"),
             }),
             GFP_KERNEL,
         )
@@ -143,6 +210,27 @@ impl RemoteRequest {
             compare: &self.payload.compare,
             target: &self.payload.target,
         }
+    }
+
+    /// Returns whether its bytes come, or are fetched, when it has started.
+    pub(crate) fn is_distant(&self) -> bool {
+        self.distant
+    }
+
+    /// Starts one that is distant, for the thread that has claimed: the first `len` bytes are wanted, or
+    /// may be fetched. The wire ends it by [`Arrivals::end`].
+    ///
+    /// Any context; does not sleep.
+    pub(crate) fn start(self: &Arc<Self>, len: usize) {
+        let starter = self.starter.lock().take();
+        // It starts once.
+        let Some(starter) = starter else {
+            return;
+        };
+        self.answers.start(starter.fill(Start {
+            request: self.clone(),
+            len,
+        }));
     }
 
     /// Returns its number in its lane.

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What requests reach at this node, from itself and from others.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    budget::Budget,
+    kfi::linux::queue::Vacant,
+    transfer::{
+        landing::Landings,
+        origin::Origin,
+        receiver::{
+            Piece,
+            Receiver, //
+        }, //
+    },
+    wire::{
+        loopback::Loopback,
+        remote::{
+            Arrivals,
+            RemoteRequest, //
+        },
+        Packet,
+        Response,
+        Wire, //
+    }, //
+};
+
+/// The receive contexts of this node.
+#[pin_data]
+pub(crate) struct Targets {
+    /// By port.
+    pub(crate) ports: Loopback<Receiver>,
+    /// Requests of other nodes whose bytes come in pieces.
+    #[pin]
+    pub(crate) landings: Landings,
+}
+
+impl Targets {
+    /// Those of so many NICs: none yet.
+    pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
+        let ports = Loopback::new(nics)?;
+        Arc::pin_init(
+            pin_init!(Self {
+                ports,
+                landings <- Landings::new(),
+            }),
+            GFP_KERNEL,
+        )
+    }
+}
+
+impl Arrivals for Targets {
+    fn arrive(&self, request: Arc<RemoteRequest>, memory: Vacant) {
+        let origin = Origin::Remote(request);
+        let packet = Packet { origin, memory };
+        self.ports.carry(packet, &mut Budget::thread());
+    }
+
+    fn withdraw(&self, request: &Arc<RemoteRequest>) {
+        if !request.claim() {
+            return;
+        }
+        // As an initiator of this node does.
+        self.ports.withdraw(&Origin::Remote(request.clone()));
+        request.answer(Response::failed(ECANCELED));
+    }
+
+    fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result {
+        self.landings.copy(request, offset, Piece::From(bytes))
+    }
+
+    fn read(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &mut [u8]) -> Result {
+        self.landings.copy(request, offset, Piece::To(bytes))
+    }
+
+    fn end(&self, request: &Arc<RemoteRequest>, result: Result) {
+        self.landings.end(request, result);
+    }
+}
