@@ -1,3 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 #include "../kfi/bindings_helper.h"
+#include "params.h"
 #include "trace.h"

@@ -48,7 +48,10 @@ use crate::{
         }, //
     },
     limits,
-    nic::Nic,
+    nic::{
+        self,
+        Nic, //
+    },
     open_objects,
     personality,
     provider::Soft, //
@@ -70,7 +73,8 @@ const REMOTE_DIRECTIONS: Caps = Caps::READ
     .union(Caps::WRITE)
     .union(Caps::REMOTE_READ)
     .union(Caps::REMOTE_WRITE);
-/// The scope of communication: a NIC reaches the others of the fabric, which is inside of one node.
+/// The scope of communication: a NIC reaches the others of the fabric, which is inside of one node
+/// unless NICs have addresses.
 const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
 
 /// The capabilities for consumers that ask for none: all but those that make entries which these do
@@ -413,8 +417,10 @@ impl<'a> Question<'a> {
             },
         };
         if let Some(Peer::Place(place)) = &peer {
-            // All that can be reached are the NICs of this node.
-            Nic::new(place.nic)?;
+            // Without a network all that can be reached are the NICs of this node.
+            if !nic::has_network() {
+                Nic::new(place.nic)?;
+            }
         }
 
         let asked = |caps: Option<u64>| caps.unwrap_or(0);
@@ -507,7 +513,7 @@ impl<'a> Question<'a> {
         !hints.has_handle()
             && hints.fabric_attr().is_none_or(|attr| {
                 is_named(hints.prov_name(), provider_name())
-                    && is_named(hints.fabric_name(), personality::current().fabric_name())
+                    && is_named(hints.fabric_name(), nic::fabric_name())
                     && attr.prov_version <= Soft::VERSION
             })
             && hints.ep_attr().is_none_or(|attr| {
@@ -692,7 +698,7 @@ impl<'a> Question<'a> {
         };
         let mut attr = entry
             .fabric_attr()?
-            .name(personality::current().fabric_name())?
+            .name(nic::fabric_name())?
             .prov_name(provider_name())?
             .prov_version(Soft::VERSION)
             .api_version(api_version(self.query));

@@ -18,7 +18,8 @@
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`,
-//!    `kfi_soft::LateDeliveries::requests`, `kfi_soft::Transfer::inside`,
+//!    `kfi_soft::LateDeliveries::requests`, `kfi_soft::Landings::list`, `kfi_soft::Transfer::inside`,
+//!    `kfi_soft::RemoteRequest::reply`, `kfi_soft::RemoteRequest::starter`,
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys::keys`,
@@ -30,6 +31,7 @@
 //! are taken in order), nor two of the same number. It wakes, calls and drops with none of 1 to 7 held
 //! that the woken thread, the callee or a destructor could want.
 
+mod abi_params;
 mod abi_trace;
 mod address;
 mod budget;
@@ -75,6 +77,7 @@ use kfi::{
     },
     provider::Registration, //
 };
+use nic::Nics;
 use node::{
     Node,
     NodeUse, //
@@ -112,6 +115,18 @@ module! {
         pending: usize {
             default: 262144,
             description: "Triggered operations and deferred work per domain (default 262144)",
+        },
+        port: u16 {
+            default: 7471,
+            description: "TCP port where NICs with addresses listen, and that they connect to (default 7471)",
+        },
+        loopback: bool {
+            default: true,
+            description: "NICs with addresses reach those of the same machine without a network",
+        },
+        peer_timeout: u32 {
+            default: 10000,
+            description: "How long a machine may not be heard of before it is given up, in milliseconds (default 10000)",
         },
     },
 }
@@ -151,19 +166,47 @@ struct KfiSoft {
     _files: debugfs::ProviderFiles,
 }
 
+/// Returns the NICs that the parameters ask for; `EINVAL` if one of these makes no sense.
+fn configure() -> Result<Nics> {
+    let list = abi_params::address();
+    if list.is_empty() {
+        let nics = *module_parameters::nics.value_ref();
+        let base = *module_parameters::nic_base.value_ref();
+        return Nics::numbered(base, nics).inspect_err(|_| {
+            pr_err!(
+                "nics={} nic_base={}: there may be from 1 to {}, and none has a number above {}\n",
+                nics,
+                base,
+                limits::MAX_NICS,
+                Address::MAX_NIC
+            );
+        });
+    }
+    let timeout = *module_parameters::peer_timeout.value_ref();
+    if !limits::PEER_TIMEOUTS.contains(&timeout) {
+        pr_err!(
+            "peer_timeout={}: must be from {} to {}\n",
+            timeout,
+            limits::PEER_TIMEOUTS.start(),
+            limits::PEER_TIMEOUTS.end()
+        );
+        return Err(EINVAL);
+    }
+    if *module_parameters::port.value_ref() == 0 {
+        pr_err!("port=0: must be from 1 to {}\n", u16::MAX);
+        return Err(EINVAL);
+    }
+    Nics::addressed(list).map_err(|wrong| {
+        pr_err!("address={}\n", wrong);
+        EINVAL
+    })
+}
+
 impl Root for KfiSoft {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _: {
-                let nics = *module_parameters::nics.value_ref();
-                nic::check_count(nics).inspect_err(|_| {
-                    pr_err!("nics={}: must be from 1 to {}\n", nics, limits::MAX_NICS);
-                })?;
-                let base = *module_parameters::nic_base.value_ref();
-                nic::check_base(base, nics).inspect_err(|_| {
-                    let last = Address::MAX_NIC;
-                    pr_err!("nic_base={}: no NIC has a number above {}\n", base, last);
-                })?;
+                configure()?.use_them()?;
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { OPEN_OBJECTS.init() };
                 // SAFETY: As above.
@@ -173,7 +216,7 @@ impl Root for KfiSoft {
                 // SAFETY: As above.
                 unsafe { COUNTERS.init() };
             },
-            _node: NodeUse::new(*module_parameters::nics.value_ref())?,
+            _node: NodeUse::new(nic::count())?,
             _devices: Devices::new()?,
             _files: debugfs::ProviderFiles::new()?,
             // Last: consumers may come from here on.

@@ -53,7 +53,7 @@ impl Personality {
         }
     }
 
-    /// Returns the name of the one fabric.
+    /// Returns the name of the one fabric, see [`fabric_name`](crate::nic::fabric_name).
     pub(crate) fn fabric_name(self) -> &'static CStr {
         match self {
             Self::Soft => c"soft",

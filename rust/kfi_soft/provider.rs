@@ -25,6 +25,7 @@ use crate::{
             Query, //
         }, //
     },
+    nic,
     node,
     open_objects,
     personality, //
@@ -49,7 +50,7 @@ impl Provider for Soft {
         attr: FabricAttr<'_>,
         opening: Opening<'o, FabricClass>,
     ) -> Result<NewFid<'o, Fabric>> {
-        let fabric_name = personality::current().fabric_name();
+        let fabric_name = nic::fabric_name();
         if attr.name().is_some_and(|name| name != fabric_name) {
             return Err(ENODEV);
         }

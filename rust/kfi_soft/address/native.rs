@@ -121,6 +121,19 @@ pub(crate) fn plain_decimal(text: &[u8]) -> Option<u32> {
     }
 }
 
+/// Reads an IPv4 address in dotted form; `None` if it is something else.
+pub(crate) fn inet(text: &[u8]) -> Option<u32> {
+    let mut address = [0; 4];
+    let mut parts = text.split(|byte| *byte == b'.');
+    for byte in &mut address {
+        *byte = u8::try_from(plain_decimal(parts.next()?)?).ok()?;
+    }
+    parts
+        .next()
+        .is_none()
+        .then_some(u32::from_be_bytes(address))
+}
+
 #[kunit_tests(kfi_soft_address)]
 mod tests {
     use super::*;

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) enum AddressFormat {
     /// As an [`Address`]; with its lowest flag set and port 0 if there is no port yet.
     Native,
-    /// As a `struct sockaddr_in`. NIC n is 127.0.0.0 plus n; port 0 means that there is none yet.
+    /// As a `struct sockaddr_in`, see [`nic::inet`]; port 0 means that there is none yet.
     Inet,
 }
 
@@ -61,9 +61,6 @@ const INET_LEN: usize = 16;
 
 /// The beginning of the text of a `struct sockaddr_in`.
 const INET_SCHEME: &str = "fi_sockaddr_in://";
-
-/// The network that is this node's own, 127.0.0.0/8. The number of a NIC is the rest of its address.
-const LOOPBACK: u32 = 127 << 24;
 
 /// An address as it lies in memory.
 #[derive(Clone, Copy)]
@@ -131,7 +128,7 @@ impl Place {
                     return None;
                 }
                 Some(Self {
-                    nic: inet_nic(u32::from_be_bytes([a0, a1, a2, a3]))?,
+                    nic: nic::of_inet(u32::from_be_bytes([a0, a1, a2, a3]))?,
                     port: (port != 0).then_some(port),
                 })
             }
@@ -158,7 +155,7 @@ impl Place {
             AddressFormat::Inet => {
                 let [f0, f1] = addr::AF_INET.to_ne_bytes();
                 let [p0, p1] = port.to_be_bytes();
-                let [a0, a1, a2, a3] = LOOPBACK.wrapping_add(self.nic).to_be_bytes();
+                let [a0, a1, a2, a3] = nic::inet(self.nic).to_be_bytes();
                 if let Some(first) = bytes.first_chunk_mut() {
                     *first = [f0, f1, p0, p1, a0, a1, a2, a3];
                 }
@@ -166,26 +163,6 @@ impl Place {
         }
         AddressBytes { bytes, format }
     }
-}
-
-/// Returns the number of the NIC that has an IPv4 address.
-fn inet_nic(address: u32) -> Option<u32> {
-    address
-        .checked_sub(LOOPBACK)
-        .filter(|nic| *nic <= Address::MAX_NIC)
-}
-
-/// Reads an IPv4 address in dotted form; `None` if it is something else.
-fn inet(text: &[u8]) -> Option<u32> {
-    let mut address = [0; 4];
-    let mut parts = text.split(|byte| *byte == b'.');
-    for byte in &mut address {
-        *byte = u8::try_from(native::plain_decimal(parts.next()?)?).ok()?;
-    }
-    parts
-        .next()
-        .is_none()
-        .then_some(u32::from_be_bytes(address))
 }
 
 /// A node as a caller names it.
@@ -217,7 +194,7 @@ impl NodeName {
         }
         if let Some(rest) = text.strip_prefix(INET_SCHEME.as_bytes()) {
             let colon = rest.iter().position(|byte| *byte == b':')?;
-            let nic = inet_nic(inet(rest.get(..colon)?)?)?;
+            let nic = nic::of_inet(native::inet(rest.get(..colon)?)?)?;
             let port = port(rest.get(colon.checked_add(1)?..)?)?;
             return Some(node(nic, (port != 0).then_some(port), Inet, true));
         }
@@ -227,7 +204,7 @@ impl NodeName {
         if let Some(nic) = native::hex(text).or_else(|| native::plain_decimal(text)) {
             return (nic <= Address::MAX_NIC).then_some(node(nic, None, Native, true));
         }
-        Some(node(inet_nic(inet(text)?)?, None, Inet, true))
+        Some(node(nic::of_inet(native::inet(text)?)?, None, Inet, true))
     }
 
     /// Returns the place of a port of the node; `None` if it has another one.
@@ -259,7 +236,7 @@ impl fmt::Display for AddressText {
         match format {
             AddressFormat::Native => address.fmt(f),
             AddressFormat::Inet => {
-                let [a, b, c, d] = LOOPBACK.wrapping_add(address.nic()).to_be_bytes();
+                let [a, b, c, d] = nic::inet(address.nic()).to_be_bytes();
                 f.write_fmt(fmt!(
                     "{}{}.{}.{}.{}:{}",
                     INET_SCHEME,
@@ -306,8 +283,16 @@ mod tests {
         assert_eq!(Place::decode(AddressFormat::Native, &bytes), Some(place));
     }
 
+    /// Returns whether NICs have the addresses that they have if they are given none.
+    fn is_plain() -> bool {
+        nic::inet(0) == u32::from_be_bytes([127, 0, 0, 0])
+    }
+
     #[test]
     fn inet_is_big_endian() {
+        if !is_plain() {
+            return;
+        }
         let place = Place {
             nic: 1,
             port: Some(0x123),
@@ -334,6 +319,9 @@ mod tests {
 
     #[test]
     fn names_of_nodes() {
+        if !is_plain() {
+            return;
+        }
         let native = |nic, port, is_numeric| {
             Some(NodeName {
                 place: Place { nic, port },

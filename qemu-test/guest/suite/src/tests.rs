@@ -25,6 +25,7 @@ pub mod load;
 pub mod message;
 pub mod model;
 pub mod module;
+pub mod network;
 pub mod poll_set;
 pub mod queue;
 pub mod rma;
@@ -87,6 +88,7 @@ pub fn all() -> Vec<Test> {
         lifetime::TESTS,
         small_provider::TESTS,
         module::TESTS,
+        network::TESTS,
     ]
     .concat()
 }

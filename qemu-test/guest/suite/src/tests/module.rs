@@ -126,7 +126,7 @@ impl<'a> Modules<'a> {
     }
 
     /// Takes the provider away and brings it back with other parameters.
-    fn reload_provider(&self, parameters: &CStr) -> Result<(), Errno> {
+    pub(super) fn reload_provider(&self, parameters: &CStr) -> Result<(), Errno> {
         if is_loaded(PROVIDER).unwrap_or(true) {
             unload(PROVIDER)?;
         }

@@ -39,12 +39,18 @@ fn area(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
     modules
         .load(SMALL)
         .map_err(|errno| could_not("load", SMALL, errno))?;
-    let outcome = run(env, area, lacking);
+    let settings = Settings {
+        provider: Some(SMALL.to_owned()),
+        scale: env.settings.scale / 50.0,
+        ..env.settings.clone()
+    };
+    let outcome = run(env, area, lacking, settings);
     unload(SMALL).map_err(|errno| could_not("unload", SMALL, errno))?;
     outcome
 }
 
-fn run(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
+/// Runs tests of an area in this one, with other settings.
+pub(super) fn run(env: &Env, area: &str, lacking: &[(&str, &str)], settings: Settings) -> Outcome {
     let mut tests: Vec<Test> = tests::all();
     tests.retain(|test| test.area == area);
     for (pattern, what) in lacking {
@@ -60,11 +66,7 @@ fn run(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
         check!(tests.len() < before, "no test is {area}/{pattern}");
     }
     let options = Options {
-        settings: Settings {
-            provider: Some(SMALL.to_owned()),
-            scale: env.settings.scale / 50.0,
-            ..env.settings.clone()
-        },
+        settings,
         time_limit: Duration::from_secs(250),
         fail_fast: false,
         jobs: 1,

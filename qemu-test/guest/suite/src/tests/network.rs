@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! NICs that have addresses.
+
+use std::ffi::CString;
+use std::fs;
+
+use kfi::{Error, GetinfoFlags, KfiErrno, Query, Session};
+use rustix::io::Errno;
+
+use crate::check::{Outcome, Stop};
+use crate::env::Env;
+use crate::rig::expect_fabric;
+use crate::tests::module::{could_not, Modules, PROVIDER};
+use crate::{check, check_eq, tests};
+
+tests! {
+    "network";
+    "addresses" ["kfabric.h"] addresses;
+    "refused-addresses" ["kfabric.h"] refused_addresses;
+    "off-by-default" ["kfabric.h"] off_by_default;
+}
+
+/// Loads the provider with other parameters.
+fn reload(modules: &Modules, parameters: &str) -> Outcome {
+    let text = CString::new(parameters).unwrap_or_default();
+    modules
+        .reload_provider(&text)
+        .map_err(|errno| could_not("reload", PROVIDER, errno))
+}
+
+fn text(text: impl Into<Vec<u8>>) -> CString {
+    CString::new(text).unwrap_or_default()
+}
+
+/// The numbers of NICs are the low bits of their addresses, and the fabric has the others in its name.
+fn addresses(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    reload(&modules, "address=127.0.1.9,127.0.0.2,127.15.255.255")?;
+    let session = Session::open()?;
+    let query = || Query::new().provider(PROVIDER);
+    let info = session.getinfo(&query())?;
+    let numbers: [u64; 3] = [0x109, 2, 0xf_ffff];
+    check_eq!(info.entries().len(), numbers.len());
+    for (index, (number, entry)) in numbers.iter().zip(info.entries()).enumerate() {
+        check_eq!(entry.domain_attr.name, format!("soft{index}"));
+        check_eq!(entry.fabric_attr.name, "soft:127.0.0.0/12");
+        let address = number << 12 | 1 << 32;
+        check_eq!(entry.src_addr.0, address.to_le_bytes().to_vec());
+    }
+    let source = |node: &str| {
+        let node = text(node);
+        let query = query().flags(GetinfoFlags::SOURCE);
+        session.getinfo(&query.node(node.as_c_str().into()))
+    };
+    for node in ["127.0.0.2", "2", "0x2", "soft1"] {
+        let found = source(node)?;
+        check_eq!(found.entries().len(), 1);
+        check_eq!(found.entries()[0].domain_attr.name, "soft1");
+    }
+    for node in ["127.0.0.3", "soft3", "127.16.0.2", "10.0.0.2"] {
+        expect_fabric(source(node), KfiErrno::ENODATA)?;
+    }
+    let destination = |node: &str| {
+        let node = text(node);
+        session.getinfo(&query().node(node.as_c_str().into()))
+    };
+    // Whether there is somebody, nobody knows yet.
+    for (node, address) in [("127.0.0.2", [127, 0, 0, 2]), ("127.3.2.1", [127, 3, 2, 1])] {
+        let found = destination(node)?;
+        check_eq!(found.entries().len(), 3);
+        for entry in found.entries() {
+            check_eq!(entry.dest_addr.0.get(4..8), Some(&address[..]));
+        }
+    }
+    let found = destination("0x12345")?;
+    let native: u64 = 0x12345 << 12 | 1 << 32;
+    check_eq!(
+        found.entries()[0].dest_addr.0,
+        native.to_le_bytes().to_vec()
+    );
+    for node in ["127.16.0.2", "10.0.0.2", "soft3"] {
+        expect_fabric(destination(node), KfiErrno::ENODATA)?;
+    }
+    drop((info, found));
+    drop(session);
+    modules
+        .reload_provider(c"")
+        .map_err(|errno| could_not("reload", PROVIDER, errno))?;
+    let session = Session::open()?;
+    let info = session.getinfo(&query())?;
+    check_eq!(info.entries()[0].fabric_attr.name, "soft");
+    Ok(())
+}
+
+/// What cannot be is refused when the module is loaded, which says why, and leaves nothing behind.
+fn refused_addresses(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    let many: Vec<String> = (1..=65).map(|last| format!("127.0.0.{last}")).collect();
+    for (parameters, why) in [
+        ("address=127.0.0.256", "127.0.0.256: no IPv4 address"),
+        ("address=127.0.0.1,", ": no IPv4 address"),
+        ("address=soft0", "soft0: no IPv4 address"),
+        ("address=::1", "::1: addresses of IPv6 are not supported"),
+        ("address=0.0.0.0", "0.0.0.0: no machine can have it"),
+        ("address=239.0.0.1", "239.0.0.1: no machine can have it"),
+        ("address=127.0.0.1,10.0.0.1", "10.0.0.1: on another fabric"),
+        ("address=127.0.0.1,127.0.0.1", "127.0.0.1: is there twice"),
+        (&format!("address={}", many.join(",")), "too many NICs"),
+        ("address=127.0.0.1 port=0", "port=0"),
+        ("address=127.0.0.1 peer_timeout=99", "peer_timeout=99"),
+    ] {
+        let said = log_lines(why)?;
+        let result = modules.reload_provider(&text(parameters));
+        check_eq!(result, Err(Errno::INVAL), "{parameters}");
+        check!(log_lines(why)? > said, "{parameters}: nothing about {why}");
+    }
+    let answer = Session::open()?
+        .getinfo(&Query::new().provider(PROVIDER))
+        .err();
+    check_eq!(answer, Some(Error::Fabric(KfiErrno::ENODATA)));
+    modules.load_all()
+}
+
+/// Counts the lines of the kernel's log that say something of the provider.
+fn log_lines(what: &str) -> Result<usize, Stop> {
+    let log = std::process::Command::new("dmesg").output()?;
+    let text = String::from_utf8_lossy(&log.stdout);
+    Ok(text
+        .lines()
+        .filter(|line| line.contains(PROVIDER) && line.contains(what))
+        .count())
+}
+
+/// Without addresses nobody listens.
+fn off_by_default(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    reload(&modules, "")?;
+    check_eq!(listeners()?, 0);
+    Ok(())
+}
+
+/// The port where NICs listen, as the kernel shows it.
+const PORT: &str = ":1D2F";
+
+/// Counts the sockets that listen where NICs do.
+fn listeners() -> Result<usize, Stop> {
+    // None if there is no TCP.
+    let sockets = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let listens = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        let local = words.next().is_some_and(|local| local.ends_with(PORT));
+        // The state.
+        local && words.nth(1) == Some("0A")
+    };
+    Ok(sockets.lines().filter(listens).count())
+}

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Parameters that are texts, which modules in Rust cannot declare.
+ */
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+
+#include "params.h"
+
+char kfi_soft_address[KFI_SOFT_ADDRESS_SIZE];
+module_param_string(address, kfi_soft_address, sizeof(kfi_soft_address), 0444);
+MODULE_PARM_DESC(address,
+		 "IPv4 addresses of the NICs, with commas between them: machines are joined over TCP (default: none, and they are not)");
