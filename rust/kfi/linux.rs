@@ -29,6 +29,8 @@ pub mod random;
 pub mod rcu;
 #[cfg(linux_sleep)]
 pub mod sleep;
+#[cfg(linux_socket)]
+pub mod socket;
 #[cfg(linux_task)]
 pub mod task;
 #[cfg(linux_timeout)]

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What rust/kfi/linux/socket.rs needs of struct sock, whose members Rust does not see. */
+#include <net/inet_connection_sock.h>
+#include <net/tcp.h>
+
+#include "helpers_socket.h"
+
+/* For a new socket; tells the callbacks that it has. */
+void kfi_rust_helper_sock_set_up(struct sock *sk, struct sock_callbacks *callbacks)
+{
+	sk->sk_allocation = GFP_NOIO;
+	/* What is sent in reclaim may come in the middle of what the same task sends. */
+	sk->sk_use_task_frag = false;
+
+	callbacks->data_ready = sk->sk_data_ready;
+	callbacks->write_space = sk->sk_write_space;
+	callbacks->state_change = sk->sk_state_change;
+}
+
+/* Data is not for sockets that are accepted from this one; these have its callbacks though. */
+void *kfi_rust_helper_sock_exchange_callbacks(struct sock *sk, void *data,
+					      const struct sock_callbacks *callbacks)
+{
+	void *before;
+
+	write_lock_bh(&sk->sk_callback_lock);
+	before = __locked_read_sk_user_data_with_flags(sk, 0);
+	if (data)
+		__rcu_assign_sk_user_data_with_flags(sk, data, SK_USER_DATA_NOCOPY);
+	else
+		rcu_assign_sk_user_data(sk, NULL);
+	WRITE_ONCE(sk->sk_data_ready, callbacks->data_ready);
+	WRITE_ONCE(sk->sk_write_space, callbacks->write_space);
+	WRITE_ONCE(sk->sk_state_change, callbacks->state_change);
+	write_unlock_bh(&sk->sk_callback_lock);
+	return before;
+}
+
+void *kfi_rust_helper_sock_lock_callbacks(struct sock *sk)
+{
+	read_lock_bh(&sk->sk_callback_lock);
+	return __locked_read_sk_user_data_with_flags(sk, 0);
+}
+
+void kfi_rust_helper_sock_unlock_callbacks(struct sock *sk)
+{
+	read_unlock_bh(&sk->sk_callback_lock);
+}
+
+bool kfi_rust_helper_sk_stream_is_writeable(const struct sock *sk)
+{
+	return sk_stream_is_writeable(sk);
+}
+
+/* Tells once why it is not, and will not be. */
+int kfi_rust_helper_tcp_is_connected(struct sock *sk)
+{
+	switch (inet_sk_state_load(sk)) {
+	case TCP_SYN_SENT:
+	case TCP_SYN_RECV:
+		return 0;
+	case TCP_CLOSE:
+		return sock_error(sk) ?: -ENOTCONN;
+	default:
+		return 1;
+	}
+}
+
+unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk)
+{
+	return READ_ONCE(inet_csk(sk)->icsk_user_timeout);
+}
