@@ -564,9 +564,19 @@ enum Ranges {
     Many(bool, KBox<Pieces<Packed>>),
     /// Bytes of our own.
     Owned(KVec<u8>),
+    /// More of them, in pieces.
+    OwnedPieces(KVec<KVec<u8>>),
 }
 
 impl Range {
+    /// Bytes of our own.
+    fn owned(bytes: &KVec<u8>) -> Self {
+        Self {
+            base: Base::Virtual(bytes.as_ptr().cast_mut()),
+            len: bytes.len(),
+        }
+    }
+
     /// Returns the address, to be told and not to be used; 0 if it has none.
     ///
     /// # Safety
@@ -631,7 +641,7 @@ impl<D> Memory<D> {
     /// Returns whether the description lies in a reserve.
     pub fn is_reserved(&self) -> bool {
         match &self.ranges {
-            Ranges::One(_) | Ranges::Owned(_) => false,
+            Ranges::One(_) | Ranges::Owned(_) | Ranges::OwnedPieces(_) => false,
             Ranges::Pages(ranges) | Ranges::Virtual(ranges) => ranges.is_reserved(),
             Ranges::Many(_, ranges) => ranges.is_reserved(),
         }
@@ -640,7 +650,7 @@ impl<D> Memory<D> {
     /// Returns the address of the first byte, to be told; 0 if it has none.
     pub fn address(&self) -> usize {
         let first = match &self.ranges {
-            Ranges::Owned(_) => None,
+            Ranges::Owned(_) | Ranges::OwnedPieces(_) => None,
             ranges => ranges.get(0),
         };
         // SAFETY: Pages are valid by the type invariants.
@@ -659,6 +669,46 @@ impl<D> Memory<D> {
         };
         cursor.skip(offset);
         cursor
+    }
+}
+
+/// The most bytes of a piece of memory of our own.
+const OWNED_PIECE: usize = 16 << 10;
+
+impl Memory<Target> {
+    /// Memory of our own, so many bytes, all 0. May sleep, if the flags say so.
+    pub fn zeroed(len: usize, flags: Flags) -> Result<Self> {
+        if len == 0 {
+            return Ok(Self::NONE);
+        }
+        let ranges = if len <= OWNED_PIECE {
+            Ranges::Owned(KVec::zeroed(len, flags)?)
+        } else {
+            let mut pieces = KVec::with_capacity(len.div_ceil(OWNED_PIECE), flags)?;
+            let mut left = len;
+            while left != 0 {
+                let piece = left.min(OWNED_PIECE);
+                pieces.push(KVec::zeroed(piece, flags)?, flags)?;
+                left = left.saturating_sub(piece);
+            }
+            Ranges::OwnedPieces(pieces)
+        };
+        // INVARIANT: The pieces have as many bytes together, which are its own.
+        Ok(Self {
+            ranges,
+            len,
+            _direction: PhantomData,
+        })
+    }
+
+    /// Lets it only be read from here on.
+    pub fn into_source(self) -> Memory<Source> {
+        // INVARIANT: The same memory; what may be written may be read.
+        Memory {
+            ranges: self.ranges,
+            len: self.len,
+            _direction: PhantomData,
+        }
     }
 }
 
@@ -695,10 +745,8 @@ impl Ranges {
             Self::Pages(ranges) => Some(ranges.entries().get(at)?.range(true)),
             Self::Virtual(ranges) => Some(ranges.entries().get(at)?.range(false)),
             Self::Many(in_pages, ranges) => Some(ranges.get(at)?.range(*in_pages)),
-            Self::Owned(bytes) => (at == 0).then_some(Range {
-                base: Base::Virtual(bytes.as_ptr().cast_mut()),
-                len: bytes.len(),
-            }),
+            Self::Owned(bytes) => (at == 0).then_some(Range::owned(bytes)),
+            Self::OwnedPieces(pieces) => pieces.get(at).map(|bytes| Range::owned(bytes)),
         }
     }
 }
@@ -1011,6 +1059,18 @@ pub enum RemoteMemory {
 }
 
 impl RemoteMemory {
+    /// Several ranges, or one; `EINVAL` if there are more of them than `count`. May sleep.
+    pub fn collect(count: usize, mut ranges: impl Iterator<Item = RemoteRange>) -> Result<Self> {
+        if count <= 1 {
+            return Ok(Self::One(ranges.next().unwrap_or_default()));
+        }
+        let mut many = Pieces::new(count, GFP_KERNEL, None)?;
+        for range in ranges {
+            many.push(range)?;
+        }
+        Ok(Self::Many(many))
+    }
+
     /// Returns the number of ranges.
     pub fn count(&self) -> usize {
         match self {

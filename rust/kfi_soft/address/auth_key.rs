@@ -33,6 +33,11 @@ struct KeyBytes {
     bytes: [u8; limits::MAX_AUTH_KEY_SIZE],
 }
 
+impl KeyNumber {
+    /// That of no key.
+    const NONE: Self = Self(0);
+}
+
 impl KeyBytes {
     /// Copies a key; `EINVAL` if it is too long.
     fn new(key: &[u8]) -> Result<Self> {
@@ -116,6 +121,31 @@ impl AuthKeys {
     }
 }
 
+impl AuthKeys {
+    /// Returns the number of a key, or, if nobody uses it, one that no key has.
+    pub(crate) fn find(&self, bytes: &[u8]) -> KeyNumber {
+        let Ok(bytes) = KeyBytes::new(bytes) else {
+            return KeyNumber::NONE;
+        };
+        let keys = self.keys.lock();
+        keys.keys
+            .get(&bytes)
+            .map_or(KeyNumber::NONE, |used| used.number)
+    }
+
+    /// Writes the bytes of a key that is in use; returns how many, none if nobody uses it.
+    pub(crate) fn bytes_of(
+        &self,
+        number: KeyNumber,
+        to: &mut [u8; limits::MAX_AUTH_KEY_SIZE],
+    ) -> Option<usize> {
+        let keys = self.keys.lock();
+        let (key, _) = keys.keys.iter().find(|(_, used)| used.number == number)?;
+        *to = key.bytes;
+        Some(key.len)
+    }
+}
+
 /// A key in use.
 pub(crate) struct AuthKey {
     keys: Arc<AuthKeys>,
@@ -165,6 +195,24 @@ mod tests {
         // Nobody has the number of what is gone.
         assert!(AuthKeys::get(&keys, b"three")?.number() != number);
         assert!(AuthKeys::get(&keys, b"two")?.number() != number);
+        Ok(())
+    }
+
+    #[test]
+    fn keys_are_found() -> Result {
+        let keys = AuthKeys::new()?;
+        let one = AuthKeys::get(&keys, b"one")?;
+        let other = AuthKeys::get(&keys, b"other")?;
+        assert!(keys.find(b"one") == one.number());
+        assert!(keys.find(b"other") == other.number());
+        assert!(keys.find(b"") == KeyNumber::NONE);
+        let mut bytes = [0; limits::MAX_AUTH_KEY_SIZE];
+        assert!(keys.bytes_of(other.number(), &mut bytes) == Some(5));
+        assert!(bytes.starts_with(b"other\0"));
+        let number = one.number();
+        drop(one);
+        assert!(keys.bytes_of(number, &mut bytes).is_none());
+        assert!(keys.find(b"one") == KeyNumber::NONE);
         Ok(())
     }
 
