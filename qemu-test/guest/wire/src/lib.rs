@@ -9,4 +9,20 @@
 mod frame;
 
 #[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire/tcp/incoming.rs"]
+mod incoming;
+
+#[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire/tcp/outgoing.rs"]
+mod outgoing;
+
+#[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire/tcp/stream.rs"]
+mod stream;
+
+#[cfg(test)]
+mod kfi;
+#[cfg(test)]
+mod lanes;
+#[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use crate::frame::{
     Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, MAJOR,
-    MAX_ATOMIC, MAX_BODY, MAX_HEAD, MAX_LANES, MAX_RANGES, MINOR, NOT_READY,
+    MAX_ATOMIC, MAX_BODY, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN, MAX_RANGES, MINOR, NOT_READY,
 };
 
 fn config() -> ProptestConfig {
@@ -18,6 +18,9 @@ fn config() -> ProptestConfig {
         ..ProptestConfig::default()
     }
 }
+
+/// Of which keys are made.
+static KEY: [u8; MAX_KEY] = [0x3c; MAX_KEY];
 
 /// A frame with what it refers to, and as many bytes of body as it has.
 #[derive(Clone, Debug)]
@@ -67,8 +70,8 @@ fn hello() -> impl Strategy<Value = Hello> {
     let nonce = uniform32(any::<u8>());
     (versions, lanes, nics, numbers, limits, nonce).prop_map(
         |((major, minor), (lane, lanes), (source, target), numbers, limits, nonce)| {
-            let (incarnation, expected, session, next) = numbers;
-            let (eager, waiting, proof) = limits;
+            let (incarnation, expected, session, birth) = numbers;
+            let (eager, window, proof) = limits;
             Hello {
                 major,
                 minor,
@@ -79,9 +82,9 @@ fn hello() -> impl Strategy<Value = Hello> {
                 incarnation,
                 expected,
                 session,
-                next,
+                birth,
                 eager,
-                waiting,
+                window,
                 proof,
                 nonce,
             }
@@ -108,7 +111,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 /// Requests as they are sent, with their bodies.
 fn request() -> impl Strategy<Value = (Shape, usize)> {
     let ports = any::<(u16, u16, u16, bool)>();
-    let numbers = any::<(u32, u64, u64)>();
+    let numbers = (0..=MAX_KEY, any::<u64>(), any::<u64>());
     let ranges = vec(any::<(u64, u16, u64)>(), 1..20);
     let rest = (option::of(any::<u64>()), any::<(bool, bool)>());
     (kind(), ports, numbers, ranges, rest).prop_map(|(kind, ports, numbers, ranges, rest)| {
@@ -142,7 +145,7 @@ fn request() -> impl Strategy<Value = (Shape, usize)> {
             to,
             context,
             named,
-            key,
+            key: &KEY[..key],
             tag,
             data,
             len,
@@ -158,22 +161,20 @@ fn request() -> impl Strategy<Value = (Shape, usize)> {
 fn other() -> impl Strategy<Value = (Shape, usize)> {
     let mac = || uniform32(any::<u8>());
     let status = prop_oneof![0..4096u32, Just(NOT_READY)];
-    let part = (any::<u32>(), 1..=u64::from(u32::MAX));
+    let part = (0..=MAX_LEN / 2, 1..=MAX_LEN / 2);
     let bare = prop_oneof![Just(Frame::Withdraw), Just(Frame::Ack), Just(Frame::Go)];
     prop_oneof![
         hello().prop_map(|hello| (Frame::Hello(hello), 0)),
         (hello(), mac()).prop_map(|(hello, mac)| (Frame::Welcome(hello, mac), 0)),
         mac().prop_map(|mac| (Frame::Proof(mac), 0)),
         any::<u32>().prop_map(|code| (Frame::Bye(code), 0)),
-        (1..=64usize).prop_map(|len| (Frame::Key, len)),
-        (any::<u64>(), 1..=MAX_BODY).prop_map(|(offset, len)| (Frame::Data(offset), len)),
+        (0..=MAX_LEN, 1..=MAX_BODY).prop_map(|(offset, len)| (Frame::Data(offset), len)),
         bare.prop_map(|frame| (frame, 0)),
-        (status, any::<u64>(), 0..=MAX_ATOMIC as usize)
-            .prop_map(|(status, len, body)| (Frame::Response(Response { status, len }), body)),
-        part.prop_map(|(offset, len)| {
-            let offset = u64::from(offset);
-            (Frame::Pull { offset, len }, 0)
+        (status, any::<u64>(), 0..=MAX_ATOMIC as usize).prop_map(|(status, len, body)| {
+            let body = if status == 0 { body } else { 0 };
+            (Frame::Response(Response { status, len }), body)
         }),
+        part.prop_map(|(offset, len)| { (Frame::Pull { offset, len }, 0) }),
     ]
     .prop_map(|(frame, body)| (Shape::Other(frame), body))
 }

@@ -28,6 +28,8 @@ pub(crate) const MAX_KEY: usize = 64;
 pub(crate) const MAX_LANES: u16 = 16;
 /// The most bytes of the elements of an atomic.
 pub(crate) const MAX_ATOMIC: u64 = 4096;
+/// The most bytes of an operation.
+pub(crate) const MAX_LEN: u64 = 1 << 30;
 
 /// The version of the protocol whose change ends all compatibility.
 pub(crate) const MAJOR: u16 = 1;
@@ -48,6 +50,8 @@ const RANGE: usize = 24;
 const REQUEST: usize = 80;
 /// Bytes of `HELLO` and `WELCOME`.
 const HELLO: usize = 160;
+/// Bytes of them that all versions have.
+const ANY_HELLO: usize = 40;
 
 /// How a frame breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +96,6 @@ pub(crate) enum Frame<'a> {
     Proof([u8; 32]),
     /// The last one.
     Bye(u32),
-    /// The bytes of an authorization key follow, whose number is the id.
-    Key,
     /// A request.
     Request(Request<'a>),
     /// A part of the data of a request follows, from this byte of it on.
@@ -138,12 +140,12 @@ pub(crate) struct Hello {
     pub(crate) expected: u64,
     /// The session.
     pub(crate) session: u64,
-    /// The first request that was not read.
-    pub(crate) next: u64,
+    /// A random number of when the target began to know the session; 0 if the sender does not know it.
+    pub(crate) birth: u64,
     /// The most bytes that a request may bring to the sender.
     pub(crate) eager: u32,
-    /// How many requests of the lane may wait.
-    pub(crate) waiting: u32,
+    /// How many requests of the lane may be without an `ack` that they are over.
+    pub(crate) window: u32,
     /// Whether the sender wants proof.
     pub(crate) proof: bool,
     /// A random number.
@@ -204,8 +206,8 @@ pub(crate) struct Request<'a> {
     pub(crate) context: u16,
     /// Whether it is the receive context.
     pub(crate) named: bool,
-    /// Number of the authorization key; 0 for none.
-    pub(crate) key: u32,
+    /// The authorization key; empty for none.
+    pub(crate) key: &'a [u8],
     /// The tag.
     pub(crate) tag: u64,
     /// Remote completion data.
@@ -245,7 +247,6 @@ mod number {
     pub(super) const WELCOME: u8 = 2;
     pub(super) const PROOF: u8 = 3;
     pub(super) const BYE: u8 = 4;
-    pub(super) const KEY: u8 = 16;
     pub(super) const REQUEST: u8 = 17;
     pub(super) const DATA: u8 = 18;
     pub(super) const WITHDRAW: u8 = 19;
@@ -307,6 +308,18 @@ impl Common {
             ack: members.u64(16),
         })
     }
+
+    /// Writes them; returns all of the header, the rest of which is 0.
+    fn write<'a>(&self, bytes: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let header = bytes.get_mut(..self.head)?;
+        header.fill(0);
+        put(header, 0, &[self.kind, self.flags])?;
+        put(header, 2, &u16::try_from(self.head).ok()?.to_le_bytes())?;
+        put(header, 4, &u32::try_from(self.body).ok()?.to_le_bytes())?;
+        put(header, 8, &self.id.to_le_bytes())?;
+        put(header, 16, &self.ack.to_le_bytes())?;
+        Some(header)
+    }
 }
 
 impl<'a> Frame<'a> {
@@ -330,10 +343,20 @@ impl<'a> Frame<'a> {
             }
             Ok(())
         };
+        let of_request = || {
+            if common.id == 0 {
+                return Err(Broken::Value);
+            }
+            Ok(())
+        };
         let frame = match common.kind {
             number::HELLO | number::WELCOME => {
-                at_least(HELLO)?;
+                at_least(ANY_HELLO)?;
                 body(0..1)?;
+                // What another version has, besides that, is its business.
+                if members.u16(32) == MAJOR {
+                    at_least(HELLO)?;
+                }
                 let hello = Hello::parse(members)?;
                 if common.kind == number::HELLO {
                     Self::Hello(hello)
@@ -351,13 +374,6 @@ impl<'a> Frame<'a> {
                 body(0..1)?;
                 Self::Bye(members.u32(24))
             }
-            number::KEY => {
-                body(1..MAX_KEY + 1)?;
-                if !(1..=u64::from(u16::MAX)).contains(&common.id) {
-                    return Err(Broken::Value);
-                }
-                Self::Key
-            }
             number::REQUEST => {
                 at_least(REQUEST)?;
                 Self::Request(Request::parse(&common, members)?)
@@ -365,10 +381,16 @@ impl<'a> Frame<'a> {
             number::DATA => {
                 at_least(32)?;
                 body(1..MAX_BODY + 1)?;
-                Self::Data(members.u64(24))
+                of_request()?;
+                let offset = members.u64(24);
+                if offset > MAX_LEN {
+                    return Err(Broken::Value);
+                }
+                Self::Data(offset)
             }
             number::WITHDRAW => {
                 body(0..1)?;
+                of_request()?;
                 Self::Withdraw
             }
             number::ACK => {
@@ -378,9 +400,13 @@ impl<'a> Frame<'a> {
             number::RESPONSE => {
                 at_least(48)?;
                 body(0..MAX_ATOMIC as usize + 1)?;
+                of_request()?;
                 let status = members.u32(24);
                 if status > MAX_ERRNO && status != NOT_READY {
                     return Err(Broken::Value);
+                }
+                if status != 0 && common.body != 0 {
+                    return Err(Broken::Body);
                 }
                 Self::Response(Response {
                     status,
@@ -390,14 +416,16 @@ impl<'a> Frame<'a> {
             number::PULL => {
                 at_least(40)?;
                 body(0..1)?;
+                of_request()?;
                 let (offset, len) = (members.u64(24), members.u64(32));
-                if len == 0 || offset.checked_add(len).is_none() {
+                if len == 0 || offset.checked_add(len).is_none_or(|end| end > MAX_LEN) {
                     return Err(Broken::Value);
                 }
                 Self::Pull { offset, len }
             }
             number::GO => {
                 body(0..1)?;
+                of_request()?;
                 Self::Go
             }
             _ => Self::Unknown,
@@ -408,32 +436,31 @@ impl<'a> Frame<'a> {
     /// Writes a header that `body` bytes follow; returns how long it is. `None` if `bytes` has no room
     /// for it, or it could not be read.
     pub(crate) fn write(&self, id: u64, ack: u64, body: usize, bytes: &mut [u8]) -> Option<usize> {
-        let (kind, flags, head) = match self {
-            Self::Hello(_) => (number::HELLO, 0, HELLO),
-            Self::Welcome(..) => (number::WELCOME, 0, HELLO),
-            Self::Proof(_) => (number::PROOF, 0, 56),
-            Self::Bye(_) => (number::BYE, 0, 32),
-            Self::Key => (number::KEY, 0, COMMON),
-            Self::Request(request) => (
-                number::REQUEST,
-                request.flags(),
-                REQUEST.checked_add(request.ranges.0.len())?,
-            ),
-            Self::Data(_) => (number::DATA, 0, 32),
-            Self::Withdraw => (number::WITHDRAW, 0, COMMON),
-            Self::Ack => (number::ACK, 0, COMMON),
-            Self::Response(_) => (number::RESPONSE, 0, 48),
-            Self::Pull { .. } => (number::PULL, 0, 40),
-            Self::Go => (number::GO, 0, COMMON),
-            Self::Unknown => return None,
+        if let Self::Request(request) = self {
+            return request.write(id, ack, body, request.ranges.iter(), bytes);
+        }
+        let (kind, head) = match self {
+            Self::Hello(_) => (number::HELLO, HELLO),
+            Self::Welcome(..) => (number::WELCOME, HELLO),
+            Self::Proof(_) => (number::PROOF, 56),
+            Self::Bye(_) => (number::BYE, 32),
+            Self::Data(_) => (number::DATA, 32),
+            Self::Withdraw => (number::WITHDRAW, COMMON),
+            Self::Ack => (number::ACK, COMMON),
+            Self::Response(_) => (number::RESPONSE, 48),
+            Self::Pull { .. } => (number::PULL, 40),
+            Self::Go => (number::GO, COMMON),
+            Self::Request(_) | Self::Unknown => return None,
         };
-        let header = bytes.get_mut(..head)?;
-        header.fill(0);
-        put(header, 0, &[kind, flags])?;
-        put(header, 2, &u16::try_from(head).ok()?.to_le_bytes())?;
-        put(header, 4, &u32::try_from(body).ok()?.to_le_bytes())?;
-        put(header, 8, &id.to_le_bytes())?;
-        put(header, 16, &ack.to_le_bytes())?;
+        let common = Common {
+            kind,
+            flags: 0,
+            head,
+            body,
+            id,
+            ack,
+        };
+        let header = common.write(bytes)?;
         match self {
             Self::Hello(hello) => hello.write(header)?,
             Self::Welcome(hello, mac) => {
@@ -441,8 +468,10 @@ impl<'a> Frame<'a> {
                 put(header, 128, mac)?;
             }
             Self::Proof(mac) => put(header, 24, mac)?,
-            Self::Bye(code) => put(header, 24, &code.to_le_bytes())?,
-            Self::Request(request) => request.write(header)?,
+            Self::Bye(code) => {
+                put(header, 24, &code.to_le_bytes())?;
+                put(header, 28, &MAJOR.to_le_bytes())?;
+            }
             Self::Data(offset) => put(header, 24, &offset.to_le_bytes())?,
             Self::Response(response) => {
                 put(header, 24, &response.status.to_le_bytes())?;
@@ -452,7 +481,7 @@ impl<'a> Frame<'a> {
                 put(header, 24, &offset.to_le_bytes())?;
                 put(header, 32, &len.to_le_bytes())?;
             }
-            Self::Key | Self::Withdraw | Self::Ack | Self::Go | Self::Unknown => {}
+            Self::Withdraw | Self::Ack | Self::Go | Self::Request(_) | Self::Unknown => {}
         }
         // What the other side would not take is not sent.
         Frame::parse(header).ok()?;
@@ -482,21 +511,18 @@ impl Hello {
             incarnation: members.u64(48),
             expected: members.u64(56),
             session: members.u64(64),
-            next: members.u64(72),
+            birth: members.u64(72),
             eager: members.u32(80),
-            waiting: members.u32(84),
-            proof: match members.u32(88) {
-                0 => false,
-                1 => true,
-                _ => return Err(Broken::Value),
-            },
+            window: members.u32(84),
+            proof: members.u32(88) == 1,
             nonce: members.array(96),
         };
         // What another version means by the rest is its business.
         let known = hello.major == MAJOR;
         let lanes = (1..=MAX_LANES).contains(&hello.lanes) && hello.lane < hello.lanes;
         let eager = usize::try_from(hello.eager).is_ok_and(|eager| eager <= MAX_BODY);
-        if known && (!lanes || !eager || hello.incarnation == 0 || hello.session == 0) {
+        let named = hello.incarnation != 0 && hello.session != 0;
+        if known && (!lanes || !eager || !named || members.u32(88) > 1) {
             return Err(Broken::Value);
         }
         Ok(hello)
@@ -513,9 +539,9 @@ impl Hello {
         put(header, 48, &self.incarnation.to_le_bytes())?;
         put(header, 56, &self.expected.to_le_bytes())?;
         put(header, 64, &self.session.to_le_bytes())?;
-        put(header, 72, &self.next.to_le_bytes())?;
+        put(header, 72, &self.birth.to_le_bytes())?;
         put(header, 80, &self.eager.to_le_bytes())?;
-        put(header, 84, &self.waiting.to_le_bytes())?;
+        put(header, 84, &self.window.to_le_bytes())?;
         put(header, 88, &u32::from(self.proof).to_le_bytes())?;
         put(header, 96, &self.nonce)
     }
@@ -547,7 +573,7 @@ impl<'a> Ranges<'a> {
     }
 
     /// Returns them.
-    pub(crate) fn iter(self) -> impl Iterator<Item = Range> + 'a {
+    pub(crate) fn iter(self) -> impl Iterator<Item = Range> + Clone + 'a {
         self.0.chunks_exact(RANGE).map(|bytes| {
             let members = Members(bytes);
             Range {
@@ -621,6 +647,12 @@ impl<'a> Request<'a> {
             .and_then(|bytes| bytes.checked_add(REQUEST))
             .ok_or(Broken::Head)?;
         let ranges = Ranges(members.0.get(REQUEST..end).ok_or(Broken::Head)?);
+        let key_len = usize::from(members.u16(36));
+        if key_len > MAX_KEY {
+            return Err(Broken::Value);
+        }
+        let key_end = end.checked_add(key_len).ok_or(Broken::Head)?;
+        let key = members.0.get(end..key_end).ok_or(Broken::Head)?;
         let has = |flag: u8| common.flags & flag != 0;
         let request = Self {
             kind,
@@ -628,7 +660,7 @@ impl<'a> Request<'a> {
             to: members.u16(30),
             context: members.u16(32),
             named: has(flag::NAMED),
-            key: members.u32(36),
+            key,
             tag: members.u64(40),
             data: has(flag::DATA).then_some(members.u64(48)),
             len: members.u64(56),
@@ -637,6 +669,9 @@ impl<'a> Request<'a> {
             eager: has(flag::EAGER),
             restarts: has(flag::RESTARTS),
         };
+        if request.len > MAX_LEN {
+            return Err(Broken::Value);
+        }
         if kind.has_ranges() && ranges.bytes() != Some(request.len) {
             return Err(Broken::Ranges);
         }
@@ -671,6 +706,15 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Returns how long the header is with so many ranges.
+    fn head(&self, ranges: usize) -> Option<usize> {
+        let key = self.key.len().checked_next_multiple_of(8)?;
+        ranges
+            .checked_mul(RANGE)?
+            .checked_add(REQUEST)?
+            .checked_add(key)
+    }
+
     fn flags(&self) -> u8 {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         flag(self.named, flag::NAMED)
@@ -679,18 +723,44 @@ impl<'a> Request<'a> {
             | flag(self.restarts, flag::RESTARTS)
     }
 
-    fn write(&self, header: &mut [u8]) -> Option<()> {
+    /// As [`Frame::write`], with these ranges in place of its own.
+    pub(crate) fn write(
+        &self,
+        id: u64,
+        ack: u64,
+        body: usize,
+        ranges: impl Iterator<Item = Range> + Clone,
+        bytes: &mut [u8],
+    ) -> Option<usize> {
+        let count = ranges.clone().count();
+        let head = self.head(count)?;
+        let common = Common {
+            kind: number::REQUEST,
+            flags: self.flags(),
+            head,
+            body,
+            id,
+            ack,
+        };
+        let header = common.write(bytes)?;
         put(header, 24, &self.kind.numbers())?;
         put(header, 28, &self.from.to_le_bytes())?;
         put(header, 30, &self.to.to_le_bytes())?;
         put(header, 32, &self.context.to_le_bytes())?;
-        let count = u16::try_from(self.ranges.count()).ok()?;
-        put(header, 34, &count.to_le_bytes())?;
-        put(header, 36, &self.key.to_le_bytes())?;
+        put(header, 34, &u16::try_from(count).ok()?.to_le_bytes())?;
+        let key_len = u16::try_from(self.key.len()).ok()?;
+        put(header, 36, &key_len.to_le_bytes())?;
         put(header, 40, &self.tag.to_le_bytes())?;
         put(header, 48, &self.data.unwrap_or(0).to_le_bytes())?;
         put(header, 56, &self.len.to_le_bytes())?;
         put(header, 64, &self.offset.to_le_bytes())?;
-        put(header, REQUEST, self.ranges.0)
+        let mut at = REQUEST;
+        for range in ranges {
+            at = range.append(header, at)?;
+        }
+        put(header, at, self.key)?;
+        // What the other side would not take is not sent.
+        Frame::parse(header).ok()?;
+        Some(head)
     }
 }

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Both sides of a lane, over connections that break at any byte.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use proptest::prelude::*;
+
+use crate::frame::{Kind, Range, Ranges, Request, Response, MAX_HEAD};
+use crate::incoming::{self, Stop};
+use crate::kfi::linux::queue::Entry;
+use crate::outgoing::{self, Sent, Window};
+use crate::stream::{Part, Stream};
+
+/// Numbers of a test, each from the one before.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum What {
+    /// Has data.
+    Send,
+    /// Its results come as data.
+    Read,
+    /// Has data, and its results come with the answer.
+    Fetch,
+}
+
+/// An operation.
+#[derive(Debug)]
+struct Operation {
+    number: u64,
+    what: What,
+    len: usize,
+    results: RefCell<Vec<u8>>,
+    /// Its initiator has ended it before it was sent.
+    gone: Cell<bool>,
+    begun: Cell<bool>,
+    withdrawn: Cell<bool>,
+    answers: Cell<usize>,
+}
+
+/// Returns byte `at` of the data, or of the results, of an operation.
+fn byte(number: u64, at: usize, result: bool) -> u8 {
+    (number as usize * 31 + at * 7 + usize::from(result) * 101) as u8
+}
+
+impl outgoing::Outgoing for Rc<Operation> {
+    fn begin(&mut self) -> bool {
+        self.begun.set(true);
+        !self.gone.get()
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        self.withdrawn.get()
+    }
+
+    fn header(&self, id: u64, ack: u64, bytes: &mut [u8]) -> Option<(usize, usize)> {
+        let (kind, body) = match self.what {
+            What::Send => (Kind::Message, self.len),
+            What::Read => (Kind::Read, 0),
+            What::Fetch => (
+                Kind::Atomic {
+                    form: 1,
+                    op: 2,
+                    datatype: 0,
+                },
+                self.len,
+            ),
+        };
+        let range = Range {
+            addr: 0,
+            len: self.len as u64,
+            key: 0,
+        };
+        let ranges = usize::from(self.what != What::Send);
+        let ranges = std::iter::repeat_n(range, ranges);
+        let request = Request {
+            kind,
+            from: 1,
+            to: 2,
+            context: 0,
+            named: false,
+            key: b"",
+            tag: self.number,
+            data: None,
+            len: self.len as u64,
+            offset: 0,
+            ranges: Ranges::NONE,
+            eager: self.what != What::Read,
+            restarts: false,
+        };
+        let head = request.write(id, ack, body, ranges, bytes)?;
+        Some((head, body))
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        for (at, to) in to.iter_mut().enumerate() {
+            *to = byte(self.number, offset + at, false);
+        }
+    }
+
+    fn results(&self) -> (u64, bool) {
+        match self.what {
+            What::Send => (0, false),
+            What::Read => (self.len as u64, true),
+            What::Fetch => (self.len as u64, false),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        assert_eq!(self.answers.get(), 0, "results after the answer");
+        self.results.borrow_mut()[offset..offset + from.len()].copy_from_slice(from);
+    }
+}
+
+/// An answer of the target.
+struct Reply {
+    request: Asked,
+    status: u32,
+}
+
+/// A request as the target has it.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    id: u64,
+    number: u64,
+    what: What,
+    len: usize,
+}
+
+impl incoming::Answer for Reply {
+    fn response(&self) -> (Response, usize, bool) {
+        let Asked { what, len, .. } = self.request;
+        let results = match what {
+            What::Send => 0,
+            _ if self.status != 0 => 0,
+            _ => len,
+        };
+        let response = Response {
+            status: self.status,
+            len: if self.status == 0 { len as u64 } else { 0 },
+        };
+        (response, results, what == What::Read)
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        for (at, to) in to.iter_mut().enumerate() {
+            *to = byte(self.request.number, offset + at, true);
+        }
+    }
+}
+
+/// A target that notes what it is asked.
+#[derive(Default)]
+struct Model {
+    /// In the order in which they have come.
+    done: Vec<u64>,
+    open: Vec<Asked>,
+    withdrawn: Vec<u64>,
+    answered: VecDeque<(u64, u32, Asked)>,
+}
+
+impl incoming::Target for Model {
+    type Open = u64;
+    type Answer = Reply;
+    type Partial = (Asked, Vec<u8>);
+
+    fn begin(
+        &mut self,
+        id: u64,
+        request: &Request<'_>,
+        body: usize,
+    ) -> Result<Self::Partial, Stop> {
+        let what = match request.kind {
+            Kind::Message => What::Send,
+            Kind::Read => What::Read,
+            _ => What::Fetch,
+        };
+        let asked = Asked {
+            id,
+            number: request.tag,
+            what,
+            len: request.len as usize,
+        };
+        Ok((asked, vec![0; body]))
+    }
+
+    fn body(&mut self, (_, body): &mut Self::Partial, offset: usize, bytes: &[u8]) {
+        body[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn arrive(&mut self, (asked, body): Self::Partial) -> Result<u64, Stop> {
+        for (at, have) in body.iter().enumerate() {
+            assert_eq!(*have, byte(asked.number, at, false), "data of {asked:?}");
+        }
+        self.done.push(asked.number);
+        self.open.push(asked);
+        Ok(asked.id)
+    }
+
+    fn withdraw(&mut self, open: &u64) {
+        self.withdrawn.push(*open);
+    }
+
+    fn answered(&mut self) -> Option<(u64, Reply)> {
+        let (id, status, request) = self.answered.pop_front()?;
+        Some((id, Reply { request, status }))
+    }
+}
+
+/// How many requests may be without an `ack`.
+const WINDOW: usize = 16;
+
+type Slots = Vec<incoming::Place<Model>>;
+
+/// Both sides, and what is between them.
+struct World {
+    random: Random,
+    initiator: outgoing::Lane<Rc<Operation>>,
+    target: incoming::Lane<Model, Slots>,
+    model: Model,
+    posted: VecDeque<Rc<Operation>>,
+    operations: Vec<Rc<Operation>>,
+    there: VecDeque<u8>,
+    back: VecDeque<u8>,
+    at_target: Stream<Vec<u8>>,
+    at_initiator: Stream<Vec<u8>>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let slots = (0..WINDOW).map(|_| None).collect();
+        let mut world = Self {
+            random: Random(seed | 1),
+            initiator: outgoing::Lane::new(),
+            target: incoming::Lane::new(slots),
+            model: Model::default(),
+            posted: VecDeque::new(),
+            operations: Vec::new(),
+            there: VecDeque::new(),
+            back: VecDeque::new(),
+            at_target: Stream::new(vec![0; MAX_HEAD]),
+            at_initiator: Stream::new(vec![0; MAX_HEAD]),
+        };
+        world.connect();
+        world
+    }
+
+    /// The connection breaks, and there is another one.
+    fn connect(&mut self) {
+        self.there.clear();
+        self.back.clear();
+        self.at_target.clear();
+        self.at_initiator.clear();
+        let ack = self.initiator.ack();
+        self.target.connected(ack).expect("it was sent");
+        let window = Window {
+            numbers: WINDOW as u64,
+        };
+        self.initiator
+            .connected(self.target.next(), window)
+            .expect("it was read");
+    }
+
+    fn post(&mut self) {
+        let what = [What::Send, What::Read, What::Fetch][self.random.below(3)];
+        let len = match what {
+            What::Fetch => 1 + self.random.below(4096),
+            What::Read => 1 + self.random.below(20_000),
+            What::Send if self.random.below(2) == 0 => self.random.below(40),
+            What::Send => self.random.below(20_000),
+        };
+        let operation = Rc::new(Operation {
+            number: self.operations.len() as u64,
+            what,
+            len,
+            results: RefCell::new(vec![0; if what == What::Send { 0 } else { len }]),
+            gone: Cell::new(false),
+            begun: Cell::new(false),
+            withdrawn: Cell::new(false),
+            answers: Cell::new(0),
+        });
+        self.operations.push(operation.clone());
+        self.posted.push_back(operation);
+    }
+
+    /// The initiator of some operation does not want it any more.
+    fn cancel(&mut self) {
+        if self.operations.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.operations.len());
+        let operation = &self.operations[at];
+        if operation.begun.get() {
+            operation.withdrawn.set(true);
+        } else {
+            operation.gone.set(true);
+        }
+    }
+
+    fn send(&mut self) {
+        let room = 24 + self.random.below(9000);
+        let mut out = vec![0; room];
+        let posted = &mut self.posted;
+        let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+        let mut count = self.initiator.fill_withdrawals(&mut out);
+        count += self.initiator.fill(&mut out[count..], fresh);
+        if self.random.below(3) == 0 {
+            count += self.initiator.fill_ack(&mut out[count..]);
+        }
+        self.there.extend(&out[..count]);
+        let room = 24 + self.random.below(9000);
+        let mut out = vec![0; room];
+        let count = self.target.fill(&mut self.model, &mut out);
+        self.back.extend(&out[..count]);
+    }
+
+    fn receive(&mut self) {
+        let count = self.random.below(self.there.len() + 1);
+        let room = self.at_target.room();
+        let count = count.min(room.len());
+        for to in &mut room[..count] {
+            *to = self.there.pop_front().expect("that many");
+        }
+        self.at_target.received(count);
+        while let Some(part) = self.at_target.next().expect("sent by us") {
+            match part {
+                Part::Head(common, frame) => self
+                    .target
+                    .head(&mut self.model, &common, &frame)
+                    .expect("allowed"),
+                Part::Body(bytes, last) => self
+                    .target
+                    .body(&mut self.model, bytes, last)
+                    .expect("there is memory"),
+            }
+        }
+        let count = self.random.below(self.back.len() + 1);
+        let room = self.at_initiator.room();
+        let count = count.min(room.len());
+        for to in &mut room[..count] {
+            *to = self.back.pop_front().expect("that many");
+        }
+        self.at_initiator.received(count);
+        while let Some(part) = self.at_initiator.next().expect("sent by us") {
+            match part {
+                Part::Head(common, frame) => {
+                    self.initiator.head(&common, &frame).expect("allowed");
+                }
+                Part::Body(bytes, last) => self.initiator.body(bytes, last),
+            }
+            let mut answered = self.initiator.take_answered();
+            while let Some(sent) = answered.pop_front() {
+                let operation = sent.into_inner().request;
+                operation.answers.set(operation.answers.get() + 1);
+            }
+        }
+    }
+
+    /// The target ends something, in any order.
+    fn answer(&mut self) {
+        if self.model.open.is_empty() {
+            return;
+        }
+        let at = self.random.below(self.model.open.len());
+        let asked = self.model.open.remove(at);
+        let status = if self.random.below(4) == 0 { 5 } else { 0 };
+        self.model.answered.push_back((asked.id, status, asked));
+    }
+
+    fn check(&self) {
+        let done: Vec<u64> = self
+            .operations
+            .iter()
+            .filter(|operation| !operation.gone.get())
+            .map(|operation| operation.number)
+            .collect();
+        assert_eq!(self.model.done, done, "each once, in order");
+        for operation in &self.operations {
+            let wanted = usize::from(!operation.gone.get());
+            assert_eq!(operation.answers.get(), wanted, "answers of {operation:?}");
+        }
+    }
+}
+
+/// Runs operations over connections of which one in `breaks` steps breaks.
+fn run(seed: u64, count: usize, breaks: usize) {
+    let mut world = World::new(seed);
+    let mut steps = 0;
+    loop {
+        if world.operations.len() < count && world.random.below(3) == 0 {
+            world.post();
+        }
+        match world.random.below(8) {
+            0..3 => world.send(),
+            3..6 => world.receive(),
+            6 => world.answer(),
+            _ if world.random.below(10) == 0 => world.cancel(),
+            _ => {}
+        }
+        // In the end it is left alone.
+        if steps < count * 100 && world.random.below(breaks) == 0 {
+            world.connect();
+        }
+        steps += 1;
+        let over = world.operations.len() == count
+            && world.posted.is_empty()
+            && world.initiator.len() == 0;
+        if over {
+            break;
+        }
+        assert!(steps < count * 10_000, "it does not end");
+    }
+    world.check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever breaks when, each request is carried out once, in order, and answered once.
+    #[test]
+    fn requests_are_done_once(seed in any::<u64>(), breaks in 5..200usize) {
+        run(seed, 60, breaks);
+    }
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The target's side of a lane: which requests were read, and which answers are to be sent.
+//!
+//! As [`outgoing`](super::outgoing) this is without input, output and time, and runs in user space.
+//!
+//! An answer is kept until the initiator has said that it has read it, and is sent again on a new
+//! connection: a request that is sent again is not carried out again.
+
+#![forbid(unsafe_code)]
+
+use core::ops::DerefMut;
+
+use super::frame::{
+    Broken,
+    Common,
+    Frame,
+    Request,
+    Response, //
+};
+
+/// The most bytes of results that go in one frame.
+const PIECE: usize = 256 << 10;
+
+/// An answer, as this has to do with it.
+pub(crate) trait Answer {
+    /// Returns what is answered, and how many bytes of results there are; with `true` they come before
+    /// it as [`Frame::Data`], else with it.
+    fn response(&self) -> (Response, usize, bool);
+
+    /// Writes bytes of the results, from `offset` on, all of `to`.
+    fn read(&self, offset: usize, to: &mut [u8]);
+}
+
+/// What requests find.
+pub(crate) trait Target {
+    /// A request as it is kept until it is answered.
+    type Open;
+    /// The answer to one.
+    type Answer: Answer;
+    /// A request whose body is yet to come.
+    type Partial;
+
+    /// Takes a header.
+    fn begin(&mut self, id: u64, request: &Request<'_>, body: usize)
+        -> Result<Self::Partial, Stop>;
+
+    /// Takes bytes of the body of it, from `offset` on.
+    fn body(&mut self, partial: &mut Self::Partial, offset: usize, bytes: &[u8]);
+
+    /// All of it is there: carries it out. Returns what is kept.
+    fn arrive(&mut self, partial: Self::Partial) -> Result<Self::Open, Stop>;
+
+    /// The initiator does not want it any more.
+    fn withdraw(&mut self, open: &Self::Open);
+
+    /// Takes out an answer that was given since, with the number of the request.
+    fn answered(&mut self) -> Option<(u64, Self::Answer)>;
+}
+
+/// Why nothing more is taken from a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The other side breaks the protocol.
+    Broken(Broken),
+    /// There is no memory. Nothing happened; it may be sent again on a new connection.
+    NoMemory,
+}
+
+impl From<Broken> for Stop {
+    fn from(broken: Broken) -> Self {
+        Self::Broken(broken)
+    }
+}
+
+/// A request that is not over.
+pub(crate) enum Slot<O, A> {
+    /// It is being carried out.
+    Open(O),
+    /// It was answered.
+    Answered(A),
+}
+
+/// A slot of the memory of a lane; none while no request is in it.
+pub(crate) type Place<T> = Option<Slot<<T as Target>::Open, <T as Target>::Answer>>;
+
+/// The request whose body is being received.
+struct Reading<P> {
+    partial: P,
+    offset: usize,
+}
+
+/// The answer that is being sent.
+#[derive(Clone, Copy)]
+struct Writing {
+    id: u64,
+    /// Bytes of results whose headers were sent.
+    announced: usize,
+    /// Bytes of results that were sent.
+    offset: usize,
+    /// The header of the answer was sent.
+    told: bool,
+}
+
+/// The requests of a lane.
+///
+/// The memory has one slot for each number from the first one on that is not over, so that a request
+/// that is further on breaks the protocol. It is [`Self::window`] slots.
+pub(crate) struct Lane<T: Target, M> {
+    slots: M,
+    /// All below this one are over.
+    first: u64,
+    /// The next one that was not read.
+    next: u64,
+    /// How many are open.
+    open: usize,
+    /// Answers of before this connection are sent again, from this number on ...
+    again: u64,
+    /// ... up to this one.
+    until: u64,
+    reading: Option<Reading<T::Partial>>,
+    writing: Option<Writing>,
+}
+
+impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
+    /// At the beginning of a session. All slots are empty.
+    pub(crate) fn new(slots: M) -> Self {
+        Self {
+            slots,
+            first: 1,
+            next: 1,
+            open: 0,
+            again: 1,
+            until: 1,
+            reading: None,
+            writing: None,
+        }
+    }
+
+    /// Returns how many numbers it has room for.
+    pub(crate) fn window(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Returns the first number that was not read.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Returns how many requests are being carried out.
+    pub(crate) fn open(&self) -> usize {
+        self.open
+    }
+
+    /// A connection begins, of an initiator to which all below `ack` are over.
+    pub(crate) fn connected(&mut self, ack: u64) -> Result<(), Broken> {
+        self.reading = None;
+        self.writing = None;
+        if ack < self.first {
+            // It has known more before.
+            return Err(Broken::Value);
+        }
+        self.over(ack)?;
+        (self.again, self.until) = (self.first, self.next);
+        Ok(())
+    }
+
+    /// Takes out everything, as the session is over: `each` is given those that are open.
+    pub(crate) fn end_session(&mut self, mut each: impl FnMut(T::Open)) {
+        for slot in self.slots.iter_mut() {
+            if let Some(Slot::Open(open)) = slot.take() {
+                each(open);
+            }
+        }
+        (self.first, self.next, self.open) = (1, 1, 0);
+        (self.again, self.until) = (1, 1);
+        (self.reading, self.writing) = (None, None);
+    }
+
+    /// Returns the slot of a number.
+    fn slot(&mut self, id: u64) -> Option<&mut Place<T>> {
+        if !(self.first..self.next).contains(&id) {
+            return None;
+        }
+        let len = u64::try_from(self.slots.len()).ok()?;
+        let at = usize::try_from(id.checked_rem(len)?).ok()?;
+        self.slots.get_mut(at)
+    }
+
+    /// Takes a header that was received.
+    pub(crate) fn head(
+        &mut self,
+        target: &mut T,
+        common: &Common,
+        frame: &Frame<'_>,
+    ) -> Result<(), Stop> {
+        self.over(common.ack)?;
+        match frame {
+            Frame::Request(request) => self.request(target, common, request),
+            Frame::Withdraw => {
+                if common.id == 0 || common.id >= self.next {
+                    return Err(Broken::Value.into());
+                }
+                if let Some(Some(Slot::Open(open))) = self.slot(common.id) {
+                    target.withdraw(open);
+                }
+                Ok(())
+            }
+            Frame::Ack | Frame::Unknown => Ok(()),
+            // Not from an initiator, or not before it was asked for.
+            _ => Err(Broken::Value.into()),
+        }
+    }
+
+    /// All requests below `ack` are over.
+    fn over(&mut self, ack: u64) -> Result<(), Broken> {
+        if ack > self.next {
+            return Err(Broken::Value);
+        }
+        while self.first < ack {
+            let id = self.first;
+            // An answer that is being sent again may have been read before.
+            let slot = self.slot(id).ok_or(Broken::Value)?;
+            if !matches!(slot, Some(Slot::Answered(_))) {
+                return Err(Broken::Value);
+            }
+            *slot = None;
+            self.first = id.saturating_add(1);
+        }
+        self.again = self.again.max(self.first);
+        Ok(())
+    }
+
+    fn request(
+        &mut self,
+        target: &mut T,
+        common: &Common,
+        request: &Request<'_>,
+    ) -> Result<(), Stop> {
+        if common.id < self.next {
+            // It was read on an earlier connection, and its body is skipped.
+            return Ok(());
+        }
+        let window = u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
+        if common.id > self.next || common.id.saturating_sub(self.first) >= window {
+            return Err(Broken::Value.into());
+        }
+        let partial = target.begin(common.id, request, common.body)?;
+        if common.body == 0 {
+            self.arrive(target, partial)?;
+        } else {
+            self.reading = Some(Reading { partial, offset: 0 });
+        }
+        Ok(())
+    }
+
+    /// The next request is there, all of it.
+    fn arrive(&mut self, target: &mut T, partial: T::Partial) -> Result<(), Stop> {
+        let id = self.next;
+        let open = target.arrive(partial)?;
+        self.next = id.saturating_add(1);
+        self.open = self.open.saturating_add(1);
+        if let Some(slot) = self.slot(id) {
+            *slot = Some(Slot::Open(open));
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of the body of the last frame; with `last` there are no more of them.
+    pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) -> Result<(), Stop> {
+        let Some(reading) = &mut self.reading else {
+            return Ok(());
+        };
+        target.body(&mut reading.partial, reading.offset, bytes);
+        reading.offset = reading.offset.saturating_add(bytes.len());
+        if !last {
+            return Ok(());
+        }
+        match self.reading.take() {
+            Some(reading) => self.arrive(target, reading.partial),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what is to be sent, as far as there is room; returns how many bytes.
+    pub(crate) fn fill(&mut self, target: &mut T, out: &mut [u8]) -> usize {
+        let mut done = 0;
+        while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
+            if self.writing.is_none() {
+                self.writing = self.next_answer(target);
+            }
+            let Some(mut writing) = self.writing else {
+                break;
+            };
+            let next = self.next;
+            let Some(Some(Slot::Answered(answer))) = self.slot(writing.id) else {
+                // The initiator has it: only the frame that was begun is ended.
+                let left = writing.announced.saturating_sub(writing.offset);
+                let count = left.min(room.len());
+                room.get_mut(..count).unwrap_or(&mut []).fill(0);
+                writing.offset = writing.offset.saturating_add(count);
+                done = done.saturating_add(count);
+                self.writing = (count < left).then_some(writing);
+                continue;
+            };
+            let Some(count) = writing.write(answer, next, room) else {
+                break;
+            };
+            done = done.saturating_add(count);
+            self.writing = (!writing.is_done(answer)).then_some(writing);
+        }
+        done
+    }
+
+    /// Returns the next answer to be sent.
+    fn next_answer(&mut self, target: &mut T) -> Option<Writing> {
+        while self.again < self.until {
+            let id = self.again;
+            self.again = id.saturating_add(1);
+            if let Some(Some(Slot::Answered(_))) = self.slot(id) {
+                return Some(Writing::new(id));
+            }
+        }
+        loop {
+            let (id, answer) = target.answered()?;
+            // Those of an earlier session have no slot.
+            if let Some(place @ Some(Slot::Open(_))) = self.slot(id) {
+                let open = place.replace(Slot::Answered(answer));
+                self.open = self.open.saturating_sub(1);
+                drop(open);
+                return Some(Writing::new(id));
+            }
+        }
+    }
+
+    /// Returns whether it is between two frames of what it sends.
+    pub(crate) fn is_between(&self) -> bool {
+        self.writing
+            .is_none_or(|writing| writing.offset == writing.announced && !writing.told)
+    }
+}
+
+impl Writing {
+    /// Nothing of an answer was sent.
+    fn new(id: u64) -> Self {
+        Self {
+            id,
+            announced: 0,
+            offset: 0,
+            told: false,
+        }
+    }
+
+    /// Returns whether all of it was sent.
+    fn is_done(&self, answer: &impl Answer) -> bool {
+        let (_, len, _) = answer.response();
+        self.told && self.offset == len
+    }
+
+    /// Writes the next header, or more of a body; returns how many bytes. `None` if there is no room.
+    fn write(&mut self, answer: &impl Answer, next: u64, room: &mut [u8]) -> Option<usize> {
+        let (response, len, as_data) = answer.response();
+        if self.offset < self.announced {
+            let count = room.len().min(self.announced.saturating_sub(self.offset));
+            answer.read(self.offset, room.get_mut(..count)?);
+            self.offset = self.offset.saturating_add(count);
+            return Some(count);
+        }
+        if as_data && self.offset < len {
+            let body = len.saturating_sub(self.offset).min(PIECE);
+            let offset = u64::try_from(self.offset).ok()?;
+            let count = Frame::Data(offset).write(self.id, next, body, room)?;
+            self.announced = self.offset.saturating_add(body);
+            return Some(count);
+        }
+        let body = len.saturating_sub(self.offset);
+        let count = Frame::Response(response).write(self.id, next, body, room)?;
+        self.announced = len;
+        self.told = true;
+        Some(count)
+    }
+}

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The initiator's side of a lane: which requests are under way, and what is to be sent for them.
+//!
+//! There is no input and output here, and no time: bytes that were received go in, bytes that are to be
+//! sent come out. So this runs in user space, too, over connections that break at any byte.
+//!
+//! A request has a number from when it is first sent. It stays here until its answer was read; on a
+//! new connection those that the target has not read are sent again, with the same numbers.
+
+#![forbid(unsafe_code)]
+
+use super::frame::{
+    Broken,
+    Common,
+    Frame,
+    Response,
+    MAX_ATOMIC, //
+};
+use crate::kfi::linux::queue::{
+    Entry,
+    EntryQueue,
+    Named, //
+};
+
+/// A request, as this has to do with it.
+pub(crate) trait Outgoing {
+    /// Takes it out of the hands of its initiator; `false` if that has ended it.
+    fn begin(&mut self) -> bool;
+
+    /// Returns whether its initiator does not want it any more.
+    fn is_withdrawn(&self) -> bool;
+
+    /// Writes the header of its frame, with this number and this `ack`; returns how long it is, and how
+    /// many bytes follow. `None` if there is no room.
+    fn header(&self, id: u64, ack: u64, bytes: &mut [u8]) -> Option<(usize, usize)>;
+
+    /// Writes bytes of what follows, from `offset` on, all of `to`.
+    fn read(&self, offset: usize, to: &mut [u8]);
+
+    /// Returns how many bytes of results there may be, and whether they come as [`Frame::Data`].
+    fn results(&self) -> (u64, bool);
+
+    /// Returns how many bytes the operation has.
+    fn len(&self) -> u64;
+
+    /// Takes bytes of the results, from `offset` on.
+    fn write(&self, offset: usize, from: &[u8]);
+}
+
+/// A request that is under way.
+pub(crate) struct Sent<R> {
+    /// The request.
+    pub(crate) request: R,
+    /// Its number.
+    id: u64,
+    /// How many bytes of its results have come.
+    arrived: u64,
+    /// The target was told that it is not wanted any more, on this connection.
+    withdrawn: bool,
+    /// What the target has answered: 0, or an errno.
+    pub(crate) status: u32,
+}
+
+impl<R> Sent<R> {
+    /// A request that has no number yet.
+    pub(crate) fn new(request: R) -> Self {
+        Self {
+            request,
+            id: 0,
+            arrived: 0,
+            withdrawn: false,
+            status: 0,
+        }
+    }
+}
+
+impl<R> Named for Sent<R> {
+    type Name = u64;
+
+    fn name(&self) -> u64 {
+        self.id
+    }
+}
+
+/// The body that is being received.
+#[derive(Clone, Copy)]
+struct Body {
+    /// The request that it is for; 0 if nobody wants it.
+    id: u64,
+    /// Where its next byte goes among the results.
+    offset: u64,
+    /// It is that of the answer.
+    last: bool,
+}
+
+/// The body that is being sent.
+#[derive(Clone, Copy)]
+struct Writing {
+    id: u64,
+    offset: usize,
+    len: usize,
+}
+
+/// How far a lane may go.
+#[derive(Clone, Copy)]
+pub(crate) struct Window {
+    /// Numbers behind the last one that the target knows to be over.
+    pub(crate) numbers: u64,
+}
+
+/// The requests of a lane.
+pub(crate) struct Lane<R> {
+    /// Those that have a number, in order.
+    sent: EntryQueue<Sent<R>>,
+    /// Those that were answered, for [`Self::take_answered`].
+    answered: EntryQueue<Sent<R>>,
+    /// The number that the next one gets.
+    next: u64,
+    /// The next one to be sent on this connection.
+    at: u64,
+    /// All below this one are over, as far as the target was told on this connection.
+    told: u64,
+    window: Window,
+    writing: Option<Writing>,
+    body: Option<Body>,
+}
+
+impl<R: Outgoing> Lane<R> {
+    /// At the beginning of a session.
+    pub(crate) fn new() -> Self {
+        Self {
+            sent: EntryQueue::new(),
+            answered: EntryQueue::new(),
+            next: 1,
+            at: 1,
+            told: 1,
+            window: Window { numbers: 0 },
+            writing: None,
+            body: None,
+        }
+    }
+
+    /// Returns how many requests are under way.
+    pub(crate) fn len(&self) -> usize {
+        self.sent.len()
+    }
+
+    /// Returns the first number that is not over.
+    pub(crate) fn ack(&self) -> u64 {
+        self.sent.front().map_or(self.next, |first| first.id)
+    }
+
+    /// Returns whether the target is to be told that requests are over, though nothing else is to be
+    /// sent.
+    pub(crate) fn owes_ack(&self) -> bool {
+        self.ack() != self.told
+    }
+
+    /// Returns how many requests are over of which the target was not told.
+    pub(crate) fn untold(&self) -> u64 {
+        self.ack().saturating_sub(self.told)
+    }
+
+    /// A connection begins, to a target that has read all below `next`.
+    pub(crate) fn connected(&mut self, next: u64, window: Window) -> Result<(), Broken> {
+        // It has read those that are over, and none that was not sent.
+        if next < self.ack() || next > self.next {
+            return Err(Broken::Value);
+        }
+        self.at = next;
+        // Nothing is sure to have arrived of what was told before.
+        self.told = 1;
+        self.window = window;
+        self.writing = None;
+        self.body = None;
+        // Asked for again, as that may have been lost.
+        let mut from = 0;
+        while let Some(mut sent) = self.sent.find_named(&from) {
+            sent.withdrawn = false;
+            from = sent.id.saturating_add(1);
+        }
+        Ok(())
+    }
+
+    /// Takes out all that is under way, as a session is over; what comes later belongs to the next one.
+    pub(crate) fn end_session(&mut self) -> EntryQueue<Sent<R>> {
+        let ended = core::mem::replace(&mut self.sent, EntryQueue::new());
+        (self.next, self.at, self.told) = (1, 1, 1);
+        (self.writing, self.body) = (None, None);
+        ended
+    }
+
+    /// Takes out the requests that were answered.
+    pub(crate) fn take_answered(&mut self) -> EntryQueue<Sent<R>> {
+        core::mem::replace(&mut self.answered, EntryQueue::new())
+    }
+
+    /// Takes a header that was received.
+    pub(crate) fn head(&mut self, common: &Common, frame: &Frame<'_>) -> Result<(), Broken> {
+        if common.ack > self.at {
+            return Err(Broken::Value);
+        }
+        self.body = None;
+        match frame {
+            Frame::Data(offset) => self.data(common, *offset),
+            Frame::Response(response) => self.response(common, *response),
+            Frame::Ack | Frame::Unknown => Ok(()),
+            // Not from a target, or not before it was asked for.
+            _ => Err(Broken::Value),
+        }
+    }
+
+    /// Checks that a frame is about a request that was sent, all of it.
+    fn check_id(&self, id: u64) -> Result<(), Broken> {
+        let writes = self.writing.is_some_and(|writing| writing.id == id);
+        if id == 0 || id >= self.at || writes {
+            return Err(Broken::Value);
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, common: &Common, offset: u64) -> Result<(), Broken> {
+        self.check_id(common.id)?;
+        let Some(mut sent) = self.sent.find_named(&common.id) else {
+            return Ok(());
+        };
+        if sent.id != common.id {
+            // It was answered on an earlier connection.
+            return Ok(());
+        }
+        let (most, as_data) = sent.request.results();
+        let len = u64::try_from(common.body).unwrap_or(u64::MAX);
+        let end = offset.checked_add(len).ok_or(Broken::Value)?;
+        // From the start again on a new connection.
+        if !as_data || end > most || (offset != 0 && offset != sent.arrived) {
+            return Err(Broken::Value);
+        }
+        sent.arrived = end;
+        self.body = Some(Body {
+            id: common.id,
+            offset,
+            last: false,
+        });
+        Ok(())
+    }
+
+    fn response(&mut self, common: &Common, response: Response) -> Result<(), Broken> {
+        self.check_id(common.id)?;
+        let Some(mut sent) = self.sent.find_named(&common.id) else {
+            return Ok(());
+        };
+        if sent.id != common.id {
+            return Ok(());
+        }
+        let (most, as_data) = sent.request.results();
+        let len = u64::try_from(common.body).unwrap_or(u64::MAX);
+        let wanted = match (response.status, as_data) {
+            (0, false) => most,
+            _ => 0,
+        };
+        let whole = response.len == sent.request.len() && (!as_data || sent.arrived == most);
+        if len != wanted || len > MAX_ATOMIC || (response.status == 0 && !whole) {
+            return Err(Broken::Value);
+        }
+        sent.status = response.status;
+        if common.body == 0 {
+            let entry = sent.take();
+            self.answered.push_back(entry);
+        } else {
+            self.body = Some(Body {
+                id: common.id,
+                offset: 0,
+                last: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes bytes of the body of the last frame; with `last` there are no more of them.
+    pub(crate) fn body(&mut self, bytes: &[u8], last: bool) {
+        let Some(body) = &mut self.body else {
+            return;
+        };
+        let Some(sent) = self.sent.find_named(&body.id) else {
+            return;
+        };
+        let offset = usize::try_from(body.offset).unwrap_or(usize::MAX);
+        sent.request.write(offset, bytes);
+        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        body.offset = body.offset.saturating_add(len);
+        if last && body.last {
+            let entry = sent.take();
+            self.answered.push_back(entry);
+        }
+    }
+
+    /// Writes what is to be sent, as far as there is room; returns how many bytes. `fresh` is asked for
+    /// requests that have come since.
+    pub(crate) fn fill(
+        &mut self,
+        out: &mut [u8],
+        mut fresh: impl FnMut() -> Option<Entry<Sent<R>>>,
+    ) -> usize {
+        let mut done = 0;
+        while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
+            let more = match self.writing {
+                Some(writing) => self.fill_body(writing, room),
+                None => self.fill_head(room, &mut fresh),
+            };
+            match more {
+                Some(count) => done = done.saturating_add(count),
+                None => break,
+            }
+        }
+        done
+    }
+
+    /// Writes more of a body.
+    fn fill_body(&mut self, writing: Writing, room: &mut [u8]) -> Option<usize> {
+        let count = room.len().min(writing.len.saturating_sub(writing.offset));
+        let piece = room.get_mut(..count)?;
+        match self.sent.find_named(&writing.id) {
+            Some(sent) if sent.id == writing.id => sent.request.read(writing.offset, piece),
+            // It is not answered before all of it was sent.
+            _ => piece.fill(0),
+        }
+        let offset = writing.offset.saturating_add(count);
+        self.writing = (offset < writing.len).then_some(Writing { offset, ..writing });
+        Some(count)
+    }
+
+    /// Writes the header of the next request.
+    fn fill_head(
+        &mut self,
+        room: &mut [u8],
+        fresh: &mut impl FnMut() -> Option<Entry<Sent<R>>>,
+    ) -> Option<usize> {
+        let ack = self.ack();
+        if self.at == self.next {
+            // The target knows `ack` by the header that is about to be written.
+            if self.next.saturating_sub(ack) >= self.window.numbers {
+                return None;
+            }
+            loop {
+                let mut entry = fresh()?;
+                // Without a lock, as nobody else has it.
+                if entry.request.begin() {
+                    entry.id = self.next;
+                    self.next = self.next.saturating_add(1);
+                    self.sent.push_named(entry);
+                    break;
+                }
+            }
+        }
+        let Some(sent) = self.sent.find_named(&self.at) else {
+            return None;
+        };
+        let id = sent.id;
+        // Those between have been answered without having been read: nobody does that.
+        let (head, len) = sent.request.header(id, ack, room)?;
+        self.at = id.saturating_add(1);
+        self.told = ack;
+        self.writing = (len != 0).then_some(Writing { id, offset: 0, len });
+        Some(head)
+    }
+
+    /// Writes that the initiators of some requests do not want them any more, as far as there is room;
+    /// returns how many bytes. Between two frames only.
+    pub(crate) fn fill_withdrawals(&mut self, out: &mut [u8]) -> usize {
+        let ack = self.ack();
+        let mut done = 0;
+        let mut from = 0;
+        if self.writing.is_some() {
+            return 0;
+        }
+        while let Some(mut sent) = self.sent.find_named(&from) {
+            let id = sent.id;
+            from = id.saturating_add(1);
+            // What is sent later says so later.
+            if id >= self.at || sent.withdrawn || !sent.request.is_withdrawn() {
+                continue;
+            }
+            let room = out.get_mut(done..).unwrap_or(&mut []);
+            let Some(count) = Frame::Withdraw.write(id, ack, 0, room) else {
+                break;
+            };
+            sent.withdrawn = true;
+            self.told = ack;
+            done = done.saturating_add(count);
+        }
+        done
+    }
+
+    /// Writes that requests are over, if there is something to be told; returns how many bytes. Between
+    /// two frames only.
+    pub(crate) fn fill_ack(&mut self, out: &mut [u8]) -> usize {
+        if self.writing.is_some() || !self.owes_ack() {
+            return 0;
+        }
+        let ack = self.ack();
+        let count = Frame::Ack.write(0, ack, 0, out).unwrap_or(0);
+        if count != 0 {
+            self.told = ack;
+        }
+        count
+    }
+
+    /// Returns whether it is between two frames of what it sends.
+    pub(crate) fn is_between(&self) -> bool {
+        self.writing.is_none()
+    }
+}
