@@ -21,6 +21,8 @@ pub(crate) mod atomics;
 pub(crate) mod loopback;
 #[allow(dead_code, reason = "for a wire to other kernels")]
 pub(crate) mod remote;
+#[allow(dead_code, reason = "for a wire to other kernels")]
+pub(crate) mod tcp;
 
 use kernel::prelude::*;
 

@@ -80,11 +80,11 @@ pub(crate) trait Arrivals: Send + Sync {
 /// Where answers go.
 pub(crate) trait Answers: Send + Sync {
     /// Takes an answer. Any context; does not sleep.
-    fn answer(&self, answer: Entry<Answer>);
+    fn answer(self: Arc<Self>, answer: Entry<Answer>);
 
     /// A request that was distant ([`RemoteRequest::distant`]) knows where its bytes go, or come from: it
     /// wants them now, or lets them be fetched. Any context; does not sleep.
-    fn start(&self, _start: Entry<Start>) {}
+    fn start(self: Arc<Self>, start: Entry<Start>);
 }
 
 /// A request that wants its bytes.
@@ -121,8 +121,8 @@ pub(crate) struct RemoteRequest {
     payload: RemotePayload,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
-    /// Its number among those of its lane.
-    id: u64,
+    /// The session that it belongs to, and its number there.
+    name: (u64, u64),
     answers: Arc<dyn Answers>,
     state: Atomic<u32>,
     /// As that of an operation of this node.
@@ -136,32 +136,32 @@ pub(crate) struct RemoteRequest {
 }
 
 impl RemoteRequest {
-    /// A request that was read, with the number that it has in its lane.
+    /// A request that was read, with the session that it belongs to and its number there.
     pub(crate) fn new(
         request: Request,
         remote: RemoteMemory,
         payload: RemotePayload,
-        id: u64,
+        name: (u64, u64),
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, remote, Some(payload), id, answers)
+        Self::create(request, remote, Some(payload), name, answers)
     }
 
     /// A request whose header was read: its bytes come, or are fetched, when it has started.
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
-        id: u64,
+        name: (u64, u64),
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, remote, None, id, answers)
+        Self::create(request, remote, None, name, answers)
     }
 
     fn create(
         request: Request,
         remote: RemoteMemory,
         payload: Option<RemotePayload>,
-        id: u64,
+        name: (u64, u64),
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         let distant = payload.is_none();
@@ -182,7 +182,7 @@ impl RemoteRequest {
                 remote,
                 payload,
                 distant,
-                id,
+                name,
                 answers,
                 state: Atomic::new(WAITING),
                 cookie: Atomic::new(0),
@@ -227,15 +227,26 @@ impl RemoteRequest {
         let Some(starter) = starter else {
             return;
         };
-        self.answers.start(starter.fill(Start {
+        self.answers.clone().start(starter.fill(Start {
             request: self.clone(),
             len,
         }));
     }
 
-    /// Returns its number in its lane.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
+    /// Returns the session that it belongs to, and its number there.
+    pub(super) fn name(&self) -> (u64, u64) {
+        self.name
+    }
+
+    /// Returns how many bytes of memory its data and its results have.
+    pub(super) fn bytes(&self) -> usize {
+        let Payload {
+            source,
+            compare,
+            target,
+        } = self.payload();
+        let sum = source.len().saturating_add(compare.len());
+        sum.saturating_add(target.len())
     }
 
     /// Returns a number that it alone has while it is under way.
@@ -276,7 +287,7 @@ impl RemoteRequest {
         let Some(reply) = reply else {
             return;
         };
-        self.answers.answer(reply.fill(Answer {
+        self.answers.clone().answer(reply.fill(Answer {
             request: self.clone(),
             response,
         }));

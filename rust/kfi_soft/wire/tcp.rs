@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The wire between kernels: TCP, as `Documentation/wire-protocol.md` says.
+//!
+//! A NIC has an IPv4 address, the low 20 bits of which are its number; all NICs of a fabric have the
+//! others in common. So the address of a target says where to connect to. Requests of one NIC to
+//! another are an association: the initiator's side is an [`Association`], the target's a
+//! [`Visitor`](target::Visitor).
+//!
+//! All that is done for one connection one work item does, one run after the other: it takes what was
+//! received, and sends what is to be sent, without ever waiting for the other side. It is queued by the
+//! callbacks of the socket, and by those who bring requests and answers, from any context. What has to
+//! be sent and received when is decided by [`outgoing`] and [`incoming`], which know of no sockets.
+
+#![forbid(unsafe_code)]
+
+use core::net::{
+    Ipv4Addr,
+    SocketAddrV4, //
+};
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNodeReservation, //
+    },
+    sync::{
+        new_spinlock_irq,
+        Arc,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    remote::Arrivals,
+    Initiator,
+    Packet,
+    Payload,
+    Request,
+    Response,
+    Wire, //
+};
+use crate::{
+    address::{
+        auth_key::{
+            AuthKey,
+            AuthKeys, //
+        },
+        native::Address, //
+    },
+    budget::Budget,
+    kfi::{
+        linux::{
+            interrupts::IrqGuard,
+            queue::{
+                Entry,
+                EntryQueue, //
+            },
+            random::random_u64,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem,
+                WorkQueue,
+                WorkQueueFlags, //
+            }, //
+        },
+        memory::RemoteMemory, //
+    }, //
+};
+use initiator::{
+    Association,
+    Fresh, //
+};
+use listener::Listeners;
+use target::Visitors;
+
+mod connection;
+mod frame;
+mod incoming;
+mod initiator;
+mod listener;
+mod outgoing;
+mod stream;
+mod target;
+
+/// Codes of `BYE`.
+mod bye {
+    /// No reason.
+    pub(super) const NONE: u32 = 0;
+    /// Another major version.
+    pub(super) const VERSION: u32 = 1;
+    /// Not for this NIC or fabric.
+    pub(super) const STRANGER: u32 = 2;
+    /// An old session.
+    pub(super) const OLD: u32 = 3;
+    /// The protocol was broken.
+    pub(super) const BROKEN: u32 = 4;
+    /// Too many connections.
+    pub(super) const MANY: u32 = 5;
+}
+
+/// The most bytes of data, or of results, of an operation.
+///
+/// They lie in memory of the kernel at the target.
+pub(crate) const MAX_BYTES: usize = frame::MAX_BODY;
+
+/// The configuration of the wire.
+pub(crate) struct TcpConfig {
+    /// What the addresses of all NICs have in common; the low 20 bits are 0.
+    pub(crate) prefix: u32,
+    /// Where all NICs listen.
+    pub(crate) port: u16,
+    /// For how many milliseconds a peer may be silent.
+    pub(crate) peer_timeout: u32,
+    /// What requests of others reach.
+    pub(crate) arrivals: Arc<dyn Arrivals>,
+    /// The authorization keys of this node.
+    pub(crate) keys: Arc<AuthKeys>,
+}
+
+/// What all connections have in common.
+#[pin_data]
+struct Shared {
+    config: TcpConfig,
+    /// Tells this node from the one that was there before.
+    incarnation: u64,
+    /// The key of those who have none.
+    no_key: AuthKey,
+    #[pin]
+    queue: WorkQueue,
+    /// Those who ask this node for something.
+    #[pin]
+    visitors: Visitors,
+}
+
+impl Shared {
+    /// Returns the address of a NIC, with a port.
+    fn address(&self, nic: u32, port: u16) -> SocketAddrV4 {
+        let address = self.config.prefix | (nic & Address::MAX_NIC);
+        SocketAddrV4::new(Ipv4Addr::from_bits(address), port)
+    }
+
+    /// Returns the NIC of an address; none if that is not one of the fabric.
+    fn nic(&self, address: &SocketAddrV4) -> Option<u32> {
+        let bits = address.ip().to_bits();
+        (bits & !Address::MAX_NIC == self.config.prefix).then_some(bits & Address::MAX_NIC)
+    }
+}
+
+/// Returns a random number that is not 0.
+fn random() -> u64 {
+    loop {
+        let number = random_u64();
+        if number != 0 {
+            return number;
+        }
+    }
+}
+
+/// An association, by the numbers of its NICs: the source, and the target.
+type Pair = (u32, u32);
+
+/// The associations of this node with others.
+struct Associations<O: Initiator + Send + Sync + 'static> {
+    known: RBTree<Pair, Arc<Association<O>>>,
+    /// Requests of others, which a work queue is about to make.
+    waiting: EntryQueue<Fresh<O>>,
+    closed: bool,
+}
+
+/// The part that work items have.
+#[pin_data]
+struct Inner<O: Initiator + Send + Sync + 'static> {
+    shared: Arc<Shared>,
+    /// Outside of the locks of associations.
+    #[pin]
+    associations: SpinLockIrq<Associations<O>>,
+    /// Makes associations.
+    #[pin]
+    make: Work<Inner<O>>,
+    #[pin]
+    listeners: Listeners,
+}
+
+/// The wire to other kernels.
+pub(crate) struct Tcp<O: Initiator + Send + Sync + 'static>(Arc<Inner<O>>);
+
+impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
+    /// A wire without connections, and that listens nowhere.
+    pub(crate) fn new(config: TcpConfig) -> Result<Self> {
+        let no_key = AuthKeys::get(&config.keys, b"")?;
+        let shared = Arc::try_pin_init(
+            try_pin_init!(Shared {
+                config,
+                incarnation: random(),
+                no_key,
+                queue <- WorkQueue::new(
+                    c"kfi_soft_tcp",
+                    WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)
+                ),
+                visitors <- Visitors::new(),
+            }? Error),
+            GFP_KERNEL,
+        )?;
+        let inner = Arc::pin_init(
+            pin_init!(Inner {
+                shared,
+                associations <- new_spinlock_irq!(
+                    Associations {
+                        known: RBTree::new(),
+                        waiting: EntryQueue::new(),
+                        closed: false,
+                    },
+                    "kfi_soft::Tcp::associations"
+                ),
+                make <- new_work!("kfi_soft::Tcp::make"),
+                listeners <- Listeners::new(),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(Self(inner))
+    }
+
+    /// Lets a NIC be reached: listens at its address. May sleep.
+    pub(crate) fn listen(&self, nic: u32) -> Result {
+        self.0.listeners.add(&self.0.shared, nic)
+    }
+
+    /// Ends everything: what is under way fails with `EHOSTUNREACH`. May sleep.
+    ///
+    /// Later requests fail.
+    pub(crate) fn close(&self) {
+        let inner = &self.0;
+        inner.listeners.close();
+        inner.shared.visitors.close();
+        inner.make.cancel_sync();
+        let (known, mut waiting) = {
+            let mut associations = inner.associations.lock();
+            associations.closed = true;
+            (
+                core::mem::replace(&mut associations.known, RBTree::new()),
+                core::mem::replace(&mut associations.waiting, EntryQueue::new()),
+            )
+        };
+        while let Some(fresh) = waiting.pop_front() {
+            let budget = &mut Budget::thread();
+            fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
+        }
+        for association in known.values() {
+            Association::close(association);
+        }
+        inner.shared.queue.destroy();
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> Inner<O> {
+    /// Returns the association that a request belongs to.
+    fn pair(request: &Request) -> Pair {
+        (request.source.nic(), request.destination.nic())
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
+    type Origin = O;
+
+    fn try_now(
+        &self,
+        _request: &Request,
+        _remote: &RemoteMemory,
+        _payload: Payload<'_>,
+        _irqs: &mut IrqGuard,
+    ) -> Option<Response> {
+        None
+    }
+
+    fn carry(&self, packet: Packet<O>, budget: &mut Budget) {
+        let inner = &self.0;
+        let request = packet.origin.request();
+        if request.len > MAX_BYTES {
+            packet.origin.refuse(EMSGSIZE, budget);
+            return;
+        }
+        let pair = Inner::<O>::pair(request);
+        let mut associations = inner.associations.lock();
+        if associations.closed {
+            drop(associations);
+            packet.origin.refuse(EHOSTUNREACH, budget);
+            return;
+        }
+        if let Some(association) = associations.known.get(&pair).cloned() {
+            drop(associations);
+            Association::add(&association, Fresh::new(packet));
+            return;
+        }
+        associations.waiting.push_named(Fresh::new(packet));
+        drop(associations);
+        inner.shared.queue.queue(inner.clone());
+    }
+
+    fn withdraw(&self, origin: &O) {
+        let pair = Inner::<O>::pair(origin.request());
+        let number = origin.number();
+        let (waiting, association) = {
+            let mut associations = self.0.associations.lock();
+            let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
+            (
+                associations.waiting.take_named(&number, same),
+                associations.known.get(&pair).cloned(),
+            )
+        };
+        // Without the lock.
+        drop(waiting);
+        if let Some(association) = association {
+            Association::withdraw(&association, origin);
+        }
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
+    fn work(&self) -> &Work<Self> {
+        &self.make
+    }
+
+    fn run(this: Arc<Self>) {
+        loop {
+            let pair = {
+                let associations = this.associations.lock();
+                let Some(first) = associations.waiting.front() else {
+                    return;
+                };
+                Self::pair(first.origin.request())
+            };
+            if this.make(pair).is_err() {
+                // There is no memory. Nothing is lost: what waits has all that it needs.
+                this.shared.queue.queue_delayed(this.clone(), 10);
+                return;
+            }
+        }
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> Inner<O> {
+    /// Makes an association, and gives it the requests that wait for it.
+    fn make(&self, pair: Pair) -> Result {
+        let association = Association::new(self.shared.clone(), pair)?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let mut associations = self.associations.lock();
+        if associations.known.get(&pair).is_none() {
+            // There was none.
+            let _ = associations
+                .known
+                .insert(node.into_node(pair, association.clone()));
+        }
+        let same = |fresh: &Fresh<O>| Self::pair(fresh.origin.request()) == pair;
+        // All of them before those that find it.
+        while let Some(fresh) = associations.waiting.take(same) {
+            Association::add(&association, fresh);
+        }
+        Ok(())
+    }
+}
+
+/// A request in a queue.
+type FreshEntry<O> = Entry<Fresh<O>>;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A TCP connection that carries frames: the socket, and the bytes on their way in and out.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    alloc::KVec,
+    prelude::*,
+    sync::Arc,
+    time::msecs_to_jiffies, //
+};
+
+use super::{
+    frame::{
+        Frame,
+        MAX_HEAD, //
+    },
+    stream::Stream,
+};
+use crate::kfi::linux::{
+    socket::{
+        KeepAlive,
+        SocketEvents,
+        TcpSocket, //
+    },
+    timeout::jiffies, //
+};
+
+/// Bytes that wait to be sent. Any header has room there.
+const OUT: usize = 8 << 10;
+
+/// A point in time, in jiffies.
+#[derive(Clone, Copy)]
+pub(super) struct Instant(kernel::time::Jiffies);
+
+impl Instant {
+    /// Returns that of now.
+    pub(super) fn now() -> Self {
+        Self(jiffies())
+    }
+
+    /// Returns what is left of so many milliseconds after it, in jiffies; none if they are over.
+    pub(super) fn left(self, millis: u32) -> Option<kernel::time::Jiffies> {
+        let passed = jiffies().wrapping_sub(self.0);
+        let whole = msecs_to_jiffies(millis);
+        whole.checked_sub(passed).filter(|left| *left != 0)
+    }
+}
+
+/// Why a connection is given up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It broke, or the other side has closed it.
+    Broke,
+    /// The other side breaks the protocol.
+    Broken,
+    /// The other side has lost what it has known of the session.
+    Lost,
+    /// There is no memory.
+    NoMemory,
+    /// The other side said `BYE`, with this code.
+    Bye(u32),
+}
+
+/// A connection.
+pub(super) struct Connection {
+    socket: TcpSocket,
+    /// What was received.
+    pub(super) input: Stream<KVec<u8>>,
+    out: KVec<u8>,
+    /// The bytes of `out` that are yet to be sent.
+    start: usize,
+    end: usize,
+    /// When something was last received.
+    pub(super) heard: Instant,
+}
+
+impl Connection {
+    /// Takes a socket. `timeout` is for how many milliseconds the other side may be silent.
+    pub(super) fn new(socket: TcpSocket, timeout: u32) -> Result<Self> {
+        socket.set_nodelay();
+        socket.set_user_timeout(timeout)?;
+        let third = (timeout / 3000).clamp(1, 10_000);
+        socket.set_keepalive(&KeepAlive {
+            idle: third,
+            interval: third,
+            probes: 3,
+        })?;
+        Ok(Self {
+            socket,
+            input: Stream::new(KVec::zeroed(MAX_HEAD, GFP_KERNEL)?),
+            out: KVec::zeroed(OUT, GFP_KERNEL)?,
+            start: 0,
+            end: 0,
+            heard: Instant::now(),
+        })
+    }
+
+    /// Returns the socket.
+    pub(super) fn socket(&self) -> &TcpSocket {
+        &self.socket
+    }
+
+    /// Has these told when there is something to be done, from now on.
+    pub(super) fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
+        self.socket.set_events(events)
+    }
+
+    /// Receives what is there; `false` if that is nothing.
+    pub(super) fn receive(&mut self) -> Result<bool, End> {
+        let room = self.input.room();
+        match self.socket.receive(room) {
+            Ok(0) => Err(End::Broke),
+            Ok(count) => {
+                self.input.received(count);
+                self.heard = Instant::now();
+                Ok(true)
+            }
+            Err(EAGAIN) => Ok(false),
+            Err(_) => Err(End::Broke),
+        }
+    }
+
+    /// Sends what waits; `false` if not all of it could be sent, and it will be told when more can.
+    /// With `more` the rest of a segment may wait for that.
+    pub(super) fn flush(&mut self, more: bool) -> Result<bool, End> {
+        while let Some(bytes) = self.out.get(self.start..self.end) {
+            if bytes.is_empty() {
+                break;
+            }
+            match self.socket.send(bytes, more) {
+                Ok(count) => self.start = self.start.saturating_add(count),
+                Err(EAGAIN) => return Ok(false),
+                Err(_) => return Err(End::Broke),
+            }
+        }
+        (self.start, self.end) = (0, 0);
+        Ok(true)
+    }
+
+    /// Returns room for bytes that are to be sent.
+    pub(super) fn room(&mut self) -> &mut [u8] {
+        self.out.get_mut(self.end..).unwrap_or(&mut [])
+    }
+
+    /// So many bytes were put there.
+    pub(super) fn filled(&mut self, count: usize) {
+        self.end = self.end.saturating_add(count).min(self.out.len());
+    }
+
+    /// Puts a frame without a body behind what waits; `false` if there is no room.
+    pub(super) fn put(&mut self, frame: &Frame<'_>, id: u64, ack: u64) -> bool {
+        let count = frame.write(id, ack, 0, self.room());
+        self.filled(count.unwrap_or(0));
+        count.is_some()
+    }
+
+    /// Says why it is over, if that can be sent at once, and closes it. Between two frames only.
+    pub(super) fn bye(mut self, code: u32) {
+        if self.put(&Frame::Bye(code), 0, 0) {
+            // If not, the other side finds out by itself.
+            let _ = self.flush(false);
+        }
+        self.close();
+    }
+
+    /// Closes it.
+    pub(super) fn close(self) {
+        self.socket.clear_events();
+    }
+}

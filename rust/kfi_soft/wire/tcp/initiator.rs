@@ -1,0 +1,807 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The initiator's side of an association: it connects when there is something to be sent, and again
+//! when the connection breaks, and tells initiators what became of their operations.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_mutex,
+        new_spinlock_irq,
+        Arc,
+        ArcBorrow,
+        Mutex,
+        SpinLockIrq, //
+    },
+    time::Jiffies, //
+};
+
+use super::{
+    bye,
+    connection::{
+        Connection,
+        End,
+        Instant, //
+    },
+    frame::{
+        self,
+        Common,
+        Frame,
+        Hello,
+        Kind, //
+    },
+    outgoing::{
+        Lane,
+        Outgoing,
+        Sent,
+        Window, //
+    },
+    stream::Part,
+    FreshEntry,
+    Pair,
+    Shared, //
+};
+use crate::{
+    address::auth_key::AuthKeys,
+    budget::Budget,
+    kfi::{
+        linux::{
+            queue::{
+                Entry,
+                EntryQueue,
+                Named, //
+            },
+            socket::{
+                SocketEvents,
+                TcpSocket, //
+            },
+            task::cond_resched,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem, //
+            }, //
+        },
+        provider::AtomicCall, //
+    },
+    limits,
+    wire::{
+        ContextIndex,
+        Initiator,
+        LentMemory,
+        Packet,
+        RequestKind,
+        Response, //
+    }, //
+};
+
+/// So often a connection is looked at before others have the work queue.
+const TURNS: usize = 64;
+
+/// So many requests are over before the target is told in a frame of its own.
+const MANY_UNTOLD: u64 = 16;
+/// After so many milliseconds it is told of any.
+const ACK_MILLIS: u32 = 10;
+
+/// The second wait before another connection is tried, in milliseconds; it is twice as long each time.
+const FIRST_RETRY: u32 = 50;
+/// The longest one.
+const LAST_RETRY: u32 = 1000;
+
+/// For so many milliseconds a connection may be without a `WELCOME`.
+const CONNECT_MILLIS: u32 = 5000;
+
+/// So many connections of a session may break the protocol.
+const STRIKES: u32 = 3;
+
+/// A request that was not sent yet.
+pub(super) struct Fresh<O> {
+    /// Its initiator.
+    pub(super) origin: O,
+}
+
+impl<O: Initiator> Fresh<O> {
+    /// A request, in its memory.
+    pub(super) fn new(packet: Packet<O>) -> Entry<Self> {
+        let Packet { origin, memory } = packet;
+        memory.fill(Self { origin })
+    }
+}
+
+impl<O: Initiator> Named for Fresh<O> {
+    type Name = usize;
+
+    fn name(&self) -> usize {
+        self.origin.number()
+    }
+}
+
+/// A request that is being sent, or was.
+struct Outbound<O: Initiator> {
+    origin: O,
+    /// Its memory, from when it is first sent.
+    lent: Option<O::Lent>,
+    /// Where its authorization key is found, if it has one.
+    keys: Option<Arc<AuthKeys>>,
+}
+
+impl<O: Initiator> Outbound<O> {
+    /// A request that is about to be sent, in its memory.
+    fn new(fresh: FreshEntry<O>, shared: &Shared) -> Entry<Sent<Self>> {
+        let (fresh, memory) = fresh.empty();
+        let has_key = fresh.origin.request().auth_key != shared.no_key.number();
+        memory.fill(Sent::new(Self {
+            origin: fresh.origin,
+            lent: None,
+            keys: has_key.then(|| shared.config.keys.clone()),
+        }))
+    }
+
+    /// Returns what the frame says of the operation.
+    fn kind(&self) -> Option<(Kind, u64, u64)> {
+        Some(match self.origin.request().kind {
+            RequestKind::Message => (Kind::Message, 0, 0),
+            RequestKind::Tagged { tag } => (Kind::Tagged, tag, 0),
+            RequestKind::Write => (Kind::Write, 0, 0),
+            RequestKind::Read => (Kind::Read, 0, 0),
+            RequestKind::TaggedWrite { tag, offset } => (Kind::TaggedWrite, tag, offset),
+            RequestKind::TaggedRead { tag, offset } => (Kind::TaggedRead, tag, offset),
+            RequestKind::Atomic(atomics) => {
+                let kind = Kind::Atomic {
+                    form: match atomics.call() {
+                        AtomicCall::Plain => 0,
+                        AtomicCall::Fetch => 1,
+                        AtomicCall::Compare => 2,
+                    },
+                    op: u8::try_from(atomics.op()).ok()?,
+                    datatype: u8::try_from(atomics.datatype()).ok()?,
+                };
+                (kind, 0, 0)
+            }
+        })
+    }
+
+    /// Returns how many bytes of data there are, and of values to compare with.
+    fn data(&self) -> (usize, usize) {
+        let request = self.origin.request();
+        match request.kind {
+            RequestKind::Read | RequestKind::TaggedRead { .. } => (0, 0),
+            RequestKind::Atomic(atomics) => {
+                let operands = if atomics.has_operands() {
+                    request.len
+                } else {
+                    0
+                };
+                match atomics.call() {
+                    AtomicCall::Compare => (operands, request.len),
+                    _ => (operands, 0),
+                }
+            }
+            _ => (request.len, 0),
+        }
+    }
+
+    /// Ends the operation.
+    fn end(self, response: Response) {
+        let budget = &mut Budget::thread();
+        match self.lent {
+            Some(lent) => lent.respond(response, budget),
+            // It was never sent.
+            None => self.origin.refuse(EHOSTUNREACH, budget),
+        }
+    }
+}
+
+impl<O: Initiator> Outgoing for Outbound<O> {
+    fn begin(&mut self) -> bool {
+        self.lent = self.origin.send_out();
+        self.lent.is_some()
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        self.origin.is_withdrawn()
+    }
+
+    fn header(&self, id: u64, ack: u64, bytes: &mut [u8]) -> Option<(usize, usize)> {
+        let request = self.origin.request();
+        let (kind, tag, offset) = self.kind()?;
+        let (named, context) = match request.context {
+            ContextIndex::Named(index) => (true, index),
+            ContextIndex::Beside(index) => (false, index),
+        };
+        let mut key = [0; limits::MAX_AUTH_KEY_SIZE];
+        let key_len = match &self.keys {
+            // Its endpoint uses it as long as the operation is under way.
+            Some(keys) => keys.bytes_of(request.auth_key, &mut key).unwrap_or(0),
+            None => 0,
+        };
+        let has_ranges = matches!(
+            request.kind,
+            RequestKind::Write | RequestKind::Read | RequestKind::Atomic(_)
+        );
+        let (data, compare) = self.data();
+        let body = data.checked_add(compare)?;
+        let reads = matches!(
+            request.kind,
+            RequestKind::Read | RequestKind::TaggedRead { .. }
+        );
+        let remote = self.origin.remote();
+        let count = if has_ranges { remote.count() } else { 0 };
+        let ranges = (0..count)
+            .filter_map(|at| remote.get(at))
+            .map(|range| frame::Range {
+                addr: range.addr,
+                len: u64::try_from(range.len).unwrap_or(u64::MAX),
+                key: range.key,
+            });
+        let described = frame::Request {
+            kind,
+            from: request.source.port(),
+            to: request.destination.port(),
+            context: u16::try_from(context).ok()?,
+            named,
+            key: key.get(..key_len)?,
+            tag,
+            data: request.data,
+            len: u64::try_from(request.len).ok()?,
+            offset,
+            ranges: frame::Ranges::NONE,
+            eager: !reads,
+            restarts: false,
+        };
+        let head = described.write(id, ack, body, ranges, bytes)?;
+        Some((head, body))
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        let Some(lent) = &self.lent else {
+            to.fill(0);
+            return;
+        };
+        let payload = lent.payload();
+        let (data, _) = self.data();
+        let split = data.saturating_sub(offset).min(to.len());
+        let (own, compared) = to.split_at_mut(split);
+        let read = payload.source.cursor(offset).read(own);
+        // The memory has as much as the operation; if not, the target gets no more than there is.
+        own.get_mut(read..).unwrap_or(&mut []).fill(0);
+        let offset = offset.saturating_sub(data);
+        let read = payload.compare.cursor(offset).read(compared);
+        compared.get_mut(read..).unwrap_or(&mut []).fill(0);
+    }
+
+    fn results(&self) -> (u64, bool) {
+        let request = self.origin.request();
+        let len = u64::try_from(request.len).unwrap_or(u64::MAX);
+        match request.kind {
+            RequestKind::Read | RequestKind::TaggedRead { .. } => (len, true),
+            RequestKind::Atomic(atomics) if atomics.call() != AtomicCall::Plain => (len, false),
+            _ => (0, false),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        u64::try_from(self.origin.request().len).unwrap_or(u64::MAX)
+    }
+
+    fn write(&self, offset: usize, from: &[u8]) {
+        if let Some(lent) = &self.lent {
+            // What does not fit is dropped.
+            lent.payload().target.cursor(offset).write(from);
+        }
+    }
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// TCP is on its way.
+    Connecting,
+    /// `HELLO` was sent.
+    Hello,
+    /// `WELCOME` was read.
+    Welcome,
+    /// Requests may be sent.
+    Ready,
+}
+
+/// A connection of an association.
+struct Link {
+    connection: Connection,
+    phase: Phase,
+    since: Instant,
+    window: u32,
+}
+
+/// What is to be done next.
+enum Next {
+    /// The same again, when others have had their turn.
+    Again,
+    /// Nothing, before somebody says so.
+    Wait,
+    /// Nothing, before somebody says so or this time is over.
+    Within(Jiffies),
+}
+
+/// The part of an association that its work item has.
+struct State<O: Initiator> {
+    lane: Lane<Outbound<O>>,
+    session: u64,
+    /// Incarnation of the target; 0 if it is not known.
+    expected: u64,
+    /// The number that the target has given to the session; 0 if it is not known.
+    birth: u64,
+    link: Option<Link>,
+    /// Since when there is no connection that works, though there should be.
+    down: Option<Instant>,
+    /// When the last one was tried, and how many milliseconds after that the next is.
+    tried: Instant,
+    pause: u32,
+    /// How many connections of the session broke the protocol.
+    strikes: u32,
+    /// Since when requests are over of which the target was not told.
+    ack_since: Option<Instant>,
+    /// Operations that ended.
+    ended: EntryQueue<Sent<Outbound<O>>>,
+    closed: bool,
+}
+
+/// All requests of a NIC to another.
+#[pin_data]
+pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
+    shared: Arc<Shared>,
+    pair: Pair,
+    /// What was not sent yet, in order.
+    #[pin]
+    fresh: SpinLockIrq<EntryQueue<Fresh<O>>>,
+    /// Some initiators do not want what was sent.
+    withdrawals: Atomic<bool>,
+    #[pin]
+    state: Mutex<State<O>>,
+    #[pin]
+    work: Work<Association<O>>,
+    #[pin]
+    timer: Work<Association<O>, 1>,
+}
+
+impl<O: Initiator + Send + Sync + 'static> Association<O> {
+    /// An association without connection.
+    pub(super) fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Self {
+                shared,
+                pair,
+                fresh <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Association::fresh"),
+                withdrawals: Atomic::new(false),
+                state <- new_mutex!(
+                    State {
+                        lane: Lane::new(),
+                        session: 1,
+                        expected: 0,
+                        birth: 0,
+                        link: None,
+                        down: None,
+                        tried: Instant::now(),
+                        pause: 0,
+                        strikes: 0,
+                        ack_since: None,
+                        ended: EntryQueue::new(),
+                        closed: false,
+                    },
+                    "kfi_soft::Association::state"
+                ),
+                work <- new_work!("kfi_soft::Association::work"),
+                timer <- new_work!("kfi_soft::Association::timer"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Adds a request. Any context; does not sleep.
+    pub(super) fn add(this: &Arc<Self>, fresh: FreshEntry<O>) {
+        this.fresh.lock().push_named(fresh);
+        Self::wake(this);
+    }
+
+    /// Has the work item run soon.
+    fn wake(this: &Arc<Self>) {
+        this.shared.queue.queue::<Self, 0>(this.clone());
+    }
+
+    /// An initiator has ended its operation, or asked for the end of one that was sent out.
+    pub(super) fn withdraw(this: &Arc<Self>, origin: &O) {
+        let number = origin.number();
+        let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
+        let fresh = this.fresh.lock().take_named(&number, same);
+        if fresh.is_none() {
+            // Full: what the initiator has noted comes before.
+            this.withdrawals.xchg(true, ordering::Full);
+            Self::wake(this);
+        }
+        drop(fresh);
+    }
+
+    /// Ends everything. May sleep.
+    pub(super) fn close(this: &Arc<Self>) {
+        {
+            let mut state = this.state.lock();
+            state.closed = true;
+            if let Some(link) = state.link.take() {
+                link.connection.close();
+            }
+        }
+        this.timer.cancel_sync();
+        this.work.cancel_sync();
+        // It may have been added since.
+        <Self as WorkItem>::run(this.clone());
+    }
+
+    /// Does what can be done now.
+    fn go_on(this: &Arc<Self>, state: &mut State<O>) -> Next {
+        for _ in 0..TURNS {
+            if state.closed {
+                this.end_session(state, true);
+                return Next::Wait;
+            }
+            let result = match &state.link {
+                None => match this.before_connection(state) {
+                    Some(next) => return next,
+                    None => {
+                        // If that fails, it is tried again in a while.
+                        state.link = Self::connect(this).ok();
+                        continue;
+                    }
+                },
+                Some(link) if link.phase == Phase::Connecting => this.connecting(state),
+                Some(_) => this.exchange(state),
+            };
+            match result {
+                Ok(true) => {}
+                Ok(false) => return state.pause(),
+                Err(end) => this.end_connection(state, end),
+            }
+        }
+        Next::Again
+    }
+
+    /// Returns what is to be done while there is no connection; nothing if one is to be made.
+    fn before_connection(&self, state: &mut State<O>) -> Option<Next> {
+        if state.lane.len() == 0 && self.fresh.lock().is_empty() {
+            state.down = None;
+            state.pause = 0;
+            return Some(Next::Wait);
+        }
+        let down = *state.down.get_or_insert_with(Instant::now);
+        let Some(left) = down.left(self.shared.config.peer_timeout) else {
+            self.end_session(state, true);
+            state.down = None;
+            return Some(Next::Again);
+        };
+        if let Some(pause) = state.tried.left(state.pause) {
+            return Some(Next::Within(pause.min(left)));
+        }
+        state.tried = Instant::now();
+        state.pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
+        None
+    }
+
+    /// Begins to connect.
+    fn connect(this: &Arc<Self>) -> Result<Link> {
+        let config = &this.shared.config;
+        let (source, target) = this.pair;
+        let socket = TcpSocket::new()?;
+        socket.bind(this.shared.address(source, 0))?;
+        let connection = Connection::new(socket, config.peer_timeout)?;
+        connection.set_events(this.clone())?;
+        let to = this.shared.address(target, config.port);
+        if let Err(error) = connection.socket().connect(to) {
+            connection.close();
+            return Err(error);
+        }
+        Ok(Link {
+            connection,
+            phase: Phase::Connecting,
+            since: Instant::now(),
+            window: 0,
+        })
+    }
+
+    /// Says `HELLO` as soon as TCP is there; returns whether it is.
+    fn connecting(&self, state: &mut State<O>) -> Result<bool, End> {
+        let Some(link) = &mut state.link else {
+            return Err(End::Broke);
+        };
+        match link.connection.socket().is_connected() {
+            Ok(true) => {}
+            Ok(false) if link.since.left(CONNECT_MILLIS).is_some() => return Ok(false),
+            _ => return Err(End::Broke),
+        }
+        let (source, target) = self.pair;
+        let hello = Hello {
+            major: frame::MAJOR,
+            minor: frame::MINOR,
+            lane: 0,
+            lanes: 1,
+            source,
+            target,
+            incarnation: self.shared.incarnation,
+            expected: state.expected,
+            session: state.session,
+            birth: state.birth,
+            eager: 0,
+            window: 0,
+            proof: false,
+            nonce: [0; 32],
+        };
+        link.connection
+            .put(&Frame::Hello(hello), 0, state.lane.ack());
+        link.phase = Phase::Hello;
+        link.since = Instant::now();
+        Ok(true)
+    }
+
+    /// Receives and sends; returns whether there was anything.
+    fn exchange(&self, state: &mut State<O>) -> Result<bool, End> {
+        let State {
+            lane,
+            link: Some(link),
+            ..
+        } = state
+        else {
+            return Err(End::Broke);
+        };
+        let Link {
+            connection,
+            phase,
+            since,
+            window,
+        } = link;
+        if *phase != Phase::Ready && since.left(CONNECT_MILLIS).is_none() {
+            return Err(End::Broke);
+        }
+        let mut busy = connection.receive()?;
+        while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
+            match part {
+                Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
+                Part::Head(_, Frame::Welcome(hello, _)) if *phase == Phase::Hello => {
+                    let known = Known {
+                        pair: self.pair,
+                        session: state.session,
+                        expected: &mut state.expected,
+                        birth: &mut state.birth,
+                    };
+                    *window = known.welcome(&hello)?;
+                    *phase = Phase::Welcome;
+                }
+                Part::Head(Common { ack, .. }, Frame::Ack) if *phase == Phase::Welcome => {
+                    let window = Window {
+                        numbers: u64::from(*window),
+                    };
+                    // It does not know what it has known.
+                    lane.connected(ack, window).map_err(|_| End::Lost)?;
+                    *phase = Phase::Ready;
+                    *since = Instant::now();
+                    state.down = None;
+                    // Relaxed: by the only one who reads it.
+                    self.withdrawals.store(true, ordering::Relaxed);
+                }
+                Part::Head(common, frame) if *phase == Phase::Ready => {
+                    lane.head(&common, &frame).map_err(|_| End::Broken)?;
+                }
+                Part::Body(bytes, last) if *phase == Phase::Ready => lane.body(bytes, last),
+                _ => return Err(End::Broken),
+            }
+        }
+        if !connection.flush(false)? {
+            return Ok(busy);
+        }
+        if *phase == Phase::Ready {
+            let room = connection.room();
+            let len = room.len();
+            let mut count = 0;
+            // Full: see `withdraw`.
+            if lane.is_between() && self.withdrawals.xchg(false, ordering::Full) {
+                count = lane.fill_withdrawals(room);
+                if count != 0 {
+                    // There may be more of them.
+                    self.withdrawals.store(true, ordering::Relaxed);
+                }
+            }
+            let fresh = || {
+                let fresh = self.fresh.lock().pop_front()?;
+                Some(Outbound::new(fresh, &self.shared))
+            };
+            let rest = room.get_mut(count..).unwrap_or(&mut []);
+            count = count.saturating_add(lane.fill(rest, fresh));
+            if !lane.owes_ack() {
+                state.ack_since = None;
+            } else if lane.untold() >= MANY_UNTOLD
+                || state
+                    .ack_since
+                    .is_some_and(|since| since.left(ACK_MILLIS).is_none())
+            {
+                let rest = room.get_mut(count..).unwrap_or(&mut []);
+                count = count.saturating_add(lane.fill_ack(rest));
+                state.ack_since = None;
+            }
+            connection.filled(count);
+            busy |= count != 0;
+            connection.flush(count == len)?;
+        }
+        Ok(busy)
+    }
+
+    /// A connection is over.
+    fn end_connection(&self, state: &mut State<O>, end: End) {
+        if let Some(link) = state.link.take() {
+            if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
+                // That one was good, so that the next may come at once.
+                state.pause = 0;
+            }
+            if end == End::Broken && (link.phase != Phase::Ready || state.lane.is_between()) {
+                link.connection.bye(bye::BROKEN);
+            } else {
+                link.connection.close();
+            }
+        }
+        match end {
+            End::Broken => {
+                state.strikes = state.strikes.saturating_add(1);
+                if state.strikes >= STRIKES {
+                    self.end_session(state, true);
+                }
+            }
+            End::Bye(bye::VERSION | bye::STRANGER) => self.end_session(state, true),
+            End::Bye(bye::OLD) | End::Lost => self.end_session(state, false),
+            End::Bye(_) | End::Broke | End::NoMemory => {}
+        }
+    }
+
+    /// All that was sent has failed, and what was not too, if `all`; another session begins.
+    fn end_session(&self, state: &mut State<O>, all: bool) {
+        let unreachable = EHOSTUNREACH.to_errno().unsigned_abs();
+        state.collect();
+        let mut sent = state.lane.end_session();
+        while let Some(mut entry) = sent.pop_front() {
+            entry.status = unreachable;
+            state.ended.push_back(entry);
+        }
+        while all {
+            let Some(fresh) = self.fresh.lock().pop_front() else {
+                break;
+            };
+            state.ended.push_back(Outbound::new(fresh, &self.shared));
+        }
+        state.session = state.session.saturating_add(1);
+        (state.expected, state.birth, state.strikes) = (0, 0, 0);
+    }
+}
+
+impl<O: Initiator> State<O> {
+    /// Notes the operations that were answered.
+    fn collect(&mut self) {
+        let mut answered = self.lane.take_answered();
+        while let Some(entry) = answered.pop_front() {
+            self.ended.push_back(entry);
+        }
+    }
+
+    /// Returns what is to be done when nothing can be done now.
+    fn pause(&mut self) -> Next {
+        let Some(link) = &self.link else {
+            return Next::Again;
+        };
+        if link.phase != Phase::Ready {
+            return match link.since.left(CONNECT_MILLIS) {
+                Some(left) => Next::Within(left),
+                None => Next::Again,
+            };
+        }
+        if !self.lane.owes_ack() {
+            return Next::Wait;
+        }
+        let since = *self.ack_since.get_or_insert_with(Instant::now);
+        Next::Within(since.left(ACK_MILLIS).unwrap_or(1))
+    }
+}
+
+/// What an association knows of its target.
+struct Known<'a> {
+    pair: Pair,
+    session: u64,
+    expected: &'a mut u64,
+    birth: &'a mut u64,
+}
+
+impl Known<'_> {
+    /// Takes what the target says of itself; returns its window.
+    fn welcome(self, hello: &Hello) -> Result<u32, End> {
+        let Self {
+            pair,
+            session,
+            expected,
+            birth,
+        } = self;
+        let same = (hello.source, hello.target) == pair
+            && (hello.lane, hello.lanes) == (0, 1)
+            && hello.session == session
+            && hello.major == frame::MAJOR;
+        let enough = usize::try_from(hello.eager).is_ok_and(|eager| eager >= super::MAX_BYTES);
+        if !same || !enough || hello.window == 0 || hello.birth == 0 {
+            return Err(End::Broken);
+        }
+        let other = |known: u64, told: u64| known != 0 && known != told;
+        if other(*expected, hello.incarnation) || other(*birth, hello.birth) {
+            return Err(End::Lost);
+        }
+        (*expected, *birth) = (hello.incarnation, hello.birth);
+        Ok(hello.window)
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> SocketEvents for Association<O> {
+    fn readable(this: ArcBorrow<'_, Self>) {
+        Self::wake(&this.into());
+    }
+
+    fn writable(this: ArcBorrow<'_, Self>) {
+        Self::wake(&this.into());
+    }
+
+    fn changed(this: ArcBorrow<'_, Self>) {
+        Self::wake(&this.into());
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        let (next, mut ended) = {
+            let mut state = this.state.lock();
+            let next = Self::go_on(&this, &mut state);
+            state.collect();
+            let ended = core::mem::replace(&mut state.ended, EntryQueue::new());
+            (next, ended)
+        };
+        // Without the lock, in the order in which they were answered.
+        while let Some(entry) = ended.pop_front() {
+            let Sent {
+                request, status, ..
+            } = entry.into_inner();
+            let response = match c_int::try_from(status) {
+                Ok(0) => Response::done(request.origin.request().len),
+                Ok(err) => Response { err, len: 0 },
+                Err(_) => Response::failed(EIO),
+            };
+            request.end(response);
+            cond_resched();
+        }
+        match next {
+            Next::Again => Self::wake(&this),
+            Next::Wait => {}
+            Next::Within(delay) => {
+                let queue = &this.shared.queue;
+                queue.queue_delayed::<Self, 1>(this.clone(), delay);
+            }
+        }
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Association<O> {
+    fn work(&self) -> &Work<Self, 1> {
+        &self.timer
+    }
+
+    fn run(this: Arc<Self>) {
+        Self::wake(&this);
+    }
+}

@@ -1,0 +1,738 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The target's side of associations: requests of others, which become [`RemoteRequest`]s, and their
+//! answers.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
+    sync::{
+        new_mutex,
+        new_spinlock_irq,
+        Arc,
+        ArcBorrow,
+        Mutex,
+        SpinLockIrq, //
+    },
+    time::Jiffies, //
+};
+
+use super::{
+    bye,
+    connection::{
+        Connection,
+        End,
+        Instant, //
+    },
+    frame::{
+        self,
+        Broken,
+        Frame,
+        Hello,
+        Kind, //
+    },
+    incoming::{
+        self,
+        Lane,
+        Place,
+        Stop,
+        Target, //
+    },
+    random,
+    stream::Part,
+    Pair,
+    Shared,
+    MAX_BYTES, //
+};
+use crate::{
+    address::native::Address,
+    kfi::{
+        linux::{
+            queue::{
+                Entry,
+                EntryQueue,
+                Vacant, //
+            },
+            socket::SocketEvents,
+            task::cond_resched,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem, //
+            }, //
+        },
+        memory::{
+            self,
+            Memory,
+            RemoteMemory,
+            RemoteRange, //
+        },
+        provider::{
+            kfi_datatype,
+            kfi_op,
+            AtomicCall, //
+        }, //
+    },
+    wire::{
+        atomics::Atomics,
+        remote::{
+            Answer,
+            Answers,
+            RemotePayload,
+            RemoteRequest,
+            Start, //
+        },
+        ContextIndex,
+        Request,
+        RequestKind, //
+    }, //
+};
+
+/// So many requests of a lane may be without an `ack`.
+const WINDOW: usize = 512;
+
+/// While requests that are open have more bytes than this, no more are read from their initiator.
+const OPEN_BYTES: usize = 4 << 20;
+
+/// The most peers.
+const MAX_PEERS: usize = 4096;
+
+/// So often a connection is looked at before others have the work queue.
+const TURNS: usize = 64;
+
+/// Memory for the requests of a lane.
+type Slots = KVec<Place<Service>>;
+
+/// What requests of a peer find.
+pub(super) struct Service {
+    visitor: Arc<Visitor>,
+    /// The session.
+    birth: u64,
+    /// Bytes of requests that are open.
+    bytes: usize,
+    /// Requests that have come, each in the memory that is for its entry.
+    arrived: EntryQueue<Arc<RemoteRequest>>,
+}
+
+/// A request whose data are yet to come.
+pub(super) struct Partial {
+    id: u64,
+    request: Request,
+    remote: RemoteMemory,
+    data: Memory<memory::Target>,
+    compare: Memory<memory::Target>,
+    results: Memory<memory::Target>,
+    entry: Vacant,
+}
+
+/// An answer that was given.
+pub(super) struct Given(Entry<Answer>);
+
+impl incoming::Answer for Given {
+    fn response(&self) -> (frame::Response, usize, bool) {
+        let Answer { request, response } = &*self.0;
+        let request = request.request();
+        // A success is one of all of it.
+        let err = match u32::try_from(response.err) {
+            Ok(0) if response.len != request.len => EIO.to_errno().unsigned_abs(),
+            Ok(err) => err,
+            Err(_) => EIO.to_errno().unsigned_abs(),
+        };
+        let told = frame::Response {
+            status: err,
+            len: match err {
+                0 => u64::try_from(request.len).unwrap_or(u64::MAX),
+                _ => 0,
+            },
+        };
+        let (reads, fetches) = results(request.kind);
+        let len = if err == 0 && (reads || fetches) {
+            request.len
+        } else {
+            0
+        };
+        (told, len, reads)
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) {
+        let payload = self.0.request.payload();
+        let read = payload.target.cursor(offset).read(to);
+        // There is as much memory as results.
+        to.get_mut(read..).unwrap_or(&mut []).fill(0);
+    }
+}
+
+/// Returns whether a request reads memory, and whether it fetches elements.
+fn results(kind: RequestKind) -> (bool, bool) {
+    match kind {
+        RequestKind::Read | RequestKind::TaggedRead { .. } => (true, false),
+        RequestKind::Atomic(atomics) => (false, atomics.call() != AtomicCall::Plain),
+        _ => (false, false),
+    }
+}
+
+impl Service {
+    /// Returns what kind of request a frame is about; `None` if there is none such.
+    fn kind(frame: &frame::Request<'_>) -> Option<RequestKind> {
+        let (tag, offset) = (frame.tag, frame.offset);
+        Some(match frame.kind {
+            Kind::Message => RequestKind::Message,
+            Kind::Tagged => RequestKind::Tagged { tag },
+            Kind::Write => RequestKind::Write,
+            Kind::Read => RequestKind::Read,
+            Kind::TaggedWrite => RequestKind::TaggedWrite { tag, offset },
+            Kind::TaggedRead => RequestKind::TaggedRead { tag, offset },
+            Kind::Atomic { form, op, datatype } => {
+                let call = match form {
+                    0 => AtomicCall::Plain,
+                    1 => AtomicCall::Fetch,
+                    _ => AtomicCall::Compare,
+                };
+                let (op, datatype) = (kfi_op::from(op), kfi_datatype::from(datatype));
+                let atomics = Atomics::new(datatype, op, call).ok()?;
+                // Elements are whole.
+                let size = u64::try_from(atomics.size()).ok()?;
+                if !frame.ranges.iter().all(|range| range.len % size == 0) {
+                    return None;
+                }
+                RequestKind::Atomic(atomics)
+            }
+        })
+    }
+
+    /// Returns the request that a frame describes; `None` if there is none such.
+    fn request(&self, frame: &frame::Request<'_>) -> Option<Request> {
+        let (source, target) = self.visitor.pair;
+        let context = usize::from(frame.context);
+        Some(Request {
+            source: Address::new(source, frame.from)?,
+            destination: Address::new(target, frame.to)?,
+            context: if frame.named {
+                ContextIndex::Named(context)
+            } else {
+                ContextIndex::Beside(context)
+            },
+            auth_key: self.visitor.shared.config.keys.find(frame.key),
+            kind: Self::kind(frame)?,
+            data: frame.data,
+            len: usize::try_from(frame.len).ok()?,
+        })
+    }
+
+    /// Returns how many bytes of operands or data come with a request, and how many to compare with;
+    /// `None` if that cannot be.
+    fn bodies(request: &Request, eager: bool, body: usize) -> Option<(usize, usize)> {
+        let wanted = match request.kind {
+            RequestKind::Read | RequestKind::TaggedRead { .. } => (0, 0),
+            RequestKind::Atomic(atomics) => {
+                let operands = if atomics.has_operands() {
+                    request.len
+                } else {
+                    0
+                };
+                match atomics.call() {
+                    AtomicCall::Compare => (operands, request.len),
+                    _ => (operands, 0),
+                }
+            }
+            _ if eager => (request.len, 0),
+            // More than a frame has.
+            _ => return None,
+        };
+        let sum = wanted.0.checked_add(wanted.1)?;
+        (sum == body && request.len <= MAX_BYTES).then_some(wanted)
+    }
+
+    /// Allocates what a request needs.
+    fn allocate(
+        id: u64,
+        request: Request,
+        frame: &frame::Request<'_>,
+        (data, compare): (usize, usize),
+    ) -> Result<Partial> {
+        let (reads, fetches) = results(request.kind);
+        let results = if reads || fetches { request.len } else { 0 };
+        let ranges = frame.ranges.iter().map(|range| RemoteRange {
+            addr: range.addr,
+            len: usize::try_from(range.len).unwrap_or(usize::MAX),
+            key: range.key,
+        });
+        Ok(Partial {
+            id,
+            request,
+            remote: RemoteMemory::collect(frame.ranges.count(), ranges)?,
+            data: Memory::zeroed(data, GFP_KERNEL)?,
+            compare: Memory::zeroed(compare, GFP_KERNEL)?,
+            results: Memory::zeroed(results, GFP_KERNEL)?,
+            entry: Vacant::new(GFP_KERNEL)?,
+        })
+    }
+}
+
+impl Target for Service {
+    type Open = Arc<RemoteRequest>;
+    type Answer = Given;
+    type Partial = Partial;
+
+    fn begin(&mut self, id: u64, frame: &frame::Request<'_>, body: usize) -> Result<Partial, Stop> {
+        let request = self.request(frame).ok_or(Broken::Value)?;
+        let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
+        Self::allocate(id, request, frame, bodies).map_err(|_| Stop::NoMemory)
+    }
+
+    fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
+        let split = partial.data.len().saturating_sub(offset).min(bytes.len());
+        let (own, compared) = bytes.split_at_checked(split).unwrap_or((bytes, &[]));
+        partial.data.cursor(offset).write(own);
+        let offset = offset.saturating_sub(partial.data.len());
+        partial.compare.cursor(offset).write(compared);
+    }
+
+    fn arrive(&mut self, partial: Partial) -> Result<Arc<RemoteRequest>, Stop> {
+        let Partial {
+            id,
+            request,
+            remote,
+            data,
+            compare,
+            results,
+            entry,
+        } = partial;
+        let payload = RemotePayload {
+            source: data.into_source(),
+            compare: compare.into_source(),
+            target: results,
+        };
+        let answers: Arc<dyn Answers> = self.visitor.clone();
+        let name = (self.birth, id);
+        let request = RemoteRequest::new(request, remote, payload, name, answers)
+            .map_err(|_| Stop::NoMemory)?;
+        self.bytes = self.bytes.saturating_add(request.bytes());
+        self.arrived.push_back(entry.fill(request.clone()));
+        Ok(request)
+    }
+
+    fn withdraw(&mut self, open: &Arc<RemoteRequest>) {
+        self.visitor.shared.config.arrivals.withdraw(open);
+    }
+
+    fn answered(&mut self) -> Option<(u64, Given)> {
+        loop {
+            let answer = self.visitor.answered.lock().pop_front()?;
+            let (birth, id) = answer.request.name();
+            // Nobody wants those of an earlier session.
+            if birth == self.birth {
+                self.bytes = self.bytes.saturating_sub(answer.request.bytes());
+                return Some((id, Given(answer)));
+            }
+        }
+    }
+}
+
+/// What is to be done next.
+enum Next {
+    /// The same again, when others have had their turn.
+    Again,
+    /// Nothing, before somebody says so.
+    Wait,
+    /// Nothing, before somebody says so or this time is over.
+    Within(Jiffies),
+    /// The peer is forgotten.
+    Forget,
+}
+
+/// The part of an association that its work item has.
+struct State {
+    lane: Lane<Service, Slots>,
+    /// Those of the initiator; 0 if it has said nothing yet.
+    incarnation: u64,
+    session: u64,
+    /// A number of our own for the session.
+    birth: u64,
+    connection: Option<Connection>,
+    /// Since when there is none.
+    down: Instant,
+    /// Bytes of requests that are open.
+    bytes: usize,
+    /// How many connections of the session broke the protocol.
+    strikes: u32,
+    /// It is not used any more.
+    gone: bool,
+}
+
+/// All requests of another NIC to one of this node.
+#[pin_data]
+pub(super) struct Visitor {
+    shared: Arc<Shared>,
+    pair: Pair,
+    #[pin]
+    answered: SpinLockIrq<EntryQueue<Answer>>,
+    #[pin]
+    state: Mutex<State>,
+    #[pin]
+    work: Work<Visitor>,
+    #[pin]
+    timer: Work<Visitor, 1>,
+}
+
+impl Visitor {
+    fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
+        let mut slots = KVec::with_capacity(WINDOW, GFP_KERNEL)?;
+        for _ in 0..WINDOW {
+            slots.push(None, GFP_KERNEL)?;
+        }
+        Arc::pin_init(
+            pin_init!(Self {
+                shared,
+                pair,
+                answered <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::answered"),
+                state <- new_mutex!(
+                    State {
+                        lane: Lane::new(slots),
+                        incarnation: 0,
+                        session: 0,
+                        birth: 0,
+                        connection: None,
+                        down: Instant::now(),
+                        bytes: 0,
+                        strikes: 0,
+                        gone: false,
+                    },
+                    "kfi_soft::Visitor::state"
+                ),
+                work <- new_work!("kfi_soft::Visitor::work"),
+                timer <- new_work!("kfi_soft::Visitor::timer"),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Has the work item run soon.
+    fn wake(this: &Arc<Self>) {
+        this.shared.queue.queue::<Self, 0>(this.clone());
+    }
+
+    /// Takes a connection on which the initiator has said `HELLO`, with this `ack`. Gives it back, with
+    /// the code of a `BYE`, if it is not wanted.
+    pub(super) fn attach(
+        this: &Arc<Self>,
+        mut connection: Connection,
+        hello: &Hello,
+        ack: u64,
+    ) -> core::result::Result<(), (Connection, u32)> {
+        let mut state = this.state.lock();
+        if state.gone {
+            return Err((connection, bye::NONE));
+        }
+        let same = state.incarnation == hello.incarnation && state.session == hello.session;
+        if state.incarnation == hello.incarnation && hello.session < state.session {
+            return Err((connection, bye::OLD));
+        }
+        if !same {
+            this.purge(&mut state);
+            state.incarnation = hello.incarnation;
+            state.session = hello.session;
+            state.birth = random();
+        }
+        // Whoever has known the session before we have is told that it is another one.
+        let lost = hello.birth != 0 && hello.birth != state.birth;
+        if !lost && state.lane.connected(ack).is_err() {
+            return Err((connection, bye::OLD));
+        }
+        let welcome = Hello {
+            incarnation: this.shared.incarnation,
+            expected: hello.incarnation,
+            birth: state.birth,
+            eager: u32::try_from(MAX_BYTES).unwrap_or(u32::MAX),
+            window: u32::try_from(state.lane.window()).unwrap_or(u32::MAX),
+            minor: frame::MINOR,
+            ..*hello
+        };
+        let next = state.lane.next();
+        connection.put(&Frame::Welcome(welcome, [0; 32]), 0, next);
+        if lost {
+            // It closes the connection.
+            return Err((connection, bye::OLD));
+        }
+        connection.put(&Frame::Ack, 0, next);
+        if connection.set_events(this.clone()).is_err() {
+            return Err((connection, bye::NONE));
+        }
+        let before = state.connection.replace(connection);
+        drop(state);
+        if let Some(before) = before {
+            // The initiator knows better.
+            before.close();
+        }
+        Self::wake(this);
+        Ok(())
+    }
+
+    /// Gives up all that is known of the session. Requests that wait end without a report, and answers
+    /// of those that do not are dropped.
+    fn purge(&self, state: &mut State) {
+        let arrivals = &self.shared.config.arrivals;
+        state.lane.end_session(|open| arrivals.withdraw(&open));
+        state.birth = random();
+        (state.bytes, state.strikes) = (0, 0);
+    }
+
+    /// Ends everything. May sleep.
+    fn close(this: &Arc<Self>) {
+        {
+            let mut state = this.state.lock();
+            state.gone = true;
+            if let Some(connection) = state.connection.take() {
+                if state.lane.is_between() {
+                    connection.bye(bye::NONE);
+                } else {
+                    connection.close();
+                }
+            }
+            this.purge(&mut state);
+        }
+        this.timer.cancel_sync();
+        this.work.cancel_sync();
+        let answered = core::mem::replace(&mut *this.answered.lock(), EntryQueue::new());
+        drop(answered);
+    }
+
+    /// Does what can be done now.
+    fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
+        for _ in 0..TURNS {
+            if state.gone {
+                return Next::Wait;
+            }
+            if state.connection.is_none() {
+                let timeout = self.shared.config.peer_timeout;
+                return match state.down.left(timeout) {
+                    Some(left) => Next::Within(left),
+                    None => {
+                        state.gone = true;
+                        self.purge(state);
+                        Next::Forget
+                    }
+                };
+            }
+            match Self::exchange(state, service) {
+                Ok(true) => {}
+                Ok(false) => return Next::Wait,
+                Err(end) => Self::end_connection(state, end),
+            }
+        }
+        Next::Again
+    }
+
+    /// Receives and sends; returns whether there was anything.
+    fn exchange(state: &mut State, service: &mut Service) -> Result<bool, End> {
+        let State {
+            lane,
+            connection: Some(connection),
+            ..
+        } = state
+        else {
+            return Err(End::Broke);
+        };
+        let mut busy = false;
+        // Else answers make room, and wake.
+        if service.bytes <= OPEN_BYTES {
+            busy = connection.receive()?;
+            while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
+                match part {
+                    Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
+                    Part::Head(common, frame) => lane.head(service, &common, &frame)?,
+                    Part::Body(bytes, last) => lane.body(service, bytes, last)?,
+                }
+            }
+        }
+        if !connection.flush(false)? {
+            return Ok(busy);
+        }
+        let room = connection.room();
+        let len = room.len();
+        let count = lane.fill(service, room);
+        connection.filled(count);
+        connection.flush(count == len)?;
+        Ok(busy || count != 0)
+    }
+
+    /// The connection is over.
+    fn end_connection(state: &mut State, end: End) {
+        let Some(connection) = state.connection.take() else {
+            return;
+        };
+        state.down = Instant::now();
+        if end == End::Broken {
+            state.strikes = state.strikes.saturating_add(1);
+            if state.lane.is_between() {
+                connection.bye(bye::BROKEN);
+                return;
+            }
+        }
+        connection.close();
+    }
+}
+
+impl From<Stop> for End {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Broken(_) => Self::Broken,
+            Stop::NoMemory => Self::NoMemory,
+        }
+    }
+}
+
+impl Answers for Visitor {
+    fn answer(self: Arc<Self>, answer: Entry<Answer>) {
+        self.answered.lock().push_back(answer);
+        Self::wake(&self);
+    }
+
+    fn start(self: Arc<Self>, _start: Entry<Start>) {}
+}
+
+impl SocketEvents for Visitor {
+    fn readable(this: ArcBorrow<'_, Self>) {
+        Self::wake(&this.into());
+    }
+
+    fn writable(this: ArcBorrow<'_, Self>) {
+        Self::wake(&this.into());
+    }
+
+    fn changed(this: ArcBorrow<'_, Self>) {
+        Self::wake(&this.into());
+    }
+}
+
+impl WorkItem for Visitor {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        let (next, mut arrived) = {
+            let mut state = this.state.lock();
+            let mut service = Service {
+                visitor: this.clone(),
+                birth: state.birth,
+                bytes: state.bytes,
+                arrived: EntryQueue::new(),
+            };
+            let next = this.go_on(&mut state, &mut service);
+            if state.birth == service.birth {
+                state.bytes = service.bytes;
+            }
+            (next, service.arrived)
+        };
+        // Without the lock, in order.
+        while let Some(entry) = arrived.pop_front() {
+            let (request, memory) = entry.empty();
+            this.shared.config.arrivals.arrive(request, memory);
+            cond_resched();
+        }
+        match next {
+            Next::Again => Self::wake(&this),
+            Next::Wait => {}
+            Next::Within(delay) => {
+                let queue = &this.shared.queue;
+                queue.queue_delayed::<Self, 1>(this.clone(), delay);
+            }
+            Next::Forget => this.shared.visitors.forget(&this),
+        }
+    }
+}
+
+impl WorkItem<1> for Visitor {
+    fn work(&self) -> &Work<Self, 1> {
+        &self.timer
+    }
+
+    fn run(this: Arc<Self>) {
+        Self::wake(&this);
+    }
+}
+
+/// The peers that are known.
+struct Known {
+    visitors: RBTree<Pair, Arc<Visitor>>,
+    count: usize,
+    closed: bool,
+}
+
+/// Those who ask this node for something.
+#[pin_data]
+pub(super) struct Visitors {
+    #[pin]
+    known: Mutex<Known>,
+}
+
+impl Visitors {
+    /// None.
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            known <- new_mutex!(
+                Known {
+                    visitors: RBTree::new(),
+                    count: 0,
+                    closed: false,
+                },
+                "kfi_soft::Visitors::known"
+            ),
+        })
+    }
+
+    /// Returns the one that has said `HELLO`; `EBUSY` if there are too many.
+    pub(super) fn find(shared: &Arc<Shared>, pair: Pair) -> Result<Arc<Visitor>> {
+        let mut known = shared.visitors.known.lock();
+        if known.closed {
+            return Err(ENODEV);
+        }
+        if let Some(visitor) = known.visitors.get(&pair) {
+            return Ok(visitor.clone());
+        }
+        if known.count >= MAX_PEERS {
+            return Err(EBUSY);
+        }
+        let visitor = Visitor::new(shared.clone(), pair)?;
+        let node = RBTreeNode::new(pair, visitor.clone(), GFP_KERNEL)?;
+        // There was none.
+        let _ = known.visitors.insert(node);
+        known.count = known.count.saturating_add(1);
+        Ok(visitor)
+    }
+
+    /// Forgets one that is gone.
+    fn forget(&self, visitor: &Arc<Visitor>) {
+        let forgotten = {
+            let mut known = self.known.lock();
+            let same = known
+                .visitors
+                .get(&visitor.pair)
+                .is_some_and(|known| Arc::ptr_eq(known, visitor));
+            if !same {
+                return;
+            }
+            known.count = known.count.saturating_sub(1);
+            known.visitors.remove_node(&visitor.pair)
+        };
+        drop(forgotten);
+    }
+
+    /// Ends all. May sleep.
+    pub(super) fn close(&self) {
+        let visitors = {
+            let mut known = self.known.lock();
+            known.closed = true;
+            core::mem::replace(&mut known.visitors, RBTree::new())
+        };
+        for visitor in visitors.values() {
+            Visitor::close(visitor);
+        }
+    }
+}
