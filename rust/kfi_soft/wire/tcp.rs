@@ -100,10 +100,9 @@ mod bye {
     pub(super) const MANY: u32 = 5;
 }
 
-/// The most bytes of data, or of results, of an operation.
-///
-/// They lie in memory of the kernel at the target.
-pub(crate) const MAX_BYTES: usize = frame::MAX_BODY;
+/// Up to as many bytes of data go with their request, and of results with their answer. They lie in memory
+/// of the kernel at the target; those of longer operations go straight to where they belong.
+const EAGER: usize = 16 << 10;
 
 /// The configuration of the wire.
 pub(crate) struct TcpConfig {
@@ -277,7 +276,7 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
     fn carry(&self, packet: Packet<O>, budget: &mut Budget) {
         let inner = &self.0;
         let request = packet.origin.request();
-        if request.len > MAX_BYTES {
+        if u64::try_from(request.len).is_ok_and(|len| len > frame::MAX_LEN) {
             packet.origin.refuse(EMSGSIZE, budget);
             return;
         }

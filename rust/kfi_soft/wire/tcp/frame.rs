@@ -104,6 +104,8 @@ pub(crate) enum Frame<'a> {
     Withdraw,
     /// Nothing but what all headers have.
     Ack,
+    /// All data of a request that reads have come.
+    Landed,
     /// The answer to a request.
     Response(Response),
     /// The target wants data of a request.
@@ -251,6 +253,7 @@ mod number {
     pub(super) const DATA: u8 = 18;
     pub(super) const WITHDRAW: u8 = 19;
     pub(super) const ACK: u8 = 20;
+    pub(super) const LANDED: u8 = 21;
     pub(super) const RESPONSE: u8 = 32;
     pub(super) const PULL: u8 = 33;
     pub(super) const GO: u8 = 34;
@@ -262,12 +265,8 @@ struct Members<'a>(&'a [u8]);
 
 impl Members<'_> {
     fn array<const N: usize>(self, at: usize) -> [u8; N] {
-        let mut bytes = [0; N];
-        let end = at.saturating_add(N);
-        if let Some(there) = self.0.get(at..end) {
-            bytes.copy_from_slice(there);
-        }
-        bytes
+        let there = self.0.get(at..).and_then(|there| there.first_chunk());
+        there.copied().unwrap_or([0; N])
     }
 
     fn u8(self, at: usize) -> u8 {
@@ -397,6 +396,11 @@ impl<'a> Frame<'a> {
                 body(0..1)?;
                 Self::Ack
             }
+            number::LANDED => {
+                body(0..1)?;
+                of_request()?;
+                Self::Landed
+            }
             number::RESPONSE => {
                 at_least(48)?;
                 body(0..MAX_ATOMIC as usize + 1)?;
@@ -447,6 +451,7 @@ impl<'a> Frame<'a> {
             Self::Data(_) => (number::DATA, 32),
             Self::Withdraw => (number::WITHDRAW, COMMON),
             Self::Ack => (number::ACK, COMMON),
+            Self::Landed => (number::LANDED, COMMON),
             Self::Response(_) => (number::RESPONSE, 48),
             Self::Pull { .. } => (number::PULL, 40),
             Self::Go => (number::GO, COMMON),
@@ -481,7 +486,12 @@ impl<'a> Frame<'a> {
                 put(header, 24, &offset.to_le_bytes())?;
                 put(header, 32, &len.to_le_bytes())?;
             }
-            Self::Withdraw | Self::Ack | Self::Go | Self::Request(_) | Self::Unknown => {}
+            Self::Withdraw
+            | Self::Ack
+            | Self::Landed
+            | Self::Go
+            | Self::Request(_)
+            | Self::Unknown => {}
         }
         // What the other side would not take is not sent.
         Frame::parse(header).ok()?;

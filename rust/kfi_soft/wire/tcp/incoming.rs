@@ -40,6 +40,8 @@ pub(crate) trait Target {
     type Answer: Answer;
     /// A request whose body is yet to come.
     type Partial;
+    /// Says that a request wants its bytes, or lets them be fetched.
+    type Start;
 
     /// Takes a header.
     fn begin(&mut self, id: u64, request: &Request<'_>, body: usize)
@@ -50,6 +52,19 @@ pub(crate) trait Target {
 
     /// All of it is there: carries it out. Returns what is kept.
     fn arrive(&mut self, partial: Self::Partial) -> Result<Self::Open, Stop>;
+
+    /// Takes out a request that has started since: its number, how many bytes it wants or lets be fetched,
+    /// and whether they are fetched.
+    fn started(&mut self) -> Option<(u64, usize, bool, Self::Start)>;
+
+    /// Takes bytes that were wanted, from `offset` on; `false` if there is nowhere to put them any more.
+    fn write(&mut self, open: &Self::Open, offset: usize, bytes: &[u8]) -> bool;
+
+    /// Fetches bytes, from `offset` on, all of `to`; `false` if they are not there any more.
+    fn read(&mut self, open: &Self::Open, offset: usize, to: &mut [u8]) -> bool;
+
+    /// All bytes have been written or have landed, or, unless `whole`, none will be any more.
+    fn end(&mut self, start: Self::Start, whole: bool);
 
     /// The initiator does not want it any more.
     fn withdraw(&mut self, open: &Self::Open);
@@ -74,20 +89,46 @@ impl From<Broken> for Stop {
 }
 
 /// A request that is not over.
-pub(crate) enum Slot<O, A> {
+pub(crate) enum Slot<O, A, S> {
     /// It is being carried out.
-    Open(O),
+    Open(O, Option<Moving<S>>),
     /// It was answered.
     Answered(A),
 }
 
-/// A slot of the memory of a lane; none while no request is in it.
-pub(crate) type Place<T> = Option<Slot<<T as Target>::Open, <T as Target>::Answer>>;
+/// The bytes of a request that has started.
+pub(crate) struct Moving<S> {
+    start: S,
+    /// How many there are.
+    len: usize,
+    /// They are fetched, not wanted.
+    fetched: bool,
+    /// How many have been moved: written, or sent.
+    done: usize,
+    /// They were pulled on this connection, or all have been sent on it.
+    asked: bool,
+}
 
-/// The request whose body is being received.
-struct Reading<P> {
-    partial: P,
+/// A slot of the memory of a lane; none while no request is in it.
+pub(crate) type Place<T> =
+    Option<Slot<<T as Target>::Open, <T as Target>::Answer, <T as Target>::Start>>;
+
+/// What the body is for that is being received.
+enum Reading<P> {
+    /// A request.
+    Request(P, usize),
+    /// Data of a request that were pulled, from here on.
+    Data(u64, usize),
+}
+
+/// The piece of what is fetched that is being sent.
+#[derive(Clone, Copy)]
+struct Fetching {
+    id: u64,
     offset: usize,
+    end: usize,
+    /// It was not there any more: what is sent has no meaning.
+    failed: bool,
 }
 
 /// The answer that is being sent.
@@ -120,6 +161,13 @@ pub(crate) struct Lane<T: Target, M> {
     until: u64,
     reading: Option<Reading<T::Partial>>,
     writing: Option<Writing>,
+    fetching: Option<Fetching>,
+    /// Of requests that move bytes the one from here on is next.
+    turn: u64,
+    /// There may be some.
+    busy: bool,
+    /// An answer is sent next, if there is one.
+    answer_next: bool,
 }
 
 impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
@@ -134,6 +182,10 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             until: 1,
             reading: None,
             writing: None,
+            fetching: None,
+            turn: 0,
+            busy: false,
+            answer_next: true,
         }
     }
 
@@ -156,22 +208,35 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
     pub(crate) fn connected(&mut self, ack: u64) -> Result<(), Broken> {
         self.reading = None;
         self.writing = None;
+        self.fetching = None;
         if ack < self.first {
             // It has known more before.
             return Err(Broken::Value);
         }
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
+        // What was pulled is pulled again from where it has come to; what is fetched from the start.
+        for slot in self.slots.iter_mut() {
+            if let Some(Slot::Open(_, Some(moving))) = slot {
+                moving.asked = false;
+                if moving.fetched {
+                    moving.done = 0;
+                }
+                self.busy = true;
+            }
+        }
         Ok(())
     }
 
-    /// Takes out everything, as the session is over: `each` is given those that are open.
-    pub(crate) fn end_session(&mut self, mut each: impl FnMut(T::Open)) {
+    /// Takes out everything, as the session is over: `each` is given those that are open, and the start of
+    /// those that move bytes.
+    pub(crate) fn end_session(&mut self, mut each: impl FnMut(T::Open, Option<T::Start>)) {
         for slot in self.slots.iter_mut() {
-            if let Some(Slot::Open(open)) = slot.take() {
-                each(open);
+            if let Some(Slot::Open(open, moving)) = slot.take() {
+                each(open, moving.map(|moving| moving.start));
             }
         }
+        (self.fetching, self.turn, self.busy) = (None, 0, false);
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
         (self.reading, self.writing) = (None, None);
@@ -201,11 +266,13 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 if common.id == 0 || common.id >= self.next {
                     return Err(Broken::Value.into());
                 }
-                if let Some(Some(Slot::Open(open))) = self.slot(common.id) {
+                if let Some(Some(Slot::Open(open, _))) = self.slot(common.id) {
                     target.withdraw(open);
                 }
                 Ok(())
             }
+            Frame::Data(offset) => Ok(self.data(common, *offset)?),
+            Frame::Landed => Ok(self.landed(target, common.id)?),
             Frame::Ack | Frame::Unknown => Ok(()),
             // Not from an initiator, or not before it was asked for.
             _ => Err(Broken::Value.into()),
@@ -249,7 +316,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         if common.body == 0 {
             self.arrive(target, partial)?;
         } else {
-            self.reading = Some(Reading { partial, offset: 0 });
+            self.reading = Some(Reading::Request(partial, 0));
         }
         Ok(())
     }
@@ -261,36 +328,111 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         self.next = id.saturating_add(1);
         self.open = self.open.saturating_add(1);
         if let Some(slot) = self.slot(id) {
-            *slot = Some(Slot::Open(open));
+            *slot = Some(Slot::Open(open, None));
         }
         Ok(())
     }
 
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
     pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) -> Result<(), Stop> {
-        let Some(reading) = &mut self.reading else {
+        match self.reading.take() {
+            Some(Reading::Request(mut partial, offset)) => {
+                target.body(&mut partial, offset, bytes);
+                if last {
+                    return self.arrive(target, partial);
+                }
+                let offset = offset.saturating_add(bytes.len());
+                self.reading = Some(Reading::Request(partial, offset));
+            }
+            Some(Reading::Data(id, offset)) => {
+                let next = offset.saturating_add(bytes.len());
+                if self.write(target, id, offset, bytes) && !last {
+                    self.reading = Some(Reading::Data(id, next));
+                }
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the header of data that were pulled.
+    fn data(&mut self, common: &Common, offset: u64) -> Result<(), Broken> {
+        if common.id >= self.next {
+            return Err(Broken::Value);
+        }
+        let Some(Some(Slot::Open(_, Some(moving)))) = self.slot(common.id) else {
+            // It has ended early.
             return Ok(());
         };
-        target.body(&mut reading.partial, reading.offset, bytes);
-        reading.offset = reading.offset.saturating_add(bytes.len());
-        if !last {
+        let offset = usize::try_from(offset).map_err(|_| Broken::Value)?;
+        let end = offset.checked_add(common.body).ok_or(Broken::Value)?;
+        if moving.fetched || !moving.asked || offset != moving.done || end > moving.len {
+            return Err(Broken::Value);
+        }
+        self.reading = Some(Reading::Data(common.id, offset));
+        Ok(())
+    }
+
+    /// Writes bytes that were pulled; returns whether more may be.
+    fn write(&mut self, target: &mut T, id: u64, offset: usize, bytes: &[u8]) -> bool {
+        let Some(Some(Slot::Open(open, place))) = self.slot(id) else {
+            return false;
+        };
+        let Some(moving) = place else {
+            return false;
+        };
+        let there = target.write(open, offset, bytes);
+        moving.done = offset.saturating_add(bytes.len());
+        if there && moving.done < moving.len {
+            return true;
+        }
+        if let Some(moving) = place.take() {
+            target.end(moving.start, there);
+        }
+        false
+    }
+
+    /// The initiator has all that was fetched.
+    fn landed(&mut self, target: &mut T, id: u64) -> Result<(), Broken> {
+        if id >= self.next {
+            return Err(Broken::Value);
+        }
+        let Some(Some(Slot::Open(_, place))) = self.slot(id) else {
             return Ok(());
+        };
+        let over = |moving: &mut Moving<T::Start>| moving.fetched && moving.asked;
+        if let Some(moving) = place.take_if(over) {
+            target.end(moving.start, true);
         }
-        match self.reading.take() {
-            Some(reading) => self.arrive(target, reading.partial),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Writes what is to be sent, as far as there is room; returns how many bytes.
     pub(crate) fn fill(&mut self, target: &mut T, out: &mut [u8]) -> usize {
         let mut done = 0;
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
+            if let Some(fetching) = self.fetching {
+                done = done.saturating_add(self.fill_fetched(target, fetching, room));
+                continue;
+            }
             if self.writing.is_none() {
+                self.collect(target);
+                if self.busy && !self.answer_next {
+                    self.answer_next = true;
+                    if let Some(count) = self.fill_moving(room) {
+                        done = done.saturating_add(count);
+                        continue;
+                    }
+                }
                 self.writing = self.next_answer(target);
+                self.answer_next = false;
             }
             let Some(mut writing) = self.writing else {
-                break;
+                let Some(count) = self.fill_moving(room) else {
+                    break;
+                };
+                done = done.saturating_add(count);
+                continue;
             };
             let next = self.next;
             let Some(Some(Slot::Answered(answer))) = self.slot(writing.id) else {
@@ -324,7 +466,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         loop {
             let (id, answer) = target.answered()?;
             // Those of an earlier session have no slot.
-            if let Some(place @ Some(Slot::Open(_))) = self.slot(id) {
+            if let Some(place @ Some(Slot::Open(..))) = self.slot(id) {
                 let open = place.replace(Slot::Answered(answer));
                 self.open = self.open.saturating_sub(1);
                 drop(open);
@@ -333,10 +475,108 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
     }
 
+    /// Notes the requests that have started.
+    fn collect(&mut self, target: &mut T) {
+        while let Some((id, len, fetched, start)) = target.started() {
+            let Some(Some(Slot::Open(_, place @ None))) = self.slot(id) else {
+                target.end(start, false);
+                continue;
+            };
+            *place = Some(Moving {
+                start,
+                len,
+                fetched,
+                done: 0,
+                asked: false,
+            });
+            self.busy = true;
+        }
+    }
+
+    /// Writes a `PULL`, or the header of what is fetched; each request has its turn.
+    fn fill_moving(&mut self, room: &mut [u8]) -> Option<usize> {
+        if !self.busy {
+            return None;
+        }
+        let (first, next) = (self.first, self.next);
+        let turn = self.turn.clamp(first, next);
+        for id in (turn..next).chain(first..turn) {
+            let Some(Some(Slot::Open(_, Some(moving)))) = self.slot(id) else {
+                continue;
+            };
+            if moving.asked {
+                continue;
+            }
+            let left = moving.len.saturating_sub(moving.done);
+            let offset = u64::try_from(moving.done).ok()?;
+            let mut fetching = None;
+            let count = if moving.fetched {
+                let body = left.min(PIECE);
+                let count = Frame::Data(offset).write(id, next, body, room)?;
+                let end = moving.done.saturating_add(body);
+                fetching = Some(Fetching {
+                    id,
+                    offset: moving.done,
+                    end,
+                    failed: false,
+                });
+                moving.done = end;
+                moving.asked = end == moving.len;
+                count
+            } else {
+                let len = u64::try_from(left).ok()?;
+                let count = Frame::Pull { offset, len }.write(id, next, 0, room)?;
+                moving.asked = true;
+                count
+            };
+            self.fetching = fetching;
+            self.turn = id.saturating_add(1);
+            return Some(count);
+        }
+        self.busy = false;
+        None
+    }
+
+    /// Writes more of what is fetched.
+    fn fill_fetched(&mut self, target: &mut T, fetching: Fetching, room: &mut [u8]) -> usize {
+        let Fetching {
+            id,
+            offset,
+            end,
+            mut failed,
+        } = fetching;
+        let count = room.len().min(end.saturating_sub(offset));
+        let to = room.get_mut(..count).unwrap_or(&mut []);
+        let there = match self.slot(id) {
+            Some(Some(Slot::Open(open, Some(_)))) if !failed => target.read(open, offset, to),
+            _ => false,
+        };
+        if !there {
+            failed = true;
+            to.fill(0);
+        }
+        let offset = offset.saturating_add(count);
+        self.fetching = (offset < end).then_some(Fetching {
+            id,
+            offset,
+            end,
+            failed,
+        });
+        if failed && self.fetching.is_none() {
+            if let Some(Some(Slot::Open(_, place))) = self.slot(id) {
+                if let Some(moving) = place.take() {
+                    target.end(moving.start, false);
+                }
+            }
+        }
+        count
+    }
+
     /// Returns whether it is between two frames of what it sends.
     pub(crate) fn is_between(&self) -> bool {
-        self.writing
-            .is_none_or(|writing| writing.offset == writing.announced && !writing.told)
+        let writing = self.writing;
+        self.fetching.is_none()
+            && writing.is_none_or(|writing| writing.offset == writing.announced && !writing.told)
     }
 }
 

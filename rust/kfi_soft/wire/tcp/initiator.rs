@@ -45,7 +45,8 @@ use super::{
     stream::Part,
     FreshEntry,
     Pair,
-    Shared, //
+    Shared,
+    EAGER, //
 };
 use crate::{
     address::auth_key::AuthKeys,
@@ -167,8 +168,14 @@ impl<O: Initiator> Outbound<O> {
         })
     }
 
+    /// Returns whether data go with the request, or need not.
+    fn is_eager(&self) -> bool {
+        let request = self.origin.request();
+        request.len <= EAGER || matches!(request.kind, RequestKind::Atomic(_))
+    }
+
     /// Returns how many bytes of data there are, and of values to compare with.
-    fn data(&self) -> (usize, usize) {
+    fn sources(&self) -> (usize, usize) {
         let request = self.origin.request();
         match request.kind {
             RequestKind::Read | RequestKind::TaggedRead { .. } => (0, 0),
@@ -225,8 +232,9 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             request.kind,
             RequestKind::Write | RequestKind::Read | RequestKind::Atomic(_)
         );
-        let (data, compare) = self.data();
-        let body = data.checked_add(compare)?;
+        let (data, compare) = self.sources();
+        let eager = self.is_eager();
+        let body = if eager { data.checked_add(compare)? } else { 0 };
         let reads = matches!(
             request.kind,
             RequestKind::Read | RequestKind::TaggedRead { .. }
@@ -252,7 +260,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             len: u64::try_from(request.len).ok()?,
             offset,
             ranges: frame::Ranges::NONE,
-            eager: !reads,
+            eager: eager && !reads,
             restarts: false,
         };
         let head = described.write(id, ack, body, ranges, bytes)?;
@@ -265,7 +273,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             return;
         };
         let payload = lent.payload();
-        let (data, _) = self.data();
+        let (data, _) = self.sources();
         let split = data.saturating_sub(offset).min(to.len());
         let (own, compared) = to.split_at_mut(split);
         let read = payload.source.cursor(offset).read(own);
@@ -274,6 +282,15 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         let offset = offset.saturating_sub(data);
         let read = payload.compare.cursor(offset).read(compared);
         compared.get_mut(read..).unwrap_or(&mut []).fill(0);
+    }
+
+    fn data(&self) -> u64 {
+        let (data, _) = self.sources();
+        if self.is_eager() {
+            0
+        } else {
+            u64::try_from(data).unwrap_or(u64::MAX)
+        }
     }
 
     fn results(&self) -> (u64, bool) {
@@ -640,11 +657,13 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// A connection is over.
     fn end_connection(&self, state: &mut State<O>, end: End) {
         if let Some(link) = state.link.take() {
+            let between = link.phase != Phase::Ready || state.lane.is_between();
+            state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
                 // That one was good, so that the next may come at once.
                 state.pause = 0;
             }
-            if end == End::Broken && (link.phase != Phase::Ready || state.lane.is_between()) {
+            if end == End::Broken && between {
                 link.connection.bye(bye::BROKEN);
             } else {
                 link.connection.close();
@@ -732,7 +751,7 @@ impl Known<'_> {
             && (hello.lane, hello.lanes) == (0, 1)
             && hello.session == session
             && hello.major == frame::MAJOR;
-        let enough = usize::try_from(hello.eager).is_ok_and(|eager| eager >= super::MAX_BYTES);
+        let enough = usize::try_from(hello.eager).is_ok_and(|eager| eager >= EAGER);
         if !same || !enough || hello.window == 0 || hello.birth == 0 {
             return Err(End::Broken);
         }

@@ -38,6 +38,9 @@ pub(crate) trait Outgoing {
     /// Writes bytes of what follows, from `offset` on, all of `to`.
     fn read(&self, offset: usize, to: &mut [u8]);
 
+    /// Returns how many bytes of its data the target may pull.
+    fn data(&self) -> u64;
+
     /// Returns how many bytes of results there may be, and whether they come as [`Frame::Data`].
     fn results(&self) -> (u64, bool);
 
@@ -48,6 +51,9 @@ pub(crate) trait Outgoing {
     fn write(&self, offset: usize, from: &[u8]);
 }
 
+/// The most bytes of a frame of data.
+const PIECE: u32 = 256 << 10;
+
 /// A request that is under way.
 pub(crate) struct Sent<R> {
     /// The request.
@@ -55,9 +61,17 @@ pub(crate) struct Sent<R> {
     /// Its number.
     id: u64,
     /// How many bytes of its results have come.
-    arrived: u64,
+    arrived: u32,
+    /// Bytes of its data that the target wants: from here ...
+    pulled: u32,
+    /// ... to here.
+    until: u32,
     /// The target was told that it is not wanted any more, on this connection.
     withdrawn: bool,
+    /// The target is to be told that all its results have come.
+    landed: bool,
+    /// It was answered, and waits for the end of a frame that is being sent.
+    answered: bool,
     /// What the target has answered: 0, or an errno.
     pub(crate) status: u32,
 }
@@ -69,7 +83,11 @@ impl<R> Sent<R> {
             request,
             id: 0,
             arrived: 0,
+            pulled: 0,
+            until: 0,
             withdrawn: false,
+            landed: false,
+            answered: false,
             status: 0,
         }
     }
@@ -98,8 +116,12 @@ struct Body {
 #[derive(Clone, Copy)]
 struct Writing {
     id: u64,
+    /// The next byte of the data of the request.
     offset: usize,
-    len: usize,
+    /// The end of the body among these.
+    end: usize,
+    /// It is one that the target has pulled, not that of the request.
+    pulled: bool,
 }
 
 /// How far a lane may go.
@@ -124,6 +146,12 @@ pub(crate) struct Lane<R> {
     window: Window,
     writing: Option<Writing>,
     body: Option<Body>,
+    /// Data of the next one from here on are sent next, of those that were pulled.
+    turn: u64,
+    /// Some may have been pulled, or have landed.
+    busy: bool,
+    /// A request is sent next, if there is one.
+    request_next: bool,
 }
 
 impl<R: Outgoing> Lane<R> {
@@ -138,6 +166,9 @@ impl<R: Outgoing> Lane<R> {
             window: Window { numbers: 0 },
             writing: None,
             body: None,
+            turn: 0,
+            busy: false,
+            request_next: true,
         }
     }
 
@@ -168,26 +199,37 @@ impl<R: Outgoing> Lane<R> {
         if next < self.ack() || next > self.next {
             return Err(Broken::Value);
         }
+        self.disconnected();
         self.at = next;
         // Nothing is sure to have arrived of what was told before.
         self.told = 1;
         self.window = window;
-        self.writing = None;
-        self.body = None;
         // Asked for again, as that may have been lost.
         let mut from = 0;
         while let Some(mut sent) = self.sent.find_named(&from) {
             sent.withdrawn = false;
+            sent.landed = false;
+            // The target pulls what it lacks.
+            (sent.pulled, sent.until) = (0, 0);
             from = sent.id.saturating_add(1);
         }
         Ok(())
     }
 
+    /// The connection is over.
+    pub(crate) fn disconnected(&mut self) {
+        self.body = None;
+        if let Some(writing) = self.writing.take() {
+            self.end_body(writing);
+        }
+    }
+
     /// Takes out all that is under way, as a session is over; what comes later belongs to the next one.
     pub(crate) fn end_session(&mut self) -> EntryQueue<Sent<R>> {
+        self.disconnected();
         let ended = core::mem::replace(&mut self.sent, EntryQueue::new());
         (self.next, self.at, self.told) = (1, 1, 1);
-        (self.writing, self.body) = (None, None);
+        (self.turn, self.busy, self.request_next) = (0, false, true);
         ended
     }
 
@@ -205,6 +247,7 @@ impl<R: Outgoing> Lane<R> {
         match frame {
             Frame::Data(offset) => self.data(common, *offset),
             Frame::Response(response) => self.response(common, *response),
+            Frame::Pull { offset, len } => self.pull(common, *offset, *len),
             Frame::Ack | Frame::Unknown => Ok(()),
             // Not from a target, or not before it was asked for.
             _ => Err(Broken::Value),
@@ -213,7 +256,9 @@ impl<R: Outgoing> Lane<R> {
 
     /// Checks that a frame is about a request that was sent, all of it.
     fn check_id(&self, id: u64) -> Result<(), Broken> {
-        let writes = self.writing.is_some_and(|writing| writing.id == id);
+        let writes = self
+            .writing
+            .is_some_and(|writing| writing.id == id && !writing.pulled);
         if id == 0 || id >= self.at || writes {
             return Err(Broken::Value);
         }
@@ -225,7 +270,7 @@ impl<R: Outgoing> Lane<R> {
         let Some(mut sent) = self.sent.find_named(&common.id) else {
             return Ok(());
         };
-        if sent.id != common.id {
+        if sent.id != common.id || sent.answered {
             // It was answered on an earlier connection.
             return Ok(());
         }
@@ -233,10 +278,12 @@ impl<R: Outgoing> Lane<R> {
         let len = u64::try_from(common.body).unwrap_or(u64::MAX);
         let end = offset.checked_add(len).ok_or(Broken::Value)?;
         // From the start again on a new connection.
-        if !as_data || end > most || (offset != 0 && offset != sent.arrived) {
+        let next = offset == 0 || offset == u64::from(sent.arrived);
+        if !as_data || end > most || !next {
             return Err(Broken::Value);
         }
-        sent.arrived = end;
+        // What has come in full is known when the body has.
+        sent.arrived = u32::try_from(offset).map_err(|_| Broken::Value)?;
         self.body = Some(Body {
             id: common.id,
             offset,
@@ -245,12 +292,31 @@ impl<R: Outgoing> Lane<R> {
         Ok(())
     }
 
+    fn pull(&mut self, common: &Common, offset: u64, len: u64) -> Result<(), Broken> {
+        self.check_id(common.id)?;
+        let Some(mut sent) = self.sent.find_named(&common.id) else {
+            return Ok(());
+        };
+        if sent.id != common.id || sent.answered {
+            return Ok(());
+        }
+        let end = offset.checked_add(len).ok_or(Broken::Value)?;
+        // One after the other.
+        if end > sent.request.data() || sent.pulled != sent.until {
+            return Err(Broken::Value);
+        }
+        sent.pulled = u32::try_from(offset).map_err(|_| Broken::Value)?;
+        sent.until = u32::try_from(end).map_err(|_| Broken::Value)?;
+        self.busy = true;
+        Ok(())
+    }
+
     fn response(&mut self, common: &Common, response: Response) -> Result<(), Broken> {
         self.check_id(common.id)?;
         let Some(mut sent) = self.sent.find_named(&common.id) else {
             return Ok(());
         };
-        if sent.id != common.id {
+        if sent.id != common.id || sent.answered {
             return Ok(());
         }
         let (most, as_data) = sent.request.results();
@@ -259,14 +325,22 @@ impl<R: Outgoing> Lane<R> {
             (0, false) => most,
             _ => 0,
         };
-        let whole = response.len == sent.request.len() && (!as_data || sent.arrived == most);
+        let arrived = !as_data || u64::from(sent.arrived) == most;
+        let whole = response.len == sent.request.len() && arrived;
         if len != wanted || len > MAX_ATOMIC || (response.status == 0 && !whole) {
             return Err(Broken::Value);
         }
         sent.status = response.status;
         if common.body == 0 {
-            let entry = sent.take();
-            self.answered.push_back(entry);
+            let id = sent.id;
+            if self.writing.is_some_and(|writing| writing.id == id) {
+                // Its memory is used until the frame is out.
+                sent.answered = true;
+                sent.pulled = sent.until;
+            } else {
+                let entry = sent.take();
+                self.answered.push_back(entry);
+            }
         } else {
             self.body = Some(Body {
                 id: common.id,
@@ -282,7 +356,7 @@ impl<R: Outgoing> Lane<R> {
         let Some(body) = &mut self.body else {
             return;
         };
-        let Some(sent) = self.sent.find_named(&body.id) else {
+        let Some(mut sent) = self.sent.find_named(&body.id) else {
             return;
         };
         let offset = usize::try_from(body.offset).unwrap_or(usize::MAX);
@@ -292,6 +366,11 @@ impl<R: Outgoing> Lane<R> {
         if last && body.last {
             let entry = sent.take();
             self.answered.push_back(entry);
+        } else if last {
+            sent.arrived = u32::try_from(body.offset).unwrap_or(u32::MAX);
+            let (most, _) = sent.request.results();
+            sent.landed = body.offset == most;
+            self.busy |= sent.landed;
         }
     }
 
@@ -306,7 +385,20 @@ impl<R: Outgoing> Lane<R> {
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
             let more = match self.writing {
                 Some(writing) => self.fill_body(writing, room),
-                None => self.fill_head(room, &mut fresh),
+                None if self.busy && !self.request_next => {
+                    self.request_next = true;
+                    match self.fill_pulled(room) {
+                        Some(count) => Some(count),
+                        None => self.fill_head(room, &mut fresh),
+                    }
+                }
+                None => {
+                    self.request_next = false;
+                    match self.fill_head(room, &mut fresh) {
+                        Some(count) => Some(count),
+                        None => self.fill_pulled(room),
+                    }
+                }
             };
             match more {
                 Some(count) => done = done.saturating_add(count),
@@ -318,7 +410,7 @@ impl<R: Outgoing> Lane<R> {
 
     /// Writes more of a body.
     fn fill_body(&mut self, writing: Writing, room: &mut [u8]) -> Option<usize> {
-        let count = room.len().min(writing.len.saturating_sub(writing.offset));
+        let count = room.len().min(writing.end.saturating_sub(writing.offset));
         let piece = room.get_mut(..count)?;
         match self.sent.find_named(&writing.id) {
             Some(sent) if sent.id == writing.id => sent.request.read(writing.offset, piece),
@@ -326,8 +418,63 @@ impl<R: Outgoing> Lane<R> {
             _ => piece.fill(0),
         }
         let offset = writing.offset.saturating_add(count);
-        self.writing = (offset < writing.len).then_some(Writing { offset, ..writing });
+        self.writing = (offset < writing.end).then_some(Writing { offset, ..writing });
+        if self.writing.is_none() {
+            self.end_body(writing);
+        }
         Some(count)
+    }
+
+    /// The memory of a request is not sent from any more, for now.
+    fn end_body(&mut self, writing: Writing) {
+        if let Some(sent) = self.sent.find_named(&writing.id) {
+            if sent.id == writing.id && sent.answered {
+                let entry = sent.take();
+                self.answered.push_back(entry);
+            }
+        }
+    }
+
+    /// Writes that the results of a request have come, or the header of data that were pulled; each
+    /// request has its turn.
+    fn fill_pulled(&mut self, room: &mut [u8]) -> Option<usize> {
+        let ack = self.ack();
+        if !self.busy {
+            return None;
+        }
+        // Once from where it has come to, and once from the start.
+        for _ in 0..2 {
+            while let Some(mut sent) = self.sent.find_named(&self.turn) {
+                let id = sent.id;
+                if sent.landed {
+                    let count = Frame::Landed.write(id, ack, 0, room)?;
+                    sent.landed = false;
+                    self.told = ack;
+                    return Some(count);
+                }
+                if sent.pulled < sent.until {
+                    let len = sent.until.saturating_sub(sent.pulled).min(PIECE);
+                    let body = usize::try_from(len).ok()?;
+                    let at = u64::from(sent.pulled);
+                    let count = Frame::Data(at).write(id, ack, body, room)?;
+                    let offset = usize::try_from(sent.pulled).ok()?;
+                    sent.pulled = sent.pulled.saturating_add(len);
+                    self.writing = Some(Writing {
+                        id,
+                        offset,
+                        end: offset.saturating_add(body),
+                        pulled: true,
+                    });
+                    self.told = ack;
+                    self.turn = id.saturating_add(1);
+                    return Some(count);
+                }
+                self.turn = id.saturating_add(1);
+            }
+            self.turn = 0;
+        }
+        self.busy = false;
+        None
     }
 
     /// Writes the header of the next request.
@@ -361,7 +508,12 @@ impl<R: Outgoing> Lane<R> {
         let (head, len) = sent.request.header(id, ack, room)?;
         self.at = id.saturating_add(1);
         self.told = ack;
-        self.writing = (len != 0).then_some(Writing { id, offset: 0, len });
+        self.writing = (len != 0).then_some(Writing {
+            id,
+            offset: 0,
+            end: len,
+            pulled: false,
+        });
         Some(head)
     }
 

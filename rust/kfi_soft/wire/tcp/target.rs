@@ -47,7 +47,7 @@ use super::{
     stream::Part,
     Pair,
     Shared,
-    MAX_BYTES, //
+    EAGER, //
 };
 use crate::{
     address::native::Address,
@@ -117,6 +117,22 @@ pub(super) struct Service {
     bytes: usize,
     /// Requests that have come, each in the memory that is for its entry.
     arrived: EntryQueue<Arc<RemoteRequest>>,
+    /// Requests whose bytes have been moved, or will not be.
+    ended: EntryQueue<Ended>,
+}
+
+/// A request whose bytes have been moved, or, unless `whole`, will not be any more.
+struct Ended {
+    request: Arc<RemoteRequest>,
+    whole: bool,
+}
+
+impl Ended {
+    /// In the memory of its start.
+    fn new(start: Entry<Start>, whole: bool) -> Entry<Self> {
+        let (Start { request, .. }, memory) = start.empty();
+        memory.fill(Self { request, whole })
+    }
 }
 
 /// A request whose data are yet to come.
@@ -124,10 +140,16 @@ pub(super) struct Partial {
     id: u64,
     request: Request,
     remote: RemoteMemory,
+    /// None if its bytes go straight to where they belong.
+    bytes: Option<Bytes>,
+    entry: Vacant,
+}
+
+/// Memory for the bytes of a request.
+struct Bytes {
     data: Memory<memory::Target>,
     compare: Memory<memory::Target>,
     results: Memory<memory::Target>,
-    entry: Vacant,
 }
 
 /// An answer that was given.
@@ -151,11 +173,9 @@ impl incoming::Answer for Given {
             },
         };
         let (reads, fetches) = results(request.kind);
-        let len = if err == 0 && (reads || fetches) {
-            request.len
-        } else {
-            0
-        };
+        // The others have gone before.
+        let here = !self.0.request.is_distant() && (reads || fetches);
+        let len = if err == 0 && here { request.len } else { 0 };
         (told, len, reads)
     }
 
@@ -224,6 +244,14 @@ impl Service {
         })
     }
 
+    /// Returns whether the bytes of a request go straight to where they belong.
+    fn is_distant(request: &Request, eager: bool) -> bool {
+        match request.kind {
+            RequestKind::Read | RequestKind::TaggedRead { .. } => request.len > EAGER,
+            _ => !eager,
+        }
+    }
+
     /// Returns how many bytes of operands or data come with a request, and how many to compare with;
     /// `None` if that cannot be.
     fn bodies(request: &Request, eager: bool, body: usize) -> Option<(usize, usize)> {
@@ -241,11 +269,10 @@ impl Service {
                 }
             }
             _ if eager => (request.len, 0),
-            // More than a frame has.
-            _ => return None,
+            _ => (0, 0),
         };
         let sum = wanted.0.checked_add(wanted.1)?;
-        (sum == body && request.len <= MAX_BYTES).then_some(wanted)
+        (sum == body).then_some(wanted)
     }
 
     /// Allocates what a request needs.
@@ -262,13 +289,20 @@ impl Service {
             len: usize::try_from(range.len).unwrap_or(usize::MAX),
             key: range.key,
         });
+        let bytes = if Self::is_distant(&request, frame.eager) {
+            None
+        } else {
+            Some(Bytes {
+                data: Memory::zeroed(data, GFP_KERNEL)?,
+                compare: Memory::zeroed(compare, GFP_KERNEL)?,
+                results: Memory::zeroed(results, GFP_KERNEL)?,
+            })
+        };
         Ok(Partial {
             id,
             request,
             remote: RemoteMemory::collect(frame.ranges.count(), ranges)?,
-            data: Memory::zeroed(data, GFP_KERNEL)?,
-            compare: Memory::zeroed(compare, GFP_KERNEL)?,
-            results: Memory::zeroed(results, GFP_KERNEL)?,
+            bytes,
             entry: Vacant::new(GFP_KERNEL)?,
         })
     }
@@ -278,6 +312,7 @@ impl Target for Service {
     type Open = Arc<RemoteRequest>;
     type Answer = Given;
     type Partial = Partial;
+    type Start = Entry<Start>;
 
     fn begin(&mut self, id: u64, frame: &frame::Request<'_>, body: usize) -> Result<Partial, Stop> {
         let request = self.request(frame).ok_or(Broken::Value)?;
@@ -286,11 +321,14 @@ impl Target for Service {
     }
 
     fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
-        let split = partial.data.len().saturating_sub(offset).min(bytes.len());
+        let Some(Bytes { data, compare, .. }) = &partial.bytes else {
+            return;
+        };
+        let split = data.len().saturating_sub(offset).min(bytes.len());
         let (own, compared) = bytes.split_at_checked(split).unwrap_or((bytes, &[]));
-        partial.data.cursor(offset).write(own);
-        let offset = offset.saturating_sub(partial.data.len());
-        partial.compare.cursor(offset).write(compared);
+        data.cursor(offset).write(own);
+        let offset = offset.saturating_sub(data.len());
+        compare.cursor(offset).write(compared);
     }
 
     fn arrive(&mut self, partial: Partial) -> Result<Arc<RemoteRequest>, Stop> {
@@ -298,23 +336,60 @@ impl Target for Service {
             id,
             request,
             remote,
-            data,
-            compare,
-            results,
+            bytes,
             entry,
         } = partial;
-        let payload = RemotePayload {
-            source: data.into_source(),
-            compare: compare.into_source(),
-            target: results,
-        };
         let answers: Arc<dyn Answers> = self.visitor.clone();
         let name = (self.birth, id);
-        let request = RemoteRequest::new(request, remote, payload, name, answers)
-            .map_err(|_| Stop::NoMemory)?;
+        let request = match bytes {
+            Some(Bytes {
+                data,
+                compare,
+                results,
+            }) => {
+                let payload = RemotePayload {
+                    source: data.into_source(),
+                    compare: compare.into_source(),
+                    target: results,
+                };
+                RemoteRequest::new(request, remote, payload, name, answers)
+            }
+            None => RemoteRequest::distant(request, remote, name, answers),
+        };
+        let request = request.map_err(|_| Stop::NoMemory)?;
         self.bytes = self.bytes.saturating_add(request.bytes());
         self.arrived.push_back(entry.fill(request.clone()));
         Ok(request)
+    }
+
+    fn started(&mut self) -> Option<(u64, usize, bool, Entry<Start>)> {
+        loop {
+            let start = self.visitor.starts.lock().pop_front()?;
+            let (birth, id) = start.request.name();
+            let whole = start.request.request();
+            let ((reads, _), len) = (results(whole.kind), start.len);
+            let short = reads && len < whole.len;
+            if birth != self.birth || short {
+                // Of an earlier session; or it is going to fail, and there is nothing to be seen of it.
+                self.ended.push_back(Ended::new(start, short));
+                continue;
+            }
+            return Some((id, len, reads, start));
+        }
+    }
+
+    fn write(&mut self, open: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> bool {
+        let arrivals = &self.visitor.shared.config.arrivals;
+        arrivals.write(open, offset, bytes).is_ok()
+    }
+
+    fn read(&mut self, open: &Arc<RemoteRequest>, offset: usize, to: &mut [u8]) -> bool {
+        let arrivals = &self.visitor.shared.config.arrivals;
+        arrivals.read(open, offset, to).is_ok()
+    }
+
+    fn end(&mut self, start: Entry<Start>, whole: bool) {
+        self.ended.push_back(Ended::new(start, whole));
     }
 
     fn withdraw(&mut self, open: &Arc<RemoteRequest>) {
@@ -372,6 +447,9 @@ pub(super) struct Visitor {
     pair: Pair,
     #[pin]
     answered: SpinLockIrq<EntryQueue<Answer>>,
+    /// Requests that want their bytes.
+    #[pin]
+    starts: SpinLockIrq<EntryQueue<Start>>,
     #[pin]
     state: Mutex<State>,
     #[pin]
@@ -391,6 +469,7 @@ impl Visitor {
                 shared,
                 pair,
                 answered <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::answered"),
+                starts <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::starts"),
                 state <- new_mutex!(
                     State {
                         lane: Lane::new(slots),
@@ -421,11 +500,34 @@ impl Visitor {
     /// the code of a `BYE`, if it is not wanted.
     pub(super) fn attach(
         this: &Arc<Self>,
-        mut connection: Connection,
+        connection: Connection,
         hello: &Hello,
         ack: u64,
     ) -> core::result::Result<(), (Connection, u32)> {
-        let mut state = this.state.lock();
+        let mut ended = EntryQueue::new();
+        let attached = {
+            let mut state = this.state.lock();
+            Self::attach_to(this, &mut state, &mut ended, connection, hello, ack)
+        };
+        // Without the lock.
+        this.finish(ended);
+        if let Some(before) = attached? {
+            // The initiator knows better.
+            before.close();
+        }
+        Self::wake(this);
+        Ok(())
+    }
+
+    /// As [`Self::attach`]; returns the connection of before.
+    fn attach_to(
+        this: &Arc<Self>,
+        state: &mut State,
+        ended: &mut EntryQueue<Ended>,
+        mut connection: Connection,
+        hello: &Hello,
+        ack: u64,
+    ) -> core::result::Result<Option<Connection>, (Connection, u32)> {
         if state.gone {
             return Err((connection, bye::NONE));
         }
@@ -434,7 +536,7 @@ impl Visitor {
             return Err((connection, bye::OLD));
         }
         if !same {
-            this.purge(&mut state);
+            this.purge(state, ended);
             state.incarnation = hello.incarnation;
             state.session = hello.session;
             state.birth = random();
@@ -448,7 +550,7 @@ impl Visitor {
             incarnation: this.shared.incarnation,
             expected: hello.incarnation,
             birth: state.birth,
-            eager: u32::try_from(MAX_BYTES).unwrap_or(u32::MAX),
+            eager: u32::try_from(frame::MAX_BODY).unwrap_or(u32::MAX),
             window: u32::try_from(state.lane.window()).unwrap_or(u32::MAX),
             minor: frame::MINOR,
             ..*hello
@@ -463,27 +565,34 @@ impl Visitor {
         if connection.set_events(this.clone()).is_err() {
             return Err((connection, bye::NONE));
         }
-        let before = state.connection.replace(connection);
-        drop(state);
-        if let Some(before) = before {
-            // The initiator knows better.
-            before.close();
-        }
-        Self::wake(this);
-        Ok(())
+        Ok(state.connection.replace(connection))
     }
 
     /// Gives up all that is known of the session. Requests that wait end without a report, and answers
     /// of those that do not are dropped.
-    fn purge(&self, state: &mut State) {
+    fn purge(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
         let arrivals = &self.shared.config.arrivals;
-        state.lane.end_session(|open| arrivals.withdraw(&open));
+        state.lane.end_session(|open, start| match start {
+            Some(start) => ended.push_back(Ended::new(start, false)),
+            None => arrivals.withdraw(&open),
+        });
         state.birth = random();
         (state.bytes, state.strikes) = (0, 0);
     }
 
+    /// Tells of requests whose bytes have been moved, or will not be.
+    fn finish(&self, mut ended: EntryQueue<Ended>) {
+        while let Some(entry) = ended.pop_front() {
+            let Ended { request, whole } = entry.into_inner();
+            let result = if whole { Ok(()) } else { Err(EHOSTUNREACH) };
+            self.shared.config.arrivals.end(&request, result);
+            cond_resched();
+        }
+    }
+
     /// Ends everything. May sleep.
     fn close(this: &Arc<Self>) {
+        let mut ended = EntryQueue::new();
         {
             let mut state = this.state.lock();
             state.gone = true;
@@ -494,10 +603,13 @@ impl Visitor {
                     connection.close();
                 }
             }
-            this.purge(&mut state);
+            this.purge(&mut state, &mut ended);
         }
+        this.finish(ended);
         this.timer.cancel_sync();
         this.work.cancel_sync();
+        // What has started or was answered since.
+        <Self as WorkItem>::run(this.clone());
         let answered = core::mem::replace(&mut *this.answered.lock(), EntryQueue::new());
         drop(answered);
     }
@@ -506,6 +618,10 @@ impl Visitor {
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
         for _ in 0..TURNS {
             if state.gone {
+                // None is of this session.
+                while let Some((_, _, _, start)) = service.started() {
+                    service.end(start, false);
+                }
                 return Next::Wait;
             }
             if state.connection.is_none() {
@@ -514,7 +630,8 @@ impl Visitor {
                     Some(left) => Next::Within(left),
                     None => {
                         state.gone = true;
-                        self.purge(state);
+                        self.purge(state, &mut service.ended);
+                        service.birth = state.birth;
                         Next::Forget
                     }
                 };
@@ -593,7 +710,10 @@ impl Answers for Visitor {
         Self::wake(&self);
     }
 
-    fn start(self: Arc<Self>, _start: Entry<Start>) {}
+    fn start(self: Arc<Self>, start: Entry<Start>) {
+        self.starts.lock().push_back(start);
+        Self::wake(&self);
+    }
 }
 
 impl SocketEvents for Visitor {
@@ -616,20 +736,22 @@ impl WorkItem for Visitor {
     }
 
     fn run(this: Arc<Self>) {
-        let (next, mut arrived) = {
+        let (next, mut arrived, ended) = {
             let mut state = this.state.lock();
             let mut service = Service {
                 visitor: this.clone(),
                 birth: state.birth,
                 bytes: state.bytes,
                 arrived: EntryQueue::new(),
+                ended: EntryQueue::new(),
             };
             let next = this.go_on(&mut state, &mut service);
             if state.birth == service.birth {
                 state.bytes = service.bytes;
             }
-            (next, service.arrived)
+            (next, service.arrived, service.ended)
         };
+        this.finish(ended);
         // Without the lock, in order.
         while let Some(entry) = arrived.pop_front() {
             let (request, memory) = entry.empty();
