@@ -101,7 +101,12 @@ impl outgoing::Outgoing for Rc<Operation> {
             context: 0,
             named: false,
             key: b"",
-            tag: self.number | if self.what == What::LongRead { 1 << 32 } else { 0 },
+            tag: self.number
+                | if self.what == What::LongRead {
+                    1 << 32
+                } else {
+                    0
+                },
             data: None,
             len: self.len as u64,
             offset: 0,
@@ -337,7 +342,13 @@ impl World {
     }
 
     fn post(&mut self) {
-        let kinds = [What::Send, What::Read, What::Fetch, What::Long, What::LongRead];
+        let kinds = [
+            What::Send,
+            What::Read,
+            What::Fetch,
+            What::Long,
+            What::LongRead,
+        ];
         let what = kinds[self.random.below(5)];
         let len = match what {
             What::Fetch => 1 + self.random.below(4096),
@@ -441,7 +452,10 @@ impl World {
             let operation = sent.request;
             for (at, have) in operation.results.borrow().iter().enumerate() {
                 let wanted = byte(operation.number, at, true);
-                assert!(sent.status != 0 || *have == wanted, "results of {operation:?}");
+                assert!(
+                    sent.status != 0 || *have == wanted,
+                    "results of {operation:?}"
+                );
             }
             operation.answers.set(operation.answers.get() + 1);
         }
