@@ -24,6 +24,8 @@ void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value);
 void kfi_rust_helper_set_current_state(unsigned int state);
 unsigned int kfi_rust_helper_memalloc_nofs_save(void);
 void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags);
+unsigned int kfi_rust_helper_memalloc_noio_save(void);
+void kfi_rust_helper_memalloc_noio_restore(unsigned int flags);
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module);
 void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func);

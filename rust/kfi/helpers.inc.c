@@ -102,6 +102,16 @@ void kfi_rust_helper_memalloc_nofs_restore(unsigned int flags)
 	memalloc_nofs_restore(flags);
 }
 
+unsigned int kfi_rust_helper_memalloc_noio_save(void)
+{
+	return memalloc_noio_save();
+}
+
+void kfi_rust_helper_memalloc_noio_restore(unsigned int flags)
+{
+	memalloc_noio_restore(flags);
+}
+
 bool kfi_rust_helper_within_module(unsigned long addr, const struct module *module)
 {
 	return within_module(addr, module);

@@ -22,6 +22,8 @@ pub mod live;
 pub mod modules;
 #[cfg(linux_no_fs)]
 pub mod no_fs;
+#[cfg(linux_no_io)]
+pub mod no_io;
 #[cfg(linux_queue)]
 pub mod queue;
 #[cfg(linux_random)]

@@ -52,6 +52,7 @@ use crate::{
     kfi::{
         linux::{
             interrupts::IrqGuard,
+            no_io::NoIo,
             queue::{
                 Entry,
                 EntryQueue, //
@@ -322,6 +323,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
     }
 
     fn run(this: Arc<Self>) {
+        let _no_io = NoIo::new();
         loop {
             let pair = {
                 let associations = this.associations.lock();

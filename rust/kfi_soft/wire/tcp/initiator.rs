@@ -53,6 +53,7 @@ use crate::{
     budget::Budget,
     kfi::{
         linux::{
+            no_io::NoIo,
             queue::{
                 Entry,
                 EntryQueue,
@@ -785,6 +786,8 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
 
     fn run(this: Arc<Self>) {
         let (next, mut ended) = {
+            // What is posted by the reclaim of memory waits for this.
+            let _no_io = NoIo::new();
             let mut state = this.state.lock();
             let next = Self::go_on(&this, &mut state);
             state.collect();

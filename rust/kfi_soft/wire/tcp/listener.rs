@@ -32,6 +32,7 @@ use super::{
     Shared, //
 };
 use crate::kfi::linux::{
+    no_io::NoIo,
     socket::{
         SocketEvents,
         TcpListener,
@@ -181,6 +182,7 @@ impl WorkItem for Newcomer {
     }
 
     fn run(this: Arc<Self>) {
+        let _no_io = NoIo::new();
         let mut place = this.connection.lock();
         let Some(connection) = &mut *place else {
             return;
@@ -306,6 +308,7 @@ impl WorkItem for Listener {
     }
 
     fn run(this: Arc<Self>) {
+        let _no_io = NoIo::new();
         for _ in 0..BACKLOG {
             let accepted = match &*this.socket.lock() {
                 Some(socket) => socket.accept(),

@@ -51,6 +51,12 @@ pub(crate) trait Outgoing {
     fn write(&self, offset: usize, from: &[u8]);
 }
 
+/// Any header has room in so many bytes.
+const MAX_HEADER: usize = 6400;
+
+/// The errno of a request that cannot be sent: `EINVAL`.
+const INVALID: u32 = 22;
+
 /// The most bytes of a frame of data.
 const PIECE: u32 = 256 << 10;
 
@@ -500,12 +506,19 @@ impl<R: Outgoing> Lane<R> {
                 }
             }
         }
-        let Some(sent) = self.sent.find_named(&self.at) else {
-            return None;
-        };
+        let sent = self.sent.find_named(&self.at)?;
         let id = sent.id;
         // Those between have been answered without having been read: nobody does that.
-        let (head, len) = sent.request.header(id, ack, room)?;
+        let Some((head, len)) = sent.request.header(id, ack, room) else {
+            if room.len() >= MAX_HEADER && id.saturating_add(1) == self.next {
+                // No frame can say it. The number is that of the next one.
+                let mut entry = sent.take();
+                entry.status = INVALID;
+                self.answered.push_back(entry);
+                self.next = id;
+            }
+            return None;
+        };
         self.at = id.saturating_add(1);
         self.told = ack;
         self.writing = (len != 0).then_some(Writing {

@@ -53,6 +53,7 @@ use crate::{
     address::native::Address,
     kfi::{
         linux::{
+            no_io::NoIo,
             queue::{
                 Entry,
                 EntryQueue,
@@ -737,6 +738,8 @@ impl WorkItem for Visitor {
 
     fn run(this: Arc<Self>) {
         let (next, mut arrived, ended) = {
+            // As of initiators.
+            let _no_io = NoIo::new();
             let mut state = this.state.lock();
             let mut service = Service {
                 visitor: this.clone(),
