@@ -192,6 +192,10 @@ struct Events {
 /// the peer.
 const RESERVE: u16 = 5;
 
+/// So many threads at once copy what is too large for the poster. All domains together share the CPUs
+/// with everybody else, and what one domain has to copy waits for its own turn.
+const LATE_WORKERS: u8 = 8;
+
 /// An open domain.
 #[pin_data]
 pub(crate) struct Domain {
@@ -199,6 +203,9 @@ pub(crate) struct Domain {
     run_list: Arc<RunList>,
     /// Goes on with what is too much for the caller.
     work_queue: Arc<WorkQueue>,
+    /// Copies what is too large for the poster, and watches deadlines: for the endpoints of this domain
+    /// only, so that those of others do not wait behind them.
+    late_work: Arc<WorkQueue>,
     fabric: Hold<Fabric>,
     attributes: DomainAttributes,
     events: SetOnce<Events>,
@@ -225,12 +232,21 @@ impl Domain {
             ),
             GFP_KERNEL,
         )?;
+        let late_work = Arc::pin_init(
+            WorkQueue::with_places(
+                c"kfi_soft_late",
+                WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM),
+                LATE_WORKERS,
+            ),
+            GFP_KERNEL,
+        )?;
         let limit = *module_parameters::pending.value_ref();
         let run_list = RunList::new(work_queue.clone(), limit)?;
         let reserve = Reserve::new(RESERVE)?;
         Ok(pin_init!(Self {
             run_list,
             work_queue,
+            late_work,
             reserve,
             fabric,
             attributes,
@@ -252,6 +268,11 @@ impl Domain {
     /// Lets an item go on with what is too much for the caller. From any context.
     pub(crate) fn go_on_later<T: WorkItem>(&self, item: Arc<T>) {
         self.work_queue.queue::<_, 0>(item);
+    }
+
+    /// Returns where its endpoints copy what is too large for the poster, and watch deadlines.
+    pub(crate) fn late_work(&self) -> &Arc<WorkQueue> {
+        &self.late_work
     }
 
     /// Returns the regions that all its endpoints have.
@@ -322,6 +343,7 @@ impl Object for Domain {
     fn release(&self) {
         // First, as these may sleep. Nothing is due any more, but the thread that has run it may be
         // about to return.
+        self.late_work.destroy();
         self.work_queue.destroy();
         self.run_list.release();
         open_objects::remove_domain(self);

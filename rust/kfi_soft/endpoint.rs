@@ -490,7 +490,7 @@ impl EndpointState {
         let node = port.node();
         let queue = match &setup.srx {
             Some(srx) => srx.queue().clone(),
-            None => ReceiveQueue::new(node.clone(), self.attributes.rx_size)?,
+            None => ReceiveQueue::new(&self.domain, self.attributes.rx_size)?,
         };
         let credits = match &setup.stx {
             Some(stx) => stx.credits().clone(),

@@ -64,7 +64,8 @@ pub(crate) struct Node {
     targets: Arc<Targets>,
     /// The locks of the memory that atomic operations change.
     pub(crate) stripes: Stripes,
-    /// Copies what is too large for the poster, and watches deadlines.
+    /// Tells those who wait for room in completion queues, and goes on with what the faults hold: nothing
+    /// that takes long, as it is for all domains. What endpoints leave over goes to their domains.
     #[pin]
     pub(crate) work_queue: WorkQueue,
     /// The authorization keys of endpoints.

@@ -117,6 +117,16 @@ impl WorkQueue {
 
     /// Creates a work queue; may sleep.
     pub fn new(name: &CStr, flags: WorkQueueFlags) -> impl PinInit<Self, Error> + use<'_> {
+        // The default number of items at once.
+        Self::with_places(name, flags, 0)
+    }
+
+    /// Creates a work queue that runs up to `places` items at once; may sleep.
+    pub fn with_places(
+        name: &CStr,
+        flags: WorkQueueFlags,
+        places: u8,
+    ) -> impl PinInit<Self, Error> + use<'_> {
         try_pin_init!(Self {
             _findable: Findable::new()?,
             // INVARIANT: It exists from here on; nobody uses it.
@@ -125,8 +135,7 @@ impl WorkQueue {
                 bindings::alloc_workqueue_noprof(
                     c"%s".as_char_ptr(),
                     flags.0,
-                    // The default number of items at once.
-                    0,
+                    c_int::from(places),
                     name.as_char_ptr(),
                 )
             })

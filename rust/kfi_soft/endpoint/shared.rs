@@ -152,7 +152,7 @@ impl SharedReceiveContext {
         if let Some(attr) = attr {
             attributes = attributes.with_rx(attr)?;
         }
-        let queue = ReceiveQueue::new(domain.fabric().node().clone(), attributes.rx_size)?;
+        let queue = ReceiveQueue::new(domain, attributes.rx_size)?;
         let domain = Hold::new(domain)?;
         NewFid::new(
             pin_init!(Self {

@@ -4,7 +4,7 @@
 //!
 //! A receive context has such a list for what was matched with its receives. What is done to memory
 //! regions is not ordered with that, nor does it take anything of the receive context, so that it is in
-//! a list of its initiator: much of it keeps nobody else waiting.
+//! a list of its initiator: much of it keeps nobody else waiting. The lists of a domain take turns.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ use kernel::{
 
 use crate::{
     budget::Budget,
+    domain::Domain,
     kfi::linux::{
         interrupts::NoPreemption,
         queue::{
@@ -30,10 +31,10 @@ use crate::{
         work_queue::{
             new_work,
             Work,
-            WorkItem, //
+            WorkItem,
+            WorkQueue, //
         }, //
     },
-    node::Node,
     transfer::{
         accepted::Accepted,
         origin::Origin,
@@ -42,10 +43,16 @@ use crate::{
     wire::Initiator, //
 };
 
+/// So many requests are carried out before it is the turn of other lists.
+const TURN: usize = 64;
+
+/// So many bytes, which the last request may exceed.
+const TURN_BYTES: usize = 1 << 20;
+
 /// A list of requests that the work queue carries out.
 #[pin_data]
 pub(crate) struct LateDeliveries {
-    node: Arc<Node>,
+    work_queue: Arc<WorkQueue>,
     #[pin]
     requests: SpinLockIrq<EntryQueue<Accepted>>,
     #[pin]
@@ -53,11 +60,11 @@ pub(crate) struct LateDeliveries {
 }
 
 impl LateDeliveries {
-    /// None.
-    pub(crate) fn new(node: Arc<Node>) -> Result<Arc<Self>> {
+    /// None, yet, for an endpoint of a domain.
+    pub(crate) fn new(domain: &Domain) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                node,
+                work_queue: domain.late_work().clone(),
                 requests <- new_spinlock_irq!(
                     EntryQueue::new(),
                     "kfi_soft::LateDeliveries::requests"
@@ -71,18 +78,25 @@ impl LateDeliveries {
     /// Adds a request.
     pub(crate) fn add(self: &Arc<Self>, accepted: Entry<Accepted>) {
         self.requests.lock().push_named(accepted);
-        self.node.work_queue.queue(self.clone());
+        self.work_queue.queue::<_, 0>(self.clone());
     }
 
-    /// Gives up a request that its initiator has ended, if it is here.
-    pub(crate) fn withdraw(&self, origin: &Origin) {
+    /// Takes a request out, if it is here.
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Entry<Accepted>> {
         let number = origin.number();
-        let withdrawn = self
-            .requests
+        self.requests
             .lock()
-            .take_named(&number, |accepted| accepted.name() == number);
-        // Without the lock.
-        drop(withdrawn);
+            .take_named(&number, |accepted| accepted.name() == number)
+    }
+
+    /// Takes the first request out.
+    pub(crate) fn take_first(&self) -> Option<Entry<Accepted>> {
+        self.requests.lock().pop_front()
+    }
+
+    /// Returns whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.lock().is_empty()
     }
 
     /// Refuses what is left. What may still be added has been ended by its initiator. May sleep.
@@ -91,8 +105,7 @@ impl LateDeliveries {
         loop {
             // Its sender waits for the thread that has taken it out.
             let preemption = NoPreemption::begin();
-            let accepted = self.requests.lock().pop_front();
-            let Some(accepted) = accepted else {
+            let Some(accepted) = self.take_first() else {
                 return;
             };
             let budget = &mut Budget::thread();
@@ -110,13 +123,22 @@ impl WorkItem for LateDeliveries {
     }
 
     fn run(this: Arc<Self>) {
-        loop {
-            let accepted = this.requests.lock().pop_front();
-            let Some(accepted) = accepted else {
+        let mut bytes: usize = 0;
+        for _ in 0..TURN {
+            let Some(accepted) = this.take_first() else {
                 return;
             };
+            bytes = bytes.saturating_add(accepted.origin.request().len);
             Receiver::carry_out(accepted, cond_resched, &mut Budget::thread());
+            if bytes >= TURN_BYTES {
+                break;
+            }
             cond_resched();
+        }
+        if !this.is_empty() {
+            // Behind other lists.
+            let work_queue = this.work_queue.clone();
+            work_queue.queue::<_, 0>(this);
         }
     }
 }

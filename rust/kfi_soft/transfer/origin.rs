@@ -136,6 +136,21 @@ impl Origin {
         }
     }
 
+    /// Returns whether its transmit context, if it is of this node, is being closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        match self {
+            Self::Local(transfer) => transfer.transmitter().is_closed(),
+            Self::Remote(_) => false,
+        }
+    }
+
+    /// A message that was claimed can be taken back by the thread that closes its transmit context.
+    pub(crate) fn can_be_taken_back(&self) {
+        if let Self::Local(transfer) = self {
+            transfer.transmitter().look_again();
+        }
+    }
+
     /// Counts a message that a work queue is going to receive at `receiver`.
     pub(crate) fn late_message(&self, receiver: &Arc<Receiver>) -> LateMessage {
         match self {

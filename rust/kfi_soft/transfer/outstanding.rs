@@ -219,6 +219,12 @@ impl Transfer {
         matches!(self.state.load(ordering::Acquire), CANCELLED | ABANDONED)
     }
 
+    /// Returns whether a thread of this node has claimed it.
+    pub(crate) fn is_claimed(&self) -> bool {
+        // Relaxed: a thread that acts on it finds it where that thread has left it, or does not.
+        self.state.load(ordering::Relaxed) == CLAIMED
+    }
+
     /// Hands it to the wire, which is to end it; `None` if it is claimed.
     pub(crate) fn send_out(&self) -> Option<Inside> {
         // Full: as in `claim`.

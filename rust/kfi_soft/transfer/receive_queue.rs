@@ -31,6 +31,7 @@ use crate::{
     address::native::Address,
     budget::Budget,
     counter::Counter,
+    domain::Domain,
     kfi::{
         addr::FabricAddr,
         context::Context,
@@ -55,7 +56,8 @@ use crate::{
             work_queue::{
                 new_work,
                 Work,
-                WorkItem, //
+                WorkItem,
+                WorkQueue, //
             }, //
         },
         memory::{
@@ -70,7 +72,6 @@ use crate::{
     },
     limits,
     module_parameters,
-    node::Node,
     queue::completion_queue::EntryPlace,
     transfer::{
         completer::{
@@ -450,7 +451,7 @@ pub(crate) struct ReceiveQueue {
     state: SpinLockIrq<State>,
     /// How many receives may be posted.
     size: usize,
-    node: Arc<Node>,
+    work_queue: Arc<WorkQueue>,
     #[pin]
     watch: Work<ReceiveQueue>,
 }
@@ -476,8 +477,8 @@ pub(crate) enum Arrival<'a> {
 }
 
 impl ReceiveQueue {
-    /// A queue for `size` receives.
-    pub(crate) fn new(node: Arc<Node>, size: usize) -> Result<Arc<Self>> {
+    /// A queue for `size` receives in a domain.
+    pub(crate) fn new(domain: &Domain, size: usize) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
                 state <- new_spinlock_irq!(
@@ -492,7 +493,7 @@ impl ReceiveQueue {
                     "kfi_soft::ReceiveQueue::state"
                 ),
                 size,
-                node,
+                work_queue: domain.late_work().clone(),
                 watch <- new_work!("kfi_soft::ReceiveQueue::watch"),
             }),
             GFP_KERNEL,
@@ -642,7 +643,7 @@ impl ReceiveQueue {
         }
         state.watch_at = Some(at);
         // With the lock held: else a later time could replace an earlier one that was set meanwhile.
-        self.node.work_queue.modify_delayed(self.clone(), delay);
+        self.work_queue.modify_delayed::<_, 0>(self.clone(), delay);
     }
 
     /// Posts a receive, and delivers to it what has waited; `EAGAIN` if there are as many posted

@@ -124,25 +124,25 @@ use crate::{
 /// So many bytes are copied before others get the CPU.
 const CHUNK: usize = 256 << 10;
 
-/// Copies, and calls `relax` between large chunks.
+/// Copies in large chunks, before each of which it asks `go_on`; `None` if it was not to go on.
 fn copy<D>(
     to: &mut Cursor<'_, Target>,
     from: &mut Cursor<'_, D>,
     len: usize,
-    relax: impl Fn(),
-) -> usize {
+    go_on: impl Fn() -> bool,
+) -> Option<usize> {
     let mut done: usize = 0;
     while let Some(left) = len.checked_sub(done).filter(|left| *left != 0) {
+        if !go_on() {
+            return None;
+        }
         let step = memory::transfer(to, from, left.min(CHUNK));
         if step == 0 {
             break;
         }
         done = done.wrapping_add(step);
-        if done < len {
-            relax();
-        }
     }
-    done
+    Some(done)
 }
 
 /// The configuration that a receive context is created from.
@@ -255,6 +255,9 @@ const MAX_LATE: usize = 64;
 /// When there is not more than this, what waits goes on.
 const FEW_LATE: usize = MAX_LATE / 2;
 
+/// So many requests that have waited for room are taken on before others have their turn.
+const UNPARKED: usize = 64;
+
 /// An operation that the work queue carries out for a receive context, and will report.
 pub(crate) struct LateReport(Arc<Receiver>);
 
@@ -275,7 +278,7 @@ impl Drop for LateReport {
         let before = receiver.late.fetch_sub(1, ordering::Full);
         let waits = receiver.parking.is_occupied() || receiver.is_stalling();
         if before == FEW_LATE.wrapping_add(1) && waits {
-            receiver.config.node.work_queue.queue(receiver.clone());
+            Receiver::unpark_later(receiver);
         }
     }
 }
@@ -303,8 +306,8 @@ impl Drop for LateArrival {
 impl Receiver {
     /// Creates a receive context.
     pub(crate) fn new(config: RxConfig) -> Result<Arc<Self>> {
-        let deliveries = LateDeliveries::new(config.node.clone())?;
-        let late_accesses = LateDeliveries::new(config.node.clone())?;
+        let deliveries = LateDeliveries::new(&config.domain)?;
+        let late_accesses = LateDeliveries::new(&config.domain)?;
         Arc::pin_init(
             pin_init!(Self {
                 config,
@@ -381,8 +384,9 @@ impl Receiver {
         Some(entered)
     }
 
-    /// Closes the context: messages that wait are refused, requests that are being carried out
-    /// end first, receives are given up without completions. May sleep.
+    /// Closes the context: messages that wait are refused, receives are given up without completions.
+    /// What was matched, and is not copied yet, fails on both sides, and this ends it instead of the
+    /// work queue; what is being copied fails there at the next chunk. May sleep, but not for long.
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed, and a full barrier: see `enter`.
         this.closed.store(true, ordering::Relaxed);
@@ -393,10 +397,17 @@ impl Receiver {
         this.parking.close();
         this.unpark.cancel_sync();
         this.config.queue.purge(this);
-        this.idle.wait_uninterruptible(|| {
-            // Acquire: what users did is over.
-            this.users.load(ordering::Acquire) == 0
-        });
+        // Acquire: what users did is over.
+        let is_unused = || this.users.load(ordering::Acquire) == 0;
+        while !is_unused() {
+            while let Some(accepted) = this.deliveries.take_first() {
+                Self::carry_out(accepted, cond_resched, &mut Budget::thread());
+                cond_resched();
+            }
+            // A thread that has matched others meanwhile adds them, and wakes this one.
+            this.idle
+                .wait_uninterruptible(|| is_unused() || !this.deliveries.is_empty());
+        }
         // Nobody adds to these any more.
         this.deliveries.close();
         this.late_accesses.close();
@@ -405,6 +416,11 @@ impl Receiver {
             // Once more: one of them may have left a watch behind.
             this.config.queue.close();
         }
+    }
+
+    /// Lets the work queue go on with what waits for room.
+    fn unpark_later(this: &Arc<Self>) {
+        this.config.domain.late_work().queue::<_, 0>(this.clone());
     }
 
     /// Returns the address of a sender, for completions.
@@ -421,7 +437,7 @@ impl Receiver {
             inbound.origin.refuse(EHOSTUNREACH, budget);
         } else if !this.starves() {
             // There is room again.
-            this.config.node.work_queue.queue(this.clone());
+            Self::unpark_later(this);
         }
     }
 
@@ -522,12 +538,21 @@ impl Receiver {
         let late_message = matched.then(|| origin.late_message(&this));
         accepted.late_report = late_report.then(|| LateReport::new(&this));
         accepted.late_message = late_message;
-        let list = if matched {
-            this.deliveries.clone()
-        } else {
-            accepted.origin.late_accesses(&this).clone()
-        };
-        list.add(accepted);
+        if !matched {
+            let list = accepted.origin.late_accesses(&this).clone();
+            list.add(accepted);
+            return;
+        }
+        let origin = accepted.origin.clone();
+        this.deliveries.add(accepted);
+        // A thread that closes either side and has not found it there: ordered by the lock of the
+        // list, which that thread takes when `closed` is set.
+        if this.is_closed() {
+            this.idle.wake_up_all();
+        }
+        if origin.is_closed() {
+            origin.can_be_taken_back();
+        }
     }
 
     /// Returns whether an initiator may be answered at once, see [`Origin::is_near`].
@@ -535,7 +560,8 @@ impl Receiver {
         origin.is_near(&self.config.domain)
     }
 
-    /// Carries out a request that was accepted, and answers.
+    /// Carries out a request that was accepted, and answers; it fails as soon as either side is being
+    /// closed. `relax` is called between large chunks.
     pub(crate) fn carry_out(accepted: Entry<Accepted>, relax: impl Fn(), budget: &mut Budget) {
         let (accepted, memory) = accepted.empty();
         let Accepted {
@@ -558,8 +584,12 @@ impl Receiver {
                 };
                 let delivery = matched.into_delivery(&receiver);
                 let payload = lent.payload();
+                let go_on = || {
+                    relax();
+                    !(receiver.is_closed() || origin.is_closed())
+                };
                 let response =
-                    receiver.receive(origin.request(), payload, delivery, place, irqs, relax);
+                    receiver.receive(origin.request(), payload, delivery, place, irqs, go_on);
                 lent.respond(response, budget);
             }
             Task::Regions(receiver) => {
@@ -572,7 +602,11 @@ impl Receiver {
                 let response = Self::enter(&receiver).and_then(|receiver| {
                     let (request, remote) = (origin.request(), origin.remote());
                     let payload = lent.payload();
-                    receiver.access(request, remote, payload, || Some(place), irqs, relax)
+                    let go_on = || {
+                        relax();
+                        !(receiver.is_closed() || origin.is_closed())
+                    };
+                    receiver.access(request, remote, payload, || Some(place), irqs, go_on)
                 });
                 let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
                 lent.respond(response, budget);
@@ -591,6 +625,13 @@ impl Receiver {
             Task::Receive(receiver, matched) => {
                 let delivery = matched.into_delivery(&receiver);
                 let span = delivery.span(request.request());
+                if receiver.is_closed() {
+                    let gone = Err(EHOSTUNREACH);
+                    let wanted = request.request();
+                    let response = receiver.end_landing(wanted, delivery, span, gone, memory);
+                    request.answer(response);
+                    return;
+                }
                 Ok((receiver, Ground::Receive(delivery, span), true))
             }
             Task::Regions(_) if !request.claim() => return,
@@ -701,8 +742,8 @@ impl Receiver {
         self.finish(request, delivery, landed, result.err(), place, irqs)
     }
 
-    /// Receives what was matched with a posted receive. The entry lies in the memory of that if it is
-    /// used up, else in `place`.
+    /// Receives what was matched with a posted receive, unless it is not to `go_on`. The entry lies in
+    /// the memory of the receive if that is used up, else in `place`.
     fn receive(
         &self,
         request: &Request,
@@ -710,21 +751,26 @@ impl Receiver {
         delivery: Delivery,
         place: EntryPlace<'_>,
         irqs: &mut IrqGuard,
-        relax: impl Fn(),
+        go_on: impl Fn() -> bool,
     ) -> Response {
         let span = delivery.span(request);
         let len = match request.kind {
             RequestKind::TaggedRead { .. } => {
                 let to = &mut payload.target.cursor(0);
-                copy(to, &mut delivery.cursor(span.offset), span.len, relax)
+                copy(to, &mut delivery.cursor(span.offset), span.len, go_on)
             }
             _ => {
                 let from = &mut payload.source.cursor(0);
-                copy(&mut delivery.cursor(span.offset), from, span.len, relax)
+                copy(&mut delivery.cursor(span.offset), from, span.len, go_on)
             }
         };
+        let (len, error) = match len {
+            Some(len) => (len, None),
+            // One side is not there any more, which is to both of them as if the other were not.
+            None => (0, Some(EHOSTUNREACH)),
+        };
         let landed = Span { len, ..span };
-        self.finish(request, delivery, landed, None, place, irqs)
+        self.finish(request, delivery, landed, error, place, irqs)
     }
 
     /// Reports what was received, when its bytes have landed, or, with an error, that they have not;
@@ -798,7 +844,7 @@ impl Receiver {
         payload: Payload<'_>,
         find_place: impl FnOnce() -> Option<EntryPlace<'a>>,
         irqs: &mut IrqGuard,
-        relax: impl Fn(),
+        go_on: impl Fn() -> bool,
     ) -> Option<Response> {
         let place = match self.check(request, remote) {
             Ok(false) => EntryPlace::Nowhere,
@@ -807,7 +853,7 @@ impl Receiver {
         };
         let done = match request.kind {
             RequestKind::Atomic(atomics) => self.atomic(request, remote, payload, irqs, atomics),
-            _ => self.rma(request, remote, payload, irqs, relax),
+            _ => self.rma(request, remote, payload, irqs, go_on),
         };
         Some(match done {
             Ok(len) => {
@@ -949,24 +995,25 @@ impl Receiver {
         Ok(done)
     }
 
-    /// Reads or writes memory regions.
+    /// Reads or writes memory regions; `EHOSTUNREACH` if it was not to `go_on`.
     fn rma(
         &self,
         request: &Request,
         remote: &RemoteMemory,
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
-        relax: impl Fn(),
+        go_on: impl Fn() -> bool,
     ) -> Result<usize> {
         let write = Self::writes(request);
         let mut source = payload.source.cursor(0);
         let mut target = payload.target.cursor(0);
         self.for_each_range(request, remote, irqs, |region, start, len| {
-            Ok(if write {
-                copy(&mut region.target(start)?, &mut source, len, &relax)
+            let copied = if write {
+                copy(&mut region.target(start)?, &mut source, len, &go_on)
             } else {
-                copy(&mut target, &mut region.source(start), len, &relax)
-            })
+                copy(&mut target, &mut region.source(start), len, &go_on)
+            };
+            copied.ok_or(EHOSTUNREACH)
         })
     }
 
@@ -1201,7 +1248,7 @@ impl Destination for Receiver {
         if !request.kind.is_matched() {
             // Nothing lies behind a ring with room in it.
             let find_place = || receiver.config.completer.slot();
-            return receiver.access(request, remote, payload, find_place, irqs, || ());
+            return receiver.access(request, remote, payload, find_place, irqs, || true);
         }
         if !receiver.allows(request) {
             return Some(Response::failed(EACCES));
@@ -1212,7 +1259,7 @@ impl Destination for Receiver {
         let arrival = receiver.config.queue.arrive(&receiver, request);
         match arrival {
             Arrival::Delivery(delivery, place) => {
-                Some(receiver.receive(request, payload, delivery, place, irqs, || ()))
+                Some(receiver.receive(request, payload, delivery, place, irqs, || true))
             }
             Arrival::Refused(error) => Some(Response::failed(error)),
             Arrival::NotReady => None,
@@ -1238,9 +1285,15 @@ impl Destination for Receiver {
 
     fn withdraw(&self, origin: &Origin) {
         // In the direction in which requests go.
-        if self.parking.withdraw(origin).is_none() && self.config.queue.withdraw(origin).is_none() {
-            // What was matched cannot be ended any more.
-            origin.late_accesses(self).withdraw(origin);
+        if self.parking.withdraw(origin).is_some() || self.config.queue.withdraw(origin).is_some() {
+            return;
+        }
+        if !origin.request().kind.is_matched() {
+            drop(origin.late_accesses(self).take(origin));
+        } else if let Some(accepted) = self.deliveries.take(origin) {
+            // What was matched is ended for a transmit context only that is being closed: so nothing is
+            // copied.
+            Self::carry_out(accepted, || (), &mut Budget::thread());
         }
     }
 }
@@ -1251,7 +1304,10 @@ impl WorkItem for Receiver {
     }
 
     fn run(this: Arc<Self>) {
-        while !this.starves() {
+        for _ in 0..UNPARKED {
+            if this.starves() {
+                return;
+            }
             // Those have come first.
             this.config.queue.resume(&this);
             let Some(inbound) = this.parking.take() else {
@@ -1260,6 +1316,8 @@ impl WorkItem for Receiver {
             Self::take_on(&this, inbound, &mut Budget::thread());
             cond_resched();
         }
+        // Behind others.
+        Self::unpark_later(&this);
     }
 }
 
@@ -1268,6 +1326,6 @@ pub(crate) struct SpaceWatch(pub(crate) Arc<Receiver>);
 
 impl SpaceListener for SpaceWatch {
     fn space_available(&self) {
-        self.0.config.node.work_queue.queue(self.0.clone());
+        Receiver::unpark_later(&self.0);
     }
 }

@@ -312,6 +312,8 @@ pub(crate) struct Transmitter {
     /// Operations on memory regions that the work queue carries out.
     late_accesses: Arc<LateDeliveries>,
     closed: Atomic<bool>,
+    /// A message has come to where [`Self::close`] may have looked for it before.
+    look_again: Atomic<bool>,
     #[pin]
     state: SpinLockIrq<State>,
     #[pin]
@@ -323,7 +325,7 @@ pub(crate) struct Transmitter {
 impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(config: TxConfig) -> Result<Arc<Self>> {
-        let late_accesses = LateDeliveries::new(config.node.clone())?;
+        let late_accesses = LateDeliveries::new(&config.domain)?;
         Arc::pin_init(
             pin_init!(Self {
                 config,
@@ -332,6 +334,7 @@ impl Transmitter {
                 late: Atomic::new(0),
                 late_accesses,
                 closed: Atomic::new(false),
+                look_again: Atomic::new(false),
                 state <- new_spinlock_irq!(
                     State {
                         closed: false,
@@ -584,9 +587,9 @@ impl Transmitter {
             // There is no notification when another endpoint gives one back.
             let soon = 1;
             self.config
-                .node
-                .work_queue
-                .queue_delayed(self.clone(), soon);
+                .domain
+                .late_work()
+                .queue_delayed::<_, 0>(self.clone(), soon);
         }
         false
     }
@@ -638,7 +641,7 @@ impl Transmitter {
             Node::send(&self.config.node, Unsent::into_packet(unsent), budget);
             self.state.lock().draining = false;
         }
-        self.config.node.work_queue.queue(self.clone());
+        self.config.domain.late_work().queue::<_, 0>(self.clone());
     }
 
     /// Ends an operation that was claimed, and from which `inside` was taken.
@@ -769,19 +772,36 @@ impl Transmitter {
     ) {
         let refusal = memory.fill(Refusal { transfer, error });
         self.state.lock().refused.push_back(refusal);
-        self.config.node.work_queue.queue(self.clone());
+        self.config.domain.late_work().queue::<_, 0>(self.clone());
     }
 
-    /// Takes the first transfer, by name from `next` on, that nobody else ends; others get the lock
-    /// meanwhile. `next` is behind those that were looked at.
-    fn take_next(&self, next: &mut NotedName) -> Option<Found> {
+    /// Returns whether it is being closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        // Relaxed: a caller that needs more has a lock.
+        self.closed.load(ordering::Relaxed)
+    }
+
+    /// Lets the thread that closes this look once more for what was matched.
+    pub(crate) fn look_again(&self) {
+        // Release: what is to be found comes before.
+        self.look_again.store(true, ordering::Release);
+        self.idle.wake_up_all();
+    }
+
+    /// Finds the first transfer, by name from `next` on, of which `find` makes something; others get the
+    /// lock meanwhile. `next` is behind those that were looked at.
+    fn find_next<T>(
+        &self,
+        next: &mut NotedName,
+        find: impl Fn(&Arc<Transfer>) -> Option<T>,
+    ) -> Option<T> {
         loop {
             let mut state = self.state.lock();
             let mut at = state.noted.cursor_lower_bound_mut(next)?;
             for _ in 0..STEP {
                 let ((context, number), transfer) = at.current();
                 *next = (*context, number.wrapping_add(1));
-                if let Some(found) = Found::take(transfer, false) {
+                if let Some(found) = find(transfer) {
                     return Some(found);
                 }
                 at = at.move_next()?;
@@ -906,25 +926,40 @@ impl Transmitter {
         }
     }
 
-    /// Closes the context: operations that no target has claimed are given up without completions,
-    /// the others end first, and the wire gives back all that it has. May sleep.
+    /// Closes the context: operations that no target has claimed are given up without completions.
+    /// Messages that were matched, and not copied yet, fail on both sides, and this ends them instead
+    /// of the work queue; what is being copied fails there at the next chunk. The wire gives back
+    /// all that it has. May sleep, but not for long.
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed: ordered by the lock.
         this.closed.store(true, ordering::Relaxed);
         this.state.lock().closed = true;
-        // Nothing is noted any more, and what others have claimed they end.
+        // Nothing is noted any more.
         let mut next = (0, 0);
-        while let Some(found) = this.take_next(&mut next) {
+        while let Some(found) = this.find_next(&mut next, |transfer| Found::take(transfer, false)) {
             match found {
                 Found::Claimed(transfer) => this.give_up(&transfer, false),
                 Found::Sent(transfer) => this.config.node.withdraw(&Origin::Local(transfer)),
             }
             cond_resched();
         }
-        this.idle.wait_uninterruptible(|| {
-            // Acquire: they are over.
-            this.active.load(ordering::Acquire) == 0
-        });
+        // Acquire: they are over.
+        let is_over = || this.active.load(ordering::Acquire) == 0;
+        while !is_over() {
+            // What others have claimed they end, or it is here that they have left it. A thread that
+            // leaves others meanwhile has this look again.
+            let mut next = (0, 0);
+            while let Some(transfer) = this.find_next(&mut next, |transfer| {
+                transfer.is_claimed().then(|| transfer.clone())
+            }) {
+                this.config.node.withdraw(&Origin::Local(transfer));
+                cond_resched();
+            }
+            this.idle.wait_uninterruptible(|| {
+                // Acquire: what was left is found.
+                is_over() || this.look_again.xchg(false, ordering::Acquire)
+            });
+        }
         this.late_accesses.close();
         this.work.cancel_sync();
         let left = {
