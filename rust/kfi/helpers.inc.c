@@ -450,18 +450,22 @@ struct page *kfi_rust_helper_page_of(const void *addr)
 
 /* For both: the caller has seen to it that the area ends within the memory. */
 
-/* As remap_vmalloc_range(), which wants memory that tells everybody when there is none. */
+/*
+ * Page by page, as they are not in one piece. Not as remap_vmalloc_range() does it: nobody is to take
+ * references to the pages (vmsplice(), registered buffers), as these would stay when the buffer is gone
+ * that is counted.
+ */
 int kfi_rust_helper_map_vmalloc(struct vm_area_struct *vma, void *addr)
 {
 	unsigned long user;
 	int ret;
 
 	for (user = vma->vm_start; user < vma->vm_end; user += PAGE_SIZE, addr += PAGE_SIZE) {
-		ret = vm_insert_page(vma, user, vmalloc_to_page(addr));
+		ret = remap_pfn_range(vma, user, vmalloc_to_pfn(addr), PAGE_SIZE,
+				      vma->vm_page_prot);
 		if (ret)
 			return ret;
 	}
-	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
 	return 0;
 }
 

@@ -2,6 +2,9 @@
 
 //! Memory in the kernel that user space maps.
 
+use std::fs;
+use std::os::unix::fs::FileExt;
+
 use kfi::uapi::{self, request};
 use kfi::{
     bits, AvAttr, Buffer, BufferKind, Completion, CompletionQueue, CqAttr, EpInfo, Error, Form,
@@ -27,6 +30,7 @@ tests! {
     "segments" ["kfi_shim.h"] segments;
     "through-an-endpoint" ["kfi_shim.h"] through_an_endpoint;
     "killed-with-mappings" ["kfi_shim.h R-CLOSE-8"] killed;
+    alone "pages-are-not-lent-out" ["kfi_shim.h"] not_lent_out;
 }
 
 const KINDS: [BufferKind; 3] = [BufferKind::KMALLOC, BufferKind::VMALLOC, BufferKind::PAGES];
@@ -43,6 +47,28 @@ fn exercise(buffer: &Buffer) -> Outcome {
     }
     for at in [0, last / 2, last] {
         check_eq!(buffer.bytes(at..at + 1), [at as u8 | 1]);
+    }
+    Ok(())
+}
+
+/// Nobody takes references to the pages of a mapping (get_user_pages()), which would stay when the
+/// buffer is gone: not even to read the process's memory by /proc.
+fn not_lent_out(_: &Env) -> Outcome {
+    let session = Session::open()?;
+    let memory = fs::File::open("/proc/self/mem")?;
+    for kind in KINDS {
+        let buffer = session.buffer(kind, 8192)?;
+        exercise(&buffer)?;
+        let maps = fs::read_to_string("/proc/self/maps")?;
+        let offset = format!("{:08x}", buffer.offset());
+        let of_buffer = |line: &&str| line.contains("/dev/kfi") && line.contains(&offset);
+        let line = maps.lines().find(of_buffer);
+        let (start, _) = line
+            .and_then(|line| line.split_once('-'))
+            .ok_or_else(|| Stop::fail("no such mapping"))?;
+        let start = u64::from_str_radix(start, 16).map_err(|_| Stop::fail("no address"))?;
+        let read = memory.read_at(&mut [0; 8], start);
+        check!(read.is_err(), "{kind:?}: pages are lent out: {read:?}");
     }
     Ok(())
 }
