@@ -28,7 +28,7 @@
  * * EDQUOT: the session, or its user, has as much memory as it may, see %KFI_SHIM_BUFFER;
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
  * * EMFILE: the session, or its user, holds as many objects as it may, or the session has used up
- *   its handles;
+ *   its handles, or as many descriptors as may listen to the wait queue, see %KFI_SHIM_WAIT_FD;
  * * EAGAIN: others post at the same time so many operations whose success is told to nobody that there
  *   is no context for this one: to be tried again;
  * * EINTR: a signal, while a long array of segments was read, or while the request waited for another
@@ -52,12 +52,15 @@
  * that have many operations or works to look through: %KFI_SHIM_CANCEL, %KFI_SHIM_FLUSH_WORK and
  * %KFI_SHIM_TRYWAIT, which may be repeated.
  *
- * Closing the file closes all objects of the session, dependents first.
+ * Closing the file closes all objects of the session, dependents first.  A task of the user who has
+ * opened it waits for that, unless it is killed, and others wait for a second: what is not closed then
+ * is closed, and counts, for some time yet.
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each
  * session counts as one, too, so that open(2) may fail with EMFILE as well.  Fabrics and domains, for
- * which a provider may have threads of the kernel, are limited by max_user_domains beside that.
+ * which a provider may have threads of the kernel, are limited by max_user_domains beside that, and
+ * endpoints that have an address, plain and scalable, by max_user_endpoints.
  *
  * Addresses of the kernel never reach user space: memory is named by the handle of a buffer and an
  * offset, objects by their handles, operations by the number that user space gave as context.  Of a
@@ -484,6 +487,9 @@ struct kfi_shim_control {
  * @flags: in: 0 or %KFI_SHIM_WAIT_NONBLOCK
  * @result: out: what kfi_control() returned to KFI_GETWAIT
  * @fd: out: the descriptor, closed on exec
+ *
+ * EMFILE if 64 descriptors listen to the wait queue already: that of the object or, if it belongs to a
+ * wait set, that of the set.
  *
  * The descriptor serves poll(2), select(2), epoll(7) and read(2).  It is readable (EPOLLIN) when
  * the wait queue was woken since the descriptor was made, last read, or last armed by a
@@ -947,6 +953,10 @@ enum kfi_shim_buffer_kind {
  *	last page of the buffer; a part that begins at a page may be mapped, too
  *
  * EDQUOT if the session would hold more memory than it may.
+ *
+ * mmap(2) fails with EBADF while another thread closes the buffer.  A mapping is memory for the program,
+ * and for system calls that copy; those that take references to pages (vmsplice(2), O_DIRECT, buffers
+ * registered with io_uring, futexes that processes share) fail with EFAULT there.
  */
 struct kfi_shim_buffer {
 	__u32 kind;

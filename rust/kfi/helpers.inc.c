@@ -493,6 +493,23 @@ unsigned long kfi_rust_helper_first_kernel_address(void)
 	return first >= half ? half : first;
 }
 
+/* Whether no more than a few threads wait and listen there. */
+bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned int few)
+{
+	struct list_head *at;
+	unsigned long flags;
+	bool is_short;
+
+	spin_lock_irqsave(&head->lock, flags);
+	list_for_each(at, &head->head) {
+		if (few-- == 0)
+			break;
+	}
+	is_short = at == &head->head;
+	spin_unlock_irqrestore(&head->lock, flags);
+	return is_short;
+}
+
 int kfi_rust_helper_raw_smp_processor_id(void)
 {
 	return raw_smp_processor_id();

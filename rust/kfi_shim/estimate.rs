@@ -22,24 +22,41 @@ use crate::kfi::{
 pub(crate) struct Needs {
     /// Bytes of memory.
     pub(crate) memory: usize,
-    /// Threads of the kernel.
+    /// Objects with threads of the kernel.
     pub(crate) threads: usize,
+    /// Endpoints that have an address.
+    pub(crate) endpoints: usize,
+}
+
+impl Needs {
+    /// Those of an endpoint that has an address.
+    pub(crate) fn of_endpoint(memory: usize) -> Self {
+        Self {
+            endpoints: 1,
+            ..Self::from(memory)
+        }
+    }
 }
 
 impl From<usize> for Needs {
     fn from(memory: usize) -> Self {
-        Self { memory, threads: 0 }
+        Self {
+            memory,
+            threads: 0,
+            endpoints: 0,
+        }
     }
 }
 
 /// An object, with its head, its names and what the shim keeps of it.
 pub(crate) const OBJECT: usize = 2048;
 
-/// The needs of an object with a work queue of its own: a thread that comes to its rescue, with its
-/// stack, and a part for each CPU.
+/// The needs of an object with work queues of its own: threads that come to their rescue, with their
+/// stacks, and a part for each CPU.
 pub(crate) const WORK_QUEUE: Needs = Needs {
     memory: 1 << 16,
     threads: 1,
+    endpoints: 0,
 };
 
 /// A wait descriptor, with its file.

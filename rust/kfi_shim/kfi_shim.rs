@@ -17,9 +17,10 @@
 //! `kfi::Largest::charge` is taken. `kfi::Peak::state` is taken last, also with the first of these or
 //! `kfi::Contexts::table` held.
 //!
-//! `kfi_shim::USERS` is taken alone.
+//! `kfi_shim::USERS` and `kfi_shim::QUEUES` are taken alone.
 //!
-//! That of the wait queue `kfi_shim::WaitFd` is taken under that of an object's wait queue.
+//! That of the wait queue `kfi_shim::WaitFd`, and those of work queues, are taken under that of an
+//! object's wait queue.
 
 mod abi;
 mod estimate;
@@ -27,6 +28,7 @@ mod info;
 #[path = "../kfi/kfi.rs"]
 mod kfi;
 mod object;
+mod queues;
 mod request;
 mod session;
 mod user;
@@ -44,6 +46,7 @@ use kfi::linux::{
         Rooted, //
     }, //
 };
+use queues::QueuesUse;
 use session::Session;
 
 module! {
@@ -65,6 +68,10 @@ module! {
             default: 1024,
             description: "Fabrics and domains, each with a thread of the kernel, that all sessions of a user may hold (default 1024)",
         },
+        max_user_endpoints: u32 {
+            default: 3072,
+            description: "Endpoints with an address that all sessions of a user may hold (default 3072)",
+        },
         max_memory: u64 {
             default: 0,
             description: "Bytes of memory that a session may hold (default 0: half of the machine's)",
@@ -82,11 +89,19 @@ global_lock! {
     pub(crate) unsafe(uninit) static USERS: Mutex<user::UserList> = user::UserList::new();
 }
 
+global_lock! {
+    /// Where sessions end, and many are woken.
+    // SAFETY: Initialised in the module's init, before the device is registered.
+    pub(crate) unsafe(uninit) static QUEUES: Mutex<Option<queues::Queues>> = None;
+}
+
 /// The loaded module.
 #[pin_data]
 struct KfiShim {
+    // Dropped first: no session begins any more.
     #[pin]
     _device: DeviceRegistration<Session>,
+    _queues: QueuesUse,
 }
 
 impl Root for KfiShim {
@@ -95,7 +110,10 @@ impl Root for KfiShim {
             _: {
                 // SAFETY: Called once, as a module is initialised once.
                 unsafe { USERS.init() };
+                // SAFETY: As above.
+                unsafe { QUEUES.init() };
             },
+            _queues: QueuesUse::new()?,
             _device <- DeviceRegistration::new(),
         })
     }

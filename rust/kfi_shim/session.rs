@@ -12,8 +12,13 @@ use kernel::{
         RBTreeNode,
         RBTreeNodeReservation, //
     },
+    static_lock_class,
     str::CStr,
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         new_condvar,
         new_mutex,
         Arc,
@@ -42,16 +47,30 @@ use crate::{
             Taken, //
         },
         context::Context,
-        linux::file::{
-            Area,
-            Device,
-            FileOps, //
+        linux::{
+            file::{
+                Area,
+                Device,
+                FileOps, //
+            },
+            task,
+            timeout::Timeout,
+            wait_queue::WaitQueue,
+            work_queue::{
+                new_work,
+                Work as EndWork,
+                WorkItem, //
+            }, //
         }, //
     },
     module_parameters,
     object::{
         Class,
         Object, //
+    },
+    queues::{
+        self,
+        Queues, //
     },
     request,
     user::User,
@@ -66,8 +85,8 @@ struct Entry {
     users: usize,
     /// Its context.
     _context: NamedContext,
-    /// Its part in the objects, the memory and the threads.
-    _charges: [Charge; 3],
+    /// Its part in the objects, the memory, the threads and the endpoints.
+    _charges: [Charge; 4],
 }
 
 /// The handles of a session.
@@ -82,6 +101,8 @@ struct Table {
     descriptors: RBTree<(u32, u64), Arc<Wakeups>>,
     /// The number of a wait descriptor given last.
     last_descriptor: u64,
+    /// How many of them listen to a wait queue, by the number of that.
+    listeners: RBTree<usize, usize>,
     /// The members of its poll sets.
     membership: Arc<Membership>,
 }
@@ -106,6 +127,7 @@ impl Table {
             last: 0,
             descriptors: RBTree::new(),
             last_descriptor: 0,
+            listeners: RBTree::new(),
             membership,
         }
     }
@@ -146,6 +168,7 @@ impl Table {
                     refused += 1;
                 }
             }
+            task::cond_resched();
             cursor = at.move_prev();
         }
         refused
@@ -185,17 +208,113 @@ impl Drop for Table {
     }
 }
 
+/// So many wait descriptors listen to a wait queue, at most: all of them are told of each change, with
+/// interrupts disabled.
+const LISTENERS: usize = 64;
+
 /// How long the end of a session waits for a provider that refuses to close anything, in milliseconds.
 const PATIENCE: i64 = 20_000;
 
 /// How long it waits at a time, at most.
 const PAUSE_MAX: i64 = 100;
 
+/// The objects and works of a session.
+#[pin_data]
+struct Holdings {
+    #[pin]
+    table: Mutex<Table>,
+    #[pin]
+    works: Mutex<Works>,
+    /// Whose they are, until they are closed.
+    #[pin]
+    owner: Mutex<Option<Arc<Owner>>>,
+    queues: Queues,
+    /// Closes everything.
+    #[pin]
+    end: EndWork<Holdings>,
+    /// All is closed.
+    ended: Atomic<bool>,
+    /// Woken then.
+    #[pin]
+    closed: WaitQueue,
+}
+
+/// The user of a session, and the session's own part in the user's objects.
+struct Owner {
+    _charge: Charge,
+    // Dropped last, when what counts among the user's has been given back.
+    user: User,
+}
+
+/// How long somebody else than its user waits for the end of a session, in milliseconds.
+const POLITENESS: u32 = 1000;
+
+/// The holdings of an open session. Dropped, they are closed, by a work queue.
+///
+/// That may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
+/// thread of the kernel that looks after the files of everybody. Its user waits for the end, but may be
+/// killed, others wait for a moment, and threads of the kernel do not wait.
+struct Held(Arc<Holdings>);
+
+impl core::ops::Deref for Held {
+    type Target = Holdings;
+
+    fn deref(&self) -> &Holdings {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let is_user = |owner: &Arc<Owner>| owner.user.is_current();
+        let is_user = self.owner.lock().as_ref().is_some_and(is_user);
+        if !self.queues.ends.queue::<_, 0>(self.0.clone()) {
+            // The queue is there as long as there are sessions; but nothing is to stay.
+            Holdings::run(self.0.clone());
+            return;
+        }
+        if task::is_kernel_thread() {
+            return;
+        }
+        let patience = match is_user {
+            true => Timeout::Infinite,
+            false => Timeout::Millis(POLITENESS),
+        };
+        // Acquire: all that was closed has been given back. However it ends, the rest is done.
+        let _ = self
+            .closed
+            .wait_killable(patience.deadline(), || self.ended.load(ordering::Acquire));
+    }
+}
+
+impl WorkItem for Holdings {
+    fn work(&self) -> &EndWork<Self> {
+        &self.end
+    }
+
+    fn run(this: Arc<Self>) {
+        let table = {
+            let mut table = this.table.lock();
+            let empty = Table::new(table.membership.clone());
+            core::mem::replace(&mut *table, empty)
+        };
+        // One after the other, without the locks.
+        drop(table);
+        let works = core::mem::replace(&mut *this.works.lock(), Works::new());
+        drop(works);
+        let owner = this.owner.lock().take();
+        drop(owner);
+        // Release: see `Held`.
+        this.ended.store(true, ordering::Release);
+        this.closed.wake_up_all();
+    }
+}
+
 /// An open file of /dev/kfi.
 #[pin_data]
 pub(crate) struct Session {
-    #[pin]
-    table: Mutex<Table>,
+    // Dropped first.
+    held: Held,
     membership: Arc<Membership>,
     /// Notified when an object that was being closed is closed, or is not.
     #[pin]
@@ -207,12 +326,8 @@ pub(crate) struct Session {
     contexts: Arc<Contexts>,
     /// Where its buffers are.
     places: Arc<Places>,
-    #[pin]
-    works: Mutex<Works>,
-    /// Its own part in the objects of the user.
-    _charge: Charge,
-    /// Its user. Dropped last, when what counts among the user's has been given back.
-    user: User,
+    /// Dropped last.
+    owner: Arc<Owner>,
 }
 
 /// Deferred work, by its ids.
@@ -225,6 +340,15 @@ struct Works {
 }
 
 impl Works {
+    /// None.
+    fn new() -> Self {
+        Self {
+            works: RBTree::new(),
+            by_domain: RBTree::new(),
+            last: 0,
+        }
+    }
+
     /// Takes the work of an id out.
     fn remove(&mut self, id: u64) -> Option<Arc<Work>> {
         let work = self.works.remove(&id)?;
@@ -277,7 +401,7 @@ pub(crate) struct Slot<'a> {
     session: &'a Session,
     handle: u32,
     context: NamedContext,
-    charges: [Charge; 3],
+    charges: [Charge; 4],
     entry: RBTreeNodeReservation<u32, Entry>,
     address: RBTreeNodeReservation<usize, u32>,
 }
@@ -305,7 +429,7 @@ impl Slot<'_> {
             _charges: self.charges,
         };
         let entry = self.entry.into_node(handle, entry);
-        let mut table = self.session.table.lock();
+        let mut table = self.session.held.table.lock();
         // Handles are not used again while they name something; where this object is another one may
         // have been that is just being forgotten.
         let old = (
@@ -325,7 +449,7 @@ struct Mark {
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        let mut table = self.session.table.lock();
+        let mut table = self.session.held.table.lock();
         if let Some(entry) = table.entries.get_mut(&self.handle) {
             entry.users = entry.users.saturating_sub(1);
         }
@@ -361,21 +485,22 @@ impl<T> core::ops::Deref for Use<T> {
 
 impl Session {
     /// Reserves a handle for an object with these needs that the user knows by a number; `EMFILE` if
-    /// the session, or its user, holds as many objects as it may, or the user those with threads,
-    /// `EDQUOT` if it holds as much memory.
+    /// the session, or its user, holds as many objects as it may, or the user those with threads or
+    /// endpoints, `EDQUOT` if it holds as much memory.
     pub(crate) fn reserve(&self, number: u64, needs: impl Into<Needs>) -> Result<Slot<'_>> {
         let needs = needs.into();
         let charges = [
             self.object()?,
             Budget::charge(&self.budget, needs.memory)?,
-            self.user.threads(needs.threads)?,
+            self.owner.user.threads(needs.threads)?,
+            self.owner.user.endpoints(needs.endpoints)?,
         ];
         let context = Contexts::named(&self.contexts, number)?;
         let (entry, address) = (
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
         );
-        let mut table = self.table.lock();
+        let mut table = self.held.table.lock();
         // Handles count up and are never used again, so that one that was closed names nothing, and
         // that what has the larger one was opened later.
         let handle = table.last.checked_add(1).ok_or(EMFILE)?;
@@ -397,20 +522,24 @@ impl Session {
     }
 
     /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EINVAL` if
-    /// `find` finds nothing. While the object is being closed, it waits for the outcome; `EINTR` for a
-    /// signal then.
+    /// `find` finds nothing. While the object is being closed, it waits for the outcome if it may
+    /// `wait`, and else finds nothing; `EINTR` for a signal then.
     fn find<T>(
         this: ArcBorrow<'_, Self>,
         handle: u32,
+        wait: bool,
         find: impl FnOnce(&Object) -> Option<T>,
     ) -> Result<Use<T>> {
-        let mut table = this.table.lock();
+        let mut table = this.held.table.lock();
         let object = loop {
             let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
             if let Some(object) = &entry.object {
                 let object = find(object).ok_or(EINVAL)?;
                 entry.users += 1;
                 break object;
+            }
+            if !wait {
+                return Err(EBADF);
             }
             if this.settled.wait_interruptible(&mut table) {
                 return Err(EINTR);
@@ -428,12 +557,24 @@ impl Session {
 
     /// Returns the object of any class that a handle names.
     pub(crate) fn any(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<Object>> {
-        Self::find(this, handle, |object| Some(object.clone()))
+        Self::find(this, handle, true, |object| Some(object.clone()))
     }
 
     /// Returns the object of a class that a handle names; `EINVAL` if it is of another class.
     pub(crate) fn get<T: Class>(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<Arc<T>>> {
-        Self::find(this, handle, |object| T::from_object(object).cloned())
+        Self::find(this, handle, true, |object| T::from_object(object).cloned())
+    }
+
+    /// As [`Self::get`], but what is being closed is as good as closed.
+    pub(crate) fn get_now<T: Class>(this: ArcBorrow<'_, Self>, handle: u32) -> Result<Use<Arc<T>>> {
+        Self::find(this, handle, false, |object| {
+            T::from_object(object).cloned()
+        })
+    }
+
+    /// Returns the work queues of the module.
+    pub(crate) fn queues(&self) -> &Queues {
+        &self.held.queues
     }
 
     /// Returns how much memory there may be.
@@ -453,7 +594,7 @@ impl Session {
 
     /// Returns the handle of an open object that a provider names by its address.
     pub(crate) fn handle_of(&self, address: usize) -> Option<u32> {
-        self.table.lock().by_address.get(&address).copied()
+        self.held.table.lock().by_address.get(&address).copied()
     }
 
     /// Adds a deferred work; returns its id.
@@ -464,7 +605,7 @@ impl Session {
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
             RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?,
         );
-        let mut works = self.works.lock();
+        let mut works = self.held.works.lock();
         let id = works.last.checked_add(1).ok_or(EMFILE)?;
         let old = (
             works.works.insert(node.into_node(id, work.clone())),
@@ -479,7 +620,7 @@ impl Session {
 
     /// Returns the deferred work of an id; `EBADF` if there is none.
     pub(crate) fn work(&self, id: u64) -> Result<Arc<Work>> {
-        self.works.lock().works.get(&id).cloned().ok_or(EBADF)
+        self.held.works.lock().works.get(&id).cloned().ok_or(EBADF)
     }
 
     /// Takes the deferred work of an id out; `EBUSY` if somebody may need it.
@@ -487,13 +628,13 @@ impl Session {
         let work = self.work(id)?;
         // A thread that has just begun to queue it is refused.
         work.request.release()?;
-        self.works.lock().remove(id).ok_or(EBADF)
+        self.held.works.lock().remove(id).ok_or(EBADF)
     }
 
     /// Forgets the deferred work of a domain that is closed.
     fn forget_works(&self, domain: u32) {
         loop {
-            let mut works = self.works.lock();
+            let mut works = self.held.works.lock();
             let Some(cursor) = works.by_domain.cursor_lower_bound(&(domain, 0)) else {
                 return;
             };
@@ -585,25 +726,50 @@ impl Session {
         ret
     }
 
-    /// Notes a wait descriptor for an object; returns its number.
-    pub(crate) fn note_descriptor(&self, handle: u32, wakeups: Arc<Wakeups>) -> Result<u64> {
+    /// Notes a wait descriptor for an object, which listens to a wait queue; returns its number. `EMFILE`
+    /// if as many listen to that as may.
+    pub(crate) fn note_descriptor(
+        &self,
+        handle: u32,
+        queue: usize,
+        wakeups: Arc<Wakeups>,
+    ) -> Result<u64> {
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let mut table = self.table.lock();
+        let first = RBTreeNode::new(queue, 1, GFP_KERNEL_ACCOUNT)?;
+        let mut table = self.held.table.lock();
         let number = table.last_descriptor.checked_add(1).ok_or(EMFILE)?;
+        let unused = match table.listeners.get_mut(&queue) {
+            Some(count) if *count >= LISTENERS => return Err(EMFILE),
+            Some(count) => {
+                *count += 1;
+                Some(first)
+            }
+            None => table.listeners.insert(first),
+        };
         table.last_descriptor = number;
         let old = table
             .descriptors
             .insert(node.into_node((handle, number), wakeups));
         drop(table);
-        // There is none, as numbers are not used again.
-        drop(old);
+        // There is no old one, as numbers are not used again.
+        drop((old, unused));
         Ok(number)
     }
 
     /// Notes that a wait descriptor is gone.
-    pub(crate) fn forget_descriptor(&self, handle: u32, number: u64) {
-        let old = self.table.lock().descriptors.remove_node(&(handle, number));
-        drop(old);
+    pub(crate) fn forget_descriptor(&self, handle: u32, number: u64, queue: usize) {
+        let mut table = self.held.table.lock();
+        let wakeups = table.descriptors.remove_node(&(handle, number));
+        let left = table.listeners.get_mut(&queue).map(|count| {
+            *count = count.saturating_sub(1);
+            *count
+        });
+        let count = match left {
+            Some(0) => table.listeners.remove_node(&queue),
+            _ => None,
+        };
+        drop(table);
+        drop((wakeups, count));
     }
 
     /// Arms the wait descriptors of objects if `trywait` finds that it is safe to block.
@@ -614,7 +780,7 @@ impl Session {
             let mut from = (handle, 0);
             loop {
                 let found = {
-                    let table = self.table.lock();
+                    let table = self.held.table.lock();
                     let cursor = table.descriptors.cursor_lower_bound(&from);
                     cursor.map(|cursor| {
                         let (&key, wakeups) = cursor.current();
@@ -656,7 +822,7 @@ impl Session {
     /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says.
     pub(crate) fn close(&self, handle: u32) -> Result<Result> {
         let object = {
-            let mut table = self.table.lock();
+            let mut table = self.held.table.lock();
             let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
             if entry.users != 0 {
                 return Err(EBUSY);
@@ -671,7 +837,7 @@ impl Session {
         let address = object.any().map(|object| object.address());
         let refused = object.close();
 
-        let mut table = self.table.lock();
+        let mut table = self.held.table.lock();
         match refused {
             Ok(()) => {
                 let index = address
@@ -728,25 +894,37 @@ impl Device for Session {
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
+        let owner = Arc::new(
+            Owner {
+                _charge: charge,
+                user,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        let queues = queues::current()?;
+        let (table, owned) = (Table::new(membership.clone()), owner.clone());
+        let holdings = Arc::pin_init(
+            pin_init!(Holdings {
+                table <- new_mutex!(table, "kfi_shim::Session::table"),
+                works <- new_mutex!(Works::new(), "kfi_shim::Session::works"),
+                owner <- new_mutex!(Some(owned), "kfi_shim::Session::owner"),
+                queues,
+                end <- new_work!("kfi_shim::Session::end"),
+                ended: Atomic::new(false),
+                closed <- WaitQueue::new(c"kfi_shim::Session::closed", static_lock_class!()),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
         Arc::pin_init(
             pin_init!(Self {
-                table <- new_mutex!(Table::new(membership.clone()), "kfi_shim::Session::table"),
+                held: Held(holdings),
                 membership,
                 settled <- new_condvar!("kfi_shim::Session::settled"),
                 budget: memory,
                 objects,
                 contexts,
                 places,
-                works <- new_mutex!(
-                    Works {
-                        works: RBTree::new(),
-                        by_domain: RBTree::new(),
-                        last: 0,
-                    },
-                    "kfi_shim::Session::works"
-                ),
-                _charge: charge,
-                user,
+                owner,
             }),
             GFP_KERNEL_ACCOUNT,
         )

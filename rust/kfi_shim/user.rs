@@ -45,6 +45,8 @@ struct Limits {
     objects: Arc<Budget>,
     /// Objects that have threads.
     threads: Arc<Budget>,
+    /// Endpoints that have an address.
+    endpoints: Arc<Budget>,
 }
 
 impl Limits {
@@ -56,10 +58,12 @@ impl Limits {
         };
         let objects = usize::try_from(*module_parameters::max_user_objects.value_ref())?;
         let threads = usize::try_from(*module_parameters::max_user_domains.value_ref())?;
+        let endpoints = usize::try_from(*module_parameters::max_user_endpoints.value_ref())?;
         Ok(Self {
             memory: Budget::new(memory, None)?,
             objects: Budget::new(objects, None)?,
             threads: Budget::new(threads, None)?,
+            endpoints: Budget::new(endpoints, None)?,
         })
     }
 }
@@ -120,6 +124,16 @@ impl User {
     /// Counts threads; `EMFILE` if there are as many as there may be.
     pub(crate) fn threads(&self, count: usize) -> Result<Charge> {
         Budget::charge(&self.limits.threads, count).map_err(|_| EMFILE)
+    }
+
+    /// Counts endpoints that have an address; `EMFILE` if there are as many as there may be.
+    pub(crate) fn endpoints(&self, count: usize) -> Result<Charge> {
+        Budget::charge(&self.limits.endpoints, count).map_err(|_| EMFILE)
+    }
+
+    /// Returns whether the current task is this user's.
+    pub(crate) fn is_current(&self) -> bool {
+        user::current() == self.uid
     }
 
     /// Counts a session as one of them; `EMFILE` if there are as many as there may be.

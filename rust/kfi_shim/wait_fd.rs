@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Descriptors for wait objects: what poll, select, epoll and read do with an object.
+//!
+//! Whoever wakes the wait queue of an object does so with interrupts disabled, and maybe for many
+//! objects one after the other. So only so many descriptors listen to a queue, see
+//! [`Session::note_descriptor`](crate::session::Session::note_descriptor), and if more than a few wait
+//! for a descriptor a work queue wakes them.
 
 #![forbid(unsafe_code)]
 
@@ -42,7 +47,13 @@ use crate::{
             timeout::Timeout,
             uaccess,
             wait_entry::Woken,
-            wait_queue::WaitQueue, //
+            wait_queue::WaitQueue,
+            work_queue::{
+                new_work,
+                Work,
+                WorkItem,
+                WorkQueue, //
+            }, //
         }, //
     },
     session::Use, //
@@ -57,7 +68,14 @@ pub(crate) struct Wakeups {
     seen: Atomic<u64>,
     #[pin]
     queue: WaitQueue,
+    work_queue: Arc<WorkQueue>,
+    /// Wakes those who wait, if they are many.
+    #[pin]
+    work: Work<Wakeups>,
 }
+
+/// Not more than so many are woken where the wait queue of an object is.
+const FEW: u32 = 16;
 
 impl Wakeups {
     /// Returns how often the wait queue was woken.
@@ -81,10 +99,24 @@ impl Wakeups {
 }
 
 impl Woken for Wakeups {
-    fn woken(&self) {
+    fn woken(this: &Arc<Self>) {
         // Full: the change comes before its number, and that before the wake-up.
-        self.generation.fetch_add(1, ordering::Full);
-        self.queue.wake_up_all();
+        this.generation.fetch_add(1, ordering::Full);
+        if this.queue.is_short(FEW) {
+            this.queue.wake_up_all();
+        } else {
+            this.work_queue.queue::<_, 0>(this.clone());
+        }
+    }
+}
+
+impl WorkItem for Wakeups {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        this.queue.wake_up_all();
     }
 }
 
@@ -137,19 +169,23 @@ struct Noted<O> {
     wakeups: Arc<Wakeups>,
     /// The name by which the session knows them, beside the handle of the object.
     number: u64,
+    /// The number of the wait queue that they listen to.
+    source: usize,
     _charge: Charge,
     object: Use<Arc<O>>,
 }
 
 impl<O> Noted<O> {
-    /// Lets the session of `object` know of its wake-ups.
-    fn new(object: Use<Arc<O>>, wakeups: Arc<Wakeups>) -> Result<Self> {
+    /// Lets the session of `object` know of its wake-ups, which listen to a wait queue; `EMFILE` if as
+    /// many do as may.
+    fn new(object: Use<Arc<O>>, source: usize, wakeups: Arc<Wakeups>) -> Result<Self> {
         let session = object.session();
         let charge = Budget::charge(session.budget(), estimate::DESCRIPTOR)?;
-        let number = session.note_descriptor(object.handle(), wakeups.clone())?;
+        let number = session.note_descriptor(object.handle(), source, wakeups.clone())?;
         Ok(Self {
             wakeups,
             number,
+            source,
             _charge: charge,
             object,
         })
@@ -169,7 +205,7 @@ impl<O> Drop for Noted<O> {
         let object = &self.object;
         object
             .session()
-            .forget_descriptor(object.handle(), self.number);
+            .forget_descriptor(object.handle(), self.number, self.source);
     }
 }
 
@@ -182,16 +218,23 @@ impl<O: Waitable> WaitFd<O> {
         object: Use<Arc<O>>,
         nonblock: bool,
     ) -> Result<core::result::Result<AnonymousFile, Refused>> {
+        let source = match Listener::<O, Wakeups>::queue_of(&object) {
+            Ok(source) => source,
+            Err(error) => return Ok(Err(Refused(error))),
+        };
+        let work_queue = object.session().queues().wakes.clone();
         let wakeups = Arc::pin_init(
             pin_init!(Wakeups {
                 generation: Atomic::new(0),
                 seen: Atomic::new(0),
                 queue <- WaitQueue::new(c"kfi_shim::WaitFd", static_lock_class!()),
+                work_queue,
+                work <- new_work!("kfi_shim::WaitFd"),
             }),
             GFP_KERNEL_ACCOUNT,
         )?;
         // Dropped last, if anything fails: a thread that finds no marks finds no references either.
-        let wakeups = Noted::new(object, wakeups)?;
+        let wakeups = Noted::new(object, source, wakeups)?;
         let object: &Arc<O> = &wakeups.object;
         let listener = match Listener::new(object.clone(), wakeups.wakeups.clone()) {
             Ok(listener) => listener,

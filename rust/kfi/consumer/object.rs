@@ -472,6 +472,12 @@ pub struct Listener<O: HasWaitQueue, T: Woken> {
 }
 
 impl<O: HasWaitQueue, T: Woken> Listener<O, T> {
+    /// Returns a number that the wait queue of an object alone has, only to be compared; fails as
+    /// KFI_GETWAIT does.
+    pub fn queue_of(object: &O) -> Result<usize> {
+        Ok(object.wait_queue()?.as_ptr().addr())
+    }
+
     /// Begins to listen; fails as KFI_GETWAIT does.
     pub fn new(object: Arc<O>, listener: Arc<T>) -> Result<impl PinInit<Self>> {
         let queue = object.wait_queue()?;

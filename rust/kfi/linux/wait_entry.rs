@@ -22,7 +22,7 @@ pub trait Woken: Send + Sync + 'static {
     /// The wait queue was woken.
     ///
     /// Called with the queue's lock held and interrupts disabled.
-    fn woken(&self);
+    fn woken(this: &Arc<Self>);
 }
 
 /// A listener to a wait queue that does not sleep on it.
@@ -85,7 +85,7 @@ impl<T: Woken> WaitEntry<T> {
         // SAFETY: By the safety requirements; the queue's lock, which is held, keeps the entry in
         // the queue.
         let this = unsafe { &*container_of!(entry, Self, entry) };
-        this.listener.woken();
+        T::woken(&this.listener);
         0
     }
 }

@@ -120,10 +120,34 @@ impl WaitQueue {
         unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
     }
 
+    /// Returns whether no more than `few` threads wait and listen.
+    #[allow(dead_code, reason = "not every module has queues that may be long")]
+    pub fn is_short(&self, few: u32) -> bool {
+        // SAFETY: The head is initialised by the type invariants.
+        unsafe { bindings::wait_queue_is_short(self.head.get(), few) }
+    }
+
     /// Sleeps until `condition` holds, `deadline` passes or a signal is pending.
     ///
     /// `condition` runs while the task is about to sleep and must not sleep itself.
-    pub fn wait_until(&self, deadline: Deadline, mut condition: impl FnMut() -> bool) -> Wakeup {
+    pub fn wait_until(&self, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
+        self.wait_as(kernel::task::TASK_INTERRUPTIBLE, deadline, condition)
+    }
+
+    /// As [`Self::wait_until`], but of the signals only those end it that end the process.
+    #[allow(dead_code, reason = "not every module waits so")]
+    pub fn wait_killable(&self, deadline: Deadline, condition: impl FnMut() -> bool) -> Wakeup {
+        let state = bindings::TASK_KILLABLE.cast_signed();
+        self.wait_as(state, deadline, condition)
+    }
+
+    /// Sleeps in `state`, as [`Self::wait_until`] says.
+    fn wait_as(
+        &self,
+        state: c_int,
+        deadline: Deadline,
+        mut condition: impl FnMut() -> bool,
+    ) -> Wakeup {
         kernel::task::might_sleep();
         if condition() {
             return Wakeup::NotNeeded;
@@ -134,13 +158,8 @@ impl WaitQueue {
         let mut expired = false;
         let ret = loop {
             // SAFETY: `self` is initialised by the type invariants, `entry` by the call above.
-            let signal = unsafe {
-                bindings::prepare_to_wait_event(
-                    self.head.get(),
-                    entry.get(),
-                    kernel::task::TASK_INTERRUPTIBLE,
-                )
-            };
+            let signal =
+                unsafe { bindings::prepare_to_wait_event(self.head.get(), entry.get(), state) };
             if condition() {
                 break Wakeup::Woken;
             }

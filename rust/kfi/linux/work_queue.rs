@@ -72,17 +72,22 @@ pub struct WorkQueueFlags(c_uint);
 
 impl WorkQueueFlags {
     /// Items run on the CPU that queued them, or on the one that was asked for.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub const PER_CPU: Self = Self(bindings::wq_flags_WQ_PERCPU);
     /// Items run wherever there is time.
     pub const UNBOUND: Self = Self(bindings::wq_flags_WQ_UNBOUND);
     /// Items of a per-CPU queue that run for long do not keep others from running.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub const CPU_INTENSIVE: Self = Self(bindings::wq_flags_WQ_CPU_INTENSIVE);
     /// Items are run by threads of the highest priority that ordinary threads have.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub const HIGH_PRIORITY: Self = Self(bindings::wq_flags_WQ_HIGHPRI);
     /// Items make progress even when there is no memory for another thread.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub const MEM_RECLAIM: Self = Self(bindings::wq_flags_WQ_MEM_RECLAIM);
 
     /// Returns the flags of both.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -178,6 +183,7 @@ impl WorkQueue {
     /// As [`Self::queue`], to be run on `cpu`, if there is one and it is online.
     ///
     /// For per-CPU queues.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub fn queue_on<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
@@ -187,6 +193,7 @@ impl WorkQueue {
     }
 
     /// As [`Self::queue`], to be run after `delay`.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub fn queue_delayed<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
@@ -197,6 +204,7 @@ impl WorkQueue {
 
     /// As [`Self::queue_delayed`], but an item that is queued and does not run yet is queued
     /// anew, with this delay and in this queue.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub fn modify_delayed<T: WorkItem<ID>, const ID: u64>(
         &self,
         item: Arc<T>,
@@ -431,6 +439,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     /// Takes the item out of its queue if it does not run yet; from any context.
     ///
     /// Returns whether it was in a queue.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub fn cancel(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.
         let cancelled = unsafe { bindings::cancel_delayed_work(self.raw.get()) };
@@ -445,6 +454,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     ///
     /// The caller makes sure that the item is not queued meanwhile: then it never runs again. The
     /// item must not call this itself.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub fn cancel_sync(&self) -> bool {
         // SAFETY: The item is initialised by the type invariants.
         let cancelled = unsafe { bindings::cancel_delayed_work_sync(self.raw.get()) };
@@ -456,6 +466,7 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
     }
 
     /// Returns whether this is called by the item, as part of its run.
+    #[allow(dead_code, reason = "not every module needs it")]
     pub fn is_current(&self) -> bool {
         // SAFETY: Callable from any context.
         let current = unsafe { bindings::current_work() };

@@ -75,7 +75,8 @@ pub(crate) fn map(session: ArcBorrow<'_, Session>, area: Area<'_>) -> Result {
     let page_bits = OFFSET_BITS - u32::try_from(PAGE_SHIFT)?;
     let handle = u32::try_from(page >> page_bits).map_err(|_| EBADF)?;
     let first = page & ((1usize << page_bits) - 1);
-    let buffer = Session::get::<Buffer>(session, handle)?;
+    // The lock of the process's memory is held: nobody waits here for what may take long.
+    let buffer = Session::get_now::<Buffer>(session, handle)?;
     area.map(Arc::clone(&buffer), first << PAGE_SHIFT)
 }
 

@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     abi,
-    estimate,
+    estimate::{
+        self,
+        Needs, //
+    },
     info,
     kfi::{
         consumer::{
@@ -97,11 +100,12 @@ fn ep_open_with(
         EndpointKind::Plain => (estimate::OBJECT, estimate::endpoint(info)),
         EndpointKind::Scalable => (estimate::scalable_endpoint(info), estimate::LEFT),
     };
+    let needs = Needs::of_endpoint(size);
     let charge = Budget::charge(session.budget(), operations)?;
     opened(
         session,
         number,
-        size,
+        needs,
         |context| Endpoint::open(&domain, kind, info, context, charge),
         answer,
     )
