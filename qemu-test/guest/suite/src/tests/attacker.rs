@@ -68,6 +68,9 @@ tests! {
     "cancel-among-silent-receives" ["R-TRIG-26 kfi_shim.h"] contexts::silent_receives;
     "queues-without-a-direction" ["kfi_shim.h"] operations::without_direction;
     "signals-end-long-requests" ["kfi_shim.h"] long::long_requests;
+    "copies-keep-nobody-waiting" ["kfi_endpoint.h"] long::copies;
+    "descriptors-of-one-object" ["R-CTL-10 kfi_shim.h"] objects::descriptors_of_one;
+    "endpoints-are-limited" ["kfi_shim.h"] objects::endpoints_are_limited;
 }
 
 /// Runs something with the device loaded with these limits.

@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use kfi::uapi::KFI_GETWAITOBJ;
-use kfi::{CntrAttr, Error, KfiErrno, Session, WaitObj, Work};
+use kfi::{Caps, CntrAttr, Error, Form, KfiErrno, Kind, Operation, Session, WaitObj, Work};
 use kfi_host::process::{self, Status};
 use kfi_host::thread;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::check::{Outcome, Stop};
+use crate::ends::{Area, End, Pair, LONG};
 use crate::env::Env;
 use crate::rig::{
     expect_busy, expect_fabric, expect_os, in_threads, is_busy, pin, query, unshare, Rig, Waiter,
@@ -33,6 +34,8 @@ tests! {
     "case-73-killed-with-everything-open" ["R-CLOSE-8"] killed_with_everything_open;
     "case-73-killed-in-any-moment" ["R-CLOSE-8"] killed_in_any_moment;
     "case-73-killed-while-works-fire" ["R-CLOSE-2 R-CLOSE-8"] killed_while_works_fire;
+    alone "large-messages-matched" ["R-CLOSE-4 R-CLOSE-8"] large_messages_matched;
+    alone "killed-with-large-messages-matched" ["R-CLOSE-8"] killed_with_large_messages;
     "closed-is-closed" ["kfi_shim.h"] closed_is_closed;
     "handles-are-not-reused" ["kfi_shim.h"] handles_are_not_reused;
     "open-and-close-again" ["R-CLOSE-1 R-CNTR-5"] open_and_close_again;
@@ -394,6 +397,79 @@ fn killed_in_any_moment(env: &Env) -> Outcome {
         child.kill(Signal::KILL)?;
         check_eq!(child.wait()?, Status::Signaled(Signal::KILL.as_raw()));
     }
+    works_again(env)
+}
+
+/// Messages of [`post_large`]: not so many that the receiver makes some of them wait.
+const LARGE: u64 = 60;
+
+/// Posts messages of a GiB from one end to the other, and receives for all of them: a work queue copies
+/// them one after the other, from and to the same few MiB.
+fn post_large(pair: &Pair) -> Result<Area, Stop> {
+    const PIECES: usize = 256;
+    let memory = Area::plain(&pair.session, 4 << 20)?;
+    let pieces = vec![memory.all(); PIECES];
+    for context in 0..LARGE {
+        let send = pair.a.operation(Kind::SEND, Form::V);
+        pair.a.post(&send.segments(&pieces).context(context))?;
+        let receive = Operation::new(Kind::RECV, Form::V).segments(&pieces);
+        pair.b.post(&receive.context(context))?;
+    }
+    Ok(memory)
+}
+
+/// Either side is closed while messages are queued that have been matched: they are not copied, and
+/// complete with an error at the other side.
+fn large_messages_matched(env: &Env) -> Outcome {
+    for sender in [true, false] {
+        let pair = Pair::new(env, Caps::MSG)?;
+        let memory = post_large(&pair)?;
+        let Pair { a, b, far, rig } = pair;
+        let (closed, other) = if sender { (a, &b.rx) } else { (b, &a.tx) };
+        let End { ep, tx, rx, av, .. } = closed;
+        ep.close().map_err(|(_, error)| error)?;
+        let (mut good, mut failed) = (0, 0);
+        while good + failed < LARGE {
+            match other.sread(1, Some(LONG)) {
+                Ok(entries) => good += entries.len() as u64,
+                Err(Error::Fabric(KfiErrno::EAVAIL)) => {
+                    check_eq!(other.read_err()?.err, KfiErrno::EHOSTUNREACH.number());
+                    failed += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        env.note(format!("{good} copied, {failed} ended"));
+        check!(failed > LARGE / 2, "only {failed} were not copied");
+        drop((tx, rx, av, memory));
+        drop((far, rig));
+    }
+    works_again(env)
+}
+
+fn killed_with_large_messages(env: &Env) -> Outcome {
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut child = process::fork(move || {
+        let post = || {
+            let pair = Pair::new(env, Caps::MSG)?;
+            let memory = post_large(&pair)?;
+            Ok::<_, Stop>((memory, pair))
+        };
+        match post() {
+            Ok(_posted) => {
+                let _ = rustix::io::write(&writer, b"y");
+                loop {
+                    std::thread::park();
+                }
+            }
+            Err(_) => 1,
+        }
+    })?;
+    let mut byte = [0];
+    let count = rustix::io::read(&reader, &mut byte)?;
+    check_eq!(count, 1, "what the child could post");
+    child.kill(Signal::KILL)?;
+    check_eq!(child.wait()?, Status::Signaled(Signal::KILL.as_raw()));
     works_again(env)
 }
 

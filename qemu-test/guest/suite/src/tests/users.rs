@@ -22,7 +22,7 @@ use crate::check::{Outcome, Stop};
 use crate::child;
 use crate::env::Env;
 use crate::raw::MappedPage;
-use crate::rig::{query, Rig};
+use crate::rig::{query, until, Rig};
 use crate::tests::module::Modules;
 use crate::tests::wait_fd::{receive_fd, send_fd};
 use crate::{check, check_eq, raw, tests};
@@ -33,6 +33,7 @@ tests! {
     "knobs-are-the-owners" ["kfi_shim.h"] only_owner_of_knobs;
     "descriptor-is-inherited" ["kfi_shim.h"] inherited;
     "descriptor-is-passed" ["kfi_shim.h R-CLOSE-8"] passed;
+    "descriptor-is-left-to-a-kernel-thread" ["kfi_shim.h R-CLOSE-8"] left_to_kernel;
     "descriptor-ends-with-exec" ["kfi_shim.h"] exec;
     "sandboxed" ["kfi_shim.h R-CLOSE-8"] sandboxed;
     "memory-of-a-user" ["kfi_shim.h"] memory_of_a_user;
@@ -424,6 +425,42 @@ fn sessions_of_a_user(env: &Env) -> Outcome {
         check_eq!(child.wait()?, Status::Signaled(killed));
         check_eq!(open()?.len(), FEW);
         Ok(())
+    })
+}
+
+/// A session whose last descriptor is in a message that only itself could receive is ended by the kernel,
+/// as is what comes after it.
+fn left_to_kernel(env: &Env) -> Outcome {
+    const OBJECTS: usize = 4_000;
+    Modules::new(env)?.with_device(c"max_user_objects=5000", || {
+        let rig = Rig::new(env)?;
+        let domain = rig.domain.handle();
+        let set = FromZeros::new_zeroed();
+        for _ in 0..OBJECTS {
+            let mut open = uapi::kfi_shim_poll_open { domain, ..set };
+            rig.session.ioctl(request::POLL_OPEN, &mut open)?;
+            check_eq!(open.result, 0);
+        }
+        let (pipe, other_end) = rustix::pipe::pipe()?;
+        let (one, two) = UnixStream::pair()?;
+        send_fd(&two, &rig.session)?;
+        send_fd(&two, &other_end)?;
+        // Nobody reads that any more: it lies in its own queue.
+        send_fd(&two, &one)?;
+        let again = || -> Result<usize, Stop> {
+            let session = Session::open()?;
+            let mut lists = Vec::new();
+            while let Ok(list) = session.getinfo(&query(env)) {
+                lists.push(list);
+            }
+            Ok(lists.len())
+        };
+        check!(again()? < OBJECTS, "what the session holds does not count");
+        drop((rig, other_end, one, two));
+        // Looks for what nobody has any more.
+        drop(UnixStream::pair()?);
+        check_eq!(rustix::io::read(&pipe, &mut [0])?, 0, "the end of the pipe");
+        until(|| Ok(again()? > OBJECTS))
     })
 }
 

@@ -5,17 +5,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use kfi::{bits, uapi, BufferKind, Caps, Error, Form, KfiErrno, Kind, OpType, Operation, Work};
+use kfi::{
+    bits, uapi, BufferKind, Caps, Error, Form, KfiErrno, Kind, MrAttr, OpType, Operation, Work,
+};
+use kfi_host::process::{self, Status};
 use kfi_host::signal;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{Pair, Setup};
+use crate::ends::{done, expect, Area, Net, Pair, Setup};
 use crate::env::Env;
-use crate::raw;
 use crate::rig::Rig;
+use crate::{check_eq, raw};
 
 /// Repeats a request while signals are sent, until one of them ends it.
 fn until_interrupted(
@@ -143,4 +146,77 @@ pub(super) fn long_requests(env: &Env) -> Outcome {
     drop((counter, ready));
     far.close().map_err(|(_, error)| error)?;
     rig.close()
+}
+
+/// Writes of a GiB by more endpoints than items of a work queue run at once, each into its own memory.
+fn copy_much(env: &Env) -> Result<Net, Stop> {
+    const ENDPOINTS: usize = 1_100;
+    const PIECES: u64 = 256;
+    const PIECE: u64 = 4 << 20;
+    let net = Net::new(
+        env,
+        &Setup {
+            peers: ENDPOINTS,
+            tx_size: 4,
+            rx_size: 4,
+            cq_size: 8,
+            memory: 4096,
+            ..Setup::default()
+        },
+    )?;
+    let memory = net.rig.session.buffer(BufferKind::VMALLOC, PIECE)?;
+    let attr = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, 0x10_0000);
+    let region = net.rig.domain.register(&[memory.all()], &attr)?;
+    let key = region.key()?;
+    let pieces = vec![memory.all(); PIECES as usize];
+    for peer in &net.peers {
+        let mut write = Operation::new(Kind::WRITE, Form::MSG)
+            .segments(&pieces)
+            .to(peer.addr);
+        for _ in 0..PIECES {
+            write = write.rma(0, PIECE, key);
+        }
+        peer.post(&write)?;
+        peer.post(&write)?;
+    }
+    std::mem::forget((memory, region));
+    Ok(net)
+}
+
+/// What one session has copied by the work queue keeps no other session waiting.
+pub(super) fn copies(env: &Env) -> Outcome {
+    const ROUNDS: u64 = 50;
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let mut child = process::fork(move || match copy_much(env) {
+        Ok(_net) => {
+            let _ = rustix::io::write(&writer, b"y");
+            loop {
+                thread::park();
+            }
+        }
+        Err(stop) => {
+            let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
+            1
+        }
+    })?;
+    let mut text = [0; 200];
+    let count = rustix::io::read(&reader, &mut text)?;
+    let text = String::from_utf8_lossy(&text[..count]);
+    check_eq!(text, "y", "what the child could post");
+    // From domain to domain, so that each goes by a work queue.
+    let pair = Pair::new(env, Caps::MSG)?;
+    let memory = Area::plain(&pair.session, 100)?;
+    for round in 0..ROUNDS {
+        for (from, to) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+            to.recv(memory.all(), round)?;
+            from.send(memory.all(), round)?;
+            expect(&to.rx, round, done::RECV_, 100)?;
+            expect(&from.tx, round, done::SEND_, 100)?;
+        }
+    }
+    drop(memory);
+    pair.close()?;
+    child.kill(Signal::KILL)?;
+    check_eq!(child.wait()?, Status::Signaled(Signal::KILL.as_raw()));
+    Ok(())
 }

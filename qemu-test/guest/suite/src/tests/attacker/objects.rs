@@ -2,13 +2,15 @@
 
 //! What objects count that a request opens, and how many there may be.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use kfi::{
-    bits, uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, EqAttr, Error, Form, Kind, MrAttr,
-    OpType, Operation, Session, WaitObj, Work,
+    bits, uapi, AvAttr, BufferKind, Caps, CntrAttr, CqAttr, EpInfo, EqAttr, Error, Form, Kind,
+    MrAttr, OpType, Operation, Session, WaitObj, Work,
 };
+use rustix::event::{epoll, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit};
 use zerocopy::{FromZeros, IntoBytes};
@@ -17,7 +19,7 @@ use super::{limited, pair_for, unless_missing};
 use crate::check::{Outcome, Stop};
 use crate::ends::Setup;
 use crate::env::Env;
-use crate::rig::{expect_os, query, Rig};
+use crate::rig::{expect_os, query, unshare, Rig};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::Modules;
 use crate::{check, check_eq, raw};
@@ -80,9 +82,15 @@ pub(super) fn everything_counts(env: &Env) -> Outcome {
             maximum: Some(8192),
         };
         rustix::process::setrlimit(Resource::Nofile, limit)?;
+        // Of one counter only so many.
+        let several = (0..40).map(|_| rig.counter());
+        let several = several.collect::<Result<Vec<_>, _>>()?;
         twice("wait descriptors", &|| {
-            Ok(fill(10_000, || counter.wait_fd())?.len())
+            let mut at = several.iter().cycle();
+            let one = || at.next().unwrap_or(&counter).wait_fd();
+            Ok(fill(10_000, one)?.len())
         })?;
+        drop(several);
         let sets = (0..60)
             .map(|_| rig.domain.poll_set())
             .collect::<Result<Vec<_>, _>>()?;
@@ -378,5 +386,69 @@ pub(super) fn vectors_count(env: &Env) -> Outcome {
         check!(vectors.len() > 30, "{} vectors", vectors.len());
         drop(vectors);
         pair.close()
+    })
+}
+
+/// All descriptors that listen to a wait queue are told of a change in one go, so there are only so many;
+/// those who wait for one of them are as many as they like.
+pub(super) fn descriptors_of_one(env: &Env) -> Outcome {
+    const MOST: usize = 64;
+    const POLLERS: usize = 100;
+    let rig = Rig::new(env)?;
+    let counter = rig.counter()?;
+    let mut fds = Vec::new();
+    for _ in 0..MOST {
+        fds.push(counter.wait_fd()?);
+    }
+    expect_os(counter.wait_fd(), Errno::MFILE)?;
+    // Another one has its own.
+    let other = rig.counter()?;
+    drop(other.wait_fd()?);
+    // One that is closed makes room.
+    fds.pop();
+    fds.push(counter.wait_fd()?);
+    expect_os(counter.wait_fd(), Errno::MFILE)?;
+
+    let mut pollers = Vec::new();
+    for _ in 0..POLLERS {
+        let poller = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(1);
+        epoll::add(&poller, &fds[0], data, epoll::EventFlags::IN)?;
+        pollers.push(poller);
+    }
+    counter.add(1)?;
+    for poller in &pollers {
+        let mut events = [MaybeUninit::uninit(); 1];
+        let timeout = Timespec {
+            tv_sec: 20,
+            tv_nsec: 0,
+        };
+        let (events, _) = epoll::wait(poller, &mut events, Some(&timeout))?;
+        check_eq!(events.len(), 1, "one of many who wait is not woken");
+    }
+    drop((fds, pollers, other));
+    unshare(counter)?.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
+/// Endpoints have addresses, of which there are only so many.
+pub(super) fn endpoints_are_limited(env: &Env) -> Outcome {
+    limited(env, c"max_user_endpoints=5", |rig| {
+        let one = || rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0);
+        for _ in 0..2 {
+            let mut endpoints = Vec::new();
+            for _ in 0..5 {
+                endpoints.push(one()?);
+            }
+            expect_os(one(), Errno::MFILE)?;
+            // Of all sessions.
+            let second = Rig::new(env)?;
+            let refused = second.domain.endpoint(EpInfo::Entry(&second.info, 0), 0);
+            expect_os(refused, Errno::MFILE)?;
+            second.close()?;
+            endpoints.pop();
+            drop(one()?);
+        }
+        Ok(())
     })
 }
