@@ -365,6 +365,8 @@ struct State<O: Initiator> {
     strikes: u32,
     /// Since when requests are over of which the target was not told.
     ack_since: Option<Instant>,
+    /// How many requests the target was asked to end, and since when they are as many.
+    recalled: (usize, Instant),
     /// Operations that ended.
     ended: EntryQueue<Sent<Outbound<O>>>,
     closed: bool,
@@ -409,6 +411,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         pause: 0,
                         strikes: 0,
                         ack_since: None,
+                        recalled: (0, Instant::now()),
                         ended: EntryQueue::new(),
                         closed: false,
                     },
@@ -481,7 +484,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             };
             match result {
                 Ok(true) => {}
-                Ok(false) => return state.pause(),
+                Ok(false) => return state.pause(this.shared.config.peer_timeout),
                 Err(end) => this.end_connection(state, end),
             }
         }
@@ -580,8 +583,15 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             since,
             window,
         } = link;
+        let timeout = self.shared.config.peer_timeout;
         if *phase != Phase::Ready && since.left(CONNECT_MILLIS).is_none() {
             return Err(End::Broke);
+        }
+        if state.recalled.0 != lane.withdrawn() {
+            state.recalled = (lane.withdrawn(), Instant::now());
+        } else if lane.withdrawn() != 0 && state.recalled.1.left(timeout).is_none() {
+            // It is alive, but initiators wait for their memory.
+            return Err(End::Lost);
         }
         let mut busy = connection.receive()?;
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
@@ -713,7 +723,7 @@ impl<O: Initiator> State<O> {
     }
 
     /// Returns what is to be done when nothing can be done now.
-    fn pause(&mut self) -> Next {
+    fn pause(&mut self, timeout: u32) -> Next {
         let Some(link) = &self.link else {
             return Next::Again;
         };
@@ -724,7 +734,10 @@ impl<O: Initiator> State<O> {
             };
         }
         if !self.lane.owes_ack() {
-            return Next::Wait;
+            return match self.recalled {
+                (0, _) => Next::Wait,
+                (_, since) => Next::Within(since.left(timeout).unwrap_or(1)),
+            };
         }
         let since = *self.ack_since.get_or_insert_with(Instant::now);
         Next::Within(since.left(ACK_MILLIS).unwrap_or(1))

@@ -158,6 +158,8 @@ pub(crate) struct Lane<R> {
     busy: bool,
     /// A request is sent next, if there is one.
     request_next: bool,
+    /// How many there are of which the target was told that they are not wanted any more.
+    withdrawn: usize,
 }
 
 impl<R: Outgoing> Lane<R> {
@@ -175,7 +177,13 @@ impl<R: Outgoing> Lane<R> {
             turn: 0,
             busy: false,
             request_next: true,
+            withdrawn: 0,
         }
+    }
+
+    /// Returns how many requests the target was asked to end, and has not.
+    pub(crate) fn withdrawn(&self) -> usize {
+        self.withdrawn
     }
 
     /// Returns how many requests are under way.
@@ -211,6 +219,7 @@ impl<R: Outgoing> Lane<R> {
         self.told = 1;
         self.window = window;
         // Asked for again, as that may have been lost.
+        self.withdrawn = 0;
         let mut from = 0;
         while let Some(mut sent) = self.sent.find_named(&from) {
             sent.withdrawn = false;
@@ -236,6 +245,7 @@ impl<R: Outgoing> Lane<R> {
         let ended = core::mem::replace(&mut self.sent, EntryQueue::new());
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
+        self.withdrawn = 0;
         ended
     }
 
@@ -337,6 +347,10 @@ impl<R: Outgoing> Lane<R> {
             return Err(Broken::Value);
         }
         sent.status = response.status;
+        if sent.withdrawn {
+            sent.withdrawn = false;
+            self.withdrawn = self.withdrawn.saturating_sub(1);
+        }
         if common.body == 0 {
             let id = sent.id;
             if self.writing.is_some_and(|writing| writing.id == id) {
@@ -543,7 +557,8 @@ impl<R: Outgoing> Lane<R> {
             let id = sent.id;
             from = id.saturating_add(1);
             // What is sent later says so later.
-            if id >= self.at || sent.withdrawn || !sent.request.is_withdrawn() {
+            let over = sent.withdrawn || sent.answered;
+            if id >= self.at || over || !sent.request.is_withdrawn() {
                 continue;
             }
             let room = out.get_mut(done..).unwrap_or(&mut []);
@@ -551,6 +566,7 @@ impl<R: Outgoing> Lane<R> {
                 break;
             };
             sent.withdrawn = true;
+            self.withdrawn = self.withdrawn.saturating_add(1);
             self.told = ack;
             done = done.saturating_add(count);
         }

@@ -100,6 +100,9 @@ const WINDOW: usize = 512;
 /// While requests that are open have more bytes than this, no more are read from their initiator.
 const OPEN_BYTES: usize = 4 << 20;
 
+/// So many connections of a session may break the protocol.
+const STRIKES: u32 = 3;
+
 /// The most peers.
 const MAX_PEERS: usize = 4096;
 
@@ -533,6 +536,9 @@ impl Visitor {
             return Err((connection, bye::NONE));
         }
         let same = state.incarnation == hello.incarnation && state.session == hello.session;
+        if same && state.strikes >= STRIKES {
+            return Err((connection, bye::BROKEN));
+        }
         if state.incarnation == hello.incarnation && hello.session < state.session {
             return Err((connection, bye::OLD));
         }
