@@ -7,19 +7,23 @@
 //! 1. `kfi_soft::PollSet::places`;
 //! 2. `kfi_soft::AddressVector::change`, `kfi_soft::EndpointState::setup` and
 //!    `kfi_soft::MemoryRegion::state`;
-//! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port` and
-//!    `kfi_soft::SharedBinds::binds`;
+//! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port`,
+//!    `kfi_soft::SharedBinds::binds` and `kfi_soft::TcpListeners::list`;
 //! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
-//!    `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
+//!    `kfi_soft::Listener::socket`, `kfi_soft::Listener::newcomers`,
+//!    `kfi_soft::Newcomer::connection`, `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
+//!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
 //!
 //! Spinlocks, which disable interrupts:
 //!
 //! 5. `kfi_soft::PollSet::members`;
 //! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
-//!    `kfi_soft::ReceiveQueue::state` and the locks of `kfi_soft::Stripes`;
+//!    `kfi_soft::ReceiveQueue::state`, `kfi_soft::Tcp::associations` and the locks of
+//!    `kfi_soft::Stripes`;
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`,
 //!    `kfi_soft::LateDeliveries::requests`, `kfi_soft::Landings::list`, `kfi_soft::Transfer::inside`,
 //!    `kfi_soft::RemoteRequest::reply`, `kfi_soft::RemoteRequest::starter`,
+//!    `kfi_soft::Association::fresh`, `kfi_soft::Visitor::answered`, `kfi_soft::Visitor::starts`,
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys::keys`,
