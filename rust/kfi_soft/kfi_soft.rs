@@ -63,6 +63,7 @@ mod transfer;
 mod trigger;
 mod wait_set;
 mod wire;
+mod wires;
 
 use kernel::{
     prelude::*,

@@ -55,13 +55,14 @@ use crate::{
         Response,
         Wire, //
     },
+    wires::Wires,
     NODE, //
 };
 
 /// The node.
 #[pin_data]
 pub(crate) struct Node {
-    targets: Arc<Targets>,
+    wires: Wires,
     /// The locks of the memory that atomic operations change.
     pub(crate) stripes: Stripes,
     /// Tells those who wait for room in completion queues, and goes on with what the faults hold: nothing
@@ -83,10 +84,11 @@ impl Node {
     pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
         let targets = Targets::new(nics)?;
         let auth_keys = AuthKeys::new()?;
+        let wires = Wires::new(targets, &auth_keys)?;
         let faults = Faults::new(nics)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
-                targets,
+                wires,
                 stripes: Stripes::new()?,
                 work_queue <- WorkQueue::new(
                     c"kfi_soft",
@@ -102,7 +104,12 @@ impl Node {
 
     /// Returns what requests reach here.
     pub(crate) fn targets(&self) -> &Targets {
-        &self.targets
+        self.wires.targets()
+    }
+
+    /// Returns whether a request goes to another node, or as if it did.
+    pub(crate) fn is_left_by(&self, request: &Request) -> bool {
+        self.wires.has_network_to(request)
     }
 
     /// Takes a port of a NIC; see [`Loopback::take_port`](crate::wire::loopback::Loopback::take_port).
@@ -114,7 +121,7 @@ impl Node {
         contexts: Option<usize>,
     ) -> Result<Port> {
         let address = this
-            .targets
+            .targets()
             .ports
             .take_port(key.number(), nic, port, contexts)?;
         Ok(Port {
@@ -134,14 +141,14 @@ impl Node {
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
     ) -> Option<Response> {
-        self.targets.ports.try_now(request, remote, payload, irqs)
+        self.wires.try_now(request, remote, payload, irqs)
     }
 
     /// Sends a request, through all that may happen to it; see [`Wire::carry`].
     pub(crate) fn send(this: &Arc<Self>, packet: Packet<Origin>, budget: &mut Budget) {
         if !this.faults.any() {
-            this.targets.ports.carry(packet, budget);
-        } else if this.faults.send(packet, &this.targets.ports, budget) {
+            this.wires.carry(packet, budget);
+        } else if this.faults.send(packet, &this.wires, budget) {
             this.tick_later();
         }
     }
@@ -149,7 +156,7 @@ impl Node {
     /// A request that is under way has been ended by its initiator.
     pub(crate) fn withdraw(&self, origin: &Origin) {
         self.faults.withdraw(origin);
-        self.targets.ports.withdraw(origin);
+        self.wires.withdraw(origin);
     }
 
     /// Looks at what the faults hold, in a while.
@@ -166,7 +173,7 @@ impl WorkItem for Node {
     }
 
     fn run(this: Arc<Self>) {
-        if this.faults.go_on(&this.targets.ports) {
+        if this.faults.go_on(&this.wires) {
             this.tick_later();
         }
     }
@@ -180,13 +187,18 @@ impl NodeUse {
     pub(crate) fn new(nics: u32) -> Result<Self> {
         let node = Node::new(nics)?;
         *NODE.lock() = Some(node.clone());
-        Ok(Self(node))
+        // A failure undoes what was done.
+        let this = Self(node);
+        this.0.wires.listen()?;
+        Ok(this)
     }
 }
 
 impl Drop for NodeUse {
     fn drop(&mut self) {
         let node = NODE.lock().take();
+        // First: nothing comes any more.
+        self.0.wires.close();
         self.0.tick.cancel_sync();
         self.0.faults.stop();
         self.0.work_queue.destroy();
@@ -222,13 +234,13 @@ impl Port {
 
     /// Lets a receive context be reached.
     pub(crate) fn attach(&self, context: usize, receiver: Arc<Receiver>) -> Result {
-        let ports = &self.node.targets.ports;
+        let ports = &self.node.targets().ports;
         ports.attach(self.key.number(), self.address, context, receiver)
     }
 
     /// Lets a receive context not be reached any more.
     pub(crate) fn detach(&self, context: usize) {
-        let ports = &self.node.targets.ports;
+        let ports = &self.node.targets().ports;
         ports.detach(self.key.number(), self.address, context);
     }
 }
@@ -241,7 +253,7 @@ impl Port {
             return;
         }
         self.node
-            .targets
+            .targets()
             .ports
             .give_port(self.key.number(), self.address);
     }

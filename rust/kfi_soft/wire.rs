@@ -19,9 +19,8 @@
 
 pub(crate) mod atomics;
 pub(crate) mod loopback;
-#[allow(dead_code, reason = "for a wire to other kernels")]
 pub(crate) mod remote;
-#[allow(dead_code, reason = "for a wire to other kernels")]
+#[allow(dead_code, reason = "some of it is for tests in user space")]
 pub(crate) mod tcp;
 
 use kernel::prelude::*;
@@ -210,11 +209,9 @@ pub(crate) trait Initiator: Clone + Unpin {
     /// answer all the same: its memory is in use.
     ///
     /// Any context; does not sleep.
-    #[allow(dead_code, reason = "for a wire to other kernels")]
     fn send_out(&self) -> Option<Self::Lent>;
 
     /// Returns whether the initiator has asked for the end of what was sent out.
-    #[allow(dead_code, reason = "for a wire to other kernels")]
     fn is_withdrawn(&self) -> bool {
         false
     }

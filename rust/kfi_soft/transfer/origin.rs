@@ -57,6 +57,12 @@ pub(crate) enum LentMemory {
     Remote(Arc<RemoteRequest>),
 }
 
+/// The memory of an operation that the wire has taken to another node, until it is answered.
+pub(crate) struct SentMemory {
+    transfer: Arc<Transfer>,
+    inside: KBox<Inside>,
+}
+
 /// Says that a work queue is going to receive a message, and others that are sent later go behind it.
 pub(crate) enum LateMessage {
     /// Others of the same transmit context.
@@ -181,7 +187,7 @@ impl Origin {
 }
 
 impl Initiator for Origin {
-    type Lent = LentMemory;
+    type Lent = SentMemory;
 
     fn request(&self) -> &Request {
         match self {
@@ -197,11 +203,12 @@ impl Initiator for Origin {
         }
     }
 
-    fn send_out(&self) -> Option<LentMemory> {
+    fn send_out(&self) -> Option<SentMemory> {
         match self {
-            Self::Local(transfer) => {
-                Some(LentMemory::Local(transfer.clone(), transfer.send_out()?))
-            }
+            Self::Local(transfer) => Some(SentMemory {
+                transfer: transfer.clone(),
+                inside: transfer.send_out()?,
+            }),
             // It has come from there.
             Self::Remote(_) => None,
         }
@@ -245,6 +252,17 @@ impl Initiator for Origin {
                 }
             }
         }
+    }
+}
+
+impl wire::LentMemory for SentMemory {
+    fn payload(&self) -> Payload<'_> {
+        self.inside.payload()
+    }
+
+    fn respond(self, response: Response, budget: &mut Budget) {
+        let inside = KBox::into_inner(self.inside);
+        Transfer::respond_after(&self.transfer, inside, response, budget);
     }
 }
 

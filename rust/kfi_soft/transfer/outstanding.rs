@@ -77,7 +77,15 @@ pub(crate) struct Transfer {
     cookie: Atomic<usize>,
     /// The part that the thread that ends it takes out.
     #[pin]
-    inside: SpinLockIrq<Option<Inside>>,
+    inside: SpinLockIrq<Option<Kept>>,
+}
+
+/// Where the memory of a transfer is noted.
+enum Kept {
+    /// Here, as it goes no further than to a thread of this node.
+    Here(Inside),
+    /// Apart, so that the wire to other nodes can have it.
+    Apart(KBox<Inside>),
 }
 
 /// The memory of a transfer, and how its end is reported.
@@ -134,6 +142,12 @@ impl Transfer {
         } = config;
         let memory = memory.keep(flags)?;
         let told = manner.entry;
+        let inside = Inside { memory, manner };
+        let inside = if transmitter.leaves_node(&request) {
+            Kept::Apart(KBox::new(inside, flags)?)
+        } else {
+            Kept::Here(inside)
+        };
         Arc::pin_init(
             pin_init!(Self {
                 transmitter,
@@ -145,10 +159,7 @@ impl Transfer {
                 state: Atomic::new(WAITING),
                 note_number: Atomic::new(usize::MAX),
                 cookie: Atomic::new(0),
-                inside <- new_spinlock_irq!(
-                    Some(Inside { memory, manner }),
-                    "kfi_soft::Transfer::inside"
-                ),
+                inside <- new_spinlock_irq!(Some(inside), "kfi_soft::Transfer::inside"),
             }),
             flags,
         )
@@ -226,10 +237,14 @@ impl Transfer {
     }
 
     /// Hands it to the wire, which is to end it; `None` if it is claimed.
-    pub(crate) fn send_out(&self) -> Option<Inside> {
+    pub(crate) fn send_out(&self) -> Option<KBox<Inside>> {
         // Full: as in `claim`.
         let sent = self.state.cmpxchg(WAITING, SENT, ordering::Full).is_ok();
-        sent.then(|| self.take()).flatten()
+        match sent.then(|| self.inside.lock().take()).flatten() {
+            Some(Kept::Apart(inside)) => Some(inside),
+            // Not of one that leaves the node.
+            Some(Kept::Here(_)) | None => None,
+        }
     }
 
     /// It is not wanted any more, if the wire has it; `report` says whether that is to be reported when
@@ -252,7 +267,11 @@ impl Transfer {
 
     /// Takes out the memory, and how the end is reported; once, by the thread that has claimed it.
     pub(crate) fn take(&self) -> Option<Inside> {
-        self.inside.lock().take()
+        let kept = self.inside.lock().take();
+        Some(match kept? {
+            Kept::Here(inside) => inside,
+            Kept::Apart(inside) => KBox::into_inner(inside),
+        })
     }
 
     /// Answers a request that was claimed.

@@ -365,6 +365,11 @@ impl Transmitter {
         &self.late_accesses
     }
 
+    /// Returns whether a request goes to another node.
+    pub(crate) fn leaves_node(&self, request: &Request) -> bool {
+        self.config.node.is_left_by(request)
+    }
+
     /// Returns the domain.
     pub(crate) fn domain(&self) -> &Arc<Fid<Domain>> {
         &self.config.domain

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The wires of a node: the one inside of this kernel and, if NICs have addresses, that between machines.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    address::auth_key::AuthKeys,
+    budget::Budget,
+    kfi::{
+        linux::interrupts::IrqGuard,
+        memory::RemoteMemory, //
+    },
+    module_parameters,
+    nic::{
+        self,
+        Nic, //
+    },
+    transfer::{
+        origin::Origin,
+        targets::Targets, //
+    },
+    wire::{
+        tcp::{
+            Tcp,
+            TcpConfig, //
+        },
+        Initiator,
+        Packet,
+        Payload,
+        Request,
+        Response,
+        Wire, //
+    }, //
+};
+
+/// How a node reaches others.
+struct Network {
+    tcp: Tcp<Origin>,
+    /// The NICs of this node are reached over it, too.
+    only: bool,
+}
+
+/// The wires of a node.
+pub(crate) struct Wires {
+    targets: Arc<Targets>,
+    network: Option<Network>,
+}
+
+impl Wires {
+    /// Those that the parameters ask for. Nobody listens yet.
+    pub(crate) fn new(targets: Arc<Targets>, keys: &Arc<AuthKeys>) -> Result<Self> {
+        if !nic::has_network() {
+            return Ok(Self {
+                targets,
+                network: None,
+            });
+        }
+        let tcp = Tcp::new(TcpConfig {
+            prefix: nic::fabric(),
+            port: *module_parameters::port.value_ref(),
+            peer_timeout: *module_parameters::peer_timeout.value_ref(),
+            arrivals: targets.clone(),
+            keys: keys.clone(),
+        })?;
+        let only = !*module_parameters::loopback.value_ref();
+        Ok(Self {
+            targets,
+            network: Some(Network { tcp, only }),
+        })
+    }
+
+    /// Returns what requests reach here.
+    pub(crate) fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
+    /// Lets other nodes reach this one, if there is a network. May sleep.
+    pub(crate) fn listen(&self) -> Result {
+        let Some(Network { tcp, .. }) = &self.network else {
+            return Ok(());
+        };
+        for nic in Nic::all() {
+            let [a, b, c, d] = nic::inet(nic.number()).to_be_bytes();
+            let port = *module_parameters::port.value_ref();
+            tcp.listen(nic.number()).inspect_err(|error| {
+                pr_err!(
+                    "nobody can listen at {}.{}.{}.{}, port {}: {:?}\n",
+                    a,
+                    b,
+                    c,
+                    d,
+                    port,
+                    error
+                );
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Ends all that has to do with other nodes. All endpoints are closed. May sleep.
+    pub(crate) fn close(&self) {
+        if let Some(Network { tcp, .. }) = &self.network {
+            tcp.close();
+        }
+    }
+
+    /// Returns whether a request's target is reached over the network.
+    pub(crate) fn has_network_to(&self, request: &Request) -> bool {
+        self.network(request).is_some()
+    }
+
+    /// Returns the wire to a request's target, if that is not inside of this kernel.
+    #[inline]
+    fn network(&self, request: &Request) -> Option<&Tcp<Origin>> {
+        let Network { tcp, only } = self.network.as_ref()?;
+        (*only || Nic::new(request.destination.nic()).is_none()).then_some(tcp)
+    }
+}
+
+impl Wire for Wires {
+    type Origin = Origin;
+
+    #[inline]
+    fn try_now(
+        &self,
+        request: &Request,
+        remote: &RemoteMemory,
+        payload: Payload<'_>,
+        irqs: &mut IrqGuard,
+    ) -> Option<Response> {
+        match self.network(request) {
+            None => self.targets.ports.try_now(request, remote, payload, irqs),
+            Some(tcp) => tcp.try_now(request, remote, payload, irqs),
+        }
+    }
+
+    fn carry(&self, packet: Packet<Origin>, budget: &mut Budget) {
+        match self.network(packet.origin.request()) {
+            None => self.targets.ports.carry(packet, budget),
+            Some(tcp) => tcp.carry(packet, budget),
+        }
+    }
+
+    fn withdraw(&self, origin: &Origin) {
+        match self.network(origin.request()) {
+            None => self.targets.ports.withdraw(origin),
+            Some(tcp) => tcp.withdraw(origin),
+        }
+    }
+}
