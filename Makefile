@@ -30,7 +30,8 @@ help:
 	@echo 'In a virtual machine, with tools and kernels installed and built as needed:'
 	@echo '  make demo           see kfabric at work'
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
-	@echo '  make test-debug     the same in a kernel that looks for mistakes, at a tenth of the size'
+	@echo '  make test-net       the same with NICs that reach each other over TCP'
+	@echo '  make test-debug     the suite in a kernel that looks for mistakes, at a tenth of the size'
 	@echo '  make test-deep      suite, fuzzing, failing allocations, loading and unloading, load and'
 	@echo '                      stress in that kernel'
 	@echo '  make mutations      see whether the tests notice deliberate faults'
@@ -203,6 +204,16 @@ JOBS ?= 2
 .PHONY: test
 test: machine
 	@$(run) --log $(out)/test.log -- kfi-suite --jobs $(JOBS) $(ARGS)
+
+# All of it over TCP, inside of one kernel: each NIC reaches the others, and itself, by way of the
+# network. Without what is about something else: see Documentation/testing.md.
+net_parameters := kfi_soft.address=127.0.0.1,127.0.0.2 kfi_soft.loopback=0
+net_lacking :=
+
+.PHONY: test-net
+test-net: machine
+	@$(run) --append '$(APPEND) $(net_parameters)' --log $(out)/test-net.log -- \
+		kfi-suite --jobs $(JOBS) $(addprefix -x ,$(net_lacking)) $(ARGS)
 
 .PHONY: test-debug
 test-debug:

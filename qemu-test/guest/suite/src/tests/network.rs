@@ -4,14 +4,16 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::path::Path;
 
 use kfi::{Error, GetinfoFlags, KfiErrno, Query, Session};
 use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
-use crate::env::Env;
+use crate::env::{Env, Settings};
 use crate::rig::expect_fabric;
 use crate::tests::module::{could_not, Modules, PROVIDER};
+use crate::tests::small_provider;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -19,10 +21,15 @@ tests! {
     "addresses" ["kfabric.h"] addresses;
     "refused-addresses" ["kfabric.h"] refused_addresses;
     "off-by-default" ["kfabric.h"] off_by_default;
+    "listens-where-it-is-told" ["kfabric.h"] listens_where_it_is_told;
+    "message" ["kfi_endpoint.h"] message;
+    "tagged" ["kfi_tagged.h"] tagged;
+    "rma" ["kfi_rma.h"] rma;
+    "atomic" ["kfi_atomic.h"] atomic;
 }
 
 /// Loads the provider with other parameters.
-fn reload(modules: &Modules, parameters: &str) -> Outcome {
+fn reload(modules: &Modules<'_>, parameters: &str) -> Outcome {
     let text = CString::new(parameters).unwrap_or_default();
     modules
         .reload_provider(&text)
@@ -140,18 +147,86 @@ fn off_by_default(env: &Env) -> Outcome {
     Ok(())
 }
 
+/// Where NICs have their addresses, and nowhere else.
+fn listens_where_it_is_told(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1,127.0.0.5")?;
+    check_eq!(listeners()?, 2);
+    // That of a machine that is not this one.
+    let result = modules.reload_provider(c"address=127.0.0.1,192.0.2.1");
+    check_eq!(result, Err(Errno::INVAL));
+    let result = modules.reload_provider(c"address=192.0.2.1");
+    check_eq!(result, Err(Errno::ADDRNOTAVAIL));
+    check_eq!(listeners()?, 0);
+    modules.load_all()
+}
+
+/// Skips the test if the kernel has no TCP.
+fn needs_network() -> Outcome {
+    if Path::new("/proc/net/tcp").exists() {
+        return Ok(());
+    }
+    Err(Stop::Skip("the kernel has no TCP".to_owned()))
+}
+
+/// What has NICs reach each other, and themselves, over TCP.
+const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=1000";
+
+/// Runs the tests of an area over TCP, but those that need what is not the same there: patterns of
+/// their names, and what it is.
+fn over_tcp(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, OVER_TCP)?;
+    let settings = Settings {
+        scale: env.settings.scale / 10.0,
+        ..env.settings.clone()
+    };
+    small_provider::run(env, area, lacking, settings)?;
+    // Connections stay.
+    let connections = sockets(ESTABLISHED)?;
+    check!(connections > 0, "nothing went over TCP");
+    env.note(format!("{connections} connections"));
+    Ok(())
+}
+
+fn message(env: &Env) -> Outcome {
+    over_tcp(env, "message", &[])
+}
+
+fn tagged(env: &Env) -> Outcome {
+    over_tcp(env, "tagged", &[])
+}
+
+fn rma(env: &Env) -> Outcome {
+    over_tcp(env, "rma", &[])
+}
+
+fn atomic(env: &Env) -> Outcome {
+    over_tcp(env, "atomic", &[])
+}
+
 /// The port where NICs listen, as the kernel shows it.
 const PORT: &str = ":1D2F";
 
-/// Counts the sockets that listen where NICs do.
-fn listeners() -> Result<usize, Stop> {
+/// States of sockets, as the kernel shows them.
+const ESTABLISHED: &str = "01";
+const LISTENING: &str = "0A";
+
+/// Counts the sockets in a state that are where NICs listen.
+fn sockets(state: &str) -> Result<usize, Stop> {
     // None if there is no TCP.
     let sockets = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let listens = |line: &&str| {
+    let counts = |line: &&str| {
         let mut words = line.split_whitespace().skip(1);
         let local = words.next().is_some_and(|local| local.ends_with(PORT));
-        // The state.
-        local && words.nth(1) == Some("0A")
+        local && words.nth(1) == Some(state)
     };
-    Ok(sockets.lines().filter(listens).count())
+    Ok(sockets.lines().filter(counts).count())
+}
+
+/// Counts those that listen.
+fn listeners() -> Result<usize, Stop> {
+    sockets(LISTENING)
 }
