@@ -746,7 +746,7 @@ impl Ranges {
             Self::Virtual(ranges) => Some(ranges.entries().get(at)?.range(false)),
             Self::Many(in_pages, ranges) => Some(ranges.get(at)?.range(*in_pages)),
             Self::Owned(bytes) => (at == 0).then_some(Range::owned(bytes)),
-            Self::OwnedPieces(pieces) => pieces.get(at).map(|bytes| Range::owned(bytes)),
+            Self::OwnedPieces(pieces) => pieces.get(at).map(Range::owned),
         }
     }
 }
