@@ -108,7 +108,7 @@ fn result(ret: Result) -> i32 {
 pub(crate) fn handle(session: ArcBorrow<'_, Session>, command: u32, arg: UserPtr) -> Result<isize> {
     macro_rules! dispatch {
         ($($request:ident => $handler:expr;)*) => {{
-            $(const $request: u32 = without_size(abi::$request);)*
+            $(const $request: u32 = without_size(abi::number::$request);)*
             let argument = Argument {
                 ptr: arg,
                 size: _IOC_SIZE(command),
