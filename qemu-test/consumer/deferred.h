@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of deferred work share.
+ * Helpers of the tests of deferred work.
  */
 #ifndef KFI_CONSUMER_DEFERRED_H
 #define KFI_CONSUMER_DEFERRED_H
@@ -20,7 +20,7 @@ bool open_cntrs(struct test *t, struct kfid_cntr **cntrs, unsigned int count);
 void close_cntrs(struct test *t, struct kfid_cntr **cntrs, unsigned int count);
 bool fire_many(struct test *t, struct kfid_cntr *trigger, struct kfid_cntr *target);
 
-/* What add_slowly() gets: a counter, and how often it is to add 1. */
+/* Argument of add_slowly(): a counter, and how often it is to add 1. */
 struct adder {
 	struct kfid_cntr *cntr;
 	unsigned int times;

@@ -24,7 +24,7 @@ static const struct test_case *const suites[] = {
 	memory_tests, register_tests, getinfo_tests, fabric_tests, thread_tests,
 };
 
-/* What the module was told while its init was running. */
+/* The test that runs in the init of the module. */
 static struct test init_test;
 
 /* How many there were before the tests. */

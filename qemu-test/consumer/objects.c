@@ -10,7 +10,7 @@
 
 #include "objects.h"
 
-/* What the provider under test offers, or NULL. To be freed by the caller. */
+/* The answer of the provider under test, or NULL. To be freed by the caller. */
 struct kfi_info *get_provider_info(struct test *t)
 {
 	struct kfi_info *hints, *info = NULL;
@@ -176,7 +176,7 @@ void close_others(struct test *t, struct test *others)
 	close_fid(t, &others->fabric->fid);
 }
 
-/* What a completion of this number looks like; every member is different. */
+/* The completion of this number; every member is different. */
 struct kfi_cq_err_entry entry_of(unsigned long number)
 {
 	return (struct kfi_cq_err_entry) {

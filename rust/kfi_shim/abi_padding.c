@@ -14,7 +14,7 @@
 /* Clang looks at what is used only: these are, by their sizes. */
 #include "requests.h"
 
-/* What is neither the structure of a request nor in one. */
+/* Structures that are neither those of a request nor in one. */
 #define WITHOUT_PADDING(name)	static_assert(sizeof(struct kfi_shim_##name))
 
 WITHOUT_PADDING(info);

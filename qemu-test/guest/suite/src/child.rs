@@ -21,7 +21,7 @@ pub fn run(run: impl FnOnce() -> Outcome) -> Result<(Status, String), Stop> {
         }
     })?;
     let mut text = [0; TEXT];
-    let length = rustix::io::read(&reader, &mut text)?;
+    let length = rustix::io::retry_on_intr(|| rustix::io::read(&reader, &mut text))?;
     let text = String::from_utf8_lossy(&text[..length]).into_owned();
     Ok((child.wait()?, text))
 }

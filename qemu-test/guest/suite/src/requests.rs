@@ -115,7 +115,7 @@ const fn object(classes: &'static [Class]) -> What {
 /// The handle of anything.
 const ANY: What = handle(&[]);
 
-/// What to put into a member of a structure.
+/// The content of a member of a structure.
 #[derive(Clone, Copy, Debug)]
 pub enum What {
     /// An open object.
@@ -207,13 +207,12 @@ pub struct Number {
     pub value: u64,
 }
 
-/// What is special about a request.
+/// Peculiarities of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
     /// Bytes of the first version of its structure, if it has grown.
     pub first: Option<usize>,
-    /// What kfabric answers to one as good as it can be made of objects that nobody uses
-    /// is not always 0.
+    /// kfabric may answer anything to a good one, made of objects that nobody uses, not 0 alone.
     pub any_answer: bool,
     /// It needs more than an object of the right class, so that no such one succeeds.
     pub needs_more: bool,
@@ -252,13 +251,13 @@ pub struct Request {
     pub argument: Schema,
     /// How often it is made, compared to others.
     pub weight: u32,
-    /// What a good one has beside handles and addresses, and nothing else.
+    /// Numbers that a good one has beside handles and addresses.
     pub good: &'static [Number],
     pub traits: Traits,
 }
 
 impl Request {
-    /// What the header says of it.
+    /// Its declaration in the header.
     pub fn declared(&self) -> &'static Declared {
         let same = |declared: &&Declared| declared.number == self.number;
         // By construction: the number comes from there.

@@ -27,7 +27,7 @@ pub fn pattern(seed: u64, from: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// What is around the bytes of an area.
+/// The byte around those of an area.
 const FILL: u8 = 0xee;
 /// How many bytes of it are checked.
 const GUARD: u64 = 64;
@@ -105,7 +105,7 @@ impl Area {
         self.buffer.write((self.offset + from) as usize, bytes);
     }
 
-    /// What is around it has not changed.
+    /// The bytes around it have not changed.
     pub fn intact(&self) -> Outcome {
         let end = (self.offset + self.len) as usize;
         let before = self

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What completion queues and counters say.
+//! Waits for completions and counters, and comparisons of what they say.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kfi::{uapi, Completion, CompletionError, CompletionQueue, Counter, Error, Kf
 use crate::check::{Outcome, Stop};
 use crate::check_eq;
 
-/// What completions say, exactly.
+/// Flags of completions, all of them.
 #[allow(missing_docs)]
 pub mod done {
     use kfi::bits::{ATOMIC, MSG, READ, RECV, REMOTE_READ, REMOTE_WRITE, RMA, SEND, TAGGED, WRITE};

@@ -72,7 +72,7 @@ pub struct End {
     pub tx: CompletionQueue,
     /// Completions of the receive direction.
     pub rx: CompletionQueue,
-    /// Whom it knows.
+    /// The addresses that it knows.
     pub av: Arc<AddressVector>,
     /// The address of the other end, once they are connected.
     pub peer: u64,

@@ -24,7 +24,7 @@ const QUEUE: u64 = 1024;
 pub struct Peer {
     /// The endpoint.
     pub end: End,
-    /// What the others call it.
+    /// Its address in the vector that all have.
     pub addr: u64,
     /// Counts what it has sent, written and read.
     pub sent: Arc<Counter>,

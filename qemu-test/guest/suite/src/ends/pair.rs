@@ -83,7 +83,7 @@ impl Pair {
         self.b.connect(&self.a)
     }
 
-    /// What the provider has said about the first end.
+    /// The provider's answer about the first NIC.
     pub fn entry(&self) -> &InfoEntry {
         &self.rig.info.entries()[0]
     }

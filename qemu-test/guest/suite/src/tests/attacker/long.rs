@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What takes long.
+//! Requests that take long.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What objects count that a request opens, and how many there may be.
+//! Objects that requests open count for what they make the kernel allocate, and are limited in number.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What operations count, their copies and their completions, until nobody needs it any more.
+//! Operations count, with their copies and completions, until nobody needs these any more.
 
 use std::sync::Barrier;
 use std::thread;
