@@ -9,11 +9,11 @@ use kernel::prelude::*;
 use crate::kfi::{
     consumer::{
         getinfo,
-        Budget,
         Contexts,
         Counter,
         Domain,
         Fabric, //
+        Quota,
     },
     context::Context, //
 };
@@ -22,7 +22,7 @@ use crate::kfi::{
 pub(crate) fn example() -> Result {
     let info = getinfo(0, None, None, 0, None)?;
     let fabric = Fabric::open(info.first(), Context::NONE)?;
-    let contexts = Contexts::new(Budget::new(1 << 20, None)?)?;
+    let contexts = Contexts::new(Quota::new(1 << 20, None)?)?;
     let domain = Domain::open(&fabric, info.first(), Context::NONE, &contexts)?;
     let counter = Counter::open(&domain, None, Context::NONE)?;
 

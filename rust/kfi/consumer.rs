@@ -7,7 +7,6 @@
 //! first.
 
 mod address_vector;
-mod budget;
 mod buffer;
 mod completion_queue;
 mod contexts;
@@ -25,6 +24,7 @@ mod object;
 mod operation;
 mod peak;
 mod poll_set;
+mod quota;
 mod text;
 mod wait_set;
 
@@ -34,11 +34,6 @@ pub use address_vector::{
     Insert,
     ADDRESS_SIZE,
     ADDR_MAX, //
-};
-pub use budget::{
-    half_of_memory,
-    Budget,
-    Charge, //
 };
 pub use buffer::{
     Buffer,
@@ -122,12 +117,20 @@ pub use operation::{
 };
 pub use peak::Taken;
 pub use poll_set::PollSet;
+pub use quota::{
+    half_of_memory,
+    Charge,
+    Quota, //
+};
 pub use text::Text;
 pub use wait_set::WaitSet;
 
 use kernel::prelude::*;
 
 use super::bindings;
+
+/// The answer of kfabric, which a function passes on that has errors of its own, too.
+pub type Answer<T = ()> = Result<T>;
 
 /// Returns the version of the API that the core implements, major in the upper, minor in the lower
 /// 16 bits.

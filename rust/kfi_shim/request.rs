@@ -39,7 +39,10 @@ use crate::{
     abi,
     estimate::Needs,
     kfi::{
-        consumer::AnyObject,
+        consumer::{
+            Answer,
+            AnyObject, //
+        },
         context::Context,
         linux::uaccess::{
             self,
@@ -100,7 +103,7 @@ const fn without_size(command: u32) -> u32 {
 }
 
 /// The return value of kfabric, for a member `result`.
-fn result(ret: Result) -> i32 {
+fn result(ret: Answer) -> i32 {
     ret.map_or_else(Error::to_errno, |()| 0)
 }
 
@@ -262,7 +265,7 @@ fn opened_by<T: Class>(
     session: ArcBorrow<'_, Session>,
     number: u64,
     needs: impl Into<Needs>,
-    open: impl FnOnce(Context, u32) -> Result<Result<T>>,
+    open: impl FnOnce(Context, u32) -> Result<Answer<T>>,
     answer: impl FnOnce(i32, u32, Option<&T>) -> Result,
 ) -> Result {
     let slot = session.reserve(number, needs)?;
@@ -318,7 +321,7 @@ fn any(object: &Option<Use<Object>>) -> Result<Option<AnyObject<'_>>> {
 }
 
 /// The return value of a function that returns a number, for a member `result`.
-fn number(ret: Result<usize>) -> i32 {
+fn number(ret: Answer<usize>) -> i32 {
     ret.map_or_else(Error::to_errno, |number| {
         i32::try_from(number).unwrap_or(i32::MAX)
     })

@@ -38,12 +38,13 @@ use crate::{
     kfi::{
         consumer::{
             half_of_memory,
-            Budget,
+            Answer,
             Charge,
             Contexts,
             DeferredWork,
             NamedContext,
             Places,
+            Quota,
             Taken, //
         },
         context::Context,
@@ -320,9 +321,9 @@ pub(crate) struct Session {
     #[pin]
     settled: CondVar,
     /// How much memory there may be.
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
     /// How many objects there may be.
-    objects: Arc<Budget>,
+    objects: Arc<Quota>,
     contexts: Arc<Contexts>,
     /// Where its buffers are.
     places: Arc<Places>,
@@ -491,7 +492,7 @@ impl Session {
         let needs = needs.into();
         let charges = [
             self.object()?,
-            Budget::charge(&self.budget, needs.memory)?,
+            Quota::charge(&self.quota, needs.memory)?,
             self.owner.user.threads(needs.threads)?,
             self.owner.user.endpoints(needs.endpoints)?,
         ];
@@ -518,7 +519,7 @@ impl Session {
 
     /// Counts an object.
     pub(crate) fn object(&self) -> Result<Charge> {
-        Budget::charge(&self.objects, 1).map_err(|_| EMFILE)
+        Quota::charge(&self.objects, 1).map_err(|_| EMFILE)
     }
 
     /// Returns what `find` finds in what a handle names; `EBADF` if that is nothing, `EINVAL` if
@@ -578,8 +579,8 @@ impl Session {
     }
 
     /// Returns how much memory there may be.
-    pub(crate) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    pub(crate) fn quota(&self) -> &Arc<Quota> {
+        &self.quota
     }
 
     /// Returns the contexts of operations.
@@ -681,8 +682,8 @@ impl Session {
     /// page do not count, so that a user that has used up all memory may give something back.
     pub(crate) fn charge_arrays(&self, entries: usize, each: usize) -> Result<Charge> {
         match entries.saturating_mul(each) {
-            0..=PAGE_SIZE => Ok(Budget::nothing(&self.budget)),
-            size => Budget::charge(&self.budget, size),
+            0..=PAGE_SIZE => Ok(Quota::nothing(&self.quota)),
+            size => Quota::charge(&self.quota, size),
         }
     }
 
@@ -694,7 +695,7 @@ impl Session {
         member: u32,
         place: Taken,
         add: impl FnOnce() -> Result,
-    ) -> Result<Result> {
+    ) -> Result<Answer> {
         let node = RBTreeNode::new((set, member), place, GFP_KERNEL_ACCOUNT)?;
         // The note is true unless another thread changes the members meanwhile.
         let mut members = self.membership.members.lock();
@@ -773,7 +774,7 @@ impl Session {
     }
 
     /// Arms the wait descriptors of objects if `trywait` finds that it is safe to block.
-    pub(crate) fn arm(&self, handles: &[u32], trywait: impl FnOnce() -> Result) -> Result<Result> {
+    pub(crate) fn arm(&self, handles: &[u32], trywait: impl FnOnce() -> Result) -> Result<Answer> {
         let mut snapshot = KVVec::new();
         let mut charges = KVec::new();
         for &handle in handles {
@@ -795,7 +796,7 @@ impl Session {
                     // As much again.
                     let more = snapshot.len().max(64);
                     let size = more.saturating_mul(size_of::<(Arc<Wakeups>, u64)>());
-                    charges.push(Budget::charge(&self.budget, size)?, GFP_KERNEL_ACCOUNT)?;
+                    charges.push(Quota::charge(&self.quota, size)?, GFP_KERNEL_ACCOUNT)?;
                     snapshot.reserve(more, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
                 }
                 let generation = wakeups.generation();
@@ -820,7 +821,7 @@ impl Session {
     }
 
     /// Closes the object that a handle names; `EBUSY` if it is in use. Returns what kfabric says.
-    pub(crate) fn close(&self, handle: u32) -> Result<Result> {
+    pub(crate) fn close(&self, handle: u32) -> Result<Answer> {
         let object = {
             let mut table = self.held.table.lock();
             let entry = table.entries.get_mut(&handle).ok_or(EBADF)?;
@@ -884,8 +885,8 @@ impl Device for Session {
         let objects = usize::try_from(*module_parameters::max_objects.value_ref())?;
         let user = User::current()?;
         let charge = user.object()?;
-        let memory = Budget::new(limit, Some(user.memory().clone()))?;
-        let objects = Budget::new(objects, Some(user.objects().clone()))?;
+        let memory = Quota::new(limit, Some(user.memory().clone()))?;
+        let objects = Quota::new(objects, Some(user.objects().clone()))?;
         let contexts = Contexts::new(memory.clone())?;
         let places = Places::new()?;
         let membership = Arc::pin_init(
@@ -920,7 +921,7 @@ impl Device for Session {
                 held: Held(holdings),
                 membership,
                 settled <- new_condvar!("kfi_shim::Session::settled"),
-                budget: memory,
+                quota: memory,
                 objects,
                 contexts,
                 places,

@@ -14,8 +14,8 @@ use crate::{
     kfi::{
         consumer::{
             half_of_memory,
-            Budget,
             Charge, //
+            Quota,
         },
         linux::user, //
     },
@@ -40,13 +40,13 @@ pub(crate) type UserList = KVVec<UserEntry>;
 #[derive(Clone)]
 struct Limits {
     /// Bytes of memory.
-    memory: Arc<Budget>,
+    memory: Arc<Quota>,
     /// Objects, and the sessions themselves.
-    objects: Arc<Budget>,
+    objects: Arc<Quota>,
     /// Objects that have threads.
-    threads: Arc<Budget>,
+    threads: Arc<Quota>,
     /// Endpoints that have an address.
-    endpoints: Arc<Budget>,
+    endpoints: Arc<Quota>,
 }
 
 impl Limits {
@@ -60,10 +60,10 @@ impl Limits {
         let threads = usize::try_from(*module_parameters::max_user_domains.value_ref())?;
         let endpoints = usize::try_from(*module_parameters::max_user_endpoints.value_ref())?;
         Ok(Self {
-            memory: Budget::new(memory, None)?,
-            objects: Budget::new(objects, None)?,
-            threads: Budget::new(threads, None)?,
-            endpoints: Budget::new(endpoints, None)?,
+            memory: Quota::new(memory, None)?,
+            objects: Quota::new(objects, None)?,
+            threads: Quota::new(threads, None)?,
+            endpoints: Quota::new(endpoints, None)?,
         })
     }
 }
@@ -112,23 +112,23 @@ impl User {
     }
 
     /// Returns how much memory the user may have.
-    pub(crate) fn memory(&self) -> &Arc<Budget> {
+    pub(crate) fn memory(&self) -> &Arc<Quota> {
         &self.limits.memory
     }
 
     /// Returns how many objects the user may have.
-    pub(crate) fn objects(&self) -> &Arc<Budget> {
+    pub(crate) fn objects(&self) -> &Arc<Quota> {
         &self.limits.objects
     }
 
     /// Counts threads; `EMFILE` if there are as many as there may be.
     pub(crate) fn threads(&self, count: usize) -> Result<Charge> {
-        Budget::charge(&self.limits.threads, count).map_err(|_| EMFILE)
+        Quota::charge(&self.limits.threads, count).map_err(|_| EMFILE)
     }
 
     /// Counts endpoints that have an address; `EMFILE` if there are as many as there may be.
     pub(crate) fn endpoints(&self, count: usize) -> Result<Charge> {
-        Budget::charge(&self.limits.endpoints, count).map_err(|_| EMFILE)
+        Quota::charge(&self.limits.endpoints, count).map_err(|_| EMFILE)
     }
 
     /// Returns whether the current task is this user's.
@@ -138,7 +138,7 @@ impl User {
 
     /// Counts a session as one of them; `EMFILE` if there are as many as there may be.
     pub(crate) fn object(&self) -> Result<Charge> {
-        Budget::charge(&self.limits.objects, 1).map_err(|_| EMFILE)
+        Quota::charge(&self.limits.objects, 1).map_err(|_| EMFILE)
     }
 }
 

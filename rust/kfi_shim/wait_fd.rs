@@ -27,13 +27,14 @@ use crate::{
     estimate,
     kfi::{
         consumer::{
-            Budget,
+            Answer,
             Charge,
             CompletionQueue,
             Counter,
             EventQueue,
             HasWaitQueue,
             Listener,
+            Quota,
             WaitSet, //
         },
         linux::{
@@ -180,7 +181,7 @@ impl<O> Noted<O> {
     /// many do as may.
     fn new(object: Use<Arc<O>>, source: usize, wakeups: Arc<Wakeups>) -> Result<Self> {
         let session = object.session();
-        let charge = Budget::charge(session.budget(), estimate::DESCRIPTOR)?;
+        let charge = Quota::charge(session.quota(), estimate::DESCRIPTOR)?;
         let number = session.note_descriptor(object.handle(), source, wakeups.clone())?;
         Ok(Self {
             wakeups,
@@ -209,18 +210,12 @@ impl<O> Drop for Noted<O> {
     }
 }
 
-/// The refusal of KFI_GETWAIT.
-pub(crate) struct Refused(pub(crate) Error);
-
 impl<O: Waitable> WaitFd<O> {
-    /// Creates a file for an object.
-    pub(crate) fn new_file(
-        object: Use<Arc<O>>,
-        nonblock: bool,
-    ) -> Result<core::result::Result<AnonymousFile, Refused>> {
+    /// Creates a file for an object; the answer is that to KFI_GETWAIT.
+    pub(crate) fn new_file(object: Use<Arc<O>>, nonblock: bool) -> Result<Answer<AnonymousFile>> {
         let source = match Listener::<O, Wakeups>::queue_of(&object) {
             Ok(source) => source,
-            Err(error) => return Ok(Err(Refused(error))),
+            Err(error) => return Ok(Err(error)),
         };
         let work_queue = object.session().queues().wakes.clone();
         let wakeups = Arc::pin_init(
@@ -238,7 +233,7 @@ impl<O: Waitable> WaitFd<O> {
         let object: &Arc<O> = &wakeups.object;
         let listener = match Listener::new(object.clone(), wakeups.wakeups.clone()) {
             Ok(listener) => listener,
-            Err(error) => return Ok(Err(Refused(error))),
+            Err(error) => return Ok(Err(error)),
         };
         let object = object.clone();
         let this = Arc::pin_init(

@@ -21,10 +21,6 @@ use kernel::{
 };
 
 use super::{
-    budget::{
-        Budget,
-        Charge, //
-    },
     contexts::{
         Contexts,
         Owner, //
@@ -40,6 +36,11 @@ use super::{
         ObjectClass,
         ToClose, //
     },
+    quota::{
+        Charge, //
+        Quota,
+    },
+    Answer,
     Domain, //
 };
 use crate::kfi::{
@@ -232,7 +233,7 @@ impl AddressVector {
                         expected,
                         count: 0,
                         most: 0,
-                        charge: Budget::nothing(domain.contexts().budget()),
+                        charge: Quota::nothing(domain.contexts().quota()),
                     },
                     "kfi::Insertions::addresses"
                 ),
@@ -278,8 +279,6 @@ impl AddressVector {
     }
 
     /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each. May sleep.
-    ///
-    /// The first error is that of this function, the second one that of kfabric.
     pub fn insert(
         &self,
         what: Insert<'_>,
@@ -288,7 +287,7 @@ impl AddressVector {
         context: Context,
         errors: Option<&mut [c_int]>,
         charge: Charge,
-    ) -> Result<Result<Inserted>> {
+    ) -> Result<Answer<Inserted>> {
         let count = what.count()?;
         if let Insert::Binary(bytes, count) = &what {
             if count.checked_mul(ADDR_MAX).ok_or(E2BIG)? > bytes.len() {

@@ -36,6 +36,7 @@ use super::{
         ObjectClass,
         ToClose, //
     },
+    Answer,
     Domain, //
 };
 use crate::kfi::{
@@ -152,13 +153,13 @@ impl CompletionQueue {
     /// Opens a completion queue; without attributes it has the defaults. May sleep.
     ///
     /// With a handler that counts, what that counts is the context of the queue, and stands for the
-    /// number given. The first error is that of this function, the second one that of kfabric.
+    /// number given.
     pub fn open(
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
         context: Context,
         handler: Option<u64>,
-    ) -> Result<Result<Self>> {
+    ) -> Result<Answer<Self>> {
         let reads = Arc::new(Reads::new(domain.contexts())?, GFP_KERNEL_ACCOUNT)?;
         let handler = Handler::new(domain.contexts(), reads.owner(), handler)?;
         let lineage = domain.lineage();
@@ -349,9 +350,7 @@ impl CompletionQueue {
     }
 
     /// Adds a completion or an error, if the provider is the software provider.
-    ///
-    /// The first error is that of this function, the second one that of kfabric.
-    pub fn write(&self, written: &Written) -> Result<Result> {
+    pub fn write(&self, written: &Written) -> Result<Answer> {
         // Found again when they are read.
         let (contexts, owner) = (self.queue.kept().contexts(), self.owner());
         let context = contexts.written(owner, written.context)?;

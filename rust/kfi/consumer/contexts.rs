@@ -29,16 +29,16 @@ use kernel::{
 };
 
 use super::{
-    budget::{
-        Budget,
-        Charge, //
-    },
     leftovers::Leftovers,
     object::{
         AnyObject,
         Lineage, //
     },
     peak::Taken, //
+    quota::{
+        Charge, //
+        Quota,
+    },
 };
 use crate::kfi::{
     bindings,
@@ -332,7 +332,7 @@ impl Table {
 pub struct Contexts {
     #[pin]
     table: Mutex<Table>,
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
     /// The remains of objects that are closed.
     #[pin]
     leftovers: Leftovers,
@@ -354,14 +354,14 @@ fn unconditional() -> bindings::kfi_triggered_context2 {
 }
 
 impl Structure {
-    /// Makes a structure whose memory counts in `budget`, with `more` that the provider takes.
+    /// Makes a structure whose memory counts in `quota`, with `more` that the provider takes.
     fn new(
         raw: bindings::kfi_triggered_context2,
-        budget: &Arc<Budget>,
+        quota: &Arc<Quota>,
         more: usize,
         place: Option<Taken>,
     ) -> Result<KBox<Self>> {
-        let charge = Budget::charge(budget, ENTRY_SIZE.saturating_add(more))?;
+        let charge = Quota::charge(quota, ENTRY_SIZE.saturating_add(more))?;
         let structure = Self {
             raw: Opaque::new(raw),
             charge,
@@ -378,9 +378,9 @@ const ENTRY_SIZE: usize = 2 * size_of::<Structure>() + 4 * 64;
 const BATCH: usize = 64;
 
 impl Contexts {
-    /// Creates an empty collection whose memory counts in `budget`.
-    pub fn new(budget: Arc<Budget>) -> Result<Arc<Self>> {
-        let unused = Structure::new(unconditional(), &budget, 0, None)?;
+    /// Creates an empty collection whose memory counts in `quota`.
+    pub fn new(quota: Arc<Quota>) -> Result<Arc<Self>> {
+        let unused = Structure::new(unconditional(), &quota, 0, None)?;
         Arc::pin_init(
             pin_init!(Self {
                 table <- new_mutex!(
@@ -394,7 +394,7 @@ impl Contexts {
                     },
                     "kfi::Contexts::table"
                 ),
-                budget,
+                quota,
                 leftovers <- Leftovers::new(),
                 unused,
             }),
@@ -403,8 +403,8 @@ impl Contexts {
     }
 
     /// Returns where the memory of operations counts.
-    pub(super) fn budget(&self) -> &Arc<Budget> {
-        &self.budget
+    pub(super) fn quota(&self) -> &Arc<Quota> {
+        &self.quota
     }
 
     /// Returns what objects that are closed have left over.
@@ -499,7 +499,7 @@ impl Contexts {
         let address = match self.reuse(key, posting) {
             Some(address) => address,
             None => {
-                let structure = Structure::new(unconditional(), &self.budget, 0, None)?;
+                let structure = Structure::new(unconditional(), &self.quota, 0, None)?;
                 let address = structure.raw.get().addr();
                 self.add(key, lasts, Some(structure), address, posting)?
             }
@@ -545,7 +545,7 @@ impl Contexts {
         }
         let index = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let place = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-        let structure = Structure::new(unconditional(), &self.budget, 0, None)?;
+        let structure = Structure::new(unconditional(), &self.quota, 0, None)?;
         let address = structure.raw.get().addr();
         let (slot, first) = {
             let mut table = self.table.lock();
@@ -646,7 +646,7 @@ impl Contexts {
         kept: usize,
         place: Taken,
     ) -> Result<Context> {
-        let structure = Structure::new(raw, &self.budget, kept, Some(place))?;
+        let structure = Structure::new(raw, &self.quota, kept, Some(place))?;
         let address = structure.raw.get().addr();
         let which = {
             let mut table = self.table.lock();
@@ -894,7 +894,7 @@ mod tests {
 
     #[test]
     fn completions_seen_while_posting_do_not_free() -> Result {
-        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
         let queue = Contexts::owner(&contexts)?;
         let seen =
@@ -920,9 +920,9 @@ mod tests {
 
     #[test]
     fn refused_operations_leave_nothing() -> Result {
-        let budget = Budget::new(usize::MAX, None)?;
-        let places = Peak::new(&budget, 1)?;
-        let contexts = Contexts::new(budget)?;
+        let quota = Quota::new(usize::MAX, None)?;
+        let places = Peak::new(&quota, 1)?;
+        let contexts = Contexts::new(quota)?;
         let owner = Contexts::owner(&contexts)?;
         for lasts in [Lasts::Once, Lasts::Repeats] {
             let context = contexts.acquire_to_post(owner.id(), 7, lasts)?;
@@ -939,7 +939,7 @@ mod tests {
 
     #[test]
     fn refused_operations_take_no_number() -> Result {
-        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
         let begin = silent(&contexts, owner.id(), 4);
         let post = |number, accepted| {
@@ -984,7 +984,7 @@ mod tests {
 
     #[test]
     fn cancelled_operations_keep_their_number() -> Result {
-        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
         let post = silent(&contexts, owner.id(), 2);
         let post = |number| -> Result<usize> {
@@ -1014,7 +1014,7 @@ mod tests {
 
     #[test]
     fn numbers_that_come_again_are_told() -> Result {
-        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
         let post = silent(&contexts, owner.id(), 1);
         let first = post(1)?;
@@ -1048,7 +1048,7 @@ mod tests {
 
     #[test]
     fn as_many_completions_as_operations() -> Result {
-        let contexts = Contexts::new(Budget::new(usize::MAX, None)?)?;
+        let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
         let queue = Contexts::owner(&contexts)?;
         let post = || contexts.acquire_to_post(owner.id(), 7, Lasts::Once);

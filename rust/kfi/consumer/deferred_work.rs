@@ -30,10 +30,6 @@ use kernel::{
 };
 
 use super::{
-    budget::{
-        Budget,
-        Charge, //
-    },
     buffer::{
         Buffer,
         Shape, //
@@ -62,6 +58,11 @@ use super::{
         Peak,
         Taken, //
     },
+    quota::{
+        Charge, //
+        Quota,
+    },
+    Answer,
     Domain,
     Endpoint, //
 };
@@ -86,8 +87,8 @@ const PLACE_SIZE: usize = 80;
 
 impl Works {
     /// Creates an empty collection.
-    pub(super) fn new(budget: &Arc<Budget>) -> Result<Arc<Self>> {
-        let places = Peak::new(budget, PLACE_SIZE)?;
+    pub(super) fn new(quota: &Arc<Quota>) -> Result<Arc<Self>> {
+        let places = Peak::new(quota, PLACE_SIZE)?;
         Arc::pin_init(
             pin_init!(Self {
                 queued <- new_mutex!(RBTree::new(), "kfi::Works::queued"),
@@ -143,13 +144,13 @@ impl Queued {
     }
 
     /// Notes that all have ended, as the endpoint is closed, on which the request is not queued again.
-    fn leave(&mut self, budget: &Arc<Budget>) {
+    fn leave(&mut self, quota: &Arc<Quota>) {
         self.count = 0;
         // Never refused, as it gives back.
         let _ = self.places.set(0);
         if let Some(account) = self.account.take() {
             // Completions may be in queues.
-            let none = || Budget::nothing(budget);
+            let none = || Quota::nothing(quota);
             account.close([self.charge.take(), none(), none()]);
         }
     }
@@ -405,7 +406,7 @@ impl DeferredWork {
         ep: Option<&Endpoint>,
         mut operation: WorkOperation<'_>,
     ) -> Result<Arc<Self>> {
-        let budget = domain.contexts().budget();
+        let quota = domain.contexts().quota();
         let op_type = operation.op_type();
         let checked = objects.checked(domain.lineage());
         let mut valid = checked.is_ok();
@@ -437,20 +438,20 @@ impl DeferredWork {
                     }
                     each = PENDING_SIZE.saturating_add(ep.kept_of(operation));
                     uses = Some(ep.uses().clone());
-                    let left = Budget::charge(budget, LEFT_SIZE)?;
+                    let left = Quota::charge(quota, LEFT_SIZE)?;
                     account = Some(Account::new(domain.contexts(), left)?);
                 }
                 // Completions may come as often as the work is queued.
                 let contexts = domain.contexts();
                 let context = contexts.acquire(domain.owner(), operation.number, Lasts::Kept)?;
                 operation.context = OpContext::new(context);
-                arrays = Some(operation.arrays(*shape, budget)?);
+                arrays = Some(operation.arrays(*shape, quota)?);
             }
             WorkOperation::Transfer(..) => operation = WorkOperation::None(op_type),
             _ => {}
         }
-        let charge = Budget::charge(budget, size)?;
-        let first = Budget::charge(budget, each)?;
+        let charge = Quota::charge(quota, size)?;
+        let first = Quota::charge(quota, each)?;
         let checked = checked.unwrap_or(Checked::NONE);
         let mut structure = Structure::new(&operation, &checked, arrays.as_ref())?;
         let raw = KBox::new(
@@ -542,7 +543,7 @@ impl Domain {
         &self,
         work: &Arc<DeferredWork>,
         objects: &WorkObjects<'_>,
-    ) -> Result<Result> {
+    ) -> Result<Answer> {
         // They are those that were checked when the work was made, and not others at their places.
         if work.domain != self.any().serial() || work.objects != objects.serials() {
             return Err(EINVAL);
@@ -612,7 +613,7 @@ impl Domain {
     /// Notes that all has ended that was queued with a request of this domain.
     fn end_all_of(&self, work: &DeferredWork, queued: &mut Queued) {
         if work.has_no_endpoint() {
-            queued.leave(self.contexts().budget());
+            queued.leave(self.contexts().quota());
         } else {
             queued.end(usize::MAX, work.each);
         }
@@ -630,7 +631,7 @@ impl Domain {
     /// Frees a request that is released, whose last reference this is unless somebody has tried to
     /// queue it, and cancels the pointer to it, for providers that do not look at it. `EBUSY` if
     /// somebody may need the request.
-    pub fn cancel_stale(&self, work: Arc<DeferredWork>) -> Result<Result> {
+    pub fn cancel_stale(&self, work: Arc<DeferredWork>) -> Result<Answer> {
         work.release()?;
         let pointer: *mut bindings::kfi_deferred_work = work.raw.get();
         drop(work);

@@ -107,7 +107,7 @@ impl Domain {
         }
         let provider = CString::try_from(fabric.provider())?;
         // Before the domain, which could not be closed without.
-        let works = Works::new(contexts.budget())?;
+        let works = Works::new(contexts.quota())?;
         let owner = Arc::new(Contexts::owner(contexts)?, GFP_KERNEL_ACCOUNT)?;
         let mut domain = ptr::null_mut();
         // SAFETY: `fabric` is open, `info` is valid; the provider only reads it.

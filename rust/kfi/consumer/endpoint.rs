@@ -27,10 +27,6 @@ use kernel::{
 };
 
 use super::{
-    budget::{
-        Budget,
-        Charge, //
-    },
     buffer::{
         Buffer,
         Local,
@@ -65,6 +61,11 @@ use super::{
         Operation, //
     },
     peak::Peak,
+    quota::{
+        Charge, //
+        Quota,
+    },
+    Answer,
     Domain,
     Fabric, //
 };
@@ -187,9 +188,9 @@ struct Largest {
 }
 
 impl Largest {
-    /// Nothing so far, which counts in `budget`.
-    fn new(budget: &Arc<Budget>) -> impl PinInit<Self> {
-        let charge = Budget::nothing(budget);
+    /// Nothing so far, which counts in `quota`.
+    fn new(quota: &Arc<Quota>) -> impl PinInit<Self> {
+        let charge = Quota::nothing(quota);
         pin_init!(Self {
             widest: Atomic::new(0),
             charge <- new_mutex!((0, charge), "kfi::Largest::charge"),
@@ -484,15 +485,15 @@ fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
 }
 
 impl Uses {
-    /// Makes the collection of what operations use, which counts in `budget`.
-    fn new(budget: &Arc<Budget>) -> Result<Arc<Self>> {
-        let completions = Budget::nothing(budget);
+    /// Makes the collection of what operations use, which counts in `quota`.
+    fn new(quota: &Arc<Quota>) -> Result<Arc<Self>> {
+        let completions = Quota::nothing(quota);
         Arc::pin_init(
             pin_init!(Self {
                 buffers <- new_mutex!(RBTree::new(), "kfi::Uses::buffers"),
                 regions <- new_mutex!(RBTree::new(), "kfi::Uses::regions"),
-                transmits <- Largest::new(budget),
-                receives <- Largest::new(budget),
+                transmits <- Largest::new(quota),
+                receives <- Largest::new(quota),
                 closed: Atomic::new(false),
                 inject: Atomic::new(false),
                 told: ToldOf::none(),
@@ -507,12 +508,12 @@ impl Uses {
 
     /// Keeps a buffer. It is known by its address, which no other has as long as it is kept: the number
     /// is what its user likes.
-    fn hold_buffer(&self, buffer: &Arc<Buffer>, budget: &Arc<Budget>) -> Result {
+    fn hold_buffer(&self, buffer: &Arc<Buffer>, quota: &Arc<Quota>) -> Result {
         let address = Arc::as_ptr(buffer).addr();
         if self.buffers.lock().get(&address).is_some() {
             return Ok(());
         }
-        let charge = Budget::charge(budget, USE_SIZE)?;
+        let charge = Quota::charge(quota, USE_SIZE)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let node = node.into_node(address, (buffer.clone(), charge));
         let old = self.buffers.lock().insert(node);
@@ -565,7 +566,7 @@ impl Opening {
             limits: IovLimits::NONE,
             contexts: domain.contexts().clone(),
             places: domain.works.places.clone(),
-            uses: Uses::new(domain.contexts().budget())?,
+            uses: Uses::new(domain.contexts().quota())?,
         })
     }
 
@@ -583,7 +584,7 @@ impl Opening {
             role,
             owner: account.owner(),
             account: Some(account),
-            uses: Uses::new(ep.budget())?,
+            uses: Uses::new(ep.quota())?,
             ..Self::alias(ep)
         })
     }
@@ -812,9 +813,8 @@ impl Endpoint {
     /// Binds a transmit context that is shared: there may be as many operations as that has, and where
     /// the endpoint has no queue the one of the context stands in. As the operations have ended while
     /// their completions are in queues, and others may be posted instead on other endpoints, as many
-    /// completions count for each endpoint. The first error is that of this function, the second one
-    /// that of kfabric. May sleep.
-    pub fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Result> {
+    /// completions count for each endpoint. May sleep.
+    pub fn bind_shared(&self, stx: &SharedTransmit, flags: u64) -> Result<Answer> {
         // The former amount is restored, unless another thread changes it meanwhile.
         let mut completions = self.uses.binding.lock();
         let most = stx.depth.saturating_mul(COMPLETION_SIZE);
@@ -894,7 +894,7 @@ impl Endpoint {
         &self,
         operation: &Operation<'_>,
         condition: Option<Condition<'_>>,
-    ) -> Result<Result<Context>> {
+    ) -> Result<Answer<Context>> {
         let claims = bindings::KFI_CLAIM;
         let lasts = if self.may_repeat(operation) {
             Lasts::Repeats
@@ -938,8 +938,8 @@ impl Endpoint {
     }
 
     /// Returns where the memory of operations counts.
-    pub(super) fn budget(&self) -> &Arc<Budget> {
-        self.contexts.budget()
+    pub(super) fn quota(&self) -> &Arc<Quota> {
+        self.contexts.quota()
     }
 
     /// Keeps the buffers of segments, and the regions whose descriptors they have, until the endpoint
@@ -951,7 +951,7 @@ impl Endpoint {
                 let address = Arc::as_ptr(buffer).addr();
                 // Pieces of one buffer often come one behind the other.
                 if last.replace(address) != Some(address) {
-                    self.uses.hold_buffer(buffer, self.budget())?;
+                    self.uses.hold_buffer(buffer, self.quota())?;
                 }
             }
             if let Some(region) = segment.region() {
@@ -1044,7 +1044,7 @@ impl Endpoint {
         if self.uses.regions.lock().get(&address).is_some() {
             return Ok(());
         }
-        let charge = Budget::charge(self.budget(), USE_SIZE)?;
+        let charge = Quota::charge(self.quota(), USE_SIZE)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
         let node = node.into_node(address, (RegionUse::new(region), charge));
         let old = self.uses.regions.lock().insert(node);
@@ -1268,7 +1268,7 @@ pub struct SharedTransmit {
     /// The remains of the operations.
     account: Option<Account>,
     /// Kept until the context is closed.
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
 }
 
 impl core::ops::Deref for SharedTransmit {
@@ -1327,7 +1327,7 @@ impl SharedTransmit {
             depth,
             told,
             account: Some(account),
-            budget: domain.contexts().budget().clone(),
+            quota: domain.contexts().quota().clone(),
         })
     }
 
@@ -1339,7 +1339,7 @@ impl SharedTransmit {
     /// Takes note that it is closed.
     fn ended(&mut self) {
         if let Some(account) = self.account.take() {
-            let none = || Budget::nothing(&self.budget);
+            let none = || Quota::nothing(&self.quota);
             account.close([none(), none(), none()]);
         }
     }
@@ -1356,17 +1356,17 @@ mod tests {
 
     #[test]
     fn buffers_of_one_number_are_all_kept() -> Result {
-        let budget = Budget::new(usize::MAX, None)?;
+        let quota = Quota::new(usize::MAX, None)?;
         let places = Places::new()?;
         let buffer = || {
-            let charge = Budget::charge(&budget, 0)?;
+            let charge = Quota::charge(&quota, 0)?;
             let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &places)?;
             Ok::<_, Error>(Arc::new(buffer, GFP_KERNEL)?)
         };
-        let uses = Uses::new(&budget)?;
+        let uses = Uses::new(&quota)?;
         let (first, second) = (buffer()?, buffer()?);
         for buffer in [&first, &second, &first] {
-            uses.hold_buffer(buffer, &budget)?;
+            uses.hold_buffer(buffer, &quota)?;
         }
         let held = |buffer: &Arc<Buffer>| {
             let address = Arc::as_ptr(buffer).addr();

@@ -41,6 +41,7 @@ use super::{
         ToClose, //
     },
     size_result,
+    Answer,
     Fabric, //
 };
 use crate::kfi::{
@@ -125,14 +126,14 @@ impl EventQueue {
     /// Opens an event queue; without attributes it has the defaults. May sleep.
     ///
     /// With a handler that counts, what that counts is the context of the queue, and stands for the
-    /// number given. The first error is that of this function, the second one that of kfabric.
+    /// number given.
     pub fn open(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
         context: Context,
         contexts: &Arc<Contexts>,
         handler: Option<u64>,
-    ) -> Result<Result<Self>> {
+    ) -> Result<Answer<Self>> {
         let owner = Arc::new(Contexts::owner(contexts)?, GFP_KERNEL_ACCOUNT)?;
         let handler = Handler::new(contexts, owner.id(), handler)?;
         let lineage = fabric.lineage();
@@ -245,9 +246,7 @@ impl EventQueue {
 
     /// Adds an event; returns its length. What could be taken for a pointer at its beginning is one
     /// that stands for that, so that it is known again.
-    ///
-    /// The first error is that of this function, the second one that of kfabric.
-    pub fn write(&self, event: u32, data: &mut [u8], flags: u64) -> Result<Result<usize>> {
+    pub fn write(&self, event: u32, data: &mut [u8], flags: u64) -> Result<Answer<usize>> {
         let mut context = None;
         if let Some(bytes) = data.first_chunk_mut::<POINTER>() {
             let number = usize::from_ne_bytes(*bytes) as u64;
@@ -279,9 +278,7 @@ impl EventQueue {
 
     /// Adds an error, if the provider is the software provider; its context is one that stands for
     /// `number`.
-    ///
-    /// The first error is that of this function, the second one that of kfabric.
-    pub fn write_error(&self, number: u64, entry: &bindings::kfi_eq_err_entry) -> Result<Result> {
+    pub fn write_error(&self, number: u64, entry: &bindings::kfi_eq_err_entry) -> Result<Answer> {
         // Found again when it is read.
         let context = self.contexts().written(self.owner(), number)?;
         let ret = self.write_error_raw(&bindings::kfi_eq_err_entry {

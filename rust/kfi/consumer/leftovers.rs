@@ -25,12 +25,12 @@ use kernel::{
 };
 
 use super::{
-    budget::Charge,
     contexts::{
         Contexts,
         Owner,
         OwnerId, //
     }, //
+    quota::Charge,
 };
 
 /// The memory that it takes to remember the remains of an object.

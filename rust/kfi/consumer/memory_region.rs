@@ -19,10 +19,6 @@ use kernel::{
 };
 
 use super::{
-    budget::{
-        Budget,
-        Charge, //
-    },
     buffer::{
         Buffer,
         Elements,
@@ -42,6 +38,11 @@ use super::{
         ObjectClass,
         ToClose, //
     },
+    quota::{
+        Charge, //
+        Quota,
+    },
+    Answer,
     Domain, //
 };
 use crate::kfi::{
@@ -122,7 +123,7 @@ pub struct MemoryRegion {
     /// Until the region is closed; the array as well, since a registration may end with an event.
     held: Option<Arc<Held>>,
     /// Where memory counts.
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
     /// Endpoints whose operations may use its descriptor.
     uses: Arc<Atomic<usize>>,
 }
@@ -159,9 +160,7 @@ impl Drop for MemoryRegion {
 
 impl MemoryRegion {
     /// Registers memory, which stays until the region is closed. May sleep.
-    ///
-    /// The first error is that of this function, the second one that of kfabric.
-    pub fn register(domain: &Domain, register: Register<'_>) -> Result<Result<Self>> {
+    pub fn register(domain: &Domain, register: Register<'_>) -> Result<Answer<Self>> {
         let Register {
             form,
             segments,
@@ -180,7 +179,7 @@ impl MemoryRegion {
         let each = size_of::<Arc<Buffer>>() + 32;
         let list = segments.len().saturating_mul(each);
         let size = Local::size(segments, shape).saturating_add(list);
-        let charge = Budget::charge(domain.contexts().budget(), size)?;
+        let charge = Quota::charge(domain.contexts().quota(), size)?;
         let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         for buffer in segments.iter().filter_map(Segment::buffer) {
             buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
@@ -206,7 +205,7 @@ impl MemoryRegion {
         )?;
         let uses = Arc::new(Atomic::new(0), GFP_KERNEL_ACCOUNT)?;
         let lineage = domain.lineage();
-        let budget = domain.contexts().budget().clone();
+        let quota = domain.contexts().quota().clone();
         let (domain, context) = (domain.as_raw(), context.as_raw());
         let mut mr = ptr::null_mut();
         let ret = match (&held._local, form, one) {
@@ -282,7 +281,7 @@ impl MemoryRegion {
             // SAFETY: It has just been opened.
             mr: unsafe { Region::new(mr, lineage) },
             held: Some(held),
-            budget,
+            quota,
             uses,
         }))
     }
@@ -312,9 +311,9 @@ impl MemoryRegion {
     }
 
     /// Tells that pages have changed. May sleep.
-    pub fn refresh(&self, segments: &[Segment], flags: u64) -> Result<Result> {
+    pub fn refresh(&self, segments: &[Segment], flags: u64) -> Result<Answer> {
         let size = Local::size(segments, Shape::Kvec);
-        let _charge = Budget::charge(&self.budget, size)?;
+        let _charge = Quota::charge(&self.quota, size)?;
         let local = Local::new(segments, Shape::Kvec)?;
         // SAFETY: The region is open; the array is read during the call.
         Ok(to_result(unsafe {

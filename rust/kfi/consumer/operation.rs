@@ -10,10 +10,6 @@ use kernel::{
 };
 
 use super::{
-    budget::{
-        Budget,
-        Charge, //
-    },
     buffer::{
         Elements,
         Local,
@@ -22,7 +18,12 @@ use super::{
         Shape, //
     },
     contexts::Condition,
+    quota::{
+        Charge, //
+        Quota,
+    },
     size_result,
+    Answer,
     Domain,
     Endpoint, //
 };
@@ -216,8 +217,8 @@ impl Operation<'_> {
         }
     }
 
-    /// Makes the arrays, which count in `budget`.
-    pub(super) fn arrays(&self, shape: Shape, budget: &Arc<Budget>) -> Result<Arrays> {
+    /// Makes the arrays, which count in `quota`.
+    pub(super) fn arrays(&self, shape: Shape, quota: &Arc<Quota>) -> Result<Arrays> {
         self.check_shape(shape)?;
         let remote = self.rma.len();
         let sizes = [
@@ -229,7 +230,7 @@ impl Operation<'_> {
         let size = sizes
             .iter()
             .fold(0, |sum: usize, size| sum.saturating_add(*size));
-        let charge = Budget::charge(budget, size)?;
+        let charge = Quota::charge(quota, size)?;
         let mut rma = KVVec::new();
         let mut rma_ioc = KVVec::new();
         if self.kind.is_atomic() {
@@ -388,14 +389,14 @@ impl Endpoint {
     /// Posts an operation, with a condition if it is to be triggered. Its buffers stay until the
     /// endpoint is closed.
     ///
-    /// The first error is that of this function, such as `EINVAL` for a form that there is not, the
-    /// second one that of kfabric, or what it would be: `EINVAL` for a condition with a counter or a
-    /// descriptor of a region that is none of the domain, or for more entries than the endpoint takes.
+    /// `EINVAL` for a form that there is not. The answer is that of kfabric, or what it would be:
+    /// `EINVAL` for a condition with a counter or a descriptor of a region that is none of the domain,
+    /// or for more entries than the endpoint takes.
     pub fn post(
         &self,
         mut operation: Operation<'_>,
         condition: Option<Condition<'_>>,
-    ) -> Result<Result> {
+    ) -> Result<Answer> {
         if !self.can(operation.kind) {
             return Ok(Err(ENOSYS));
         }
@@ -427,7 +428,7 @@ impl Endpoint {
     }
 
     /// Posts an operation with its context.
-    fn post_with_context(&self, operation: &Operation<'_>) -> Result<Result> {
+    fn post_with_context(&self, operation: &Operation<'_>) -> Result<Answer> {
         let ret = match operation.form {
             Form::Array(shape) => self.post_array(operation, shape)?,
             Form::Msg(shape) => self.post_msg(operation, shape)?,
@@ -554,7 +555,7 @@ impl Endpoint {
     /// Posts an operation with an array.
     fn post_array(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
         let ep = self.as_raw();
-        let arrays = operation.arrays(shape, self.budget())?;
+        let arrays = operation.arrays(shape, self.quota())?;
         let (local, results, compares) = (&arrays.local, &arrays.results, &arrays.compares);
         let (desc, count) = (local.descs(), local.count());
         let context = operation.context.0.as_raw();
@@ -689,7 +690,7 @@ impl Endpoint {
     /// Posts an operation with a message structure.
     fn post_msg(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
         let ep = self.as_raw();
-        let arrays = operation.arrays(shape, self.budget())?;
+        let arrays = operation.arrays(shape, self.quota())?;
         let flags = operation.flags;
         let fetch = arrays.fetch();
         let compare = arrays.compare();
@@ -731,7 +732,7 @@ impl Endpoint {
     }
 
     /// Asks for an atomic operation; returns how many elements one may have. May sleep.
-    pub fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Result<usize>> {
+    pub fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Answer<usize>> {
         if self.tables().atomic.is_null() {
             return Ok(Err(ENOSYS));
         }
@@ -778,8 +779,8 @@ mod tests {
 
     /// A page of memory.
     fn page() -> Result<Arc<Buffer>> {
-        let budget = Budget::new(usize::MAX, None)?;
-        let charge = Budget::charge(&budget, 0)?;
+        let quota = Quota::new(usize::MAX, None)?;
+        let charge = Quota::charge(&quota, 0)?;
         let buffer = Buffer::new(BufferKind::Kmalloc, 4096, 1, charge, &Places::new()?)?;
         Ok(Arc::new(buffer, GFP_KERNEL)?)
     }
@@ -821,8 +822,8 @@ mod tests {
             assert_eq!(one.count, count);
             assert_eq!(operation.other(operation.results, one)?.count, count);
 
-            let budget = Budget::new(usize::MAX, None)?;
-            let arrays = operation.arrays(Shape::Kvec, &budget)?;
+            let quota = Quota::new(usize::MAX, None)?;
+            let arrays = operation.arrays(Shape::Kvec, &quota)?;
             for list in [&arrays.local, &arrays.results] {
                 assert_eq!(list.count(), 1);
                 // SAFETY: Atomic operations have such arrays, and this one has an entry.

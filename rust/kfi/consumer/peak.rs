@@ -11,9 +11,9 @@ use kernel::{
     }, //
 };
 
-use super::budget::{
-    Budget,
+use super::quota::{
     Charge, //
+    Quota,
 };
 
 /// How many places there are.
@@ -25,7 +25,7 @@ struct State {
     charge: Charge,
 }
 
-/// As many places as were taken at a time count in a budget, until this is dropped.
+/// As many places as were taken at a time count in a quota, until this is dropped.
 #[pin_data]
 pub struct Peak {
     /// The bytes of a place.
@@ -36,8 +36,8 @@ pub struct Peak {
 
 impl Peak {
     /// No places, of which each is to count as so many bytes.
-    pub fn new(budget: &Arc<Budget>, each: usize) -> Result<Arc<Self>> {
-        let charge = Budget::nothing(budget);
+    pub fn new(quota: &Arc<Quota>, each: usize) -> Result<Arc<Self>> {
+        let charge = Quota::nothing(quota);
         Arc::pin_init(
             pin_init!(Self {
                 each,
@@ -105,36 +105,36 @@ impl Drop for Taken {
 mod tests {
     use super::*;
 
-    /// How many bytes are left of a budget.
-    fn left(budget: &Arc<Budget>, limit: usize) -> usize {
+    /// How many bytes are left of a quota.
+    fn left(quota: &Arc<Quota>, limit: usize) -> usize {
         (0..=limit)
             .rev()
-            .find(|amount| Budget::charge(budget, *amount).is_ok())
+            .find(|amount| Quota::charge(quota, *amount).is_ok())
             .unwrap_or(0)
     }
 
     #[test]
     fn the_most_counts() -> Result {
-        let budget = Budget::new(100, None)?;
-        let peak = Peak::new(&budget, 10)?;
+        let quota = Quota::new(100, None)?;
+        let peak = Peak::new(&quota, 10)?;
         let (one, mut more) = (Peak::take(&peak)?, Peak::none(&peak));
-        assert_eq!(left(&budget, 100), 90);
+        assert_eq!(left(&quota, 100), 90);
         more.set(4)?;
-        assert_eq!(left(&budget, 100), 50);
+        assert_eq!(left(&quota, 100), 50);
         drop(one);
         more.set(1)?;
-        assert_eq!(left(&budget, 100), 50);
+        assert_eq!(left(&quota, 100), 50);
         // In the places that there are.
         more.set(5)?;
-        assert_eq!(left(&budget, 100), 50);
+        assert_eq!(left(&quota, 100), 50);
         assert_eq!(more.set(11), Err(EDQUOT));
-        assert_eq!(left(&budget, 100), 50);
+        assert_eq!(left(&quota, 100), 50);
         more.set(10)?;
-        assert_eq!(left(&budget, 100), 0);
+        assert_eq!(left(&quota, 100), 0);
         drop(more);
-        assert_eq!(left(&budget, 100), 0);
+        assert_eq!(left(&quota, 100), 0);
         drop(peak);
-        assert_eq!(left(&budget, 100), 100);
+        assert_eq!(left(&quota, 100), 100);
         Ok(())
     }
 }

@@ -73,7 +73,7 @@ impl PollSet {
 
     /// Opens a poll set with flags, or without attributes. May sleep.
     pub fn open(domain: &Domain, flags: Option<u64>) -> Result<Self> {
-        let places = Peak::new(domain.contexts().budget(), MEMBER_SIZE)?;
+        let places = Peak::new(domain.contexts().quota(), MEMBER_SIZE)?;
         let mut attr = flags.map(|flags| bindings::kfi_poll_attr { flags });
         let mut set = ptr::null_mut();
         // SAFETY: `domain` is open, `attr` null or valid.

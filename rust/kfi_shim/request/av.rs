@@ -35,11 +35,11 @@ use crate::{
     kfi::consumer::{
         AddressVector,
         AddressVectorAttr,
-        Budget,
         Charge,
         Contexts,
         Domain,
         Insert,
+        Quota,
         ADDR_MAX, //
     },
     session::Session, //
@@ -136,7 +136,7 @@ pub(super) fn av_insert(session: ArcBorrow<'_, Session>, argument: Argument, for
         return Err(E2BIG);
     }
     let each = ADDR_MAX + size_of::<u64>() + size_of::<i32>();
-    let charge = Budget::charge(session.budget(), (count + 1) * each)?;
+    let charge = Quota::charge(session.quota(), (count + 1) * each)?;
     let what = match form {
         Form::Binary => addresses(&request)?,
         Form::Service => Insert::Service(
@@ -245,7 +245,7 @@ fn for_array(session: ArcBorrow<'_, Session>, count: usize) -> Result<Option<Cha
     if size <= PAGE_SIZE {
         return Ok(None);
     }
-    Ok(Some(Budget::charge(session.budget(), size)?))
+    Ok(Some(Quota::charge(session.quota(), size)?))
 }
 
 /// Removes addresses.

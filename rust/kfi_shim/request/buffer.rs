@@ -23,11 +23,11 @@ use crate::{
     estimate,
     kfi::{
         consumer::{
-            Budget,
             Buffer,
             BufferKind,
             Charge,
             MemoryRegion,
+            Quota,
             Segment, //
         },
         linux::file::Area, //
@@ -59,7 +59,7 @@ pub(super) fn buffer(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     }
     let size = usize::try_from(request.size)?;
     let slot = session.reserve(0, estimate::OBJECT)?;
-    let charge = Budget::charge(session.budget(), kind.takes(size)?)?;
+    let charge = Quota::charge(session.quota(), kind.takes(size)?)?;
     let buffer = Buffer::new(kind, size, slot.handle(), charge, session.places())?;
     let buffer = Arc::new(buffer, GFP_KERNEL_ACCOUNT)?;
     request.buffer = slot.handle();
@@ -116,7 +116,7 @@ pub(super) fn segments(
     let mut reader = UserSlice::new(ptr, count * size_of::<abi::SegmentAt>()).reader();
     // The list of regions grows by doubling.
     let each = size_of::<Segment>() + 4 * size_of::<Use<Arc<MemoryRegion>>>();
-    let charge = Budget::charge(session.budget(), count.saturating_mul(each))?;
+    let charge = Quota::charge(session.quota(), count.saturating_mul(each))?;
     // Dropped after the list, here as in `Segments`.
     let mut regions = KVVec::new();
     let mut list = KVVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;

@@ -32,13 +32,13 @@ use crate::{
         consumer::{
             op_flags,
             refuse,
-            Budget,
             Domain,
             Endpoint,
             EndpointKind,
             Fabric,
             Named,
             PassiveEndpoint,
+            Quota,
             SharedTransmit, //
         },
         info::InfoRef, //
@@ -101,7 +101,7 @@ fn ep_open_with(
         EndpointKind::Scalable => (estimate::scalable_endpoint(info), estimate::LEFT),
     };
     let needs = Needs::of_endpoint(size);
-    let charge = Budget::charge(session.budget(), operations)?;
+    let charge = Quota::charge(session.quota(), operations)?;
     opened(
         session,
         number,
@@ -138,7 +138,7 @@ pub(super) fn tx_context(
     if shared {
         let domain = Session::get::<Domain>(session, parent)?;
         let needs = estimate::context_of(asked, 0, estimate::TRANSMIT);
-        let charge = Budget::charge(session.budget(), needs)?;
+        let charge = Quota::charge(session.quota(), needs)?;
         return opened(
             session,
             number,
@@ -149,7 +149,7 @@ pub(super) fn tx_context(
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
     let needs = estimate::context_of(asked, ep.depths().0, estimate::TRANSMIT);
-    let charge = Budget::charge(session.budget(), needs)?;
+    let charge = Quota::charge(session.quota(), needs)?;
     opened(
         session,
         number,
@@ -186,7 +186,7 @@ pub(super) fn rx_context(
     if shared {
         let domain = Session::get::<Domain>(session, parent)?;
         let needs = estimate::context_of(asked, 0, estimate::RECEIVE);
-        let charge = Budget::charge(session.budget(), needs)?;
+        let charge = Quota::charge(session.quota(), needs)?;
         return opened(
             session,
             number,
@@ -197,7 +197,7 @@ pub(super) fn rx_context(
     }
     let ep = Session::get::<Endpoint>(session, parent)?;
     let needs = estimate::context_of(asked, ep.depths().1, estimate::RECEIVE);
-    let charge = Budget::charge(session.budget(), needs)?;
+    let charge = Quota::charge(session.quota(), needs)?;
     opened(
         session,
         number,

@@ -25,10 +25,10 @@ use crate::{
     kfi::{
         consumer::{
             self,
-            Budget,
             Domain,
             Fabric,
             Hints,
+            Quota,
             Text, //
         },
         info::{
@@ -139,7 +139,7 @@ pub(super) fn getinfo(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
     match answer {
         Ok(answer) => {
             let count = answer.iter().count();
-            let charge = Budget::charge(session.budget(), estimate::info(count))?;
+            let charge = Quota::charge(session.quota(), estimate::info(count))?;
             let answer = Answer::new(answer, charge);
             request.result = 0;
             request.info = slot.handle();

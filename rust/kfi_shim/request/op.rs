@@ -30,7 +30,7 @@ use crate::{
         consumer::{
             element_size,
             ignores_operand,
-            Budget,
+            Answer,
             Charge,
             Condition,
             Domain,
@@ -39,6 +39,7 @@ use crate::{
             Kind,
             OpContext,
             Operation,
+            Quota,
             RmaSegment,
             Shape, //
         },
@@ -108,7 +109,7 @@ impl Lists {
         let list = |ptr, count, null| segments(session, ptr, count, element, null);
         let remote = usize::try_from(request.rma_segment_count)?;
         let remote = remote.saturating_mul(size_of::<RmaSegment>());
-        let charge = Budget::charge(session.budget(), remote)?;
+        let charge = Quota::charge(session.quota(), remote)?;
         Ok(Self {
             segments: list(request.segments, request.segment_count, null)?,
             results: list(request.results, request.result_count, false)?,
@@ -162,7 +163,7 @@ fn rma_segments(ptr: u64, count: u32) -> Result<KVVec<RmaSegment>> {
 }
 
 /// Posts an operation; returns what kfabric says.
-fn post_one(session: ArcBorrow<'_, Session>, request: &abi::Op) -> Result<Result> {
+fn post_one(session: ArcBorrow<'_, Session>, request: &abi::Op) -> Result<Answer> {
     if request.reserved != 0 || request.shim_flags & !abi::KFI_SHIM_OP_TRIGGERED != 0 {
         return Err(EINVAL);
     }

@@ -25,6 +25,7 @@ use crate::{
     estimate,
     kfi::{
         consumer::{
+            Answer,
             AnyObject,
             CompletionQueue,
             Counter,
@@ -46,7 +47,6 @@ use crate::{
         Use, //
     },
     wait_fd::{
-        Refused,
         WaitFd,
         Waitable, //
     }, //
@@ -77,7 +77,7 @@ pub(super) fn wait_fd(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
             descriptor.install(file);
             Ok(())
         }
-        Err(Refused(error)) => {
+        Err(error) => {
             request.result = error.to_errno();
             request.fd = -1;
             argument.write(&request)
@@ -90,7 +90,7 @@ fn file_for<O: Class + Waitable>(
     session: ArcBorrow<'_, Session>,
     handle: u32,
     nonblock: bool,
-) -> Result<core::result::Result<AnonymousFile, Refused>> {
+) -> Result<Answer<AnonymousFile>> {
     WaitFd::<O>::new_file(Session::get(session, handle)?, nonblock)
 }
 

@@ -29,6 +29,7 @@ use crate::{
     abi,
     kfi::{
         consumer::{
+            Answer,
             DeferredWork,
             Domain,
             Form,
@@ -208,7 +209,7 @@ fn queue_one(session: ArcBorrow<'_, Session>, request: &mut abi::Work) -> Result
 }
 
 /// Queues a work; returns what kfabric says.
-fn queue(session: ArcBorrow<'_, Session>, work: &Work) -> Result<Result> {
+fn queue(session: ArcBorrow<'_, Session>, work: &Work) -> Result<Answer> {
     let domain = Session::get::<Domain>(session, work.domain)?;
     let handles = [
         work.ep,

@@ -16,11 +16,11 @@ use kernel::{
 use crate::kfi::bindings;
 
 /// How much there may be, and is.
-pub struct Budget {
+pub struct Quota {
     used: Atomic<usize>,
     limit: usize,
-    /// The budget that this is a part of.
-    whole: Option<Arc<Budget>>,
+    /// The quota that this is a part of.
+    whole: Option<Arc<Quota>>,
 }
 
 /// Returns half of the machine's memory, in bytes.
@@ -30,7 +30,7 @@ pub fn half_of_memory() -> usize {
     pages.saturating_mul(kernel::page::PAGE_SIZE / 2)
 }
 
-impl Budget {
+impl Quota {
     /// Allows `limit`, and no more than is left of the whole.
     pub fn new(limit: usize, whole: Option<Arc<Self>>) -> Result<Arc<Self>> {
         Ok(Arc::new(
@@ -53,7 +53,7 @@ impl Budget {
     /// Takes nothing yet.
     pub fn nothing(this: &Arc<Self>) -> Charge {
         Charge {
-            budget: this.clone(),
+            quota: this.clone(),
             amount: 0,
         }
     }
@@ -102,7 +102,7 @@ impl Budget {
 
 /// A share that is taken until this is dropped.
 pub struct Charge {
-    budget: Arc<Budget>,
+    quota: Arc<Quota>,
     amount: usize,
 }
 
@@ -110,7 +110,7 @@ impl Charge {
     /// Takes more; `EDQUOT` if there is not as much left.
     pub fn grow(&mut self, more: usize) -> Result {
         let amount = self.amount.checked_add(more).ok_or(EDQUOT)?;
-        self.budget.take(more)?;
+        self.quota.take(more)?;
         self.amount = amount;
         Ok(())
     }
@@ -118,14 +118,14 @@ impl Charge {
     /// Gives back some of it, at most all.
     pub fn shrink(&mut self, fewer: usize) {
         let fewer = fewer.min(self.amount);
-        self.budget.give_back(fewer);
+        self.quota.give_back(fewer);
         self.amount = self.amount.wrapping_sub(fewer);
     }
 
     /// Takes out what was taken so far.
     pub(super) fn take(&mut self) -> Self {
         Self {
-            budget: self.budget.clone(),
+            quota: self.quota.clone(),
             amount: core::mem::take(&mut self.amount),
         }
     }
@@ -144,6 +144,6 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.budget.give_back(self.amount);
+        self.quota.give_back(self.amount);
     }
 }
