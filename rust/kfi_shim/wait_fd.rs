@@ -17,7 +17,8 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        Arc, //
+        Arc,
+        UniqueArc, //
     },
     uaccess::UserPtr, //
 };
@@ -218,6 +219,8 @@ impl<O: Waitable> WaitFd<O> {
             Err(error) => return Ok(Err(error)),
         };
         let work_queue = object.session().queues().wakes.clone();
+        // First: what follows is let go in the order of its members, whatever fails.
+        let room = UniqueArc::<Self>::new_uninit(GFP_KERNEL_ACCOUNT)?;
         let wakeups = Arc::pin_init(
             pin_init!(Wakeups {
                 generation: Atomic::new(0),
@@ -235,16 +238,14 @@ impl<O: Waitable> WaitFd<O> {
             Ok(listener) => listener,
             Err(error) => return Ok(Err(error)),
         };
-        let object = object.clone();
-        let this = Arc::pin_init(
-            pin_init!(Self {
-                listener <- listener,
-                wakeups,
-                // A change that this misses is heard of.
-                seen_error: Atomic::new(object.error_value()),
-            }),
-            GFP_KERNEL_ACCOUNT,
-        )?;
+        // What it is from here on differs from this, or is heard of.
+        let seen_error = object.error_value();
+        let this = room.pin_init_with(pin_init!(Self {
+            listener <- listener,
+            wakeups,
+            seen_error: Atomic::new(seen_error),
+        }))?;
+        let this: Arc<Self> = this.into();
         let file = AnonymousFile::new::<_, crate::LocalModule>(c"[kfi-wait]", this, nonblock)?;
         Ok(Ok(file))
     }
