@@ -361,6 +361,73 @@ static void stress_run(struct test *t, struct stress *s)
 	expect(t, s->seen, trywait_rounds);
 }
 
+/* A counter that another thread closes as soon as it sees what the call has done. */
+struct tried {
+	struct test *t;
+	struct kfid_cntr *cntr;
+	struct completion done;
+	bool stop;
+};
+
+static long try_again(void *arg)
+{
+	struct tried *tried = arg;
+
+	while (!READ_ONCE(tried->stop)) {
+		struct kfid_cntr *cntr = xchg(&tried->cntr, NULL);
+		int ret;
+
+		if (!cntr) {
+			cond_resched();
+			continue;
+		}
+		ret = try_one(tried->t, &cntr->fid);
+		if (ret && ret != -KFI_EAGAIN)
+			return ret;
+		complete(&tried->done);
+	}
+	return 0;
+}
+
+/*
+ * A change is told of once. A thread that finds it told knows that the other one has
+ * called, and closes the counter, though the call may not be back.
+ */
+static void close_when_tried(struct test *t)
+{
+	unsigned int cpu = cpumask_first(cpu_online_mask), round, seen = 0;
+	struct tried tried = { .t = t };
+	struct job job;
+
+	init_completion(&tried.done);
+	if (!job_start(t, &job, try_again, &tried, other_cpu(cpu)))
+		return;
+	for (round = 0; round < 300 && !t->failed; round++) {
+		struct kfid_cntr *cntr = open_cntr(t, KFI_WAIT_QUEUE);
+		bool is_back = false;
+		unsigned int spins;
+		int ret;
+
+		if (!cntr)
+			break;
+		expect(t, kfi_cntr_add(cntr, 1), 0);
+		reinit_completion(&tried.done);
+		xchg(&tried.cntr, cntr);
+		for (spins = round * 13 % 400; spins; spins--)
+			cpu_relax();
+		ret = try_one(t, &cntr->fid);
+		if (!ret)
+			seen++;
+		else if (expect(t, ret, -KFI_EAGAIN))
+			is_back = happens_soon(&tried.done);
+		close_fid(t, &cntr->fid);
+		expect_true(t, is_back || happens_soon(&tried.done));
+	}
+	WRITE_ONCE(tried.stop, true);
+	expect(t, job_finish(&job), 0);
+	pr_info("# close/when-tried: %u of %u by the other thread\n", seen, round);
+}
+
 static void stress_counter(struct test *t)
 {
 	struct stress s = { .cntr = open_cntr(t, KFI_WAIT_QUEUE) };
@@ -493,6 +560,7 @@ const struct test_case trywait_tests[] = {
 	{ "tryw/case-69-bad-arguments", "R-TRYWAIT-3 R-TRYWAIT-4 R-TRYWAIT-5 R-TRYWAIT-8",
 	  bad_arguments },
 	{ "tryw/from-hardirq", "R-TRYWAIT-9", from_hardirq },
+	{ "close/when-tried", "R-CLOSE-3 R-TRYWAIT-9", close_when_tried },
 	{ "tryw/case-70-nothing-lost-counter", "R-TRYWAIT-2 R-TRYWAIT-9", stress_counter },
 	{ "tryw/case-70-nothing-lost-cq", "R-TRYWAIT-2 R-TRYWAIT-9", stress_cq },
 	{ "tryw/case-70-nothing-lost-eq", "R-TRYWAIT-2 R-TRYWAIT-9", stress_eq },

@@ -2,6 +2,7 @@
 /*
  * Wait sets.
  */
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -163,6 +164,21 @@ static void control(struct test *t)
 			       -KFI_ENOSYS);
 		close_fid(t, &m.set->kfid);
 	}
+
+	/* Its members have no other wait queue than the set, and hand out none either. */
+	if (!open_members(t, &m, KFI_WAIT_UNSPEC))
+		return;
+	fids[0] = &m.cntr->fid;
+	fids[1] = &m.cq->fid;
+	fids[2] = &m.eq->fid;
+	for (i = 0; i < ARRAY_SIZE(fids); i++) {
+		queue_of_member = NULL;
+		expect(t, kfi_control(fids[i], KFI_GETWAIT, &queue_of_member), -KFI_ENOSYS);
+		expect_true(t, !queue_of_member);
+		expect(t, kfi_control(fids[i], KFI_GETWAITOBJ, &told), 0);
+		expect(t, told, KFI_WAIT_SET);
+	}
+	close_members(t, &m);
 }
 
 static void member_attributes(struct test *t)
@@ -552,6 +568,81 @@ static long wait_and_close(void *arg)
 	return ret ?: kfi_close(&m->set->kfid);
 }
 
+/* A set that another thread closes as soon as it sees what the wait has done. */
+struct reported {
+	struct kfid_wait *set;
+	struct completion done;
+	bool stop;
+};
+
+static long report_again(void *arg)
+{
+	struct reported *r = arg;
+
+	while (!READ_ONCE(r->stop)) {
+		struct kfid_wait *set = xchg(&r->set, NULL);
+		int ret;
+
+		if (!set) {
+			cond_resched();
+			continue;
+		}
+		ret = kfi_wait(set, 0);
+		if (ret && ret != -KFI_ETIMEDOUT)
+			return ret;
+		complete(&r->done);
+	}
+	return 0;
+}
+
+/*
+ * A change is reported once. A thread that finds it reported knows that the other
+ * one is in the set, or was, and may close it: that is refused only while the other
+ * one is there.
+ */
+static void close_when_reported(struct test *t)
+{
+	unsigned int cpu = cpumask_first(cpu_online_mask), round, seen = 0;
+	struct reported r = {};
+	struct job job;
+
+	init_completion(&r.done);
+	if (!job_start(t, &job, report_again, &r, other_cpu(cpu)))
+		return;
+	for (round = 0; round < 300 && !t->failed; round++) {
+		struct kfid_wait *set = open_set(t, KFI_WAIT_QUEUE);
+		struct kfid_cntr *cntr = set ? open_cntr_in(t, set) : NULL;
+		unsigned long until = jiffies + msecs_to_jiffies(SOON);
+		bool is_back = false;
+		unsigned int spins;
+		int ret;
+
+		if (!expect_true(t, cntr)) {
+			if (set)
+				close_fid(t, &set->kfid);
+			break;
+		}
+		expect(t, kfi_cntr_add(cntr, 1), 0);
+		reinit_completion(&r.done);
+		xchg(&r.set, set);
+		for (spins = round * 13 % 400; spins; spins--)
+			cpu_relax();
+		ret = kfi_wait(set, 0);
+		if (ret == -KFI_ETIMEDOUT)
+			seen++;
+		else if (expect(t, ret, 0))
+			is_back = happens_soon(&r.done);
+		close_fid(t, &cntr->fid);
+		while ((ret = kfi_close(&set->kfid)) == -KFI_EBUSY && time_before(jiffies, until))
+			cond_resched();
+		expect(t, ret, 0);
+		expect_true(t, is_back || happens_soon(&r.done));
+	}
+	WRITE_ONCE(r.stop, true);
+	expect(t, job_finish(&job), 0);
+	pr_info("# close/when-reported: %u of %u by the other thread\n", seen, round);
+}
+
 static void close_after_wait(struct test *t)
 {
 	unsigned int cpu = 0;
@@ -623,5 +714,6 @@ const struct test_case wait_set_tests[] = {
 	{ "wset/case-66-close-rules", "R-WAIT-9 R-CLOSE-6", close_rules },
 	{ "wset/mixed-waits", "R-WAIT-11", mixed_waits },
 	{ "close/case-72-after-wait", "R-CLOSE-3", close_after_wait },
+	{ "close/when-reported", "R-CLOSE-3 R-CLOSE-6", close_when_reported },
 	{}
 };

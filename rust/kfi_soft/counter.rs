@@ -1072,7 +1072,7 @@ impl Object for Counter {
                     drop(state);
                     out.set(&this.queue);
                 }
-                (WaitObj::Set, Some(set)) => out.set(set.queue()),
+                (WaitObj::Set, Some(set)) => out.set(set.queue()?),
                 (WaitObj::Unspec, _) => return Err(ENOSYS),
                 _ => return Err(EINVAL),
             },

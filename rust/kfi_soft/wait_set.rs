@@ -103,9 +103,13 @@ impl WaitSet {
         self.fabric.fid()
     }
 
-    /// Returns the wait queue.
-    pub(crate) fn queue(&self) -> &WaitQueue {
-        &self.queue
+    /// Returns the wait queue, for the set and for each of its members; `ENOSYS` if nothing was
+    /// specified (R-CTL-7).
+    pub(crate) fn queue(&self) -> Result<&WaitQueue> {
+        match self.wait_obj {
+            WaitObj::Queue => Ok(&self.queue),
+            _ => Err(ENOSYS),
+        }
     }
 
     /// A queue of the set has got its first entry.
@@ -192,10 +196,7 @@ impl Object for WaitSet {
                 // Relaxed: as above.
                 this.op_flags.store(flags.as_raw(), ordering::Relaxed);
             }
-            Control::GetWait(out) => match this.wait_obj {
-                WaitObj::Queue => out.set(&this.queue),
-                _ => return Err(ENOSYS),
-            },
+            Control::GetWait(out) => out.set(this.queue()?),
             // What it is in truth, also if nothing was specified (R-CTL-8).
             Control::GetWaitObj(out) => out.set(WaitObj::Queue),
             _ => return Err(ENOSYS),

@@ -215,7 +215,7 @@ impl<T: Entries> Queue<T> {
         match command {
             Control::GetWait(out) => match (self.wait_obj, &self.set) {
                 (WaitObj::Queue, _) => out.set(&self.wait_queue),
-                (WaitObj::Set, Some(set)) => out.set(set.queue()),
+                (WaitObj::Set, Some(set)) => out.set(set.queue()?),
                 (WaitObj::Unspec, _) => return Err(ENOSYS),
                 _ => return Err(EINVAL),
             },
