@@ -372,11 +372,12 @@ impl<C: Clone> WorkTable<C> {
         bucket as u32
     }
 
-    /// Adds slots, unless there are as many as there may be.
+    /// Adds slots, unless one is free, as another thread may have been faster, or there are as many as
+    /// there may be.
     ///
     /// Returns what is left over, to be freed outside of locks.
     pub(crate) fn grow(&mut self, mut chunk: Chunk<C>) -> Option<Chunk<C>> {
-        if self.capacity() >= self.limit {
+        if self.free != NONE || self.capacity() >= self.limit {
             return Some(chunk);
         }
         if self.needs_page() && self.pages.len() * PIECES == self.pieces {
@@ -834,6 +835,27 @@ mod tests {
             insert(&mut table, i, 0)?;
         }
         assert!(insert(&mut table, 1, 1).is_err());
+        Ok(())
+    }
+
+    /// Those who have found no slot at the same time add one piece together.
+    #[test]
+    fn grows_by_what_is_wanted() -> Result {
+        let mut table = Table::new(3000, 1)?;
+        for piece in 1..4 {
+            for i in 0..SLOTS {
+                insert(&mut table, piece * SLOTS + i, 0)?;
+            }
+            assert_eq!(table.capacity(), piece * SLOTS);
+            let chunks = [
+                Table::new_chunk(table.needs_page(), GFP_KERNEL)?,
+                Table::new_chunk(table.needs_page(), GFP_KERNEL)?,
+            ];
+            for chunk in chunks {
+                drop(table.grow(chunk));
+            }
+            assert_eq!(table.capacity(), (piece + 1) * SLOTS);
+        }
         Ok(())
     }
 
