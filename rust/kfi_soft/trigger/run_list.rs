@@ -175,6 +175,14 @@ impl DrainBudget {
         }
     }
 
+    /// Returns that of a thread which goes on.
+    fn renewed(&self) -> Self {
+        Self {
+            spent: self.spent,
+            ..Self::THREAD
+        }
+    }
+
     /// Returns whether it is spent.
     fn is_spent(&self) -> bool {
         self.operations == 0
@@ -616,10 +624,7 @@ impl RunList {
                 None => return,
                 Some(kept) => queue = kept,
             }
-            budget = DrainBudget {
-                spent: budget.spent,
-                ..DrainBudget::THREAD
-            };
+            budget = budget.renewed();
             progress = self.advance(&mut queue, &mut budget, false, false);
         }
     }
@@ -840,12 +845,13 @@ impl WorkItem for RunList {
         // nobody has.
         let mut begins = cfg!(CONFIG_PREEMPT_RT);
         let mut queue = mem::replace(&mut this.inner.lock().rest, BatchQueue::new());
+        let mut budget = DrainBudget::THREAD;
         loop {
-            let mut budget = DrainBudget::THREAD;
             match this.advance(&mut queue, &mut budget, begins, true) {
                 Progress::Done => return,
                 Progress::Spent => cond_resched(),
             }
+            budget = budget.renewed();
             begins = false;
         }
     }

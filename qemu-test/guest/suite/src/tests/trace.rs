@@ -5,18 +5,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kfi::{bits, Caps, Form, Kind};
+use kfi::{bits, Caps, Form, Kind, Work};
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{needs, Area, Pair};
 use crate::env::Env;
-use crate::rig::Rig;
+use crate::rig::{until, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
     "trace";
     "events-of-the-core" ["kfabric.h"] events_of_the_core;
     "events-of-triggers" ["R-TRIG-13"] events_of_triggers;
+    "spent-by-drainers" ["R-DWQ-31"] spent_by_drainers;
     "debugfs-of-the-core" ["kfabric.h"] debugfs_of_the_core;
     "debugfs-of-the-provider" ["kfabric.h"] debugfs_of_the_provider;
 }
@@ -43,12 +44,18 @@ impl Tracing {
         Ok(tracing)
     }
 
-    /// The lines that have come since the last time.
-    fn lines(&self) -> Result<Vec<String>, Stop> {
+    /// The lines that have come since [`Self::lines`].
+    fn so_far(&self) -> Result<Vec<String>, Stop> {
         let text = fs::read_to_string(self.folder.join("trace"))?;
-        fs::write(self.folder.join("trace"), "")?;
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         Ok(lines.map(str::to_owned).collect())
+    }
+
+    /// The lines that have come since the last time.
+    fn lines(&self) -> Result<Vec<String>, Stop> {
+        let lines = self.so_far()?;
+        fs::write(self.folder.join("trace"), "")?;
+        Ok(lines)
     }
 }
 
@@ -132,6 +139,56 @@ fn events_of_triggers(env: &Env) -> Outcome {
     check_eq!(fired.count(), 1, "what has fired");
     drop((pair, counter, memory));
     Ok(())
+}
+
+/// Returns a number that a line tells by a name.
+fn told(line: &str, name: &str) -> Result<u64, Stop> {
+    let value = line
+        .split(' ')
+        .find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+        .ok_or_else(|| Stop::fail(format!("no {name} in {line:?}")))?;
+    Ok(value.parse()?)
+}
+
+/// Drainers tell how many operations they have run, those that left the rest to the work queue, and
+/// the work queue: each of them once.
+fn spent_by_drainers(env: &Env) -> Outcome {
+    let tracing = Tracing::new("kfi_soft/kfi_soft_drain")?;
+    let rig = Rig::new(env)?;
+    if rig.info.entries()[0].fabric_attr.prov_name == "kcxi" {
+        return Err(Stop::Skip("another name".to_owned()));
+    }
+    needs(&rig.info.entries()[0], Caps::TRIGGER)?;
+    let (trigger, target) = (rig.counter()?, rig.counter()?);
+    // One drainer does the first ones; the last ones are more than one budget is for.
+    for (round, count) in [(1, 1), (2, 7), (3, 5_000)] {
+        let add = Work::add(&target, 1, &trigger, round);
+        let mut ids = Vec::new();
+        for _ in 0..count {
+            ids.push(rig.domain.queue_work(&add)?);
+        }
+        tracing.lines()?;
+        let before = target.read()?;
+        trigger.add(1)?;
+        target.wait_ms(before + count, 20_000)?;
+        // The last drainer tells when it has ended.
+        let has_ended = |line: &String| line.contains("rest=none");
+        until(|| Ok(tracing.so_far()?.iter().any(has_ended)))?;
+        let lines = tracing.lines()?;
+        let spent = lines.iter().map(|line| told(line, "spent"));
+        let spent = spent.collect::<Result<Vec<_>, _>>()?;
+        check_eq!(spent.iter().sum::<u64>(), count, "{lines:#?}");
+        let ended = lines.iter().filter(|line| has_ended(line));
+        check_eq!(ended.count(), 1, "{lines:#?}");
+        let left = lines.iter().any(|line| line.contains("rest=queued"));
+        check_eq!(left, count > 1_024, "{lines:#?}");
+        rig.domain.flush_work(None)?;
+        for id in ids {
+            rig.session.release_work(id)?;
+        }
+    }
+    drop((trigger, target));
+    rig.close()
 }
 
 /// The lines of a file of debugfs, but for the headings.
