@@ -529,6 +529,80 @@ close:
 	bed_close(t, &bed);
 }
 
+/*
+ * KFI_INJECT among the default flags is about memory that is the caller's again
+ * when the call returns: not about what is read or fetched.
+ */
+static void inject_by_default(struct test *t)
+{
+	const struct setup setup = { .tx_flags = KFI_INJECT };
+	struct kvec iov = { .iov_len = 4096 };
+	struct kfi_rma_iov rma = { .len = 4096, .key = 1 };
+	struct kfi_msg_rma msg = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .rma_iov = &rma,
+		.rma_iov_count = 1, .context = CONTEXT(2),
+	};
+	u64 one = 1, with = 2, old = 0;
+	struct area local, remote;
+	struct kfid_mr *mr;
+	struct end a, b;
+
+	if (!pair_open(t, &a, &b, &setup, NULL))
+		return;
+	if (!area_alloc(t, &local, MEM_KMALLOC, 0, 4096))
+		goto close;
+	if (!area_alloc(t, &remote, MEM_KMALLOC, 0, 4096))
+		goto free;
+	mr = region_open(t, &b, remote.data, 4096, KFI_REMOTE_READ | KFI_REMOTE_WRITE, 1);
+	if (!mr)
+		goto free_both;
+	area_fill(&remote, 1);
+	area_clear(&local);
+	expect(t, kfi_read(a.ep, local.data, 4096, NULL, a.peer, 0, 1, CONTEXT(1)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(1), READ_DONE, 4096);
+	expect_true(t, area_has(t, &local, 1, 0, 4096, 0));
+	/* Neither if the call itself says so. */
+	area_clear(&local);
+	iov.iov_base = local.data;
+	msg.addr = a.peer;
+	expect(t, kfi_readmsg(a.ep, &msg, KFI_INJECT | KFI_COMPLETION), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 4096);
+	expect_true(t, area_has(t, &local, 1, 0, 4096, 0));
+
+	memset(remote.data, 0, 8);
+	expect(t, kfi_fetch_atomic(a.ep, &one, 1, NULL, &old, NULL, a.peer, 0, 1, KFI_UINT64,
+				   KFI_SUM, CONTEXT(3)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(3), FETCHED, 8);
+	expect(t, old, 0);
+	expect(t, kfi_compare_atomic(a.ep, &with, 1, NULL, &one, NULL, &old, NULL, a.peer, 0, 1,
+				     KFI_UINT64, KFI_CSWAP, CONTEXT(4)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(4), FETCHED, 8);
+	expect(t, old, 1);
+	expect(t, memcmp(remote.data, &with, 8), 0);
+
+	/* Sends, writes and additions are injected. */
+	expect(t, kfi_send(a.ep, local.data, 1025, NULL, a.peer, CONTEXT(5)), -KFI_EMSGSIZE);
+	expect(t, kfi_tsend(a.ep, local.data, 1025, NULL, a.peer, 1, CONTEXT(5)), -KFI_EMSGSIZE);
+	expect(t, kfi_write(a.ep, local.data, 1025, NULL, a.peer, 0, 1, CONTEXT(5)),
+	       -KFI_EMSGSIZE);
+	expect(t, kfi_atomic(a.ep, local.data, 129, NULL, a.peer, 0, 1, KFI_UINT64, KFI_SUM,
+			     CONTEXT(5)), -KFI_EMSGSIZE);
+	expect(t, kfi_send(a.ep, &one, 8, NULL, a.peer, CONTEXT(6)), 0);
+	one = 0;
+	expect(t, kfi_recv(b.ep, &old, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(7)), 0);
+	expect_completion(t, b.rx_cq, CONTEXT(7), RECEIVED, 8);
+	expect_completion(t, a.tx_cq, CONTEXT(6), SENT, 8);
+	expect(t, old, 1);
+	expect_nothing(t, a.tx_cq);
+	close_fid(t, &mr->fid);
+free_both:
+	area_free(&remote);
+free:
+	area_free(&local);
+close:
+	pair_close(t, &a, &b);
+}
+
 const struct test_case form_tests[] = {
 	{ "transfer/message-forms", "R-CNTR-7", untagged_forms },
 	{ "transfer/tagged-forms", "R-CNTR-7", tagged_forms },
@@ -539,5 +613,6 @@ const struct test_case form_tests[] = {
 	{ "transfer/tagged-rma", "R-CNTR-7", tagged_rma },
 	{ "transfer/many-ranges", "", many_ranges },
 	{ "transfer/order", "", order },
+	{ "transfer/inject-by-default", "", inject_by_default },
 	{}
 };

@@ -513,6 +513,11 @@ unsafe fn post<'a, T: EndpointOps>(
     from_result(|| {
         let mut operation = operation()?;
         let default = this.default_flags(operation.kind.direction());
+        let default = if operation.kind.can_be_injected() {
+            default
+        } else {
+            default.without(OpFlags::INJECT)
+        };
         operation.flags = form.flags(operation.flags, default)?;
         operation.own_flags = form == Form::Message;
         operation.inject = form == Form::Inject;

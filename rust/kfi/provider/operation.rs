@@ -227,6 +227,17 @@ impl Kind<'_> {
             _ => Direction::Transmit,
         }
     }
+
+    /// Returns whether `KFI_INJECT` may be meant if it is among the default flags: there is memory of
+    /// the caller that is only read, and none that is to be written to when the call has returned.
+    #[inline]
+    pub(super) fn can_be_injected(&self) -> bool {
+        match self {
+            Self::Send | Self::TaggedSend { .. } | Self::Write { .. } => true,
+            Self::Atomic(atomics) => atomics.is_plain(),
+            Self::Receive | Self::TaggedReceive { .. } | Self::Read { .. } => false,
+        }
+    }
 }
 
 /// The condition that a triggered operation waits for (`struct kfi_triggered_context`).

@@ -185,7 +185,9 @@ impl Transmitter {
             if matches!(operation.kind(), Kind::Atomic(atomics) if !atomics.is_plain()) {
                 return Err(EBADFLAGS.into());
             }
-            if len > self.config.inject_size {
+            // What is read is not sent.
+            let is_read = matches!(operation.kind(), Kind::Read { .. });
+            if !is_read && len > self.config.inject_size {
                 return Err(EMSGSIZE);
             }
         }
