@@ -37,6 +37,7 @@ extern const struct test_case room_tests[];
 extern const struct test_case region_tests[];
 extern const struct test_case error_tests[];
 extern const struct test_case backlog_tests[];
+extern const struct test_case crowded_tests[];
 extern const struct test_case waiting_tests[];
 extern const struct test_case busy_tests[];
 extern const struct test_case context_tests[];

@@ -105,7 +105,8 @@ fn takes(receive: &Posted, message: &Inbound) -> bool {
     if !receive.wants(message.request()) {
         return false;
     }
-    let stalls = message.receiver.stalls(receive);
+    // What the receive is not for is refused, which takes no room.
+    let stalls = receive.may_take(message.request()) && message.receiver.stalls(receive);
     if stalls {
         message.set_stalled(true);
     }

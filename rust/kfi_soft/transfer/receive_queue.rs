@@ -225,6 +225,12 @@ impl Posted {
         tag && self.source.is_none_or(|source| source == request.source)
     }
 
+    /// Returns whether what it wants may land in it: a region is for one operation, and a buffer for
+    /// several messages is none.
+    pub(crate) fn may_take(&self, request: &Request) -> bool {
+        matches!(self.buffer, ReceiveBuffer::One(_)) || !is_tagged_rma(request)
+    }
+
     /// Returns how the completion of a message for `receiver` is reported.
     fn manner(&self, receiver: &Receiver) -> Manner {
         Manner {
@@ -370,16 +376,15 @@ pub(crate) fn pair<const WALKS: usize>(
     receiver: &Receiver,
     claim: impl FnOnce(bool) -> core::result::Result<(), Mismatch>,
 ) -> core::result::Result<Match, Mismatch> {
+    if !found.may_take(request) {
+        return Err(Mismatch::NoRegion);
+    }
     match &found.buffer {
         ReceiveBuffer::One(_) => {
             claim(false)?;
             Ok(Match::One(found.take()))
         }
         ReceiveBuffer::Multi(buffer, next) => {
-            if is_tagged_rma(request) {
-                // A region is for one operation.
-                return Err(Mismatch::NoRegion);
-            }
             let at = *next;
             let (room, exhausted) = buffer.part(at, request.len);
             claim(!exhausted)?;
