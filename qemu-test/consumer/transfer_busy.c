@@ -5,6 +5,8 @@
 #include <linux/delay.h>
 #include <linux/string.h>
 
+#include <kfi_trigger.h>
+
 #include "transfer.h"
 
 /* Everything that is bound to an endpoint, in every class there is. */
@@ -240,11 +242,94 @@ static void with_fence(struct test *t)
 	pair_close(t, &a, &b);
 }
 
+/* A thread that flushes as long as it is not told to stop. */
+struct flushing {
+	struct kfid_domain *domain;
+	bool stop;
+};
+
+static long flush_all(void *arg)
+{
+	struct flushing *flushing = arg;
+
+	while (!READ_ONCE(flushing->stop)) {
+		int ret = kfi_control(&flushing->domain->fid, KFI_FLUSH_WORK, NULL);
+
+		if (ret)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Closed beside a flush of the same works, some of which are just due: when the close
+ * is back nothing refers to the counters that they name, whoever has taken them out.
+ */
+static void beside_flush(struct test *t)
+{
+	enum { WORKS = 32 };
+	static struct kfi_deferred_work work[WORKS];
+	static struct kfi_op_msg op[WORKS];
+	struct kfid_cntr *trigger, *completion;
+	unsigned int i, round, times = max(rounds / 100, 20U);
+	struct flushing flushing = { .domain = nic_domain[0] };
+	struct kvec iov = { "work", 4 };
+	struct end a, b;
+	struct job job;
+
+	if (!job_start(t, &job, flush_all, &flushing, other_cpu(some_cpu(0))))
+		return;
+	for (round = 0; round < times && !t->failed; round++) {
+		struct kfi_cntr_attr attr = { .wait_obj = KFI_WAIT_UNSPEC };
+
+		trigger = NULL;
+		completion = NULL;
+		if (!pair_open(t, &a, &b, NULL, NULL))
+			break;
+		if (!expect(t, kfi_cntr_open(a.domain, &attr, &trigger, NULL), 0) ||
+		    !expect(t, kfi_cntr_open(a.domain, &attr, &completion, NULL), 0))
+			goto close;
+		for (i = 0; i < WORKS; i++) {
+			op[i] = (struct kfi_op_msg) {
+				.ep = a.ep,
+				.msg = { .type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1,
+					 .addr = a.peer, .context = CONTEXT(i) },
+				.flags = KFI_COMPLETION,
+			};
+			work[i] = (struct kfi_deferred_work) {
+				.threshold = 1 + i % 2, .triggering_cntr = trigger,
+				.completion_cntr = completion, .op_type = KFI_OP_SEND,
+				.op.msg = &op[i],
+			};
+			expect(t, kfi_control(&a.domain->fid, KFI_QUEUE_WORK, &work[i]), 0);
+		}
+		if (round % 2)
+			expect(t, kfi_cntr_add(trigger, 1), 0);
+		close_fid(t, &a.ep->fid);
+		a.ep = NULL;
+		/* Nobody has received any. */
+		expect(t, kfi_cntr_read(completion), 0);
+		expect(t, kfi_cntr_readerr(completion), 0);
+		expect_nothing(t, a.tx_cq);
+close:
+		if (completion)
+			close_fid(t, &completion->fid);
+		if (trigger)
+			close_fid(t, &trigger->fid);
+		pair_close(t, &a, &b);
+		say(t, "round %u", round);
+	}
+	WRITE_ONCE(flushing.stop, true);
+	expect(t, job_finish(&job), 0);
+}
+
 const struct test_case busy_tests[] = {
 	{ "close/case-71-bound", "R-CLOSE-1 R-CLOSE-7", bound },
 	{ "close/case-71-domains", "R-CLOSE-5", domains },
 	{ "close/case-71-failures", "R-CLOSE-1", failures },
 	{ "close/case-29-with-work", "R-CLOSE-4", with_work },
 	{ "close/case-29-with-fence", "R-CLOSE-4", with_fence },
+	{ "close/beside-flush", "R-CLOSE-2 R-CLOSE-4 R-CTL-3", beside_flush },
 	{}
 };

@@ -382,6 +382,25 @@ static void no_memory(struct test *t)
 	}
 	expect_nothing(t, v.a.tx_cq);
 	expect_nothing(t, v.b.rx_cq);
+	vectors_close(t, &v);
+
+	/* Nor does one go that others carry out, though the peer is ready. */
+	if (!vectors_open(t, &v, 128))
+		goto close;
+	len = VECTOR * v.step;
+	area_fill(&v.from, 1);
+	expect(t, vectors_post(&v, KFI_SGL, F_RECV, CONTEXT(1)), 0);
+	expect(t, post_starving(&v, KFI_SGL, F_SEND, CONTEXT(2)), -KFI_EAGAIN);
+	expect(t, post_starving(&v, KFI_SGL, F_WRITE, CONTEXT(2)), -KFI_EAGAIN);
+	expect_nothing(t, v.a.tx_cq);
+	expect_nothing(t, v.b.rx_cq);
+	expect(t, vectors_post(&v, KFI_SGL, F_SEND, CONTEXT(2)), 0);
+	expect_completion(t, v.a.tx_cq, CONTEXT(2), SENT, 0);
+	expect_completion(t, v.b.rx_cq, CONTEXT(1), RECEIVED, len);
+	expect_true(t, area_has(t, &v.to, 1, 0, len, 0));
+	expect(t, vectors_post(&v, KFI_SGL, F_WRITE, CONTEXT(2)), 0);
+	expect_completion(t, v.a.tx_cq, CONTEXT(2), WRITTEN, len);
+	expect_in_place(t, &v);
 close:
 	vectors_close(t, &v);
 }

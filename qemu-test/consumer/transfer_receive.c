@@ -833,7 +833,44 @@ close_srx:
 	close_fid(t, &srx->fid);
 }
 
+/* Entries have nothing that the reader knows, or that there is not. */
+static void entries(struct test *t)
+{
+	struct kfi_cq_tagged_entry entry;
+	struct end a, b;
+	u8 from[8] = { 1 }, to[8];
+
+	if (!pair_open(t, &a, &b, NULL, NULL))
+		return;
+	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+	expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(2)), 0);
+	if (await(t, b.rx_cq, &entry, NULL)) {
+		expect(t, entry.flags, RECEIVED);
+		expect(t, entry.len, 8);
+		expect_true(t, !entry.buf);
+		expect(t, entry.tag, 0);
+		expect(t, entry.data, 0);
+	}
+	expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(1)), 0);
+	expect(t, kfi_tsend(a.ep, from, 8, NULL, a.peer, 5, CONTEXT(2)), 0);
+	if (await(t, b.rx_cq, &entry, NULL)) {
+		expect(t, entry.flags, TRECEIVED);
+		expect(t, entry.len, 8);
+		expect_true(t, !entry.buf);
+		expect(t, entry.tag, 5);
+		expect(t, entry.data, 0);
+	}
+	while (!t->failed && kfi_cq_read(a.tx_cq, &entry, 1) == 1) {
+		expect(t, entry.len, 0);
+		expect_true(t, !entry.buf);
+		expect(t, entry.tag, 0);
+		expect(t, entry.data, 0);
+	}
+	pair_close(t, &a, &b);
+}
+
 const struct test_case receive_tests[] = {
+	{ "receive/entries", "", entries },
 	{ "receive/multi", "", multi_receive },
 	{ "receive/multi-many", "", multi_receive_many },
 	{ "receive/multi-tagged", "", tagged_multi_receive },
