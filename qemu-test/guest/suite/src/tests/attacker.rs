@@ -64,6 +64,8 @@ tests! {
     "scalable-endpoints-count-when-closed" ["kfi_shim.h"] operations::closed_scalable;
     "vectors-count" ["kfi_shim.h"] objects::vectors_count;
     "released-beside-queueing" ["R-DWQ-4 kfi_shim.h"] works::released_beside_queueing;
+    "works-of-unknown-flags" ["R-DWQ-4 kfi_shim.h"] works::unknown_flags;
+    "parts-count" ["kfi_shim.h"] objects::parts_count;
     "refused-operations-take-no-number" ["kfi_shim.h"] contexts::refused_numbers;
     "cancel-among-silent-receives" ["R-TRIG-26 kfi_shim.h"] contexts::silent_receives;
     "queues-without-a-direction" ["kfi_shim.h"] operations::without_direction;

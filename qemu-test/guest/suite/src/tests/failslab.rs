@@ -15,6 +15,7 @@ use kfi::{
 };
 use kfi_host::process::{self, Status};
 use rustix::event::epoll;
+use rustix::io::Errno;
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{complete, expect_context, needs, quiet, Area, Net, Pair, Setup, FORMS};
@@ -25,7 +26,7 @@ use crate::failing::{
     Failing, Whose,
 };
 use crate::fuzz::execute::Memory;
-use crate::rig::{query, Rig};
+use crate::rig::{expect_os, query, Rig};
 use crate::tests::{fuzz, soak};
 use crate::{check, check_eq, tests};
 
@@ -814,6 +815,29 @@ fn deferred(env: &Env) -> Outcome {
             continue;
         }
         failing.each("work add", NoMemory, || domain.queue_work(&add), gone)?;
+    }
+    // A call that fails leaves no work behind, not even one whose number nobody knows.
+    let add = Work::add(&target, 1, &trigger, 1 << 40);
+    let mut known = vec![domain.queue_work(&add)?];
+    for nth in 1.. {
+        let queue = || {
+            let (id, result) = domain.queue_work_raw(&add)?;
+            known.push(id);
+            result
+        };
+        if failing.attempt("work alone", nth, NoMemory, queue)?.last {
+            break;
+        }
+    }
+    let (first, last) = (known[0], known[known.len() - 1]);
+    let unknown: Vec<_> = (first..last).filter(|id| !known.contains(id)).collect();
+    env.note(format!("{} works could not be queued", unknown.len()));
+    check!(
+        !unknown.is_empty(),
+        "no call has failed that had made a work"
+    );
+    for id in unknown {
+        expect_os(net.rig.session.release_work(id), Errno::BADF)?;
     }
     let set = Work::set(&target, 1, &trigger, 1 << 41);
     let make = || -> Result<(), Stop> { Ok(()) };

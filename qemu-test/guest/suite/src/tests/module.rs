@@ -396,15 +396,18 @@ fn nic_base(env: &Env) -> Outcome {
             check_eq!(entry.src_addr.0, address.to_le_bytes().to_vec());
         }
         // By its number, and that its address is the one that it is reached at.
-        for node in [format!("{}", base + 1), format!("{:#x}", base + 1)] {
-            let node = std::ffi::CString::new(node).unwrap_or_default();
-            let query = Query::new()
-                .provider(PROVIDER)
-                .flags(GetinfoFlags::SOURCE)
-                .node(node.as_c_str().into());
-            let found = session.getinfo(&query)?;
-            check_eq!(found.entries().len(), 1);
-            check_eq!(found.entries()[0].domain_attr.name, "soft1");
+        for index in 0..2 {
+            let number = base + index;
+            for node in [format!("{number}"), format!("{number:#x}")] {
+                let node = std::ffi::CString::new(node).unwrap_or_default();
+                let query = Query::new()
+                    .provider(PROVIDER)
+                    .flags(GetinfoFlags::SOURCE)
+                    .node(node.as_c_str().into());
+                let found = session.getinfo(&query)?;
+                check_eq!(found.entries().len(), 1);
+                check_eq!(found.entries()[0].domain_attr.name, format!("soft{index}"));
+            }
         }
         drop((info, session));
         run_with(&modules, TRANSFER, c"only=transfer rounds=1000")?;

@@ -38,6 +38,7 @@ tests! {
     "eq-full" ["kfi_shim.h"] events::eq_full;
     "eq-bad-requests" ["kfi_shim.h"] events::eq_bad_requests;
     "eq-sread" ["kfi_shim.h"] events::eq_sread;
+    alone "eq-peek-beside-read" ["kfi_shim.h"] events::eq_peek_beside_read;
     "case-71-thread-inside-sread" ["R-CLOSE-2"] thread_inside_sread;
 }
 

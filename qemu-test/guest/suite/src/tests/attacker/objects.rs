@@ -333,6 +333,44 @@ pub(super) fn keys_count(env: &Env) -> Outcome {
     })
 }
 
+/// An object counts with its parts: an endpoint with those of its directions, however few operations it
+/// takes, and a domain with an authorization key with its ports.
+pub(super) fn parts_count(env: &Env) -> Outcome {
+    const MEMORY: usize = 1 << 20;
+    // An operation of each direction, and about as much as the parts for these take.
+    const ENDPOINT: usize = 1088 + 1152 + 2 * 1536;
+    const PORTS: usize = 130 << 10;
+    limited(env, c"max_memory=1048576", |rig| {
+        let mut entry = rig.info.entries()[0].clone();
+        (entry.tx_attr.size, entry.rx_attr.size) = (1, 1);
+        let endpoints = fill(1_000, || rig.domain.endpoint(kfi::EpInfo::Value(&entry), 0))?;
+        let count = endpoints.len();
+        drop(endpoints);
+        check!(
+            count > 10 && count * ENDPOINT <= MEMORY,
+            "{count} endpoints in 1 MiB"
+        );
+
+        let mut hints = rig.info.entries()[0].clone();
+        hints.domain_attr.auth_key = kfi::Bytes(b"key".to_vec());
+        let keyed = rig.session.getinfo(&kfi::Query::new().hints(hints))?;
+        let domains = |info: &kfi::InfoList| -> Result<usize, Stop> {
+            Ok(fill(100, || rig.fabric.domain(info, 0))?.len())
+        };
+        let (plain, with_key) = (domains(&rig.info)?, domains(&keyed)?);
+        env.note(format!(
+            "{count} endpoints, {plain} domains, {with_key} with a key, in 1 MiB"
+        ));
+        check!(
+            with_key > 0 && with_key * PORTS <= MEMORY,
+            "{with_key} domains with a key"
+        );
+        check!(plain > 2 * with_key, "{plain} domains without");
+        drop(keyed);
+        Ok(())
+    })
+}
+
 /// Domains and fabrics, which have threads of the kernel, are limited by themselves.
 pub(super) fn domains_are_limited(env: &Env) -> Outcome {
     limited(env, c"max_user_domains=8", |rig| {

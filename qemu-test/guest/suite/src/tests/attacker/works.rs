@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, PoisonError};
 use std::thread;
 
+use kfi::uapi::request;
 use kfi::{bits, uapi, BufferKind, Error, Form, KfiErrno, Kind, OpType, Operation, Work, WorkId};
 use rustix::io::Errno;
+use zerocopy::FromZeros;
 
 use super::pair;
 use crate::check::{Outcome, Stop};
-use crate::check_eq;
 use crate::ends::{complete, Pair};
 use crate::env::Env;
 use crate::rig::{expect_fabric, expect_os, Rig};
+use crate::{check, check_eq};
 
 /// A receive, to be queued once a counter is at 1.
 fn receive_work(pair: &Pair, buffer: &kfi::Buffer, trigger: &kfi::Counter) -> Work {
@@ -120,6 +122,53 @@ pub(super) fn ended_work(env: &Env) -> Outcome {
     drop((b, buffer, trigger, target));
     far.close().map_err(|(_, error)| error)?;
     rig.close()
+}
+
+/// Flags of the operation of a work that nobody knows yet are refused, and no work is made.
+pub(super) fn unknown_flags(env: &Env) -> Outcome {
+    let pair = pair(env)?;
+    let counter = pair.rig.counter()?;
+    let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let work = receive_work(&pair, &buffer, &counter);
+    let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
+    let before = pair.domain.queue_work(&work)?;
+    let made = |shim_flags: u32, reserved: u32| {
+        let op = uapi::kfi_shim_op {
+            ep: pair.a.ep.handle(),
+            form: uapi::KFI_SHIM_FORM_MSG,
+            shim_flags,
+            reserved,
+            addr: u64::MAX,
+            ..FromZeros::new_zeroed()
+        };
+        let mut argument = uapi::kfi_shim_work {
+            domain: pair.domain.handle(),
+            flags: uapi::KFI_SHIM_WORK_PREPARE,
+            op: std::ptr::from_ref(&op) as u64,
+            op_size: size_of_val(&op) as u32,
+            op_type: uapi::KFI_OP_RECV,
+            triggering_cntr: counter.handle(),
+            threshold: 1,
+            ..FromZeros::new_zeroed()
+        };
+        let made = pair.session.ioctl(request::QUEUE_WORK, &mut argument);
+        made.map(|()| argument.id)
+    };
+    for flag in (0..32).map(|bit| 1 << bit) {
+        if flag != uapi::KFI_SHIM_OP_TRIGGERED {
+            check_eq!(made(flag, 0), Err(Errno::INVAL), "flag {flag:#x}");
+        }
+        check_eq!(made(0, flag), Err(Errno::INVAL), "reserved {flag:#x}");
+    }
+    // The condition is that of the work.
+    for flags in [0, uapi::KFI_SHIM_OP_TRIGGERED] {
+        let id = made(flags, 0)?;
+        check!(id > before, "work {id} after {before}");
+        pair.session.release_work(id)?;
+    }
+    check_eq!(pair.domain.queue_work(&work)?, before + 3);
+    drop((buffer, counter));
+    pair.close()
 }
 
 /// A work that is released is not queued by somebody who has just begun to.

@@ -2,6 +2,9 @@
 
 //! Event queues.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use kfi::uapi::{self, request};
 use kfi::{bits, EqAttr, Error, Event, EventError, KfiErrno, WaitObj};
 use kfi_host::signal;
@@ -11,7 +14,7 @@ use rustix::process::Signal;
 use zerocopy::FromZeros;
 
 use super::open_eq;
-use crate::check::Outcome;
+use crate::check::{Outcome, Stop};
 use crate::env::Env;
 use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::sleeper::Sleeper;
@@ -195,6 +198,59 @@ pub(super) fn eq_bad_requests(env: &Env) -> Outcome {
     }
     check_eq!(eq.read(8)?.data, b"kept");
     expect_fabric(eq.read(8), KfiErrno::EAGAIN)
+}
+
+/// A thread that only looks sees events as they were written, also if another one takes them out at
+/// that moment: numbers that could be addresses of the kernel are what user space has written.
+pub(super) fn eq_peek_beside_read(env: &Env) -> Outcome {
+    const WORDS: u64 = 16;
+    const ADDRESS: u64 = 0xffff_8880_0000_0000;
+    let rig = Rig::new(env)?;
+    let eq = open_eq(&rig)?;
+    let rounds = env.scaled(20_000, 2_000);
+    let entry = |number: u64| -> Vec<u8> {
+        let words = (0..WORDS).map(|word| ADDRESS | (number << 8) | (word << 3));
+        words.flat_map(u64::to_ne_bytes).collect()
+    };
+    let written = |event: &Event| -> Outcome {
+        let first = event.data.first_chunk().copied().map(u64::from_ne_bytes);
+        let number = (first.unwrap_or(0) >> 8) & 0xff_ffff;
+        check_eq!(event.data, entry(number), "event {number}");
+        check_eq!(event.object, 0);
+        Ok(())
+    };
+    let over = AtomicBool::new(false);
+    let looked = thread::scope(|scope| {
+        let looks = scope.spawn(|| -> Result<u64, Stop> {
+            let mut looked = 0u64;
+            while !over.load(Ordering::Relaxed) {
+                match eq.peek(128) {
+                    Ok(event) => written(&event)?,
+                    Err(Error::Fabric(KfiErrno::EAGAIN)) => {
+                        thread::yield_now();
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+                looked += 1;
+            }
+            Ok(looked)
+        });
+        let outcome = (|| -> Outcome {
+            for number in 0..rounds {
+                check_eq!(eq.write(1000, &entry(number))?, 128);
+                let event = eq.read(128)?;
+                check_eq!(event.data, entry(number));
+            }
+            Ok(())
+        })();
+        over.store(true, Ordering::Relaxed);
+        let looked = looks.join().unwrap_or_else(|_| Err(Stop::fail("panicked")));
+        outcome.and(looked)
+    })?;
+    env.note(format!("{looked} looks at {rounds} events"));
+    drop(eq);
+    rig.close()
 }
 
 pub(super) fn eq_sread(env: &Env) -> Outcome {
