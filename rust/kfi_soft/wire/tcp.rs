@@ -19,6 +19,7 @@ use core::net::{
     SocketAddrV4, //
 };
 use kernel::{
+    fmt,
     prelude::*,
     rbtree::{
         RBTree,
@@ -225,6 +226,25 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
     /// Lets a NIC be reached: listens at its address. May sleep.
     pub(crate) fn listen(&self, nic: u32) -> Result {
         self.0.listeners.add(&self.0.shared, nic)
+    }
+
+    /// Shows the peers of this node, in a line each, and first what is in that. May sleep.
+    pub(crate) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("direction source target state session incarnation connections open number\n")?;
+        let mut next = (0, 0);
+        loop {
+            let association = {
+                let associations = self.0.associations.lock();
+                let Some(cursor) = associations.known.cursor_lower_bound(&next) else {
+                    break;
+                };
+                cursor.current().1.clone()
+            };
+            association.show(f)?;
+            let (source, target) = association.pair();
+            next = (source, target.saturating_add(1));
+        }
+        self.0.shared.visitors.show(f)
     }
 
     /// Ends everything: what is under way fails with `EHOSTUNREACH`. May sleep.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    fmt,
     prelude::*,
     sync::{
         atomic::{
@@ -329,6 +330,17 @@ enum Phase {
     Ready,
 }
 
+impl Phase {
+    /// Returns its name.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Connecting => "connecting",
+            Self::Hello | Self::Welcome => "hello",
+            Self::Ready => "ready",
+        }
+    }
+}
+
 /// A connection of an association.
 struct Link {
     connection: Connection,
@@ -363,6 +375,8 @@ struct State<O: Initiator> {
     pause: u32,
     /// How many connections of the session broke the protocol.
     strikes: u32,
+    /// How many connections there have been.
+    connections: u64,
     /// Since when requests are over of which the target was not told.
     ack_since: Option<Instant>,
     /// How many requests the target was asked to end, and since when they are as many.
@@ -410,6 +424,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         tried: Instant::now(),
                         pause: 0,
                         strikes: 0,
+                        connections: 0,
                         ack_since: None,
                         recalled: (0, Instant::now()),
                         ended: EntryQueue::new(),
@@ -446,6 +461,33 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             Self::wake(this);
         }
         drop(fresh);
+    }
+
+    /// Returns the numbers of the NICs: the source, and the target.
+    pub(super) fn pair(&self) -> Pair {
+        self.pair
+    }
+
+    /// Shows how far it is, in a line. May sleep.
+    pub(super) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fresh = self.fresh.lock().len();
+        let state = self.state.lock();
+        let phase = match &state.link {
+            None => "idle",
+            Some(link) => link.phase.name(),
+        };
+        let (source, target) = self.pair;
+        f.write_fmt(fmt!(
+            "to {} {} {} {} {:x} {} {} {}\n",
+            source,
+            target,
+            phase,
+            state.session,
+            state.expected,
+            state.connections,
+            state.lane.len().saturating_add(fresh),
+            state.lane.ack(),
+        ))
     }
 
     /// Ends everything. May sleep.
@@ -614,6 +656,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     // It does not know what it has known.
                     lane.connected(ack, window).map_err(|_| End::Lost)?;
                     *phase = Phase::Ready;
+                    state.connections = state.connections.saturating_add(1);
                     *since = Instant::now();
                     state.down = None;
                     // Relaxed: by the only one who reads it.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    fmt,
     prelude::*,
     rbtree::{
         RBTree,
@@ -272,6 +273,8 @@ impl Service {
                     _ => (operands, 0),
                 }
             }
+            // No more than it was told.
+            _ if eager && request.len > EAGER => return None,
             _ if eager => (request.len, 0),
             _ => (0, 0),
         };
@@ -440,6 +443,8 @@ struct State {
     bytes: usize,
     /// How many connections of the session broke the protocol.
     strikes: u32,
+    /// How many connections there have been.
+    connections: u64,
     /// It is not used any more.
     gone: bool,
 }
@@ -484,6 +489,7 @@ impl Visitor {
                         down: Instant::now(),
                         bytes: 0,
                         strikes: 0,
+                        connections: 0,
                         gone: false,
                     },
                     "kfi_soft::Visitor::state"
@@ -557,7 +563,7 @@ impl Visitor {
             incarnation: this.shared.incarnation,
             expected: hello.incarnation,
             birth: state.birth,
-            eager: u32::try_from(frame::MAX_BODY).unwrap_or(u32::MAX),
+            eager: u32::try_from(EAGER).unwrap_or(u32::MAX),
             window: u32::try_from(state.lane.window()).unwrap_or(u32::MAX),
             minor: frame::MINOR,
             ..*hello
@@ -572,7 +578,29 @@ impl Visitor {
         if connection.set_events(this.clone()).is_err() {
             return Err((connection, bye::NONE));
         }
+        state.connections = state.connections.saturating_add(1);
         Ok(state.connection.replace(connection))
+    }
+
+    /// Shows how far it is, in a line. May sleep.
+    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        let phase = match &state.connection {
+            None => "idle",
+            Some(_) => "ready",
+        };
+        let (source, target) = self.pair;
+        f.write_fmt(fmt!(
+            "from {} {} {} {} {:x} {} {} {}\n",
+            source,
+            target,
+            phase,
+            state.session,
+            state.incarnation,
+            state.connections,
+            state.lane.open(),
+            state.lane.next(),
+        ))
     }
 
     /// Gives up all that is known of the session. Requests that wait end without a report, and answers
@@ -836,6 +864,23 @@ impl Visitors {
         let _ = known.visitors.insert(node);
         known.count = known.count.saturating_add(1);
         Ok(visitor)
+    }
+
+    /// Shows all, in a line each. May sleep.
+    pub(super) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut next = (0, 0);
+        loop {
+            let visitor = {
+                let known = self.known.lock();
+                let Some(cursor) = known.visitors.cursor_lower_bound(&next) else {
+                    return Ok(());
+                };
+                cursor.current().1.clone()
+            };
+            visitor.show(f)?;
+            let (source, target) = visitor.pair;
+            next = (source, target.saturating_add(1));
+        }
     }
 
     /// Forgets one that is gone.
