@@ -77,6 +77,8 @@ pub(crate) struct Node {
     /// Goes on with what these hold.
     #[pin]
     tick: Work<Node>,
+    /// How many receive contexts there have been.
+    receivers: Atomic<u64>,
 }
 
 impl Node {
@@ -97,6 +99,7 @@ impl Node {
                 auth_keys,
                 faults <- faults,
                 tick <- new_work!("kfi_soft::Node::tick"),
+                receivers: Atomic::new(0),
             }? Error),
             GFP_KERNEL,
         )
@@ -157,6 +160,17 @@ impl Node {
     pub(crate) fn withdraw(&self, origin: &Origin) {
         self.faults.withdraw(origin);
         self.wires.withdraw(origin);
+    }
+
+    /// Returns the receive context that a request is for.
+    pub(crate) fn receiver(&self, request: &Request) -> Option<Arc<Receiver>> {
+        self.targets().ports.destination(request)
+    }
+
+    /// Returns a number for a receive context, which no other one has had.
+    pub(crate) fn number_receiver(&self) -> u64 {
+        // Relaxed: a number that stands for itself.
+        self.receivers.fetch_add(1, ordering::Relaxed)
     }
 
     /// Looks at what the faults hold, in a while.

@@ -265,9 +265,10 @@ pub(crate) trait Wire {
 
     /// The initiator has ended a request that is under way: whoever keeps it gives it up.
     ///
-    /// Any context; does not sleep. The initiator has claimed the operation before, and asks at every place
-    /// in the order in which requests go; whoever moves a request on looks at [`Initiator::is_waiting`]
-    /// under the lock of the new place. So it is found, or dropped by the party that moves it.
+    /// Any context; does not sleep. The initiator has claimed the operation before, and asks at every
+    /// place; whoever moves a request on looks at [`Initiator::is_waiting`] under the lock of the new
+    /// place. So it is found where it stays, or dropped by the party that moves it after that place
+    /// was asked.
     ///
     /// One that was sent out ([`Initiator::send_out`]) is only asked for: it ends by its answer.
     fn withdraw(&self, origin: &Self::Origin);

@@ -4,8 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-use kernel::sync::Arc;
-
 use crate::{
     kfi::linux::queue::{
         Entry,
@@ -20,7 +18,7 @@ use crate::{
         receive_queue::Match,
         receiver::{
             LateReport,
-            Receiver,
+            ReceiverName,
             ReceiverUse, //
         }, //
     },
@@ -31,8 +29,9 @@ use crate::{
 pub(crate) enum Task {
     /// It is received, as it was matched. It has been claimed.
     Receive(ReceiverUse, Match),
-    /// It is done to the memory regions that it names.
-    Regions(Arc<Receiver>),
+    /// It is done to the memory regions that it names, by a receive context that is looked up when it is
+    /// its turn: what waits for that keeps none that is closed meanwhile.
+    Regions(ReceiverName),
 }
 
 /// A request that is to be carried out.
@@ -49,24 +48,21 @@ pub(crate) struct Accepted {
 
 impl Accepted {
     /// Accepts a request that has arrived; in its memory.
-    pub(crate) fn new(
-        inbound: Entry<Inbound>,
-        task: impl FnOnce(Arc<Receiver>) -> Task,
-    ) -> Entry<Self> {
+    pub(crate) fn new(inbound: Entry<Inbound>, task: Task) -> Entry<Self> {
         let (inbound, memory) = inbound.empty();
         memory.fill(Self {
             origin: inbound.origin,
-            task: task(inbound.receiver),
+            task,
             late_report: None,
             late_message: None,
         })
     }
 
-    /// Returns the receive context.
-    pub(crate) fn receiver(&self) -> &Arc<Receiver> {
+    /// Returns whether its initiator has ended it.
+    pub(crate) fn is_given_up(&self) -> bool {
         match &self.task {
-            Task::Receive(receiver, _) => receiver.receiver(),
-            Task::Regions(receiver) => receiver,
+            Task::Receive(..) => false,
+            Task::Regions(_) => !self.origin.is_waiting(),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 //! Requests that the work queue carries out, one after the other.
 //!
-//! A receive context has such a list for what was matched with its receives. What is done to memory
-//! regions is not ordered with that, nor does it take anything of the receive context, so that it is in
-//! a list of its initiator: much of it keeps nobody else waiting. The lists of a domain take turns.
+//! A receive context has such a list for what was matched with its receives, and one for what is done
+//! to memory regions and is to be told, which takes room in its completion queue, or comes from other
+//! nodes. What is not told takes nothing of the receive context, so that it is in a list of its
+//! initiator: much of it keeps nobody else waiting, and nothing there refers to a receive context. The
+//! lists of a domain take turns.
 
 #![forbid(unsafe_code)]
 
@@ -75,9 +77,16 @@ impl LateDeliveries {
         )
     }
 
-    /// Adds a request.
+    /// Adds a request. Drops it if its initiator has given it up meanwhile, and not found it.
     pub(crate) fn add(self: &Arc<Self>, accepted: Entry<Accepted>) {
-        self.requests.lock().push_named(accepted);
+        {
+            let mut requests = self.requests.lock();
+            if accepted.is_given_up() {
+                drop(requests);
+                return;
+            }
+            requests.push_named(accepted);
+        }
         self.work_queue.queue::<_, 0>(self.clone());
     }
 

@@ -589,7 +589,7 @@ impl Settled {
                 let bytes = budget::copied(message.request().len);
                 self.bytes = self.bytes.saturating_add(bytes);
                 // What is dropped here is not the last reference: the use has another one.
-                let accepted = Accepted::new(message, |_| Task::Receive(receiver, matched));
+                let accepted = Accepted::new(message, Task::Receive(receiver, matched));
                 self.deliveries.push_back(accepted);
             }
             Err(Mismatch::NoRegion) => self.refused.push_back(message),

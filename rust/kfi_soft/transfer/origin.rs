@@ -125,7 +125,8 @@ impl Origin {
     }
 
     /// Returns the requests beside this one that the work queue carries out at `receiver`, and that are
-    /// done to memory regions: those of the same transmit context, or of all other nodes.
+    /// done to memory regions and not told there: those of the same transmit context, or of all other
+    /// nodes.
     pub(crate) fn late_accesses<'a>(&'a self, receiver: &'a Receiver) -> &'a Arc<LateDeliveries> {
         match self {
             Self::Local(transfer) => transfer.transmitter().late_accesses(),

@@ -169,6 +169,8 @@ pub(crate) struct RxConfig {
 #[pin_data]
 pub(crate) struct Receiver {
     config: RxConfig,
+    /// No other one has it, before or after.
+    number: u64,
     /// The regions of this context alone (`KFI_MR_ENDPOINT`).
     #[pin]
     regions: Regions,
@@ -179,7 +181,8 @@ pub(crate) struct Receiver {
     late: Atomic<usize>,
     /// What was matched with its receives, and the work queue carries out.
     deliveries: Arc<LateDeliveries>,
-    /// What other nodes do to memory regions, and the work queue carries out.
+    /// What is done to memory regions, and the work queue carries out: what is to be told, and what
+    /// comes from other nodes.
     late_accesses: Arc<LateDeliveries>,
     /// See [`LateArrival`].
     late_arrivals: Atomic<usize>,
@@ -249,6 +252,24 @@ impl Piece<'_> {
     }
 }
 
+/// Stands for a receive context, and does not keep it.
+pub(crate) struct ReceiverName {
+    node: Arc<Node>,
+    number: u64,
+}
+
+impl ReceiverName {
+    /// Begins to use the context, which a request has arrived at; `None` if it is closed.
+    fn enter(&self, request: &Request) -> Option<ReceiverUse> {
+        let found = self.node.receiver(request)?;
+        if found.number != self.number {
+            // Another one has the address by now.
+            return None;
+        }
+        Receiver::enter(&found)
+    }
+}
+
 /// How many operations the work queue is to report before more have to wait.
 const MAX_LATE: usize = 64;
 
@@ -303,14 +324,24 @@ impl Drop for LateArrival {
     }
 }
 
+impl ReceiverUse {
+    /// Counts an operation that is going to be reported, if it is `told` and there is a queue for that.
+    fn late_report(&self, told: bool) -> Option<LateReport> {
+        let counts = told && self.config.completer.has_queue();
+        counts.then(|| LateReport::new(&self.0))
+    }
+}
+
 impl Receiver {
     /// Creates a receive context.
     pub(crate) fn new(config: RxConfig) -> Result<Arc<Self>> {
         let deliveries = LateDeliveries::new(&config.domain)?;
         let late_accesses = LateDeliveries::new(&config.domain)?;
+        let number = config.node.number_receiver();
         Arc::pin_init(
             pin_init!(Self {
                 config,
+                number,
                 regions <- Regions::new(),
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
@@ -337,7 +368,8 @@ impl Receiver {
         self.config.shared
     }
 
-    /// Returns what other nodes do to memory regions, and the work queue carries out.
+    /// Returns what is done to memory regions, and the work queue carries out: what is to be told, and
+    /// what comes from other nodes.
     pub(crate) fn late_accesses(&self) -> &Arc<LateDeliveries> {
         &self.late_accesses
     }
@@ -506,7 +538,7 @@ impl Receiver {
         let request = inbound.request();
         let (matched, allowed) = (request.kind.is_matched(), receiver.allows(request));
         if !matched {
-            Self::deliver(Accepted::new(inbound, Task::Regions), budget);
+            Self::begin_access(receiver, inbound, budget);
         } else if allowed {
             receiver.config.queue.accept(&receiver, inbound, budget);
         } else {
@@ -514,36 +546,28 @@ impl Receiver {
         }
     }
 
-    /// Carries out a request that was accepted: at once if it is small and does not come from another
-    /// domain of this node, else by the work queue, and then what follows it too: so messages complete in order, but
+    /// Receives what was matched: at once if it is small and does not come from another domain of this
+    /// node, else by the work queue, and then what follows it too: so messages complete in order, but
     /// for one that its poster delivers itself while another thread is just matching the one before.
     ///
     /// Operations that are due in a domain do not run inside of each other. But those that one
     /// makes due in another domain would run inside of the one that has begun it, and so on from
     /// domain to domain (R-DWQ-30).
     pub(crate) fn deliver(mut accepted: Entry<Accepted>, budget: &mut Budget) {
-        let this = accepted.receiver().clone();
+        let Task::Receive(receiver, _) = &accepted.task else {
+            // Was not matched, and does not come here.
+            return;
+        };
+        let this = receiver.receiver().clone();
         let origin = &accepted.origin;
-        let request = origin.request();
-        let matched = request.kind.is_matched();
-        // Pieces are copied one after the other.
-        let small = transfer::is_inline(request) || origin.distant().is_some();
-        let at_once = this.is_near(origin) && small;
-        if at_once && !(matched && origin.has_late_messages(&this)) {
+        if this.does_at_once(origin) && !origin.has_late_messages(&this) {
             Self::carry_out(accepted, || (), budget);
             return;
         }
-        let told = || matched || this.is_told(request, origin.remote());
-        let late_report = this.config.completer.has_queue() && told();
-        let late_message = matched.then(|| origin.late_message(&this));
-        accepted.late_report = late_report.then(|| LateReport::new(&this));
-        accepted.late_message = late_message;
-        if !matched {
-            let list = accepted.origin.late_accesses(&this).clone();
-            list.add(accepted);
-            return;
-        }
-        let origin = accepted.origin.clone();
+        let origin = origin.clone();
+        let late_message = origin.late_message(&this);
+        accepted.late_report = receiver.late_report(true);
+        accepted.late_message = Some(late_message);
         this.deliveries.add(accepted);
         // A thread that closes either side and has not found it there: ordered by the lock of the
         // list, which that thread takes when `closed` is set.
@@ -553,6 +577,13 @@ impl Receiver {
         if origin.is_closed() {
             origin.can_be_taken_back();
         }
+    }
+
+    /// Returns whether what an initiator asks for is done in the context of whoever comes to it.
+    fn does_at_once(&self, origin: &Origin) -> bool {
+        // Pieces are copied one after the other.
+        let small = transfer::is_inline(origin.request()) || origin.distant().is_some();
+        small && self.is_near(origin)
     }
 
     /// Returns whether an initiator may be answered at once, see [`Origin::is_near`].
@@ -571,19 +602,29 @@ impl Receiver {
             late_report,
             late_message: _late_message,
         } = accepted;
-        if let Some(request) = origin.distant() {
-            Self::land(request, task, late_report, memory);
-            return;
-        }
-        let place = EntryPlace::Own(memory);
-        let irqs = &mut IrqGuard::none();
         match task {
             Task::Receive(receiver, matched) => {
+                let delivery = matched.into_delivery(&receiver);
+                if let Some(distant) = origin.distant() {
+                    let span = delivery.span(distant.request());
+                    if receiver.is_closed() {
+                        let gone = Err(EHOSTUNREACH);
+                        let wanted = distant.request();
+                        let response = receiver.end_landing(wanted, delivery, span, gone, memory);
+                        distant.answer(response);
+                        return;
+                    }
+                    let late_report = late_report.or_else(|| receiver.late_report(true));
+                    let ground = Ground::Receive(delivery, span);
+                    Self::land(distant, receiver, ground, late_report, memory);
+                    return;
+                }
                 let Some(lent) = origin.lend() else {
                     return;
                 };
-                let delivery = matched.into_delivery(&receiver);
                 let payload = lent.payload();
+                let place = EntryPlace::Own(memory);
+                let irqs = &mut IrqGuard::none();
                 let go_on = || {
                     relax();
                     !(receiver.is_closed() || origin.is_closed())
@@ -592,72 +633,92 @@ impl Receiver {
                     receiver.receive(origin.request(), payload, delivery, place, irqs, go_on);
                 lent.respond(response, budget);
             }
-            Task::Regions(receiver) => {
-                if !origin.claim() {
-                    return;
-                }
-                let Some(lent) = origin.lend() else {
+            Task::Regions(name) => {
+                let Some(receiver) = name.enter(origin.request()) else {
+                    origin.refuse(EHOSTUNREACH, budget);
                     return;
                 };
-                let response = Self::enter(&receiver).and_then(|receiver| {
-                    let (request, remote) = (origin.request(), origin.remote());
-                    let payload = lent.payload();
-                    let go_on = || {
-                        relax();
-                        !(receiver.is_closed() || origin.is_closed())
-                    };
-                    receiver.access(request, remote, payload, || Some(place), irqs, go_on)
-                });
-                let response = response.unwrap_or_else(|| Response::failed(EHOSTUNREACH));
-                lent.respond(response, budget);
+                if late_report.is_none() && receiver.is_told(&origin) {
+                    // Not when it arrived, but since: it waits for room as others do.
+                    Self::accept(receiver.receiver(), Packet { origin, memory }, budget);
+                    return;
+                }
+                Self::carry_out_access(receiver, origin, memory, relax, budget);
             }
         }
     }
 
-    /// Begins with a request whose bytes come in pieces.
+    /// Does what a request wants of memory regions: at once or, for the reasons that
+    /// [`Self::deliver`] has, by the work queue.
+    fn begin_access(receiver: ReceiverUse, inbound: Entry<Inbound>, budget: &mut Budget) {
+        if receiver.does_at_once(&inbound.origin) {
+            let (inbound, memory) = inbound.empty();
+            Self::carry_out_access(receiver, inbound.origin, memory, || (), budget);
+            return;
+        }
+        let name = ReceiverName {
+            node: receiver.config.node.clone(),
+            number: receiver.number,
+        };
+        let mut accepted = Accepted::new(inbound, Task::Regions(name));
+        let origin = &accepted.origin;
+        let late_report = receiver.late_report(receiver.is_told(origin));
+        let list = match late_report {
+            Some(_) => receiver.late_accesses.clone(),
+            None => origin.late_accesses(&receiver).clone(),
+        };
+        accepted.late_report = late_report;
+        list.add(accepted);
+    }
+
+    /// Does it now, and answers.
+    fn carry_out_access(
+        receiver: ReceiverUse,
+        origin: Origin,
+        memory: Vacant,
+        relax: impl Fn(),
+        budget: &mut Budget,
+    ) {
+        if !origin.claim() {
+            return;
+        }
+        let (request, remote) = (origin.request(), origin.remote());
+        if let Some(distant) = origin.distant() {
+            match receiver.check(request, remote) {
+                Ok(told) => {
+                    let late_report = receiver.late_report(told);
+                    Self::land(distant, receiver, Ground::Regions, late_report, memory);
+                }
+                Err(error) => distant.answer(Response::failed(error)),
+            }
+            return;
+        }
+        let Some(lent) = origin.lend() else {
+            return;
+        };
+        let find_place = || Some(EntryPlace::Own(memory));
+        let irqs = &mut IrqGuard::none();
+        let go_on = || {
+            relax();
+            !(receiver.is_closed() || origin.is_closed())
+        };
+        let response = receiver.access(request, remote, lent.payload(), find_place, irqs, go_on);
+        // There is a place.
+        let response = response.unwrap_or_else(|| Response::failed(EAGAIN));
+        lent.respond(response, budget);
+    }
+
+    /// Begins with a request that was claimed, and whose bytes come in pieces.
     fn land(
         request: &Arc<RemoteRequest>,
-        task: Task,
+        receiver: ReceiverUse,
+        ground: Ground,
         late_report: Option<LateReport>,
         memory: Vacant,
     ) {
-        let begun = match task {
-            Task::Receive(receiver, matched) => {
-                let delivery = matched.into_delivery(&receiver);
-                let span = delivery.span(request.request());
-                if receiver.is_closed() {
-                    let gone = Err(EHOSTUNREACH);
-                    let wanted = request.request();
-                    let response = receiver.end_landing(wanted, delivery, span, gone, memory);
-                    request.answer(response);
-                    return;
-                }
-                Ok((receiver, Ground::Receive(delivery, span), true))
-            }
-            Task::Regions(_) if !request.claim() => return,
-            Task::Regions(receiver) => match Self::enter(&receiver) {
-                Some(receiver) => receiver
-                    .check(request.request(), request.remote())
-                    .map(|told| (receiver, Ground::Regions, told)),
-                None => Err(EHOSTUNREACH),
-            },
-        };
-        match begun {
-            Ok((receiver, ground, told)) => {
-                let counts = told && receiver.config.completer.has_queue();
-                let late_report =
-                    late_report.or_else(|| counts.then(|| LateReport::new(receiver.receiver())));
-                let node = receiver.config.node.clone();
-                node.targets().landings.begin(
-                    request.clone(),
-                    receiver,
-                    ground,
-                    late_report,
-                    memory,
-                );
-            }
-            Err(error) => request.answer(Response::failed(error)),
-        }
+        let node = receiver.config.node.clone();
+        let landings = &node.targets().landings;
+        landings.begin(request.clone(), receiver, ground, late_report, memory);
     }
 
     /// Copies a piece of what is done to memory regions.
@@ -927,8 +988,9 @@ impl Receiver {
     }
 
     /// Returns whether an entry would report what is done to memory regions.
-    fn is_told(&self, request: &Request, remote: &RemoteMemory) -> bool {
-        matches!(self.check(request, remote), Ok(true))
+    fn is_told(&self, origin: &Origin) -> bool {
+        let told = || self.check(origin.request(), origin.remote());
+        self.config.completer.has_queue() && matches!(told(), Ok(true))
     }
 
     /// Tells of what was done to memory regions.
@@ -1155,7 +1217,7 @@ impl Receiver {
             this.report_found(unused(wanted), None);
             return Ok(());
         }
-        let task = |_| Task::Receive(receiver, Match::One(wanted));
+        let task = Task::Receive(receiver, Match::One(wanted));
         Self::deliver(Accepted::new(inbound, task), &mut Budget::of_caller());
         Ok(())
     }
@@ -1272,7 +1334,7 @@ impl Destination for Receiver {
             // What is not allowed has no completion here, and is refused.
             match request.kind.is_matched() {
                 true => this.allows(request),
-                false => this.is_told(request, packet.origin.remote()),
+                false => this.is_told(&packet.origin),
             }
         };
         let inbound = Inbound::new(this.clone(), packet);
@@ -1284,12 +1346,11 @@ impl Destination for Receiver {
     }
 
     fn withdraw(&self, origin: &Origin) {
-        // In the direction in which requests go.
         if self.parking.withdraw(origin).is_some() || self.config.queue.withdraw(origin).is_some() {
             return;
         }
         if !origin.request().kind.is_matched() {
-            drop(origin.late_accesses(self).take(origin));
+            drop(self.late_accesses.take(origin));
         } else if let Some(accepted) = self.deliveries.take(origin) {
             // What was matched is ended for a transmit context only that is being closed: so nothing is
             // copied.

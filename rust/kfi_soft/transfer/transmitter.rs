@@ -309,7 +309,7 @@ pub(crate) struct Transmitter {
     backlog: Atomic<bool>,
     /// See [`LateSend`].
     late: Atomic<usize>,
-    /// Operations on memory regions that the work queue carries out.
+    /// Operations on memory regions that the work queue carries out, and that are not told there.
     late_accesses: Arc<LateDeliveries>,
     closed: Atomic<bool>,
     /// A message has come to where [`Self::close`] may have looked for it before.
@@ -360,7 +360,8 @@ impl Transmitter {
         &self.config.completer
     }
 
-    /// Returns its operations on memory regions that the work queue carries out.
+    /// Returns its operations on memory regions that the work queue carries out, and that are not told
+    /// there.
     pub(crate) fn late_accesses(&self) -> &Arc<LateDeliveries> {
         &self.late_accesses
     }
@@ -903,7 +904,10 @@ impl Transmitter {
         match waiting {
             // It had begun.
             None => {
-                self.config.node.withdraw(&Origin::Local(transfer.clone()));
+                let origin = Origin::Local(transfer.clone());
+                // Whatever is at its target by now.
+                drop(self.late_accesses.take(&origin));
+                self.config.node.withdraw(&origin);
                 self.ended(None);
             }
             Some((unsent, _)) => {

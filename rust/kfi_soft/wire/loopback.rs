@@ -385,7 +385,7 @@ impl<D> Loopback<D> {
     }
 
     /// Returns what a request is for. Those with another key are not there.
-    fn destination(&self, request: &Request) -> Option<Arc<D>> {
+    pub(crate) fn destination(&self, request: &Request) -> Option<Arc<D>> {
         self.with_slot(request.auth_key, request.destination, |slot| {
             slot.receiver(request.context).cloned()
         })?
