@@ -39,6 +39,7 @@ extern const struct test_case error_tests[];
 extern const struct test_case backlog_tests[];
 extern const struct test_case crowded_tests[];
 extern const struct test_case waiting_tests[];
+extern const struct test_case late_tests[];
 extern const struct test_case busy_tests[];
 extern const struct test_case context_tests[];
 extern const struct test_case trigger_tests[];
@@ -82,6 +83,7 @@ enum counted {
  * @rx_ctx_bits: of the address vector
  * @domain: instead of that of the NIC
  * @key: authorization key
+ * @name: its address, of 8 bytes
  * @handler: of the receive queue
  * @handler_context: for @handler
  * @srx: shared receive context
@@ -103,6 +105,7 @@ struct setup {
 	int rx_ctx_bits;
 	struct kfid_domain *domain;
 	const char *key;
+	const void *name;
 	kfi_comp_handler handler;
 	void *handler_context;
 	struct kfid_ep *srx;

@@ -32,10 +32,9 @@ MODULE_PARM_DESC(only, "Run only the tests whose names start so");
 
 static const struct test_case *const suites[] = {
 	basic_tests, form_tests, atomic_tests, receive_tests,
-	error_tests, backlog_tests, crowded_tests, waiting_tests, endpoint_tests, scalable_tests,
-	region_tests,
-	busy_tests, context_tests, trigger_tests, argument_tests, chain_tests,
-	large_tests, room_tests, stress_tests,
+	error_tests, backlog_tests, crowded_tests, waiting_tests, late_tests, endpoint_tests,
+	scalable_tests, region_tests, busy_tests, context_tests, trigger_tests, argument_tests,
+	chain_tests, large_tests, room_tests, stress_tests,
 };
 
 static int __init kfi_transfer_init(void)

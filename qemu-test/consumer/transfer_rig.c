@@ -96,6 +96,11 @@ static struct kfi_info *describe(struct test *t, unsigned int nic,
 		info->ep_attr->auth_key = kstrdup(setup->key, GFP_KERNEL);
 		info->ep_attr->auth_key_size = strlen(setup->key);
 	}
+	if (setup->name) {
+		kfree(info->src_addr);
+		info->src_addr = kmemdup(setup->name, 8, GFP_KERNEL);
+		info->src_addrlen = 8;
+	}
 	return info;
 }
 
