@@ -51,7 +51,7 @@ fn exercise(buffer: &Buffer) -> Outcome {
     Ok(())
 }
 
-/// Nobody takes references to the pages of a mapping (get_user_pages()), which would stay when the
+/// Nobody takes references to the pages of a mapping (`get_user_pages()`), which would stay when the
 /// buffer is gone: not even to read the process's memory by /proc.
 fn not_lent_out(_: &Env) -> Outcome {
     let session = Session::open()?;
