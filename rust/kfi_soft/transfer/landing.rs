@@ -117,7 +117,8 @@ impl Landings {
         list.take_named(&number, |landing| landing.name() == number)
     }
 
-    /// Copies a piece, from `offset` on; `ENOENT` if the request is not here.
+    /// Copies a piece, from `offset` on; `ENOENT` if the request is not here, `EHOSTUNREACH` if its
+    /// receive context is being closed.
     pub(crate) fn copy(
         &self,
         request: &Arc<RemoteRequest>,
@@ -127,6 +128,8 @@ impl Landings {
         // The thread that brings the pieces is the only one that ends it, too.
         let landing = self.take(request).ok_or(ENOENT)?;
         let done = match &landing.ground {
+            // The thread that closes it waits for this one to end.
+            _ if landing.receiver.is_closed() => Err(EHOSTUNREACH),
             Ground::Receive(delivery, span) => {
                 let end = offset.saturating_add(piece.len());
                 if end > span.len {
