@@ -9,10 +9,12 @@
 mod frame;
 
 #[cfg(test)]
+#[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../rust/kfi_soft/wire/tcp/incoming.rs"]
 mod incoming;
 
 #[cfg(test)]
+#[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../rust/kfi_soft/wire/tcp/outgoing.rs"]
 mod outgoing;
 

@@ -745,14 +745,21 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             entry.status = unreachable;
             state.ended.push_back(entry);
         }
-        while all {
-            let Some(fresh) = self.fresh.lock().pop_front() else {
-                break;
-            };
-            state.ended.push_back(Outbound::new(fresh, &self.shared));
+        if all {
+            self.end_fresh(state);
         }
         state.session = state.session.saturating_add(1);
         (state.expected, state.birth, state.strikes) = (0, 0, 0);
+    }
+
+    /// All that was not sent has failed.
+    fn end_fresh(&self, state: &mut State<O>) {
+        loop {
+            let Some(fresh) = self.fresh.lock().pop_front() else {
+                return;
+            };
+            state.ended.push_back(Outbound::new(fresh, &self.shared));
+        }
     }
 }
 

@@ -138,11 +138,7 @@ impl Newcomer {
             return;
         }
         match Visitors::find(shared, self.pair) {
-            Ok(visitor) => {
-                if let Err((connection, code)) = Visitor::attach(&visitor, connection, hello, ack) {
-                    connection.bye(code);
-                }
-            }
+            Ok(visitor) => Visitor::attach(&visitor, connection, hello, ack),
             Err(_) => connection.bye(bye::MANY),
         }
     }

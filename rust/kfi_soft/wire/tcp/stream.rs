@@ -69,11 +69,6 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
         self.end = self.end.saturating_add(count).min(self.memory.len());
     }
 
-    /// Returns whether it is between two frames.
-    pub(crate) fn is_between(&self) -> bool {
-        self.start == self.end && self.body == 0
-    }
-
     /// Returns the next part, once that is there; none if more has to be received first.
     pub(crate) fn next(&mut self) -> Result<Option<Part<'_>>, Broken> {
         let unused = self.memory.get(self.start..self.end).unwrap_or(&[]);

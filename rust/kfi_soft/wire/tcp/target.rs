@@ -449,6 +449,14 @@ struct State {
     gone: bool,
 }
 
+/// What became of a connection.
+enum Attached {
+    /// It is used, in place of this one.
+    Instead(Option<Connection>),
+    /// It is not wanted: the code of a `BYE`.
+    Refused(Connection, u32),
+}
+
 /// All requests of another NIC to one of this node.
 #[pin_data]
 pub(super) struct Visitor {
@@ -506,14 +514,8 @@ impl Visitor {
         this.shared.queue.queue::<Self, 0>(this.clone());
     }
 
-    /// Takes a connection on which the initiator has said `HELLO`, with this `ack`. Gives it back, with
-    /// the code of a `BYE`, if it is not wanted.
-    pub(super) fn attach(
-        this: &Arc<Self>,
-        connection: Connection,
-        hello: &Hello,
-        ack: u64,
-    ) -> core::result::Result<(), (Connection, u32)> {
+    /// Takes a connection on which the initiator has said `HELLO`, with this `ack`.
+    pub(super) fn attach(this: &Arc<Self>, connection: Connection, hello: &Hello, ack: u64) {
         let mut ended = EntryQueue::new();
         let attached = {
             let mut state = this.state.lock();
@@ -521,15 +523,18 @@ impl Visitor {
         };
         // Without the lock.
         this.finish(ended);
-        if let Some(before) = attached? {
-            // The initiator knows better.
-            before.close();
+        match attached {
+            Attached::Instead(Some(before)) => {
+                // The initiator knows better.
+                before.close();
+                Self::wake(this);
+            }
+            Attached::Instead(None) => Self::wake(this),
+            Attached::Refused(connection, code) => connection.bye(code),
         }
-        Self::wake(this);
-        Ok(())
     }
 
-    /// As [`Self::attach`]; returns the connection of before.
+    /// As [`Self::attach`], with the lock.
     fn attach_to(
         this: &Arc<Self>,
         state: &mut State,
@@ -537,16 +542,16 @@ impl Visitor {
         mut connection: Connection,
         hello: &Hello,
         ack: u64,
-    ) -> core::result::Result<Option<Connection>, (Connection, u32)> {
+    ) -> Attached {
         if state.gone {
-            return Err((connection, bye::NONE));
+            return Attached::Refused(connection, bye::NONE);
         }
         let same = state.incarnation == hello.incarnation && state.session == hello.session;
         if same && state.strikes >= STRIKES {
-            return Err((connection, bye::BROKEN));
+            return Attached::Refused(connection, bye::BROKEN);
         }
         if state.incarnation == hello.incarnation && hello.session < state.session {
-            return Err((connection, bye::OLD));
+            return Attached::Refused(connection, bye::OLD);
         }
         if !same {
             this.purge(state, ended);
@@ -557,7 +562,7 @@ impl Visitor {
         // Whoever has known the session before we have is told that it is another one.
         let lost = hello.birth != 0 && hello.birth != state.birth;
         if !lost && state.lane.connected(ack).is_err() {
-            return Err((connection, bye::OLD));
+            return Attached::Refused(connection, bye::OLD);
         }
         let welcome = Hello {
             incarnation: this.shared.incarnation,
@@ -572,14 +577,14 @@ impl Visitor {
         connection.put(&Frame::Welcome(welcome, [0; 32]), 0, next);
         if lost {
             // It closes the connection.
-            return Err((connection, bye::OLD));
+            return Attached::Refused(connection, bye::OLD);
         }
         connection.put(&Frame::Ack, 0, next);
         if connection.set_events(this.clone()).is_err() {
-            return Err((connection, bye::NONE));
+            return Attached::Refused(connection, bye::NONE);
         }
         state.connections = state.connections.saturating_add(1);
-        Ok(state.connection.replace(connection))
+        Attached::Instead(state.connection.replace(connection))
     }
 
     /// Shows how far it is, in a line. May sleep.
