@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All counters, and what debugfs shows of them: `kfi_soft/counters` and `kfi_soft/pending`.
+//! All counters, and what debugfs shows of them: `kfi_soft/counters` and `kfi_soft/pending`; and
+//! the peers: `kfi_soft/peers`.
 
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,8 @@ use crate::{
         },
         provider::CounterOps, //
     },
+    nic,
+    node,
     open_objects::DomainsFile,
     trigger::{
         pending::PendingKind,
@@ -94,6 +97,8 @@ pub(crate) struct ProviderFiles {
     _counters: Pin<KBox<File<()>>>,
     /// The operations that are pending on them.
     _pending: Pin<KBox<File<()>>>,
+    /// The peers, if there is a network.
+    _peers: Option<Pin<KBox<File<()>>>>,
     /// The domains.
     _domains: DomainsFile,
     /// The faults that can be injected.
@@ -113,6 +118,12 @@ impl ProviderFiles {
                 dir.read_callback_file(c"pending", (), show_pending),
                 GFP_KERNEL,
             )?,
+            _peers: if nic::has_network() {
+                let peers = dir.read_callback_file(c"peers", (), show_peers);
+                Some(KBox::pin_init(peers, GFP_KERNEL)?)
+            } else {
+                None
+            },
             _domains: DomainsFile::new(&dir)?,
             _faults: FaultFiles::new(&dir)?,
         })
@@ -131,6 +142,15 @@ fn show_counters(_: &(), f: &mut fmt::Formatter<'_>) -> fmt::Result {
             counter.readerr(),
         ))
     })
+}
+
+/// Shows one direction of one peer a line.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as debugfs calls it")]
+fn show_peers(_: &(), f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match node::current() {
+        Ok(node) => node.show_peers(f),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Shows one operation a line that waits for a counter.

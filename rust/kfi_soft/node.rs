@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    fmt,
     prelude::*,
     sync::{
         atomic::{
@@ -108,6 +109,11 @@ impl Node {
     /// Returns what requests reach here.
     pub(crate) fn targets(&self) -> &Targets {
         self.wires.targets()
+    }
+
+    /// Shows the peers. May sleep.
+    pub(crate) fn show_peers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.wires.show_peers(f)
     }
 
     /// Returns whether a request goes to another node, or as if it did.

@@ -20,7 +20,6 @@
 pub(crate) mod atomics;
 pub(crate) mod loopback;
 pub(crate) mod remote;
-#[allow(dead_code, reason = "some of it is for tests in user space")]
 pub(crate) mod tcp;
 
 use kernel::prelude::*;

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    fmt,
     prelude::*,
     sync::Arc, //
 };
@@ -101,6 +102,14 @@ impl Wires {
             })?;
         }
         Ok(())
+    }
+
+    /// Shows the peers of this node. May sleep.
+    pub(crate) fn show_peers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.network {
+            Some(Network { tcp, .. }) => tcp.show(f),
+            None => Ok(()),
+        }
     }
 
     /// Ends all that has to do with other nodes. All endpoints are closed. May sleep.

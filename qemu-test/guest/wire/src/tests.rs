@@ -44,16 +44,8 @@ impl Sample {
         let len = match &self.frame {
             Shape::Other(frame) => frame.write(self.id, self.ack, self.body, &mut bytes)?,
             Shape::Request(request, ranges) => {
-                let mut room = vec![0; MAX_RANGES * 24];
-                let mut at = 0;
-                for range in ranges {
-                    at = range.append(&mut room, at)?;
-                }
-                let request = Request {
-                    ranges: Ranges::new(&room[..at])?,
-                    ..*request
-                };
-                Frame::Request(request).write(self.id, self.ack, self.body, &mut bytes)?
+                let ranges = ranges.iter().copied();
+                request.write(self.id, self.ack, self.body, ranges, &mut bytes)?
             }
         };
         bytes.truncate(len);

@@ -572,11 +572,6 @@ impl<'a> Ranges<'a> {
     /// None.
     pub(crate) const NONE: Self = Self(&[]);
 
-    /// Ranges that [`Range::append`] has written; `None` if they are too many, or the last is cut off.
-    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
-        (bytes.len() % RANGE == 0 && bytes.len() / RANGE <= MAX_RANGES).then_some(Self(bytes))
-    }
-
     /// Returns how many there are.
     pub(crate) fn count(self) -> usize {
         self.0.len() / RANGE

@@ -48,11 +48,6 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
         }
     }
 
-    /// Forgets everything: another connection begins.
-    pub(crate) fn clear(&mut self) {
-        (self.start, self.end, self.body) = (0, 0, 0);
-    }
-
     /// Returns room for more bytes, which is never empty when [`Self::next`] has returned nothing.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
