@@ -53,6 +53,9 @@ const MAX_NEWCOMERS: usize = 64;
 /// The most of one address.
 const MAX_OF_ONE: usize = 4;
 
+/// After so many milliseconds it is tried again to accept one, if that has failed.
+const RETRY_MILLIS: u32 = 20;
+
 /// Connections that wait to be accepted.
 const BACKLOG: u16 = 64;
 
@@ -313,8 +316,14 @@ impl WorkItem for Listener {
             let socket = match accepted {
                 Ok(socket) => socket,
                 Err(EAGAIN) => return,
-                // There is no memory, or that one has gone already.
-                Err(_) => continue,
+                Err(_) => {
+                    // There is no memory, or that one has gone already.
+                    let soon = msecs_to_jiffies(RETRY_MILLIS);
+                    this.shared
+                        .queue
+                        .queue_delayed::<Self, 0>(this.clone(), soon);
+                    return;
+                }
             };
             // Whoever is not taken finds the connection closed.
             let _ = Self::take(&this, socket);
