@@ -233,9 +233,9 @@ fn aliases(env: &Env) -> Outcome {
     loud.post(&send())?;
     expect(&a.tx, 1, done::SEND_, 8)?;
     expect(&b.rx, 2, done::RECV_, 8)?;
-    // The endpoint is as it was.
+    // The endpoint is as it was. The sender may not know yet that this one is over.
     b.recv(memory.part(8, 8), 2)?;
-    a.post(&send())?;
+    a.post(&send().context(3))?;
     expect(&b.rx, 2, done::RECV_, 8)?;
     a.quiet()?;
     // What was posted through one is cancelled through the other.
