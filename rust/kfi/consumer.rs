@@ -47,15 +47,14 @@ pub use completion_queue::{
     Completion,
     CompletionQueue,
     CompletionQueueAttr,
+    Place,
     Written, //
 };
 pub use contexts::{
     is_address,
     Condition,
     Contexts,
-    Named as NamedContext,
-    OwnerId,
-    Told, //
+    Named as NamedContext, //
 };
 pub use counter::{
     Counter,
@@ -83,17 +82,15 @@ pub use endpoint::{
 pub use event_queue::{
     Event,
     EventQueue,
-    EventQueueAttr, //
+    EventQueueAttr,
+    First, //
 };
 pub use fabric::{
     getinfo,
     Fabric, //
 };
 pub use hints::Hints;
-pub use leftovers::{
-    Reading,
-    LEFT_SIZE, //
-};
+pub use leftovers::LEFT_SIZE;
 pub use memory_region::{
     MemoryRegion,
     Register,

@@ -13,7 +13,6 @@ use crate::kfi::{
 };
 
 pub(crate) use bindings::{
-    kfi_eq_err_entry as EqErrEntry,
     kfi_rx_attr as RxAttr,
     kfi_shim_atomic_valid as AtomicValid,
     kfi_shim_av_insert as AvInsert,
@@ -87,7 +86,6 @@ pub(crate) use bindings::{
     KFI_GETWAITOBJ,
     KFI_MR_COMPLETE,
     KFI_MR_VIRT_ADDR,
-    KFI_MULTI_RECV,
     KFI_OP_ATOMIC,
     KFI_OP_CNTR_ADD,
     KFI_OP_CNTR_SET,
@@ -99,7 +97,6 @@ pub(crate) use bindings::{
     KFI_OP_TRECV,
     KFI_OP_TSEND,
     KFI_OP_WRITE,
-    KFI_PEEK,
     KFI_SETOPSFLAG,
     KFI_SHIM_AV_MAX,
     KFI_SHIM_BATCH_MAX,

@@ -13,19 +13,13 @@ use kernel::{
 };
 
 use super::{
-    contexts::{
-        OwnerId,
-        Told, //
-    },
+    contexts::OwnerId,
     handler::{
         Calls,
         Handled,
         Handler, //
     },
-    leftovers::{
-        Reading,
-        Reads, //
-    },
+    leftovers::Reads,
     object::{
         object,
         AnyObject,
@@ -97,16 +91,26 @@ unsafe impl HasWaitQueue for CompletionQueue {
     }
 }
 
+/// Where something was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The number that the user has written.
+    Written(u64),
+    /// An address as the provider tells it, to be looked for with
+    /// [`Places::find`](super::Places::find).
+    Address(usize),
+}
+
 /// A completion.
 pub struct Completion {
-    /// The context of the operation.
-    pub context: Told,
+    /// The number that the context of the operation stands for, if that is known.
+    pub context: Option<u64>,
     /// The flags.
     pub flags: u64,
     /// How much was received.
     pub len: usize,
     /// Where that is.
-    pub buf: Told,
+    pub buf: Place,
     /// Data that came along.
     pub data: u64,
     /// The tag.
@@ -208,21 +212,42 @@ impl CompletionQueue {
     }
 
     /// Returns whose the contexts are that its user writes.
-    pub fn owner(&self) -> OwnerId {
+    fn owner(&self) -> OwnerId {
         self.queue.kept().owner()
     }
 
-    /// Begins to read. Until what is returned is dropped nothing is forgotten that completions name
-    /// which were taken out since.
-    pub fn reading(&self) -> Reading<'_> {
-        self.queue.kept().begin()
+    /// Returns an entry that was taken out, whose context that ends a use of.
+    ///
+    /// Not before that a [`Reading`](super::leftovers::Reading) of the queue has begun which goes on:
+    /// until then nothing is forgotten that the entry names.
+    fn looked_up(&self, entry: &bindings::kfi_cq_tagged_entry, src_addr: u64) -> Completion {
+        let (contexts, owner) = (self.queue.kept().contexts(), self.owner());
+        let last = entry.flags & u64::from(bindings::KFI_MULTI_RECV) != 0;
+        let (context, written) = match contexts.complete(owner, entry.op_context.addr(), last) {
+            Some((number, written)) => (Some(number), written),
+            None => (None, false),
+        };
+        let buf = entry.buf.addr();
+        // A provider's place may be that of something else by now.
+        let number = match written {
+            true => contexts.read_back(owner, buf, true),
+            false => None,
+        };
+        Completion {
+            context,
+            flags: entry.flags,
+            len: entry.len,
+            buf: number.map_or(Place::Address(buf), Place::Written),
+            data: entry.data,
+            tag: entry.tag,
+            src_addr,
+        }
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
     /// Without `source` the senders are not asked for.
     pub fn read(
         &self,
-        reading: &mut Reading<'_>,
         count: usize,
         timeout: Option<c_int>,
         cond: usize,
@@ -236,6 +261,7 @@ impl CompletionQueue {
             KVec::<bindings::kfi_cq_tagged_entry>::with_capacity(count.max(1), flags)?;
         let mut addrs = KVec::<u64>::with_capacity(count.max(1), flags)?;
         let mut completions = KVec::with_capacity(count, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        let mut reading = self.queue.kept().begin();
         let raw = entries.as_mut_ptr();
         let addr = addrs.as_mut_ptr();
         // SAFETY: The queue is open; there is room for `count` entries and addresses.
@@ -270,17 +296,9 @@ impl CompletionQueue {
                 true => unsafe { *addr.add(i) },
                 false => u64::MAX,
             };
-            let completion = Completion {
-                context: Told::new(entry.op_context.addr()),
-                flags: entry.flags,
-                len: entry.len,
-                buf: Told::new(entry.buf.addr()),
-                data: entry.data,
-                tag: entry.tag,
-                src_addr,
-            };
-            completions.push(completion, GFP_KERNEL_ACCOUNT)?;
+            completions.push(self.looked_up(&entry, src_addr), GFP_KERNEL_ACCOUNT)?;
         }
+        drop(reading);
         Ok(completions)
     }
 
@@ -309,21 +327,24 @@ impl CompletionQueue {
     }
 
     /// Takes the first error out.
-    pub fn readerr(&self, _: &mut Reading<'_>) -> Result<Failure> {
+    pub fn readerr(&self) -> Result<Failure> {
+        let _reading = self.queue.kept().begin();
         let mut entry: bindings::kfi_cq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_cq_readerr(self.as_raw(), &mut entry, 0) };
         match c_int::try_from(ret) {
             Ok(1..) => Ok(Failure {
-                completion: Completion {
-                    context: Told::new(entry.op_context.addr()),
-                    flags: entry.flags,
-                    len: entry.len,
-                    buf: Told::new(entry.buf.addr()),
-                    data: entry.data,
-                    tag: entry.tag,
-                    src_addr: 0,
-                },
+                completion: self.looked_up(
+                    &bindings::kfi_cq_tagged_entry {
+                        op_context: entry.op_context,
+                        flags: entry.flags,
+                        len: entry.len,
+                        buf: entry.buf,
+                        data: entry.data,
+                        tag: entry.tag,
+                    },
+                    0,
+                ),
                 olen: entry.olen,
                 err: entry.err,
                 prov_errno: entry.prov_errno,

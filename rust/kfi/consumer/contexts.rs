@@ -83,21 +83,6 @@ pub(super) enum Lasts {
     Kept,
 }
 
-/// A pointer that a provider has told, once.
-pub struct Told(usize);
-
-impl Told {
-    /// Takes what a provider has told.
-    pub(super) fn new(address: usize) -> Self {
-        Self(address)
-    }
-
-    /// Returns the pointer as a number, to compare it with others.
-    pub fn address(&self) -> usize {
-        self.0
-    }
-}
-
 /// A structure for a provider.
 struct Structure {
     raw: Opaque<bindings::kfi_triggered_context2>,
@@ -113,7 +98,7 @@ unsafe impl Sync for Structure {}
 
 /// Identifies an owner among all that there were.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OwnerId(u64);
+pub(super) struct OwnerId(u64);
 
 /// The owner of what belongs to no object in particular.
 const NOBODY: OwnerId = OwnerId(0);
@@ -730,7 +715,10 @@ impl Contexts {
     ///
     /// Other pointers are not looked for. Where something was received may be the place of anything by
     /// now, and nobody may end the use of that.
-    pub fn read_back(&self, queue: OwnerId, address: usize, done: bool) -> Option<u64> {
+    ///
+    /// Only for what a provider has just told: each call with `done` ends a use, here and in
+    /// [`Self::complete`].
+    pub(super) fn read_back(&self, queue: OwnerId, address: usize, done: bool) -> Option<u64> {
         let mut table = self.table.lock();
         let entry = table.by_address.get(&address)?;
         let (owner, number, _) = entry.key;
@@ -753,16 +741,21 @@ impl Contexts {
     ///
     /// An operation that has a completion in a queue has its context kept until that is read, so
     /// that it is not used for anything else.
-    pub fn complete(&self, queue: OwnerId, told: Told, last: bool) -> Option<(u64, bool)> {
+    pub(super) fn complete(
+        &self,
+        queue: OwnerId,
+        address: usize,
+        last: bool,
+    ) -> Option<(u64, bool)> {
         let mut table = self.table.lock();
-        let Some(entry) = table.by_address.get_mut(&told.0) else {
-            return (!is_address(told.0)).then_some((told.0 as u64, false));
+        let Some(entry) = table.by_address.get_mut(&address) else {
+            return (!is_address(address)).then_some((address as u64, false));
         };
         let (owner, number, _) = entry.key;
         let mut removed = NOTHING;
         match entry.lasts {
             Lasts::Once if entry.posting != 0 => entry.early = entry.early.saturating_add(1),
-            Lasts::Once => removed = table.end_uses(told.0, 1),
+            Lasts::Once => removed = table.end_uses(address, 1),
             // The provider has nothing of it any more, but others of its completions may be read yet.
             Lasts::Repeats if last => entry.give_back(),
             Lasts::Repeats | Lasts::Kept => {}
@@ -897,8 +890,7 @@ mod tests {
         let contexts = Contexts::new(Quota::new(usize::MAX, None)?)?;
         let owner = Contexts::owner(&contexts)?;
         let queue = Contexts::owner(&contexts)?;
-        let seen =
-            |context: Context| contexts.complete(queue.id(), Told::new(context.as_number()), false);
+        let seen = |context: Context| contexts.complete(queue.id(), context.as_number(), false);
         // A receive turns out to be one for several messages, two of which were seen by then.
         let context = contexts.acquire_to_post(owner.id(), 7, Lasts::Once)?;
         for _ in 0..3 {
@@ -1052,8 +1044,7 @@ mod tests {
         let owner = Contexts::owner(&contexts)?;
         let queue = Contexts::owner(&contexts)?;
         let post = || contexts.acquire_to_post(owner.id(), 7, Lasts::Once);
-        let seen =
-            |context: Context| contexts.complete(queue.id(), Told::new(context.as_number()), false);
+        let seen = |context: Context| contexts.complete(queue.id(), context.as_number(), false);
         let context = post()?;
         assert_eq!(post()?.as_number(), context.as_number());
         // One is refused, the other one completes before its post returns.

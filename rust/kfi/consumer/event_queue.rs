@@ -22,8 +22,7 @@ use super::{
     contexts::{
         Contexts,
         Owner,
-        OwnerId,
-        Told, //
+        OwnerId, //
     },
     handler::{
         Calls,
@@ -79,14 +78,41 @@ pub struct EventQueue {
     taken: Atomic<u64>,
 }
 
+/// The beginning of the entry of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// There is too little.
+    Nothing,
+    /// A number that the user has written, which the entry begins with.
+    Written(u64),
+    /// The address of the object that the provider tells of, to compare it with others.
+    Object(usize),
+}
+
 /// An event.
 pub struct Event {
     /// Its type (`enum kfi_eq_event`).
     pub event: u32,
     /// The bytes that its entry has.
     pub len: usize,
-    /// The beginning of its entry, if that is long enough.
-    pub first: Option<Told>,
+    /// The beginning of its entry.
+    pub first: First,
+}
+
+/// An error that an operation of an object has ended with.
+pub struct EventError {
+    /// The address of the object, to compare it with others.
+    pub object: usize,
+    /// The number that its context stands for; 0 if it means nothing to the user.
+    pub context: u64,
+    /// Data of the event.
+    pub data: u64,
+    /// The error.
+    pub err: c_int,
+    /// The provider's.
+    pub prov_errno: c_int,
+    /// What the call returned.
+    pub len: usize,
 }
 
 /// The bytes of a pointer.
@@ -95,10 +121,9 @@ const POINTER: usize = size_of::<usize>();
 /// Where the description of a request for a connection is.
 const INFO: usize = core::mem::offset_of!(bindings::kfi_eq_cm_entry, info);
 
-/// Returns a pointer in an entry, if that is long enough.
-fn pointer(data: &[u8], at: usize) -> Option<usize> {
-    let bytes = data.get(at..)?.first_chunk::<POINTER>()?;
-    Some(usize::from_ne_bytes(*bytes))
+/// Returns the place of a pointer in an entry, if that is long enough.
+fn pointer(data: &mut [u8], at: usize) -> Option<&mut [u8; POINTER]> {
+    data.get_mut(at..)?.first_chunk_mut::<POINTER>()
 }
 
 impl core::ops::Deref for EventQueue {
@@ -181,7 +206,7 @@ impl EventQueue {
     }
 
     /// Returns whose the contexts are that its user writes.
-    pub fn owner(&self) -> OwnerId {
+    fn owner(&self) -> OwnerId {
         self.queue.kept().id()
     }
 
@@ -199,16 +224,40 @@ impl EventQueue {
         })
     }
 
-    /// Returns how many events were taken out. An event that was only looked at is there still if this
-    /// has not changed since before.
-    pub fn taken(&self) -> u64 {
-        // Relaxed: a thread that ends the context of an event has counted it before, and one that
-        // finds that ended has seen so under the same lock.
-        self.taken.load(ordering::Relaxed)
+    /// Takes the first event out, with its type and length, or only looks at it, with `KFI_PEEK`; sleeps
+    /// for it if there is a timeout. What `data` has behind the event is 0; `EINTR` for a signal.
+    pub fn read(&self, data: &mut [u8], flags: u64, timeout: Option<c_int>) -> Result<Event> {
+        let peek = flags & u64::from(bindings::KFI_PEEK) != 0;
+        loop {
+            // Relaxed: a thread that ends the context of an event has counted it before, and one that
+            // finds that ended has seen so under the same lock. Here and below.
+            let taken = self.taken.load(ordering::Relaxed);
+            data.fill(0);
+            let (event, len) = self.read_raw(data, flags, timeout)?;
+            if !peek {
+                self.taken.fetch_add(1, ordering::Relaxed);
+            }
+            let entry = data.get_mut(..len).ok_or(EIO)?;
+            let first = self.looked_up(event, entry, !peek);
+            // An event that somebody else has taken out meanwhile may be one that the user has written
+            // and that is not known any more: it is none of the provider.
+            if peek && self.taken.load(ordering::Relaxed) != taken {
+                if kernel::current!().signal_pending() {
+                    return Err(EINTR);
+                }
+                continue;
+            }
+            return Ok(Event { event, len, first });
+        }
     }
 
-    /// Takes the first event out, with its type and length; sleeps for it if there is a timeout.
-    pub fn read(&self, data: &mut [u8], flags: u64, timeout: Option<c_int>) -> Result<Event> {
+    /// Takes the first event out as it is, with its type and length.
+    fn read_raw(
+        &self,
+        data: &mut [u8],
+        flags: u64,
+        timeout: Option<c_int>,
+    ) -> Result<(u32, usize)> {
         let mut event = 0;
         let (buf, len) = (data.as_mut_ptr().cast(), data.len());
         // SAFETY: The queue is open; there is room for `len` bytes.
@@ -220,41 +269,50 @@ impl EventQueue {
                 }
             }
         };
-        let len = size_result(ret)?.min(data.len());
-        let entry = data.get(..len).unwrap_or(&[]);
-        let first = pointer(entry, 0);
-        let taken = flags & u64::from(bindings::KFI_PEEK) == 0;
-        if taken {
-            // Relaxed: before the context of the event is ended, and that is done under a lock.
-            self.taken.fetch_add(1, ordering::Relaxed);
+        Ok((event, size_result(ret)?.min(data.len())))
+    }
+
+    /// Turns the beginning of an entry that was just read back into the number that was written, if it
+    /// was. `taken` says that the event is not in the queue any more.
+    ///
+    /// An entry that the user has written begins with what stands for a number from before it is
+    /// in the queue until it was taken out, once: nobody else can end that.
+    fn looked_up(&self, event: u32, entry: &mut [u8], taken: bool) -> First {
+        let Some(bytes) = pointer(entry, 0) else {
+            return First::Nothing;
+        };
+        let address = usize::from_ne_bytes(*bytes);
+        if let Some(number) = self.contexts().read_back(self.owner(), address, taken) {
+            *bytes = (number as usize).to_ne_bytes();
+            return First::Written(number);
         }
-        if let (bindings::KFI_CONNREQ, true, Some(first)) = (event, taken, first) {
-            // An entry that this consumer has written begins with what stands for a number, until
-            // that is read back, and what follows is no pointer.
-            let written = self.contexts().read_back(self.owner(), first, false);
-            if let (None, Some(info)) = (written, pointer(entry, INFO)) {
-                // SAFETY: With the entry of such an event, which is the provider's, and is taken out
-                // once, the consumer owns the description, or it is null.
+        if let (bindings::KFI_CONNREQ, Some(bytes)) = (event, pointer(entry, INFO)) {
+            // Nobody can make use of it here.
+            let info = usize::from_ne_bytes(core::mem::take(bytes));
+            if taken {
+                // SAFETY: With the entry of such an event, which is the provider's as the user has
+                // written no such, and is taken out once, the consumer owns the description, or it is
+                // null.
                 let info = unsafe { Info::from_raw(ptr::with_exposed_provenance_mut(info)) };
-                // Nobody can make use of it here.
                 drop(info);
             }
         }
-        let first = first.map(Told::new);
-        Ok(Event { event, len, first })
+        First::Object(address)
     }
 
-    /// Adds an event; returns its length. What could be taken for a pointer at its beginning is one
-    /// that stands for that, so that it is known again.
-    pub fn write(&self, event: u32, data: &mut [u8], flags: u64) -> Result<Answer<usize>> {
+    /// Adds an event; returns its length. What could be taken for a pointer at its beginning is handed
+    /// over as one that stands for that, so that it is known again.
+    pub fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<Answer<usize>> {
+        let mut copy = KVVec::with_capacity(data.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        copy.extend_from_slice(data, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         let mut context = None;
-        if let Some(bytes) = data.first_chunk_mut::<POINTER>() {
+        if let Some(bytes) = pointer(&mut copy, 0) {
             let number = usize::from_ne_bytes(*bytes) as u64;
             let written = self.contexts().written(self.owner(), number)?;
             *bytes = written.as_number().to_ne_bytes();
             context = Some(written);
         }
-        let ret = self.write_raw(event, data, flags);
+        let ret = self.write_raw(event, &copy, flags);
         if let (Some(context), true) = (context, ret.is_err()) {
             self.contexts().release(context);
         }
@@ -268,22 +326,41 @@ impl EventQueue {
         size_result(unsafe { bindings::kfi_eq_write(self.as_raw(), event, buf, len, flags) })
     }
 
-    /// Takes the first error out, with what the call returned.
-    pub fn readerr(&self) -> Result<(bindings::kfi_eq_err_entry, usize)> {
-        let mut entry = pin_init::zeroed();
+    /// Takes the first error out.
+    pub fn readerr(&self) -> Result<EventError> {
+        let mut entry: bindings::kfi_eq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_eq_readerr(self.as_raw(), &mut entry, 0) };
-        Ok((entry, size_result(ret)?))
+        let len = size_result(ret)?;
+        let context = entry.context.addr();
+        let written = self.contexts().read_back(self.owner(), context, true);
+        Ok(EventError {
+            object: entry.fid.addr(),
+            context: written.unwrap_or_else(|| self.contexts().number_of(context)),
+            data: entry.data,
+            err: entry.err,
+            prov_errno: entry.prov_errno,
+            len,
+        })
     }
 
     /// Adds an error, if the provider is the software provider; its context is one that stands for
     /// `number`.
-    pub fn write_error(&self, number: u64, entry: &bindings::kfi_eq_err_entry) -> Result<Answer> {
+    pub fn write_error(
+        &self,
+        number: u64,
+        data: u64,
+        err: c_int,
+        prov_errno: c_int,
+    ) -> Result<Answer> {
         // Found again when it is read.
         let context = self.contexts().written(self.owner(), number)?;
         let ret = self.write_error_raw(&bindings::kfi_eq_err_entry {
             context: context.as_raw(),
-            ..*entry
+            data,
+            err,
+            prov_errno,
+            ..pin_init::zeroed()
         });
         if ret.is_err() {
             self.contexts().release(context);

@@ -284,7 +284,7 @@ impl Drop for Reads {
 }
 
 /// A reader of a completion queue, until what was read was looked up.
-pub struct Reading<'a> {
+pub(super) struct Reading<'a> {
     reads: &'a Reads,
     /// When this began.
     time: u64,

@@ -32,7 +32,7 @@ use crate::{
         CompletionQueue,
         CompletionQueueAttr,
         Domain,
-        Reading,
+        Place,
         Written, //
     },
     session::Session, //
@@ -75,7 +75,11 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
 }
 
 /// Returns what user space may know of where something was received: the place in a buffer.
-fn place(session: &Session, address: usize) -> u64 {
+fn place(session: &Session, place: Place) -> u64 {
+    let address = match place {
+        Place::Written(number) => return number,
+        Place::Address(address) => address,
+    };
     match session.places().find(address) {
         Some((buffer, offset)) => u64::from(buffer) << 32 | offset as u64,
         None if is_address(address) => 0,
@@ -83,32 +87,14 @@ fn place(session: &Session, address: usize) -> u64 {
     }
 }
 
-/// Returns what user space may know of a completion that was read from a queue, and still is.
-fn cq_entry(
-    session: &Session,
-    queue: &CompletionQueue,
-    completion: Completion,
-    _reading: &Reading<'_>,
-) -> abi::CqEntry {
-    let contexts = session.contexts();
-    let queue = queue.owner();
-    let last = completion.flags & u64::from(abi::KFI_MULTI_RECV) != 0;
-    // A context that stands for nothing does not leave the kernel.
-    let (op_context, written) = contexts
-        .complete(queue, completion.context, last)
-        .unwrap_or((0, false));
-    let buf = completion.buf.address();
-    // A provider's place may be that of something else by now.
-    let number = if written {
-        contexts.read_back(queue, buf, true)
-    } else {
-        None
-    };
+/// Returns what user space may know of a completion.
+fn cq_entry(session: &Session, completion: &Completion) -> abi::CqEntry {
     abi::CqEntry {
-        op_context,
+        // A context that stands for nothing does not leave the kernel.
+        op_context: completion.context.unwrap_or(0),
         flags: completion.flags,
         len: completion.len as u64,
-        buf: number.unwrap_or_else(|| place(session, buf)),
+        buf: place(session, completion.buf),
         data: completion.data,
         tag: completion.tag,
         src_addr: completion.src_addr,
@@ -133,21 +119,12 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let size = count * size_of::<abi::CqEntry>();
     clear(ptr, size)?;
     let mut writer = UserSlice::new(ptr, size).writer();
-    let mut reading = cq.reading();
-    let completions = cq.read(
-        &mut reading,
-        count,
-        sleep.then_some(request.timeout),
-        cond,
-        source,
-    );
-    request.result = match completions {
+    request.result = match cq.read(count, sleep.then_some(request.timeout), cond, source) {
         Ok(completions) => {
-            let read = completions.len();
-            for completion in completions {
-                writer.write(&cq_entry(&session, &cq, completion, &reading))?;
+            for completion in &completions {
+                writer.write(&cq_entry(&session, completion))?;
             }
-            number(Ok(read))
+            number(Ok(completions.len()))
         }
         Err(error) => error.to_errno(),
     };
@@ -158,11 +135,10 @@ pub(super) fn cq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
 pub(super) fn cq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request: abi::CqError = argument.read_for_update()?;
     let cq = Session::get::<CompletionQueue>(session, request.cq)?;
-    let mut reading = cq.reading();
-    match cq.readerr(&mut reading) {
+    match cq.readerr() {
         Ok(error) => {
             request.result = 1;
-            request.entry = cq_entry(&session, &cq, error.completion, &reading);
+            request.entry = cq_entry(&session, &error.completion);
             request.olen = error.olen as u64;
             request.err = error.err;
             request.prov_errno = error.prov_errno;

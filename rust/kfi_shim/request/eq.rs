@@ -27,8 +27,7 @@ use crate::{
         EventQueue,
         EventQueueAttr,
         Fabric,
-        OwnerId,
-        Told, //
+        First, //
     },
     session::Session, //
 };
@@ -80,20 +79,12 @@ const DATA: usize = 2 * WORD;
 /// An entry that user space has written begins with what stands for a number, and the rest is
 /// its own. All others are entries of the provider: an object, and then a context and a number, or
 /// what belongs to a connection.
-fn translate(
-    session: &Session,
-    queue: OwnerId,
-    event: &Event,
-    first: &Told,
-    data: &mut [u8],
-    done: bool,
-) -> u32 {
-    let contexts = session.contexts();
-    if let Some(number) = contexts.read_back(queue, first.address(), done) {
-        set_word(data, 0, number);
+fn translate(session: &Session, event: &Event, data: &mut [u8]) -> u32 {
+    let First::Object(address) = event.first else {
         return 0;
-    }
-    let object = session.handle_of(first.address()).unwrap_or(0);
+    };
+    let contexts = session.contexts();
+    let object = session.handle_of(address).unwrap_or(0);
     set_word(data, 0, object.into());
     let connection = matches!(
         event.event,
@@ -153,42 +144,26 @@ pub(super) fn eq_read(session: ArcBorrow<'_, Session>, argument: Argument, sleep
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     let len = usize::try_from(request.len)?;
     request.object = 0;
-    let peek = request.flags & u64::from(abi::KFI_PEEK) != 0;
-    loop {
-        let taken = eq.taken();
-        request.data.fill(0);
-        let data = request.data.get_mut(..len).ok_or(E2BIG)?;
-        match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
-            Ok(mut event) => {
-                let data = data.get_mut(..event.len).ok_or(EIO)?;
-                let object = match event.first.take() {
-                    Some(first) => translate(&session, eq.owner(), &event, &first, data, !peek),
-                    None => 0,
-                };
-                // An event that somebody else has taken out meanwhile may be one that user space has
-                // written and that is not known any more: it is none of the provider.
-                if peek && eq.taken() != taken {
-                    if kernel::current!().signal_pending() {
-                        return Err(EINTR);
-                    }
-                    continue;
-                }
-                request.object = object;
-                request.event = event.event;
-                request.result = number(Ok(event.len));
-            }
-            Err(error) => request.result = error.to_errno(),
+    request.data.fill(0);
+    let data = request.data.get_mut(..len).ok_or(E2BIG)?;
+    match eq.read(data, request.flags, sleep.then_some(request.timeout)) {
+        Ok(event) => {
+            let data = data.get_mut(..event.len).ok_or(EIO)?;
+            request.object = translate(&session, &event, data);
+            request.event = event.event;
+            request.result = number(Ok(event.len));
         }
-        return argument.write(&request);
+        Err(error) => request.result = error.to_errno(),
     }
+    argument.write(&request)
 }
 
 /// Adds an event.
 pub(super) fn eq_write(session: ArcBorrow<'_, Session>, argument: Argument) -> Result {
     let mut request = eq_request(argument)?;
     let eq = Session::get::<EventQueue>(session, request.eq)?;
-    let mut copy = request.data;
-    let data = copy.get_mut(..usize::try_from(request.len)?).ok_or(E2BIG)?;
+    let len = usize::try_from(request.len)?;
+    let data = request.data.get(..len).ok_or(E2BIG)?;
     let written = eq.write(request.event, data, request.flags)?;
     request.object = 0;
     request.result = number(written);
@@ -204,14 +179,10 @@ pub(super) fn eq_readerr(session: ArcBorrow<'_, Session>, argument: Argument) ->
     request.object = 0;
     let eq = Session::get::<EventQueue>(session, request.eq)?;
     match eq.readerr() {
-        Ok((error, len)) => {
-            request.result = number(Ok(len));
-            let context = error.context.addr();
-            let contexts = session.contexts();
-            request.context = contexts
-                .read_back(eq.owner(), context, true)
-                .unwrap_or_else(|| contexts.number_of(context));
-            request.object = session.handle_of(error.fid.addr()).unwrap_or(0);
+        Ok(error) => {
+            request.result = number(Ok(error.len));
+            request.context = error.context;
+            request.object = session.handle_of(error.object).unwrap_or(0);
             request.data = error.data;
             request.err = error.err;
             request.prov_errno = error.prov_errno;
@@ -228,12 +199,8 @@ pub(super) fn eq_write_error(session: ArcBorrow<'_, Session>, argument: Argument
         return Err(EINVAL);
     }
     let eq = Session::get::<EventQueue>(session, request.eq)?;
-    let entry = abi::EqErrEntry {
-        data: request.data,
-        err: request.err,
-        prov_errno: request.prov_errno,
-        ..pin_init::zeroed()
-    };
-    request.result = result(eq.write_error(request.context, &entry)?);
+    let (context, data) = (request.context, request.data);
+    let written = eq.write_error(context, data, request.err, request.prov_errno)?;
+    request.result = result(written);
     argument.write(&request)
 }
