@@ -2,6 +2,7 @@
 
 //! The smallest consumer of kfabric in Rust.
 
+mod events;
 mod example;
 #[path = "../../rust/kfi/kfi.rs"]
 pub mod kfi;
@@ -26,7 +27,13 @@ struct KfiRustConsumer;
 
 impl Root for KfiRustConsumer {
     fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        let done = example::example().and_then(|()| example::message());
+        let done = done.and_then(|()| {
+            let events = events::events();
+            pr_info!("events of its own: {events:?}\n");
+            events
+        });
         // What is initialised is what an initialiser returns.
-        example::example().map(|()| Self)
+        done.map(|()| Self)
     }
 }

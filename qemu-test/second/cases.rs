@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider in safe code cannot do.
+//! What a provider or a consumer in safe code cannot do.
 //!
 //! Each file compiles, and does not compile with `--cfg wrong`: the lines that end with `//~` are
 //! wrong then, by the code or the words that follow, and nothing else is.
@@ -21,10 +21,12 @@ mod answer;
 mod area_map;
 mod buffer_format;
 mod context_class;
+mod contexts_ended;
 mod default_flags;
 mod device;
 mod ended;
 mod exit;
+mod flags_noted;
 mod head;
 mod hold_once;
 mod insertion;

@@ -165,6 +165,35 @@ impl Buffer {
     }
 }
 
+#[allow(dead_code, reason = "programs map their buffers")]
+impl Buffer {
+    /// Returns where `len` bytes at `offset` lie; `EINVAL` if they do not end within the buffer.
+    fn range(&self, offset: usize, len: usize) -> Result<*mut c_void> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.size => Ok(self.base.as_ptr().wrapping_add(offset).cast()),
+            _ => Err(EINVAL),
+        }
+    }
+
+    /// Copies bytes at `offset` out; `EINVAL` if they do not end within the buffer. Of what a provider
+    /// writes meanwhile any part may be among them.
+    pub fn read_at(&self, offset: usize, to: &mut [u8]) -> Result {
+        let from = self.range(offset, to.len())?;
+        // SAFETY: As many bytes are valid at both. C copies them, so that others may write meanwhile.
+        unsafe { bindings::copy(to.as_mut_ptr().cast(), from, to.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes in, to `offset`; `EINVAL` if they do not end within the buffer. Of these a provider
+    /// that reads meanwhile may see any part.
+    pub fn write_at(&self, offset: usize, from: &[u8]) -> Result {
+        let to = self.range(offset, from.len())?;
+        // SAFETY: As above.
+        unsafe { bindings::copy(to, from.as_ptr().cast(), from.len()) };
+        Ok(())
+    }
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
         // Before another one can be where this one is.

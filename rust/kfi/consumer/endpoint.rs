@@ -66,6 +66,7 @@ use super::{
         Quota,
     },
     Answer,
+    CompletionQueue,
     Domain,
     Fabric, //
 };
@@ -79,7 +80,7 @@ use crate::kfi::{
 
 object! {
     /// An open endpoint or context as C knows it.
-    Ep(kfid_ep, Endpoint)
+    Ep(kfid_ep, Endpoint), own flags
 }
 
 object! {
@@ -606,6 +607,18 @@ impl Opening {
 }
 
 impl Endpoint {
+    /// Returns how many bytes [`Self::open`] is to be given for the operations of an endpoint that is
+    /// opened as an entry says.
+    #[allow(dead_code, reason = "for a program, more than this is counted")]
+    pub fn operations_size(info: InfoRef<'_>) -> usize {
+        let limits = IovLimits::NONE.with(info.tx_attr(), info.rx_attr());
+        let transmits = limits.transmits.saturating_mul(TRANSMIT_SIZE);
+        let receives = limits.receives.saturating_mul(RECEIVE_SIZE);
+        transmits
+            .saturating_add(receives)
+            .saturating_add(super::LEFT_SIZE)
+    }
+
     /// Takes an endpoint with these default flags.
     ///
     /// # Safety
@@ -654,7 +667,8 @@ impl Endpoint {
     }
 
     /// Opens an endpoint; `charge` is what counts for its operations, until it is closed and none of
-    /// their completions is in a queue any more. May sleep.
+    /// their completions is in a queue any more: at least [`Self::operations_size`], or else a
+    /// budget says less than there is. May sleep.
     pub fn open(
         domain: &Domain,
         kind: EndpointKind,
@@ -797,8 +811,18 @@ impl Endpoint {
         }
     }
 
+    /// Binds a completion queue. May sleep.
+    ///
+    /// Unlike [`AnyObject::bind`] it takes note of whether the success of an operation is told, and with
+    /// that the number of each.
+    pub fn bind_queue(&self, queue: &CompletionQueue, flags: u64) -> Result {
+        self.any().bind(queue.any(), flags)?;
+        self.note_queue(flags);
+        Ok(())
+    }
+
     /// Notes that a completion queue was bound.
-    pub fn note_queue(&self, flags: u64) {
+    fn note_queue(&self, flags: u64) {
         let both = u64::from(bindings::KFI_TRANSMIT) | u64::from(bindings::KFI_RECV);
         let transmits = match flags & both {
             // That of the context itself.
@@ -1331,9 +1355,11 @@ impl SharedTransmit {
         })
     }
 
-    /// Notes that a completion queue was bound.
-    pub fn note_queue(&self, flags: u64) {
+    /// Binds a completion queue, as [`Endpoint::bind_queue`]. May sleep.
+    pub fn bind_queue(&self, queue: &CompletionQueue, flags: u64) -> Result {
+        self.any().bind(queue.any(), flags)?;
         self.told.note_queue(flags);
+        Ok(())
     }
 
     /// Takes note that it is closed.

@@ -514,9 +514,16 @@ pub(super) trait Ending {
     fn end(&mut self) -> bool;
 }
 
-/// Defines an object of a class.
+/// Defines an object of a class; with `own flags`, one that is wrapped, where what wraps it has to
+/// know the default flags of operations.
 macro_rules! object {
     ($(#[$attr:meta])* $name:ident($head:ident, $class:ident)) => {
+        object!(@pub, $(#[$attr])* $name($head, $class));
+    };
+    ($(#[$attr:meta])* $name:ident($head:ident, $class:ident), own flags) => {
+        object!(@, $(#[$attr])* $name($head, $class));
+    };
+    (@$flags:vis, $(#[$attr:meta])* $name:ident($head:ident, $class:ident)) => {
         $(#[$attr])*
         pub struct $name(Object<bindings::$head>);
 
@@ -574,7 +581,7 @@ macro_rules! object {
             }
 
             /// Changes the default operation flags (KFI_SETOPSFLAG).
-            pub fn set_ops_flag(&self, flags: OpFlags) -> Result {
+            $flags fn set_ops_flag(&self, flags: OpFlags) -> Result {
                 self.0.set_ops_flag(flags)
             }
 

@@ -86,18 +86,17 @@ pub(super) fn bind(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     let object = Session::any(session, request.handle)?;
     let other = Session::any(session, request.other)?;
     let to = other.any().ok_or(EINVAL)?;
-    let bind = || Ok::<_, Error>(object.any().ok_or(EINVAL)?.bind(to, request.flags));
     let bound = match (&*object, &*other) {
         (Object::Endpoint(ep), Object::SharedTransmit(stx)) => {
             ep.bind_shared(stx, request.flags)?
         }
-        (Object::Endpoint(ep), Object::CompletionQueue(_)) => {
-            bind()?.inspect(|()| ep.note_queue(request.flags))
+        (Object::Endpoint(ep), Object::CompletionQueue(queue)) => {
+            ep.bind_queue(queue, request.flags)
         }
-        (Object::SharedTransmit(stx), Object::CompletionQueue(_)) => {
-            bind()?.inspect(|()| stx.note_queue(request.flags))
+        (Object::SharedTransmit(stx), Object::CompletionQueue(queue)) => {
+            stx.bind_queue(queue, request.flags)
         }
-        _ => bind()?,
+        _ => object.any().ok_or(EINVAL)?.bind(to, request.flags),
     };
     request.result = result(bound);
     argument.write(&request)
