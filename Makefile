@@ -352,7 +352,8 @@ run-irqsoff: machine
 
 crates := rust/kfabric/kfabric.rs rust/kfi_soft/kfi_soft.rs rust/kfi_shim/kfi_shim.rs \
 	rust/kfi_bench/kfi_bench.rs qemu-test/second/kfi_second.rs qemu-test/second/cases.rs \
-	qemu-test/small_provider/kfi_small.rs qemu-test/rust_consumer/kfi_rust_consumer.rs
+	qemu-test/small_provider/kfi_small.rs qemu-test/rust_consumer/kfi_rust_consumer.rs \
+	qemu-test/rootless/kfi_rootless.rs
 c_files = $(shell git ls-files '*.c' '*.h')
 
 .PHONY: check

@@ -4,9 +4,11 @@
 //!
 //! When a module goes, nothing may stay that the kernel would find in it: a work queue, a file, the
 //! registration of a device. These end with what owns them, which the module drops. But safe code may
-//! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`]. What was leaked, nothing ends, and the module never goes; its memory and its code are
-//! there for threads that still look at them.
+//! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`]. What
+//! was leaked, nothing ends, and the module never goes; its memory and its code are there for threads
+//! that still look at them.
 
+use core::any::TypeId;
 use kernel::{
     prelude::*,
     InPlaceModule, //
@@ -44,14 +46,16 @@ impl Drop for Findable {
 }
 
 /// The root object of a module, for [`Rooted`].
-pub trait Root: Sized + Send + Sync {
+pub trait Root: Sized + Send + Sync + 'static {
     /// Loads the module.
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error>;
 }
 
 /// A loaded module, as the kernel knows it: what it consists of, and how it ends.
 ///
-/// Without it a module has no work queues, files, registrations and listeners.
+/// Without it a module has no work queues, files, registrations and listeners: it has to be the type
+/// that `module!` names. Any other that is made of this is nothing that the kernel drops before the
+/// module goes, and is refused with `EINVAL`.
 #[pin_data]
 pub struct Rooted<T> {
     #[pin]
@@ -64,7 +68,7 @@ pub struct Rooted<T> {
 impl<T: Root> InPlaceModule for Rooted<T> {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            exit: Exit::new()?,
+            exit: Exit::new::<Self>()?,
             root <- T::init(module),
         }? Error)
     }
@@ -75,11 +79,15 @@ impl<T: Root> InPlaceModule for Rooted<T> {
 struct Exit(());
 
 impl Exit {
-    /// Lets the kernel find things in the module; `EBUSY` for all but the first.
+    /// Lets the kernel find things in the module `M`; `EINVAL` if that is not the type of this module,
+    /// `EBUSY` for all but the first.
     ///
-    /// The first is that of the kernel, which initialises a module before any code of it runs
-    /// elsewhere, and drops it before the module goes.
-    fn new() -> Result<Self> {
+    /// The first of that type is that of the kernel, which initialises a module before any code of it
+    /// runs elsewhere, and drops it before the module goes.
+    fn new<M: 'static>() -> Result<Self> {
+        if TypeId::of::<M>() != TypeId::of::<crate::LocalModule>() {
+            return Err(EINVAL);
+        }
         FOUND.open().then(|| Self(())).ok_or(EBUSY)
     }
 }
@@ -163,6 +171,8 @@ mod tests {
     fn a_module_has_one_root() {
         let module = kernel::module::this_module::<crate::LocalModule>();
         let other = KBox::pin_init(Rooted::<Other>::init(module), GFP_KERNEL);
-        assert_eq!(other.err(), Some(EBUSY));
+        assert_eq!(other.err(), Some(EINVAL));
+        let again = KBox::pin_init(crate::LocalModule::init(module), GFP_KERNEL);
+        assert_eq!(again.err(), Some(EBUSY));
     }
 }
