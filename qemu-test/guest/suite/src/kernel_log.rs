@@ -53,6 +53,74 @@ const LINES: usize = 25;
 pub struct KernelLog {
     file: Option<fs::File>,
     taint: u64,
+    /// Records were overwritten before they were read.
+    lost: bool,
+}
+
+/// The results that a module in C has printed, as KTAP.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Results {
+    planned: usize,
+    good: usize,
+    bad: usize,
+    /// Of those that are good.
+    skipped: usize,
+    bailed_out: bool,
+}
+
+impl Results {
+    /// Those among some lines of the log; several plans one after the other are one.
+    pub fn in_lines(lines: &[String]) -> Self {
+        let mut results = Self::default();
+        for line in lines {
+            if let Some(count) = line
+                .strip_prefix("1..")
+                .and_then(|n| n.parse::<usize>().ok())
+            {
+                results.planned += count;
+            } else if line.starts_with("ok ") {
+                results.good += 1;
+                results.skipped += usize::from(line.contains(" # SKIP"));
+            } else if line.starts_with("not ok ") {
+                results.bad += 1;
+            } else if line.starts_with("Bail out!") {
+                results.bailed_out = true;
+            }
+        }
+        results
+    }
+
+    /// Whether something was planned, and all of it is there and good.
+    pub fn are_good(&self) -> bool {
+        let complete = self.planned > 0 && self.good + self.bad == self.planned;
+        complete && self.bad == 0 && !self.bailed_out
+    }
+
+    /// Whether nothing was tested.
+    pub fn are_all_skipped(&self) -> bool {
+        self.skipped == self.planned
+    }
+}
+
+impl std::fmt::Display for Results {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            planned,
+            good,
+            bad,
+            skipped,
+            bailed_out,
+        } = self;
+        let end = if *bailed_out {
+            ", and it bailed out"
+        } else {
+            ""
+        };
+        write!(
+            f,
+            "of {planned} results {good} are ok, {skipped} of them skipped, and {bad} are not{end}"
+        )
+    }
 }
 
 impl KernelLog {
@@ -68,7 +136,13 @@ impl KernelLog {
         Self {
             file,
             taint: read_taint(),
+            lost: false,
         }
+    }
+
+    /// Whether lines were lost so far, as there was no room for them until they were read.
+    pub fn has_lost(&self) -> bool {
+        self.lost
     }
 
     /// Whether the log can be read.
@@ -97,8 +171,8 @@ impl KernelLog {
                 Ok(0) => return lines,
                 Ok(length) => lines.extend(message(&record[..length])),
                 // EPIPE: records were overwritten before they were read.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => self.lost = true,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => return lines,
             }
         }
@@ -210,6 +284,42 @@ mod tests {
         let (provoked, missing) = take_expected(&mut log);
         assert!(!provoked && missing.len() == 1);
         assert_eq!(log, ["BUG: sleeping here"]);
+    }
+
+    #[test]
+    fn results_that_are_missing_are_no_good_ones() {
+        let log = [
+            "KTAP version 1",
+            "1..3",
+            "ok 1 a/b # R-CNTR-3",
+            "    1..7",
+            "    not ok 1 of somebody else",
+            "# took long",
+            "ok 2 a/c # SKIP one CPU",
+            "ok 3 a/d",
+        ];
+        let of = |texts: &[&str]| Results::in_lines(&lines(texts));
+        assert!(of(&log).are_good() && !of(&log).are_all_skipped());
+        // Wherever the log is cut off.
+        for end in 0..log.len() {
+            assert!(!of(&log[..end]).are_good(), "{end}");
+        }
+        // Lines that were lost, also that of the plan.
+        for lost in [1, 2, 6, 7] {
+            let mut log = log.to_vec();
+            log.remove(lost);
+            assert!(!of(&log).are_good(), "{lost}");
+        }
+        let with = |text| of(&[&log[..], &[text]].concat());
+        assert!(!with("Bail out! nothing can be opened").are_good());
+        assert!(!with("ok 4 a/e").are_good());
+        // What is printed when the module goes.
+        assert!(!with("1..1").are_good());
+        let end = ["1..1", "ok 1 exit"];
+        assert!(of(&[&log[..], &end].concat()).are_good());
+        assert!(!of(&["1..1", "not ok 1 a"]).are_good());
+        let skipped = of(&["1..1", "ok 1 a # SKIP why"]);
+        assert!(skipped.are_good() && skipped.are_all_skipped());
     }
 
     #[test]

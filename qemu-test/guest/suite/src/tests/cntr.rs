@@ -2,7 +2,7 @@
 
 //! Counters: values, attributes, and many threads.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use kfi::{CntrAttr, Counter, KfiErrno, WaitObj};
 use rand::RngExt;
@@ -241,25 +241,68 @@ fn halves_agree(value: u64) -> bool {
     value >> 32 == value & 0xffff_ffff
 }
 
+/// So often at least each reader looks beside those that write.
+const LOOKS: u64 = 100;
+
+/// Counts how often readers look; those that write go on until each has looked often enough.
+#[derive(Default)]
+struct Looks([AtomicU64; 2]);
+
+impl Looks {
+    /// Whether there is more to be written, for a thread that has written so often.
+    fn want_more(&self, written: u64, at_least: u64) -> bool {
+        // Relaxed, here and below: numbers that nothing else hangs on.
+        written < at_least || self.0.iter().any(|n| n.load(Ordering::Relaxed) < LOOKS)
+    }
+
+    /// Looks again and again, as reader number `index`, as long as `writing` says.
+    fn look(
+        &self,
+        index: usize,
+        writing: impl Fn() -> bool,
+        mut look: impl FnMut() -> Outcome,
+    ) -> Result<u64, Stop> {
+        let looks = &self.0[index];
+        let mut outcome = Ok(());
+        while outcome.is_ok() && writing() {
+            outcome = look();
+            looks.fetch_add(1, Ordering::Relaxed);
+        }
+        let count = looks.load(Ordering::Relaxed);
+        self.nobody(index);
+        outcome.map(|()| count)
+    }
+
+    /// Nobody waits for that reader.
+    fn nobody(&self, index: usize) {
+        self.0[index].store(LOOKS, Ordering::Relaxed);
+    }
+}
+
 fn monotone_reader(env: &Env) -> Outcome {
     const WRITERS: usize = 2;
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
     let each = env.scaled(50_000, 1_000);
     let writing = AtomicUsize::new(WRITERS);
+    let looks = Looks::default();
+    looks.nobody(1);
 
-    let reads = in_threads(0..=WRITERS, |thread| {
+    let counts = in_threads(0..=WRITERS, |thread| {
         pin(thread)?;
         if thread < WRITERS {
-            for _ in 0..each {
+            let mut adds = 0;
+            while looks.want_more(adds, each) {
                 counter.add(BOTH)?;
                 counter.add_err(BOTH)?;
+                adds += 1;
             }
             writing.fetch_sub(1, Ordering::Relaxed);
-            return Ok(0);
+            return Ok(adds);
         }
-        let (mut last, mut reads) = ((0, 0), 0_u64);
-        while writing.load(Ordering::Relaxed) > 0 {
+        let mut last = (0, 0);
+        let writing = || writing.load(Ordering::Relaxed) > 0;
+        looks.look(0, writing, || {
             let now = values_of(&counter)?;
             check!(
                 now.0 >= last.0 && now.1 >= last.1,
@@ -270,16 +313,14 @@ fn monotone_reader(env: &Env) -> Outcome {
                 "torn values {now:x?}"
             );
             last = now;
-            reads += 1;
-        }
-        Ok(reads)
+            Ok(())
+        })
     })?;
-    let end = WRITERS as u64 * each * BOTH;
-    check_eq!(values_of(&counter)?, (end, end));
-    env.note(format!(
-        "{} reads beside {WRITERS} threads of {each} adds",
-        reads.iter().sum::<u64>()
-    ));
+    let adds: u64 = counts[..WRITERS].iter().sum();
+    check_eq!(values_of(&counter)?, (adds * BOTH, adds * BOTH));
+    let reads = counts[WRITERS];
+    check!(reads >= LOOKS, "{reads} reads");
+    env.note(format!("{reads} reads beside {adds} adds"));
     Ok(())
 }
 
@@ -287,29 +328,37 @@ fn no_torn_values(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
     let rounds = env.scaled(40_000, 1_000);
-    let writing = AtomicBool::new(true);
+    let writing = AtomicUsize::new(1);
+    let looks = Looks::default();
 
-    in_threads(0..3_usize, |thread| {
+    let counts = in_threads(0..3_usize, |thread| {
         pin(thread)?;
         if thread == 0 {
-            for i in 0..rounds {
+            let mut round = 0;
+            while looks.want_more(round, rounds) {
                 // Halves that have no bit in common with those before.
-                let value = if i % 2 == 0 { 0 } else { u64::MAX };
+                let value = if round % 2 == 0 { 0 } else { u64::MAX };
                 counter.set(value)?;
                 counter.set_err(!value)?;
+                round += 1;
             }
-            writing.store(false, Ordering::Relaxed);
-            return Ok(());
+            writing.store(0, Ordering::Relaxed);
+            return Ok(round);
         }
-        while writing.load(Ordering::Relaxed) {
+        let writing = || writing.load(Ordering::Relaxed) > 0;
+        looks.look(thread - 1, writing, || {
             let now = values_of(&counter)?;
             check!(
                 halves_agree(now.0) && halves_agree(now.1),
                 "torn values {now:x?}"
             );
-        }
-        Ok(())
+            Ok(())
+        })
     })?;
+    check!(
+        counts.iter().all(|count| *count >= LOOKS),
+        "{counts:?} looks"
+    );
     Ok(())
 }
 
