@@ -113,10 +113,25 @@ static void copy(struct test *t)
 	kfi_freeinfo(copy);
 }
 
+/* Neither the list nor what an entry refers to has to be there. */
 static void free_nothing(struct test *t)
 {
+	struct kfi_info *info = kfi_allocinfo(), *copy;
+
 	kfi_freeinfo(NULL);
-	expect_true(t, true);
+	if (!expect_true(t, info))
+		return;
+	kfree(info->tx_attr);
+	kfree(info->rx_attr);
+	info->tx_attr = NULL;
+	info->rx_attr = NULL;
+	copy = kfi_dupinfo(info);
+	kfi_freeinfo(info);
+	if (!expect_true(t, copy))
+		return;
+	expect_true(t, !copy->tx_attr && !copy->rx_attr);
+	expect_true(t, copy->ep_attr && copy->domain_attr && copy->fabric_attr);
+	kfi_freeinfo(copy);
 }
 
 static void error_texts(struct test *t)
