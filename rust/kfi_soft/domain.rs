@@ -8,7 +8,9 @@ use core::ptr;
 use kernel::{
     prelude::*,
     sync::{
+        new_mutex,
         Arc,
+        Mutex,
         SetOnce, //
     }, //
 };
@@ -204,8 +206,9 @@ pub(crate) struct Domain {
     /// Goes on with what is too much for the caller.
     work_queue: Arc<WorkQueue>,
     /// Copies what is too large for the poster, and watches deadlines: for the endpoints of this domain
-    /// only, so that those of others do not wait behind them.
-    late_work: Arc<WorkQueue>,
+    /// only, so that those of others do not wait behind them. From when there is the first.
+    #[pin]
+    late_work: Mutex<Option<Arc<WorkQueue>>>,
     fabric: Hold<Fabric>,
     attributes: DomainAttributes,
     events: SetOnce<Events>,
@@ -232,21 +235,13 @@ impl Domain {
             ),
             GFP_KERNEL,
         )?;
-        let late_work = Arc::pin_init(
-            WorkQueue::with_places(
-                c"kfi_soft_late",
-                WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM),
-                LATE_WORKERS,
-            ),
-            GFP_KERNEL,
-        )?;
         let limit = *module_parameters::pending.value_ref();
         let run_list = RunList::new(work_queue.clone(), limit)?;
         let reserve = Reserve::new(RESERVE)?;
         Ok(pin_init!(Self {
             run_list,
             work_queue,
-            late_work,
+            late_work <- new_mutex!(None, "kfi_soft::Domain::late_work"),
             reserve,
             fabric,
             attributes,
@@ -270,9 +265,18 @@ impl Domain {
         self.work_queue.queue::<_, 0>(item);
     }
 
-    /// Returns where its endpoints copy what is too large for the poster, and watch deadlines.
-    pub(crate) fn late_work(&self) -> &Arc<WorkQueue> {
-        &self.late_work
+    /// Returns where its endpoints copy what is too large for the poster, and watch deadlines; may
+    /// sleep.
+    pub(crate) fn late_work(&self) -> Result<Arc<WorkQueue>> {
+        let mut late_work = self.late_work.lock();
+        if let Some(queue) = &*late_work {
+            return Ok(queue.clone());
+        }
+        let flags = WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM);
+        let queue = WorkQueue::with_places(c"kfi_soft_late", flags, LATE_WORKERS);
+        let queue = Arc::pin_init(queue, GFP_KERNEL)?;
+        *late_work = Some(queue.clone());
+        Ok(queue)
     }
 
     /// Returns the regions that all its endpoints have.
@@ -343,7 +347,10 @@ impl Object for Domain {
     fn release(&self) {
         // First, as these may sleep. Nothing is due any more, but the thread that has run it may be
         // about to return.
-        self.late_work.destroy();
+        let late_work = self.late_work.lock().take();
+        if let Some(queue) = late_work {
+            queue.destroy();
+        }
         self.work_queue.destroy();
         self.run_list.release();
         open_objects::remove_domain(self);

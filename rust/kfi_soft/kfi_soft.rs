@@ -10,6 +10,7 @@
 //! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port`,
 //!    `kfi_soft::SharedBinds::binds` and `kfi_soft::TcpListeners::list`;
 //! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
+//!    `kfi_soft::Domain::late_work`,
 //!    `kfi_soft::Listener::socket`, `kfi_soft::Listener::newcomers`,
 //!    `kfi_soft::Newcomer::connection`, `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
 //!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.

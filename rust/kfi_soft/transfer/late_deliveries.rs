@@ -64,9 +64,10 @@ pub(crate) struct LateDeliveries {
 impl LateDeliveries {
     /// None, yet, for an endpoint of a domain.
     pub(crate) fn new(domain: &Domain) -> Result<Arc<Self>> {
+        let work_queue = domain.late_work()?;
         Arc::pin_init(
             pin_init!(Self {
-                work_queue: domain.late_work().clone(),
+                work_queue,
                 requests <- new_spinlock_irq!(
                     EntryQueue::new(),
                     "kfi_soft::LateDeliveries::requests"
@@ -75,6 +76,11 @@ impl LateDeliveries {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns the work queue.
+    pub(crate) fn work_queue(&self) -> &WorkQueue {
+        &self.work_queue
     }
 
     /// Adds a request. Drops it if its initiator has given it up meanwhile, and not found it.

@@ -484,6 +484,7 @@ pub(crate) enum Arrival<'a> {
 impl ReceiveQueue {
     /// A queue for `size` receives in a domain.
     pub(crate) fn new(domain: &Domain, size: usize) -> Result<Arc<Self>> {
+        let work_queue = domain.late_work()?;
         Arc::pin_init(
             pin_init!(Self {
                 state <- new_spinlock_irq!(
@@ -498,7 +499,7 @@ impl ReceiveQueue {
                     "kfi_soft::ReceiveQueue::state"
                 ),
                 size,
-                work_queue: domain.late_work().clone(),
+                work_queue,
                 watch <- new_work!("kfi_soft::ReceiveQueue::watch"),
             }),
             GFP_KERNEL,

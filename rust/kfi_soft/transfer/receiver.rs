@@ -452,7 +452,7 @@ impl Receiver {
 
     /// Lets the work queue go on with what waits for room.
     fn unpark_later(this: &Arc<Self>) {
-        this.config.domain.late_work().queue::<_, 0>(this.clone());
+        this.deliveries.work_queue().queue::<_, 0>(this.clone());
     }
 
     /// Returns the address of a sender, for completions.

@@ -592,9 +592,8 @@ impl Transmitter {
         if self.config.shares_credits {
             // There is no notification when another endpoint gives one back.
             let soon = 1;
-            self.config
-                .domain
-                .late_work()
+            self.late_accesses
+                .work_queue()
                 .queue_delayed::<_, 0>(self.clone(), soon);
         }
         false
@@ -647,7 +646,7 @@ impl Transmitter {
             Node::send(&self.config.node, Unsent::into_packet(unsent), budget);
             self.state.lock().draining = false;
         }
-        self.config.domain.late_work().queue::<_, 0>(self.clone());
+        self.late_accesses.work_queue().queue::<_, 0>(self.clone());
     }
 
     /// Ends an operation that was claimed, and from which `inside` was taken.
@@ -778,7 +777,7 @@ impl Transmitter {
     ) {
         let refusal = memory.fill(Refusal { transfer, error });
         self.state.lock().refused.push_back(refusal);
-        self.config.domain.late_work().queue::<_, 0>(self.clone());
+        self.late_accesses.work_queue().queue::<_, 0>(self.clone());
     }
 
     /// Returns whether it is being closed.
