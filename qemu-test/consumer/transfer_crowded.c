@@ -5,6 +5,8 @@
  */
 #include <linux/delay.h>
 #include <linux/kallsyms.h>
+#include <linux/slab.h>
+#include <linux/stop_machine.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
@@ -234,9 +236,88 @@ close:
 	pair_close(t, &a, &b);
 }
 
+/* A look that finds nothing among many, and a buffer for which there is too little room. */
+struct posting {
+	struct end *end;
+	u8 *to;
+	size_t len;
+	ssize_t looks;
+	ssize_t posts;
+};
+
+/* On one CPU, while nothing runs on the others. */
+static int look_and_post(void *arg)
+{
+	struct posting *p = arg;
+	struct kvec iov = { p->to, p->len };
+	struct kfi_msg_tagged look = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .addr = KFI_ADDR_UNSPEC,
+		.tag = U64_MAX, .context = CONTEXT(1),
+	};
+	struct kfi_msg multi = {
+		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .addr = KFI_ADDR_UNSPEC,
+		.context = CONTEXT(2),
+	};
+
+	p->looks = kfi_trecvmsg(p->end->ep, &look, KFI_PEEK);
+	p->posts = kfi_recvmsg(p->end->ep, &multi, KFI_MULTI_RECV);
+	return 0;
+}
+
+/*
+ * A look that a work queue is to answer waits until the messages before it have
+ * room, and the work queue does nothing meanwhile.
+ */
+static void looks_rest(struct test *t)
+{
+	enum { OTHERS = 400, COUNT = 100 };
+	const struct setup many = { .tx_cq_size = 1024, .tx_size = 1024 };
+	const struct setup narrow = { .rx_cq_size = 2 };
+	struct kfi_cq_err_entry error = {};
+	struct kfi_cq_tagged_entry entry;
+	unsigned long until;
+	struct posting p;
+	unsigned int i;
+	struct end a, b;
+	u8 byte = 1;
+	ssize_t ret;
+
+	p = (struct posting) { .end = &b, .len = 2 * COUNT };
+	p.to = kzalloc(p.len, GFP_KERNEL);
+	if (!expect_true(t, p.to) || !pair_open(t, &a, &b, &many, &narrow))
+		goto free;
+	for (i = 0; i < OTHERS; i++)
+		expect(t, kfi_tinject(a.ep, &byte, 1, a.peer, i), 0);
+	for (i = 0; i < COUNT; i++)
+		expect(t, kfi_injectdata(a.ep, &byte, 1, i, a.peer), 0);
+	expect(t, stop_machine(look_and_post, &p, NULL), 0);
+	expect(t, p.looks, 0);
+	expect(t, p.posts, 0);
+	/* Then all is done for which there is room. */
+	msleep(A_WHILE);
+	expect_rest(t, &a);
+	/* Three have come; the answer is behind them. */
+	for (i = 0; i < 3 && await(t, b.rx_cq, &entry, NULL); i++)
+		expect(t, entry.data, i);
+	until = jiffies + msecs_to_jiffies(SOON);
+	do {
+		ret = kfi_cq_read(b.rx_cq, &entry, 1);
+		if (ret == -KFI_EAGAIN)
+			usleep_range(50, 100);
+	} while (ret != -KFI_EAVAIL && !t->failed && expect_true(t, time_before(jiffies, until)));
+	if (expect(t, ret, -KFI_EAVAIL) && expect(t, kfi_cq_readerr(b.rx_cq, &error, 0), 1)) {
+		expect(t, error.op_context, CONTEXT(1));
+		expect(t, error.err, KFI_ENOMSG);
+	}
+	pair_close(t, &a, &b);
+free:
+	kfree(p.to);
+}
+
 const struct test_case crowded_tests[] = {
 	{ "backlog/not-allowed", "", not_allowed },
 	{ "backlog/no-region", "", no_region },
 	{ "backlog/arrivals-rest", "", arrivals_rest },
+	{ "waiting/looks-rest", "R-TRIG-26", looks_rest },
 	{}
 };
