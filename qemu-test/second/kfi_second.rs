@@ -10,39 +10,20 @@
 mod cases;
 #[path = "../../rust/kfi/kfi.rs"]
 pub mod kfi;
-mod nothing;
 mod provider;
 
 use kernel::prelude::*;
 
 use kfi::{
-    linux::live::{
-        Root,
-        Rooted, //
-    },
+    linux::live::Rooted,
     provider::Registration, //
 };
 use provider::Second;
 
 module! {
-    type: Rooted<KfiSecond>,
+    type: Rooted<Registration<Second>>,
     name: "kfi_second",
     authors: ["kfabric-rs authors"],
     description: "A second provider of kfabric, for tests",
     license: "GPL",
-}
-
-/// The loaded module.
-#[pin_data]
-struct KfiSecond {
-    #[pin]
-    _registration: Registration<Second>,
-}
-
-impl Root for KfiSecond {
-    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-        try_pin_init!(Self {
-            _registration <- Registration::new(),
-        }? Error)
-    }
 }

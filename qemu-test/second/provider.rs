@@ -17,30 +17,26 @@ use kernel::{
     }, //
 };
 
-use crate::{
-    kfi::{
-        addr::AddressFormat,
-        context::Context,
-        errno::EAVAIL,
-        fid::{
-            AnyFids,
-            Fid,
-            NewAlias,
-            NewFid,
-            Object,
-            Opening, //
-        },
-        flags::OpFlags,
-        hold::Hold,
-        info::{
-            Info,
-            InfoRef, //
-        },
-        linux::timeout::Timeout,
-        provider::*,
-        tally::Tally, //
+use crate::kfi::{
+    addr::AddressFormat,
+    context::Context,
+    errno::EAVAIL,
+    fid::{
+        Fid,
+        NewAlias,
+        NewFid,
+        Object,
+        Opening, //
     },
-    nothing::Nothing, //
+    flags::OpFlags,
+    hold::Hold,
+    info::{
+        Info,
+        InfoRef, //
+    },
+    linux::timeout::Timeout,
+    provider::*,
+    tally::Tally, //
 };
 
 /// The provider.
@@ -89,42 +85,23 @@ impl Object for Fabric {
 
 impl FabricOps for Fabric {
     type Domain = Domain;
-    type EventQueue = Nothing<EventQueueClass>;
-    type WaitSet = Nothing<WaitSetClass>;
+    type EventQueue = Absent<EventQueueClass>;
+    type WaitSet = Absent<WaitSetClass>;
 
-    fn domain<'o>(
-        this: &Fid<Self>,
-        _info: InfoRef<'_>,
-        opening: Opening<'o, DomainClass>,
-    ) -> Result<NewFid<'o, Domain>> {
-        let fabric = Hold::new(this)?;
-        NewFid::new(Domain { fabric }, opening)
-    }
-
-    fn eq_open<'o>(
-        _this: &Fid<Self>,
-        _attr: EventQueueAttr<'_>,
-        _opening: Opening<'o, EventQueueClass>,
-    ) -> Result<NewFid<'o, Self::EventQueue>> {
-        Err(ENOSYS)
-    }
-
-    fn wait_open<'o>(
-        _this: &Fid<Self>,
-        _attr: WaitSetAttr,
-        _opening: Opening<'o, WaitSetClass>,
-    ) -> Result<NewFid<'o, Self::WaitSet>> {
-        Err(ENOSYS)
-    }
-
-    fn trywait(_this: &Fid<Self>, _fids: AnyFids<'_>) -> Result {
-        Err(ENOSYS)
+    open_calls! {
+        domain = Domain::new;
     }
 }
 
 /// A domain. After its close has given up all that it holds, it sleeps.
 pub(crate) struct Domain {
     fabric: Hold<Fabric>,
+}
+
+impl Domain {
+    fn new(fabric: Hold<Fabric>, _info: InfoRef<'_>) -> Result<Self> {
+        Ok(Self { fabric })
+    }
 }
 
 impl Object for Domain {
@@ -140,100 +117,19 @@ impl Object for Domain {
 impl DomainOps for Domain {
     const ADDRESS_FORMAT: AddressFormat = AddressFormat::Cxi;
 
-    type AddressVector = Nothing<AddressVectorClass>;
+    type AddressVector = Absent<AddressVectorClass>;
     type Counter = Counter;
-    type CompletionQueue = Nothing<CompletionQueueClass>;
-    type PollSet = Nothing<PollSetClass>;
+    type CompletionQueue = Absent<CompletionQueueClass>;
+    type PollSet = Absent<PollSetClass>;
     type Endpoint = Endpoint;
-    type ScalableEndpoint = Nothing<ScalableClass>;
-    type SharedTransmitContext = Nothing<SharedTransmitClass>;
-    type SharedReceiveContext = Nothing<SharedReceiveClass>;
-    type MemoryRegion = Nothing<MemoryRegionClass>;
+    type ScalableEndpoint = Absent<ScalableClass>;
+    type SharedTransmitContext = Absent<SharedTransmitClass>;
+    type SharedReceiveContext = Absent<SharedReceiveClass>;
+    type MemoryRegion = Absent<MemoryRegionClass>;
 
-    fn av_open<'o>(
-        _this: &Fid<Self>,
-        _attr: AddressVectorAttr,
-        _opening: Opening<'o, AddressVectorClass>,
-    ) -> Result<NewFid<'o, Self::AddressVector>> {
-        Err(ENOSYS)
-    }
-
-    fn cntr_open<'o>(
-        this: &Fid<Self>,
-        _attr: CounterAttr<'_>,
-        opening: Opening<'o, CounterClass>,
-    ) -> Result<NewFid<'o, Counter>> {
-        NewFid::new(Counter::new(Some(Hold::new(this)?)), opening)
-    }
-
-    fn cq_open<'o>(
-        _this: &Fid<Self>,
-        _attr: CompletionQueueAttr<'_>,
-        _opening: Opening<'o, CompletionQueueClass>,
-    ) -> Result<NewFid<'o, Self::CompletionQueue>> {
-        Err(ENOSYS)
-    }
-
-    fn poll_open<'o>(
-        _this: &Fid<Self>,
-        _flags: u64,
-        _opening: Opening<'o, PollSetClass>,
-    ) -> Result<NewFid<'o, Self::PollSet>> {
-        Err(ENOSYS)
-    }
-
-    fn endpoint<'o>(
-        this: &Fid<Self>,
-        _info: InfoRef<'_>,
-        opening: Opening<'o, PlainClass>,
-    ) -> Result<NewFid<'o, Endpoint>> {
-        NewFid::new(
-            Endpoint {
-                domain: Some(Hold::new(this)?),
-            },
-            opening,
-        )
-    }
-
-    fn scalable_ep<'o>(
-        _this: &Fid<Self>,
-        _info: InfoRef<'_>,
-        _opening: Opening<'o, ScalableClass>,
-    ) -> Result<NewFid<'o, Self::ScalableEndpoint>> {
-        Err(ENOSYS)
-    }
-
-    fn stx_ctx<'o>(
-        _this: &Fid<Self>,
-        _attr: Option<&kfi_tx_attr>,
-        _opening: Opening<'o, SharedTransmitClass>,
-    ) -> Result<NewFid<'o, Self::SharedTransmitContext>> {
-        Err(ENOSYS)
-    }
-
-    fn srx_ctx<'o>(
-        _this: &Fid<Self>,
-        _attr: Option<&kfi_rx_attr>,
-        _opening: Opening<'o, SharedReceiveClass>,
-    ) -> Result<NewFid<'o, Self::SharedReceiveContext>> {
-        Err(ENOSYS)
-    }
-
-    fn mr_reg<'o>(
-        _this: &Fid<Self>,
-        _attr: MemoryRegionAttr<'_>,
-        _opening: Opening<'o, MemoryRegionClass>,
-    ) -> Result<NewFid<'o, Self::MemoryRegion>> {
-        Err(ENOSYS)
-    }
-
-    fn query_atomic(
-        &self,
-        _datatype: kfi_datatype,
-        _op: kfi_op,
-        _flags: u64,
-    ) -> Result<(usize, usize)> {
-        Err(EOPNOTSUPP)
+    open_calls! {
+        cntr_open = Counter::open;
+        endpoint = Endpoint::open;
     }
 }
 
@@ -245,6 +141,10 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
+    fn open(domain: Hold<Domain>, _attr: CounterAttr<'_>) -> Result<Self> {
+        Ok(Self::new(Some(domain)))
+    }
+
     /// A counter of a domain.
     pub(crate) fn new(domain: Option<Hold<Domain>>) -> Self {
         Self {
@@ -325,6 +225,14 @@ impl CounterOps for Counter {
 /// An endpoint.
 pub(crate) struct Endpoint {
     domain: Option<Hold<Domain>>,
+}
+
+impl Endpoint {
+    fn open(domain: Hold<Domain>, _info: InfoRef<'_>) -> Result<Self> {
+        Ok(Self {
+            domain: Some(domain),
+        })
+    }
 }
 
 impl Object for Endpoint {

@@ -6,8 +6,6 @@ mod counter;
 mod endpoint;
 #[path = "../../rust/kfi/kfi.rs"]
 pub mod kfi;
-#[path = "../second/nothing.rs"]
-mod nothing;
 mod provider;
 mod queue;
 mod vector;
@@ -48,7 +46,6 @@ mod prelude {
             tally::Tally,
             wait_obj::WaitObj, //
         },
-        nothing::Nothing,
         provider::*,
         queue::*,
         vector::*, //

@@ -74,13 +74,13 @@ macro_rules! calls {
         }
     };
     (@ $call:ident($attr:ty) -> $object:ident: $class:ty) => {
-        type $object = Nothing<$class>;
+        type $object = Absent<$class>;
 
         fn $call<'o>(
             _this: &Fid<Self>,
             _attr: $attr,
             _opening: Opening<'o, $class>,
-        ) -> Result<NewFid<'o, Nothing<$class>>> {
+        ) -> Result<NewFid<'o, Absent<$class>>> {
             Err(ENOSYS)
         }
     };

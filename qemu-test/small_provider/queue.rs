@@ -163,14 +163,4 @@ impl CompletionQueueOps for CompletionQueue {
         self.waiting.queue.wake_up_all();
         Ok(())
     }
-
-    fn strerror(_prov_errno: c_int) -> &'static CStr {
-        c"No provider error"
-    }
-
-    fn write(_this: &Fid<Self>, _entry: CompletionError) -> Result {
-        Err(ENOSYS)
-    }
-
-    fn write_unreserved(_this: &Fid<Self>, _entry: CompletionError) {}
 }

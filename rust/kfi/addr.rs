@@ -30,6 +30,13 @@ impl FabricAddr {
     }
 }
 
+impl From<u32> for FabricAddr {
+    /// The address that is an index.
+    fn from(index: u32) -> Self {
+        Self(u64::from(index))
+    }
+}
+
 /// How binary addresses lie in memory, as far as their length is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressFormat {

@@ -32,7 +32,7 @@ macro_rules! flags {
         $name:ident { $($(#[$flag_attr:meta])* $flag:ident = $value:ident,)* }
     )*) => {$(
         $(#[$attr])*
-        #[derive(Clone, Copy, PartialEq, Eq)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq)]
         pub struct $name(u64);
 
         #[allow(dead_code, reason = "words of all kinds have the same operations")]

@@ -4,10 +4,23 @@
 //!
 //! Every class has a trait of its operations. A type that implements the trait and [`Object`]
 //! becomes an object of that class; the table of functions, with every slot filled, is built from
-//! the trait.
+//! the trait. What a trait can do without has a default, which answers `ENOSYS` as a rule; [`Absent`]
+//! is the type of a class that a provider does not have.
+//!
+//! Providers that are made of software need much of the same. That lies in parts of its own, which the
+//! Kbuild of a crate names:
+//!
+//! | part | what it is |
+//! | --- | --- |
+//! | `provider_wait_source` | what threads wait on, with the answers to `KFI_GETWAIT` and `KFI_GETWAITOBJ` |
+//! | `provider_queue` | entries that threads wait for: those of a completion queue, or of any other |
+//! | `provider_address_book` | addresses by index, and indices by address |
 //!
 //! [`Object`]: super::fid::Object
 
+mod absent;
+#[cfg(provider_address_book)]
+pub mod address_book;
 mod address_vector;
 mod completion_queue;
 mod counter;
@@ -21,12 +34,18 @@ mod fabric;
 mod handler;
 mod in_use;
 mod memory_region;
+mod open_calls;
 mod operation;
 mod poll_set;
+#[cfg(provider_queue)]
+pub mod queue;
 mod registration;
 mod wait;
 mod wait_set;
+#[cfg(provider_wait_source)]
+pub mod wait_source;
 
+pub use absent::Absent;
 pub use address_vector::{
     AddressVectorAttr,
     AddressVectorClass,
@@ -48,6 +67,7 @@ pub use completion_queue::{
     CompletionQueueAttr,
     CompletionQueueClass,
     CompletionQueueOps,
+    CompletionQueueTestOps,
     ErrorBuffer,
     Failure,
     Outcome,
@@ -103,7 +123,8 @@ pub use event_queue::{
     EventError,
     EventQueueAttr,
     EventQueueClass,
-    EventQueueOps, //
+    EventQueueOps,
+    EventQueueTestOps, //
 };
 pub use fabric::{
     FabricAttr,
@@ -125,6 +146,8 @@ pub use memory_region::{
     MemoryRegionOps,
     RawKey, //
 };
+#[allow(unused_imports, reason = "a provider may define its calls by itself")]
+pub(crate) use open_calls::open_calls;
 pub use operation::{
     atomics,
     datatype_size,
@@ -169,6 +192,9 @@ use super::{
     errno::ETOOSMALL,
     flags::QueueFlags, //
 };
+
+/// The text of providers that have no errnos of their own.
+const NO_PROVIDER_ERROR: &CStr = c"No provider error";
 
 /// The only flag of reading queues: what is read stays.
 // bindgen chooses the type of a constant by its value.

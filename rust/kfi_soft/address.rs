@@ -7,5 +7,4 @@
 pub(crate) mod auth_key;
 pub(crate) mod native;
 pub(crate) mod place;
-pub(crate) mod table;
 pub(crate) mod vector;

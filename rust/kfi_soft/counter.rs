@@ -115,7 +115,9 @@ use crate::{
         fid::{
             ExtraOps,
             Fid,
+            NewFid,
             Object,
+            Opening,
             OpsName, //
         },
         flags::OpFlags,
@@ -128,7 +130,6 @@ use crate::{
             sleep::Wakeup,
             task::cond_resched,
             timeout::Timeout,
-            wait_queue::WaitQueue,
             waiters::{
                 Due,
                 Locked,
@@ -143,18 +144,19 @@ use crate::{
         },
         provider::{
             counter_test_ops,
+            wait_source::WaitSource, //
             Counted,
             CounterAttr,
             CounterClass,
             CounterEvents,
             CounterOps,
             CounterStatistics,
-            CounterTestOps, //
+            CounterTestOps,
         },
         tally::Tally,
         wait_obj::WaitObj, //
     },
-    queue::waiting::WaitWith,
+    queue::wait_with,
     trigger::{
         pending::{
             Pending,
@@ -356,12 +358,10 @@ pub(crate) struct Counter {
     events_marked: Atomic<u64>,
     /// As before, of the error value.
     error_events_marked: Atomic<u64>,
-    wait_obj: WaitObj,
-    set: Option<Hold<WaitSet>>,
     op_flags: Atomic<u64>,
     state: Arc<Waiting>,
     #[pin]
-    queue: WaitQueue,
+    source: WaitSource<WaitSet>,
     domain: Hold<Domain>,
 }
 
@@ -427,15 +427,26 @@ pub(crate) enum Enqueued {
 }
 
 impl Counter {
+    /// Opens a counter, which debugfs shows from then on.
+    pub(crate) fn open<'o>(
+        domain: &Fid<Domain>,
+        attr: CounterAttr<'_>,
+        opening: Opening<'o, CounterClass>,
+    ) -> Result<NewFid<'o, Self>> {
+        let counter = NewFid::new(Self::new(Hold::new(domain)?, attr)?, opening)?;
+        debugfs::insert(counter.arc())?;
+        Ok(counter)
+    }
+
     /// Creates a counter with both values 0 (R-CNTR-5), if the attributes allow (R-CNTR-8 to 14).
-    pub(crate) fn new(domain: Hold<Domain>, attr: &CounterAttr<'_>) -> Result<impl PinInit<Self>> {
+    fn new(domain: Hold<Domain>, attr: CounterAttr<'_>) -> Result<impl PinInit<Self>> {
         let CounterEvents::Completions = attr.events;
         if attr.flags != 0 {
             return Err(EINVAL);
         }
-        let WaitWith { wait_obj, set } = WaitWith::new(attr.wait, domain.fabric())?;
+        let wait = wait_with(attr.wait, domain.fabric())?;
         // A wait set sees every change, from the first one on.
-        let attention = if set.is_some() { 0 } else { HIGH };
+        let attention = if wait.has_set() { 0 } else { HIGH };
         let state = Waiting::new(State {
             tried: Tried::Idle { changed: false },
             observed: 0,
@@ -460,11 +471,9 @@ impl Counter {
             error_events: Atomic::new(0),
             events_marked: Atomic::new(0),
             error_events_marked: Atomic::new(0),
-            wait_obj,
-            set,
             op_flags: Atomic::new(0),
             state,
-            queue <- WaitQueue::new(c"kfi_soft::Counter::queue", static_lock_class!()),
+            source <- WaitSource::new(wait, c"kfi_soft::Counter::source", static_lock_class!()),
             domain,
         }))
     }
@@ -487,7 +496,7 @@ impl Counter {
 
     /// Returns whether there may be a listener that has to see every change.
     fn is_watched(&self, state: &State) -> bool {
-        self.set.is_some() || state.queue_shared || state.polls != 0
+        self.source.set().is_some() || state.queue_shared || state.polls != 0
     }
 
     /// Publishes from which value on changes have to be attended to; under the lock, after every
@@ -672,11 +681,12 @@ impl Counter {
     fn tell(&self, irqs: &mut IrqGuard) {
         // After the change, fully ordered: additions are by themselves, changes of the error value by the
         // `join` in `change_error`. Nobody listens before the queue was asked for.
-        if self.queue.has_waiters() {
+        let queue = self.source.queue();
+        if queue.has_waiters() {
             irqs.end();
-            self.queue.wake_up_all();
+            queue.wake_up_all();
         }
-        if let Some(set) = &self.set {
+        if let Some(set) = self.source.set() {
             irqs.end();
             set.signal_counter();
         }
@@ -1008,7 +1018,7 @@ impl Counter {
     ///
     /// Does not sleep.
     pub(crate) fn trywait(&self) -> Result {
-        if let Some(set) = &self.set {
+        if let Some(set) = self.source.set() {
             return set.trywait();
         }
         let mut state = self.state.lock();
@@ -1028,9 +1038,9 @@ impl Counter {
         Ok(())
     }
 
-    /// Returns the type of the wait object.
-    pub(crate) fn wait_obj(&self) -> WaitObj {
-        self.wait_obj
+    /// Returns what threads wait on.
+    pub(crate) fn source(&self) -> &WaitSource<WaitSet> {
+        &self.source
     }
 }
 
@@ -1039,15 +1049,13 @@ impl Object for Counter {
 
     fn release(&self) {
         debugfs::remove(self.id);
-        if let Some(set) = &self.set {
-            set.release();
-        }
+        self.source.release();
         self.domain.release();
     }
 
     fn may_outlive_close(&self) -> bool {
         // No other listener has to be notified of a change.
-        self.set.is_none() && !self.state.lock().queue_shared
+        self.source.set().is_none() && !self.state.lock().queue_shared
     }
 
     fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
@@ -1064,24 +1072,15 @@ impl Object for Counter {
                 // Relaxed: as above.
                 this.op_flags.store(flags.as_raw(), ordering::Relaxed);
             }
-            Control::GetWait(out) => match (this.wait_obj, &this.set) {
-                (WaitObj::Queue, _) => {
+            command => {
+                let asks = matches!(command, Control::GetWait(_));
+                if asks && this.source.wait_obj() == WaitObj::Queue {
                     let mut state = this.state.lock();
                     state.queue_shared = true;
                     this.join(&state.lend());
-                    drop(state);
-                    out.set(&this.queue);
                 }
-                (WaitObj::Set, Some(set)) => out.set(set.queue()?),
-                (WaitObj::Unspec, _) => return Err(ENOSYS),
-                _ => return Err(EINVAL),
-            },
-            Control::GetWaitObj(out) => out.set(match this.wait_obj {
-                // What it can be taken for.
-                WaitObj::Unspec => WaitObj::Queue,
-                wait_obj => wait_obj,
-            }),
-            _ => return Err(ENOSYS),
+                return this.source.control(command);
+            }
         }
         Ok(())
     }
@@ -1125,9 +1124,7 @@ impl CounterOps for Counter {
     }
 
     fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
-        if matches!(self.wait_obj, WaitObj::None | WaitObj::Set) {
-            return Err(EINVAL);
-        }
+        self.source.check()?;
         // Acquire: before it can be found out that a thread waits.
         let since = self.error_generation.load(ordering::Acquire);
         // The threshold wins over errors (R-CNTR-30).

@@ -21,7 +21,6 @@ use crate::{
         vector::AddressVector, //
     },
     counter::Counter,
-    debugfs,
     devices,
     endpoint::{
         Endpoint,
@@ -42,9 +41,7 @@ use crate::{
             AnyFid,
             ExtraOps,
             Fid,
-            NewFid,
             Object,
-            Opening,
             OpsName, //
         },
         flags::{
@@ -68,26 +65,12 @@ use crate::{
             datatype_size,
             kfi_datatype,
             kfi_op,
-            kfi_rx_attr,
-            kfi_tx_attr,
-            AddressVectorAttr,
-            AddressVectorClass,
+            open_calls,
             AtomicCall,
-            CompletionQueueAttr,
-            CompletionQueueClass,
-            CounterAttr,
-            CounterClass,
             CxiDomainOps,
             DeferredWork,
             DomainClass,
             DomainOps,
-            MemoryRegionAttr,
-            MemoryRegionClass,
-            PlainClass,
-            PollSetClass,
-            ScalableClass,
-            SharedReceiveClass,
-            SharedTransmitClass,
             WorkId, //
         }, //
     },
@@ -405,81 +388,16 @@ impl DomainOps for Domain {
     type SharedReceiveContext = SharedReceiveContext;
     type MemoryRegion = MemoryRegion;
 
-    fn av_open<'o>(
-        this: &Fid<Self>,
-        attr: AddressVectorAttr,
-        opening: Opening<'o, AddressVectorClass>,
-    ) -> Result<NewFid<'o, AddressVector>> {
-        NewFid::new(AddressVector::new(Hold::new(this)?, &attr)?, opening)
-    }
-
-    fn cntr_open<'o>(
-        this: &Fid<Self>,
-        attr: CounterAttr<'_>,
-        opening: Opening<'o, CounterClass>,
-    ) -> Result<NewFid<'o, Counter>> {
-        let counter = NewFid::new(Counter::new(Hold::new(this)?, &attr)?, opening)?;
-        debugfs::insert(counter.arc())?;
-        Ok(counter)
-    }
-
-    fn cq_open<'o>(
-        this: &Fid<Self>,
-        attr: CompletionQueueAttr<'_>,
-        opening: Opening<'o, CompletionQueueClass>,
-    ) -> Result<NewFid<'o, CompletionQueue>> {
-        NewFid::new(CompletionQueue::new(Hold::new(this)?, &attr)?, opening)
-    }
-
-    fn poll_open<'o>(
-        this: &Fid<Self>,
-        flags: u64,
-        opening: Opening<'o, PollSetClass>,
-    ) -> Result<NewFid<'o, PollSet>> {
-        if flags != 0 {
-            return Err(EINVAL);
-        }
-        NewFid::new(PollSet::new(Hold::new(this)?), opening)
-    }
-
-    fn endpoint<'o>(
-        this: &Fid<Self>,
-        info: InfoRef<'_>,
-        opening: Opening<'o, PlainClass>,
-    ) -> Result<NewFid<'o, Endpoint>> {
-        Endpoint::open(this, info, opening)
-    }
-
-    fn scalable_ep<'o>(
-        this: &Fid<Self>,
-        info: InfoRef<'_>,
-        opening: Opening<'o, ScalableClass>,
-    ) -> Result<NewFid<'o, ScalableEndpoint>> {
-        ScalableEndpoint::open(this, info, opening)
-    }
-
-    fn stx_ctx<'o>(
-        this: &Fid<Self>,
-        attr: Option<&kfi_tx_attr>,
-        opening: Opening<'o, SharedTransmitClass>,
-    ) -> Result<NewFid<'o, SharedTransmitContext>> {
-        SharedTransmitContext::open(this, attr, opening)
-    }
-
-    fn srx_ctx<'o>(
-        this: &Fid<Self>,
-        attr: Option<&kfi_rx_attr>,
-        opening: Opening<'o, SharedReceiveClass>,
-    ) -> Result<NewFid<'o, SharedReceiveContext>> {
-        SharedReceiveContext::open(this, attr, opening)
-    }
-
-    fn mr_reg<'o>(
-        this: &Fid<Self>,
-        attr: MemoryRegionAttr<'_>,
-        opening: Opening<'o, MemoryRegionClass>,
-    ) -> Result<NewFid<'o, MemoryRegion>> {
-        MemoryRegion::open(this, attr, opening)
+    open_calls! {
+        av_open = AddressVector::new;
+        cntr_open => Counter::open;
+        cq_open = CompletionQueue::new;
+        poll_open = PollSet::new;
+        endpoint => Endpoint::open;
+        scalable_ep => ScalableEndpoint::open;
+        stx_ctx => SharedTransmitContext::open;
+        srx_ctx => SharedReceiveContext::open;
+        mr_reg => MemoryRegion::open;
     }
 
     fn query_atomic(

@@ -38,15 +38,8 @@ use crate::{
             WorkQueueFlags, //
         },
         provider::{
-            cxi_fabric_ops,
-            CxiFabricOps,
-            DomainClass,
-            EventQueueAttr,
-            EventQueueClass,
-            FabricClass,
+            cxi_fabric_ops, open_calls, queue::Entries, CxiFabricOps, DomainClass, FabricClass,
             FabricOps,
-            WaitSetAttr,
-            WaitSetClass, //
         },
         wait_obj::WaitObj, //
     },
@@ -59,10 +52,7 @@ use crate::{
     queue::{
         completion_queue::CompletionQueue,
         event_queue::EventQueue,
-        waiting::{
-            Entries,
-            Queue, //
-        }, //
+        Queue, //
     },
     wait_set::WaitSet, //
 };
@@ -151,21 +141,9 @@ impl FabricOps for Fabric {
         Ok(domain)
     }
 
-    fn eq_open<'o>(
-        this: &Fid<Self>,
-        attr: EventQueueAttr<'_>,
-        opening: Opening<'o, EventQueueClass>,
-    ) -> Result<NewFid<'o, EventQueue>> {
-        NewFid::new(EventQueue::new(Hold::new(this)?, &attr)?, opening)
-    }
-
-    fn wait_open<'o>(
-        this: &Fid<Self>,
-        attr: WaitSetAttr,
-        opening: Opening<'o, WaitSetClass>,
-    ) -> Result<NewFid<'o, WaitSet>> {
-        let wait_obj = WaitSet::check_attr(&attr)?;
-        NewFid::new(WaitSet::new(Hold::new(this)?, wait_obj), opening)
+    open_calls! {
+        eq_open = EventQueue::new;
+        wait_open = WaitSet::new;
     }
 
     fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result {
@@ -232,15 +210,13 @@ impl<'a> Waitable<'a> {
     /// Returns the type of the wait object; `EINVAL` if there is none.
     fn wait_obj(&self) -> Result<WaitObj> {
         let wait_obj = match self {
-            Self::Counter(counter) => counter.wait_obj(),
-            Self::CompletionQueue(queue) => queue.queue().wait_obj(),
-            Self::EventQueue(queue) => queue.queue().wait_obj(),
+            Self::Counter(counter) => counter.source().shown(),
+            Self::CompletionQueue(queue) => queue.queue().source().shown(),
+            Self::EventQueue(queue) => queue.queue().source().shown(),
             Self::WaitSet(_) => WaitObj::Queue,
         };
         match wait_obj {
             WaitObj::None => Err(EINVAL),
-            // What it can be taken for.
-            WaitObj::Unspec => Ok(WaitObj::Queue),
             wait_obj => Ok(wait_obj),
         }
     }
@@ -248,7 +224,7 @@ impl<'a> Waitable<'a> {
     /// `EAGAIN` if there is something to read.
     fn trywait(&self) -> Result {
         fn queue<T: Entries>(queue: &Queue<T>) -> Result {
-            match queue.set() {
+            match queue.source().set() {
                 Some(set) => set.trywait(),
                 None if queue.is_ready() => Err(EAGAIN),
                 None => Ok(()),

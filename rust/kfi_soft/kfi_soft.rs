@@ -5,7 +5,7 @@
 //! Lock order, outer before inner. Mutexes, all taken in process context:
 //!
 //! 1. `kfi_soft::PollSet::places`;
-//! 2. `kfi_soft::AddressVector::change`, `kfi_soft::EndpointState::setup` and
+//! 2. `kfi::AddressBook::free`, `kfi_soft::EndpointState::setup` and
 //!    `kfi_soft::MemoryRegion::state`;
 //! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port`,
 //!    `kfi_soft::SharedBinds::binds` and `kfi_soft::TcpListeners::list`;
@@ -18,7 +18,7 @@
 //! Spinlocks, which disable interrupts:
 //!
 //! 5. `kfi_soft::PollSet::members`;
-//! 6. `kfi_soft::Counter::state`, `kfi_soft::Queue::entries`, `kfi_soft::Transmitter::state`,
+//! 6. `kfi_soft::Counter::state`, `kfi::Queue::entries`, `kfi_soft::Transmitter::state`,
 //!    `kfi_soft::ReceiveQueue::state`, `kfi_soft::Tcp::associations` and the locks of
 //!    `kfi_soft::Stripes`;
 //! 7. `kfi_soft::RunList::inner`, `kfi_soft::Parking::state`,
@@ -28,7 +28,7 @@
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
 //!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys::keys`,
-//!    `kfi_soft::AddressVector::indices` and `kfi_soft::Faults::state`;
+//!    `kfi::AddressBook::indices` and `kfi_soft::Faults::state`;
 //! 8. the locks of wait queues, under which the wake functions of waiters run, and those of
 //!    work queues.
 //!

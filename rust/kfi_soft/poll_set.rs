@@ -143,9 +143,12 @@ pub(crate) struct PollSet {
 }
 
 impl PollSet {
-    /// Creates a poll set without members.
-    pub(crate) fn new(domain: Hold<Domain>) -> impl PinInit<Self> {
-        pin_init!(Self {
+    /// Creates a poll set without members; there are no flags.
+    pub(crate) fn new(domain: Hold<Domain>, flags: u64) -> Result<impl PinInit<Self>> {
+        if flags != 0 {
+            return Err(EINVAL);
+        }
+        Ok(pin_init!(Self {
             places <- new_mutex!(RBTree::new(), "kfi_soft::PollSet::places"),
             members <- new_spinlock_irq!(
                 Members {
@@ -155,7 +158,7 @@ impl PollSet {
                 "kfi_soft::PollSet::members"
             ),
             domain,
-        })
+        }))
     }
 }
 

@@ -43,6 +43,7 @@ use crate::{
             wait_queue::WaitQueue, //
         },
         provider::{
+            queue::QueueSet,
             WaitSetAttr,
             WaitSetClass,
             WaitSetOps, //
@@ -72,20 +73,13 @@ pub(crate) struct WaitSet {
 }
 
 impl WaitSet {
-    /// Checks the attributes of a new wait set and returns its wait object (R-WAIT-2, R-WAIT-4).
-    pub(crate) fn check_attr(attr: &WaitSetAttr) -> Result<WaitObj> {
-        if attr.flags != 0 {
+    /// Creates a wait set without members, if the attributes allow (R-WAIT-2, R-WAIT-4).
+    pub(crate) fn new(fabric: Hold<Fabric>, attr: WaitSetAttr) -> Result<impl PinInit<Self>> {
+        let wait_obj = attr.wait_obj;
+        if attr.flags != 0 || matches!(wait_obj, WaitObj::None | WaitObj::Set) {
             return Err(EINVAL);
         }
-        match attr.wait_obj {
-            WaitObj::Unspec | WaitObj::Queue => Ok(attr.wait_obj),
-            WaitObj::None | WaitObj::Set => Err(EINVAL),
-        }
-    }
-
-    /// Creates a wait set without members.
-    pub(crate) fn new(fabric: Hold<Fabric>, wait_obj: WaitObj) -> impl PinInit<Self> {
-        pin_init!(Self {
+        Ok(pin_init!(Self {
             counter_changes: Atomic::new(0),
             counter_changes_told: Atomic::new(0),
             counter_changes_tried: Atomic::new(0),
@@ -95,40 +89,12 @@ impl WaitSet {
             wait_obj,
             queue <- WaitQueue::new(c"kfi_soft::WaitSet::queue", static_lock_class!()),
             fabric,
-        })
+        }))
     }
 
     /// Returns the fabric.
     pub(crate) fn fabric(&self) -> &Arc<Fid<Fabric>> {
         self.fabric.fid()
-    }
-
-    /// Returns the wait queue, for the set and for each of its members; `ENOSYS` if nothing was
-    /// specified (R-CTL-7).
-    pub(crate) fn queue(&self) -> Result<&WaitQueue> {
-        match self.wait_obj {
-            WaitObj::Queue => Ok(&self.queue),
-            _ => Err(ENOSYS),
-        }
-    }
-
-    /// A queue of the set has got its first entry.
-    pub(crate) fn member_ready(&self) {
-        // Relaxed: `signal_queue` follows.
-        self.ready_queues.add(1, ordering::Relaxed);
-    }
-
-    /// A queue of the set has lost its last entry.
-    pub(crate) fn member_idle(&self) {
-        // Relaxed: nobody waits for that.
-        self.ready_queues.fetch_sub(1, ordering::Relaxed);
-    }
-
-    /// A queue of the set has got an entry.
-    pub(crate) fn signal_queue(&self) {
-        // Full: after the entry, before the wake-up.
-        self.events.fetch_add(1, ordering::Full);
-        self.queue.wake_up_all();
     }
 
     /// A counter of the set has changed.
@@ -179,6 +145,24 @@ impl WaitSet {
     }
 }
 
+impl QueueSet for WaitSet {
+    fn member_ready(&self) {
+        // Relaxed: `signal_queue` follows.
+        self.ready_queues.add(1, ordering::Relaxed);
+    }
+
+    fn member_idle(&self) {
+        // Relaxed: nobody waits for that.
+        self.ready_queues.fetch_sub(1, ordering::Relaxed);
+    }
+
+    fn signal_queue(&self) {
+        // Full: after the entry, before the wake-up.
+        self.events.fetch_add(1, ordering::Full);
+        self.queue.wake_up_all();
+    }
+}
+
 impl Object for WaitSet {
     type Class = WaitSetClass;
 
@@ -196,7 +180,7 @@ impl Object for WaitSet {
                 // Relaxed: as above.
                 this.op_flags.store(flags.as_raw(), ordering::Relaxed);
             }
-            Control::GetWait(out) => out.set(this.queue()?),
+            Control::GetWait(out) => out.set(this.wait_queue()?),
             // What it is in truth, also if nothing was specified (R-CTL-8).
             Control::GetWaitObj(out) => out.set(WaitObj::Queue),
             _ => return Err(ENOSYS),
@@ -230,6 +214,13 @@ impl WaitSetOps for WaitSet {
             }
             Wakeup::Expired => Err(ETIMEDOUT),
             Wakeup::Interrupted => Err(EINTR),
+        }
+    }
+
+    fn wait_queue(&self) -> Result<&WaitQueue> {
+        match self.wait_obj {
+            WaitObj::Queue => Ok(&self.queue),
+            _ => Err(ENOSYS),
         }
     }
 }

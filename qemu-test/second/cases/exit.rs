@@ -4,12 +4,9 @@
 
 #[cfg(wrong)]
 use crate::kfi::linux::live::Exit; //~ E0603
-use crate::{
-    kfi::linux::live::Rooted,
-    KfiSecond, //
-};
+use crate::LocalModule;
 
-fn end(module: Rooted<KfiSecond>) {
+fn end(module: LocalModule) {
     #[cfg(wrong)]
     core::mem::forget(module.exit); //~ E0616
 }

@@ -79,6 +79,7 @@ impl Default for AddressVectorData {
 /// The attributes that an address vector is opened with (`struct kfi_av_attr`).
 ///
 /// How many addresses there will be is a hint, and not taken.
+#[derive(Default)]
 pub struct AddressVectorAttr {
     /// The kind, `None` if the provider is to choose.
     pub av_type: Option<AvType>,
@@ -99,12 +100,7 @@ impl AddressVectorAttr {
     pub(super) unsafe fn from_raw(attr: *const bindings::kfi_av_attr) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let Some(attr) = (unsafe { attr.as_ref() }) else {
-            return Ok(Self {
-                av_type: None,
-                rx_ctx_bits: 0,
-                is_shared: false,
-                flags: AddressVectorFlags::NONE,
-            });
+            return Ok(Self::default());
         };
         Ok(Self {
             av_type: AvType::from_raw(attr.type_)?,
@@ -244,13 +240,8 @@ impl Results<'_> {
 pub struct FabricAddrs<'a>(&'a [u64]);
 
 impl FabricAddrs<'_> {
-    /// Returns how many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Returns the addresses.
-    pub fn iter(&self) -> impl Iterator<Item = FabricAddr> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = FabricAddr> + Clone + '_ {
         self.0.iter().map(|addr| FabricAddr::from_raw(*addr))
     }
 }
@@ -268,13 +259,22 @@ pub trait AddressVectorOps: Object<Class = AddressVectorClass> {
     fn insert(this: &Fid<Self>, insertion: Insertion<'_>) -> Result<usize>;
 
     /// Removes addresses: all or, if one is not in the vector, none and `EINVAL`.
-    fn remove(&self, addresses: FabricAddrs<'_>) -> Result;
+    fn remove(&self, addresses: FabricAddrs<'_>) -> Result {
+        let _ = addresses;
+        Err(ENOSYS)
+    }
 
     /// Calls `found` with the binary form of an address; `EINVAL` if it is not in the vector.
-    fn lookup(&self, addr: FabricAddr, found: impl FnOnce(&[u8])) -> Result;
+    fn lookup(&self, addr: FabricAddr, found: impl FnOnce(&[u8])) -> Result {
+        let _ = (addr, found);
+        Err(ENOSYS)
+    }
 
-    /// Returns the text form of a binary address; `None` if it is malformed.
-    fn text(&self, address: &[u8]) -> Option<impl fmt::Display>;
+    /// Returns the text form of a binary address; `None` if it is malformed, or addresses have none.
+    fn text(&self, address: &[u8]) -> Option<impl fmt::Display> {
+        let _ = address;
+        None::<&str>
+    }
 }
 
 // SAFETY: The functions expect heads of `Fid<T>`.

@@ -132,6 +132,8 @@ impl TryFrom<bindings::kfi_cq_format> for CompletionFormat {
 }
 
 /// The description of an operation in a completion.
+///
+/// By default there is nothing to be told, and nobody knows who sent it.
 #[derive(Clone, Copy)]
 pub struct Outcome {
     /// The flags that describe the operation.
@@ -146,6 +148,19 @@ pub struct Outcome {
     pub tag: u64,
     /// The sender.
     pub src_addr: u64,
+}
+
+impl Default for Outcome {
+    fn default() -> Self {
+        Self {
+            flags: 0,
+            len: 0,
+            buf: Context::NONE,
+            data: 0,
+            tag: 0,
+            src_addr: ADDR_NOTAVAIL,
+        }
+    }
 }
 
 /// An operation that has ended, as it is told. It is neither made up nor copied, as its consumer may
@@ -203,7 +218,7 @@ pub struct CompletionError {
     pub failure: Failure,
 }
 
-/// The failure of an operation.
+/// The failure of an operation; by default there is none.
 #[derive(Clone, Copy)]
 pub struct Failure {
     /// Bytes that did not fit.
@@ -221,6 +236,22 @@ impl Failure {
         err: 0,
         prov_errno: 0,
     };
+}
+
+impl From<Error> for Failure {
+    /// With an errno, and nothing else to be told.
+    fn from(error: Error) -> Self {
+        Self {
+            err: error.to_errno().wrapping_neg(),
+            ..Self::NONE
+        }
+    }
+}
+
+impl Default for Failure {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 /// Where kfi_cq_readerr wants an error, which stays in the queue or not.
@@ -365,14 +396,25 @@ pub trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result;
 
     /// As [`Self::read`], but sleeps while there is nothing.
-    fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result;
+    fn sread(this: &Fid<Self>, buffer: &mut CompletionBuffer<'_>, timeout: Timeout) -> Result {
+        let _ = (this, buffer, timeout);
+        Err(ENOSYS)
+    }
 
     /// Ends the sleep of the threads in [`Self::sread`].
-    fn signal(&self) -> Result;
+    fn signal(&self) -> Result {
+        Err(ENOSYS)
+    }
 
     /// Returns a text for an errno of the provider.
-    fn strerror(prov_errno: c_int) -> &'static CStr;
+    fn strerror(prov_errno: c_int) -> &'static CStr {
+        let _ = prov_errno;
+        super::NO_PROVIDER_ERROR
+    }
+}
 
+/// Completion queues that tests write to.
+pub trait CompletionQueueTestOps: CompletionQueueOps {
     /// Adds a completion, or an error if `err` is not 0; `ENOSPC` if the queue is full.
     fn write(this: &Fid<Self>, entry: CompletionError) -> Result;
 
@@ -396,6 +438,20 @@ pub struct CompletionQueueAttr<'a> {
     pub affinity: Option<CpuId>,
 }
 
+impl Default for CompletionQueueAttr<'_> {
+    /// As C has it without attributes.
+    fn default() -> Self {
+        Self {
+            size: 0,
+            flags: 0,
+            format: CompletionFormat::Context,
+            wait: WaitAttr::Unspec,
+            has_handler: false,
+            affinity: None,
+        }
+    }
+}
+
 impl CompletionQueueAttr<'_> {
     /// Reads attributes from C; null means the defaults.
     ///
@@ -406,12 +462,13 @@ impl CompletionQueueAttr<'_> {
         attr: *const bindings::kfi_cq_attr,
         handler: bindings::kfi_comp_handler,
     ) -> Result<Self> {
-        let default = bindings::kfi_cq_attr {
-            wait_obj: bindings::KFI_WAIT_UNSPEC,
-            ..pin_init::zeroed()
-        };
         // SAFETY: By the safety requirements.
-        let attr = unsafe { attr.as_ref() }.unwrap_or(&default);
+        let Some(attr) = (unsafe { attr.as_ref() }) else {
+            return Ok(Self {
+                has_handler: handler.is_some(),
+                ..Self::default()
+            });
+        };
         // The condition is a hint for the wait object, but must be one that exists.
         if attr.wait_cond > bindings::KFI_CQ_COND_THRESHOLD {
             return Err(EINVAL);
@@ -640,7 +697,7 @@ unsafe fn read_entry(entry: *const bindings::kfi_cq_err_entry) -> Result<Complet
         buf: Context::from_raw(entry.buf),
         data: entry.data,
         tag: entry.tag,
-        src_addr: ADDR_NOTAVAIL,
+        ..Outcome::default()
     };
     Ok(CompletionError {
         completion: Completion::new(Context::from_raw(entry.op_context), true, &outcome),
@@ -657,7 +714,7 @@ unsafe fn read_entry(entry: *const bindings::kfi_cq_err_entry) -> Result<Complet
 /// # Safety
 ///
 /// `cq` must be the start of an open queue of `T`, `entry` null or valid.
-unsafe extern "C" fn write_callback<T: CompletionQueueOps>(
+unsafe extern "C" fn write_callback<T: CompletionQueueTestOps>(
     cq: *mut bindings::kfid,
     entry: *const bindings::kfi_cq_err_entry,
 ) -> c_int {
@@ -677,7 +734,7 @@ unsafe extern "C" fn write_callback<T: CompletionQueueOps>(
 /// # Safety
 ///
 /// As for [`write_callback`].
-unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueOps>(
+unsafe extern "C" fn write_unreserved_callback<T: CompletionQueueTestOps>(
     cq: *mut bindings::kfid,
     entry: *const bindings::kfi_cq_err_entry,
 ) -> c_int {
@@ -708,12 +765,12 @@ pub fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
 pub const ADDR_NOTAVAIL: u64 = u64::MAX;
 
 /// Returns the table that lets tests write to a queue of `T`, if that is what `name` asks for.
-pub fn completion_queue_test_ops<'o, T: CompletionQueueOps>(
+pub fn completion_queue_test_ops<'o, T: CompletionQueueTestOps>(
     _cq: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(core::marker::PhantomData<T>);
-    impl<T: CompletionQueueOps> Table<T> {
+    impl<T: CompletionQueueTestOps> Table<T> {
         const OPS: bindings::kfi_soft_cq_ops = bindings::kfi_soft_cq_ops {
             size: size_of::<bindings::kfi_soft_cq_ops>(),
             write: Some(write_callback::<T>),
@@ -762,28 +819,6 @@ mod tests {
         fn readerr(&self, _buffer: &mut ErrorBuffer<'_>) -> Result {
             Err(EAGAIN)
         }
-
-        fn sread(
-            _this: &Fid<Self>,
-            _buffer: &mut CompletionBuffer<'_>,
-            _timeout: Timeout,
-        ) -> Result {
-            Err(EAGAIN)
-        }
-
-        fn signal(&self) -> Result {
-            Ok(())
-        }
-
-        fn strerror(_prov_errno: c_int) -> &'static CStr {
-            c""
-        }
-
-        fn write(_this: &Fid<Self>, _entry: CompletionError) -> Result {
-            Err(ENOSPC)
-        }
-
-        fn write_unreserved(_this: &Fid<Self>, _entry: CompletionError) {}
     }
 
     #[test]

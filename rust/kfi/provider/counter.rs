@@ -77,23 +77,38 @@ pub trait CounterOps: Object<Class = CounterClass> {
     fn add_locked(&self, value: u64);
 
     /// Sets the success value.
-    fn set(&self, value: u64) -> Result;
+    fn set(&self, value: u64) -> Result {
+        let _ = value;
+        Err(ENOSYS)
+    }
 
     /// Adds to the error value.
-    fn adderr(&self, value: u64) -> Result;
+    fn adderr(&self, value: u64) -> Result {
+        let _ = value;
+        Err(ENOSYS)
+    }
 
     /// Sets the error value.
-    fn seterr(&self, value: u64) -> Result;
+    fn seterr(&self, value: u64) -> Result {
+        let _ = value;
+        Err(ENOSYS)
+    }
 
     /// Begins to wait: returns `None` if the success value is at least `threshold`, else a number that
     /// any change of the error value changes, for [`Self::wait`]; `EINVAL` if nobody can wait here. From
     /// any context; must not sleep.
-    fn begin_wait(&self, threshold: u64) -> Result<Option<u64>>;
+    fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
+        let _ = threshold;
+        Err(EINVAL)
+    }
 
     /// Sleeps until the success value is at least `threshold`, or the error value has changed since
     /// [`Self::begin_wait`] has returned `since`: a thread that finds that the counter is waited
     /// on, as it cannot be closed (R-CLOSE-2), ends that by such a change (R-CNTR-31).
-    fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result;
+    fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result {
+        let _ = (this, threshold, since, timeout);
+        Err(ENOSYS)
+    }
 }
 
 /// The events that a counter counts (`enum kfi_cntr_events`).
@@ -125,6 +140,17 @@ pub struct CounterAttr<'a> {
     pub flags: u64,
 }
 
+impl Default for CounterAttr<'_> {
+    /// As C has it without attributes (R-CNTR-8).
+    fn default() -> Self {
+        Self {
+            events: CounterEvents::Completions,
+            wait: WaitAttr::Unspec,
+            flags: 0,
+        }
+    }
+}
+
 impl CounterAttr<'_> {
     /// Reads attributes from C; null means the defaults (R-CNTR-8).
     ///
@@ -135,11 +161,7 @@ impl CounterAttr<'_> {
     pub(super) unsafe fn from_raw(attr: *const bindings::kfi_cntr_attr) -> Result<Self> {
         // SAFETY: By the safety requirements.
         let Some(attr) = (unsafe { attr.as_ref() }) else {
-            return Ok(Self {
-                events: CounterEvents::Completions,
-                wait: WaitAttr::Unspec,
-                flags: 0,
-            });
+            return Ok(Self::default());
         };
         Ok(Self {
             events: CounterEvents::try_from(attr.events)?,

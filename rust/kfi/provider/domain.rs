@@ -123,7 +123,9 @@ pub struct DomainTables {
 
 /// The operations of a domain (`struct kfi_ops_domain`).
 ///
-/// All may sleep.
+/// All may sleep. As in [`FabricOps`](super::FabricOps), the calls that open objects take a line each,
+/// what is not defined answers `ENOSYS`, and [`Absent`](super::Absent) is the type of a class that a
+/// provider does not have.
 pub trait DomainOps: Object<Class = DomainClass> {
     /// The format of the addresses if the consumer has chosen none.
     const ADDRESS_FORMAT: AddressFormat;
@@ -152,63 +154,90 @@ pub trait DomainOps: Object<Class = DomainClass> {
         this: &Fid<Self>,
         attr: AddressVectorAttr,
         opening: Opening<'o, AddressVectorClass>,
-    ) -> Result<NewFid<'o, Self::AddressVector>>;
+    ) -> Result<NewFid<'o, Self::AddressVector>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a counter.
     fn cntr_open<'o>(
         this: &Fid<Self>,
         attr: CounterAttr<'_>,
         opening: Opening<'o, CounterClass>,
-    ) -> Result<NewFid<'o, Self::Counter>>;
+    ) -> Result<NewFid<'o, Self::Counter>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a completion queue.
     fn cq_open<'o>(
         this: &Fid<Self>,
         attr: CompletionQueueAttr<'_>,
         opening: Opening<'o, CompletionQueueClass>,
-    ) -> Result<NewFid<'o, Self::CompletionQueue>>;
+    ) -> Result<NewFid<'o, Self::CompletionQueue>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a poll set.
     fn poll_open<'o>(
         this: &Fid<Self>,
         flags: u64,
         opening: Opening<'o, PollSetClass>,
-    ) -> Result<NewFid<'o, Self::PollSet>>;
+    ) -> Result<NewFid<'o, Self::PollSet>> {
+        let _ = (this, flags, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens an endpoint as `info` describes it.
     fn endpoint<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
         opening: Opening<'o, PlainClass>,
-    ) -> Result<NewFid<'o, Self::Endpoint>>;
+    ) -> Result<NewFid<'o, Self::Endpoint>> {
+        let _ = (this, info, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a scalable endpoint as `info` describes it.
     fn scalable_ep<'o>(
         this: &Fid<Self>,
         info: InfoRef<'_>,
         opening: Opening<'o, ScalableClass>,
-    ) -> Result<NewFid<'o, Self::ScalableEndpoint>>;
+    ) -> Result<NewFid<'o, Self::ScalableEndpoint>> {
+        let _ = (this, info, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a transmit context that endpoints share.
     fn stx_ctx<'o>(
         this: &Fid<Self>,
         attr: Option<&kfi_tx_attr>,
         opening: Opening<'o, SharedTransmitClass>,
-    ) -> Result<NewFid<'o, Self::SharedTransmitContext>>;
+    ) -> Result<NewFid<'o, Self::SharedTransmitContext>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a receive context that endpoints share.
     fn srx_ctx<'o>(
         this: &Fid<Self>,
         attr: Option<&kfi_rx_attr>,
         opening: Opening<'o, SharedReceiveClass>,
-    ) -> Result<NewFid<'o, Self::SharedReceiveContext>>;
+    ) -> Result<NewFid<'o, Self::SharedReceiveContext>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Registers memory.
     fn mr_reg<'o>(
         this: &Fid<Self>,
         attr: MemoryRegionAttr<'_>,
         opening: Opening<'o, MemoryRegionClass>,
-    ) -> Result<NewFid<'o, Self::MemoryRegion>>;
+    ) -> Result<NewFid<'o, Self::MemoryRegion>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Returns the most elements of an atomic operation and the size of one in bytes; `EOPNOTSUPP`
     /// if there is no such operation.
@@ -217,7 +246,10 @@ pub trait DomainOps: Object<Class = DomainClass> {
         datatype: kfi_datatype,
         op: kfi_op,
         flags: u64,
-    ) -> Result<(usize, usize)>;
+    ) -> Result<(usize, usize)> {
+        let _ = (datatype, op, flags);
+        Err(EOPNOTSUPP)
+    }
 
     /// Queues deferred work (KFI_QUEUE_WORK).
     fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {

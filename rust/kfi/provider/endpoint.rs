@@ -33,6 +33,7 @@ use super::{
         enosys2_size,
         enosys5, //
     },
+    Absent,
     Answer,
     AtomicCall,
     Operation,
@@ -305,7 +306,10 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     /// Cancels an operation; `ENOENT` if there is none with that context.
     ///
     /// From any context; must not sleep. Runs in an RCU read-side critical section.
-    fn cancel(&self, context: Context) -> Result;
+    fn cancel(&self, context: Context) -> Result {
+        let _ = context;
+        Err(ENOSYS)
+    }
 
     /// Returns the room in bytes below which a buffer for several messages is given back.
     fn min_multi_recv(&self) -> Result<usize> {
@@ -366,34 +370,10 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     }
 }
 
-/// A context of what has no contexts. There is none.
-pub enum NoContext<const FCLASS: u32> {}
-
 /// A transmit context of what has none.
-pub type NoTransmitContext = NoContext<{ bindings::KFI_CLASS_TX_CTX }>;
+pub type NoTransmitContext = Absent<TransmitClass>;
 /// A receive context of what has none.
-pub type NoReceiveContext = NoContext<{ bindings::KFI_CLASS_RX_CTX }>;
-
-impl<const NUMBER: u32> Object for NoContext<NUMBER> {
-    type Class = EndpointClass<NUMBER>;
-
-    fn release(&self) {
-        match *self {}
-    }
-}
-
-impl<const NUMBER: u32> EndpointOps for NoContext<NUMBER> {
-    type TransmitContext = NoTransmitContext;
-    type ReceiveContext = NoReceiveContext;
-
-    fn post(this: &Fid<Self>, _operation: Operation<'_>) -> Result {
-        match **this {}
-    }
-
-    fn cancel(&self, _context: Context) -> Result {
-        match *self {}
-    }
-}
+pub type NoReceiveContext = Absent<ReceiveClass>;
 
 // SAFETY: The functions expect heads of `Fid<T>`.
 unsafe impl<T: EndpointOps, const NUMBER: u32> Tables<EndpointClass<NUMBER>> for T {

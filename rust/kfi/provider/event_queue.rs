@@ -170,16 +170,28 @@ pub trait EventQueueOps: Object<Class = EventQueueClass> {
     fn readerr(&self, peek: bool) -> Result<EventError>;
 
     /// Adds an event; `EAGAIN` if the queue is full.
-    fn write(this: &Fid<Self>, event: &Event) -> Result;
-
-    /// Adds an error; `EAGAIN` if the queue is full.
-    fn write_error(this: &Fid<Self>, error: &EventError) -> Result;
+    fn write(this: &Fid<Self>, event: &Event) -> Result {
+        let _ = (this, event);
+        Err(ENOSYS)
+    }
 
     /// As [`Self::read`], but sleeps while there is nothing.
-    fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event>;
+    fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event> {
+        let _ = (this, len, peek, timeout);
+        Err(ENOSYS)
+    }
 
     /// Returns a text for an errno of the provider.
-    fn strerror(prov_errno: c_int) -> &'static CStr;
+    fn strerror(prov_errno: c_int) -> &'static CStr {
+        let _ = prov_errno;
+        super::NO_PROVIDER_ERROR
+    }
+}
+
+/// Event queues that tests write errors to.
+pub trait EventQueueTestOps: EventQueueOps {
+    /// Adds an error; `EAGAIN` if the queue is full.
+    fn write_error(this: &Fid<Self>, error: &EventError) -> Result;
 }
 
 /// The attributes that an event queue is opened with (`struct kfi_eq_attr`).
@@ -196,6 +208,19 @@ pub struct EventQueueAttr<'a> {
     pub affinity: Option<CpuId>,
 }
 
+impl Default for EventQueueAttr<'_> {
+    /// As C has it without attributes.
+    fn default() -> Self {
+        Self {
+            size: 0,
+            flags: 0,
+            wait: WaitAttr::Unspec,
+            has_handler: false,
+            affinity: None,
+        }
+    }
+}
+
 impl EventQueueAttr<'_> {
     /// Reads attributes from C; null means the defaults.
     ///
@@ -206,12 +231,13 @@ impl EventQueueAttr<'_> {
         attr: *const bindings::kfi_eq_attr,
         handler: bindings::kfi_event_handler,
     ) -> Result<Self> {
-        let default = bindings::kfi_eq_attr {
-            wait_obj: bindings::KFI_WAIT_UNSPEC,
-            ..pin_init::zeroed()
-        };
         // SAFETY: By the safety requirements.
-        let attr = unsafe { attr.as_ref() }.unwrap_or(&default);
+        let Some(attr) = (unsafe { attr.as_ref() }) else {
+            return Ok(Self {
+                has_handler: handler.is_some(),
+                ..Self::default()
+            });
+        };
         Ok(Self {
             size: attr.size,
             flags: attr.flags,
@@ -403,7 +429,7 @@ unsafe extern "C" fn strerror_callback<T: EventQueueOps>(
 /// # Safety
 ///
 /// `eq` must be the start of an open queue of `T`, `entry` null or valid.
-unsafe extern "C" fn write_error_callback<T: EventQueueOps>(
+unsafe extern "C" fn write_error_callback<T: EventQueueTestOps>(
     eq: *mut bindings::kfid,
     entry: *const bindings::kfi_eq_err_entry,
 ) -> c_int {
@@ -444,12 +470,12 @@ pub fn call_event_handler<T: EventQueueOps>(eq: &Fid<T>) {
 
 /// Returns the table that lets tests write errors to a queue of `T`, if that is what `name` asks
 /// for.
-pub fn event_queue_test_ops<'o, T: EventQueueOps>(
+pub fn event_queue_test_ops<'o, T: EventQueueTestOps>(
     _eq: &Fid<T>,
     name: OpsName<'o>,
 ) -> Result<ExtraOps<'o, T>> {
     struct Table<T>(core::marker::PhantomData<T>);
-    impl<T: EventQueueOps> Table<T> {
+    impl<T: EventQueueTestOps> Table<T> {
         const OPS: bindings::kfi_soft_eq_ops = bindings::kfi_soft_eq_ops {
             size: size_of::<bindings::kfi_soft_eq_ops>(),
             write_error: Some(write_error_callback::<T>),
@@ -496,22 +522,6 @@ mod tests {
 
         fn readerr(&self, _peek: bool) -> Result<EventError> {
             Err(EAGAIN)
-        }
-
-        fn write(_this: &Fid<Self>, _event: &Event) -> Result {
-            Err(EAGAIN)
-        }
-
-        fn write_error(_this: &Fid<Self>, _error: &EventError) -> Result {
-            Err(EAGAIN)
-        }
-
-        fn sread(_this: &Fid<Self>, _len: usize, _peek: bool, _timeout: Timeout) -> Result<Event> {
-            Err(EAGAIN)
-        }
-
-        fn strerror(_prov_errno: c_int) -> &'static CStr {
-            c""
         }
     }
 

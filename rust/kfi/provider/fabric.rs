@@ -78,7 +78,10 @@ pub struct FabricData {
 
 /// The operations of a fabric (`struct kfi_ops_fabric`).
 ///
-/// All may sleep, but for `trywait`, which is called from any context, hard interrupts included.
+/// All may sleep, but for `trywait`, which is called from any context, hard interrupts included. The
+/// calls that open objects can be defined in a line each: see [`open_calls!`](super::open_calls!). What is
+/// not defined answers `ENOSYS`; the type of a class that a provider does not have is
+/// [`Absent`](super::Absent).
 pub trait FabricOps: Object<Class = FabricClass> {
     /// The domains of the fabric.
     type Domain: DomainOps;
@@ -99,20 +102,29 @@ pub trait FabricOps: Object<Class = FabricClass> {
         this: &Fid<Self>,
         attr: EventQueueAttr<'_>,
         opening: Opening<'o, EventQueueClass>,
-    ) -> Result<NewFid<'o, Self::EventQueue>>;
+    ) -> Result<NewFid<'o, Self::EventQueue>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Opens a wait set.
     fn wait_open<'o>(
         this: &Fid<Self>,
         attr: WaitSetAttr,
         opening: Opening<'o, WaitSetClass>,
-    ) -> Result<NewFid<'o, Self::WaitSet>>;
+    ) -> Result<NewFid<'o, Self::WaitSet>> {
+        let _ = (this, attr, opening);
+        Err(ENOSYS)
+    }
 
     /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `fids`.
     ///
     /// Must not sleep: a caller may have set its state already (R-TRYWAIT-9). Runs in an RCU read-side
     /// critical section.
-    fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result;
+    fn trywait(this: &Fid<Self>, fids: AnyFids<'_>) -> Result {
+        let _ = (this, fids);
+        Err(ENOSYS)
+    }
 }
 
 /// The attributes that a fabric is opened with (`struct kfi_fabric_attr`).

@@ -35,7 +35,10 @@ use crate::kfi::{
         InfoRef,
         KFI_VERSION, //
     },
-    linux::live::Findable,
+    linux::live::{
+        Findable,
+        Root, //
+    },
     live_objects, //
 };
 
@@ -76,7 +79,8 @@ pub trait Provider: Send + Sync + Sized + 'static {
 }
 
 /// The registration of a provider; dropped, it deregisters, and waits for the last object of the
-/// module. So a module has one in its life, as a field of its [`Root`](crate::kfi::linux::live::Root).
+/// module. So a module has one in its life, as a field of its [`Root`], or, if it has nothing else, for
+/// its root.
 ///
 /// # Invariants
 ///
@@ -192,6 +196,13 @@ impl<P: Provider> Registration<P> {
 
     /// Nothing to do: a provider goes with its module.
     extern "C" fn cleanup_callback() {}
+}
+
+impl<P: Provider> Root for Registration<P> {
+    /// Loads a module that has nothing but its provider.
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        Self::new()
+    }
 }
 
 #[pinned_drop]

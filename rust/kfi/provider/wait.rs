@@ -24,6 +24,16 @@ pub enum WaitAttr<'a> {
 }
 
 impl WaitAttr<'_> {
+    /// Returns the type of the wait object.
+    pub fn wait_obj(&self) -> WaitObj {
+        match self {
+            Self::None => WaitObj::None,
+            Self::Unspec => WaitObj::Unspec,
+            Self::Set(_) => WaitObj::Set,
+            Self::Queue => WaitObj::Queue,
+        }
+    }
+
     /// Reads a wait object from C; `EINVAL` for an unknown one (R-CNTR-10).
     ///
     /// # Safety

@@ -17,7 +17,10 @@ use crate::kfi::{
         Tables, //
     },
     hold::Hold,
-    linux::timeout::Timeout,
+    linux::{
+        timeout::Timeout,
+        wait_queue::WaitQueue, //
+    },
     wait_obj::WaitObj, //
 };
 
@@ -51,6 +54,10 @@ unsafe impl Class for WaitSetClass {
 pub trait WaitSetOps: Object<Class = WaitSetClass> {
     /// Sleeps until a member is signalled.
     fn wait(this: &Fid<Self>, timeout: Timeout) -> Result;
+
+    /// Returns the wait queue that is woken when a member is signalled, for the set and for each of
+    /// its members; `ENOSYS` if nothing was specified (R-CTL-7).
+    fn wait_queue(&self) -> Result<&WaitQueue>;
 }
 
 /// The attributes that a wait set is opened with (`struct kfi_wait_attr`).

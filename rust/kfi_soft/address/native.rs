@@ -9,7 +9,10 @@ use kernel::{
     prelude::*, //
 };
 
-use crate::limits;
+use crate::{
+    kfi::provider::address_book::BookAddress,
+    limits, //
+};
 
 /// An address, as the wire has it: from the lowest bit on 12 bits of port, 20 bits of NIC and 10 bits
 /// of flags, all else 0.
@@ -85,6 +88,16 @@ impl Address {
         let nic = hex(rest.get(..colon)?)?;
         let port = hex(rest.get(colon.checked_add(1)?..)?)?;
         Self::new(nic, u16::try_from(port).ok()?)
+    }
+}
+
+impl BookAddress for Address {
+    fn from_u64(raw: u64) -> Option<Self> {
+        Self::from_u64(raw)
+    }
+
+    fn as_u64(self) -> u64 {
+        Self::as_u64(self)
     }
 }
 

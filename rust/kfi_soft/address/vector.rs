@@ -12,18 +12,10 @@ use core::ptr;
 use kernel::{
     fmt,
     prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNodeReservation, //
-    },
     str::CStr,
     sync::{
-        new_mutex,
-        new_spinlock_irq,
         Arc,
-        Mutex,
-        SetOnce,
-        SpinLockIrq, //
+        SetOnce, //
     }, //
 };
 
@@ -37,10 +29,6 @@ use crate::{
             NodeName,
             Place,
         },
-        table::{
-            AddressTable,
-            Free, //
-        }, //
     },
     domain::Domain,
     kfi::{
@@ -61,6 +49,7 @@ use crate::{
         },
         hold::Hold,
         provider::{
+            address_book::AddressBook,
             AddressVectorAttr,
             AddressVectorClass,
             AddressVectorOps,
@@ -91,14 +80,8 @@ const INSERT_FLAGS: InsertFlags = InsertFlags::MORE.union(InsertFlags::SYNC_ERR)
 /// An address vector.
 #[pin_data]
 pub(crate) struct AddressVector {
-    /// Taken to insert or remove, outside of `indices`.
     #[pin]
-    change: Mutex<Free>,
-    /// The addresses by index.
-    table: AddressTable,
-    /// The indices by address, those of one address in order.
-    #[pin]
-    indices: SpinLockIrq<RBTree<(Address, u32), ()>>,
+    book: AddressBook<Address>,
     av_type: AvType,
     format: AddressFormat,
     /// How many of the highest bits say which receive context is meant.
@@ -111,25 +94,20 @@ pub(crate) struct AddressVector {
 
 impl AddressVector {
     /// Creates an empty vector.
-    pub(crate) fn new(
-        domain: Hold<Domain>,
-        attr: &AddressVectorAttr,
-    ) -> Result<impl PinInit<Self>> {
+    pub(crate) fn new(domain: Hold<Domain>, attr: AddressVectorAttr) -> Result<impl PinInit<Self>> {
         if !FLAGS.contains(attr.flags) || attr.rx_ctx_bits > limits::MAX_RX_CONTEXT_BITS {
             return Err(EINVAL);
         }
         if attr.is_shared || attr.flags.contains(AddressVectorFlags::READ) {
             return Err(ENOSYS);
         }
-        let table = AddressTable::new()?;
+        let book = AddressBook::new()?;
         let av_type = attr.av_type.unwrap_or(domain.av_type());
         let format = domain.address_format();
         let rx_ctx_bits = attr.rx_ctx_bits;
         let has_events = attr.flags.contains(AddressVectorFlags::EVENT);
         Ok(pin_init!(Self {
-            change <- new_mutex!(Free::new(), "kfi_soft::AddressVector::change"),
-            table,
-            indices <- new_spinlock_irq!(RBTree::new(), "kfi_soft::AddressVector::indices"),
+            book <- book,
             av_type,
             format,
             rx_ctx_bits,
@@ -148,40 +126,15 @@ impl AddressVector {
     /// it is not in the vector. From any context.
     pub(crate) fn resolve(&self, addr: FabricAddr) -> Option<(Address, usize)> {
         let (index, context) = split(addr, self.rx_ctx_bits)?;
-        Some((self.table.get(index)?, context))
+        Some((self.book.get(index)?, context))
     }
 
     /// Returns what an address was inserted as, [`FabricAddr::NOTAVAIL`] if it was not. From any
     /// context.
     pub(crate) fn find(&self, address: Address) -> FabricAddr {
-        let indices = self.indices.lock();
-        match indices.cursor_lower_bound(&(address, 0)) {
-            Some(cursor) if cursor.current().0 .0 == address => {
-                FabricAddr::from_raw(u64::from(cursor.current().0 .1))
-            }
-            _ => FabricAddr::NOTAVAIL,
-        }
-    }
-
-    /// Inserts an address; `EINVAL` for what is none.
-    fn insert_one(&self, free: &mut Free, address: Option<Address>) -> Result<u32> {
-        let address = address.ok_or(EINVAL)?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
-        let index = self.table.insert(free, address)?;
-        let node = node.into_node((address, index), ());
-        let old = self.indices.lock().insert(node);
-        // An index is there once.
-        drop(old);
-        Ok(index)
-    }
-
-    /// Removes an address.
-    fn remove_one(&self, free: &mut Free, index: u32) {
-        if let Some(address) = self.table.remove(free, index) {
-            let node = self.indices.lock().remove_node(&(address, index));
-            // Outside of the lock.
-            drop(node);
-        }
+        self.book
+            .find(address)
+            .map_or(FabricAddr::NOTAVAIL, FabricAddr::from)
     }
 
     /// Inserts addresses, tells the caller about each, and `each` too.
@@ -194,14 +147,12 @@ impl AddressVector {
         count: usize,
         mut each: impl FnMut(usize, Result<u32>) -> Result,
     ) -> Result<usize> {
-        let mut free = self.change.lock();
+        let mut change = self.book.change();
         let mut inserted = 0usize;
         for at in 0..count {
-            let index = self.insert_one(&mut free, list.get(at));
-            results.set(
-                at,
-                index.map(|index| FabricAddr::from_raw(u64::from(index))),
-            );
+            let address = list.get(at).ok_or(EINVAL);
+            let index = address.and_then(|address| change.insert(address));
+            results.set(at, index.map(FabricAddr::from));
             each(at, index)?;
             if index.is_ok() {
                 inserted = inserted.wrapping_add(1);
@@ -229,10 +180,10 @@ impl AddressVector {
         // Room for all of it first, so that nothing is reported of what is undone.
         let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
         let mut slots = reserve(queue, failures).inspect_err(|error| {
-            let mut free = this.change.lock();
+            let mut change = this.book.change();
             for (at, outcome) in outcomes.iter().enumerate() {
                 if let Ok(index) = outcome {
-                    this.remove_one(&mut free, *index);
+                    change.remove(*index);
                 }
                 results.set(at, Err(*error));
             }
@@ -408,23 +359,7 @@ impl AddressVectorOps for AddressVector {
             Some((index, 0)) => Some(index),
             _ => None,
         };
-        let mut free = self.change.lock();
-        let marked = addresses
-            .iter()
-            .take_while(|addr| index(*addr).is_some_and(|index| self.table.mark(index)))
-            .count();
-        if marked != addresses.len() {
-            addresses
-                .iter()
-                .take(marked)
-                .filter_map(index)
-                .for_each(|index| self.table.unmark(index));
-            return Err(EINVAL);
-        }
-        for index in addresses.iter().filter_map(index) {
-            self.remove_one(&mut free, index);
-        }
-        Ok(())
+        self.book.change().remove_all(addresses.iter().map(index))
     }
 
     fn lookup(&self, addr: FabricAddr, found: impl FnOnce(&[u8])) -> Result {

@@ -16,7 +16,6 @@
 
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 
@@ -47,20 +46,21 @@ use crate::{
         provider::{
             call_completion_handler,
             completion_queue_test_ops,
+            queue::{
+                Completions,
+                First,
+                Popped, //
+            },
             CompletionBuffer,
             CompletionError,
             CompletionQueueAttr,
             CompletionQueueClass,
             CompletionQueueOps,
+            CompletionQueueTestOps,
             ErrorBuffer, //
         }, //
     },
     queue::{
-        completions::{
-            Completions,
-            First,
-            Popped, //
-        },
         cq_space::CqSpace,
         handler::{
             Handled,
@@ -68,10 +68,8 @@ use crate::{
             HandlerTarget, //
         },
         listeners::Listeners,
-        waiting::{
-            Queue,
-            WaitWith, //
-        }, //
+        wait_with,
+        Queue, //
     }, //
 };
 
@@ -138,7 +136,7 @@ impl CompletionQueue {
     /// Creates an empty queue.
     pub(crate) fn new(
         domain: Hold<Domain>,
-        attr: &CompletionQueueAttr<'_>,
+        attr: CompletionQueueAttr<'_>,
     ) -> Result<impl PinInit<Self>> {
         if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
             return Err(EINVAL);
@@ -148,7 +146,7 @@ impl CompletionQueue {
         } else {
             attr.size
         };
-        let wait = WaitWith::new(attr.wait, domain.fabric())?;
+        let wait = wait_with(attr.wait, domain.fabric())?;
         let ring = size.min(MAX_RING);
         let entries = Completions::new(ring)?;
         let target = HandlerTarget::new(attr.has_handler, attr.affinity, domain.fabric())?;
@@ -496,11 +494,9 @@ impl CompletionQueueOps for CompletionQueue {
         self.queue.signal();
         Ok(())
     }
+}
 
-    fn strerror(_prov_errno: c_int) -> &'static CStr {
-        c"No provider error"
-    }
-
+impl CompletionQueueTestOps for CompletionQueue {
     fn write(this: &Fid<Self>, entry: CompletionError) -> Result {
         let place = this.place().ok_or(ENOSPC)?;
         Self::report(this, place, || Some(entry));

@@ -9,7 +9,6 @@
 
 use kernel::{
     prelude::*,
-    str::CStr,
     sync::Arc, //
 };
 
@@ -36,11 +35,16 @@ use crate::{
         provider::{
             call_event_handler,
             event_queue_test_ops,
+            queue::{
+                Entries,
+                Ring, //
+            },
             Event,
             EventError,
             EventQueueAttr,
             EventQueueClass,
-            EventQueueOps, //
+            EventQueueOps,
+            EventQueueTestOps, //
         }, //
     },
     queue::{
@@ -54,12 +58,8 @@ use crate::{
             Handler,
             HandlerTarget, //
         },
-        ring::Ring,
-        waiting::{
-            Entries,
-            Queue,
-            WaitWith, //
-        }, //
+        wait_with,
+        Queue, //
     }, //
 };
 
@@ -107,7 +107,7 @@ impl EventQueue {
     /// Creates an empty queue.
     pub(crate) fn new(
         fabric: Hold<Fabric>,
-        attr: &EventQueueAttr<'_>,
+        attr: EventQueueAttr<'_>,
     ) -> Result<impl PinInit<Self>> {
         if !FLAGS.contains(QueueFlags::from_raw(attr.flags)) || attr.size > MAX_SIZE {
             return Err(EINVAL);
@@ -117,7 +117,7 @@ impl EventQueue {
         } else {
             attr.size
         };
-        let wait = WaitWith::new(attr.wait, fabric.fid())?;
+        let wait = wait_with(attr.wait, fabric.fid())?;
         let entries = Ring::new(size)?;
         let target = HandlerTarget::new(attr.has_handler, attr.affinity, fabric.fid())?;
         let capacity = entries.capacity();
@@ -273,11 +273,6 @@ impl EventQueueOps for EventQueue {
         Ok(())
     }
 
-    fn write_error(this: &Fid<Self>, error: &EventError) -> Result {
-        Self::reserve(this).ok_or(EAGAIN)?.post_error(error);
-        Ok(())
-    }
-
     fn sread(this: &Fid<Self>, len: usize, peek: bool, timeout: Timeout) -> Result<Event> {
         kernel::task::might_sleep();
         let ret = this
@@ -285,9 +280,12 @@ impl EventQueueOps for EventQueue {
             .read_blocking(timeout, || this.read_event(len, peek));
         Self::arm_after(this, ret)
     }
+}
 
-    fn strerror(_prov_errno: c_int) -> &'static CStr {
-        c"No provider error"
+impl EventQueueTestOps for EventQueue {
+    fn write_error(this: &Fid<Self>, error: &EventError) -> Result {
+        Self::reserve(this).ok_or(EAGAIN)?.post_error(error);
+        Ok(())
     }
 }
 
@@ -308,12 +306,10 @@ mod tests {
         let fabric = TestFid::open(Fabric::new(node::current()?), Context::NONE)?;
         let attr = EventQueueAttr {
             size,
-            flags: 0,
             wait: WaitAttr::None,
-            has_handler: false,
-            affinity: None,
+            ..EventQueueAttr::default()
         };
-        let queue = EventQueue::new(Hold::new(&fabric)?, &attr)?;
+        let queue = EventQueue::new(Hold::new(&fabric)?, attr)?;
         Ok((fabric, TestFid::open(queue, Context::NONE)?))
     }
 

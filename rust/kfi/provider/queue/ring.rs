@@ -2,8 +2,6 @@
 
 //! A first-in, first-out queue of fixed capacity.
 
-#![forbid(unsafe_code)]
-
 use kernel::prelude::*;
 
 /// A queue that never grows.
@@ -11,7 +9,7 @@ use kernel::prelude::*;
 /// # Invariants
 ///
 /// `len` entries, beginning at `head` and wrapping at the end, are present, the others are not.
-pub(crate) struct Ring<T> {
+pub struct Ring<T> {
     entries: KVVec<Option<T>>,
     head: usize,
     len: usize,
@@ -19,7 +17,7 @@ pub(crate) struct Ring<T> {
 
 impl<T> Ring<T> {
     /// Creates a queue for `capacity` entries, at least one.
-    pub(crate) fn new(capacity: usize) -> Result<Self> {
+    pub fn new(capacity: usize) -> Result<Self> {
         let capacity = capacity.max(1);
         let mut entries = KVVec::with_capacity(capacity, GFP_KERNEL | __GFP_NOWARN)?;
         for _ in 0..capacity {
@@ -34,7 +32,7 @@ impl<T> Ring<T> {
     }
 
     /// Has room for nothing, and no memory.
-    pub(crate) const fn none() -> Self {
+    pub const fn none() -> Self {
         // INVARIANT: No entries.
         Self {
             entries: KVVec::new(),
@@ -44,22 +42,22 @@ impl<T> Ring<T> {
     }
 
     /// Returns how many entries there is room for.
-    pub(crate) fn capacity(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns whether there is nothing in it.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns whether there is no room.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.len == self.entries.len()
     }
 
     /// Returns how many entries there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.len
     }
 
@@ -69,7 +67,7 @@ impl<T> Ring<T> {
     }
 
     /// Adds an entry; gives it back if there is no room.
-    pub(crate) fn push(&mut self, entry: T) -> core::result::Result<(), T> {
+    pub fn push(&mut self, entry: T) -> core::result::Result<(), T> {
         if self.is_full() {
             return Err(entry);
         }
@@ -84,12 +82,12 @@ impl<T> Ring<T> {
     }
 
     /// Returns the first entry.
-    pub(crate) fn first(&self) -> Option<&T> {
+    pub fn first(&self) -> Option<&T> {
         self.entries.get(self.head)?.as_ref()
     }
 
     /// Takes the first entry out.
-    pub(crate) fn pop(&mut self) -> Option<T> {
+    pub fn pop(&mut self) -> Option<T> {
         let entry = self.entries.get_mut(self.head)?.take()?;
         // INVARIANT: The first entry is gone.
         self.head = self.wrap(self.head.wrapping_add(1));
@@ -98,7 +96,8 @@ impl<T> Ring<T> {
     }
 }
 
-#[kunit_tests(kfi_soft_ring)]
+#[cfg(unit_tests)]
+#[kunit_tests(kfi_ring)]
 mod tests {
     use super::*;
 

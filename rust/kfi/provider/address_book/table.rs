@@ -6,8 +6,7 @@
 //! never move: they lie in leaves, the leaves in branches, both made when the first entry needs them
 //! and kept to the end. All of it is small enough for kmalloc, as freeing that never sleeps.
 
-#![forbid(unsafe_code)]
-
+use core::marker::PhantomData;
 use kernel::{
     prelude::*,
     sync::{
@@ -19,7 +18,7 @@ use kernel::{
     }, //
 };
 
-use crate::address::native::Address;
+use super::BookAddress;
 
 /// Bits of an index that say which entry of a leaf is meant.
 const LEAF_BITS: u32 = 9;
@@ -58,14 +57,14 @@ fn many<T>(bits: u32, mut value: impl FnMut() -> T) -> Result<KVec<T>> {
 ///
 /// `first_free` is 0 or 1 more than the index of a free entry, which says in the same way which is
 /// the next; all entries from `used` on are free, too, and were never used.
-pub(crate) struct Free {
+pub(super) struct Free {
     first_free: u32,
     used: u32,
 }
 
 impl Free {
     /// All entries are free.
-    pub(crate) const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         // INVARIANT: None was used.
         Self {
             first_free: 0,
@@ -80,19 +79,21 @@ impl Free {
 ///
 /// An entry has [`PRESENT`], perhaps [`LEAVING`], and an address, or is an entry of the list that
 /// begins in [`Free`], or is 0.
-pub(crate) struct AddressTable {
+pub(super) struct AddressTable<A> {
     root: KVec<SetOnce<Branch>>,
+    _addresses: PhantomData<A>,
 }
 
-impl AddressTable {
+impl<A: BookAddress> AddressTable<A> {
     /// How many addresses there can be.
-    pub(crate) const CAPACITY: u32 = 1 << (LEAF_BITS + BRANCH_BITS + ROOT_BITS);
+    pub(super) const CAPACITY: u32 = 1 << (LEAF_BITS + BRANCH_BITS + ROOT_BITS);
 
     /// An empty table.
-    pub(crate) fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         // INVARIANT: There are no entries.
         Ok(Self {
             root: many(ROOT_BITS, SetOnce::new)?,
+            _addresses: PhantomData,
         })
     }
 
@@ -129,17 +130,22 @@ impl AddressTable {
     }
 
     /// Returns the address at an index. From any context.
-    pub(crate) fn get(&self, index: u32) -> Option<Address> {
+    pub(super) fn get(&self, index: u32) -> Option<A> {
         // Relaxed: an entry is complete in itself.
         let entry = self.entry(index)?.load(ordering::Relaxed);
         if entry & PRESENT == 0 {
             return None;
         }
-        Address::from_u64(entry & !(PRESENT | LEAVING))
+        A::from_u64(entry & !(PRESENT | LEAVING))
     }
 
-    /// Adds an address and returns its index; `ENOMEM` if there is no room.
-    pub(crate) fn insert(&self, free: &mut Free, address: Address) -> Result<u32> {
+    /// Adds an address and returns its index; `ENOMEM` if there is no room, `EINVAL` if it is too large
+    /// a number.
+    pub(super) fn insert(&self, free: &mut Free, address: A) -> Result<u32> {
+        let raw = address.as_u64();
+        if raw & (PRESENT | LEAVING) != 0 {
+            return Err(EINVAL);
+        }
         let (index, entry) = match free.first_free.checked_sub(1) {
             Some(index) => {
                 let entry = self.entry(index).ok_or(ENOMEM)?;
@@ -161,14 +167,14 @@ impl AddressTable {
         };
         // INVARIANT: Present, with an address.
         // Relaxed: the index is made known after this.
-        entry.store(PRESENT | address.as_u64(), ordering::Relaxed);
+        entry.store(PRESENT | raw, ordering::Relaxed);
         Ok(index)
     }
 
     /// Notes that an address is to be removed; `false` if there is none, or it was noted before.
     ///
     /// Under the lock of [`Free`].
-    pub(crate) fn mark(&self, index: u32) -> bool {
+    pub(super) fn mark(&self, index: u32) -> bool {
         let Some(entry) = self.entry(index) else {
             return false;
         };
@@ -183,7 +189,7 @@ impl AddressTable {
     }
 
     /// Takes a note of [`Self::mark`] back.
-    pub(crate) fn unmark(&self, index: u32) {
+    pub(super) fn unmark(&self, index: u32) {
         if let Some(entry) = self.entry(index) {
             // Relaxed: as in `mark`.
             let value = entry.load(ordering::Relaxed);
@@ -192,7 +198,7 @@ impl AddressTable {
     }
 
     /// Removes an address and returns it; `None` if there is none.
-    pub(crate) fn remove(&self, free: &mut Free, index: u32) -> Option<Address> {
+    pub(super) fn remove(&self, free: &mut Free, index: u32) -> Option<A> {
         let address = self.get(index)?;
         // INVARIANT: The entry becomes the first of the list.
         // Relaxed: written under the lock; a sender to the address at the same time may still
@@ -204,13 +210,41 @@ impl AddressTable {
     }
 }
 
-#[kunit_tests(kfi_soft_address_table)]
+#[cfg(unit_tests)]
+#[kunit_tests(kfi_address_table)]
 mod tests {
     use super::*;
 
+    /// An address that may be any number.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    struct Address(u64);
+
+    impl BookAddress for Address {
+        fn from_u64(raw: u64) -> Option<Self> {
+            Some(Self(raw))
+        }
+
+        fn as_u64(self) -> u64 {
+            self.0
+        }
+    }
+
+    type AddressTable = super::AddressTable<Address>;
+
     /// Some address that is another one for each number.
     fn address(number: u32) -> Result<Address> {
-        Address::new(number >> 12, (number & 0xfff) as u16).ok_or(EINVAL)
+        Ok(Address(u64::from(number) << 20))
+    }
+
+    #[test]
+    fn no_address_is_taken_for_a_mark() -> Result {
+        let (table, mut free) = (AddressTable::new()?, Free::new());
+        for raw in [PRESENT, LEAVING, u64::MAX] {
+            assert_eq!(table.insert(&mut free, Address(raw)), Err(EINVAL));
+        }
+        assert_eq!(table.insert(&mut free, Address(LEAVING - 1)), Ok(0));
+        assert_eq!(table.get(0), Some(Address(LEAVING - 1)));
+        Ok(())
     }
 
     #[test]

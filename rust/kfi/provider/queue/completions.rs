@@ -5,26 +5,22 @@
 //! There is a ring, and a backlog behind it: what comes when the ring is full lies in the memory of
 //! the operation that it reports. All of the ring was reported before all of the backlog.
 
-#![forbid(unsafe_code)]
-
 use kernel::prelude::*;
 
-use crate::{
-    kfi::{
-        linux::queue::{
-            Entry,
-            EntryQueue,
-            Vacant, //
-        },
-        provider::{
-            Completion,
-            CompletionError,
-            Failure, //
-        }, //
+use super::{
+    Entries,
+    Ring, //
+};
+use crate::kfi::{
+    linux::queue::{
+        Entry,
+        EntryQueue,
+        Vacant, //
     },
-    queue::{
-        ring::Ring,
-        waiting::Entries, //
+    provider::{
+        Completion,
+        CompletionError,
+        Failure, //
     }, //
 };
 
@@ -35,7 +31,7 @@ struct RingEntry {
 }
 
 /// The kind of the first entry.
-pub(crate) enum First<'a> {
+pub enum First<'a> {
     /// Nothing.
     Nothing,
     /// A completion.
@@ -47,7 +43,7 @@ pub(crate) enum First<'a> {
 }
 
 /// An entry that was taken out.
-pub(crate) enum Popped {
+pub enum Popped {
     /// An entry of the ring, where there is room for another one now.
     Slot(CompletionError),
     /// An entry of the backlog; its memory is freed when no lock is held.
@@ -61,7 +57,7 @@ pub(crate) enum Popped {
 /// # Invariants
 ///
 /// There are as many `failures` as entries of the ring that have failed, in the same order.
-pub(crate) struct Completions {
+pub struct Completions {
     entries: Ring<RingEntry>,
     failures: Ring<Failure>,
     backlog: EntryQueue<CompletionError>,
@@ -71,7 +67,7 @@ pub(crate) struct Completions {
 
 impl Completions {
     /// Creates a queue with a ring for `capacity` entries, at least one.
-    pub(crate) fn new(capacity: usize) -> Result<Self> {
+    pub fn new(capacity: usize) -> Result<Self> {
         // INVARIANT: None of either.
         Ok(Self {
             entries: Ring::new(capacity)?,
@@ -82,17 +78,17 @@ impl Completions {
     }
 
     /// Returns how many entries the ring has room for.
-    pub(crate) fn capacity(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         self.entries.capacity()
     }
 
     /// Returns whether there is something behind the ring.
-    pub(crate) fn has_backlog(&self) -> bool {
+    pub fn has_backlog(&self) -> bool {
         !self.backlog.is_empty()
     }
 
     /// Returns how many entries are behind the ring.
-    pub(crate) fn backlog_len(&self) -> usize {
+    pub fn backlog_len(&self) -> usize {
         self.backlog.len()
     }
 
@@ -117,7 +113,7 @@ impl Completions {
     /// Adds an entry for which there is room in the ring; `false` if there is none.
     ///
     /// It comes last all the same: what is behind the ring moves up, one place.
-    pub(crate) fn push(&mut self, entry: CompletionError) -> bool {
+    pub fn push(&mut self, entry: CompletionError) -> bool {
         match self.backlog.pop_front() {
             None => self.push_to_ring(entry),
             Some(first) => {
@@ -129,20 +125,20 @@ impl Completions {
     }
 
     /// Adds an entry in memory of its own.
-    pub(crate) fn push_own(&mut self, entry: CompletionError, memory: Vacant) {
+    pub fn push_own(&mut self, entry: CompletionError, memory: Vacant) {
         self.backlog.push_back(memory.fill(entry));
     }
 
     /// Moves the first entry of the backlog into the ring, where there is room; returns its memory,
     /// which is freed when no lock is held.
-    pub(crate) fn move_up(&mut self) -> Option<Vacant> {
+    pub fn move_up(&mut self) -> Option<Vacant> {
         let (first, vacant) = self.backlog.pop_front()?.empty();
         self.push_to_ring(first);
         Some(vacant)
     }
 
     /// An entry is lost for lack of room.
-    pub(crate) fn lose(&mut self) {
+    pub fn lose(&mut self) {
         // More that are lost before that was reported are reported at the same place.
         if self.overrun.is_none() && self.entries.capacity() != 0 {
             self.overrun = Some(self.entries.len().wrapping_add(self.backlog.len()));
@@ -150,7 +146,7 @@ impl Completions {
     }
 
     /// Returns what comes first.
-    pub(crate) fn first(&self) -> First<'_> {
+    pub fn first(&self) -> First<'_> {
         if self.overrun == Some(0) {
             return First::Overrun;
         }
@@ -170,7 +166,7 @@ impl Completions {
     }
 
     /// Takes out what comes first.
-    pub(crate) fn pop(&mut self) -> Popped {
+    pub fn pop(&mut self) -> Popped {
         if self.overrun == Some(0) {
             self.overrun = None;
             return Popped::Nothing;
@@ -214,28 +210,15 @@ impl Entries for Completions {
     }
 }
 
-#[kunit_tests(kfi_soft_completions)]
+#[cfg(unit_tests)]
+#[kunit_tests(kfi_completions)]
 mod tests {
     use super::*;
-    use crate::kfi::{
-        context::Context,
-        provider::{
-            Outcome,
-            ADDR_NOTAVAIL, //
-        }, //
-    };
+    use crate::kfi::provider::Outcome;
 
     fn entry(number: usize, err: c_int) -> CompletionError {
-        let outcome = Outcome {
-            flags: 0,
-            len: 0,
-            buf: Context::NONE,
-            data: 0,
-            tag: 0,
-            src_addr: ADDR_NOTAVAIL,
-        };
         CompletionError {
-            completion: Completion::with_number(number, &outcome),
+            completion: Completion::with_number(number, &Outcome::default()),
             failure: Failure {
                 olen: number + 1,
                 err,

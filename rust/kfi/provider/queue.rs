@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Entries that threads wait for: the common part of completion and event queues.
+//!
+//! # Why no wake-up is lost
+//!
+//! Whether there are entries is kept in `ready` as well, which changes with the entries, under the
+//! lock. A thread that adds an entry sets it before waking; one that waits is in the wait queue, or
+//! has taken its snapshot of the wait set, before looking at it.
+
+mod completions;
+mod ring;
+
+use kernel::{
+    prelude::*,
+    static_lock_class,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        new_spinlock_irq,
+        SpinLockIrq, //
+    }, //
+};
+
+use super::{
+    wait_source::{
+        WaitSource,
+        WaitWith, //
+    },
+    Absent,
+    WaitSetClass,
+    WaitSetOps, //
+};
+use crate::kfi::{
+    control::Control,
+    linux::{
+        sleep::Wakeup,
+        timeout::Timeout, //
+    },
+    wait_obj::WaitObj, //
+};
+
+pub use completions::{
+    Completions,
+    First,
+    Popped, //
+};
+pub use ring::Ring;
+
+/// The entries of a queue.
+pub trait Entries: Send + Unpin {
+    /// Has room for nothing, and no memory.
+    fn none() -> Self;
+
+    /// Returns whether there is something to read.
+    fn is_ready(&self) -> bool;
+}
+
+/// Wait sets that queues are members of.
+pub trait QueueSet: WaitSetOps {
+    /// A queue of the set has got its first entry.
+    fn member_ready(&self);
+
+    /// A queue of the set has lost its last entry.
+    fn member_idle(&self);
+
+    /// A queue of the set has got an entry.
+    fn signal_queue(&self);
+}
+
+impl QueueSet for Absent<WaitSetClass> {
+    fn member_ready(&self) {
+        self.never()
+    }
+
+    fn member_idle(&self) {
+        self.never()
+    }
+
+    fn signal_queue(&self) {
+        self.never()
+    }
+}
+
+/// A queue of entries that threads wait for.
+#[pin_data]
+pub struct Queue<T, S: WaitSetOps = Absent<WaitSetClass>> {
+    #[pin]
+    entries: SpinLockIrq<T>,
+    /// Whether there are entries.
+    ready: Atomic<bool>,
+    /// How often the threads that wait were asked to give up.
+    signals: Atomic<u64>,
+    #[pin]
+    source: WaitSource<S>,
+}
+
+impl<T: Entries, S: QueueSet> Queue<T, S> {
+    /// Creates a queue of `entries`, of which there are none yet.
+    pub fn new(entries: T, wait: WaitWith<S>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            entries <- new_spinlock_irq!(entries, "kfi::Queue::entries"),
+            ready: Atomic::new(false),
+            signals: Atomic::new(0),
+            source <- WaitSource::new(wait, c"kfi::Queue::source", static_lock_class!()),
+        })
+    }
+
+    /// Returns whether there are entries.
+    pub fn is_ready(&self) -> bool {
+        // Acquire: a thread that sees it sees what was done before the entry was added.
+        self.ready.load(ordering::Acquire)
+    }
+
+    /// Returns what threads wait on.
+    pub fn source(&self) -> &WaitSource<S> {
+        &self.source
+    }
+
+    /// Brings `ready` in line with the entries; under their lock.
+    fn update(&self, entries: &T) {
+        let ready = entries.is_ready();
+        // Full: what was done before comes before it, and a waker looks for waiting threads after
+        // it, and whether the handler is armed.
+        let before = self.ready.xchg(ready, ordering::Full);
+        if let Some(set) = self.source.set() {
+            match (before, ready) {
+                (false, true) => set.member_ready(),
+                (true, false) => set.member_idle(),
+                _ => (),
+            }
+        }
+    }
+
+    /// Changes the entries, and brings `ready` in line.
+    pub fn take<R>(&self, take: impl FnOnce(&mut T) -> R) -> R {
+        let mut entries = self.entries.lock();
+        let ret = take(&mut entries);
+        self.update(&entries);
+        ret
+    }
+
+    /// Adds to the entries and wakes the threads that wait.
+    pub fn add<R>(&self, add: impl FnOnce(&mut T) -> R) -> R {
+        let ret = self.take(add);
+        self.wake();
+        ret
+    }
+
+    /// Wakes the threads that wait. Something that they look at was changed, fully ordered.
+    pub fn wake(&self) {
+        let queue = self.source.queue();
+        match (self.source.wait_obj(), self.source.set()) {
+            (WaitObj::Set, Some(set)) => set.signal_queue(),
+            (WaitObj::None, _) => (),
+            // Nobody but `read_blocking` has the wait queue.
+            (WaitObj::Unspec, _) if !queue.has_waiters() => (),
+            _ => queue.wake_up_all(),
+        }
+    }
+
+    /// Asks the threads that wait to give up.
+    pub fn signal(&self) {
+        // Full: before the wake-up.
+        self.signals.fetch_add(1, ordering::Full);
+        self.wake();
+    }
+
+    /// Runs `read` until it returns something else than `EAGAIN`.
+    ///
+    /// `EAGAIN` when asked to give up, `ETIMEDOUT`, `EINTR`.
+    pub fn read_blocking<R>(
+        &self,
+        timeout: Timeout,
+        mut read: impl FnMut() -> Result<R>,
+    ) -> Result<R> {
+        self.source.check()?;
+        let deadline = timeout.deadline();
+        // Relaxed: only compared.
+        let signals = self.signals.load(ordering::Relaxed);
+        loop {
+            match read() {
+                Err(error) if error == EAGAIN => (),
+                ret => return ret,
+            }
+            if timeout == Timeout::Millis(0) {
+                return Err(ETIMEDOUT);
+            }
+            let signalled = || self.signals.load(ordering::Acquire) != signals;
+            let wakeup = self
+                .source
+                .queue()
+                .wait_until(deadline, || self.is_ready() || signalled());
+            if !self.is_ready() {
+                match wakeup {
+                    Wakeup::NotNeeded | Wakeup::Woken if signalled() => return Err(EAGAIN),
+                    // Another thread was faster.
+                    Wakeup::NotNeeded | Wakeup::Woken => (),
+                    Wakeup::Expired => return Err(ETIMEDOUT),
+                    Wakeup::Interrupted => return Err(EINTR),
+                }
+            }
+        }
+    }
+
+    /// Answers control commands about the wait object; `ENOSYS` to all others.
+    pub fn control<'a>(&'a self, command: Control<'a>) -> Result {
+        self.source.control(command)
+    }
+
+    /// Gives up the entries and leaves the wait set; the queue is being closed.
+    pub fn release(&self) {
+        let entries = {
+            let mut entries = self.entries.lock();
+            let old = core::mem::replace(&mut *entries, T::none());
+            self.update(&entries);
+            old
+        };
+        // Here, since it may sleep, and later nothing may.
+        drop(entries);
+        self.source.release();
+    }
+}
+
+#[cfg(unit_tests)]
+#[kunit_tests(kfi_queue)]
+mod tests {
+    use super::*;
+    use crate::kfi::provider::WaitAttr;
+
+    impl Entries for Ring<u32> {
+        fn none() -> Self {
+            Ring::none()
+        }
+
+        fn is_ready(&self) -> bool {
+            !self.is_empty()
+        }
+    }
+
+    /// A queue with room for two entries.
+    fn queue(attr: WaitAttr<'_>) -> Result<Pin<KBox<Queue<Ring<u32>>>>> {
+        let wait = WaitWith::new(attr, |_| false)?;
+        KBox::pin_init(Queue::new(Ring::new(2)?, wait), GFP_KERNEL)
+    }
+
+    /// Waits for an entry.
+    fn wait(queue: &Queue<Ring<u32>>, timeout: Timeout) -> Result<u32> {
+        queue.read_blocking(timeout, || queue.take(Ring::pop).ok_or(EAGAIN))
+    }
+
+    #[test]
+    fn it_is_ready_while_there_are_entries() -> Result {
+        let queue = queue(WaitAttr::Unspec)?;
+        assert!(!queue.is_ready());
+        assert_eq!(queue.add(|ring| ring.push(1)), Ok(()));
+        assert_eq!(queue.add(|ring| ring.push(2)), Ok(()));
+        assert!(queue.is_ready());
+        assert_eq!(wait(&queue, Timeout::Infinite), Ok(1));
+        assert!(queue.is_ready());
+        assert_eq!(wait(&queue, Timeout::Millis(0)), Ok(2));
+        assert!(!queue.is_ready());
+        assert_eq!(wait(&queue, Timeout::Millis(0)), Err(ETIMEDOUT));
+        assert_eq!(wait(&queue, Timeout::Millis(2)), Err(ETIMEDOUT));
+        Ok(())
+    }
+
+    #[test]
+    fn a_signal_ends_waits_that_have_begun() -> Result {
+        let queue = queue(WaitAttr::Queue)?;
+        // One that comes before is not for those that come later.
+        queue.signal();
+        let mut rounds = 0;
+        let ended = queue.read_blocking(Timeout::Infinite, || -> Result {
+            rounds += 1;
+            queue.signal();
+            Err(EAGAIN)
+        });
+        assert_eq!((ended, rounds), (Err(EAGAIN), 1));
+        assert_eq!(wait(&queue, Timeout::Millis(1)), Err(ETIMEDOUT));
+        Ok(())
+    }
+
+    #[test]
+    fn without_a_wait_object_nobody_waits() -> Result {
+        let queue = queue(WaitAttr::None)?;
+        assert_eq!(queue.add(|ring| ring.push(1)), Ok(()));
+        assert_eq!(wait(&queue, Timeout::Infinite), Err(EINVAL));
+        assert_eq!(queue.take(Ring::pop), Some(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_queue_that_is_closed_takes_nothing() -> Result {
+        let queue = queue(WaitAttr::Unspec)?;
+        assert_eq!(queue.add(|ring| ring.push(1)), Ok(()));
+        queue.release();
+        assert!(!queue.is_ready());
+        assert_eq!(queue.add(|ring| ring.push(2)), Err(2));
+        assert!(!queue.is_ready());
+        Ok(())
+    }
+}
