@@ -4,7 +4,7 @@
 //!
 //! Every class has a trait of its operations. A type that implements the trait and [`Object`]
 //! becomes an object of that class; the table of functions, with every slot filled, is built from
-//! the trait. What a trait can do without has a default, which answers `ENOSYS` as a rule; [`Absent`]
+//! the trait. Calls that a trait can do without have a default, which answers `ENOSYS` as a rule; [`Absent`]
 //! is the type of a class that a provider does not have.
 //!
 //! Providers that are made of software need much of the same. That lies in parts of its own, which the
@@ -12,9 +12,11 @@
 //!
 //! | part | what it is |
 //! | --- | --- |
-//! | `provider_wait_source` | what threads wait on, with the answers to `KFI_GETWAIT` and `KFI_GETWAITOBJ` |
+//! | `provider_wait_source` | wait objects, with the answers to `KFI_GETWAIT` and `KFI_GETWAITOBJ` |
 //! | `provider_queue` | entries that threads wait for: those of a completion queue, or of any other |
 //! | `provider_address_book` | addresses by index, and indices by address |
+//! | `provider_ready` | counters, completion queues and address vectors that a provider can have as they are |
+//! | `provider_prelude` | the names that the files of a provider use |
 //!
 //! [`Object`]: super::fid::Object
 
@@ -37,8 +39,14 @@ mod memory_region;
 mod open_calls;
 mod operation;
 mod poll_set;
+#[cfg(provider_prelude)]
+pub mod prelude;
 #[cfg(provider_queue)]
 pub mod queue;
+#[cfg(any(provider_ready, all(unit_tests, CONFIG_KUNIT = "y")))]
+#[allow(dead_code, reason = "where there are unit tests it is there for them")]
+#[allow(unused_imports, reason = "as above")]
+pub mod ready;
 mod registration;
 mod wait;
 mod wait_set;

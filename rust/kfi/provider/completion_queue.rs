@@ -262,6 +262,23 @@ pub struct ErrorBuffer<'a> {
 }
 
 impl ErrorBuffer<'_> {
+    /// Reads an error as kfi_cq_readerr does, and returns its context, as a number, and its errno.
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
+    pub(super) fn with(
+        peek: bool,
+        read: impl FnOnce(&mut ErrorBuffer<'_>) -> Result,
+    ) -> Result<Option<(usize, c_int)>> {
+        let mut entry = pin_init::zeroed();
+        let mut buffer = ErrorBuffer {
+            entry: &mut entry,
+            peek,
+            is_filled: false,
+        };
+        read(&mut buffer)?;
+        let is_filled = buffer.is_filled;
+        Ok(is_filled.then_some((entry.op_context.addr(), entry.err)))
+    }
+
     /// Returns whether the error stays in the queue.
     pub fn is_peek(&self) -> bool {
         self.peek
@@ -309,6 +326,19 @@ pub struct CompletionBuffer<'a> {
 }
 
 impl CompletionBuffer<'_> {
+    /// Reads contexts, as numbers, as kfi_cq_read does, and returns how many.
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
+    pub(super) fn with(
+        contexts: &mut [usize],
+        read: impl FnOnce(&mut CompletionBuffer<'_>) -> Result,
+    ) -> Result<usize> {
+        let format = CompletionFormat::Context;
+        let (buf, count) = (contexts.as_mut_ptr().cast(), contexts.len());
+        // SAFETY: An entry of that format is a pointer, which is as large as a number.
+        let ret = unsafe { read_into(format, buf, count, ptr::null_mut(), read) };
+        usize::try_from(ret).map_err(|_| Error::from_errno(ret as c_int))
+    }
+
     /// Returns whether there is no room.
     pub fn is_full(&self) -> bool {
         self.len == self.capacity

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Messages from when they are posted until their ends are told.
+
+use kernel::{
+    alloc::Flags,
+    prelude::*, //
+};
+
+use crate::kfi::{
+    context::Context,
+    flags::CompletionFlags,
+    memory::transfer,
+    provider::{
+        Direction,
+        Ended,
+        Failure,
+        Incoming,
+        Kind,
+        Lasting,
+        Operation,
+        Outcome,
+        Outgoing, //
+    }, //
+};
+
+/// The memory of a message.
+enum Memory {
+    /// It is sent.
+    Send(Lasting),
+    /// It is received here.
+    Receive(Incoming),
+}
+
+/// A send or a receive that was posted and has not ended. It is ended by [`Binds::tell`]; what is
+/// dropped instead is given up without a word.
+///
+/// [`Binds::tell`]: super::Binds::tell
+pub struct InFlight {
+    memory: Memory,
+    context: Context,
+    /// The flags of its entry.
+    flags: CompletionFlags,
+    /// The tag of what is sent.
+    tag: u64,
+    /// Data that go along.
+    data: Option<u64>,
+    /// Whether its success gives an entry.
+    wants_entry: bool,
+}
+
+impl InFlight {
+    /// Takes a message that a consumer posts; `EOPNOTSUPP` for all else. Whether its success gives an
+    /// entry, [`Binds::wants_entry`] says.
+    ///
+    /// [`Binds::wants_entry`]: super::Binds::wants_entry
+    pub fn take(operation: Operation<'_>, wants_entry: bool, gfp: Flags) -> Result<Self> {
+        let (kind, tag) = match operation.kind() {
+            Kind::Send | Kind::Receive => (CompletionFlags::MSG, 0),
+            Kind::TaggedSend { tag } | Kind::TaggedReceive { tag, .. } => {
+                (CompletionFlags::TAGGED, tag)
+            }
+            _ => return Err(EOPNOTSUPP),
+        };
+        let (context, data) = (operation.context(), operation.data);
+        let (memory, direction) = if operation.kind().is_receive() {
+            let memory = Incoming::take(operation, gfp)?;
+            (Memory::Receive(memory), CompletionFlags::RECV)
+        } else {
+            let memory = Outgoing::take(operation, gfp, None)?.keep(gfp)?;
+            (Memory::Send(memory), CompletionFlags::SEND)
+        };
+        Ok(Self {
+            memory,
+            context,
+            flags: kind | direction,
+            tag,
+            data,
+            wants_entry,
+        })
+    }
+
+    /// Returns the context.
+    pub fn context(&self) -> Context {
+        self.context
+    }
+
+    /// Returns the direction.
+    pub fn direction(&self) -> Direction {
+        match self.memory {
+            Memory::Send(_) => Direction::Transmit,
+            Memory::Receive(_) => Direction::Receive,
+        }
+    }
+
+    /// Receives what `from` sends, as much as there is room for. Returns what is to be told of the
+    /// receive, but for the sender: what has come, and `EMSGSIZE` if that is not all.
+    pub fn receive(&self, from: &Self) -> (Outcome, Failure) {
+        let (Memory::Receive(to), Memory::Send(memory)) = (&self.memory, &from.memory) else {
+            return (Outcome::default(), EINVAL.into());
+        };
+        let source = memory.source();
+        let len = transfer(&mut to.cursor(0), &mut source.cursor(0), source.len());
+        let data = from.data.map(|_| CompletionFlags::REMOTE_CQ_DATA);
+        let outcome = Outcome {
+            flags: data.map_or(0, CompletionFlags::as_raw),
+            len,
+            buf: Context::from_number(to.address()),
+            data: from.data.unwrap_or(0),
+            tag: from.tag,
+            ..Outcome::default()
+        };
+        let failure = match source.len().saturating_sub(len) {
+            0 => Failure::NONE,
+            olen => Failure {
+                olen,
+                ..EMSGSIZE.into()
+            },
+        };
+        (outcome, failure)
+    }
+
+    /// Returns whether there is to be an entry of its success.
+    pub(super) fn wants_entry(&self) -> bool {
+        self.wants_entry
+    }
+
+    /// Ends the use of the memory; returns as well the flags of its entry.
+    pub(super) fn end(self) -> (Ended, CompletionFlags) {
+        let ended = match self.memory {
+            Memory::Send(memory) => memory.end(),
+            Memory::Receive(memory) => memory.end(),
+        };
+        (ended, self.flags)
+    }
+}
+
+#[cfg(unit_tests)]
+#[kunit_tests(kfi_ready_in_flight)]
+mod tests {
+    use super::*;
+    use crate::kfi::{
+        memory::RemoteRanges,
+        provider::ready::tests::{
+            receive,
+            send, //
+        }, //
+    };
+
+    #[test]
+    fn a_message_comes_as_far_as_there_is_room() -> Result {
+        let from = [1u8, 2, 3, 4];
+        for (room, len, olen) in [(6, 4, 0), (4, 4, 0), (3, 3, 1), (0, 0, 4)] {
+            let mut to = [9u8; 6];
+            let sent = InFlight::take(send(&from).with_data(7), false, GFP_KERNEL)?;
+            let into = to.get_mut(..room).ok_or(EINVAL)?;
+            let received = InFlight::take(receive(into), false, GFP_KERNEL)?;
+            assert!(sent.direction() == Direction::Transmit);
+            assert!(received.direction() == Direction::Receive);
+            let (outcome, failure) = received.receive(&sent);
+            assert_eq!((outcome.len, failure.olen), (len, olen));
+            assert_eq!(failure.err != 0, olen != 0);
+            assert_eq!(outcome.data, 7);
+            assert_eq!(outcome.flags, CompletionFlags::REMOTE_CQ_DATA.as_raw());
+            drop(received);
+            assert!(to.iter().take(len).eq(from.iter().take(len)));
+            assert!(to.iter().skip(len).all(|byte| *byte == 9));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_but_messages_is_taken() {
+        let mut operation = send(&[1]);
+        operation.kind = Kind::Write {
+            remote: RemoteRanges::one(0, 1, 0),
+        };
+        let taken = InFlight::take(operation, true, GFP_KERNEL);
+        assert!(taken.err() == Some(EOPNOTSUPP));
+    }
+
+    #[test]
+    fn nothing_is_received_the_wrong_way() -> Result {
+        let from = [1u8; 2];
+        let one = InFlight::take(send(&from), true, GFP_KERNEL)?;
+        let other = InFlight::take(send(&from), true, GFP_KERNEL)?;
+        let (outcome, failure) = one.receive(&other);
+        assert_eq!(outcome.len, 0);
+        assert!(failure.err != 0);
+        Ok(())
+    }
+}
