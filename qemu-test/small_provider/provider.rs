@@ -4,7 +4,10 @@
 
 #![forbid(unsafe_code)]
 
-use crate::prelude::*;
+use crate::{
+    endpoint::*,
+    kfi::provider::prelude::*, //
+};
 
 /// The provider.
 pub(crate) struct Small;
@@ -19,11 +22,9 @@ impl Provider for Small {
 
     fn getinfo(query: &Query<'_>) -> Result<Info> {
         let hints = query.hints.ok_or(ENODATA)?;
+        let caps = Caps::from_raw(hints.get().caps);
         // Others are not to find it by chance.
-        if hints.prov_name() != Some(Self::name()) {
-            return Err(ENODATA);
-        }
-        if !CAPS.contains(Caps::from_raw(hints.get().caps)) {
+        if hints.prov_name() != Some(Self::name()) || !CAPS.contains(caps) {
             return Err(ENODATA);
         }
         let mut info = Info::new()?;
@@ -31,12 +32,15 @@ impl Provider for Small {
         entry.caps(CAPS).addr_format(ADDR_CXI);
         let attr = entry.tx_attr()?;
         attr.caps = Caps::MSG.union(Caps::SEND).as_raw();
-        (attr.size, attr.inject_size, attr.iov_limit) = (SIZE, INJECT_SIZE, IOV_LIMIT);
+        SENDS.offer_tx(attr);
         let attr = entry.rx_attr()?;
         attr.caps = Caps::MSG.union(Caps::RECV).union(Caps::SOURCE).as_raw();
-        (attr.size, attr.iov_limit) = (SIZE, IOV_LIMIT);
+        RECEIVES.offer_rx(attr);
         let attr = entry.ep_attr()?.type_(KFI_EP_RDM);
-        let _ = attr.max_msg_size(MAX_MSG_SIZE).tx_ctx_cnt(1).rx_ctx_cnt(1);
+        let _ = attr
+            .max_msg_size(SENDS.max_msg_size)
+            .tx_ctx_cnt(1)
+            .rx_ctx_cnt(1);
         let attr = entry.domain_attr()?.name(c"small0")?;
         let _ = attr.threading(THREAD_SAFE).cq_data_size(8);
         let attr = entry.fabric_attr()?.name(c"small")?;
@@ -56,36 +60,6 @@ impl Provider for Small {
     }
 }
 
-/// Defines calls that open objects of a class with the attributes that the call brings, and refuses
-/// those of which there are none.
-macro_rules! calls {
-    ($($call:ident($attr:ty) -> $object:ident: $class:ty $(= $new:path)?;)*) => {$(
-        calls!(@ $call($attr) -> $object: $class $(= $new)?);
-    )*};
-    (@ $call:ident($attr:ty) -> $object:ident: $class:ty = $new:path) => {
-        type $object = $object;
-
-        fn $call<'o>(
-            this: &Fid<Self>,
-            attr: $attr,
-            opening: Opening<'o, $class>,
-        ) -> Result<NewFid<'o, $object>> {
-            NewFid::new($new(Hold::new(this)?, attr)?, opening)
-        }
-    };
-    (@ $call:ident($attr:ty) -> $object:ident: $class:ty) => {
-        type $object = Absent<$class>;
-
-        fn $call<'o>(
-            _this: &Fid<Self>,
-            _attr: $attr,
-            _opening: Opening<'o, $class>,
-        ) -> Result<NewFid<'o, Absent<$class>>> {
-            Err(ENOSYS)
-        }
-    };
-}
-
 /// A fabric, on which all endpoints are that know each other.
 #[pin_data]
 pub(crate) struct Fabric {
@@ -102,14 +76,12 @@ impl Object for Fabric {
 }
 
 impl FabricOps for Fabric {
-    calls! {
-        domain(InfoRef<'_>) -> Domain: DomainClass = Domain::new;
-        eq_open(EventQueueAttr<'_>) -> EventQueue: EventQueueClass;
-        wait_open(WaitSetAttr) -> WaitSet: WaitSetClass;
-    }
+    type Domain = Domain;
+    type EventQueue = Absent<EventQueueClass>;
+    type WaitSet = Absent<WaitSetClass>;
 
-    fn trywait(_this: &Fid<Self>, _fids: AnyFids<'_>) -> Result {
-        Err(ENOSYS)
+    open_calls! {
+        domain = Domain::new;
     }
 }
 
@@ -135,24 +107,20 @@ impl Object for Domain {
 impl DomainOps for Domain {
     const ADDRESS_FORMAT: AddressFormat = AddressFormat::Cxi;
 
-    calls! {
-        av_open(AddressVectorAttr) -> AddressVector: AddressVectorClass = AddressVector::new;
-        cntr_open(CounterAttr<'_>) -> Counter: CounterClass = Counter::new;
-        cq_open(CompletionQueueAttr<'_>) -> CompletionQueue: CompletionQueueClass = CompletionQueue::new;
-        poll_open(u64) -> PollSet: PollSetClass;
-        endpoint(InfoRef<'_>) -> Endpoint: PlainClass = Endpoint::new;
-        scalable_ep(InfoRef<'_>) -> ScalableEndpoint: ScalableClass;
-        stx_ctx(Option<&kfi_tx_attr>) -> SharedTransmitContext: SharedTransmitClass;
-        srx_ctx(Option<&kfi_rx_attr>) -> SharedReceiveContext: SharedReceiveClass;
-        mr_reg(MemoryRegionAttr<'_>) -> MemoryRegion: MemoryRegionClass;
-    }
+    type AddressVector = AddressVector<Self, NonZeroU64>;
+    type Counter = Counter<Self>;
+    type CompletionQueue = CompletionQueue<Self>;
+    type PollSet = Absent<PollSetClass>;
+    type Endpoint = Endpoint;
+    type ScalableEndpoint = Absent<ScalableClass>;
+    type SharedTransmitContext = Absent<SharedTransmitClass>;
+    type SharedReceiveContext = Absent<SharedReceiveClass>;
+    type MemoryRegion = Absent<MemoryRegionClass>;
 
-    fn query_atomic(
-        &self,
-        _datatype: kfi_datatype,
-        _op: kfi_op,
-        _flags: u64,
-    ) -> Result<(usize, usize)> {
-        Err(EOPNOTSUPP)
+    open_calls! {
+        av_open = AddressVector::new;
+        cntr_open = Counter::new;
+        cq_open = CompletionQueue::new;
+        endpoint = Endpoint::new;
     }
 }
