@@ -282,7 +282,8 @@ mod tests {
     #[test]
     fn nothing_is_bound_twice_or_from_elsewhere() -> Result {
         let (domain, elsewhere) = (domain()?, domain()?);
-        let av = AddressVector::new(Hold::new(&domain)?, AddressVectorAttr::default())?;
+        let attr = AddressVectorAttr::default();
+        let av = AddressVector::<_, NonZeroU64>::new(Hold::new(&domain)?, attr)?;
         let av = TestFid::open(av, Context::NONE)?;
         let (queue, foreign) = (queue(&domain)?, queue(&elsewhere)?);
         let counter = counter(&domain)?;

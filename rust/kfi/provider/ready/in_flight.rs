@@ -159,7 +159,7 @@ mod tests {
             assert!(received.direction() == Direction::Receive);
             let (outcome, failure) = received.receive(&sent);
             assert_eq!((outcome.len, failure.olen), (len, olen));
-            assert_eq!(failure.err != 0, olen != 0);
+            assert_eq!((failure.err != 0), (olen != 0));
             assert_eq!(outcome.data, 7);
             assert_eq!(outcome.flags, CompletionFlags::REMOTE_CQ_DATA.as_raw());
             drop(received);
