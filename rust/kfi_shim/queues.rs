@@ -32,7 +32,9 @@ pub(crate) struct QueuesUse(Queues);
 impl QueuesUse {
     /// Creates the queues.
     pub(crate) fn new() -> Result<Self> {
-        let queue = |name| Arc::pin_init(WorkQueue::new(name, WorkQueueFlags::UNBOUND), GFP_KERNEL);
+        // The memory of sessions that were killed for want of it is freed there.
+        let flags = WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM);
+        let queue = |name| Arc::pin_init(WorkQueue::new(name, flags), GFP_KERNEL);
         let queues = Queues {
             ends: queue(c"kfi_shim_ends")?,
             wakes: queue(c"kfi_shim_wakes")?,

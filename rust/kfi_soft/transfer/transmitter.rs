@@ -776,7 +776,16 @@ impl Transmitter {
         memory: Vacant,
     ) {
         let refusal = memory.fill(Refusal { transfer, error });
-        self.state.lock().refused.push_back(refusal);
+        let mut state = self.state.lock();
+        if state.closed {
+            // `close` ends it, which claims all that nobody has claimed after it has set that; and no
+            // work of this context runs any more.
+            drop(state);
+            drop(refusal);
+            return;
+        }
+        state.refused.push_back(refusal);
+        drop(state);
         self.late_accesses.work_queue().queue::<_, 0>(self.clone());
     }
 
