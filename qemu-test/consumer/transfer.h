@@ -256,6 +256,18 @@ bool await(struct test *t, struct kfid_cq *cq, struct kfi_cq_tagged_entry *entry
 	   kfi_addr_t *source);
 bool await_error(struct test *t, struct kfid_cq *cq,
 		 struct kfi_cq_err_entry *entry);
+
+/* The completions of a queue, by how they ended. */
+struct drained {
+	u64 good;
+	u64 failed;
+};
+
+/*
+ * Takes all that is in a queue, in whatever order it lies there. What was matched
+ * when an endpoint closed has been copied or fails with KFI_EHOSTUNREACH.
+ */
+struct drained drain(struct test *t, struct kfid_cq *cq, void *context);
 bool expect_completion_at(struct test *t, struct kfid_cq *cq, void *context,
 			  u64 flags, size_t len, const char *file, int line);
 bool expect_failure_at(struct test *t, struct kfid_cq *cq, void *context,

@@ -308,6 +308,30 @@ bool await_error(struct test *t, struct kfid_cq *cq,
 	       expect(t, kfi_cq_readerr(cq, entry, 0), 1);
 }
 
+struct drained drain(struct test *t, struct kfid_cq *cq, void *context)
+{
+	struct drained drained = {};
+	ssize_t ret;
+
+	for (;;) {
+		struct kfi_cq_err_entry error = {};
+		struct kfi_cq_tagged_entry entry;
+
+		ret = kfi_cq_read(cq, &entry, 1);
+		if (ret == 1) {
+			expect_true(t, entry.op_context == context);
+			drained.good++;
+			continue;
+		}
+		if (ret == -KFI_EAGAIN || !expect(t, ret, -KFI_EAVAIL) ||
+		    !expect(t, kfi_cq_readerr(cq, &error, 0), 1))
+			return drained;
+		expect_true(t, error.op_context == context);
+		expect(t, error.err, KFI_EHOSTUNREACH);
+		drained.failed++;
+	}
+}
+
 /* As expect_value(), in hexadecimal. */
 static bool same(struct test *t, u64 got, u64 want, const char *what,
 		 const char *file, int line)

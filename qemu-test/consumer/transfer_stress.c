@@ -576,26 +576,6 @@ static long send_always(void *arg)
 	return 0;
 }
 
-/* Reads all that an endpoint has left: a receive fails only if it was matched when it closed. */
-static u64 drain_closed(struct test *t, struct kfid_cq *cq)
-{
-	struct kfi_cq_tagged_entry entry;
-	u64 ended = 0;
-	ssize_t ret;
-
-	while ((ret = kfi_cq_read(cq, &entry, 1)) != -KFI_EAGAIN) {
-		struct kfi_cq_err_entry error = {};
-
-		if (ret == 1)
-			continue;
-		if (!expect(t, ret, -KFI_EAVAIL) || !expect(t, kfi_cq_readerr(cq, &error, 0), 1))
-			break;
-		expect(t, error.err, KFI_EHOSTUNREACH);
-		ended++;
-	}
-	return ended;
-}
-
 static void endpoint_race(struct test *t)
 {
 	struct kfi_info *info = kfi_dupinfo(nic_info[1]);
@@ -642,7 +622,7 @@ static void endpoint_race(struct test *t)
 				usleep_range(10, 500);
 			close_fid(t, &ep->fid);
 			kfree(to);
-			ended += drain_closed(t, b.rx_cq);
+			ended += drain(t, b.rx_cq, CONTEXT(2)).failed;
 		}
 		atomic_set(&spammer.stop, 1);
 		expect(t, job_finish(&job), 0);
