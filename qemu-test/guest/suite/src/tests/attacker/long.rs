@@ -4,9 +4,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use kfi::{
-    bits, uapi, BufferKind, Caps, Error, Form, KfiErrno, Kind, MrAttr, OpType, Operation, Work,
+    bits, uapi, AvAttr, BufferKind, Caps, CqAttr, Endpoint, EpInfo, Error, Form, KfiErrno, Kind,
+    MrAttr, OpType, Operation, Work,
 };
 use kfi_host::process::{self, Status};
 use kfi_host::signal;
@@ -15,7 +17,7 @@ use rustix::process::Signal;
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
-use crate::ends::{done, expect, Area, Net, Pair, Setup};
+use crate::ends::{done, expect, Area, Pair, Setup};
 use crate::env::Env;
 use crate::rig::Rig;
 use crate::{check_eq, raw};
@@ -148,55 +150,63 @@ pub(super) fn long_requests(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// Writes of a GiB by more endpoints than items of a work queue run at once, each into its own memory.
-fn copy_much(env: &Env) -> Result<Net, Stop> {
+/// Writes of a GiB by more endpoints than items of a work queue run at once, but where all is slow by as
+/// many as there are after some seconds.
+fn copy_much(env: &Env) -> Result<(Rig, Vec<Endpoint>), Stop> {
     const ENDPOINTS: usize = 1_100;
-    const PIECES: u64 = 256;
+    const PIECES: usize = 256;
     const PIECE: u64 = 4 << 20;
-    let net = Net::new(
-        env,
-        &Setup {
-            peers: ENDPOINTS,
-            tx_size: 4,
-            rx_size: 4,
-            cq_size: 8,
-            memory: 4096,
-            ..Setup::default()
-        },
-    )?;
-    let memory = net.rig.session.buffer(BufferKind::VMALLOC, PIECE)?;
-    let attr = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, 0x10_0000);
-    let region = net.rig.domain.register(&[memory.all()], &attr)?;
-    let key = region.key()?;
-    let pieces = vec![memory.all(); PIECES as usize];
-    for peer in &net.peers {
-        let mut write = Operation::new(Kind::WRITE, Form::MSG)
-            .segments(&pieces)
-            .to(peer.addr);
-        for _ in 0..PIECES {
-            write = write.rma(0, PIECE, key);
-        }
-        peer.post(&write)?;
-        peer.post(&write)?;
+    let end = Instant::now() + Duration::from_secs(20);
+    let rig = Rig::new(env)?;
+    let mut info = rig.info.entries()[0].clone();
+    (info.tx_attr.size, info.rx_attr.size) = (4, 4);
+    let av = rig.domain.address_vector(&AvAttr::default())?;
+    let cq = rig.domain.completion_queue(&CqAttr::new())?;
+    let memory = rig.session.buffer(BufferKind::VMALLOC, PIECE)?;
+    let attr = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, 1);
+    let region = rig.domain.register(&[memory.all()], &attr)?;
+    let mut endpoints = Vec::new();
+    while endpoints.len() < ENDPOINTS && Instant::now() < end {
+        let ep = rig.domain.endpoint(EpInfo::Value(&info), 0)?;
+        ep.bind(av.handle(), 0)?;
+        ep.bind(cq.handle(), bits::TRANSMIT | bits::RECV)?;
+        ep.enable()?;
+        endpoints.push(ep);
     }
-    std::mem::forget((memory, region));
-    Ok(net)
+    let target = endpoints.first().ok_or_else(|| Stop::fail("no endpoint"))?;
+    let mut write = Operation::new(Kind::WRITE, Form::MSG)
+        .segments(&vec![memory.all(); PIECES])
+        .to(av.insert(&target.name()?)?);
+    for _ in 0..PIECES {
+        write = write.rma(0, PIECE, region.key()?);
+    }
+    for ep in &endpoints {
+        ep.post(&write)?;
+        if Instant::now() > end + Duration::from_secs(20) {
+            break;
+        }
+    }
+    std::mem::forget((av, cq, memory, region));
+    Ok((rig, endpoints))
 }
 
 /// What one session has copied by the work queue keeps no other session waiting.
 pub(super) fn copies(env: &Env) -> Outcome {
     const ROUNDS: u64 = 50;
     let (reader, writer) = rustix::pipe::pipe()?;
-    let mut child = process::fork(move || match copy_much(env) {
-        Ok(_net) => {
-            let _ = rustix::io::write(&writer, b"y");
-            loop {
-                thread::park();
+    let mut child = process::fork(move || {
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        match copy_much(env) {
+            Ok(_much) => {
+                let _ = rustix::io::write(&writer, b"y");
+                loop {
+                    thread::park();
+                }
             }
-        }
-        Err(stop) => {
-            let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
-            1
+            Err(stop) => {
+                let _ = rustix::io::write(&writer, format!("{stop:?}").as_bytes());
+                1
+            }
         }
     })?;
     let mut text = [0; 200];
