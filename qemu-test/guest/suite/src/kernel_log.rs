@@ -58,7 +58,7 @@ pub struct KernelLog {
 }
 
 /// The results that a module in C has printed, as KTAP.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Results {
     planned: usize,
     good: usize,
@@ -66,22 +66,33 @@ pub struct Results {
     /// Of those that are good.
     skipped: usize,
     bailed_out: bool,
+    /// What the tests that failed said before their results.
+    reasons: Vec<String>,
 }
+
+/// The lines that are kept of a test that failed: its last ones.
+const REASON_LINES: usize = 20;
 
 impl Results {
     /// Those among some lines of the log; several plans one after the other are one.
     pub fn in_lines(lines: &[String]) -> Self {
         let mut results = Self::default();
-        for line in lines {
+        // Since the result before.
+        let mut said = 0;
+        for (at, line) in lines.iter().enumerate() {
             if let Some(count) = line
                 .strip_prefix("1..")
                 .and_then(|n| n.parse::<usize>().ok())
             {
                 results.planned += count;
             } else if line.starts_with("ok ") {
+                said = at + 1;
                 results.good += 1;
                 results.skipped += usize::from(line.contains(" # SKIP"));
             } else if line.starts_with("not ok ") {
+                let from = said.max(at.saturating_sub(REASON_LINES));
+                results.reasons.extend_from_slice(&lines[from..=at]);
+                said = at + 1;
                 results.bad += 1;
             } else if line.starts_with("Bail out!") {
                 results.bailed_out = true;
@@ -94,6 +105,11 @@ impl Results {
     pub fn are_good(&self) -> bool {
         let complete = self.planned > 0 && self.good + self.bad == self.planned;
         complete && self.bad == 0 && !self.bailed_out
+    }
+
+    /// What the tests that failed said, each before its result.
+    pub fn reasons(&self) -> &[String] {
+        &self.reasons
     }
 
     /// Whether nothing was tested.
@@ -110,6 +126,7 @@ impl std::fmt::Display for Results {
             bad,
             skipped,
             bailed_out,
+            reasons: _,
         } = self;
         let end = if *bailed_out {
             ", and it bailed out"
@@ -320,6 +337,25 @@ mod tests {
         assert!(!of(&["1..1", "not ok 1 a"]).are_good());
         let skipped = of(&["1..1", "ok 1 a # SKIP why"]);
         assert!(skipped.are_good() && skipped.are_all_skipped());
+    }
+
+    #[test]
+    fn tests_that_fail_say_why() {
+        let log = [
+            "1..3",
+            "# good",
+            "ok 1 a",
+            "# bad",
+            "not ok 2 b",
+            "# good",
+            "ok 3 c",
+        ];
+        let results = Results::in_lines(&lines(&log));
+        assert_eq!(results.reasons(), ["# bad", "not ok 2 b"]);
+        let mut log = vec!["# said"; 3 * REASON_LINES];
+        log.push("not ok 1 a");
+        let results = Results::in_lines(&lines(&log));
+        assert_eq!(results.reasons().len(), REASON_LINES + 1);
     }
 
     #[test]

@@ -669,6 +669,9 @@ fn run_and(
     meanwhile?;
     needs_log(&log)?;
     let results = Results::in_lines(&lines);
+    for line in results.reasons() {
+        env.note(line);
+    }
     env.note(format!("{results}"));
     let lost = if log.has_lost() {
         ", of which lines were lost"
