@@ -731,6 +731,16 @@ class CommandOfMachine(unittest.TestCase):
             self.assertNotIn("idle=poll", command)
             self.assertNotIn("fsrm", command)
 
+    def test_by_itself_it_has_no_network_and_is_not_reset(self) -> None:
+        self.assertIn(" -no-reboot ", self.command())
+        self.assertNotIn("-netdev", self.command())
+
+    def test_on_a_network_it_may_be_reset(self) -> None:
+        command = self.command(network=Path("port3"), number=3)
+        self.assertNotIn("-no-reboot", command)
+        self.assertIn("-netdev stream,id=network,addr.type=unix,addr.path=port3 ", command)
+        self.assertIn("mac=52:54:00:00:00:03 ", command)
+
     def test_instructions_are_counted(self) -> None:
         command = self.command(cpus=1, icount=True)
         self.assertIn("-accel tcg,thread=single ", command)
