@@ -31,6 +31,8 @@ help:
 	@echo '  make demo           see kfabric at work'
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
 	@echo '  make test-net       the same with NICs that reach each other over TCP'
+	@echo '  make test-machines  two machines, MACHINES=4 four, and all that may happen to them and to the'
+	@echo '                      network between them; ARGS=... goes to kfi-net (ARGS=--help)'
 	@echo '  make test-debug     the suite in a kernel that looks for mistakes, at a tenth of the size'
 	@echo '  make test-deep      suite, fuzzing, failing allocations, loading and unloading, load and'
 	@echo '                      stress in that kernel'
@@ -121,7 +123,7 @@ APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
 
 out := build/$(KIND)
-programs := kfi kfi-bench kfi-demo kfi-suite
+programs := kfi kfi-bench kfi-demo kfi-net kfi-suite
 # What scripts/setup found.
 tool = $(or $(shell sed -n 's/^$(1) := //p' $(cache)/toolchain.mk 2>/dev/null),$(2))
 
@@ -220,6 +222,22 @@ test-net: machine
 test-debug:
 	+@$(MAKE) test KIND=debug ARGS='--scale 0.1 --time-limit 600 $(ARGS)'
 
+# --- several machines on one network ------------------------------------------
+# Each is 10.0.3.N for its kernel and for kfi_soft. They share the host's CPUs, so messages wait for
+# their receives longer than in one machine, and in a slow kernel machines for each other.
+
+MACHINES ?= 2
+machines_parameters = $(filter-out kfi_soft.rnr_timeout=%,$(APPEND)) kfi_soft.address=10.0.3.%n \
+	kfi_soft.rnr_timeout=60000 $(if $(filter debug kcsan,$(KIND)),kfi_soft.peer_timeout=20000)
+network = $(call tool,PYTHON,python3) qemu-test/machines --kernel "$$(scripts/kernel --print $(KIND))" \
+	--image $(image_file) --machines $(MACHINES) --timeout $(TIMEOUT) \
+	--qemu $(call tool,QEMU,qemu-system-x86_64) --append '$(machines_parameters)'
+
+.PHONY: test-machines
+test-machines: machine
+	@$(network) --log $(out)/machines-$(MACHINES).log -- kfi-net $(ARGS)
+
+# --- deep tests ---------------------------------------------------------------
 # Every run is one machine, and each goes on although one before has failed; DEEP_JOBS of them run at a
 # time. Unit tests of the modules run whenever these are loaded.
 DEEP_JOBS ?= 1
