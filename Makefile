@@ -30,7 +30,7 @@ help:
 	@echo 'In a virtual machine, with tools and kernels installed and built as needed:'
 	@echo '  make demo           see kfabric at work'
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
-	@echo '  make test-net       the same with NICs that reach each other over TCP'
+	@echo '  make test-net       the same with NICs that reach each other over TCP, and several machines'
 	@echo '  make test-machines  two machines, MACHINES=4 four, and all that may happen to them and to the'
 	@echo '                      network between them; ARGS=... goes to kfi-net (ARGS=--help)'
 	@echo '  make test-debug     the suite in a kernel that looks for mistakes, at a tenth of the size'
@@ -206,9 +206,15 @@ JOBS ?= 2
 .PHONY: test
 test: machine
 	@$(run) --log $(out)/test.log -- kfi-suite --jobs $(JOBS) $(ARGS)
+	@$(if $(ARGS)$(filter-out qemu,$(VEHICLE)),,$(network) --log $(out)/test-machines.log -- \
+		kfi-net --seconds 2 $(few_scenarios))
+
+# Two machines, if nothing else is asked for.
+few_scenarios := calm bad-cables connections-reset killed
 
 # All of it over TCP, inside of one kernel: each NIC reaches the others, and itself, by way of the
-# network. Without what is about something else: see Documentation/testing.md.
+# network. Without what is about something else: see Documentation/testing.md. Then two and four
+# machines, if nothing else is asked for.
 net_parameters := kfi_soft.address=127.0.0.1,127.0.0.2 kfi_soft.loopback=0
 net_lacking := info/everything info/names info/destination info/addresses-in-hints \
 	message/full-completion-queue module/transfer
@@ -217,6 +223,7 @@ net_lacking := info/everything info/names info/destination info/addresses-in-hin
 test-net: machine
 	@$(run) --append '$(APPEND) $(net_parameters)' --log $(out)/test-net.log -- \
 		kfi-suite --jobs $(JOBS) $(addprefix -x ,$(net_lacking)) $(ARGS)
+	+@$(if $(ARGS),,$(MAKE) test-machines MACHINES=2 && $(MAKE) test-machines MACHINES=4)
 
 .PHONY: test-debug
 test-debug:
