@@ -29,6 +29,7 @@ help:
 	@echo
 	@echo 'In a virtual machine, with tools and kernels installed and built as needed:'
 	@echo '  make demo           see kfabric at work'
+	@echo '  make demo-net       see two machines at it, until one of them is reset'
 	@echo '  make test           run the test suite; ARGS=... goes to it (ARGS=--help)'
 	@echo '  make test-net       the same with NICs that reach each other over TCP, and several machines'
 	@echo '  make test-machines  two machines, MACHINES=4 four, and all that may happen to them and to the'
@@ -243,6 +244,10 @@ network = $(call tool,PYTHON,python3) qemu-test/machines --kernel "$$(scripts/ke
 .PHONY: test-machines
 test-machines: machine
 	@$(network) --log $(out)/machines-$(MACHINES).log -- kfi-net $(ARGS)
+
+.PHONY: demo-net
+demo-net: machine
+	@$(network) --log $(out)/demo-net.log --transcript -- kfi-net --demo
 
 # --- deep tests ---------------------------------------------------------------
 # Every run is one machine, and each goes on although one before has failed; DEEP_JOBS of them run at a

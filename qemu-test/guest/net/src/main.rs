@@ -11,6 +11,7 @@
 
 mod accounts;
 mod control;
+mod demo;
 mod keeper;
 mod leader;
 mod ledger;
@@ -63,6 +64,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS")]
     storm: Option<u64>,
 
+    /// Show it to somebody who watches, with two machines, and print no results
+    #[arg(long)]
+    demo: bool,
+
     /// Be what the program starts on each machine but the first
     #[arg(long, hide = true)]
     worker: bool,
@@ -95,6 +100,10 @@ fn peer_timeout() -> Result<Duration, Failure> {
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let machine = number("MACHINE")?;
     let machines = number("MACHINES")?;
+    if arguments.demo {
+        demo::play(machine, arguments.leader)?;
+        return Ok(true);
+    }
     if arguments.worker {
         worker::work(machine, machines, arguments.leader)?;
         return Ok(true);
