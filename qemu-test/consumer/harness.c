@@ -5,6 +5,7 @@
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/printk.h>
+#include <linux/sched/signal.h>
 #include <linux/string.h>
 
 #include <kfi_errno.h>
@@ -106,6 +107,10 @@ static void run_test(struct test *t, const struct plan *plan,
 	print_result(t, test->name, test->requirements);
 }
 
+/*
+ * Runs all of them. The thread that loads this is killed when its time is over,
+ * and no thread can be started any more: what would fail then says nothing.
+ */
 void run_tests(struct test *t, const struct plan *plan)
 {
 	const struct test_case *test;
@@ -113,10 +118,16 @@ void run_tests(struct test *t, const struct plan *plan)
 
 	for (i = 0; i < plan->count; i++) {
 		for (test = plan->suites[i]; test->run; test++) {
-			if (is_wanted(plan, test))
-				run_test(t, plan, test);
+			if (!is_wanted(plan, test))
+				continue;
+			if (fatal_signal_pending(current)) {
+				pr_info("Bail out! killed before %s\n", test->name);
+				goto out;
+			}
+			run_test(t, plan, test);
 		}
 	}
+out:
 	t->failed = false;
 	t->skipped = NULL;
 }

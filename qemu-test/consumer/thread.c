@@ -44,10 +44,10 @@ bool job_start(struct test *t, struct job *job, long (*run)(void *arg),
 /* Returns when the thread sleeps or is back. */
 void job_settle(struct job *job)
 {
-	unsigned int ms;
+	unsigned long until = jiffies + msecs_to_jiffies(SOON);
 
-	for (ms = 0; ms < SOON; ms++) {
-		if (!task_is_running(job->task) || completion_done(&job->done))
+	while (task_is_running(job->task) && !completion_done(&job->done)) {
+		if (time_after(jiffies, until))
 			break;
 		usleep_range(1000, 2000);
 	}

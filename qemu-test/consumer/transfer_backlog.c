@@ -446,6 +446,64 @@ static void closes(struct test *t)
 	}
 }
 
+/*
+ * More waits for a receiver whose queue is full than its node keeps of what a
+ * peer has sent: what is for another receiver goes on.
+ */
+static void others_go_on(struct test *t)
+{
+	enum { COUNT = 400, LEN = 16 << 10 };
+	const struct setup many = { .tx_size = COUNT + 1 };
+	const struct setup small = { .rx_cq_size = 2, .rx_size = COUNT };
+	struct kfi_cq_tagged_entry entry;
+	struct area from = {}, to = {};
+	static u8 seen[COUNT];
+	struct end a, b, c;
+	kfi_addr_t other;
+	unsigned int i;
+
+	if (!pair_open(t, &a, &b, &many, &small))
+		return;
+	if (!end_open(t, &c, 1, NULL))
+		goto close;
+	if (!end_knows(t, &a, c.ep, &other) || !area_alloc(t, &from, MEM_VMALLOC, 0, LEN) ||
+	    !area_alloc(t, &to, MEM_VMALLOC, 1, LEN))
+		goto free;
+	area_fill(&from, 1);
+	memset(seen, 0, sizeof(seen));
+	for (i = 0; i < COUNT && !t->failed; i++)
+		expect(t, post(&b, to.data, LEN, CONTEXT(i)), 0);
+	for (i = 0; i < COUNT && !t->failed; i++)
+		expect(t, send_to(&a, from.data, LEN, CONTEXT(i)), 0);
+	expect(t, post(&c, to.data, 0, CONTEXT(COUNT)), 0);
+	expect(t, kfi_send(a.ep, NULL, 0, NULL, other, CONTEXT(COUNT)), 0);
+	expect_completion(t, c.rx_cq, CONTEXT(COUNT), RECEIVED, 0);
+	for (i = 0; i < COUNT && !t->failed; i++) {
+		unsigned long number;
+
+		if (!await(t, b.rx_cq, &entry, NULL) || !expect(t, entry.flags, RECEIVED) ||
+		    !expect(t, entry.len, LEN))
+			break;
+		/* Some of them may overtake each other. */
+		number = entry.op_context - CONTEXT(0);
+		if (expect_true(t, number < COUNT))
+			seen[number]++;
+		await(t, a.tx_cq, &entry, NULL);
+	}
+	await(t, a.tx_cq, &entry, NULL);
+	for (i = 0; i < COUNT && !t->failed; i++)
+		expect(t, seen[i], 1);
+	area_has(t, &to, 1, 0, LEN, 0);
+	expect_nothing(t, a.tx_cq);
+	expect_nothing(t, b.rx_cq);
+free:
+	area_free(&from);
+	area_free(&to);
+	end_close(t, &c);
+close:
+	pair_close(t, &a, &b);
+}
+
 const struct test_case backlog_tests[] = {
 	{ "backlog/thousand-receives", "", thousand },
 	{ "backlog/in-order", "", in_order },
@@ -454,6 +512,7 @@ const struct test_case backlog_tests[] = {
 	{ "backlog/arrivals-wait", "", arrivals_wait },
 	{ "backlog/multi-receive", "", multi_receive },
 	{ "backlog/remote-events", "", remote_events },
+	{ "backlog/others-go-on", "", others_go_on },
 	{ "backlog/close", "", closes },
 	{}
 };

@@ -4,6 +4,7 @@
  * looked for; and how their completions are told.
  */
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/string.h>
 
 #include <kfi_trigger.h>
@@ -445,6 +446,32 @@ static void expect_seen(struct test *t, struct end *e, void *context, u64 tag,
 	expect(t, source, e->peer);
 }
 
+/*
+ * Looks for a message until it is there: over a network it arrives when the call
+ * that has sent it is long back.
+ */
+static void await_arrival(struct test *t, struct end *e, u64 tag)
+{
+	unsigned long until = jiffies + msecs_to_jiffies(SOON);
+
+	while (expect(t, post_tagged(e, NULL, 0, tag, 0, CONTEXT(99), KFI_PEEK), 0)) {
+		struct kfi_cq_tagged_entry entry = {};
+		struct kfi_cq_err_entry error = {};
+		ssize_t ret = kfi_cq_sread(e->rx_cq, &entry, 1, NULL, SOON);
+
+		if (ret == 1) {
+			expect_true(t, entry.op_context == CONTEXT(99));
+			return;
+		}
+		if (!expect(t, ret, -KFI_EAVAIL) ||
+		    !expect(t, kfi_cq_readerr(e->rx_cq, &error, 0), 1) ||
+		    !expect(t, error.err, KFI_ENOMSG) ||
+		    !expect_true(t, time_before(jiffies, until)))
+			return;
+		usleep_range(50, 100);
+	}
+}
+
 static void peek(struct test *t)
 {
 	u8 from[100] = { 1, 2, 3 }, to[100] = {};
@@ -458,6 +485,7 @@ static void peek(struct test *t)
 	expect(t, post_tagged(&b, NULL, 0, 1, 0, CONTEXT(1), KFI_PEEK), 0);
 	expect_failure(t, b.rx_cq, CONTEXT(1), TRECEIVED, KFI_ENOMSG, 0, 0);
 	/* To look does not change anything. */
+	await_arrival(t, &b, 0x15);
 	expect(t, post_tagged(&b, NULL, 0, 0x10, 0xf, CONTEXT(1), KFI_PEEK), 0);
 	expect_seen(t, &b, CONTEXT(1), 0x15, 100, 77);
 	expect(t, post_tagged(&b, NULL, 0, 0x10, 0xf, CONTEXT(1), KFI_PEEK), 0);
@@ -479,9 +507,11 @@ static void peek(struct test *t)
 	/* Thrown away: the sender has sent well. */
 	expect(t, kfi_tsend(a.ep, from, 100, NULL, a.peer, 0x16, CONTEXT(4)), 0);
 	expect(t, kfi_tsend(a.ep, from, 50, NULL, a.peer, 0x16, CONTEXT(5)), 0);
+	await_arrival(t, &b, 0x16);
 	expect(t, post_tagged(&b, NULL, 0, 0x16, 0, CONTEXT(6), KFI_PEEK | KFI_DISCARD), 0);
 	expect_seen(t, &b, CONTEXT(6), 0x16, 100, 0);
 	expect_completion(t, a.tx_cq, CONTEXT(4), TSENT, 100);
+	await_arrival(t, &b, 0x16);
 	expect(t, post_tagged(&b, NULL, 0, 0x16, 0, CONTEXT(7), KFI_PEEK | KFI_CLAIM), 0);
 	expect_seen(t, &b, CONTEXT(7), 0x16, 50, 0);
 	expect_nothing(t, a.tx_cq);
@@ -553,6 +583,7 @@ static void peek_selective(struct test *t)
 	if (!pair_open(t, &a, &b, NULL, &setup))
 		return;
 	expect(t, kfi_tsend(a.ep, from, 100, NULL, a.peer, 5, CONTEXT(1)), 0);
+	await_arrival(t, &b, 5);
 	expect(t, post_tagged(&b, NULL, 0, 5, 0, CONTEXT(2), KFI_PEEK), 0);
 	expect_seen(t, &b, CONTEXT(2), 5, 100, 0);
 	expect(t, post_tagged(&b, NULL, 0, 5, 0, CONTEXT(3), KFI_PEEK | KFI_CLAIM), 0);
@@ -562,6 +593,7 @@ static void peek_selective(struct test *t)
 	expect_nothing(t, b.rx_cq);
 
 	expect(t, kfi_tsend(a.ep, from, 100, NULL, a.peer, 6, CONTEXT(1)), 0);
+	await_arrival(t, &b, 6);
 	expect(t, post_tagged(&b, NULL, 0, 6, 0, CONTEXT(4), KFI_PEEK | KFI_DISCARD), 0);
 	expect_seen(t, &b, CONTEXT(4), 6, 100, 0);
 	expect_count(t, b.cntr[COUNT_RECV], 1, 0);
@@ -594,6 +626,7 @@ static void tag_match(struct test *t)
 	expect(t, kfi_tsend(a.ep, from, 1, NULL, a.peer, 1, CONTEXT(5)), 0);
 	expect(t, kfi_tsend(a.ep, from + 1, 1, NULL, a.peer, 2, CONTEXT(5)), 0);
 	expect(t, kfi_tsend(a.ep, from + 2, 1, NULL, a.peer, 1, CONTEXT(5)), 0);
+	await_arrival(t, &b, 2);
 	expect(t, kfi_trecv(b.ep, to, 1, NULL, KFI_ADDR_UNSPEC, 2, 0, CONTEXT(1)), 0);
 	expect(t, kfi_trecv(b.ep, to + 1, 1, NULL, KFI_ADDR_UNSPEC, 0, U64_MAX, CONTEXT(2)), 0);
 	expect(t, kfi_trecv(b.ep, to + 2, 1, NULL, KFI_ADDR_UNSPEC, 1, 0, CONTEXT(3)), 0);

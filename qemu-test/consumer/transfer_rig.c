@@ -3,6 +3,7 @@
  * Endpoints, memory, completions.
  */
 #include <linux/delay.h>
+#include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/printk.h>
@@ -387,10 +388,10 @@ bool expect_failure_at(struct test *t, struct kfid_cq *cq, void *context,
 bool expect_count_at(struct test *t, struct kfid_cntr *cntr, u64 value,
 		     u64 errors, const char *file, int line)
 {
-	unsigned int ms;
+	unsigned long until = jiffies + msecs_to_jiffies(SOON);
 
-	for (ms = 0; ms < SOON; ms++) {
-		if (kfi_cntr_read(cntr) >= value && kfi_cntr_readerr(cntr) >= errors)
+	while (kfi_cntr_read(cntr) < value || kfi_cntr_readerr(cntr) < errors) {
+		if (time_after(jiffies, until))
 			break;
 		usleep_range(1000, 1100);
 	}
