@@ -272,10 +272,21 @@ deep_load_run = --append '$(filter-out kfi_soft.pending=%,$(APPEND)) kfi_soft.pe
 # All transactions of the network driver, between two NICs and within one.
 deep_driver_run = --append '$(filter-out kfi_lnd.transactions=%,$(APPEND)) kfi_lnd.transactions=100000'
 
+# For each of the tests of the wire's parser, on this machine: ten million frames.
+WIRE_FRAMES ?= 2000000
+
+.PHONY: deep-wire
+deep-wire:
+	@echo 'kfabric: frames of the wire'
+	@cd qemu-test/guest && $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) KFI_WIRE_CASES=$(WIRE_FRAMES) \
+		CARGO_TARGET_DIR=$(top)/build/guest \
+		$(call tool,CARGO,cargo) test --quiet --locked --release --package kfi-wire
+
 .PHONY: test-deep
 test-deep:
 	+@$(MAKE) KIND=debug machine
 	+@failed=; \
+	$(MAKE) deep-wire || failed="$$failed wire"; \
 	$(MAKE) --keep-going --jobs=$(DEEP_JOBS) KIND=debug $(if $(filter 1,$(DEEP_JOBS)),,--output-sync=target) \
 		$(addprefix deep-,$(deep_runs)) || failed="$$failed debug"; \
 	echo 'kfabric: driver, fast'; \
