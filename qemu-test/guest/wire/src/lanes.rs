@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use crate::frame::{Kind, Range, Ranges, Request, Response, MAX_HEAD};
+use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
 use crate::incoming::{self, Stop};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Sent, Window};
@@ -126,7 +126,8 @@ impl outgoing::Outgoing for Rc<Operation> {
 
     fn data(&self) -> u64 {
         match self.what {
-            What::Long => self.len as u64,
+            // It may be that the target does not keep what goes with the request.
+            What::Long | What::Send => self.len as u64,
             _ => 0,
         }
     }
@@ -220,17 +221,22 @@ impl incoming::Target for Model {
             Kind::Read => What::Read,
             _ => What::Fetch,
         };
+        let number = request.tag & 0xffff_ffff;
+        // It has no room for the data of some.
+        let kept = what != What::Send || request.len == 0 || number % 5 != 4;
         let asked = Asked {
             id,
-            number: request.tag & 0xffff_ffff,
-            what,
+            number,
+            what: if kept { what } else { What::Long },
             len: request.len as usize,
         };
-        Ok((asked, vec![0; body]))
+        Ok((asked, vec![0; if kept { body } else { 0 }]))
     }
 
     fn body(&mut self, (_, body): &mut Self::Partial, offset: usize, bytes: &[u8]) {
-        body[offset..offset + bytes.len()].copy_from_slice(bytes);
+        if !body.is_empty() {
+            body[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
     }
 
     fn arrive(&mut self, (asked, body): Self::Partial) -> Result<u64, Stop> {
@@ -383,6 +389,10 @@ impl World {
             What::Send if self.random.below(2) == 0 => self.random.below(40),
             What::Send => self.random.below(20_000),
         };
+        self.post_one(what, len);
+    }
+
+    fn post_one(&mut self, what: What, len: usize) {
         let operation = Rc::new(Operation {
             number: self.operations.len() as u64,
             what,
@@ -409,6 +419,7 @@ impl World {
         let operation = &self.operations[at];
         if operation.begun.get() {
             operation.withdrawn.set(true);
+            self.initiator.recall();
         } else {
             operation.gone.set(true);
         }
@@ -478,6 +489,14 @@ impl World {
                 assert!(right, "results of {}", operation.number);
             }
             operation.answers.set(operation.answers.get() + 1);
+        }
+    }
+
+    /// Sends and receives until nothing more comes of that.
+    fn settle(&mut self) {
+        for _ in 0..100 {
+            self.send();
+            self.receive().expect("both keep to the protocol");
         }
     }
 
@@ -587,6 +606,91 @@ fn run_noisy(seed: u64, steps: usize, noise: usize) {
             operation.number
         );
     }
+}
+
+/// A request that is not wanted any more is withdrawn on the connection on which it is sent, whenever that
+/// is: before and after the target has read it, and if it was about to be sent.
+#[test]
+fn what_is_sent_again_is_withdrawn_again() {
+    #[derive(Debug)]
+    enum When {
+        AboutToBeSent,
+        Sent,
+        Read,
+    }
+
+    for when in [When::AboutToBeSent, When::Sent, When::Read] {
+        let mut world = World::new(7);
+        world.post_one(What::Send, 100);
+        match when {
+            When::AboutToBeSent => {
+                let first = world.posted.pop_front().expect("it was posted");
+                let mut first = Some(Entry::new(Sent::new(first)));
+                let count = world.initiator.fill(&mut [0; 24], || first.take());
+                assert_eq!((count, first.is_none()), (0, true), "there is no room");
+            }
+            When::Sent => world.send(),
+            When::Read => world.settle(),
+        }
+        world.operations[0].withdrawn.set(true);
+        world.initiator.recall();
+        // Lost with the connection, or too early.
+        world.initiator.fill_withdrawals(&mut [0; 1000]);
+        if !matches!(when, When::AboutToBeSent) {
+            world.connect();
+        }
+        world.settle();
+        assert_eq!(world.model.withdrawn, [1], "{when:?}");
+        assert_eq!(world.initiator.withdrawn(), 1, "{when:?}");
+    }
+}
+
+/// A target knows when it is the initiator's turn, and whether that goes on.
+#[test]
+fn what_an_initiator_owes_is_known() {
+    for what in [What::Long, What::LongRead] {
+        let mut world = World::new(5);
+        world.post_one(what, 30_000);
+        world.settle();
+        assert!(!world.target.is_owed(), "{what:?}: it was not asked");
+        let asked = world.model.open.remove(0);
+        world.model.started.push_back(asked);
+        let mut out = vec![0; 100_000];
+        let before = world.target.progress();
+        world.target.fill(&mut world.model, &mut out);
+        assert!(world.target.is_owed(), "{what:?}: it was asked");
+        let asked = world.target.progress();
+        assert_ne!(asked, before, "{what:?}");
+        // Nothing comes, and nothing changes, whatever else does.
+        world.post_one(What::Send, 10);
+        world.settle();
+        assert!(world.target.is_owed(), "{what:?}: nothing has come");
+        assert_eq!(world.target.progress(), asked, "{what:?}");
+        // It is a new connection that asks again.
+        world.connect();
+        assert!(!world.target.is_owed(), "{what:?}: not on this connection");
+        world.settle();
+        assert!(!world.target.is_owed(), "{what:?}: all has come");
+        assert_ne!(world.target.progress(), asked, "{what:?}");
+        assert_eq!(world.operations[0].answers.get(), 1, "{what:?}");
+    }
+}
+
+/// A stream knows when a frame has begun to come.
+#[test]
+fn a_frame_that_has_begun_is_known() {
+    let mut stream = Stream::new(vec![0; MAX_HEAD]);
+    let mut bytes = vec![0; 100];
+    let head = Frame::Data(0).write(1, 1, 5, &mut bytes);
+    let len = head.expect("there is room") + 5;
+    assert!(stream.is_between());
+    for (at, byte) in bytes[..len].iter().enumerate() {
+        assert_eq!(stream.is_between(), at == 0, "before byte {at}");
+        stream.room()[0] = *byte;
+        stream.received(1);
+        while stream.next().expect("it is a frame").is_some() {}
+    }
+    assert!(stream.is_between());
 }
 
 proptest! {

@@ -8,7 +8,10 @@ use kernel::{
     alloc::KVec,
     prelude::*,
     sync::Arc,
-    time::msecs_to_jiffies, //
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    }, //
 };
 
 use super::{
@@ -32,7 +35,7 @@ const OUT: usize = 8 << 10;
 
 /// A point in time, in jiffies.
 #[derive(Clone, Copy)]
-pub(super) struct Instant(kernel::time::Jiffies);
+pub(super) struct Instant(Jiffies);
 
 impl Instant {
     /// Returns that of now.
@@ -41,7 +44,7 @@ impl Instant {
     }
 
     /// Returns what is left of so many milliseconds after it, in jiffies; none if they are over.
-    pub(super) fn left(self, millis: u32) -> Option<kernel::time::Jiffies> {
+    pub(super) fn left(self, millis: u32) -> Option<Jiffies> {
         let passed = jiffies().wrapping_sub(self.0);
         let whole = msecs_to_jiffies(millis);
         whole.checked_sub(passed).filter(|left| *left != 0)
@@ -55,7 +58,7 @@ pub(super) enum End {
     Broke,
     /// The other side breaks the protocol.
     Broken,
-    /// The other side has lost what it has known of the session.
+    /// The other side has lost what it has known of the session, or does not go on with it.
     Lost,
     /// There is no memory.
     NoMemory,
@@ -73,7 +76,9 @@ pub(super) struct Connection {
     start: usize,
     end: usize,
     /// When something was last received.
-    pub(super) heard: Instant,
+    heard: Instant,
+    /// For how many milliseconds the other side may be silent.
+    timeout: u32,
 }
 
 impl Connection {
@@ -94,6 +99,7 @@ impl Connection {
             start: 0,
             end: 0,
             heard: Instant::now(),
+            timeout,
         })
     }
 
@@ -120,6 +126,16 @@ impl Connection {
             Err(EAGAIN) => Ok(false),
             Err(_) => Err(End::Broke),
         }
+    }
+
+    /// Returns how long the other side may still take to go on with what it has begun to send; none if
+    /// it has begun nothing. TCP watches over those that are gone, and not over those that are there and do
+    /// not go on.
+    pub(super) fn patience(&self) -> Result<Option<Jiffies>, End> {
+        if self.input.is_between() {
+            return Ok(None);
+        }
+        self.heard.left(self.timeout).map(Some).ok_or(End::Lost)
     }
 
     /// Sends what waits; `false` if not all of it could be sent, and it will be told when more can.

@@ -168,6 +168,10 @@ pub(crate) struct Lane<T: Target, M> {
     busy: bool,
     /// An answer is sent next, if there is one.
     answer_next: bool,
+    /// Some requests may have started, and not ended.
+    moving: bool,
+    /// Another number whenever bytes of one of those are moved, or asked for.
+    progress: u64,
 }
 
 impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
@@ -186,6 +190,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             turn: 0,
             busy: false,
             answer_next: true,
+            moving: false,
+            progress: 0,
         }
     }
 
@@ -202,6 +208,33 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
     /// Returns how many requests are being carried out.
     pub(crate) fn open(&self) -> usize {
         self.open
+    }
+
+    /// Returns a number that changes whenever bytes of requests that have started are moved or asked for.
+    pub(crate) fn progress(&self) -> u64 {
+        self.progress
+    }
+
+    /// Returns whether the initiator is to send bytes, or to say that they have come, before a request
+    /// can end.
+    pub(crate) fn is_owed(&mut self) -> bool {
+        if !self.moving {
+            return false;
+        }
+        let mut owed = false;
+        self.moving = false;
+        for slot in self.slots.iter() {
+            if let Some(Slot::Open(_, Some(moving))) = slot {
+                self.moving = true;
+                owed |= moving.asked;
+            }
+        }
+        owed
+    }
+
+    /// Bytes of a request that has started were moved, or asked for.
+    fn note_progress(&mut self) {
+        self.progress = self.progress.wrapping_add(1);
     }
 
     /// A connection begins, of an initiator to which all below `ack` are over.
@@ -236,7 +269,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 each(open, moving.map(|moving| moving.start));
             }
         }
-        (self.fetching, self.turn, self.busy) = (None, 0, false);
+        (self.fetching, self.turn) = (None, 0);
+        (self.busy, self.moving) = (false, false);
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
         (self.reading, self.writing) = (None, None);
@@ -375,6 +409,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
 
     /// Writes bytes that were pulled; returns whether more may be.
     fn write(&mut self, target: &mut T, id: u64, offset: usize, bytes: &[u8]) -> bool {
+        self.note_progress();
         let Some(Some(Slot::Open(open, place))) = self.slot(id) else {
             return false;
         };
@@ -403,6 +438,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         let over = |moving: &mut Moving<T::Start>| moving.fetched && moving.asked;
         if let Some(moving) = place.take_if(over) {
             target.end(moving.start, true);
+            self.note_progress();
         }
         Ok(())
     }
@@ -489,7 +525,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 done: 0,
                 asked: false,
             });
-            self.busy = true;
+            (self.busy, self.moving) = (true, true);
         }
     }
 
@@ -531,6 +567,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             };
             self.fetching = fetching;
             self.turn = id.saturating_add(1);
+            self.note_progress();
             return Some(count);
         }
         self.busy = false;
@@ -545,6 +582,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             end,
             mut failed,
         } = fetching;
+        self.note_progress();
         let count = room.len().min(end.saturating_sub(offset));
         let to = room.get_mut(..count).unwrap_or(&mut []);
         let there = match self.slot(id) {

@@ -287,11 +287,13 @@ impl<O: Initiator> Outgoing for Outbound<O> {
     }
 
     fn data(&self) -> u64 {
-        let (data, _) = self.sources();
-        if self.is_eager() {
-            0
-        } else {
-            u64::try_from(data).unwrap_or(u64::MAX)
+        match self.origin.request().kind {
+            RequestKind::Atomic(_) => 0,
+            _ => {
+                // Those that go with the request, too: it may be that they are not kept.
+                let (data, _) = self.sources();
+                u64::try_from(data).unwrap_or(u64::MAX)
+            }
         }
     }
 
@@ -379,7 +381,7 @@ struct State<O: Initiator> {
     connections: u64,
     /// Since when requests are over of which the target was not told.
     ack_since: Option<Instant>,
-    /// How many requests the target was asked to end, and since when they are as many.
+    /// How many requests the target was asked to end, and since when it has ended none of them.
     recalled: (usize, Instant),
     /// Operations that ended.
     ended: EntryQueue<Sent<Outbound<O>>>,
@@ -629,9 +631,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if *phase != Phase::Ready && since.left(CONNECT_MILLIS).is_none() {
             return Err(End::Broke);
         }
-        if state.recalled.0 != lane.withdrawn() {
-            state.recalled = (lane.withdrawn(), Instant::now());
-        } else if lane.withdrawn() != 0 && state.recalled.1.left(timeout).is_none() {
+        let (recalled, since_recalled) = state.recalled;
+        if recalled != 0 && since_recalled.left(timeout).is_none() {
             // It is alive, but initiators wait for their memory.
             return Err(End::Lost);
         }
@@ -659,8 +660,6 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     state.connections = state.connections.saturating_add(1);
                     *since = Instant::now();
                     state.down = None;
-                    // Relaxed: by the only one who reads it.
-                    self.withdrawals.store(true, ordering::Relaxed);
                 }
                 Part::Head(common, frame) if *phase == Phase::Ready => {
                     lane.head(&common, &frame).map_err(|_| End::Broken)?;
@@ -669,21 +668,25 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 _ => return Err(End::Broken),
             }
         }
+        if !busy {
+            connection.patience()?;
+        }
         if !connection.flush(false)? {
             return Ok(busy);
         }
         if *phase == Phase::Ready {
             let room = connection.room();
             let len = room.len();
-            let mut count = 0;
             // Full: see `withdraw`.
-            if lane.is_between() && self.withdrawals.xchg(false, ordering::Full) {
-                count = lane.fill_withdrawals(room);
-                if count != 0 {
-                    // There may be more of them.
-                    self.withdrawals.store(true, ordering::Relaxed);
-                }
+            if self.withdrawals.xchg(false, ordering::Full) {
+                lane.recall();
             }
+            let mut count = lane.fill_withdrawals(room);
+            let withdrawn = lane.withdrawn();
+            if recalled == 0 || withdrawn < recalled {
+                state.recalled.1 = Instant::now();
+            }
+            state.recalled.0 = withdrawn;
             let fresh = || {
                 let fresh = self.fresh.lock().pop_front()?;
                 Some(Outbound::new(fresh, &self.shared))
@@ -783,14 +786,19 @@ impl<O: Initiator> State<O> {
                 None => Next::Again,
             };
         }
-        if !self.lane.owes_ack() {
-            return match self.recalled {
-                (0, _) => Next::Wait,
-                (_, since) => Next::Within(since.left(timeout).unwrap_or(1)),
-            };
+        let frame = link.connection.patience().unwrap_or(Some(1));
+        let recall = match self.recalled {
+            (0, _) => None,
+            (_, since) => Some(since.left(timeout).unwrap_or(1)),
+        };
+        let ack = self.lane.owes_ack().then(|| {
+            let since = *self.ack_since.get_or_insert_with(Instant::now);
+            since.left(ACK_MILLIS).unwrap_or(1)
+        });
+        match [frame, recall, ack].into_iter().flatten().min() {
+            Some(left) => Next::Within(left),
+            None => Next::Wait,
         }
-        let since = *self.ack_since.get_or_insert_with(Instant::now);
-        Next::Within(since.left(ACK_MILLIS).unwrap_or(1))
     }
 }
 

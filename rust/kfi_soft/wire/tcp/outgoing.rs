@@ -160,6 +160,8 @@ pub(crate) struct Lane<R> {
     request_next: bool,
     /// How many there are of which the target was told that they are not wanted any more.
     withdrawn: usize,
+    /// There may be others that are not wanted, of which it is to be told.
+    recalls: bool,
 }
 
 impl<R: Outgoing> Lane<R> {
@@ -178,7 +180,13 @@ impl<R: Outgoing> Lane<R> {
             busy: false,
             request_next: true,
             withdrawn: 0,
+            recalls: false,
         }
+    }
+
+    /// Some initiators may not want what was sent: [`Self::fill_withdrawals`] looks for these.
+    pub(crate) fn recall(&mut self) {
+        self.recalls = true;
     }
 
     /// Returns how many requests the target was asked to end, and has not.
@@ -220,6 +228,7 @@ impl<R: Outgoing> Lane<R> {
         self.window = window;
         // Asked for again, as that may have been lost.
         self.withdrawn = 0;
+        self.recalls = true;
         let mut from = 0;
         while let Some(mut sent) = self.sent.find_named(&from) {
             sent.withdrawn = false;
@@ -245,7 +254,7 @@ impl<R: Outgoing> Lane<R> {
         let ended = core::mem::replace(&mut self.sent, EntryQueue::new());
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
-        self.withdrawn = 0;
+        (self.withdrawn, self.recalls) = (0, false);
         ended
     }
 
@@ -535,6 +544,8 @@ impl<R: Outgoing> Lane<R> {
         };
         self.at = id.saturating_add(1);
         self.told = ack;
+        // While it was not sent, on this connection, there was nothing to be said of it.
+        self.recalls |= sent.request.is_withdrawn();
         self.writing = (len != 0).then_some(Writing {
             id,
             offset: 0,
@@ -550,19 +561,22 @@ impl<R: Outgoing> Lane<R> {
         let ack = self.ack();
         let mut done = 0;
         let mut from = 0;
-        if self.writing.is_some() {
+        if self.writing.is_some() || !self.recalls {
             return 0;
         }
+        self.recalls = false;
         while let Some(mut sent) = self.sent.find_named(&from) {
             let id = sent.id;
             from = id.saturating_add(1);
-            // What is sent later says so later.
+            // What is sent later is looked at when that is done.
             let over = sent.withdrawn || sent.answered;
             if id >= self.at || over || !sent.request.is_withdrawn() {
                 continue;
             }
             let room = out.get_mut(done..).unwrap_or(&mut []);
             let Some(count) = Frame::Withdraw.write(id, ack, 0, room) else {
+                // The others when there is room.
+                self.recalls = true;
                 break;
             };
             sent.withdrawn = true;

@@ -64,6 +64,12 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
         self.end = self.end.saturating_add(count).min(self.memory.len());
     }
 
+    /// Returns whether no frame has begun to come that is not there in full, when [`Self::next`] has
+    /// returned nothing.
+    pub(crate) fn is_between(&self) -> bool {
+        self.body == 0 && self.start == self.end
+    }
+
     /// Returns the next part, once that is there; none if more has to be received first.
     pub(crate) fn next(&mut self) -> Result<Option<Part<'_>>, Broken> {
         let unused = self.memory.get(self.start..self.end).unwrap_or(&[]);

@@ -98,7 +98,8 @@ use crate::{
 /// So many requests of a lane may be without an `ack`.
 const WINDOW: usize = 512;
 
-/// While requests that are open have more bytes than this, no more are read from their initiator.
+/// When requests that are open have more bytes than this, those of others are not kept: they are pulled, or
+/// fetched, when it is known where they go, or come from.
 const OPEN_BYTES: usize = 4 << 20;
 
 /// So many connections of a session may break the protocol.
@@ -249,9 +250,13 @@ impl Service {
         })
     }
 
-    /// Returns whether the bytes of a request go straight to where they belong.
-    fn is_distant(request: &Request, eager: bool) -> bool {
+    /// Returns whether the bytes of a request go straight to where they belong: because there are many of
+    /// them, or because they are not `kept`.
+    fn is_distant(request: &Request, eager: bool, kept: bool) -> bool {
         match request.kind {
+            // They are few, and there is no other way.
+            RequestKind::Atomic(_) => false,
+            _ if !kept => true,
             RequestKind::Read | RequestKind::TaggedRead { .. } => request.len > EAGER,
             _ => !eager,
         }
@@ -282,12 +287,23 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
+    /// Ends and drops what is of sessions that are over, when there is no other: nobody else would, as
+    /// what lies here refers to the association.
+    fn drop_others(&mut self) {
+        while let Some((_, _, _, start)) = self.started() {
+            // Of none.
+            self.end(start, false);
+        }
+        while self.answered().is_some() {}
+    }
+
     /// Allocates what a request needs.
     fn allocate(
         id: u64,
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
+        kept: bool,
     ) -> Result<Partial> {
         let (reads, fetches) = results(request.kind);
         let results = if reads || fetches { request.len } else { 0 };
@@ -296,7 +312,7 @@ impl Service {
             len: usize::try_from(range.len).unwrap_or(usize::MAX),
             key: range.key,
         });
-        let bytes = if Self::is_distant(&request, frame.eager) {
+        let bytes = if Self::is_distant(&request, frame.eager, kept) {
             None
         } else {
             Some(Bytes {
@@ -324,7 +340,8 @@ impl Target for Service {
     fn begin(&mut self, id: u64, frame: &frame::Request<'_>, body: usize) -> Result<Partial, Stop> {
         let request = self.request(frame).ok_or(Broken::Value)?;
         let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
-        Self::allocate(id, request, frame, bodies).map_err(|_| Stop::NoMemory)
+        let kept = self.bytes <= OPEN_BYTES;
+        Self::allocate(id, request, frame, bodies, kept).map_err(|_| Stop::NoMemory)
     }
 
     fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
@@ -441,6 +458,8 @@ struct State {
     down: Instant,
     /// Bytes of requests that are open.
     bytes: usize,
+    /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
+    progress: (u64, Instant),
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -496,6 +515,7 @@ impl Visitor {
                         connection: None,
                         down: Instant::now(),
                         bytes: 0,
+                        progress: (0, Instant::now()),
                         strikes: 0,
                         connections: 0,
                         gone: false,
@@ -620,6 +640,13 @@ impl Visitor {
         (state.bytes, state.strikes) = (0, 0);
     }
 
+    /// The same, when the initiator is gone.
+    fn give_up(&self, state: &mut State, service: &mut Service) {
+        self.purge(state, &mut service.ended);
+        (service.birth, service.bytes) = (state.birth, 0);
+        service.drop_others();
+    }
+
     /// Tells of requests whose bytes have been moved, or will not be.
     fn finish(&self, mut ended: EntryQueue<Ended>) {
         while let Some(entry) = ended.pop_front() {
@@ -658,10 +685,7 @@ impl Visitor {
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
         for _ in 0..TURNS {
             if state.gone {
-                // None is of this session.
-                while let Some((_, _, _, start)) = service.started() {
-                    service.end(start, false);
-                }
+                service.drop_others();
                 return Next::Wait;
             }
             if state.connection.is_none() {
@@ -670,19 +694,47 @@ impl Visitor {
                     Some(left) => Next::Within(left),
                     None => {
                         state.gone = true;
-                        self.purge(state, &mut service.ended);
-                        service.birth = state.birth;
+                        self.give_up(state, service);
                         Next::Forget
                     }
                 };
             }
-            match Self::exchange(state, service) {
-                Ok(true) => {}
-                Ok(false) => return Next::Wait,
-                Err(end) => Self::end_connection(state, end),
+            let result = match Self::exchange(state, service) {
+                Ok(false) => match self.patience(state) {
+                    Ok(None) => return Next::Wait,
+                    Ok(Some(left)) => return Next::Within(left),
+                    Err(end) => Err(end),
+                },
+                result => result,
+            };
+            let Err(end) = result else {
+                continue;
+            };
+            if end == End::Lost {
+                // Others wait for what it was given.
+                self.give_up(state, service);
             }
+            Self::end_connection(state, end);
         }
         Next::Again
+    }
+
+    /// Returns how long the initiator may still take to go on, if it is its turn. An initiator that is there
+    /// and does not go on is as good as gone.
+    fn patience(&self, state: &mut State) -> Result<Option<Jiffies>, End> {
+        let Some(connection) = &state.connection else {
+            return Ok(None);
+        };
+        let frame = connection.patience()?;
+        let (progress, since) = state.progress;
+        let now = state.lane.progress();
+        if now != progress || !state.lane.is_owed() {
+            state.progress = (now, Instant::now());
+            return Ok(frame);
+        }
+        let left = since.left(self.shared.config.peer_timeout);
+        let left = left.ok_or(End::Lost)?;
+        Ok(Some(frame.map_or(left, |frame| frame.min(left))))
     }
 
     /// Receives and sends; returns whether there was anything.
@@ -695,16 +747,12 @@ impl Visitor {
         else {
             return Err(End::Broke);
         };
-        let mut busy = false;
-        // Else answers make room, and wake.
-        if service.bytes <= OPEN_BYTES {
-            busy = connection.receive()?;
-            while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
-                match part {
-                    Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
-                    Part::Head(common, frame) => lane.head(service, &common, &frame)?,
-                    Part::Body(bytes, last) => lane.body(service, bytes, last)?,
-                }
+        let busy = connection.receive()?;
+        while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
+            match part {
+                Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
+                Part::Head(common, frame) => lane.head(service, &common, &frame)?,
+                Part::Body(bytes, last) => lane.body(service, bytes, last)?,
             }
         }
         if !connection.flush(false)? {
