@@ -27,6 +27,8 @@ void *kfi_rust_helper_sock_lock_callbacks(struct sock *sk);
 void kfi_rust_helper_sock_unlock_callbacks(struct sock *sk);
 bool kfi_rust_helper_sk_stream_is_writeable(const struct sock *sk);
 int kfi_rust_helper_tcp_is_connected(struct sock *sk);
+void kfi_rust_helper_inet_port_at_connect(struct sock *sk);
+bool kfi_rust_helper_inet_is_local(__be32 address);
 unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk);
 
 #endif /* _KFI_RUST_HELPERS_SOCKET_H */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* What rust/kfi/linux/socket.rs needs of struct sock, whose members Rust does not see. */
 #include <net/inet_connection_sock.h>
+#include <net/inet_sock.h>
+#include <net/route.h>
 #include <net/tcp.h>
 
 #include "helpers_socket.h"
@@ -64,6 +66,17 @@ int kfi_rust_helper_tcp_is_connected(struct sock *sk)
 	default:
 		return 1;
 	}
+}
+
+/* Else each would have a port to itself, whoever it connects to. */
+void kfi_rust_helper_inet_port_at_connect(struct sock *sk)
+{
+	inet_set_bit(BIND_ADDRESS_NO_PORT, sk);
+}
+
+bool kfi_rust_helper_inet_is_local(__be32 address)
+{
+	return inet_addr_type(&init_net, address) == RTN_LOCAL;
 }
 
 unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk)

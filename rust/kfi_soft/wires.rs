@@ -62,14 +62,15 @@ impl Wires {
                 network: None,
             });
         }
+        let only = !*module_parameters::loopback.value_ref();
         let tcp = Tcp::new(TcpConfig {
             prefix: nic::fabric(),
             port: *module_parameters::port.value_ref(),
             peer_timeout: *module_parameters::peer_timeout.value_ref(),
+            local: only,
             arrivals: targets.clone(),
             keys: keys.clone(),
         })?;
-        let only = !*module_parameters::loopback.value_ref();
         Ok(Self {
             targets,
             network: Some(Network { tcp, only }),

@@ -566,13 +566,18 @@ impl TcpSocket {
         Socket::new().map(Self)
     }
 
-    /// Gives it the address that it connects from; port 0 is one that the kernel chooses.
+    /// Gives it the address that it connects from; port 0 is one that the kernel chooses when it connects,
+    /// and that others may have who connect elsewhere.
     ///
     /// # Errors
     ///
     /// `EADDRINUSE`; `EADDRNOTAVAIL` if the machine does not have the address; `EINVAL` if it has one
     /// already.
     pub fn bind(&self, address: SocketAddrV4) -> Result {
+        if address.port() == 0 {
+            // SAFETY: The `sock` stays by the type invariants of `Socket`.
+            unsafe { bindings::inet_port_at_connect(self.0.sk()) };
+        }
         self.0.bind(address)
     }
 
@@ -635,6 +640,13 @@ impl TcpSocket {
     /// Returns the address of the other side; `ENOTCONN` if it is not connected.
     pub fn peer_address(&self) -> Result<SocketAddrV4> {
         self.0.peer_address()
+    }
+
+    /// Returns whether the other side has an address of this machine; `ENOTCONN` if it is not connected.
+    pub fn has_local_peer(&self) -> Result<bool> {
+        let address = u32::from_ne_bytes(self.peer_address()?.ip().octets());
+        // SAFETY: Any number will do.
+        Ok(unsafe { bindings::inet_is_local(address) })
     }
 
     /// Receives what is there, up to the length of `into`, and returns how much that was: 0 if the other
@@ -941,6 +953,7 @@ mod tests {
         assert!(accepted.is_connected()?);
         assert_eq!(listener.accept().err(), Some(EAGAIN));
 
+        assert!(socket.has_local_peer()?);
         assert_eq!(socket.peer_address()?, listener.local_address()?);
         assert_eq!(socket.local_address()?, accepted.peer_address()?);
         assert_eq!(socket.peer_address()?, accepted.local_address()?);
@@ -1170,9 +1183,11 @@ mod tests {
         receive_all(&accepted, &mut text)?;
         assert!(&text == b"data");
 
+        // Once it has a port; any is chosen when it connects.
         let other = TcpSocket::new()?;
         other.bind(LOOPBACK)?;
-        assert_eq!(other.bind(LOOPBACK).err(), Some(EINVAL));
+        assert_eq!(other.local_address()?.port(), 0);
+        assert_eq!(socket.bind(LOOPBACK).err(), Some(EINVAL));
         let elsewhere = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0);
         assert_eq!(TcpSocket::new()?.bind(elsewhere).err(), Some(EADDRNOTAVAIL));
         Ok(())

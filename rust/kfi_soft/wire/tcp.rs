@@ -14,9 +14,12 @@
 
 #![forbid(unsafe_code)]
 
-use core::net::{
-    Ipv4Addr,
-    SocketAddrV4, //
+use core::{
+    net::{
+        Ipv4Addr,
+        SocketAddrV4, //
+    },
+    ops::ControlFlow, //
 };
 use kernel::{
     fmt,
@@ -26,10 +29,15 @@ use kernel::{
         RBTreeNodeReservation, //
     },
     sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
         new_spinlock_irq,
         Arc,
         SpinLockIrq, //
-    }, //
+    },
+    time::msecs_to_jiffies, //
 };
 
 use super::{
@@ -59,6 +67,7 @@ use crate::{
                 EntryQueue, //
             },
             random::random_u64,
+            task::cond_resched,
             work_queue::{
                 new_work,
                 Work,
@@ -68,7 +77,8 @@ use crate::{
             }, //
         },
         memory::RemoteMemory, //
-    }, //
+    },
+    limits, //
 };
 use initiator::{
     Association,
@@ -106,6 +116,19 @@ mod bye {
 /// of the kernel at the target; those of longer operations go straight to where they belong.
 const EAGER: usize = 16 << 10;
 
+// A frame can say all that can be posted.
+const _: () = {
+    assert!(limits::MAX_MSG_SIZE as u64 <= frame::MAX_LEN);
+    assert!(limits::RMA_IOV_LIMIT <= frame::MAX_RANGES);
+    assert!(limits::MAX_AUTH_KEY_SIZE <= frame::MAX_KEY);
+};
+
+/// The most associations with others.
+const MAX_ASSOCIATIONS: usize = 4096;
+
+/// Associations that are looked at before others get the lock.
+const STEP: usize = 64;
+
 /// The configuration of the wire.
 pub(crate) struct TcpConfig {
     /// What the addresses of all NICs have in common; the low 20 bits are 0.
@@ -114,6 +137,8 @@ pub(crate) struct TcpConfig {
     pub(crate) port: u16,
     /// For how many milliseconds a peer may be silent.
     pub(crate) peer_timeout: u32,
+    /// Peers may be of this machine.
+    pub(crate) local: bool,
     /// What requests of others reach.
     pub(crate) arrivals: Arc<dyn Arrivals>,
     /// The authorization keys of this node.
@@ -126,6 +151,8 @@ struct Shared {
     config: TcpConfig,
     /// Tells this node from the one that was there before.
     incarnation: u64,
+    /// How many sessions have been numbered.
+    sessions: Atomic<u64>,
     /// The key of those who have none.
     no_key: AuthKey,
     #[pin]
@@ -140,6 +167,14 @@ impl Shared {
     fn address(&self, nic: u32, port: u16) -> SocketAddrV4 {
         let address = self.config.prefix | (nic & Address::MAX_NIC);
         SocketAddrV4::new(Ipv4Addr::from_bits(address), port)
+    }
+
+    /// Returns the number of a new session. A later one has a higher number, also when an association was
+    /// forgotten meanwhile.
+    fn next_session(&self) -> u64 {
+        // Relaxed: the numbers of an association are asked for one after the other.
+        let before = self.sessions.fetch_add(1, ordering::Relaxed);
+        before.wrapping_add(1)
     }
 
     /// Returns the NIC of an address; none if that is not one of the fabric.
@@ -159,13 +194,24 @@ fn random() -> u64 {
     }
 }
 
+/// Returns random bytes that a side says of itself.
+fn nonce() -> [u8; 32] {
+    let mut nonce = [0; 32];
+    for bytes in nonce.chunks_exact_mut(8) {
+        bytes.copy_from_slice(&random_u64().to_le_bytes());
+    }
+    nonce
+}
+
 /// An association, by the numbers of its NICs: the source, and the target.
 type Pair = (u32, u32);
 
 /// The associations of this node with others.
 struct Associations<O: Initiator + Send + Sync + 'static> {
     known: RBTree<Pair, Arc<Association<O>>>,
-    /// Requests of others, which a work queue is about to make.
+    /// How many these are.
+    count: usize,
+    /// Requests of others, which a work queue is about to make, and what came behind these.
     waiting: EntryQueue<Fresh<O>>,
     closed: bool,
 }
@@ -180,6 +226,9 @@ struct Inner<O: Initiator + Send + Sync + 'static> {
     /// Makes associations.
     #[pin]
     make: Work<Inner<O>>,
+    /// Forgets those that nobody uses.
+    #[pin]
+    sweep: Work<Inner<O>, 1>,
     #[pin]
     listeners: Listeners,
 }
@@ -195,6 +244,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
             try_pin_init!(Shared {
                 config,
                 incarnation: random(),
+                sessions: Atomic::new(0),
                 no_key,
                 queue <- WorkQueue::new(
                     c"kfi_soft_tcp",
@@ -210,12 +260,14 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                 associations <- new_spinlock_irq!(
                     Associations {
                         known: RBTree::new(),
+                        count: 0,
                         waiting: EntryQueue::new(),
                         closed: false,
                     },
                     "kfi_soft::Tcp::associations"
                 ),
                 make <- new_work!("kfi_soft::Tcp::make"),
+                sweep <- new_work!("kfi_soft::Tcp::sweep"),
                 listeners <- Listeners::new(),
             }),
             GFP_KERNEL,
@@ -263,6 +315,8 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                 core::mem::replace(&mut associations.waiting, EntryQueue::new()),
             )
         };
+        // It is not queued any more.
+        inner.sweep.cancel_sync();
         while let Some(fresh) = waiting.pop_front() {
             let budget = &mut Budget::thread();
             fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
@@ -297,10 +351,6 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
     fn carry(&self, packet: Packet<O>, budget: &mut Budget) {
         let inner = &self.0;
         let request = packet.origin.request();
-        if u64::try_from(request.len).is_ok_and(|len| len > frame::MAX_LEN) {
-            packet.origin.refuse(EMSGSIZE, budget);
-            return;
-        }
         let pair = Inner::<O>::pair(request);
         let mut associations = inner.associations.lock();
         if associations.closed {
@@ -308,14 +358,15 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
             packet.origin.refuse(EHOSTUNREACH, budget);
             return;
         }
-        if let Some(association) = associations.known.get(&pair).cloned() {
-            drop(associations);
-            Association::add(&association, Fresh::new(packet));
+        // Not before others that wait.
+        let waits = !associations.waiting.is_empty();
+        if let Some(association) = associations.known.get(&pair).filter(|_| !waits) {
+            Association::add(association, Fresh::new(packet));
             return;
         }
         associations.waiting.push_named(Fresh::new(packet));
         drop(associations);
-        inner.shared.queue.queue(inner.clone());
+        inner.shared.queue.queue::<Inner<O>, 0>(inner.clone());
     }
 
     fn withdraw(&self, origin: &O) {
@@ -344,41 +395,119 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
 
     fn run(this: Arc<Self>) {
         let _no_io = NoIo::new();
-        loop {
-            let pair = {
-                let associations = this.associations.lock();
-                let Some(first) = associations.waiting.front() else {
-                    return;
-                };
-                Self::pair(first.origin.request())
-            };
+        while let Some(pair) = this.pass_on() {
             if this.make(pair).is_err() {
                 // There is no memory. Nothing is lost: what waits has all that it needs.
-                this.shared.queue.queue_delayed(this.clone(), 10);
+                this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
                 return;
             }
+            cond_resched();
         }
     }
 }
 
+impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
+    fn work(&self) -> &Work<Self, 1> {
+        &self.sweep
+    }
+
+    fn run(this: Arc<Self>) {
+        if this.sweep() {
+            this.sweep_later();
+        }
+    }
+}
+
+impl<O: Initiator + Send + Sync + 'static> Associations<O> {
+    /// Looks for an association that nobody uses, from `next` on, which is behind all that were looked at.
+    fn next_idle(&mut self, next: &mut Pair) -> ControlFlow<Option<Pair>> {
+        let mut at = self.known.cursor_lower_bound_mut(next);
+        for _ in 0..STEP {
+            let Some(cursor) = at else {
+                return ControlFlow::Break(None);
+            };
+            let (pair, association) = cursor.current();
+            let (source, target) = *pair;
+            *next = (source, target.saturating_add(1));
+            if association.is_idle() {
+                return ControlFlow::Break(Some((source, target)));
+            }
+            at = cursor.move_next();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 impl<O: Initiator + Send + Sync + 'static> Inner<O> {
-    /// Makes an association, and gives it the requests that wait for it.
-    fn make(&self, pair: Pair) -> Result {
+    /// Gives requests that wait to their associations, in order, up to the first one that has none;
+    /// returns which one that is.
+    fn pass_on(&self) -> Option<Pair> {
+        loop {
+            let mut associations = self.associations.lock();
+            let pair = Self::pair(associations.waiting.front()?.origin.request());
+            let association = associations.known.get(&pair).cloned();
+            let full = associations.count >= MAX_ASSOCIATIONS;
+            if association.is_none() && !full {
+                return Some(pair);
+            }
+            let fresh = associations.waiting.pop_front()?;
+            if let Some(association) = association {
+                // With the lock: before those that find it.
+                Association::add(&association, fresh);
+                drop(associations);
+            } else {
+                drop(associations);
+                let budget = &mut Budget::thread();
+                fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
+            }
+            cond_resched();
+        }
+    }
+
+    /// Makes an association.
+    fn make(self: &Arc<Self>, pair: Pair) -> Result {
         let association = Association::new(self.shared.clone(), pair)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut associations = self.associations.lock();
-        if associations.known.get(&pair).is_none() {
-            // There was none.
-            let _ = associations
-                .known
-                .insert(node.into_node(pair, association.clone()));
-        }
-        let same = |fresh: &Fresh<O>| Self::pair(fresh.origin.request()) == pair;
-        // All of them before those that find it.
-        while let Some(fresh) = associations.waiting.take(same) {
-            Association::add(&association, fresh);
+        // There was none, and nobody else makes any; if this ends there is nobody who would use it.
+        if !associations.closed {
+            associations.count = associations.count.saturating_add(1);
+            let _ = associations.known.insert(node.into_node(pair, association));
+            self.sweep_later();
         }
         Ok(())
+    }
+
+    /// Lets those be forgotten that nobody uses, in a while.
+    fn sweep_later(self: &Arc<Self>) {
+        let delay = msecs_to_jiffies(self.shared.config.peer_timeout);
+        self.shared
+            .queue
+            .queue_delayed::<Self, 1>(self.clone(), delay);
+    }
+
+    /// Forgets the associations that nobody uses and that have no connection; returns whether there are
+    /// others.
+    fn sweep(&self) -> bool {
+        let mut next = (0, 0);
+        loop {
+            let forgotten = {
+                let mut associations = self.associations.lock();
+                match associations.next_idle(&mut next) {
+                    ControlFlow::Break(Some(pair)) => {
+                        associations.count = associations.count.saturating_sub(1);
+                        associations.known.remove_node(&pair)
+                    }
+                    ControlFlow::Break(None) => {
+                        return associations.count != 0 && !associations.closed;
+                    }
+                    ControlFlow::Continue(()) => None,
+                }
+            };
+            // Without the lock.
+            drop(forgotten);
+            cond_resched();
+        }
     }
 }
 

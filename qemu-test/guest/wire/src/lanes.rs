@@ -524,6 +524,11 @@ impl World {
             .map(|operation| operation.number)
             .collect();
         assert_eq!(self.model.done, done, "each once, in order");
+        for id in &self.model.withdrawn {
+            let number = self.model.done[*id as usize - 1];
+            let wanted = !self.operations[number as usize].withdrawn.get();
+            assert!(!wanted, "{number} was withdrawn");
+        }
         for operation in &self.operations {
             let wanted = usize::from(!operation.gone.get());
             assert_eq!(
@@ -641,8 +646,45 @@ fn what_is_sent_again_is_withdrawn_again() {
         }
         world.settle();
         assert_eq!(world.model.withdrawn, [1], "{when:?}");
-        assert_eq!(world.initiator.withdrawn(), 1, "{when:?}");
+        assert!(world.initiator.unwanted().is_some(), "{when:?}");
     }
+}
+
+/// How long requests have not been wanted is known: it begins anew when all have ended that were not
+/// wanted when it began, and not before, whatever breaks and whatever else is not wanted since.
+#[test]
+fn how_long_requests_have_not_been_wanted_is_known() {
+    let mut world = World::new(3);
+    for _ in 0..4 {
+        world.post_one(What::Send, 10);
+    }
+    world.settle();
+    assert_eq!(world.initiator.unwanted(), None);
+    let unwanted = |world: &mut World, at: usize| {
+        world.operations[at].withdrawn.set(true);
+        world.initiator.recall();
+        world.initiator.unwanted().expect("that is one")
+    };
+    let end = |world: &mut World, number: u64| {
+        let place = world.model.open.iter().position(|asked| asked.number == number);
+        let asked = world.model.open.remove(place.expect("it is open"));
+        world.model.answered.push_back((asked.id, 125, asked));
+        world.settle();
+    };
+    world.operations[0].withdrawn.set(true);
+    let first = unwanted(&mut world, 1);
+    assert_eq!(unwanted(&mut world, 2), first);
+    end(&mut world, 0);
+    assert_eq!(world.initiator.unwanted(), Some(first), "one is left");
+    world.connect();
+    assert_eq!(unwanted(&mut world, 3), first);
+    end(&mut world, 2);
+    assert_eq!(world.initiator.unwanted(), Some(first), "it was none of these");
+    end(&mut world, 1);
+    let second = world.initiator.unwanted().expect("another one");
+    assert_ne!(second, first);
+    end(&mut world, 3);
+    assert_eq!(world.initiator.unwanted(), None);
 }
 
 /// A target knows when it is the initiator's turn, and whether that goes on.
@@ -693,8 +735,19 @@ fn a_frame_that_has_begun_is_known() {
     assert!(stream.is_between());
 }
 
+/// Fewer than of frames, as each is many frames.
+fn config() -> ProptestConfig {
+    let cases = std::env::var("KFI_WIRE_CASES").ok();
+    let cases = cases.and_then(|cases| cases.parse::<u32>().ok());
+    ProptestConfig {
+        cases: cases.unwrap_or(0) / 10_000 + 12,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     /// Whatever breaks when, each request is carried out once, in order, and answered once.
     #[test]

@@ -48,6 +48,8 @@ const MAX_ERRNO: u32 = 4095;
 const RANGE: usize = 24;
 /// Bytes of a request's header before its ranges.
 const REQUEST: usize = 80;
+/// The most bytes of a request's header, without what a later version adds.
+pub(crate) const MAX_REQUEST: usize = REQUEST + MAX_RANGES * RANGE + MAX_KEY;
 /// Bytes of `HELLO` and `WELCOME`.
 const HELLO: usize = 160;
 /// Bytes of them that all versions have.

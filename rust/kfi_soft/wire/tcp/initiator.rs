@@ -37,6 +37,7 @@ use super::{
         Hello,
         Kind, //
     },
+    nonce,
     outgoing::{
         Lane,
         Outgoing,
@@ -381,8 +382,8 @@ struct State<O: Initiator> {
     connections: u64,
     /// Since when requests are over of which the target was not told.
     ack_since: Option<Instant>,
-    /// How many requests the target was asked to end, and since when it has ended none of them.
-    recalled: (usize, Instant),
+    /// Of [`Lane::unwanted`], and since when it is that.
+    unwanted: Option<(u64, Instant)>,
     /// Operations that ended.
     ended: EntryQueue<Sent<Outbound<O>>>,
     closed: bool,
@@ -396,6 +397,8 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
     /// What was not sent yet, in order.
     #[pin]
     fresh: SpinLockIrq<EntryQueue<Fresh<O>>>,
+    /// Nobody uses it, and there is no connection. Written under the lock of `fresh`.
+    idle: Atomic<bool>,
     /// Some initiators do not want what was sent.
     withdrawals: Atomic<bool>,
     #[pin]
@@ -409,16 +412,18 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
 impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// An association without connection.
     pub(super) fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
+        let session = shared.next_session();
         Arc::pin_init(
             pin_init!(Self {
                 shared,
                 pair,
                 fresh <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Association::fresh"),
+                idle: Atomic::new(false),
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
                         lane: Lane::new(),
-                        session: 1,
+                        session,
                         expected: 0,
                         birth: 0,
                         link: None,
@@ -428,7 +433,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         strikes: 0,
                         connections: 0,
                         ack_since: None,
-                        recalled: (0, Instant::now()),
+                        unwanted: None,
                         ended: EntryQueue::new(),
                         closed: false,
                     },
@@ -441,10 +446,21 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         )
     }
 
-    /// Adds a request. Any context; does not sleep.
-    pub(super) fn add(this: &Arc<Self>, fresh: FreshEntry<O>) {
-        this.fresh.lock().push_named(fresh);
+    /// Adds a request, with the lock of all associations. Any context; does not sleep.
+    pub(super) fn add(this: &Arc<Self>, entry: FreshEntry<O>) {
+        let mut fresh = this.fresh.lock();
+        // Relaxed: under the lock.
+        this.idle.store(false, ordering::Relaxed);
+        fresh.push_named(entry);
+        drop(fresh);
         Self::wake(this);
+    }
+
+    /// Returns whether nobody uses it, and it has no connection, with the lock of all associations: so
+    /// nobody begins to.
+    pub(super) fn is_idle(&self) -> bool {
+        // Relaxed: what was added before was with the lock.
+        self.idle.load(ordering::Relaxed)
     }
 
     /// Has the work item run soon.
@@ -514,6 +530,18 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 this.end_session(state, true);
                 return Next::Wait;
             }
+            // Full: see `withdraw`.
+            if this.withdrawals.xchg(false, ordering::Full) {
+                state.lane.recall();
+            }
+            if state.is_overdue(this.shared.config.peer_timeout) {
+                // The target may be alive, but initiators wait for their memory.
+                match state.link {
+                    Some(_) => this.end_connection(state, End::Lost),
+                    None => this.end_session(state, false),
+                }
+                continue;
+            }
             let result = match &state.link {
                 None => match this.before_connection(state) {
                     Some(next) => return next,
@@ -537,7 +565,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// Returns what is to be done while there is no connection; nothing if one is to be made.
     fn before_connection(&self, state: &mut State<O>) -> Option<Next> {
-        if state.lane.len() == 0 && self.fresh.lock().is_empty() {
+        if state.lane.len() == 0 && self.note_idle() {
             state.down = None;
             state.pause = 0;
             return Some(Next::Wait);
@@ -554,6 +582,15 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         state.tried = Instant::now();
         state.pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
         None
+    }
+
+    /// Notes that nobody uses it, unless something has come; returns whether that is so.
+    fn note_idle(&self) -> bool {
+        let fresh = self.fresh.lock();
+        let idle = fresh.is_empty();
+        // Relaxed: under the lock.
+        self.idle.store(idle, ordering::Relaxed);
+        idle
     }
 
     /// Begins to connect.
@@ -602,7 +639,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             eager: 0,
             window: 0,
             proof: false,
-            nonce: [0; 32],
+            nonce: nonce(),
         };
         link.connection
             .put(&Frame::Hello(hello), 0, state.lane.ack());
@@ -627,14 +664,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             since,
             window,
         } = link;
-        let timeout = self.shared.config.peer_timeout;
         if *phase != Phase::Ready && since.left(CONNECT_MILLIS).is_none() {
             return Err(End::Broke);
-        }
-        let (recalled, since_recalled) = state.recalled;
-        if recalled != 0 && since_recalled.left(timeout).is_none() {
-            // It is alive, but initiators wait for their memory.
-            return Err(End::Lost);
         }
         let mut busy = connection.receive()?;
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
@@ -677,16 +708,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if *phase == Phase::Ready {
             let room = connection.room();
             let len = room.len();
-            // Full: see `withdraw`.
-            if self.withdrawals.xchg(false, ordering::Full) {
-                lane.recall();
-            }
             let mut count = lane.fill_withdrawals(room);
-            let withdrawn = lane.withdrawn();
-            if recalled == 0 || withdrawn < recalled {
-                state.recalled.1 = Instant::now();
-            }
-            state.recalled.0 = withdrawn;
             let fresh = || {
                 let fresh = self.fresh.lock().pop_front()?;
                 Some(Outbound::new(fresh, &self.shared))
@@ -751,7 +773,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if all {
             self.end_fresh(state);
         }
-        state.session = state.session.saturating_add(1);
+        state.session = self.shared.next_session();
         (state.expected, state.birth, state.strikes) = (0, 0, 0);
     }
 
@@ -775,6 +797,18 @@ impl<O: Initiator> State<O> {
         }
     }
 
+    /// Returns whether requests that are not wanted any more have not ended for so many milliseconds,
+    /// whatever the target was told, and on however many connections.
+    fn is_overdue(&mut self, timeout: u32) -> bool {
+        let before = self.unwanted;
+        self.unwanted = self.lane.unwanted().map(|round| {
+            let same = before.filter(|(before, _)| *before == round);
+            same.unwrap_or_else(|| (round, Instant::now()))
+        });
+        self.unwanted
+            .is_some_and(|(_, since)| since.left(timeout).is_none())
+    }
+
     /// Returns what is to be done when nothing can be done now.
     fn pause(&mut self, timeout: u32) -> Next {
         let Some(link) = &self.link else {
@@ -787,10 +821,9 @@ impl<O: Initiator> State<O> {
             };
         }
         let frame = link.connection.patience().unwrap_or(Some(1));
-        let recall = match self.recalled {
-            (0, _) => None,
-            (_, since) => Some(since.left(timeout).unwrap_or(1)),
-        };
+        let recall = self
+            .unwanted
+            .map(|(_, since)| since.left(timeout).unwrap_or(1));
         let ack = self.lane.owes_ack().then(|| {
             let since = *self.ack_since.get_or_insert_with(Instant::now);
             since.left(ACK_MILLIS).unwrap_or(1)
@@ -883,7 +916,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
             Next::Wait => {}
             Next::Within(delay) => {
                 let queue = &this.shared.queue;
-                queue.queue_delayed::<Self, 1>(this.clone(), delay);
+                queue.modify_delayed::<Self, 1>(this.clone(), delay);
             }
         }
     }

@@ -79,6 +79,10 @@ impl Newcomer {
     fn new(listener: &Arc<Listener>, socket: TcpSocket) -> Result<Arc<Self>> {
         let shared = &listener.shared;
         let source = shared.nic(&socket.peer_address()?).ok_or(EADDRNOTAVAIL)?;
+        if !shared.config.local && socket.has_local_peer()? {
+            // NICs of this machine reach each other without a network, and programs may not.
+            return Err(EACCES);
+        }
         let connection = Connection::new(socket, shared.config.peer_timeout)?;
         Arc::pin_init(
             pin_init!(Self {
@@ -107,15 +111,16 @@ impl Newcomer {
         this.listener.shared.queue.queue::<Self, 0>(this.clone());
     }
 
-    /// Looks for a `HELLO`; returns it with its `ack`. `None` if it has not come yet.
-    fn hello(connection: &mut Connection) -> Result<Option<(Hello, u64)>, u32> {
-        if !connection.receive().map_err(|_| bye::NONE)? {
+    /// Looks for a `HELLO`; returns it with its `ack`. `None` if it has not come yet; an error if something
+    /// else has.
+    fn hello(connection: &mut Connection) -> Result<Option<(Hello, u64)>> {
+        if !connection.receive().map_err(|_| ECONNRESET)? {
             return Ok(None);
         }
         match connection.input.next() {
             Ok(None) => Ok(None),
             Ok(Some(Part::Head(common, Frame::Hello(hello)))) => Ok(Some((hello, common.ack))),
-            _ => Err(bye::BROKEN),
+            _ => Err(EPROTO),
         }
     }
 
@@ -186,19 +191,18 @@ impl WorkItem for Newcomer {
         let Some(connection) = &mut *place else {
             return;
         };
-        let heard = Self::hello(connection);
-        if matches!(heard, Ok(None)) {
-            return;
-        }
+        let heard = match Self::hello(connection) {
+            Ok(None) => return,
+            Ok(heard) => heard,
+            // Nothing is told to those who say nothing that is known.
+            Err(_) => None,
+        };
         let connection = place.take();
         drop(place);
-        if let Some(connection) = connection {
-            match heard {
-                Ok(Some((hello, ack))) => this.enter(connection, &hello, ack),
-                Ok(None) => connection.close(),
-                // Nothing is told to those who say nothing that is known.
-                Err(_) => connection.close(),
-            }
+        match (connection, heard) {
+            (Some(connection), Some((hello, ack))) => this.enter(connection, &hello, ack),
+            (Some(connection), None) => connection.close(),
+            (None, _) => {}
         }
         Self::end(&this);
     }

@@ -15,7 +15,8 @@ use super::frame::{
     Common,
     Frame,
     Response,
-    MAX_ATOMIC, //
+    MAX_ATOMIC,
+    MAX_REQUEST, //
 };
 use crate::kfi::linux::queue::{
     Entry,
@@ -51,9 +52,6 @@ pub(crate) trait Outgoing {
     fn write(&self, offset: usize, from: &[u8]);
 }
 
-/// Any header has room in so many bytes.
-const MAX_HEADER: usize = 6400;
-
 /// The errno of a request that cannot be sent: `EINVAL`.
 const INVALID: u32 = 22;
 
@@ -74,6 +72,8 @@ pub(crate) struct Sent<R> {
     until: u32,
     /// The target was told that it is not wanted any more, on this connection.
     withdrawn: bool,
+    /// It is not wanted any more, and among those of which round that was found.
+    unwanted: Option<u64>,
     /// The target is to be told that all its results have come.
     landed: bool,
     /// It was answered, and waits for the end of a frame that is being sent.
@@ -92,6 +92,7 @@ impl<R> Sent<R> {
             pulled: 0,
             until: 0,
             withdrawn: false,
+            unwanted: None,
             landed: false,
             answered: false,
             status: 0,
@@ -158,10 +159,12 @@ pub(crate) struct Lane<R> {
     busy: bool,
     /// A request is sent next, if there is one.
     request_next: bool,
-    /// How many there are of which the target was told that they are not wanted any more.
-    withdrawn: usize,
-    /// There may be others that are not wanted, of which it is to be told.
+    /// There may be some that are not wanted any more, of which the target is to be told.
     recalls: bool,
+    /// How many are not wanted any more: those of this round, and those of the next one. Or the other way
+    /// around, if the number of the round is odd.
+    unwanted: [usize; 2],
+    round: u64,
 }
 
 impl<R: Outgoing> Lane<R> {
@@ -179,19 +182,59 @@ impl<R: Outgoing> Lane<R> {
             turn: 0,
             busy: false,
             request_next: true,
-            withdrawn: 0,
             recalls: false,
+            unwanted: [0; 2],
+            round: 0,
         }
     }
 
-    /// Some initiators may not want what was sent: [`Self::fill_withdrawals`] looks for these.
+    /// Some initiators may not want what was sent: looks for these, and [`Self::fill_withdrawals`] tells.
     pub(crate) fn recall(&mut self) {
         self.recalls = true;
+        // What comes to this while others are to end waits for these.
+        let busy = self.unwanted_of(self.round) != 0;
+        let round = self.round.wrapping_add(u64::from(busy));
+        let mut from = 0;
+        let mut found: usize = 0;
+        while let Some(mut sent) = self.sent.find_named(&from) {
+            from = sent.id.saturating_add(1);
+            if sent.unwanted.is_none() && sent.request.is_withdrawn() {
+                sent.unwanted = Some(round);
+                found = found.saturating_add(1);
+            }
+        }
+        if let Some(count) = self.unwanted.get_mut(usize::from(round & 1 != 0)) {
+            *count = count.saturating_add(found);
+        }
     }
 
-    /// Returns how many requests the target was asked to end, and has not.
-    pub(crate) fn withdrawn(&self) -> usize {
-        self.withdrawn
+    /// Returns how many of a round are not wanted any more.
+    fn unwanted_of(&self, round: u64) -> usize {
+        let [even, odd] = self.unwanted;
+        if round & 1 == 0 {
+            even
+        } else {
+            odd
+        }
+    }
+
+    /// Returns a number while some requests are not wanted any more, told or not: another one when all have
+    /// ended that were not wanted when it was first returned.
+    pub(crate) fn unwanted(&self) -> Option<u64> {
+        (self.unwanted != [0; 2]).then_some(self.round)
+    }
+
+    /// A request is over.
+    fn end(&mut self, entry: Entry<Sent<R>>) {
+        if let Some(round) = entry.unwanted {
+            if let Some(count) = self.unwanted.get_mut(usize::from(round & 1 != 0)) {
+                *count = count.saturating_sub(1);
+            }
+            if self.unwanted_of(self.round) == 0 {
+                self.round = self.round.wrapping_add(1);
+            }
+        }
+        self.answered.push_back(entry);
     }
 
     /// Returns how many requests are under way.
@@ -227,7 +270,6 @@ impl<R: Outgoing> Lane<R> {
         self.told = 1;
         self.window = window;
         // Asked for again, as that may have been lost.
-        self.withdrawn = 0;
         self.recalls = true;
         let mut from = 0;
         while let Some(mut sent) = self.sent.find_named(&from) {
@@ -254,7 +296,8 @@ impl<R: Outgoing> Lane<R> {
         let ended = core::mem::replace(&mut self.sent, EntryQueue::new());
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
-        (self.withdrawn, self.recalls) = (0, false);
+        (self.recalls, self.unwanted) = (false, [0; 2]);
+        self.round = self.round.wrapping_add(1);
         ended
     }
 
@@ -356,10 +399,6 @@ impl<R: Outgoing> Lane<R> {
             return Err(Broken::Value);
         }
         sent.status = response.status;
-        if sent.withdrawn {
-            sent.withdrawn = false;
-            self.withdrawn = self.withdrawn.saturating_sub(1);
-        }
         if common.body == 0 {
             let id = sent.id;
             if self.writing.is_some_and(|writing| writing.id == id) {
@@ -368,7 +407,7 @@ impl<R: Outgoing> Lane<R> {
                 sent.pulled = sent.until;
             } else {
                 let entry = sent.take();
-                self.answered.push_back(entry);
+                self.end(entry);
             }
         } else {
             self.body = Some(Body {
@@ -394,7 +433,7 @@ impl<R: Outgoing> Lane<R> {
         body.offset = body.offset.saturating_add(len);
         if last && body.last {
             let entry = sent.take();
-            self.answered.push_back(entry);
+            self.end(entry);
         } else if last {
             sent.arrived = u32::try_from(body.offset).unwrap_or(u32::MAX);
             let (most, _) = sent.request.results();
@@ -459,7 +498,7 @@ impl<R: Outgoing> Lane<R> {
         if let Some(sent) = self.sent.find_named(&writing.id) {
             if sent.id == writing.id && sent.answered {
                 let entry = sent.take();
-                self.answered.push_back(entry);
+                self.end(entry);
             }
         }
     }
@@ -533,11 +572,11 @@ impl<R: Outgoing> Lane<R> {
         let id = sent.id;
         // Those between have been answered without having been read: nobody does that.
         let Some((head, len)) = sent.request.header(id, ack, room) else {
-            if room.len() >= MAX_HEADER && id.saturating_add(1) == self.next {
+            if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
                 // No frame can say it. The number is that of the next one.
                 let mut entry = sent.take();
                 entry.status = INVALID;
-                self.answered.push_back(entry);
+                self.end(entry);
                 self.next = id;
             }
             return None;
@@ -580,7 +619,6 @@ impl<R: Outgoing> Lane<R> {
                 break;
             };
             sent.withdrawn = true;
-            self.withdrawn = self.withdrawn.saturating_add(1);
             self.told = ack;
             done = done.saturating_add(count);
         }

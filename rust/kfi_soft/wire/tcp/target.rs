@@ -44,6 +44,7 @@ use super::{
         Stop,
         Target, //
     },
+    nonce,
     random,
     stream::Part,
     Pair,
@@ -585,13 +586,20 @@ impl Visitor {
             return Attached::Refused(connection, bye::OLD);
         }
         let welcome = Hello {
+            major: frame::MAJOR,
+            minor: frame::MINOR,
+            lane: hello.lane,
+            lanes: hello.lanes,
+            source: hello.source,
+            target: hello.target,
             incarnation: this.shared.incarnation,
             expected: hello.incarnation,
+            session: hello.session,
             birth: state.birth,
             eager: u32::try_from(EAGER).unwrap_or(u32::MAX),
             window: u32::try_from(state.lane.window()).unwrap_or(u32::MAX),
-            minor: frame::MINOR,
-            ..*hello
+            proof: false,
+            nonce: nonce(),
         };
         let next = state.lane.next();
         connection.put(&Frame::Welcome(welcome, [0; 32]), 0, next);
@@ -853,7 +861,7 @@ impl WorkItem for Visitor {
             Next::Wait => {}
             Next::Within(delay) => {
                 let queue = &this.shared.queue;
-                queue.queue_delayed::<Self, 1>(this.clone(), delay);
+                queue.modify_delayed::<Self, 1>(this.clone(), delay);
             }
             Next::Forget => this.shared.visitors.forget(&this),
         }

@@ -4,7 +4,10 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
+use std::time::Duration;
 
 use kfi::{Error, GetinfoFlags, KfiErrno, Query, Session};
 use rustix::io::Errno;
@@ -22,6 +25,7 @@ tests! {
     "refused-addresses" ["kfabric.h"] refused_addresses;
     "off-by-default" ["kfabric.h"] off_by_default;
     "listens-where-it-is-told" ["kfabric.h"] listens_where_it_is_told;
+    "programs-are-no-peers" ["kfabric.h"] programs_are_no_peers;
     "message" ["kfi_endpoint.h"] message;
     "tagged" ["kfi_tagged.h"] tagged;
     "rma" ["kfi_rma.h"] rma;
@@ -160,6 +164,55 @@ fn listens_where_it_is_told(env: &Env) -> Outcome {
     check_eq!(result, Err(Errno::ADDRNOTAVAIL));
     check_eq!(listeners(), 0);
     modules.load_all()
+}
+
+/// Returns the `HELLO` of a NIC to itself, see Documentation/wire-protocol.md.
+fn hello(nic: u32) -> [u8; 160] {
+    let mut hello = [0; 160];
+    let mut put = |at: usize, bytes: &[u8]| hello[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &[1]);
+    put(2, &160u16.to_le_bytes());
+    put(16, &1u64.to_le_bytes());
+    put(24, b"kfi-soft");
+    put(32, &1u16.to_le_bytes());
+    put(38, &1u16.to_le_bytes());
+    put(40, &nic.to_le_bytes());
+    put(44, &nic.to_le_bytes());
+    put(48, &4711u64.to_le_bytes());
+    put(64, &1u64.to_le_bytes());
+    hello
+}
+
+/// Returns the type of the frame that a NIC says to a program which says `HELLO`; none if it says nothing
+/// and closes the connection.
+fn answer_to_hello(nic: u32) -> Result<Option<u8>, Stop> {
+    let address = Ipv4Addr::from_bits(u32::from(Ipv4Addr::new(127, 0, 0, 0)) | nic);
+    let mut socket = TcpStream::connect((address, 7471))?;
+    socket.set_read_timeout(Some(Duration::from_secs(20)))?;
+    // It may be closed before that.
+    let _ = socket.write_all(&hello(nic));
+    let mut first = [0];
+    match socket.read(&mut first) {
+        Ok(0) => Ok(None),
+        Ok(_) => Ok(Some(first[0])),
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A program of the machine, which anybody may run, can connect from the address of a NIC, too.
+fn programs_are_no_peers(env: &Env) -> Outcome {
+    const WELCOME: u8 = 2;
+
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1,127.0.0.2")?;
+    check_eq!(answer_to_hello(1)?, None);
+    check_eq!(answer_to_hello(2)?, None);
+    // For tests it can be one.
+    reload(&modules, "address=127.0.0.1,127.0.0.2 loopback=0")?;
+    check_eq!(answer_to_hello(1)?, Some(WELCOME));
+    Ok(())
 }
 
 /// Skips the test if the kernel has no TCP.
