@@ -928,6 +928,12 @@ impl ReceiveQueue {
             .take_named(&Inbound::name_of(origin), |message| message.is_of(origin))
     }
 
+    /// As [`Self::withdraw`], but not those that were set aside.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<Entry<Inbound>> {
+        let tagged = origin.request().kind.tag().is_some();
+        self.state.lock().lists(tagged).take_message(origin)
+    }
+
     /// Takes out all messages for a receive context that is being closed, and refuses them. May
     /// sleep.
     pub(crate) fn purge(self: &Arc<Self>, receiver: &Arc<Receiver>) {

@@ -1264,6 +1264,13 @@ impl Receiver {
         );
     }
 
+    /// Takes a request of another node out that waits for a receive, or for room; `false` if it does not, or
+    /// was set aside for somebody.
+    pub(crate) fn take_back(&self, origin: &Origin) -> bool {
+        let parked = self.parking.withdraw(origin).is_some();
+        parked || self.config.queue.take_back(origin).is_some()
+    }
+
     /// Cancels a posted receive; `ENOENT` if there is none with that context.
     pub(crate) fn cancel(&self, context: Context) -> Result {
         if self.config.shared {

@@ -72,6 +72,15 @@ impl Arrivals for Targets {
         request.answer(Response::failed(ECANCELED));
     }
 
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> bool {
+        let origin = Origin::Remote(request.clone());
+        let Some(receiver) = self.ports.destination(request.request()) else {
+            return false;
+        };
+        // First: whoever finds it there claims it, and nobody else answers it after that.
+        receiver.take_back(&origin) && request.claim()
+    }
+
     fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result {
         self.landings.copy(request, offset, Piece::From(bytes))
     }

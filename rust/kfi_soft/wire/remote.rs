@@ -59,6 +59,12 @@ pub(crate) trait Arrivals: Send + Sync {
     /// Process context, as [`Self::arrive`]. May be called with requests that were answered.
     fn withdraw(&self, request: &Arc<RemoteRequest>);
 
+    /// Takes a request out of where it waits for its receiver, so that nothing is done and it is not
+    /// answered; `false` if it is not found waiting there.
+    ///
+    /// Process context, as [`Self::arrive`], and by the thread that has given it.
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> bool;
+
     /// Takes bytes of a request that has asked for them ([`Answers::start`]), from `offset` on. After an
     /// error there is only [`Self::end`].
     ///
@@ -121,8 +127,8 @@ pub(crate) struct RemoteRequest {
     payload: RemotePayload,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
-    /// The session that it belongs to, and its number there.
-    name: (u64, u64),
+    /// The session that it belongs to, and its number and its flow there.
+    name: (u64, u64, u16),
     answers: Arc<dyn Answers>,
     state: Atomic<u32>,
     /// As that of an operation of this node.
@@ -136,12 +142,12 @@ pub(crate) struct RemoteRequest {
 }
 
 impl RemoteRequest {
-    /// A request that was read, with the session that it belongs to and its number there.
+    /// A request that was read, with the session that it belongs to, and its number and its flow there.
     pub(crate) fn new(
         request: Request,
         remote: RemoteMemory,
         payload: RemotePayload,
-        name: (u64, u64),
+        name: (u64, u64, u16),
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         Self::create(request, remote, Some(payload), name, answers)
@@ -151,7 +157,7 @@ impl RemoteRequest {
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
-        name: (u64, u64),
+        name: (u64, u64, u16),
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         Self::create(request, remote, None, name, answers)
@@ -161,7 +167,7 @@ impl RemoteRequest {
         request: Request,
         remote: RemoteMemory,
         payload: Option<RemotePayload>,
-        name: (u64, u64),
+        name: (u64, u64, u16),
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         let distant = payload.is_none();
@@ -233,8 +239,8 @@ impl RemoteRequest {
         }));
     }
 
-    /// Returns the session that it belongs to, and its number there.
-    pub(super) fn name(&self) -> (u64, u64) {
+    /// Returns the session that it belongs to, and its number and its flow there.
+    pub(super) fn name(&self) -> (u64, u64, u16) {
         self.name
     }
 

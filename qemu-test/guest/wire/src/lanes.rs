@@ -3,7 +3,7 @@
 //! Both sides of a lane, over connections that break at any byte.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use proptest::prelude::*;
@@ -58,6 +58,11 @@ struct Operation {
     answers: Cell<usize>,
 }
 
+/// Returns the flow of an operation.
+fn flow(number: u64) -> u16 {
+    (number % 3) as u16
+}
+
 /// Returns byte `at` of the data, or of the results, of an operation.
 fn byte(number: u64, at: usize, result: bool) -> u8 {
     (number as usize * 31 + at * 7 + usize::from(result) * 101) as u8
@@ -73,7 +78,17 @@ impl outgoing::Outgoing for Rc<Operation> {
         self.withdrawn.get()
     }
 
-    fn header(&self, id: u64, ack: u64, bytes: &mut [u8]) -> Option<(usize, usize)> {
+    fn flow(&self) -> u16 {
+        flow(self.number)
+    }
+
+    fn header(
+        &self,
+        id: u64,
+        ack: u64,
+        restarts: bool,
+        bytes: &mut [u8],
+    ) -> Option<(usize, usize)> {
         let (kind, body) = match self.what {
             What::Send => (Kind::Message, self.len),
             What::Long => (Kind::Write, 0),
@@ -100,6 +115,7 @@ impl outgoing::Outgoing for Rc<Operation> {
             to: 2,
             context: 0,
             named: false,
+            flow: flow(self.number),
             key: b"",
             tag: self.number
                 | if self.what == What::LongRead {
@@ -112,7 +128,7 @@ impl outgoing::Outgoing for Rc<Operation> {
             offset: 0,
             ranges: Ranges::NONE,
             eager: matches!(self.what, What::Send | What::Fetch),
-            restarts: false,
+            restarts,
         };
         let head = request.write(id, ack, body, ranges, bytes)?;
         Some((head, body))
@@ -187,13 +203,22 @@ impl incoming::Answer for Reply {
     }
 }
 
+/// A request that is open: its number in the lane, and its own.
+type Kept = (u64, u64);
+
 /// A target that notes what it is asked.
 #[derive(Default)]
 struct Model {
     /// Bytes change on the way, so that they are not what they were.
     noisy: bool,
-    /// In the order in which they have come.
-    done: Vec<u64>,
+    /// Those that have come, and were not taken back.
+    there: BTreeSet<u64>,
+    /// Their numbers in the lane.
+    numbers: BTreeMap<u64, u64>,
+    /// Those of the same flow that were sent before one, and had not come when that did.
+    overtaken: BTreeSet<u64>,
+    /// How many were taken back.
+    back: usize,
     open: Vec<Asked>,
     withdrawn: Vec<u64>,
     started: VecDeque<Asked>,
@@ -203,7 +228,7 @@ struct Model {
 }
 
 impl incoming::Target for Model {
-    type Open = u64;
+    type Open = Kept;
     type Answer = Reply;
     type Partial = (Asked, Vec<u8>);
     type Start = Asked;
@@ -239,13 +264,19 @@ impl incoming::Target for Model {
         }
     }
 
-    fn arrive(&mut self, (asked, body): Self::Partial) -> Result<u64, Stop> {
+    fn arrive(&mut self, (asked, body): Self::Partial) -> Result<Kept, Stop> {
         for (at, have) in body.iter().enumerate().filter(|_| !self.noisy) {
             assert_eq!(*have, byte(asked.number, at, false), "data of {asked:?}");
         }
-        self.done.push(asked.number);
+        if !self.noisy {
+            let earlier = (0..asked.number).filter(|other| flow(*other) == flow(asked.number));
+            let missing = earlier.filter(|other| !self.there.contains(other));
+            self.overtaken.extend(missing);
+            assert!(self.there.insert(asked.number), "once");
+            self.numbers.insert(asked.id, asked.number);
+        }
         self.open.push(asked);
-        Ok(asked.id)
+        Ok((asked.id, asked.number))
     }
 
     fn started(&mut self) -> Option<(u64, usize, bool, Asked)> {
@@ -254,29 +285,27 @@ impl incoming::Target for Model {
         Some((asked.id, asked.len, asked.what == What::LongRead, asked))
     }
 
-    fn write(&mut self, open: &u64, offset: usize, bytes: &[u8]) -> bool {
-        let landed = self.landed.iter_mut().find(|(id, _)| id == open);
+    fn write(&mut self, (id, number): &Kept, offset: usize, bytes: &[u8]) -> bool {
+        let landed = self.landed.iter_mut().find(|(other, _)| other == id);
         let (_, landed) = landed.expect("it has started");
         assert_eq!(offset, *landed, "no gap, and nothing twice");
         *landed += bytes.len();
         if self.noisy {
             return true;
         }
-        let number = self.done[*open as usize - 1];
         for (at, have) in bytes.iter().enumerate() {
-            assert_eq!(*have, byte(number, offset + at, false), "of {open}");
+            assert_eq!(*have, byte(*number, offset + at, false), "of {number}");
         }
         // Some are closed meanwhile.
         number % 7 != 3 || offset < 5000
     }
 
-    fn read(&mut self, open: &u64, offset: usize, to: &mut [u8]) -> bool {
+    fn read(&mut self, (_, number): &Kept, offset: usize, to: &mut [u8]) -> bool {
         if self.noisy {
             return true;
         }
-        let number = self.done[*open as usize - 1];
         for (at, to) in to.iter_mut().enumerate() {
-            *to = byte(number, offset + at, true);
+            *to = byte(*number, offset + at, true);
         }
         number % 7 != 3 || offset < 5000
     }
@@ -289,8 +318,26 @@ impl incoming::Target for Model {
         self.answered.push_back((asked.id, status, asked));
     }
 
-    fn withdraw(&mut self, open: &u64) {
-        self.withdrawn.push(*open);
+    fn withdraw(&mut self, (id, _): &Kept) {
+        self.withdrawn.push(*id);
+    }
+
+    fn flow((_, number): &Kept) -> u16 {
+        flow(*number)
+    }
+
+    fn take_back(&mut self, (id, number): &Kept) -> bool {
+        let Some(at) = self.open.iter().position(|asked| asked.id == *id) else {
+            return false;
+        };
+        self.open.remove(at);
+        self.there.remove(number);
+        self.back += 1;
+        true
+    }
+
+    fn is_waiting(&self, (id, _): &Kept) -> bool {
+        self.open.iter().any(|asked| asked.id == *id)
     }
 
     fn answered(&mut self) -> Option<(u64, Reply)> {
@@ -517,19 +564,24 @@ impl World {
     }
 
     fn check(&self) {
-        let done: Vec<u64> = self
-            .operations
-            .iter()
-            .filter(|operation| !operation.gone.get())
-            .map(|operation| operation.number)
-            .collect();
-        assert_eq!(self.model.done, done, "each once, in order");
         for id in &self.model.withdrawn {
-            let number = self.model.done[*id as usize - 1];
-            let wanted = !self.operations[number as usize].withdrawn.get();
-            assert!(!wanted, "{number} was withdrawn");
+            let number = self.model.numbers[id];
+            let withdrawn = self.operations[number as usize].withdrawn.get();
+            assert!(withdrawn, "{number} was not withdrawn");
         }
         for operation in &self.operations {
+            let number = operation.number;
+            // One that was not taken, and is not wanted any more, does not come again.
+            let wanted = !operation.gone.get() && !operation.withdrawn.get();
+            if wanted {
+                assert!(self.model.there.contains(&number), "{number} has come");
+                assert!(
+                    !self.model.overtaken.contains(&number),
+                    "{number}: in order"
+                );
+            } else if operation.gone.get() {
+                assert!(!self.model.there.contains(&number), "{number} was not sent");
+            }
             let wanted = usize::from(!operation.gone.get());
             assert_eq!(
                 operation.answers.get(),
@@ -549,9 +601,15 @@ fn run(seed: u64, count: usize, breaks: usize) {
         if world.operations.len() < count && world.random.below(3) == 0 {
             world.post();
         }
+        if world.random.below(20) == 0 {
+            world.target.let_go();
+        }
         match world.random.below(8) {
             0..3 => world.send(),
-            3..6 => world.receive().expect("both keep to the protocol"),
+            3..6 => {
+                world.target.relieve(&mut world.model);
+                world.receive().expect("both keep to the protocol");
+            }
             6 => world.answer(),
             _ if world.random.below(10) == 0 => world.cancel(),
             _ => {}
@@ -569,6 +627,7 @@ fn run(seed: u64, count: usize, breaks: usize) {
         }
         assert!(steps < count * 10_000, "it does not end");
     }
+    world.end_answered();
     world.check();
 }
 
@@ -596,6 +655,10 @@ fn run_noisy(seed: u64, steps: usize, noise: usize) {
                         *byte = value;
                     }
                 }
+                world.target.relieve(&mut world.model);
+                if world.random.below(9) == 0 {
+                    world.target.let_go();
+                }
                 if world.receive().is_err() {
                     world.begin_session();
                 }
@@ -611,6 +674,57 @@ fn run_noisy(seed: u64, steps: usize, noise: usize) {
             operation.number
         );
     }
+}
+
+/// One that waits does not keep others waiting for ever: its flow is stopped, and goes on later.
+#[test]
+fn only_its_own_flow_waits() {
+    let mut world = World::new(9);
+    let of_flow = |number: u64| flow(number) == 0;
+    // None of flow 0 is ever answered: far more of the others than there is room for are.
+    for round in 0..300 {
+        world.post_one(What::Send, 10);
+        if round % 3 == 2 {
+            world.settle();
+            world.target.relieve(&mut world.model);
+            while let Some(at) = world
+                .model
+                .open
+                .iter()
+                .position(|asked| !of_flow(asked.number))
+            {
+                let asked = world.model.open.remove(at);
+                world.model.answered.push_back((asked.id, 0, asked));
+            }
+            world.settle();
+        }
+    }
+    assert!(world.target.has_stopped(), "that of those that wait");
+    let answered = |operation: &Rc<Operation>| operation.answers.get() == 1;
+    for operation in &world.operations {
+        assert_eq!(
+            answered(operation),
+            !of_flow(operation.number),
+            "{operation:?}"
+        );
+    }
+    assert!(world.initiator.len() > WINDOW, "some are held");
+    // It goes on, and all of it comes, in order.
+    for _ in 0..200 {
+        world.target.let_go();
+        world.settle();
+        if world.random.below(3) == 0 {
+            for asked in std::mem::take(&mut world.model.open) {
+                world.model.answered.push_back((asked.id, 0, asked));
+            }
+        }
+        world.target.relieve(&mut world.model);
+        if world.random.below(9) == 0 {
+            world.connect();
+        }
+    }
+    assert!(world.model.back > 0);
+    world.check();
 }
 
 /// A request that is not wanted any more is withdrawn on the connection on which it is sent, whenever that
@@ -666,7 +780,11 @@ fn how_long_requests_have_not_been_wanted_is_known() {
         world.initiator.unwanted().expect("that is one")
     };
     let end = |world: &mut World, number: u64| {
-        let place = world.model.open.iter().position(|asked| asked.number == number);
+        let place = world
+            .model
+            .open
+            .iter()
+            .position(|asked| asked.number == number);
         let asked = world.model.open.remove(place.expect("it is open"));
         world.model.answered.push_back((asked.id, 125, asked));
         world.settle();
@@ -679,7 +797,11 @@ fn how_long_requests_have_not_been_wanted_is_known() {
     world.connect();
     assert_eq!(unwanted(&mut world, 3), first);
     end(&mut world, 2);
-    assert_eq!(world.initiator.unwanted(), Some(first), "it was none of these");
+    assert_eq!(
+        world.initiator.unwanted(),
+        Some(first),
+        "it was none of these"
+    );
     end(&mut world, 1);
     let second = world.initiator.unwanted().expect("another one");
     assert_ne!(second, first);

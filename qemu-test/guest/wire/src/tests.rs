@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::frame::{
-    Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, MAJOR,
+    Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, FLOWS, MAJOR,
     MAX_ATOMIC, MAX_BODY, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN, MAX_RANGES, MINOR, NOT_READY,
 };
 
@@ -100,16 +100,20 @@ fn kind() -> impl Strategy<Value = Kind> {
     ]
 }
 
+fn flow() -> impl Strategy<Value = u16> {
+    0..FLOWS as u16
+}
+
 /// Requests as they are sent, with their bodies.
 fn request() -> impl Strategy<Value = (Shape, usize)> {
     let ports = any::<(u16, u16, u16, bool)>();
     let numbers = (0..=MAX_KEY, any::<u64>(), any::<u64>());
     let ranges = vec(any::<(u64, u16, u64)>(), 1..20);
-    let rest = (option::of(any::<u64>()), any::<(bool, bool)>());
+    let rest = (option::of(any::<u64>()), any::<(bool, bool)>(), flow());
     (kind(), ports, numbers, ranges, rest).prop_map(|(kind, ports, numbers, ranges, rest)| {
         let (from, to, context, named) = ports;
         let (key, tag, offset) = numbers;
-        let (data, (eager, restarts)) = rest;
+        let (data, (eager, restarts), flow) = rest;
         let atomic = matches!(kind, Kind::Atomic { .. });
         let most = if atomic { MAX_ATOMIC / 20 } else { 1 << 15 };
         let sizes = ranges
@@ -137,6 +141,7 @@ fn request() -> impl Strategy<Value = (Shape, usize)> {
             to,
             context,
             named,
+            flow,
             key: &KEY[..key],
             tag,
             data,
@@ -154,7 +159,11 @@ fn other() -> impl Strategy<Value = (Shape, usize)> {
     let mac = || uniform32(any::<u8>());
     let status = prop_oneof![0..4096u32, Just(NOT_READY)];
     let part = (0..=MAX_LEN / 2, 1..=MAX_LEN / 2);
-    let bare = prop_oneof![Just(Frame::Withdraw), Just(Frame::Ack), Just(Frame::Go)];
+    let bare = prop_oneof![
+        Just(Frame::Withdraw),
+        Just(Frame::Ack),
+        flow().prop_map(Frame::Go)
+    ];
     prop_oneof![
         hello().prop_map(|hello| (Frame::Hello(hello), 0)),
         (hello(), mac()).prop_map(|(hello, mac)| (Frame::Welcome(hello, mac), 0)),

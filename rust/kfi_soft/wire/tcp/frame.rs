@@ -26,6 +26,8 @@ pub(crate) const MAX_RANGES: usize = 256;
 pub(crate) const MAX_KEY: usize = 64;
 /// The most lanes of an association.
 pub(crate) const MAX_LANES: u16 = 16;
+/// The flows of a lane.
+pub(crate) const FLOWS: usize = 64;
 /// The most bytes of the elements of an atomic.
 pub(crate) const MAX_ATOMIC: u64 = 4096;
 /// The most bytes of an operation.
@@ -117,8 +119,8 @@ pub(crate) enum Frame<'a> {
         /// How many.
         len: u64,
     },
-    /// The flow goes on whose first request was not taken.
-    Go,
+    /// A flow goes on of which requests were not taken.
+    Go(u16),
     /// A type of a later version.
     Unknown,
 }
@@ -210,6 +212,8 @@ pub(crate) struct Request<'a> {
     pub(crate) context: u16,
     /// Whether it is the receive context.
     pub(crate) named: bool,
+    /// Requests of a flow stay in order, and are stopped together.
+    pub(crate) flow: u16,
     /// The authorization key; empty for none.
     pub(crate) key: &'a [u8],
     /// The tag.
@@ -430,9 +434,9 @@ impl<'a> Frame<'a> {
                 Self::Pull { offset, len }
             }
             number::GO => {
+                at_least(32)?;
                 body(0..1)?;
-                of_request()?;
-                Self::Go
+                Self::Go(flow(members.u16(24))?)
             }
             _ => Self::Unknown,
         };
@@ -456,7 +460,7 @@ impl<'a> Frame<'a> {
             Self::Landed => (number::LANDED, COMMON),
             Self::Response(_) => (number::RESPONSE, 48),
             Self::Pull { .. } => (number::PULL, 40),
-            Self::Go => (number::GO, COMMON),
+            Self::Go(_) => (number::GO, 32),
             Self::Request(_) | Self::Unknown => return None,
         };
         let common = Common {
@@ -488,16 +492,21 @@ impl<'a> Frame<'a> {
                 put(header, 24, &offset.to_le_bytes())?;
                 put(header, 32, &len.to_le_bytes())?;
             }
-            Self::Withdraw
-            | Self::Ack
-            | Self::Landed
-            | Self::Go
-            | Self::Request(_)
-            | Self::Unknown => {}
+            Self::Go(flow) => put(header, 24, &flow.to_le_bytes())?,
+            Self::Withdraw | Self::Ack | Self::Landed | Self::Request(_) | Self::Unknown => {}
         }
         // What the other side would not take is not sent.
         Frame::parse(header).ok()?;
         Some(head)
+    }
+}
+
+/// Returns the number of a flow, if there is one such.
+fn flow(number: u16) -> Result<u16, Broken> {
+    if usize::from(number) < FLOWS {
+        Ok(number)
+    } else {
+        Err(Broken::Value)
     }
 }
 
@@ -667,6 +676,7 @@ impl<'a> Request<'a> {
             to: members.u16(30),
             context: members.u16(32),
             named: has(flag::NAMED),
+            flow: flow(members.u16(38))?,
             key,
             tag: members.u64(40),
             data: has(flag::DATA).then_some(members.u64(48)),
@@ -757,6 +767,7 @@ impl<'a> Request<'a> {
         put(header, 34, &u16::try_from(count).ok()?.to_le_bytes())?;
         let key_len = u16::try_from(self.key.len()).ok()?;
         put(header, 36, &key_len.to_le_bytes())?;
+        put(header, 38, &self.flow.to_le_bytes())?;
         put(header, 40, &self.tag.to_le_bytes())?;
         put(header, 48, &self.data.unwrap_or(0).to_le_bytes())?;
         put(header, 56, &self.len.to_le_bytes())?;

@@ -16,7 +16,9 @@ use super::frame::{
     Common,
     Frame,
     Request,
-    Response, //
+    Response,
+    FLOWS,
+    NOT_READY, //
 };
 
 /// The most bytes of results that go in one frame.
@@ -69,6 +71,16 @@ pub(crate) trait Target {
     /// The initiator does not want it any more.
     fn withdraw(&mut self, open: &Self::Open);
 
+    /// Returns the flow that a request belongs to.
+    fn flow(open: &Self::Open) -> u16;
+
+    /// Takes a request out of where it waits for its receiver, so that nothing is done and nothing is
+    /// answered; `false` if it does not wait there.
+    fn take_back(&mut self, open: &Self::Open) -> bool;
+
+    /// Returns whether nobody has begun with a request.
+    fn is_waiting(&self, open: &Self::Open) -> bool;
+
     /// Takes out an answer that was given since, with the number of the request.
     fn answered(&mut self) -> Option<(u64, Self::Answer)>;
 }
@@ -94,6 +106,17 @@ pub(crate) enum Slot<O, A, S> {
     Open(O, Option<Moving<S>>),
     /// It was answered.
     Answered(A),
+    /// It was not taken; the initiator was told so on this connection, or not.
+    Refused(bool),
+}
+
+/// A flow of which requests were not taken.
+#[derive(Clone, Copy)]
+struct Stopped {
+    /// The initiator may send them again.
+    goes: bool,
+    /// It was told so on this connection.
+    told: bool,
 }
 
 /// The bytes of a request that has started.
@@ -115,8 +138,10 @@ pub(crate) type Place<T> =
 
 /// What the body is for that is being received.
 enum Reading<P> {
-    /// A request.
-    Request(P, usize),
+    /// A request, of this flow.
+    Request(P, usize, u16),
+    /// A request that is not taken.
+    Refused,
     /// Data of a request that were pulled, from here on.
     Data(u64, usize),
 }
@@ -172,6 +197,12 @@ pub(crate) struct Lane<T: Target, M> {
     moving: bool,
     /// Another number whenever bytes of one of those are moved, or asked for.
     progress: u64,
+    /// Flows that are stopped.
+    flows: [Option<Stopped>; FLOWS],
+    /// How many requests there are of which the initiator is to be told that they were not taken ...
+    refusals: usize,
+    /// ... from this number on.
+    refused: u64,
 }
 
 impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
@@ -192,6 +223,9 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             answer_next: true,
             moving: false,
             progress: 0,
+            flows: [None; FLOWS],
+            refusals: 0,
+            refused: 1,
         }
     }
 
@@ -248,8 +282,16 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
+        for flow in self.flows.iter_mut().flatten() {
+            flow.told = false;
+        }
+        (self.refusals, self.refused) = (0, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
         for slot in self.slots.iter_mut() {
+            if let Some(Slot::Refused(told)) = slot {
+                *told = false;
+                self.refusals = self.refusals.saturating_add(1);
+            }
             if let Some(Slot::Open(_, Some(moving))) = slot {
                 moving.asked = false;
                 if moving.fetched {
@@ -274,6 +316,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
         (self.reading, self.writing) = (None, None);
+        self.flows = [None; FLOWS];
+        (self.refusals, self.refused) = (0, 1);
     }
 
     /// Returns the slot of a number.
@@ -322,10 +366,13 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             let id = self.first;
             // An answer that is being sent again may have been read before.
             let slot = self.slot(id).ok_or(Broken::Value)?;
-            if !matches!(slot, Some(Slot::Answered(_))) {
-                return Err(Broken::Value);
-            }
+            let untold = match slot {
+                Some(Slot::Answered(_)) => 0,
+                Some(Slot::Refused(told)) => usize::from(!*told),
+                _ => return Err(Broken::Value),
+            };
             *slot = None;
+            self.refusals = self.refusals.saturating_sub(untold);
             self.first = id.saturating_add(1);
         }
         self.again = self.again.max(self.first);
@@ -346,11 +393,24 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         if common.id > self.next || common.id.saturating_sub(self.first) >= window {
             return Err(Broken::Value.into());
         }
+        if request.restarts {
+            let place = self.flows.get_mut(usize::from(request.flow));
+            *place.ok_or(Broken::Value)? = None;
+        }
+        if self.is_stopped(request.flow) {
+            // It would overtake those that were not taken.
+            if common.body == 0 {
+                self.refuse();
+            } else {
+                self.reading = Some(Reading::Refused);
+            }
+            return Ok(());
+        }
         let partial = target.begin(common.id, request, common.body)?;
         if common.body == 0 {
             self.arrive(target, partial)?;
         } else {
-            self.reading = Some(Reading::Request(partial, 0));
+            self.reading = Some(Reading::Request(partial, 0, request.flow));
         }
         Ok(())
     }
@@ -367,17 +427,103 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         Ok(())
     }
 
+    /// Returns whether requests of a flow are not taken.
+    fn is_stopped(&self, flow: u16) -> bool {
+        self.flows
+            .get(usize::from(flow))
+            .is_some_and(Option::is_some)
+    }
+
+    /// The next request is there, all of it, and is not taken.
+    fn refuse(&mut self) {
+        let id = self.next;
+        self.next = id.saturating_add(1);
+        if let Some(slot) = self.slot(id) {
+            *slot = Some(Slot::Refused(false));
+            self.refusals = self.refusals.saturating_add(1);
+        }
+    }
+
+    /// Returns whether one request keeps so many others waiting that it is to be sent again later.
+    pub(crate) fn is_pinned(&self) -> bool {
+        let span = self.next.saturating_sub(self.first);
+        let half = u64::try_from(self.slots.len() / 2).unwrap_or(u64::MAX);
+        span >= half.max(1)
+    }
+
+    /// Stops the flow of a request that has waited for its receiver while many others came: those that
+    /// wait are not taken, and so their numbers are over. Nothing has come that was not given to
+    /// receivers.
+    pub(crate) fn relieve(&mut self, target: &mut T) {
+        if !self.is_pinned() {
+            return;
+        }
+        let Some(Some(Slot::Open(oldest, None))) = self.slot(self.first) else {
+            return;
+        };
+        if !target.is_waiting(oldest) {
+            return;
+        }
+        let flow = T::flow(oldest);
+        if let Some(place @ None) = self.flows.get_mut(usize::from(flow)) {
+            *place = Some(Stopped {
+                goes: false,
+                told: false,
+            });
+        }
+        // The newest one first, so that none overtakes those before it.
+        for id in (self.first..self.next).rev() {
+            let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
+                continue;
+            };
+            let Some(Slot::Open(open, _)) = slot else {
+                continue;
+            };
+            if T::flow(open) != flow {
+                continue;
+            }
+            if target.take_back(open) {
+                *slot = Some(Slot::Refused(false));
+                self.open = self.open.saturating_sub(1);
+                self.refusals = self.refusals.saturating_add(1);
+                self.refused = self.refused.min(id);
+            } else if target.is_waiting(open) {
+                // On its way from one place to another: those before it stay, for now.
+                return;
+            }
+        }
+    }
+
+    /// Returns whether flows are stopped, and not told to go on.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.flows.iter().flatten().any(|flow| !flow.goes)
+    }
+
+    /// Flows that are stopped may go on.
+    pub(crate) fn let_go(&mut self) {
+        for flow in self.flows.iter_mut().flatten() {
+            flow.goes = true;
+        }
+    }
+
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
     pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) -> Result<(), Stop> {
         match self.reading.take() {
-            Some(Reading::Request(mut partial, offset)) => {
+            Some(Reading::Request(mut partial, offset, flow)) => {
                 target.body(&mut partial, offset, bytes);
+                if last && self.is_stopped(flow) {
+                    // Since it has begun to come.
+                    self.refuse();
+                    return Ok(());
+                }
                 if last {
                     return self.arrive(target, partial);
                 }
                 let offset = offset.saturating_add(bytes.len());
-                self.reading = Some(Reading::Request(partial, offset));
+                self.reading = Some(Reading::Request(partial, offset, flow));
             }
+            Some(Reading::Refused) if last => self.refuse(),
+            Some(Reading::Refused) => self.reading = Some(Reading::Refused),
             Some(Reading::Data(id, offset)) => {
                 let next = offset.saturating_add(bytes.len());
                 if self.write(target, id, offset, bytes) && !last {
@@ -452,6 +598,10 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 continue;
             }
             if self.writing.is_none() {
+                if let Some(count) = self.fill_flows(room) {
+                    done = done.saturating_add(count);
+                    continue;
+                }
                 self.collect(target);
                 if self.busy && !self.answer_next {
                     self.answer_next = true;
@@ -509,6 +659,38 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 return Some(Writing::new(id));
             }
         }
+    }
+
+    /// Writes that a request was not taken, or, when that was said of all, that a flow may go on.
+    fn fill_flows(&mut self, room: &mut [u8]) -> Option<usize> {
+        let next = self.next;
+        while self.refusals != 0 && self.refused < next {
+            let id = self.refused;
+            if let Some(Some(Slot::Refused(told @ false))) = self.slot(id) {
+                let response = Response {
+                    status: NOT_READY,
+                    len: 0,
+                };
+                let count = Frame::Response(response).write(id, next, 0, room)?;
+                *told = true;
+                self.refusals = self.refusals.saturating_sub(1);
+                self.refused = id.saturating_add(1);
+                return Some(count);
+            }
+            self.refused = id.saturating_add(1);
+        }
+        if self.again < self.until {
+            // What is said again comes first.
+            return None;
+        }
+        let goes = |flow: &Option<Stopped>| flow.is_some_and(|flow| flow.goes && !flow.told);
+        let flow = self.flows.iter().position(goes)?;
+        let number = u16::try_from(flow).ok()?;
+        let count = Frame::Go(number).write(0, next, 0, room)?;
+        if let Some(Some(flow)) = self.flows.get_mut(flow) {
+            flow.told = true;
+        }
+        Some(count)
     }
 
     /// Notes the requests that have started.

@@ -104,6 +104,9 @@ const CONNECT_MILLIS: u32 = 5000;
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
 
+/// Leaves as many bits of a number as that of a flow has.
+const FLOW_SHIFT: u32 = usize::BITS - frame::FLOWS.ilog2();
+
 /// A request that was not sent yet.
 pub(super) struct Fresh<O> {
     /// Its initiator.
@@ -218,7 +221,26 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         self.origin.is_withdrawn()
     }
 
-    fn header(&self, id: u64, ack: u64, bytes: &mut [u8]) -> Option<(usize, usize)> {
+    fn flow(&self) -> u16 {
+        let request = self.origin.request();
+        let context = match request.context {
+            ContextIndex::Named(index) => index.wrapping_mul(2),
+            ContextIndex::Beside(index) => index.wrapping_mul(2).wrapping_add(1),
+        };
+        let to = usize::from(request.destination.port());
+        let sum = self.origin.lane() ^ to.rotate_left(20) ^ context.rotate_left(40);
+        // The upper bits of the product depend on all of them.
+        let mixed = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        u16::try_from(mixed >> FLOW_SHIFT).unwrap_or(0)
+    }
+
+    fn header(
+        &self,
+        id: u64,
+        ack: u64,
+        restarts: bool,
+        bytes: &mut [u8],
+    ) -> Option<(usize, usize)> {
         let request = self.origin.request();
         let (kind, tag, offset) = self.kind()?;
         let (named, context) = match request.context {
@@ -257,6 +279,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             to: request.destination.port(),
             context: u16::try_from(context).ok()?,
             named,
+            flow: self.flow(),
             key: key.get(..key_len)?,
             tag,
             data: request.data,
@@ -264,7 +287,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             offset,
             ranges: frame::Ranges::NONE,
             eager: eager && !reads,
-            restarts: false,
+            restarts,
         };
         let head = described.write(id, ack, body, ranges, bytes)?;
         Some((head, body))
@@ -814,16 +837,14 @@ impl<O: Initiator> State<O> {
         let Some(link) = &self.link else {
             return Next::Again;
         };
-        if link.phase != Phase::Ready {
-            return match link.since.left(CONNECT_MILLIS) {
-                Some(left) => Next::Within(left),
-                None => Next::Again,
-            };
-        }
-        let frame = link.connection.patience().unwrap_or(Some(1));
         let recall = self
             .unwanted
             .map(|(_, since)| since.left(timeout).unwrap_or(1));
+        if link.phase != Phase::Ready {
+            let left = link.since.left(CONNECT_MILLIS).unwrap_or(1);
+            return Next::Within(recall.map_or(left, |recall| recall.min(left)));
+        }
+        let frame = link.connection.patience().unwrap_or(Some(1));
         let ack = self.lane.owes_ack().then(|| {
             let since = *self.ack_since.get_or_insert_with(Instant::now);
             since.left(ACK_MILLIS).unwrap_or(1)

@@ -15,8 +15,10 @@ use super::frame::{
     Common,
     Frame,
     Response,
+    FLOWS,
     MAX_ATOMIC,
-    MAX_REQUEST, //
+    MAX_REQUEST,
+    NOT_READY, //
 };
 use crate::kfi::linux::queue::{
     Entry,
@@ -32,9 +34,13 @@ pub(crate) trait Outgoing {
     /// Returns whether its initiator does not want it any more.
     fn is_withdrawn(&self) -> bool;
 
-    /// Writes the header of its frame, with this number and this `ack`; returns how long it is, and how
-    /// many bytes follow. `None` if there is no room.
-    fn header(&self, id: u64, ack: u64, bytes: &mut [u8]) -> Option<(usize, usize)>;
+    /// Returns the flow that it belongs to, below [`FLOWS`]: those of one keep their order.
+    fn flow(&self) -> u16;
+
+    /// Writes the header of its frame, with this number and this `ack`, and whether it is the first one after
+    /// its flow was stopped; returns how long it is, and how many bytes follow. `None` if there is no room.
+    fn header(&self, id: u64, ack: u64, restarts: bool, bytes: &mut [u8])
+        -> Option<(usize, usize)>;
 
     /// Writes bytes of what follows, from `offset` on, all of `to`.
     fn read(&self, offset: usize, to: &mut [u8]);
@@ -54,9 +60,20 @@ pub(crate) trait Outgoing {
 
 /// The errno of a request that cannot be sent: `EINVAL`.
 const INVALID: u32 = 22;
+/// That of one that is not wanted any more, and was not taken: `ECANCELED`.
+const CANCELLED: u32 = 125;
 
 /// The most bytes of a frame of data.
 const PIECE: u32 = 256 << 10;
+
+/// Which one of its flow a request is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// The first one after that was stopped.
+    First,
+    /// Any other.
+    Later,
+}
 
 /// A request that is under way.
 pub(crate) struct Sent<R> {
@@ -64,6 +81,14 @@ pub(crate) struct Sent<R> {
     pub(crate) request: R,
     /// Its number.
     id: u64,
+    /// Where it stands among those that are held: its flow, one more than that, and in what order they were
+    /// begun. Else 0, and its number.
+    name: (u64, u64),
+    /// Its flow.
+    flow: u16,
+    /// In what order it was begun.
+    order: u64,
+    turn: Turn,
     /// How many bytes of its results have come.
     arrived: u32,
     /// Bytes of its data that the target wants: from here ...
@@ -82,12 +107,16 @@ pub(crate) struct Sent<R> {
     pub(crate) status: u32,
 }
 
-impl<R> Sent<R> {
+impl<R: Outgoing> Sent<R> {
     /// A request that has no number yet.
     pub(crate) fn new(request: R) -> Self {
         Self {
+            flow: request.flow(),
             request,
             id: 0,
+            name: (0, 0),
+            order: 0,
+            turn: Turn::Later,
             arrived: 0,
             pulled: 0,
             until: 0,
@@ -101,10 +130,10 @@ impl<R> Sent<R> {
 }
 
 impl<R> Named for Sent<R> {
-    type Name = u64;
+    type Name = (u64, u64);
 
-    fn name(&self) -> u64 {
-        self.id
+    fn name(&self) -> (u64, u64) {
+        self.name
     }
 }
 
@@ -138,6 +167,11 @@ pub(crate) struct Window {
     pub(crate) numbers: u64,
 }
 
+/// Returns the bit of a flow.
+fn bit(flow: u16) -> u64 {
+    1u64.checked_shl(u32::from(flow)).unwrap_or(0)
+}
+
 /// The requests of a lane.
 pub(crate) struct Lane<R> {
     /// Those that have a number, in order.
@@ -165,6 +199,20 @@ pub(crate) struct Lane<R> {
     /// around, if the number of the round is odd.
     unwanted: [usize; 2],
     round: u64,
+    /// Those that the target has not taken, and those of the same flows that have come since.
+    held: EntryQueue<Sent<R>>,
+    /// How many requests have been begun.
+    begun: u64,
+    /// How many of each flow are under way.
+    under_way: [u32; FLOWS],
+    /// Flows, a bit for each: those that are stopped, ...
+    stopped: u64,
+    /// ... those of these that the target lets go on, ...
+    goes: u64,
+    /// ... those whose next request says that it is the first one after that, ...
+    restarts: u64,
+    /// ... and those of which some are held.
+    holds: u64,
 }
 
 impl<R: Outgoing> Lane<R> {
@@ -185,18 +233,26 @@ impl<R: Outgoing> Lane<R> {
             recalls: false,
             unwanted: [0; 2],
             round: 0,
+            held: EntryQueue::new(),
+            begun: 0,
+            under_way: [0; FLOWS],
+            stopped: 0,
+            goes: 0,
+            restarts: 0,
+            holds: 0,
         }
     }
 
     /// Some initiators may not want what was sent: looks for these, and [`Self::fill_withdrawals`] tells.
     pub(crate) fn recall(&mut self) {
         self.recalls = true;
+        self.end_held();
         // What comes to this while others are to end waits for these.
         let busy = self.unwanted_of(self.round) != 0;
         let round = self.round.wrapping_add(u64::from(busy));
         let mut from = 0;
         let mut found: usize = 0;
-        while let Some(mut sent) = self.sent.find_named(&from) {
+        while let Some(mut sent) = self.sent.find_named(&(0, from)) {
             from = sent.id.saturating_add(1);
             if sent.unwanted.is_none() && sent.request.is_withdrawn() {
                 sent.unwanted = Some(round);
@@ -224,7 +280,7 @@ impl<R: Outgoing> Lane<R> {
         (self.unwanted != [0; 2]).then_some(self.round)
     }
 
-    /// A request is over.
+    /// A request that had a number is over.
     fn end(&mut self, entry: Entry<Sent<R>>) {
         if let Some(round) = entry.unwanted {
             if let Some(count) = self.unwanted.get_mut(usize::from(round & 1 != 0)) {
@@ -234,12 +290,14 @@ impl<R: Outgoing> Lane<R> {
                 self.round = self.round.wrapping_add(1);
             }
         }
+        let flow = entry.flow;
         self.answered.push_back(entry);
+        self.left(flow);
     }
 
     /// Returns how many requests are under way.
     pub(crate) fn len(&self) -> usize {
-        self.sent.len()
+        self.sent.len().saturating_add(self.held.len())
     }
 
     /// Returns the first number that is not over.
@@ -272,7 +330,7 @@ impl<R: Outgoing> Lane<R> {
         // Asked for again, as that may have been lost.
         self.recalls = true;
         let mut from = 0;
-        while let Some(mut sent) = self.sent.find_named(&from) {
+        while let Some(mut sent) = self.sent.find_named(&(0, from)) {
             sent.withdrawn = false;
             sent.landed = false;
             // The target pulls what it lacks.
@@ -293,7 +351,13 @@ impl<R: Outgoing> Lane<R> {
     /// Takes out all that is under way, as a session is over; what comes later belongs to the next one.
     pub(crate) fn end_session(&mut self) -> EntryQueue<Sent<R>> {
         self.disconnected();
-        let ended = core::mem::replace(&mut self.sent, EntryQueue::new());
+        let mut ended = core::mem::replace(&mut self.sent, EntryQueue::new());
+        let mut held = core::mem::replace(&mut self.held, EntryQueue::new());
+        while let Some(entry) = held.pop_front() {
+            ended.push_back(entry);
+        }
+        self.under_way = [0; FLOWS];
+        (self.stopped, self.goes, self.restarts, self.holds) = (0, 0, 0, 0);
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
         (self.recalls, self.unwanted) = (false, [0; 2]);
@@ -316,6 +380,12 @@ impl<R: Outgoing> Lane<R> {
             Frame::Data(offset) => self.data(common, *offset),
             Frame::Response(response) => self.response(common, *response),
             Frame::Pull { offset, len } => self.pull(common, *offset, *len),
+            Frame::Go(flow) => {
+                // One that is not stopped has gone on.
+                self.goes |= bit(*flow) & self.stopped;
+                self.settle(*flow);
+                Ok(())
+            }
             Frame::Ack | Frame::Unknown => Ok(()),
             // Not from a target, or not before it was asked for.
             _ => Err(Broken::Value),
@@ -335,7 +405,7 @@ impl<R: Outgoing> Lane<R> {
 
     fn data(&mut self, common: &Common, offset: u64) -> Result<(), Broken> {
         self.check_id(common.id)?;
-        let Some(mut sent) = self.sent.find_named(&common.id) else {
+        let Some(mut sent) = self.sent.find_named(&(0, common.id)) else {
             return Ok(());
         };
         if sent.id != common.id || sent.answered {
@@ -362,7 +432,7 @@ impl<R: Outgoing> Lane<R> {
 
     fn pull(&mut self, common: &Common, offset: u64, len: u64) -> Result<(), Broken> {
         self.check_id(common.id)?;
-        let Some(mut sent) = self.sent.find_named(&common.id) else {
+        let Some(mut sent) = self.sent.find_named(&(0, common.id)) else {
             return Ok(());
         };
         if sent.id != common.id || sent.answered {
@@ -381,10 +451,19 @@ impl<R: Outgoing> Lane<R> {
 
     fn response(&mut self, common: &Common, response: Response) -> Result<(), Broken> {
         self.check_id(common.id)?;
-        let Some(mut sent) = self.sent.find_named(&common.id) else {
+        let Some(mut sent) = self.sent.find_named(&(0, common.id)) else {
             return Ok(());
         };
         if sent.id != common.id || sent.answered {
+            return Ok(());
+        }
+        if response.status == NOT_READY {
+            if self.writing.is_some_and(|writing| writing.id == common.id) {
+                // What it has pulled of it was taken.
+                return Err(Broken::Value);
+            }
+            let entry = sent.take();
+            self.hold_back(entry);
             return Ok(());
         }
         let (most, as_data) = sent.request.results();
@@ -424,7 +503,7 @@ impl<R: Outgoing> Lane<R> {
         let Some(body) = &mut self.body else {
             return;
         };
-        let Some(mut sent) = self.sent.find_named(&body.id) else {
+        let Some(mut sent) = self.sent.find_named(&(0, body.id)) else {
             return;
         };
         let offset = usize::try_from(body.offset).unwrap_or(usize::MAX);
@@ -480,7 +559,7 @@ impl<R: Outgoing> Lane<R> {
     fn fill_body(&mut self, writing: Writing, room: &mut [u8]) -> Option<usize> {
         let count = room.len().min(writing.end.saturating_sub(writing.offset));
         let piece = room.get_mut(..count)?;
-        match self.sent.find_named(&writing.id) {
+        match self.sent.find_named(&(0, writing.id)) {
             Some(sent) if sent.id == writing.id => sent.request.read(writing.offset, piece),
             // It is not answered before all of it was sent.
             _ => piece.fill(0),
@@ -495,7 +574,7 @@ impl<R: Outgoing> Lane<R> {
 
     /// The memory of a request is not sent from any more, for now.
     fn end_body(&mut self, writing: Writing) {
-        if let Some(sent) = self.sent.find_named(&writing.id) {
+        if let Some(sent) = self.sent.find_named(&(0, writing.id)) {
             if sent.id == writing.id && sent.answered {
                 let entry = sent.take();
                 self.end(entry);
@@ -512,7 +591,7 @@ impl<R: Outgoing> Lane<R> {
         }
         // Once from where it has come to, and once from the start.
         for _ in 0..2 {
-            while let Some(mut sent) = self.sent.find_named(&self.turn) {
+            while let Some(mut sent) = self.sent.find_named(&(0, self.turn)) {
                 let id = sent.id;
                 if sent.landed {
                     let count = Frame::Landed.write(id, ack, 0, room)?;
@@ -545,6 +624,137 @@ impl<R: Outgoing> Lane<R> {
         None
     }
 
+    /// Takes a request out that has come since, and that need not be held.
+    fn take_fresh(
+        &mut self,
+        fresh: &mut impl FnMut() -> Option<Entry<Sent<R>>>,
+    ) -> Option<Entry<Sent<R>>> {
+        loop {
+            let mut entry = fresh()?;
+            // Without a lock, as nobody else has it.
+            if !entry.request.begin() {
+                continue;
+            }
+            entry.order = self.begun;
+            self.begun = self.begun.saturating_add(1);
+            if (self.stopped | self.holds) & bit(entry.flow) == 0 {
+                return Some(entry);
+            }
+            self.hold(entry);
+        }
+    }
+
+    /// Takes a request out that was held, of a flow that goes on; each flow has its turn.
+    fn take_held(&mut self) -> Option<Entry<Sent<R>>> {
+        loop {
+            let ready = self.holds & !self.stopped;
+            if ready == 0 {
+                return None;
+            }
+            let flow = u16::try_from(ready.trailing_zeros()).ok()?;
+            let Some(entry) = self.next_held(flow) else {
+                self.holds &= !bit(flow);
+                continue;
+            };
+            if self.next_held_is_none(flow) {
+                self.holds &= !bit(flow);
+            }
+            return Some(entry);
+        }
+    }
+
+    /// Takes the first request out that is held of a flow.
+    fn next_held(&mut self, flow: u16) -> Option<Entry<Sent<R>>> {
+        let found = self
+            .held
+            .find_named(&(u64::from(flow).saturating_add(1), 0))?;
+        (found.flow == flow).then(|| found.take())
+    }
+
+    /// Returns whether none is held of a flow.
+    fn next_held_is_none(&mut self, flow: u16) -> bool {
+        let found = self
+            .held
+            .find_named(&(u64::from(flow).saturating_add(1), 0));
+        found.is_none_or(|found| found.flow != flow)
+    }
+
+    /// Gives a request the next number.
+    fn number(&mut self, mut entry: Entry<Sent<R>>) {
+        let bit = bit(entry.flow);
+        entry.turn = match self.restarts & bit {
+            0 => Turn::Later,
+            _ => Turn::First,
+        };
+        self.restarts &= !bit;
+        entry.id = self.next;
+        entry.name = (0, self.next);
+        self.next = self.next.saturating_add(1);
+        if let Some(count) = self.under_way.get_mut(usize::from(entry.flow)) {
+            *count = count.saturating_add(1);
+        }
+        self.sent.push_named(entry);
+    }
+
+    /// Keeps a request until its flow goes on.
+    fn hold(&mut self, mut entry: Entry<Sent<R>>) {
+        self.holds |= bit(entry.flow);
+        entry.name = (u64::from(entry.flow).saturating_add(1), entry.order);
+        self.held.push_named(entry);
+    }
+
+    /// The target has not taken a request.
+    fn hold_back(&mut self, mut entry: Entry<Sent<R>>) {
+        let flow = entry.flow;
+        (entry.pulled, entry.until, entry.arrived) = (0, 0, 0);
+        (entry.withdrawn, entry.landed) = (false, false);
+        if self.stopped & bit(flow) == 0 {
+            self.stopped |= bit(flow);
+            self.goes &= !bit(flow);
+        }
+        if entry.request.is_withdrawn() {
+            entry.status = CANCELLED;
+            self.end(entry);
+        } else {
+            self.hold(entry);
+            self.left(flow);
+        }
+    }
+
+    /// A request of a flow is not under way any more.
+    fn left(&mut self, flow: u16) {
+        if let Some(count) = self.under_way.get_mut(usize::from(flow)) {
+            *count = count.saturating_sub(1);
+        }
+        self.settle(flow);
+    }
+
+    /// Lets a flow go on, if the target does, and none is under way: those would not be taken either, and
+    /// come before others.
+    fn settle(&mut self, flow: u16) {
+        let bit = bit(flow);
+        let under_way = self.under_way.get(usize::from(flow));
+        if self.stopped & self.goes & bit != 0 && under_way.is_none_or(|count| *count == 0) {
+            self.stopped &= !bit;
+            self.goes &= !bit;
+            self.restarts |= bit;
+        }
+    }
+
+    /// Ends those that are held and not wanted any more.
+    fn end_held(&mut self) {
+        let mut from = (0, 0);
+        while let Some(mut held) = self.held.find_named(&from) {
+            let (flow, order) = held.name;
+            from = (flow, order.saturating_add(1));
+            if held.request.is_withdrawn() {
+                held.status = CANCELLED;
+                let entry = held.take();
+                self.answered.push_back(entry);
+            }
+        }
+    }
+
     /// Writes the header of the next request.
     fn fill_head(
         &mut self,
@@ -557,25 +767,24 @@ impl<R: Outgoing> Lane<R> {
             if self.next.saturating_sub(ack) >= self.window.numbers {
                 return None;
             }
-            loop {
-                let mut entry = fresh()?;
-                // Without a lock, as nobody else has it.
-                if entry.request.begin() {
-                    entry.id = self.next;
-                    self.next = self.next.saturating_add(1);
-                    self.sent.push_named(entry);
-                    break;
-                }
-            }
+            let entry = match self.take_held() {
+                Some(entry) => entry,
+                None => self.take_fresh(fresh)?,
+            };
+            self.number(entry);
         }
-        let sent = self.sent.find_named(&self.at)?;
+        let sent = self.sent.find_named(&(0, self.at))?;
         let id = sent.id;
+        let restarts = sent.turn == Turn::First;
         // Those between have been answered without having been read: nobody does that.
-        let Some((head, len)) = sent.request.header(id, ack, room) else {
+        let Some((head, len)) = sent.request.header(id, ack, restarts, room) else {
             if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
                 // No frame can say it. The number is that of the next one.
                 let mut entry = sent.take();
                 entry.status = INVALID;
+                if entry.turn == Turn::First {
+                    self.restarts |= bit(entry.flow);
+                }
                 self.end(entry);
                 self.next = id;
             }
@@ -604,7 +813,7 @@ impl<R: Outgoing> Lane<R> {
             return 0;
         }
         self.recalls = false;
-        while let Some(mut sent) = self.sent.find_named(&from) {
+        while let Some(mut sent) = self.sent.find_named(&(0, from)) {
             let id = sent.id;
             from = id.saturating_add(1);
             // What is sent later is looked at when that is done.

@@ -106,6 +106,9 @@ const OPEN_BYTES: usize = 4 << 20;
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
 
+/// After so many milliseconds a flow that is stopped may go on.
+const GO_MILLIS: u32 = 50;
+
 /// The most peers.
 const MAX_PEERS: usize = 4096;
 
@@ -145,6 +148,7 @@ impl Ended {
 /// A request whose data are yet to come.
 pub(super) struct Partial {
     id: u64,
+    flow: u16,
     request: Request,
     remote: RemoteMemory,
     /// None if its bytes go straight to where they belong.
@@ -324,6 +328,7 @@ impl Service {
         };
         Ok(Partial {
             id,
+            flow: frame.flow,
             request,
             remote: RemoteMemory::collect(frame.ranges.count(), ranges)?,
             bytes,
@@ -359,13 +364,14 @@ impl Target for Service {
     fn arrive(&mut self, partial: Partial) -> Result<Arc<RemoteRequest>, Stop> {
         let Partial {
             id,
+            flow,
             request,
             remote,
             bytes,
             entry,
         } = partial;
         let answers: Arc<dyn Answers> = self.visitor.clone();
-        let name = (self.birth, id);
+        let name = (self.birth, id, flow);
         let request = match bytes {
             Some(Bytes {
                 data,
@@ -390,7 +396,7 @@ impl Target for Service {
     fn started(&mut self) -> Option<(u64, usize, bool, Entry<Start>)> {
         loop {
             let start = self.visitor.starts.lock().pop_front()?;
-            let (birth, id) = start.request.name();
+            let (birth, id, _) = start.request.name();
             let whole = start.request.request();
             let ((reads, _), len) = (results(whole.kind), start.len);
             let short = reads && len < whole.len;
@@ -421,10 +427,27 @@ impl Target for Service {
         self.visitor.shared.config.arrivals.withdraw(open);
     }
 
+    fn flow(open: &Arc<RemoteRequest>) -> u16 {
+        let (_, _, flow) = open.name();
+        flow
+    }
+
+    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> bool {
+        let taken = self.visitor.shared.config.arrivals.take_back(open);
+        if taken {
+            self.bytes = self.bytes.saturating_sub(open.bytes());
+        }
+        taken
+    }
+
+    fn is_waiting(&self, open: &Arc<RemoteRequest>) -> bool {
+        open.is_waiting()
+    }
+
     fn answered(&mut self) -> Option<(u64, Given)> {
         loop {
             let answer = self.visitor.answered.lock().pop_front()?;
-            let (birth, id) = answer.request.name();
+            let (birth, id, _) = answer.request.name();
             // Nobody wants those of an earlier session.
             if birth == self.birth {
                 self.bytes = self.bytes.saturating_sub(answer.request.bytes());
@@ -461,6 +484,8 @@ struct State {
     bytes: usize,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
+    /// Since when flows are stopped.
+    stopped: Option<Instant>,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -517,6 +542,7 @@ impl Visitor {
                         down: Instant::now(),
                         bytes: 0,
                         progress: (0, Instant::now()),
+                        stopped: None,
                         strikes: 0,
                         connections: 0,
                         gone: false,
@@ -691,7 +717,10 @@ impl Visitor {
 
     /// Does what can be done now.
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
+        // What has come before was given to receivers.
+        state.lane.relieve(service);
         for _ in 0..TURNS {
+            let go = state.go_on_stopped();
             if state.gone {
                 service.drop_others();
                 return Next::Wait;
@@ -709,8 +738,14 @@ impl Visitor {
             }
             let result = match Self::exchange(state, service) {
                 Ok(false) => match self.patience(state) {
-                    Ok(None) => return Next::Wait,
-                    Ok(Some(left)) => return Next::Within(left),
+                    // One of those that have just come may be what others have to wait for.
+                    Ok(_) if !service.arrived.is_empty() && state.lane.is_pinned() => {
+                        return Next::Again;
+                    }
+                    Ok(left) => match [left, go].into_iter().flatten().min() {
+                        Some(left) => return Next::Within(left),
+                        None => return Next::Wait,
+                    },
                     Err(end) => Err(end),
                 },
                 result => result,
@@ -788,6 +823,23 @@ impl Visitor {
             }
         }
         connection.close();
+    }
+}
+
+impl State {
+    /// Lets flows go on that have been stopped for a while; returns how long that still is.
+    fn go_on_stopped(&mut self) -> Option<Jiffies> {
+        if !self.lane.has_stopped() {
+            self.stopped = None;
+            return None;
+        }
+        let since = *self.stopped.get_or_insert_with(Instant::now);
+        let left = since.left(GO_MILLIS);
+        if left.is_none() {
+            self.lane.let_go();
+            self.stopped = None;
+        }
+        left
     }
 }
 
