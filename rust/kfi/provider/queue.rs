@@ -36,6 +36,7 @@ use super::{
 use crate::kfi::{
     control::Control,
     linux::{
+        interrupts::NoPreemption,
         sleep::Wakeup,
         timeout::Timeout, //
     },
@@ -142,8 +143,10 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         ret
     }
 
-    /// Adds to the entries and wakes the threads that wait.
+    /// Adds to the entries and wakes the threads that wait. The caller is not preempted between: nobody
+    /// else would wake them.
     pub fn add<R>(&self, add: impl FnOnce(&mut T) -> R) -> R {
+        let _preemption = NoPreemption::begin();
         let ret = self.take(add);
         self.wake();
         ret
@@ -163,6 +166,7 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
 
     /// Asks the threads that wait to give up.
     pub fn signal(&self) {
+        let _preemption = NoPreemption::begin();
         // Full: before the wake-up.
         self.signals.fetch_add(1, ordering::Full);
         self.wake();

@@ -12,14 +12,19 @@
 //! wait stores the threshold and then reads the value. Both have a full barrier between. So either the
 //! first one sees the threshold, and looks under the lock for threads that are due, or the second one
 //! sees the value, and does not sleep. A listener to the wait queue has asked for it before, and reads
-//! the value after that. Changes of the error value are counted before the lock is taken to wake all,
-//! and a thread that begins to wait looks at their number under the lock.
+//! the value after that. The error value changes, and the change is counted, under the lock, where
+//! threads that begin to wait look at the number of changes.
+//!
+//! From when others see a change until those are woken that wait for it, the thread that has made it
+//! is not preempted: nobody else can wake them.
 //!
 //! # How many are woken
 //!
 //! The context of a change may be an interrupt, so it takes out a few of the threads that are due, and
 //! wakes these. Each thread that has slept does the same before it goes on: all that are due are woken
-//! by and by, as long as one was.
+//! by and by, as long as one was. So a thread that is not among the first few may have to wait until
+//! one of these gets a CPU, whatever the priorities of both are. A provider that cannot have that wakes
+//! the others from a work queue.
 
 use kernel::{
     prelude::*,
@@ -44,10 +49,13 @@ use crate::kfi::{
     flags::OpFlags,
     hold::Hold,
     linux::{
+        interrupts::NoPreemption,
         sleep::Wakeup,
         timeout::Timeout,
         waiters::{
+            Due,
             Locked,
+            WaitGuard,
             WaitLock,
             FEW, //
         }, //
@@ -77,8 +85,8 @@ struct State {
 #[pin_data]
 pub struct Counter<D: DomainOps> {
     success: Tally,
+    /// The error value, and how often it has changed; both change under the lock.
     error: Atomic<u64>,
-    /// How often the error value has changed.
     error_changes: Atomic<u64>,
     op_flags: Atomic<u64>,
     #[pin]
@@ -117,12 +125,20 @@ impl<D: DomainOps> Counter<D> {
     /// Counts the end of an operation, as a success or as an error. From any context.
     pub fn count(&self, _counted: Counted, is_success: bool) {
         if !is_success {
-            // Full: as for those of consumers.
-            self.error.fetch_add(1, ordering::Full);
-            self.error_changed();
-        } else if let Some(sum) = self.success.count(1) {
+            return self.change_error(|old| old.wrapping_add(1));
+        }
+        let _preemption = NoPreemption::begin();
+        if let Some(sum) = self.success.count(1) {
             self.attend(sum);
         }
+    }
+
+    /// Changes the success value in another way than by an addition that few have to look at; `change`
+    /// returns the value up to which all are due.
+    fn change_success(&self, change: impl FnOnce(&Atomic<u64>) -> u64) {
+        let _preemption = NoPreemption::begin();
+        let value = change(&self.success.value);
+        self.attend(value);
     }
 
     /// Publishes from which value on additions have to be attended to; under the lock.
@@ -142,14 +158,19 @@ impl<D: DomainOps> Counter<D> {
         smp_mb(ordering::Full);
     }
 
-    /// Wakes a few of those that are due at `value`, and all that listen to the wait queue.
+    /// Wakes a few of those that are due at `value`, and all that listen to the wait queue. The caller
+    /// is not preempted.
     fn attend(&self, value: u64) {
-        let (due, queue_shared) = {
-            let mut state = self.state.lock();
-            let due = state.detach_due(value, FEW);
-            self.publish(&state.lend());
-            (due, state.queue_shared)
-        };
+        let mut state = self.state.lock();
+        let due = state.detach_due(value, FEW);
+        self.publish(&state.lend());
+        self.wake(due, state);
+    }
+
+    /// Wakes some, and all that listen to the wait queue, once the lock is released.
+    fn wake(&self, due: Due, state: WaitGuard<'_, State>) {
+        let queue_shared = state.queue_shared;
+        drop(state);
         drop(due);
         if queue_shared {
             self.source.queue().wake_up_all();
@@ -158,15 +179,28 @@ impl<D: DomainOps> Counter<D> {
 
     /// Wakes a few that others have found to be due.
     fn wake_others(&self) {
+        let _preemption = NoPreemption::begin();
         let due = self.state.lock().detach_few(FEW);
         drop(due);
     }
 
-    /// Ends all waits, as the error value has changed.
-    fn error_changed(&self) {
-        // Full: before the lock; see the top.
-        self.error_changes.fetch_add(1, ordering::Full);
-        self.attend(u64::MAX);
+    /// Changes the error value, which ends all waits; `change` returns the new one.
+    fn change_error(&self, change: impl FnOnce(u64) -> u64) {
+        let _preemption = NoPreemption::begin();
+        let mut state = self.state.lock();
+        // Relaxed: written under the lock only.
+        let old = self.error.load(ordering::Relaxed);
+        let new = change(old);
+        if new == old {
+            return;
+        }
+        // Release: a thread that sees the value sees what came before it.
+        self.error.store(new, ordering::Release);
+        // Relaxed: read under the lock.
+        self.error_changes.fetch_add(1, ordering::Relaxed);
+        let due = state.detach_all(FEW);
+        self.publish(&state.lend());
+        self.wake(due, state);
     }
 }
 
@@ -221,37 +255,40 @@ impl<D: DomainOps> CounterOps for Counter<D> {
 
     fn add_locked(&self, value: u64) {
         // Full, here and below: before a look at who waits.
-        let before = self.success.value.fetch_add(value, ordering::Full);
-        self.attend(before.wrapping_add(value));
+        self.change_success(|success| {
+            let before = success.fetch_add(value, ordering::Full);
+            before.wrapping_add(value)
+        });
     }
 
     fn set(&self, value: u64) -> Result {
-        self.success.value.xchg(value, ordering::Full);
-        self.attend(value);
+        self.change_success(|success| {
+            success.xchg(value, ordering::Full);
+            value
+        });
         Ok(())
     }
 
     fn adderr(&self, value: u64) -> Result {
-        self.error.fetch_add(value, ordering::Full);
-        if value != 0 {
-            self.error_changed();
-        }
+        self.change_error(|old| old.wrapping_add(value));
         Ok(())
     }
 
     fn seterr(&self, value: u64) -> Result {
-        if self.error.xchg(value, ordering::Full) != value {
-            self.error_changed();
-        }
+        self.change_error(|_| value);
         Ok(())
     }
 
     fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
         self.source.check()?;
-        // Acquire: before it can be found out that a thread waits.
-        let since = self.error_changes.load(ordering::Acquire);
         // The threshold wins over errors (R-CNTR-30).
-        Ok((self.read() < threshold).then_some(since))
+        if self.read() >= threshold {
+            return Ok(None);
+        }
+        // An error that can be read already is one from before: no change is half made.
+        let _state = self.state.lock();
+        // Relaxed: changed under the lock.
+        Ok(Some(self.error_changes.load(ordering::Relaxed)))
     }
 
     fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result {
@@ -265,7 +302,7 @@ impl<D: DomainOps> CounterOps for Counter<D> {
                 |state| {
                     this.join(&state);
                     met = this.read() >= threshold;
-                    // Relaxed: after the barrier.
+                    // Relaxed: changed with the lock held.
                     error_changed = this.error_changes.load(ordering::Relaxed) != since;
                     !met && !error_changed
                 },
