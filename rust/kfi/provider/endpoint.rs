@@ -298,9 +298,18 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     ///
     /// From any context; must not sleep. Runs in an RCU read-side critical section.
     ///
+    /// `EAGAIN` means that the consumer may try again; it learns of `ENOMEM` as `EAGAIN`, too.
+    ///
     /// The memory of the operation is the consumer's again when its completion is read, for which
-    /// types see to it, and also when this fails, when the endpoint is closed, and when a call that
-    /// takes deferred work back has returned: by then what has the memory must have been dropped.
+    /// types see to it, and also when this fails, when [`Object::release`] of the endpoint has returned,
+    /// and when a call that takes deferred work back has returned: by then what has the memory
+    /// ([`Outgoing`], [`Lasting`], [`Incoming`], [`SharedUse`], and what is made of these) must have
+    /// been dropped. No type sees to that: what is kept beyond it, and used, is freed memory.
+    ///
+    /// [`Outgoing`]: super::Outgoing
+    /// [`Lasting`]: super::Lasting
+    /// [`Incoming`]: super::Incoming
+    /// [`SharedUse`]: super::SharedUse
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result;
 
     /// Cancels an operation; `ENOENT` if there is none with that context.
@@ -506,7 +515,14 @@ unsafe fn post<'a, T: EndpointOps>(
             let trigger = unsafe { Trigger::from_context(operation.context.as_raw()) }?;
             operation.trigger = Some(trigger);
         }
-        T::post(this, operation)?;
+        T::post(this, operation).map_err(|error| {
+            // The only error that a consumer repeats the call for.
+            if error == ENOMEM {
+                EAGAIN
+            } else {
+                error
+            }
+        })?;
         Ok(0)
     })
 }

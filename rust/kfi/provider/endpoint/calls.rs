@@ -87,6 +87,9 @@ impl EndpointOps for Recorder {
     type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
+        if operation.context.as_number() == NO_MEMORY {
+            return Err(ENOMEM);
+        }
         let remote = |remote: RemoteRanges<'_>| -> Result<_> {
             let memory = remote.capture(GFP_NOWAIT, None)?;
             Ok(memory
@@ -138,6 +141,8 @@ impl EndpointOps for Recorder {
 
 /// The context of all operations.
 const CONTEXT: usize = 0x55;
+/// The context of an operation that there is no memory for.
+const NO_MEMORY: usize = 0x56;
 /// The peer of all operations.
 const PEER: u64 = 3;
 
@@ -192,6 +197,19 @@ fn note(seen: Seen, local: usize) -> Note {
 #[kunit_tests(kfi_endpoint_calls)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_memory_a_post_is_to_be_repeated() -> Result {
+        let open = Open::new(OpFlags::NONE)?;
+        let mut bytes = [0u8; 8];
+        let buf: *mut c_void = bytes.as_mut_ptr().cast();
+        let desc = ptr::null_mut();
+        let context: *mut c_void = ptr::without_provenance_mut(NO_MEMORY);
+        let again = EAGAIN.to_errno() as isize;
+        assert_eq!(call!(open, msg.send(buf, 8, desc, PEER, context)), again);
+        assert_eq!(call!(open, msg.recv(buf, 8, desc, PEER, context)), again);
+        Ok(())
+    }
 
     #[test]
     fn messages() -> Result {
