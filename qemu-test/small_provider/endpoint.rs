@@ -2,30 +2,24 @@
 
 //! Endpoints, and how a message goes from one to another.
 //!
-//! A message without a counterpart waits in the [`Net`] of the fabric. A thread that takes one out is
-//! done with it at the end of the same RCU read-side critical section. So an endpoint that is closed
-//! first takes all of its own out, and then waits for such sections.
+//! A message without a counterpart waits in the [`Net`] of the fabric, with the endpoint that has
+//! posted it. Under the lock of that nobody looks at more messages than one endpoint may have. A thread
+//! that takes one out is done with it at the end of the same RCU read-side critical section. So an
+//! endpoint that is closed first takes all of its own out, and then waits for such sections.
 
 #![forbid(unsafe_code)]
 
 use crate::{
     kfi::provider::prelude::*,
-    provider::Domain, //
+    provider::*, //
 };
 
-/// The capabilities.
-pub(crate) const CAPS: Caps = Caps::MSG
-    .union(Caps::SEND)
-    .union(Caps::RECV)
-    .union(Caps::SOURCE)
-    .union(Caps::LOCAL_COMM);
-
-/// The limits of receives.
+/// The limits of receives. All of a message is copied by the call that finds the counterpart.
 pub(crate) const RECEIVES: Limits = Limits {
     flags: OpFlags::COMPLETION.union(OpFlags::MORE),
     size: 256,
     iov_limit: 512,
-    max_msg_size: 1 << 30,
+    max_msg_size: 1 << 20,
     inject_size: 0,
 };
 
@@ -45,13 +39,15 @@ pub(crate) const SENDS: Limits = Limits {
 /// A message that waits.
 pub(crate) struct Posted {
     owner: Arc<Fid<Endpoint>>,
+    /// The endpoint that it goes to; of a receive its own.
+    to: NonZeroU64,
     message: InFlight,
 }
 
 impl Posted {
     /// Tells how it has ended.
     fn end(this: Entry<Self>, outcome: Outcome, failure: Failure) {
-        let (Self { owner, message }, memory) = this.empty();
+        let (Self { owner, message, .. }, memory) = this.empty();
         owner.binds.tell(message, outcome, failure, memory);
     }
 
@@ -63,94 +59,103 @@ impl Posted {
     /// Lets a send meet a receive.
     fn land(send: Entry<Self>, receive: Entry<Self>) {
         let (mut outcome, failure) = receive.message.receive(&send.message);
-        let sender = receive
-            .owner
-            .binds
-            .av()
-            .map(|av| av.find(send.owner.address));
-        outcome.src_addr = sender.unwrap_or(FabricAddr::NOTAVAIL).as_raw();
+        outcome.src_addr = receive.owner.binds.find(send.owner.address).as_raw();
         Self::end(receive, outcome, failure);
         Self::end(send, Outcome::default(), Failure { olen: 0, ..failure });
     }
 }
 
-/// An endpoint and the messages that wait there: sends to it, or its receives, never both.
+/// An endpoint and its messages that wait.
 pub(crate) struct End {
     address: NonZeroU64,
-    waiting: EntryQueue<Posted>,
+    sends: EntryQueue<Posted>,
+    receives: EntryQueue<Posted>,
+    /// The endpoints whose sends wait for a receive here, once for each send. If there are some, there
+    /// are no receives.
+    senders: EntryQueue<NonZeroU64>,
+}
+
+impl Named for End {
+    type Name = NonZeroU64;
+
+    fn name(&self) -> NonZeroU64 {
+        self.address
+    }
 }
 
 /// The endpoints that are enabled.
 pub(crate) type Net = EntryQueue<End>;
 
+/// Finds an endpoint.
+fn find(net: &mut Net, address: NonZeroU64) -> Option<FoundEntry<'_, End>> {
+    let end = net.find_named(&address)?;
+    (end.address == address).then_some(end)
+}
+
+/// Takes the first send out that waits at one endpoint for another one.
+fn take_send(net: &mut Net, from: NonZeroU64, to: NonZeroU64) -> Option<Entry<Posted>> {
+    find(net, from)?.sends.take(|send| send.to == to)
+}
+
+/// Takes the note of a send out.
+fn take_note(net: &mut Net, from: NonZeroU64, to: NonZeroU64) -> Option<Entry<NonZeroU64>> {
+    find(net, to)?.senders.take(|sender| *sender == from)
+}
+
 /// An endpoint.
 pub(crate) struct Endpoint {
     address: NonZeroU64,
-    is_enabled: Atomic<bool>,
     binds: Binds<Domain, NonZeroU64>,
     domain: Hold<Domain>,
 }
 
 impl Endpoint {
     pub(crate) fn new(domain: Hold<Domain>, info: InfoRef<'_>) -> Result<Self> {
-        let caps = Caps::from_raw(info.get().caps);
-        if !CAPS.contains(caps)
-            || !SENDS.allow_tx(info.tx_attr())
-            || !RECEIVES.allow_rx(info.rx_attr())
-        {
+        if !OFFER.fits(info) {
             return Err(EINVAL);
         }
         let address = domain.fabric.addresses.fetch_add(1, Relaxed);
         Ok(Self {
             address: NonZeroU64::new(address).ok_or(ENOSPC)?,
-            is_enabled: Atomic::new(false),
             binds: Binds::new(),
             domain,
         })
     }
 
-    fn enable(&self) -> Result {
-        self.binds.check()?;
-        let end = End {
-            address: self.address,
-            waiting: EntryQueue::new(),
-        };
-        let end = Entry::new(end, GFP_KERNEL)?;
+    /// Lets a message meet its counterpart, or wait for it; `note` is for a send that waits.
+    fn meet(&self, posted: Entry<Posted>, note: Entry<NonZeroU64>) -> Result {
+        let is_send = posted.message.direction() == Direction::Transmit;
         let mut net = self.domain.fabric.net.lock();
-        if self.is_enabled.xchg(true, Full) {
-            return Err(EOPBADSTATE.into());
-        }
-        net.push_back(end);
-        Ok(())
-    }
-
-    /// Takes an operation of this endpoint out of the net.
-    fn take(&self, which: impl Fn(&Posted) -> bool) -> Option<Entry<Posted>> {
-        let mine = |posted: &Posted| posted.owner.address == self.address && which(posted);
-        let mut net = self.domain.fabric.net.lock();
-        let mut end = net.find(|end| end.waiting.iter().any(mine))?;
-        end.waiting.take(mine)
-    }
-
-    /// Posts an operation at the endpoint with an address, or takes what it has waited for out.
-    fn meet(&self, address: NonZeroU64, posted: Entry<Posted>) -> Result {
-        let direction = posted.message.direction();
-        let mut net = self.domain.fabric.net.lock();
-        let other = match net.find(|end| end.address == address) {
-            Some(mut end) => match end.waiting.front() {
-                Some(first) if first.message.direction() != direction => end.waiting.pop_front(),
-                _ if end.waiting.len() >= RECEIVES.size => return Err(EAGAIN),
-                _ => {
-                    end.waiting.push_back(posted);
+        let own = find(&mut net, self.address).ok_or(EAGAIN)?;
+        let waiting = if is_send { &own.sends } else { &own.receives };
+        let is_full = waiting.len() >= RECEIVES.size;
+        let (other, found) = match find(&mut net, posted.to) {
+            Some(mut to) if is_send => match to.receives.pop_front() {
+                None if is_full || to.senders.len() >= SENDS.size => return Err(EAGAIN),
+                None => {
+                    to.senders.push_back(note);
+                    let mut own = find(&mut net, self.address).ok_or(EAGAIN)?;
+                    own.sends.push_back(posted);
                     return Ok(());
                 }
+                receive => (receive, None),
             },
-            None => None,
+            Some(mut to) => match to.senders.pop_front() {
+                None if is_full => return Err(EAGAIN),
+                None => {
+                    to.receives.push_back(posted);
+                    return Ok(());
+                }
+                Some(from) => (take_send(&mut net, *from, self.address), Some(from)),
+            },
+            None => (None, None),
         };
         drop(net);
         match other {
-            Some(other) if direction == Direction::Transmit => Posted::land(posted, other),
-            Some(other) => Posted::land(other, posted),
+            Some(receive) if is_send => Posted::land(posted, receive),
+            Some(send) => Posted::land(send, posted),
+            // Without the send that it was for: its endpoint is being closed.
+            None if found.is_some() => return Err(EAGAIN),
             None => Posted::fail(posted, EHOSTUNREACH),
         }
         Ok(())
@@ -161,34 +166,44 @@ impl Object for Endpoint {
     type Class = PlainClass;
 
     fn release(&self) {
-        while self.take(|_| true).is_some() {}
-        let section = rcu::read_lock();
-        let mut net = self.domain.fabric.net.lock();
-        let end = net.take(|end| end.address == self.address);
-        drop(net);
+        let (own, net) = (self.address, &self.domain.fabric.net);
+        let end = net.lock().take_named(&own, |end| end.address == own);
         if let Some(mut end) = end {
-            while let Some(send) = end.waiting.pop_front() {
-                Posted::fail(send, EHOSTUNREACH);
+            while let Some(send) = end.sends.pop_front() {
+                let note = take_note(&mut net.lock(), own, send.to);
+                drop(note);
+            }
+            while let Some(sender) = end.senders.pop_front() {
+                let _section = rcu::read_lock();
+                let send = take_send(&mut net.lock(), *sender, own);
+                if let Some(send) = send {
+                    Posted::fail(send, EHOSTUNREACH);
+                }
             }
         }
-        drop(section);
         synchronize_expedited();
         self.binds.release();
         self.domain.release();
     }
 
     fn bind(this: &Fid<Self>, other: AnyFid<'_>, flags: u64) -> Result {
-        if this.is_enabled.load(Relaxed) {
-            return Err(EOPBADSTATE.into());
-        }
         this.binds.bind(this.domain.fid(), other, flags)
     }
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
-        match command {
-            Control::Enable => this.enable(),
-            _ => Err(ENOSYS),
-        }
+        let Control::Enable = command else {
+            return Err(ENOSYS);
+        };
+        let end = End {
+            address: this.address,
+            sends: EntryQueue::new(),
+            receives: EntryQueue::new(),
+            senders: EntryQueue::new(),
+        };
+        let end = Entry::new(end, GFP_KERNEL)?;
+        this.binds.enable()?;
+        this.domain.fabric.net.lock().push_named(end);
+        Ok(())
     }
 }
 
@@ -197,31 +212,31 @@ impl EndpointOps for Endpoint {
     type ReceiveContext = NoReceiveContext;
 
     fn post(this: &Fid<Self>, operation: Operation<'_>) -> Result {
-        let limits = match operation.kind() {
-            _ if !this.is_enabled.load(Acquire) => return Err(EOPBADSTATE.into()),
-            Kind::Send => SENDS,
-            Kind::Receive => RECEIVES,
+        let (limits, to) = match operation.kind() {
+            Kind::Send => (SENDS, this.binds.resolve(operation.addr)),
+            Kind::Receive => (RECEIVES, Some(this.address)),
             _ => return Err(EOPNOTSUPP),
         };
-        limits.check(&operation)?;
-        if this.binds.is_full(&operation) {
-            return Err(EAGAIN);
-        }
-        let address = match operation.kind() {
-            Kind::Receive => Some(this.address),
-            _ => this.binds.av().and_then(|av| av.resolve(operation.addr)),
-        };
-        let wants_entry = this.binds.wants_entry(&operation);
         let posted = Posted {
             owner: this.arc(),
-            message: InFlight::take(operation, wants_entry, GFP_NOWAIT)?,
+            message: this.binds.take(operation, &limits, GFP_NOWAIT)?,
+            to: to.ok_or(EINVAL)?,
         };
-        this.meet(address.ok_or(EINVAL)?, Entry::new(posted, GFP_NOWAIT)?)
+        let note = Entry::new(this.address, GFP_NOWAIT)?;
+        this.meet(Entry::new(posted, GFP_NOWAIT)?, note)
     }
 
     fn cancel(&self, context: Context) -> Result {
         let same = |posted: &Posted| posted.message.context().as_number() == context.as_number();
-        Posted::fail(self.take(same).ok_or(ENOENT)?, ECANCELED);
+        let mut net = self.domain.fabric.net.lock();
+        let mut own = find(&mut net, self.address).ok_or(ENOENT)?;
+        let receive = own.receives.take(same);
+        let found = receive.or_else(|| own.sends.take(same)).ok_or(ENOENT)?;
+        // There is none of a receive: while one waits here, there are no notes here.
+        let note = take_note(&mut net, self.address, found.to);
+        drop(net);
+        drop(note);
+        Posted::fail(found, ECANCELED);
         Ok(())
     }
 

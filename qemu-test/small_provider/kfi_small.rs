@@ -7,12 +7,7 @@ mod endpoint;
 pub mod kfi;
 mod provider;
 
-use kernel::prelude::*;
-
-use kfi::{
-    linux::live::Rooted,
-    provider::Registration, //
-};
+use kfi::provider::prelude::*;
 use provider::Small;
 
 module! {

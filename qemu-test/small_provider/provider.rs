@@ -9,6 +9,25 @@ use crate::{
     kfi::provider::prelude::*, //
 };
 
+/// What there is.
+pub(crate) const OFFER: Offer = Offer {
+    provider: c"kfi_small",
+    version: Small::VERSION,
+    fabric: c"small",
+    domain: c"small0",
+    endpoints: KFI_EP_RDM,
+    caps: Caps::MSG
+        .union(Caps::SEND)
+        .union(Caps::RECV)
+        .union(Caps::SOURCE)
+        .union(Caps::LOCAL_COMM),
+    addr_format: ADDR_CXI,
+    msg_order: Order::NONE,
+    tx: SENDS,
+    rx: RECEIVES,
+    cq_data_size: 8,
+};
+
 /// The provider.
 pub(crate) struct Small;
 
@@ -17,35 +36,13 @@ impl Provider for Small {
     type Fabric = Fabric;
 
     fn name() -> &'static CStr {
-        c"kfi_small"
+        OFFER.provider
     }
 
     fn getinfo(query: &Query<'_>) -> Result<Info> {
-        let hints = query.hints.ok_or(ENODATA)?;
-        let caps = Caps::from_raw(hints.get().caps);
         // Others are not to find it by chance.
-        if hints.prov_name() != Some(Self::name()) || !CAPS.contains(caps) {
-            return Err(ENODATA);
-        }
-        let mut info = Info::new()?;
-        let mut entry = info.first_mut();
-        entry.caps(CAPS).addr_format(ADDR_CXI);
-        let attr = entry.tx_attr()?;
-        attr.caps = Caps::MSG.union(Caps::SEND).as_raw();
-        SENDS.offer_tx(attr);
-        let attr = entry.rx_attr()?;
-        attr.caps = Caps::MSG.union(Caps::RECV).union(Caps::SOURCE).as_raw();
-        RECEIVES.offer_rx(attr);
-        let attr = entry.ep_attr()?.type_(KFI_EP_RDM);
-        let _ = attr
-            .max_msg_size(SENDS.max_msg_size)
-            .tx_ctx_cnt(1)
-            .rx_ctx_cnt(1);
-        let attr = entry.domain_attr()?.name(c"small0")?;
-        let _ = attr.threading(THREAD_SAFE).cq_data_size(8);
-        let attr = entry.fabric_attr()?.name(c"small")?;
-        let _ = attr.prov_name(Self::name())?;
-        Ok(info)
+        let wanted = query.hints.and_then(|hints| hints.prov_name());
+        wanted.ok_or(ENODATA).and_then(|_| OFFER.answer(query))
     }
 
     fn fabric<'o>(

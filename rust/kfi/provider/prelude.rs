@@ -31,13 +31,21 @@ pub use crate::kfi::{
     hold::Hold,
     info::*,
     linux::{
+        live::Rooted,
         queue::*,
-        rcu::synchronize_expedited, //
+        rcu::synchronize_expedited,
+        timeout::Timeout, //
+    },
+    memory::{
+        region::*,
+        SourceBuffers,
+        TargetBuffers, //
     },
     provider::{
         Completion,
         *, //
-    }, //
+    },
+    tally::Tally, //
 };
 pub use core::num::NonZeroU64;
 pub use kernel::{

@@ -2,7 +2,8 @@
 
 //! Objects that a provider made of software can have as they are: for its domain `D`, the associated
 //! types in [`DomainOps`](super::DomainOps) name them, and their `new` opens them. Beside these are
-//! parts for the provider's own endpoints: [`Limits`], [`Binds`] and [`InFlight`].
+//! parts for the provider's own endpoints: [`Limits`], [`Binds`] and [`InFlight`]; and [`Offer`], its
+//! answer to kfi_getinfo.
 //!
 //! A provider that wants more than one of them does takes the parts that it is made of.
 
@@ -12,6 +13,7 @@ mod completion_queue;
 mod counter;
 mod in_flight;
 mod limits;
+mod offer;
 
 pub use address_vector::AddressVector;
 pub use binds::Binds;
@@ -19,9 +21,15 @@ pub use completion_queue::CompletionQueue;
 pub use counter::Counter;
 pub use in_flight::InFlight;
 pub use limits::Limits;
+pub use offer::Offer;
 
 #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 mod tests {
+    use super::{
+        AddressVector,
+        CompletionQueue,
+        Counter, //
+    };
     use crate::kfi::{
         addr::AddressFormat,
         context::Context,
@@ -35,7 +43,10 @@ mod tests {
         },
         provider::*, //
     };
-    use core::ptr;
+    use core::{
+        num::NonZeroU64,
+        ptr, //
+    };
     use kernel::prelude::*;
 
     /// A domain that opens nothing.
@@ -50,9 +61,9 @@ mod tests {
     impl DomainOps for Domain {
         const ADDRESS_FORMAT: AddressFormat = AddressFormat::Cxi;
 
-        type AddressVector = Absent<AddressVectorClass>;
-        type Counter = Absent<CounterClass>;
-        type CompletionQueue = Absent<CompletionQueueClass>;
+        type AddressVector = AddressVector<Self, NonZeroU64>;
+        type Counter = Counter<Self>;
+        type CompletionQueue = CompletionQueue<Self>;
         type PollSet = Absent<PollSetClass>;
         type Endpoint = Absent<PlainClass>;
         type ScalableEndpoint = Absent<ScalableClass>;

@@ -4,25 +4,36 @@
 
 use core::ptr;
 use kernel::{
+    alloc::Flags,
     prelude::*,
-    sync::SetOnce, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        SetOnce, //
+    }, //
 };
 
 use super::{
     AddressVector,
     CompletionQueue,
     Counter,
-    InFlight, //
+    InFlight,
+    Limits, //
 };
 use crate::kfi::{
+    addr::FabricAddr,
     errno::{
         EBADFLAGS,
         ENOAV,
-        ENOCQ, //
+        ENOCQ,
+        EOPBADSTATE, //
     },
     fid::{
         AnyFid,
-        Fid, //
+        Fid,
+        Object, //
     },
     flags::{
         BindFlags,
@@ -64,32 +75,41 @@ impl<D: DomainOps> Side<D> {
 }
 
 /// The objects that an endpoint of a domain `D` is bound to: an address vector of addresses `A`, and for each
-/// direction a completion queue, a counter, or both. Nothing is bound twice.
+/// direction a completion queue, a counter, or both. Nothing is bound twice. All three classes are
+/// those of this part, whether or not the domain opens objects of each.
 pub struct Binds<D: DomainOps, A: BookAddress> {
     av: SetOnce<Hold<AddressVector<D, A>>>,
     transmit: Side<D>,
     receive: Side<D>,
+    /// The places that are taken, by their bits: each is filled by the call that has set its bit. And
+    /// whether the endpoint is enabled.
+    taken: Atomic<u32>,
 }
 
-/// Fills those places that are wanted; `EINVAL` if one of them is not free.
-fn fill<T, const N: usize>(
-    places: [(bool, &SetOnce<T>); N],
-    new: impl Fn() -> Result<T>,
-) -> Result {
-    let mut wanted = places.iter().filter(|(is_wanted, _)| *is_wanted);
-    if wanted.clone().any(|(_, place)| place.as_ref().is_some()) {
-        return Err(EINVAL);
-    }
-    wanted.try_for_each(|(_, place)| place.populate(new()?).then_some(()).ok_or(EINVAL))
-}
+/// The bits of the places, and of an endpoint that is enabled.
+const AV: u32 = 1;
+const TRANSMIT_QUEUE: u32 = 1 << 1;
+const RECEIVE_QUEUE: u32 = 1 << 2;
+const TRANSMIT_COUNTER: u32 = 1 << 3;
+const RECEIVE_COUNTER: u32 = 1 << 4;
+const ENABLED: u32 = 1 << 31;
 
-impl<D: DomainOps, A: BookAddress> Binds<D, A> {
+impl<D, A> Binds<D, A>
+where
+    D: DomainOps<
+        Counter = Counter<D>,
+        CompletionQueue = CompletionQueue<D>,
+        AddressVector = AddressVector<D, A>,
+    >,
+    A: BookAddress,
+{
     /// Nothing is bound.
     pub const fn new() -> Self {
         Self {
             av: SetOnce::new(),
             transmit: Side::new(),
             receive: Side::new(),
+            taken: Atomic::new(0),
         }
     }
 
@@ -101,72 +121,137 @@ impl<D: DomainOps, A: BookAddress> Binds<D, A> {
         }
     }
 
-    /// Binds an object of the same domain; for an endpoint that is not enabled yet.
-    pub fn bind(&self, domain: &Fid<D>, other: AnyFid<'_>, flags: u64) -> Result {
-        let flags = BindFlags::from_raw(flags);
-        let is_other = |of: &Fid<D>| !ptr::eq(of, domain);
-        if let Some(av) = other.downcast::<AddressVector<D, A>>() {
-            if !flags.is_empty() {
-                return Err(EBADFLAGS.into());
+    /// Claims places, all or none: `EINVAL` if one of them is taken, `EOPBADSTATE` once the endpoint
+    /// is enabled.
+    fn claim(&self, places: u32) -> Result {
+        // Relaxed: `cmpxchg` validates the value.
+        let mut taken = self.taken.load(ordering::Relaxed);
+        loop {
+            if taken & ENABLED != 0 {
+                return Err(EOPBADSTATE.into());
             }
-            if is_other(av.domain()) {
+            if taken & places != 0 {
                 return Err(EINVAL);
             }
-            return fill([(true, &self.av)], || Hold::new(av));
-        }
-        let is_selective = flags.contains(BindFlags::SELECTIVE_COMPLETION);
-        let transmit = flags.contains(BindFlags::SEND);
-        let receive = flags.contains(BindFlags::RECV);
-        let both = BindFlags::SEND | BindFlags::RECV;
-        let known = both | BindFlags::SELECTIVE_COMPLETION;
-        if !known.contains(flags) || !both.intersects(flags) {
-            return Err(EBADFLAGS.into());
-        }
-        if let Some(queue) = other.downcast::<CompletionQueue<D>>() {
-            if is_other(queue.domain()) {
-                return Err(EINVAL);
+            // Relaxed: what comes into a place is published by that itself.
+            match self.taken.cmpxchg(taken, taken | places, ordering::Relaxed) {
+                Ok(_) => return Ok(()),
+                Err(current) => taken = current,
             }
-            let places = [
-                (transmit, &self.transmit.queue),
-                (receive, &self.receive.queue),
-            ];
-            return fill(places, || {
-                let queue = Hold::new(queue)?;
-                Ok(BoundQueue {
-                    queue,
-                    is_selective,
-                })
-            });
         }
-        let counter = other.downcast::<Counter<D>>().ok_or(EINVAL)?;
-        if is_selective {
-            return Err(EBADFLAGS.into());
-        }
-        if is_other(counter.domain()) {
-            return Err(EINVAL);
-        }
-        let places = [
-            (transmit, &self.transmit.counter),
-            (receive, &self.receive.counter),
-        ];
-        fill(places, || Hold::new(counter))
     }
 
-    /// Returns whether an endpoint has what it takes to be enabled: `ENOAV` without an address vector,
-    /// `ENOCQ` if nothing would hear of the operations of one direction.
-    pub fn check(&self) -> Result {
+    /// Binds an object to those places that are wanted, by their bits: all or none.
+    fn fill<T: Object, P, const N: usize>(
+        &self,
+        object: &Fid<T>,
+        places: [(bool, u32, &SetOnce<P>); N],
+        new: impl Fn(Hold<T>) -> P,
+    ) -> Result {
+        let mut made = [const { None }; N];
+        let mut wanted = 0;
+        for ((is_wanted, bit, _), made) in places.iter().zip(&mut made) {
+            if *is_wanted {
+                *made = Some(new(Hold::new(object)?));
+                wanted |= bit;
+            }
+        }
+        self.claim(wanted)?;
+        for ((_, _, place), made) in places.iter().zip(made) {
+            if let Some(made) = made {
+                // Nobody else fills what was taken here.
+                let _ = place.populate(made);
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds an object of the same domain: `EINVAL` for one of another class, whatever the flags, and
+    /// for what is bound already; `EOPBADSTATE` for an endpoint that is enabled. May sleep.
+    pub fn bind(&self, domain: &Fid<D>, other: AnyFid<'_>, flags: u64) -> Result {
+        if self.is_enabled() {
+            return Err(EOPBADSTATE.into());
+        }
+        let flags = BindFlags::from_raw(flags);
+        let both = BindFlags::SEND | BindFlags::RECV;
+        let transmit = flags.contains(BindFlags::SEND);
+        let receive = flags.contains(BindFlags::RECV);
+        let known = |known: BindFlags, is_one_needed: bool| {
+            let is_known = known.contains(flags) && (!is_one_needed || both.intersects(flags));
+            is_known.then_some(()).ok_or(EBADFLAGS)
+        };
+        let same = |of: &Fid<D>| ptr::eq(of, domain).then_some(()).ok_or(EINVAL);
+        if let Some(av) = other.downcast::<AddressVector<D, A>>() {
+            known(BindFlags::NONE, false)?;
+            same(av.domain())?;
+            self.fill(av, [(true, AV, &self.av)], |av| av)
+        } else if let Some(queue) = other.downcast::<CompletionQueue<D>>() {
+            known(both | BindFlags::SELECTIVE_COMPLETION, true)?;
+            same(queue.domain())?;
+            let places = [
+                (transmit, TRANSMIT_QUEUE, &self.transmit.queue),
+                (receive, RECEIVE_QUEUE, &self.receive.queue),
+            ];
+            self.fill(queue, places, |queue| BoundQueue {
+                queue,
+                is_selective: flags.contains(BindFlags::SELECTIVE_COMPLETION),
+            })
+        } else if let Some(counter) = other.downcast::<Counter<D>>() {
+            known(both, true)?;
+            same(counter.domain())?;
+            let places = [
+                (transmit, TRANSMIT_COUNTER, &self.transmit.counter),
+                (receive, RECEIVE_COUNTER, &self.receive.counter),
+            ];
+            self.fill(counter, places, |counter| counter)
+        } else {
+            Err(EINVAL)
+        }
+    }
+
+    /// Enables the endpoint: nothing is bound from here on. `ENOAV` without an address vector, `ENOCQ`
+    /// if nothing would hear of the operations of one direction, `EOPBADSTATE` the second time. From
+    /// any context.
+    pub fn enable(&self) -> Result {
         self.av.as_ref().ok_or(ENOAV)?;
         for side in [&self.transmit, &self.receive] {
             if side.queue.as_ref().is_none() && side.counter.as_ref().is_none() {
                 return Err(ENOCQ.into());
             }
         }
-        Ok(())
+        // Relaxed: `cmpxchg` validates the value.
+        let mut taken = self.taken.load(ordering::Relaxed);
+        while taken & ENABLED == 0 {
+            // Full: what was done to enable it comes before operations are posted.
+            match self.taken.cmpxchg(taken, taken | ENABLED, ordering::Full) {
+                Ok(_) => return Ok(()),
+                Err(current) => taken = current,
+            }
+        }
+        Err(EOPBADSTATE.into())
     }
 
-    /// Returns the address vector.
+    /// Returns whether [`Self::enable`] has succeeded. From any context.
+    pub fn is_enabled(&self) -> bool {
+        // Acquire: see there.
+        self.taken.load(ordering::Acquire) & ENABLED != 0
+    }
+
+    /// Returns the address vector. From any context.
     pub fn av(&self) -> Option<&AddressVector<D, A>> {
         self.av.as_ref().map(|av| &**av)
+    }
+
+    /// Returns the address of a peer in the address vector; `None` if it is not there. From any context.
+    pub fn resolve(&self, addr: FabricAddr) -> Option<A> {
+        self.av()?.resolve(addr)
+    }
+
+    /// Returns what an address is in the address vector, [`FabricAddr::NOTAVAIL`] if it is not there.
+    /// From any context.
+    pub fn find(&self, address: A) -> FabricAddr {
+        self.av()
+            .map_or(FabricAddr::NOTAVAIL, |av| av.find(address))
     }
 
     /// Returns whether the queue that would hear of an operation is full, so that it is not to be
@@ -178,7 +263,7 @@ impl<D: DomainOps, A: BookAddress> Binds<D, A> {
             .is_some_and(|bound| bound.queue.is_full())
     }
 
-    /// Returns whether the success of an operation is to give an entry.
+    /// Returns whether the success of an operation is to give an entry. From any context.
     pub fn wants_entry(&self, operation: &Operation<'_>) -> bool {
         let side = self.side(operation.kind().direction());
         let is_asked = operation.flags().contains(OpFlags::COMPLETION);
@@ -187,6 +272,21 @@ impl<D: DomainOps, A: BookAddress> Binds<D, A> {
                 .queue
                 .as_ref()
                 .is_some_and(|bound| is_asked || !bound.is_selective)
+    }
+
+    /// Takes a message that a consumer posts: `EOPBADSTATE` before the endpoint is enabled, what
+    /// [`Limits::check`] says, `EAGAIN` if the queue that would hear of it is full, `EOPNOTSUPP` if it
+    /// is no message. From any context, with `gfp` as that demands.
+    pub fn take(&self, operation: Operation<'_>, limits: &Limits, gfp: Flags) -> Result<InFlight> {
+        if !self.is_enabled() {
+            return Err(EOPBADSTATE.into());
+        }
+        limits.check(&operation)?;
+        if self.is_full(&operation) {
+            return Err(EAGAIN);
+        }
+        let wants_entry = self.wants_entry(&operation);
+        InFlight::take(operation, wants_entry, gfp)
     }
 
     /// Ends a message: tells its consumer of it, by an entry in `memory` if there is to be one, and
@@ -212,7 +312,7 @@ impl<D: DomainOps, A: BookAddress> Binds<D, A> {
         }
     }
 
-    /// Gives all of it up; the endpoint is being closed.
+    /// Gives all of it up; the endpoint is being closed, and no message of it is left. From any context.
     pub fn release(&self) {
         for side in [&self.transmit, &self.receive] {
             if let Some(bound) = side.queue.as_ref() {
@@ -234,10 +334,7 @@ mod tests {
     use super::*;
     use crate::kfi::{
         context::Context,
-        fid::{
-            Object,
-            TestFid, //
-        },
+        fid::TestFid,
         provider::{
             ready::tests::{
                 domain,
@@ -285,33 +382,87 @@ mod tests {
         let attr = AddressVectorAttr::default();
         let av = AddressVector::<_, NonZeroU64>::new(Hold::new(&domain)?, attr)?;
         let av = TestFid::open(av, Context::NONE)?;
-        let (queue, foreign) = (queue(&domain)?, queue(&elsewhere)?);
+        let (spare, foreign) = (queue(&domain)?, queue(&elsewhere)?);
+        let queue = queue(&domain)?;
         let counter = counter(&domain)?;
         let binds = TestBinds::new();
         let bind = |other, flags| binds.bind(&domain, other, flags);
 
-        assert_eq!(binds.check(), Err(ENOAV.into()));
+        assert_eq!(binds.enable(), Err(ENOAV.into()));
+        // The class comes before the flags.
+        for flags in [0, SEND, 1 << 60] {
+            assert_eq!(bind(any(&domain)?, flags), Err(EINVAL));
+        }
         assert_eq!(bind(any(&av)?, SEND), Err(EBADFLAGS.into()));
         assert_eq!(bind(any(&av)?, 0), Ok(()));
         assert_eq!(bind(any(&av)?, 0), Err(EINVAL));
         assert!(binds.av().is_some());
-        assert_eq!(binds.check(), Err(ENOCQ.into()));
+        assert_eq!(binds.enable(), Err(ENOCQ.into()));
         for flags in [0, SELECTIVE, SEND | 1 << 60] {
             assert_eq!(bind(any(&queue)?, flags), Err(EBADFLAGS.into()));
         }
         assert_eq!(bind(any(&foreign)?, SEND), Err(EINVAL));
-        assert_eq!(bind(any(&domain)?, SEND), Err(EINVAL));
         assert_eq!(bind(any(&queue)?, SEND | SELECTIVE), Ok(()));
-        // All that is asked for, or nothing.
-        assert_eq!(bind(any(&queue)?, SEND | RECV), Err(EINVAL));
-        assert_eq!(binds.check(), Err(ENOCQ.into()));
+        // All that is asked for, or nothing: not even a hold is left.
+        let holds = spare.dependents().count();
+        assert_eq!(bind(any(&spare)?, SEND | RECV), Err(EINVAL));
+        assert_eq!(spare.dependents().count(), holds);
+        assert_eq!(binds.enable(), Err(ENOCQ.into()));
         assert_eq!(
             bind(any(&counter)?, RECV | SELECTIVE),
             Err(EBADFLAGS.into())
         );
         assert_eq!(bind(any(&counter)?, RECV), Ok(()));
         assert_eq!(bind(any(&counter)?, RECV), Err(EINVAL));
-        assert_eq!(binds.check(), Ok(()));
+        assert!(!binds.is_enabled());
+        assert_eq!(binds.enable(), Ok(()));
+        assert!(binds.is_enabled());
+        assert_eq!(binds.enable(), Err(EOPBADSTATE.into()));
+        assert_eq!(bind(any(&spare)?, RECV), Err(EOPBADSTATE.into()));
+        Ok(())
+    }
+
+    #[test]
+    fn messages_are_taken_of_an_endpoint_that_is_enabled() -> Result {
+        let domain = domain()?;
+        let attr = AddressVectorAttr::default();
+        let av = AddressVector::<_, NonZeroU64>::new(Hold::new(&domain)?, attr)?;
+        let av = TestFid::open(av, Context::NONE)?;
+        let (queue, from) = (queue(&domain)?, [1u8; 2]);
+        let limits = Limits {
+            flags: OpFlags::NONE,
+            size: 4,
+            iov_limit: 1,
+            max_msg_size: 2,
+            inject_size: 0,
+        };
+        let binds = TestBinds::new();
+        let take = |limits: &Limits| {
+            let message = binds.take(send(&from), limits, GFP_KERNEL)?;
+            binds.tell(
+                message,
+                Outcome::default(),
+                EIO.into(),
+                Vacant::new(GFP_KERNEL)?,
+            );
+            Ok(())
+        };
+        assert_eq!(binds.resolve(FabricAddr::from(0)), None);
+        binds.bind(&domain, any(&av)?, 0)?;
+        assert_eq!(binds.resolve(FabricAddr::from(0)), None);
+        assert_eq!(binds.find(NonZeroU64::MIN), FabricAddr::NOTAVAIL);
+        binds.bind(&domain, any(&queue)?, SEND | RECV)?;
+        assert_eq!(take(&limits), Err(EOPBADSTATE.into()));
+        binds.enable()?;
+        let less = Limits {
+            max_msg_size: 1,
+            ..limits
+        };
+        assert_eq!(take(&less), Err(EMSGSIZE));
+        assert_eq!(take(&limits), Ok(()));
+        // There is room for one entry.
+        assert_eq!(take(&limits), Err(EAGAIN));
+        binds.release();
         Ok(())
     }
 

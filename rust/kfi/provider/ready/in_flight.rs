@@ -35,7 +35,13 @@ enum Memory {
 /// A send or a receive that was posted and has not ended. It is ended by [`Binds::tell`]; what is
 /// dropped instead is given up without a word.
 ///
+/// It has to be dropped where its memory is the consumer's again: before [`EndpointOps::post`] returns
+/// an error, and before [`Object::release`] of the endpoint returns. What is kept beyond that, and
+/// used, is freed memory.
+///
 /// [`Binds::tell`]: super::Binds::tell
+/// [`EndpointOps::post`]: crate::kfi::provider::EndpointOps::post
+/// [`Object::release`]: crate::kfi::fid::Object::release
 pub struct InFlight {
     memory: Memory,
     context: Context,
@@ -51,9 +57,11 @@ pub struct InFlight {
 
 impl InFlight {
     /// Takes a message that a consumer posts; `EOPNOTSUPP` for all else. Whether its success gives an
-    /// entry, [`Binds::wants_entry`] says.
+    /// entry, [`Binds::wants_entry`] says; [`Binds::take`] does it with all that belongs to it. From
+    /// any context, with `gfp` as that demands.
     ///
     /// [`Binds::wants_entry`]: super::Binds::wants_entry
+    /// [`Binds::take`]: super::Binds::take
     pub fn take(operation: Operation<'_>, wants_entry: bool, gfp: Flags) -> Result<Self> {
         let (kind, tag) = match operation.kind() {
             Kind::Send | Kind::Receive => (CompletionFlags::MSG, 0),
@@ -95,6 +103,11 @@ impl InFlight {
 
     /// Receives what `from` sends, as much as there is room for. Returns what is to be told of the
     /// receive, but for the sender: what has come, and `EMSGSIZE` if that is not all.
+    ///
+    /// From any context. All of it is copied before this returns, so in [`EndpointOps::post`] messages
+    /// have to be short, or are left to a work queue.
+    ///
+    /// [`EndpointOps::post`]: crate::kfi::provider::EndpointOps::post
     pub fn receive(&self, from: &Self) -> (Outcome, Failure) {
         let (Memory::Receive(to), Memory::Send(memory)) = (&self.memory, &from.memory) else {
             return (Outcome::default(), EINVAL.into());

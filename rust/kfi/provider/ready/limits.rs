@@ -20,7 +20,7 @@ use crate::kfi::{
 pub struct Limits {
     /// The flags that operations may have.
     pub flags: OpFlags,
-    /// Operations that are posted at a time.
+    /// Operations that are posted at a time, which is up to the provider to keep to.
     pub size: usize,
     /// Pieces of memory.
     pub iov_limit: usize,
@@ -61,8 +61,8 @@ impl Limits {
         })
     }
 
-    /// Returns whether an operation is within the limits: `EBADFLAGS`, `EINVAL` for too many pieces,
-    /// `EMSGSIZE` for too many bytes.
+    /// Returns whether an operation is within the limits, but for how many there are: `EBADFLAGS`,
+    /// `EINVAL` for too many pieces, `EMSGSIZE` for too many bytes. From any context.
     pub fn check(&self, operation: &Operation<'_>) -> Result {
         let most = match operation.flags().contains(OpFlags::INJECT) {
             true => self.inject_size,
