@@ -660,7 +660,7 @@ static inline ssize_t kfi_eq_write(struct kfid_eq *eq, uint32_t event,
  *
  * Return: as kfi_eq_read(), but -KFI_ETIMEDOUT if there was none in time, and
  *   -KFI_EINTR if a signal interrupted the wait; -KFI_EINVAL if the queue was
- *   opened with KFI_WAIT_NONE.
+ *   opened with KFI_WAIT_NONE or KFI_WAIT_SET.
  */
 static inline ssize_t kfi_eq_sread(struct kfid_eq *eq, uint32_t *event,
 				   void *buf, size_t len, int timeout,
@@ -732,7 +732,7 @@ static inline ssize_t kfi_cq_readfrom(struct kfid_cq *cq, void *buf,
  * @cq: completion queue
  * @buf: receives the entry; its err_data and err_data_size are set by the
  *   caller
- * @flags: reserved, 0
+ * @flags: KFI_PEEK to leave the entry in the queue, or 0
  *
  * Context: Any.
  *
@@ -757,7 +757,8 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq,
  *
  * Return: as kfi_cq_read(), but -KFI_ETIMEDOUT if there was none in time;
  *   -KFI_EAGAIN if kfi_cq_signal() ended the wait; -KFI_EINTR if a signal
- *   interrupted it; -KFI_EINVAL if the queue was opened with KFI_WAIT_NONE.
+ *   interrupted it; -KFI_EINVAL if the queue was opened with KFI_WAIT_NONE or
+ *   KFI_WAIT_SET.
  */
 static inline ssize_t kfi_cq_sread(struct kfid_cq *cq, void *buf, size_t count,
 				   const void *cond, int timeout)

@@ -150,7 +150,7 @@ pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     ///
     /// Called once, before the call that opens the object returns, and when its consumer can find
     /// it. A consumer that learns of the object may close it at once: `this` stays until this has
-    /// returned, but may be closed.
+    /// returned, but may be closed. May sleep.
     fn opened(this: &Fid<Self>) {
         let _ = this;
     }
@@ -158,7 +158,8 @@ pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Gives up every hold on other objects.
     ///
     /// Called once, by a successful close and before it returns, since the memory of the object
-    /// may outlive the close. May sleep.
+    /// may outlive the close: it is dropped with the last [`Fid::arc`], in the context of whoever has
+    /// that, which may be atomic. So what may sleep, or takes long, is done here. May sleep.
     fn release(&self);
 
     /// Says of an object that is closed whether operations that have taken effect may return after
@@ -172,7 +173,7 @@ pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Says whether the caller may close the object at all.
     ///
     /// Called at the beginning of every close. `EBUSY` for a caller that close would wait for,
-    /// such as a handler of the object itself.
+    /// such as a handler of the object itself. May sleep.
     fn may_close(&self) -> Result {
         Ok(())
     }
@@ -185,7 +186,7 @@ pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
         Err(ENOSYS)
     }
 
-    /// Returns operations beyond those of the class; `ENOSYS` for unknown names.
+    /// Returns operations beyond those of the class; `ENOSYS` for unknown names. May sleep.
     fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
         let _ = (this, name);
         Err(ENOSYS)
@@ -203,7 +204,7 @@ pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     }
 
     /// Carries out a control command that is not one of its class; `ENOSYS` for those that the
-    /// object does not have (R-CTL-9).
+    /// object does not have (R-CTL-9). May sleep.
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
         let _ = (this, command);
         Err(ENOSYS)

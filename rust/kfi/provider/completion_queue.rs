@@ -413,7 +413,13 @@ impl CompletionBuffer<'_> {
 
 /// The operations of a completion queue (`struct kfi_ops_cq`).
 ///
-/// Reading does not sleep and may be done from any context.
+/// All but [`Self::sread`] may be called from any context and must not sleep; `size` and `strerror`,
+/// too. Those that read or signal run in RCU read-side critical sections.
+///
+/// A handler that the queue was opened with ([`CompletionQueueAttr::has_handler`]) is called once for
+/// each time that it is armed: when the queue is opened, and by a read that answers `EAGAIN`. It is due
+/// when there is an entry and it is armed; the provider has [`call_completion_handler`] called then, in
+/// process context.
 pub trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;

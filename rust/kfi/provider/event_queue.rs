@@ -157,7 +157,12 @@ pub struct EventError {
 
 /// The operations of an event queue (`struct kfi_ops_eq`).
 ///
-/// All but [`Self::sread`] may be called from any context.
+/// All but [`Self::sread`] may be called from any context and must not sleep.
+///
+/// A handler that the queue was opened with ([`EventQueueAttr::has_handler`]) is called once for each
+/// time that it is armed: when the queue is opened, and by a read that answers `EAGAIN`. It is due when
+/// there is an event and it is armed; the provider has [`call_event_handler`] called then, in process
+/// context.
 pub trait EventQueueOps: Object<Class = EventQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;

@@ -11,10 +11,13 @@
 //!   operation is made of it, and read once; so is the right to count it, [`Counted`].
 //! * An `Outgoing` cannot outlive the call that has posted the operation. What is left of it is a
 //!   `Lasting`, which has a copy of what is the caller's again when the call returns.
-//! * What is dropped instead of consumed is not used any more either. So are operations that fail to
-//!   be posted, that are given up when an endpoint is closed, and deferred work that is taken back.
+//! * What is dropped instead of consumed is not used any more either; but of memory that is shared a
+//!   use that is dropped keeps the others from being the last one.
 //!
-//! Everything that no type ensures is the contract of [`EndpointOps`] and [`CounterOps`].
+//! No type ensures that these are dropped when the memory is the consumer's again without an end that
+//! was told: of an operation that failed to be posted, when an endpoint is closed, and when deferred
+//! work is taken back. What is kept beyond that, and used, is freed memory. That, and everything else
+//! that no type ensures, is the contract of [`EndpointOps`] and [`CounterOps`].
 //!
 //! [`EndpointOps`]: super::EndpointOps
 //! [`CounterOps`]: super::CounterOps
@@ -104,7 +107,8 @@ impl Ended {
     }
 }
 
-/// The memory of an operation of a transmit context, as long as the call that has posted it.
+/// The memory of an operation of a transmit context, as long as the call that has posted it. To be
+/// dropped if that call fails: see [`EndpointOps::post`](super::EndpointOps::post).
 ///
 /// # Invariants
 ///
@@ -195,7 +199,9 @@ impl Deref for Outgoing<'_> {
     }
 }
 
-/// The memory of an operation of a transmit context.
+/// The memory of an operation of a transmit context. To be dropped if the call fails that has posted
+/// it, when the endpoint is closed, and when it is part of deferred work that is taken back: see
+/// [`EndpointOps::post`](super::EndpointOps::post).
 ///
 /// # Invariants
 ///
@@ -234,7 +240,7 @@ impl Lasting {
     }
 }
 
-/// The memory of a receive.
+/// The memory of a receive. To be dropped when a [`Lasting`] is.
 ///
 /// # Invariants
 ///
@@ -297,8 +303,8 @@ struct Shared<T> {
     data: T,
 }
 
-/// A use of memory for several messages: by one that lands, or by the receive that is posted. What is
-/// dropped instead of ended keeps the memory for ever.
+/// A use of memory for several messages: by one that lands, or by the receive that is posted. While one
+/// was dropped instead of ended, no other is the last one. To be dropped when a [`Lasting`] is.
 ///
 /// # Invariants
 ///

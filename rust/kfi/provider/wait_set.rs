@@ -52,11 +52,11 @@ unsafe impl Class for WaitSetClass {
 
 /// The operations of a wait set (`struct kfi_ops_wait`).
 pub trait WaitSetOps: Object<Class = WaitSetClass> {
-    /// Sleeps until a member is signalled.
+    /// Sleeps until a member is signalled; in process context.
     fn wait(this: &Fid<Self>, timeout: Timeout) -> Result;
 
     /// Returns the wait queue that is woken when a member is signalled, for the set and for each of
-    /// its members; `ENOSYS` if nothing was specified (R-CTL-7).
+    /// its members; `ENOSYS` if nothing was specified (R-CTL-7). May sleep.
     fn wait_queue(&self) -> Result<&WaitQueue>;
 }
 
