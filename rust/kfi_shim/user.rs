@@ -14,8 +14,8 @@ use crate::{
     kfi::{
         consumer::{
             half_of_memory,
-            Charge, //
-            Quota,
+            Charge,
+            Quota, //
         },
         linux::user, //
     },

@@ -10,8 +10,9 @@
 //!
 //! Every change of a member is counted, that of queues in `events` and that of counters in
 //! `counter_changes`, before the wait queue is woken. A thread notes both numbers first, then looks
-//! whether the set is ready, and sleeps until one of them has moved on. What happened before the note is seen by the look; what happened after it ends the sleep,
-//! for every thread, even if another one has meanwhile read what there was (R-WAIT-8).
+//! whether the set is ready, and sleeps until one of them has moved on. What happened before the note is
+//! seen by the look; what happened after it ends the sleep, for every thread, even if another one has
+//! meanwhile read what there was (R-WAIT-8).
 
 #![forbid(unsafe_code)]
 

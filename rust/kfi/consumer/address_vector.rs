@@ -37,8 +37,8 @@ use super::{
         ToClose, //
     },
     quota::{
-        Charge, //
-        Quota,
+        Charge,
+        Quota, //
     },
     Answer,
     Domain, //

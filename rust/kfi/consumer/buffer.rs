@@ -23,8 +23,8 @@ use kernel::{
 };
 
 use super::{
-    memory_region::MemoryRegion, //
-    quota::Charge,
+    memory_region::MemoryRegion,
+    quota::Charge, //
 };
 use crate::kfi::{
     bindings,

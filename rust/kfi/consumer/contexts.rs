@@ -34,11 +34,11 @@ use super::{
         AnyObject,
         Lineage, //
     },
-    peak::Taken, //
+    peak::Taken,
     quota::{
-        Charge, //
-        Quota,
-    },
+        Charge,
+        Quota, //
+    }, //
 };
 use crate::kfi::{
     bindings,

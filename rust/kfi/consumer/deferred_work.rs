@@ -59,8 +59,8 @@ use super::{
         Taken, //
     },
     quota::{
-        Charge, //
-        Quota,
+        Charge,
+        Quota, //
     },
     Answer,
     Domain,

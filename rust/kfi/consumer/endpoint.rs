@@ -62,8 +62,8 @@ use super::{
     },
     peak::Peak,
     quota::{
-        Charge, //
-        Quota,
+        Charge,
+        Quota, //
     },
     Answer,
     CompletionQueue,

@@ -39,8 +39,8 @@ use super::{
         ToClose, //
     },
     quota::{
-        Charge, //
-        Quota,
+        Charge,
+        Quota, //
     },
     Answer,
     Domain, //

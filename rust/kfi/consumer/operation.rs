@@ -19,8 +19,8 @@ use super::{
     },
     contexts::Condition,
     quota::{
-        Charge, //
-        Quota,
+        Charge,
+        Quota, //
     },
     size_result,
     Answer,

@@ -12,8 +12,8 @@ use kernel::{
 };
 
 use super::quota::{
-    Charge, //
-    Quota,
+    Charge,
+    Quota, //
 };
 
 /// How many places there are.
