@@ -27,10 +27,7 @@
 
 use core::{
     marker::PhantomData,
-    ptr::{
-        self,
-        NonNull, //
-    },
+    ptr,
     slice, //
 };
 use kernel::{
@@ -49,6 +46,13 @@ use pieces::{
 
 pub mod pieces;
 pub mod region;
+mod remote;
+
+pub use remote::{
+    RemoteMemory,
+    RemoteRange,
+    RemoteRanges, //
+};
 
 /// Memory that is only read.
 #[derive(Clone, Copy)]
@@ -915,197 +919,5 @@ unsafe fn copy(to: Base, from: Base, len: usize) {
             // SAFETY: By the safety requirements.
             unsafe { bindings::copy_pages(to, to_offset, from, from_offset, len) };
         }
-    }
-}
-
-/// A range of a peer's memory.
-#[derive(Clone, Copy, Default)]
-pub struct RemoteRange {
-    /// Where it begins in the region.
-    pub addr: u64,
-    /// Bytes.
-    pub len: usize,
-    /// The key of the region, or the tag of a receive.
-    pub key: u64,
-}
-
-/// Ranges of a peer's memory as a caller describes them.
-///
-/// # Invariants
-///
-/// Arrays are valid and unchanged during `'a`.
-#[derive(Clone, Copy)]
-pub struct RemoteRanges<'a> {
-    list: RemoteList,
-    _lifetime: PhantomData<&'a ()>,
-}
-
-/// The forms of descriptions.
-#[derive(Clone, Copy)]
-enum RemoteList {
-    /// One range.
-    One(RemoteRange),
-    /// Ranges of bytes.
-    Rma(*const bindings::kfi_rma_iov, usize),
-    /// Ranges of elements of a size.
-    Ioc(*const bindings::kfi_rma_ioc, usize, usize),
-}
-
-impl RemoteRanges<'_> {
-    /// No range.
-    pub const NONE: Self = Self {
-        // INVARIANT: No array.
-        list: RemoteList::Rma(ptr::null(), 0),
-        _lifetime: PhantomData,
-    };
-
-    /// One range.
-    pub fn one(addr: u64, len: usize, key: u64) -> Self {
-        // INVARIANT: No array.
-        Self {
-            list: RemoteList::One(RemoteRange { addr, len, key }),
-            _lifetime: PhantomData,
-        }
-    }
-
-    /// Ranges of bytes.
-    ///
-    /// # Safety
-    ///
-    /// `iov` must be null or `count` entries as the type invariants say.
-    pub(super) unsafe fn rma(iov: *const bindings::kfi_rma_iov, count: usize) -> Self {
-        // INVARIANT: By the safety requirements.
-        Self {
-            list: RemoteList::Rma(iov, count),
-            _lifetime: PhantomData,
-        }
-    }
-
-    /// Ranges of elements of `size` bytes.
-    ///
-    /// # Safety
-    ///
-    /// `iov` must be null or `count` entries as the type invariants say.
-    pub(super) unsafe fn ioc(iov: *const bindings::kfi_rma_ioc, count: usize, size: usize) -> Self {
-        // INVARIANT: By the safety requirements.
-        Self {
-            list: RemoteList::Ioc(iov, count, size),
-            _lifetime: PhantomData,
-        }
-    }
-
-    /// Returns the number of ranges.
-    pub fn count(self) -> usize {
-        match self.list {
-            RemoteList::One(_) => 1,
-            RemoteList::Rma(_, count) | RemoteList::Ioc(_, count, _) => count,
-        }
-    }
-
-    /// Copies the description. One range needs no memory; `ENOMEM` if there is none for more, nor any
-    /// in the reserve, `EINVAL` if it is none.
-    pub fn capture(self, flags: Flags, reserve: Option<&Arc<Reserve>>) -> Result<RemoteMemory> {
-        if let RemoteList::One(range) = self.list {
-            return Ok(RemoteMemory::One(range));
-        }
-        let count = self.count();
-        if count == 0 {
-            return Ok(RemoteMemory::One(RemoteRange::default()));
-        }
-        let mut many = Pieces::new(if count > 1 { count } else { 0 }, flags, reserve)?;
-        let mut one = RemoteRange::default();
-        for at in 0..count {
-            one = match self.list {
-                RemoteList::Rma(iov, _) => {
-                    let iov = NonNull::new(iov.cast_mut()).ok_or(EINVAL)?;
-                    // SAFETY: `at` is less than the number of entries, by the type invariants.
-                    let entry = unsafe { iov.add(at).read() };
-                    RemoteRange {
-                        addr: entry.addr,
-                        len: entry.len,
-                        key: entry.key,
-                    }
-                }
-                RemoteList::Ioc(iov, _, size) => {
-                    let iov = NonNull::new(iov.cast_mut()).ok_or(EINVAL)?;
-                    // SAFETY: As above.
-                    let entry = unsafe { iov.add(at).read() };
-                    RemoteRange {
-                        addr: entry.addr,
-                        len: entry.count.checked_mul(size).ok_or(EINVAL)?,
-                        key: entry.key,
-                    }
-                }
-                RemoteList::One(range) => range,
-            };
-            if count > 1 {
-                many.push(one)?;
-            }
-        }
-        if count > 1 {
-            Ok(RemoteMemory::Many(many))
-        } else {
-            Ok(RemoteMemory::One(one))
-        }
-    }
-}
-
-/// Ranges of a peer's memory.
-pub enum RemoteMemory {
-    /// One.
-    One(RemoteRange),
-    /// Several, one after the other.
-    Many(Pieces<RemoteRange>),
-}
-
-impl RemoteMemory {
-    /// Several ranges, or one; `EINVAL` if there are more of them than `count`. May sleep.
-    pub fn collect(count: usize, mut ranges: impl Iterator<Item = RemoteRange>) -> Result<Self> {
-        if count <= 1 {
-            return Ok(Self::One(ranges.next().unwrap_or_default()));
-        }
-        let mut many = Pieces::new(count, GFP_KERNEL, None)?;
-        for range in ranges {
-            many.push(range)?;
-        }
-        Ok(Self::Many(many))
-    }
-
-    /// Returns the number of ranges.
-    pub fn count(&self) -> usize {
-        match self {
-            Self::One(_) => 1,
-            Self::Many(ranges) => ranges.len(),
-        }
-    }
-
-    /// Returns whether the description lies in a reserve.
-    pub fn is_reserved(&self) -> bool {
-        match self {
-            Self::One(_) => false,
-            Self::Many(ranges) => ranges.is_reserved(),
-        }
-    }
-
-    /// Returns a range.
-    pub fn get(&self, at: usize) -> Option<&RemoteRange> {
-        match self {
-            Self::One(range) => (at == 0).then_some(range),
-            Self::Many(ranges) => ranges.get(at),
-        }
-    }
-
-    /// Returns the ranges from one on.
-    pub fn ranges_from(&self, first: usize) -> impl Iterator<Item = &RemoteRange> {
-        (first..self.count()).map_while(|at| self.get(at))
-    }
-
-    /// Returns the number of bytes; `EINVAL` if it is none.
-    pub fn len(&self) -> Result<usize> {
-        let mut sum: usize = 0;
-        for range in self.ranges_from(0) {
-            sum = sum.checked_add(range.len).ok_or(EINVAL)?;
-        }
-        Ok(sum)
     }
 }

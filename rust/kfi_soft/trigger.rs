@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod deferred;
+mod drain_budget;
 pub(crate) mod pending;
 pub(crate) mod run_list;
 pub(crate) mod threshold;

@@ -19,7 +19,7 @@
 //! That is not bound to a CPU, and its threads have the highest priority that ordinary ones have. On
 //! a realtime kernel, where locks may sleep, the work queue does all of it.
 //!
-//! The budgets bound how long that is: a few operations where interrupts are disabled, and hardly
+//! The budgets ([`DrainBudget`]) bound how long that is: a few operations where interrupts are disabled, and hardly
 //! any data; some more otherwise. Whatever may be long - batches that have piled up are put in order
 //! one by one - is left to the work queue, which may be preempted.
 //!
@@ -67,7 +67,6 @@ use kernel::{
 
 use crate::{
     abi_trace,
-    budget::INLINE_LIMIT,
     counter::{
         Counter,
         Enqueued, //
@@ -78,7 +77,6 @@ use crate::{
         fid::Fid,
         linux::{
             interrupts::{
-                self,
                 IrqGuard,
                 NoPreemption, //
             },
@@ -94,6 +92,7 @@ use crate::{
         }, //
     },
     trigger::{
+        drain_budget::DrainBudget,
         pending::{
             Pending,
             PendingKind, //
@@ -114,9 +113,6 @@ use crate::{
     },
 };
 
-/// How many counter operations the beginning of a data transfer counts as.
-const TRANSFER_COST: u32 = 16;
-
 /// Entries that are taken at once.
 const TAKEN: usize = 64;
 
@@ -131,84 +127,6 @@ type CounterRef = Arc<Fid<Counter>>;
 
 /// An entry that is about to run, or none.
 type TakenEntry = Option<KBox<ThresholdEntry<Pending>>>;
-
-/// How much may be run before the rest is left to the work queue.
-struct DrainBudget {
-    /// Counter operations.
-    operations: u32,
-    /// Bytes that are copied.
-    bytes: usize,
-    /// How many counter operations were spent, this budget's and those before it.
-    spent: u64,
-}
-
-impl DrainBudget {
-    /// With interrupts disabled.
-    const INTERRUPT: Self = Self {
-        operations: 2 * TRANSFER_COST,
-        bytes: 4096,
-        spent: 0,
-    };
-
-    /// With preemption disabled.
-    const THREAD: Self = Self {
-        operations: 1024,
-        bytes: 32 * INLINE_LIMIT,
-        spent: 0,
-    };
-
-    /// Nothing.
-    const NONE: Self = Self {
-        operations: 0,
-        bytes: 0,
-        spent: 0,
-    };
-
-    /// Returns that of a caller.
-    fn of_caller() -> Self {
-        if cfg!(CONFIG_PREEMPT_RT) {
-            Self::NONE
-        } else if interrupts::are_disabled() {
-            Self::INTERRUPT
-        } else {
-            Self::THREAD
-        }
-    }
-
-    /// Returns that of a thread which goes on.
-    fn renewed(&self) -> Self {
-        Self {
-            spent: self.spent,
-            ..Self::THREAD
-        }
-    }
-
-    /// Returns whether it is spent.
-    fn is_spent(&self) -> bool {
-        self.operations == 0
-    }
-
-    /// Spends it.
-    fn spend(&mut self, operations: u32) {
-        self.operations = self.operations.saturating_sub(operations);
-        self.spent = self.spent.wrapping_add(u64::from(operations));
-    }
-
-    /// Spends what a data transfer takes, unless there is not as much: then all of it.
-    fn spend_transfer(&mut self, bytes: usize) -> bool {
-        match self.bytes.checked_sub(bytes) {
-            Some(left) if !self.is_spent() => {
-                self.bytes = left;
-                self.spend(TRANSFER_COST);
-                true
-            }
-            _ => {
-                self.operations = 0;
-                false
-            }
-        }
-    }
-}
 
 /// A data transfer that begins at this moment.
 struct Beginning {
@@ -620,7 +538,7 @@ impl RunList {
         let mut queue = BatchQueue::new();
         let mut progress = self.advance(&mut queue, &mut budget, true, false);
         while matches!(progress, Progress::Spent) {
-            match self.leave(queue, budget.spent) {
+            match self.leave(queue, budget.spent()) {
                 None => return,
                 Some(kept) => queue = kept,
             }
@@ -667,7 +585,7 @@ impl RunList {
                 if wake {
                     self.past.wake_up_all();
                 }
-                abi_trace::drain(budget.spent, false);
+                abi_trace::drain(budget.spent(), false);
                 return Progress::Done;
             }
             let few = inner.batches <= FEW_BATCHES;
@@ -726,7 +644,7 @@ impl RunList {
             // Before the table is looked at, so that what is far away is fetched together.
             let mut count = 0;
             let mut transfer = None;
-            for place in taken.iter_mut().take(budget.operations as usize) {
+            for place in taken.iter_mut().take(budget.operations() as usize) {
                 match queue.pop() {
                     Some(entry) if entry.value.is_transfer() => {
                         transfer = Some(entry);
