@@ -29,9 +29,7 @@ use kernel::{
 use super::{
     buffer::{
         Buffer,
-        Local,
-        Segment,
-        Shape, //
+        Segment, //
     },
     contexts::{
         Condition,
@@ -77,6 +75,23 @@ use crate::kfi::{
     info::InfoRef,
     wait_obj::WaitObj, //
 };
+
+mod iov_limits;
+mod largest;
+
+pub(super) use iov_limits::PENDING_SIZE;
+pub use iov_limits::{
+    DEPTH,
+    RECEIVE_SIZE,
+    TRANSMIT_SIZE, //
+};
+
+use iov_limits::{
+    IovLimits,
+    COMPLETION_SIZE,
+    RECEIVE_KINDS, //
+};
+use largest::Largest;
 
 object! {
     /// An open endpoint or context as C knows it.
@@ -175,203 +190,6 @@ impl ToldOf {
     fn is_selective(&self) -> bool {
         // Relaxed: as above.
         self.asked.load(ordering::Relaxed) && !self.all.load(ordering::Relaxed)
-    }
-}
-
-/// The arrays and the memory that a provider may keep, of as many operations as it takes.
-#[pin_data]
-struct Largest {
-    /// The most that it could keep of one so far.
-    widest: Atomic<usize>,
-    /// How many operations there may be, and what counts for these.
-    #[pin]
-    charge: Mutex<(usize, Charge)>,
-}
-
-impl Largest {
-    /// Nothing so far, which counts in `quota`.
-    fn new(quota: &Arc<Quota>) -> impl PinInit<Self> {
-        let charge = Quota::nothing(quota);
-        pin_init!(Self {
-            widest: Atomic::new(0),
-            charge <- new_mutex!((0, charge), "kfi::Largest::charge"),
-        })
-    }
-
-    /// Counts for `operations`, or more if there are, of which so much may be kept; `EDQUOT` if there
-    /// is not as much left.
-    fn widen(&self, kept: usize, operations: usize) -> Result {
-        // Relaxed: only grows, with the lock held.
-        if kept <= self.widest.load(ordering::Relaxed) {
-            return Ok(());
-        }
-        let mut state = self.charge.lock();
-        let (depth, charge) = &mut *state;
-        if kept > self.widest.load(ordering::Relaxed) {
-            charge.set(kept.saturating_mul(operations.max(*depth)))?;
-            *depth = operations.max(*depth);
-            self.widest.store(kept, ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    /// Counts for `operations`, if that are more than before; returns how many that were. `EDQUOT` if
-    /// there is not as much left.
-    fn deepen(&self, operations: usize) -> Result<usize> {
-        let mut state = self.charge.lock();
-        let (depth, charge) = &mut *state;
-        let before = *depth;
-        if operations > before {
-            let widest = self.widest.load(ordering::Relaxed);
-            charge.set(widest.saturating_mul(operations))?;
-            *depth = operations;
-        }
-        Ok(before)
-    }
-
-    /// Counts for as many as before again, after all.
-    fn restore(&self, operations: usize) {
-        let mut state = self.charge.lock();
-        let (depth, charge) = &mut *state;
-        if operations < *depth {
-            let widest = self.widest.load(ordering::Relaxed);
-            // Never refused, as it gives back.
-            let _ = charge.set(widest.saturating_mul(operations));
-            *depth = operations;
-        }
-    }
-
-    /// Returns how many operations were counted for.
-    fn depth(&self) -> usize {
-        self.charge.lock().0
-    }
-
-    /// Takes out what counts.
-    fn take(&self) -> Charge {
-        self.charge.lock().1.take()
-    }
-}
-
-/// The most entries that the arrays of an operation may have.
-#[derive(Clone, Copy)]
-pub(super) struct IovLimits {
-    /// Of what is sent, read, written.
-    transmit: usize,
-    /// Of a receive.
-    receive: usize,
-    /// Of a peer's memory.
-    remote: usize,
-    /// Operations that transmit that there may be at a time.
-    transmits: usize,
-    /// Receives that there may be at a time.
-    receives: usize,
-    /// Bytes that may be copied of what is sent.
-    inject: usize,
-}
-
-/// The number of bytes that a provider copies by itself when it sends, unless the consumer has said
-/// how many.
-const INJECT: usize = 1024;
-
-/// Operations that a provider is taken to have room for in one direction, if nobody has said how many.
-pub const DEPTH: usize = 256;
-
-/// The estimate of a completion in a queue, which is also most of a receive.
-const COMPLETION_SIZE: usize = 256;
-
-/// Kinds of receives of which an endpoint may have as many each: those of messages, those of tagged
-/// ones, and those that only look for such.
-const RECEIVE_KINDS: usize = 3;
-
-/// The estimate of a receive, beside its arrays: the receive with its completion, and the part that
-/// several messages share.
-pub const RECEIVE_SIZE: usize = RECEIVE_KINDS * (COMPLETION_SIZE + 128);
-
-/// The estimate of an operation that transmits, beside its arrays: its state under way, the node
-/// that it is found by, and the completion.
-pub const TRANSMIT_SIZE: usize = 832 + COMPLETION_SIZE;
-
-/// The estimate of an operation that waits for a counter, of either direction, beside its arrays:
-/// also the entry it waits in, and its place in a table.
-pub(super) const PENDING_SIZE: usize = TRANSMIT_SIZE + 256;
-
-/// The memory that a provider keeps of an entry of an array: twice its size, as arrays are rounded
-/// up to powers of two.
-const ENTRY_SIZE: usize = 2 * 24;
-
-impl IovLimits {
-    /// The limits where the consumer has not said anything.
-    const NONE: Self = Self {
-        transmit: usize::MAX,
-        receive: usize::MAX,
-        remote: usize::MAX,
-        transmits: DEPTH,
-        receives: DEPTH,
-        inject: INJECT,
-    };
-
-    /// Returns a limit that a provider has told, where 0 leaves what there was.
-    fn choose(told: usize, before: usize) -> usize {
-        if told == 0 {
-            before
-        } else {
-            told
-        }
-    }
-
-    /// Returns a depth that was asked for; a provider may take 0 for its own, or leave what there was.
-    fn depth(told: usize, before: usize) -> usize {
-        Self::choose(told, before.max(DEPTH))
-    }
-
-    /// Returns them with those of attributes.
-    fn with(self, tx: Option<&bindings::kfi_tx_attr>, rx: Option<&bindings::kfi_rx_attr>) -> Self {
-        Self {
-            transmit: tx.map_or(self.transmit, |attr| {
-                Self::choose(attr.iov_limit, self.transmit)
-            }),
-            receive: rx.map_or(self.receive, |attr| {
-                Self::choose(attr.iov_limit, self.receive)
-            }),
-            remote: tx.map_or(self.remote, |attr| {
-                Self::choose(attr.rma_iov_limit, self.remote)
-            }),
-            transmits: tx.map_or(self.transmits, |attr| {
-                Self::depth(attr.size, self.transmits)
-            }),
-            receives: rx.map_or(self.receives, |attr| Self::depth(attr.size, self.receives)),
-            inject: tx.map_or(self.inject, |attr| {
-                Self::choose(attr.inject_size, self.inject.max(INJECT))
-            }),
-        }
-    }
-
-    /// Returns how much a provider may keep of the arrays of an operation.
-    pub(super) fn kept_of(operation: &Operation<'_>, shape: Shape) -> usize {
-        let lists = [
-            Local::entries(operation.segments, shape),
-            operation.results.len(),
-            operation.compares.len(),
-            operation.rma.len(),
-        ];
-        let entries = lists
-            .iter()
-            .fold(0, |sum: usize, len| sum.saturating_add(*len));
-        entries.saturating_mul(ENTRY_SIZE)
-    }
-
-    /// Returns whether an operation keeps to them.
-    pub(super) fn allow(self, operation: &Operation<'_>, shape: Shape) -> bool {
-        let local = if operation.kind.is_receive() {
-            self.receive
-        } else {
-            self.transmit
-        };
-        let entries = |segments| Local::entries(segments, shape);
-        entries(operation.segments) <= local
-            && operation.results.len() <= local
-            && operation.compares.len() <= local
-            && operation.rma.len() <= self.remote
     }
 }
 
