@@ -45,7 +45,6 @@ use crate::kfi::{
 
 pub use completions::{
     Completions,
-    First,
     Popped, //
 };
 pub use ring::Ring;

@@ -23,10 +23,6 @@ use crate::{
     domain::Domain,
     kfi::{
         control::Control,
-        errno::{
-            EAVAIL,
-            EOVERRUN, //
-        },
         fid::{
             ExtraOps,
             Fid,
@@ -48,7 +44,6 @@ use crate::{
             completion_queue_test_ops,
             queue::{
                 Completions,
-                First,
                 Popped, //
             },
             CompletionBuffer,
@@ -334,32 +329,22 @@ impl CompletionQueue {
         let ret = self.queue.take(|entries| {
             let mut ret = Ok(false);
             for _ in 0..CHUNK {
-                let error: Error = match entries.first() {
-                    First::Completion => {
-                        if buffer.is_full() {
-                            ret = Ok(true);
-                            break;
-                        }
+                match entries.is_for(buffer) {
+                    Ok(true) => {
                         if let Some(entry) = self.pop(entries, &mut taken) {
                             // There is room.
                             let _ = buffer.push(entry.completion);
                         }
-                        continue;
                     }
-                    // Entries that were read before come first.
-                    _ if buffer.len() != 0 => {
+                    Ok(false) => {
                         ret = Ok(true);
                         break;
                     }
-                    First::Nothing => EAGAIN,
-                    First::Error(..) => EAVAIL.into(),
-                    First::Overrun => {
-                        self.pop(entries, &mut taken);
-                        EOVERRUN.into()
+                    Err(error) => {
+                        ret = Err(error);
+                        break;
                     }
-                };
-                ret = Err(error);
-                break;
+                }
             }
             self.give(entries, &mut taken);
             ret
@@ -465,17 +450,12 @@ impl CompletionQueueOps for CompletionQueue {
         // As in `read_some`.
         let _preemption = NoPreemption::begin();
         let ret = self.queue.take(|entries| {
-            let First::Error(completion, failure) = entries.first() else {
-                return Err(EAGAIN);
-            };
-            if buffer.is_peek() {
-                buffer.show(completion, failure);
-                return Ok(());
+            if entries.is_error_for(buffer)? {
+                if let Some(error) = self.pop(entries, &mut taken) {
+                    buffer.tell(error);
+                }
+                self.give(entries, &mut taken);
             }
-            if let Some(error) = self.pop(entries, &mut taken) {
-                buffer.tell(error);
-            }
-            self.give(entries, &mut taken);
             Ok(())
         });
         taken.settle(self);

@@ -12,6 +12,10 @@ use super::{
     Ring, //
 };
 use crate::kfi::{
+    errno::{
+        EAVAIL,
+        EOVERRUN, //
+    },
     linux::queue::{
         Entry,
         EntryQueue,
@@ -19,7 +23,9 @@ use crate::kfi::{
     },
     provider::{
         Completion,
+        CompletionBuffer,
         CompletionError,
+        ErrorBuffer,
         Failure, //
     }, //
 };
@@ -163,6 +169,37 @@ impl Completions {
             (None, Some(_)) => First::Completion,
             (None, None) => First::Nothing,
         }
+    }
+
+    /// Returns whether what comes first is a completion for a reader who has room for it; else the
+    /// read has ended, well if there was something before: with `EAGAIN` if there is nothing, `EAVAIL`
+    /// if an error comes first, `EOVERRUN`, once, where entries were lost.
+    pub fn is_for(&mut self, buffer: &CompletionBuffer<'_>) -> Result<bool> {
+        let error: Error = match self.first() {
+            First::Completion => return Ok(!buffer.is_full()),
+            // Entries that were read before come first.
+            _ if buffer.len() != 0 => return Ok(false),
+            First::Nothing => EAGAIN,
+            First::Error(..) => EAVAIL.into(),
+            First::Overrun => {
+                self.pop();
+                EOVERRUN.into()
+            }
+        };
+        Err(error)
+    }
+
+    /// Returns whether what comes first is an error that a reader of these takes out; shows it to one
+    /// who only looks. `EAGAIN` if it is none.
+    pub fn is_error_for(&self, buffer: &mut ErrorBuffer<'_>) -> Result<bool> {
+        let First::Error(completion, failure) = self.first() else {
+            return Err(EAGAIN);
+        };
+        let looks = buffer.is_peek();
+        if looks {
+            buffer.show(completion, failure);
+        }
+        Ok(!looks)
     }
 
     /// Takes out what comes first.

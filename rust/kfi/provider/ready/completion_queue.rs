@@ -10,10 +10,6 @@ use kernel::{
 
 use crate::kfi::{
     control::Control,
-    errno::{
-        EAVAIL,
-        EOVERRUN, //
-    },
     fid::{
         Fid,
         Object, //
@@ -27,7 +23,6 @@ use crate::kfi::{
         queue::{
             Completions,
             Entries,
-            First,
             Popped,
             Queue, //
         },
@@ -96,19 +91,10 @@ impl<D: DomainOps> CompletionQueue<D> {
     fn read_entries(&self, buffer: &mut CompletionBuffer<'_>) -> Result {
         loop {
             // One by one, so that others get the lock, and memory is freed without it.
-            let popped = self.queue.take(|entries| {
-                let error: Error = match entries.first() {
-                    First::Completion if !buffer.is_full() => return Ok(entries.pop()),
-                    // Entries that were read before come first.
-                    _ if buffer.len() != 0 => return Ok(Popped::Nothing),
-                    First::Nothing | First::Completion => EAGAIN,
-                    First::Error(..) => EAVAIL.into(),
-                    First::Overrun => {
-                        entries.pop();
-                        EOVERRUN.into()
-                    }
-                };
-                Err(error)
+            let popped = self.queue.take(|entries| match entries.is_for(buffer) {
+                Ok(true) => Ok(entries.pop()),
+                Ok(false) => Ok(Popped::Nothing),
+                Err(error) => Err(error),
             })?;
             let entry = match popped {
                 Popped::Own(entry) => entry.into_inner(),
@@ -144,16 +130,13 @@ impl<D: DomainOps> CompletionQueueOps for CompletionQueue<D> {
     }
 
     fn readerr(&self, buffer: &mut ErrorBuffer<'_>) -> Result {
-        let popped = self.queue.take(|entries| {
-            let First::Error(completion, failure) = entries.first() else {
-                return Err(EAGAIN);
-            };
-            if buffer.is_peek() {
-                buffer.show(completion, failure);
-                return Ok(Popped::Nothing);
-            }
-            Ok(entries.pop())
-        })?;
+        let popped = self
+            .queue
+            .take(|entries| match entries.is_error_for(buffer) {
+                Ok(true) => Ok(entries.pop()),
+                Ok(false) => Ok(Popped::Nothing),
+                Err(error) => Err(error),
+            })?;
         match popped {
             Popped::Own(entry) => buffer.tell(entry.into_inner()),
             Popped::Slot(entry) => buffer.tell(entry),
@@ -180,6 +163,7 @@ mod tests {
     use super::*;
     use crate::kfi::{
         context::Context,
+        errno::EAVAIL,
         fid::TestFid,
         provider::{
             ready::tests::{
