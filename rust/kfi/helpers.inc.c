@@ -3,7 +3,8 @@
  * Out-of-line copies of inline functions and macros for Rust.
  *
  * Every module compiles its own copy through a helpers.c of its own: an object that is listed in
- * two modules has no unambiguous module name.
+ * two modules has no unambiguous module name. It has those for all crates, and those for the parts of
+ * rust/kfi that it is built with (HAVE_PART, see the Kbuild at the top).
  */
 #include <linux/cc_platform.h>
 #include <linux/device.h>
@@ -38,48 +39,6 @@ void kfi_rust_helper_synchronize_rcu_expedited(void)
 void kfi_rust_helper_synchronize_rcu_tasks(void)
 {
 	synchronize_rcu_tasks();
-}
-
-/*
- * For a device whose DMA is the CPU's copying from and to the pages themselves:
- * mapping must neither put a bounce buffer in their place nor flush what is in
- * the caches. Not where mapping belongs to others (Xen, IOMMUs of the
- * architecture), or where devices cannot have all memory (encrypted guests).
- */
-int kfi_rust_helper_setup_dma_of_cpu(struct device *dev)
-{
-#ifdef CONFIG_SWIOTLB
-	/* A pool without memory, as that of a device with a pool of its own. */
-	static struct io_tlb_mem no_bounce_buffers;
-
-	dev->dma_io_tlb_mem = &no_bounce_buffers;
-#endif
-	if (get_dma_ops(dev) || cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
-		return -EOPNOTSUPP;
-	dev_set_dma_coherent(dev);
-	dev->coherent_dma_mask = DMA_BIT_MASK(64);
-	dev->dma_mask = &dev->coherent_dma_mask;
-	return 0;
-}
-
-struct kfi_rust_reserve *kfi_rust_helper_reserve_create(int elements, size_t size)
-{
-	return (struct kfi_rust_reserve *)mempool_create_kmalloc_pool(elements, size);
-}
-
-void *kfi_rust_helper_reserve_take(struct kfi_rust_reserve *reserve)
-{
-	return mempool_alloc_preallocated((mempool_t *)reserve);
-}
-
-void kfi_rust_helper_reserve_give(struct kfi_rust_reserve *reserve, void *element)
-{
-	mempool_free(element, (mempool_t *)reserve);
-}
-
-void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve)
-{
-	mempool_destroy((mempool_t *)reserve);
 }
 
 void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value)
@@ -121,6 +80,104 @@ void kfi_rust_helper_init_waitqueue_func_entry(struct wait_queue_entry *entry,
 					       wait_queue_func_t func)
 {
 	init_waitqueue_func_entry(entry, func);
+}
+
+void kfi_rust_helper_cond_resched(void)
+{
+	cond_resched();
+}
+
+bool kfi_rust_helper_irqs_disabled(void)
+{
+	return irqs_disabled();
+}
+
+void kfi_rust_helper_preempt_disable(void)
+{
+	preempt_disable();
+}
+
+void kfi_rust_helper_preempt_enable(void)
+{
+	preempt_enable();
+}
+
+void kfi_rust_helper_copy(void *to, const void *from, size_t len)
+{
+	/* The ranges may overlap. */
+	memmove(to, from, len);
+}
+
+/* Whether no more than a few threads wait and listen there. */
+bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned int few)
+{
+	struct list_head *at;
+	unsigned long flags;
+	bool is_short;
+
+	spin_lock_irqsave(&head->lock, flags);
+	list_for_each(at, &head->head) {
+		if (few-- == 0)
+			break;
+	}
+	is_short = at == &head->head;
+	spin_unlock_irqrestore(&head->lock, flags);
+	return is_short;
+}
+
+#ifdef HAVE_kfi_core
+void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider)
+{
+	kfi_ref_provider(provider);
+}
+
+void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider)
+{
+	kfi_deref_provider(provider);
+}
+#endif /* HAVE_kfi_core */
+
+#ifdef HAVE_kfi_provider
+/*
+ * For a device whose DMA is the CPU's copying from and to the pages themselves:
+ * mapping must neither put a bounce buffer in their place nor flush what is in
+ * the caches. Not where mapping belongs to others (Xen, IOMMUs of the
+ * architecture), or where devices cannot have all memory (encrypted guests).
+ */
+int kfi_rust_helper_setup_dma_of_cpu(struct device *dev)
+{
+#ifdef CONFIG_SWIOTLB
+	/* A pool without memory, as that of a device with a pool of its own. */
+	static struct io_tlb_mem no_bounce_buffers;
+
+	dev->dma_io_tlb_mem = &no_bounce_buffers;
+#endif
+	if (get_dma_ops(dev) || cc_platform_has(CC_ATTR_GUEST_MEM_ENCRYPT))
+		return -EOPNOTSUPP;
+	dev_set_dma_coherent(dev);
+	dev->coherent_dma_mask = DMA_BIT_MASK(64);
+	dev->dma_mask = &dev->coherent_dma_mask;
+	return 0;
+}
+
+struct kfi_rust_reserve *kfi_rust_helper_reserve_create(int elements, size_t size)
+{
+	return (struct kfi_rust_reserve *)mempool_create_kmalloc_pool(elements, size);
+}
+
+void *kfi_rust_helper_reserve_take(struct kfi_rust_reserve *reserve)
+{
+	return mempool_alloc_preallocated((mempool_t *)reserve);
+}
+
+void kfi_rust_helper_reserve_give(struct kfi_rust_reserve *reserve, void *element)
+{
+	mempool_free(element, (mempool_t *)reserve);
+}
+
+void kfi_rust_helper_reserve_destroy(struct kfi_rust_reserve *reserve)
+{
+	mempool_destroy((mempool_t *)reserve);
 }
 
 static __always_inline bool has_to_look(struct kfi_rust_tally *tally, u64 value, u64 sum)
@@ -166,26 +223,6 @@ bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *s
 	return has_to_look(tally, value, *sum);
 }
 
-void kfi_rust_helper_cond_resched(void)
-{
-	cond_resched();
-}
-
-bool kfi_rust_helper_irqs_disabled(void)
-{
-	return irqs_disabled();
-}
-
-void kfi_rust_helper_preempt_disable(void)
-{
-	preempt_disable();
-}
-
-void kfi_rust_helper_preempt_enable(void)
-{
-	preempt_enable();
-}
-
 struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)
 {
 	return sg_page(entry);
@@ -194,12 +231,6 @@ struct page *kfi_rust_helper_sg_page(struct scatterlist *entry)
 void *kfi_rust_helper_page_address(struct page *page)
 {
 	return page_address(page);
-}
-
-void kfi_rust_helper_copy(void *to, const void *from, size_t len)
-{
-	/* The ranges may overlap. */
-	memmove(to, from, len);
 }
 
 /*
@@ -257,7 +288,9 @@ void kfi_rust_helper_copy_pages(struct page *to, size_t to_offset, struct page *
 		to++;
 	}
 }
+#endif /* HAVE_kfi_provider */
 
+#ifdef HAVE_kfi_consumer
 int kfi_rust_helper_kfi_close(struct kfid *fid)
 {
 	return kfi_close(fid);
@@ -416,16 +449,6 @@ int kfi_rust_helper_kfi_open_ops(struct kfid *fid, const char *name, u64 flags, 
 	return kfi_open_ops(fid, name, flags, ops, context);
 }
 
-void kfi_rust_helper_kfi_ref_provider(struct kfi_provider *provider)
-{
-	kfi_ref_provider(provider);
-}
-
-void kfi_rust_helper_kfi_deref_provider(struct kfi_provider *provider)
-{
-	kfi_deref_provider(provider);
-}
-
 void *kfi_rust_helper_kzalloc(size_t size)
 {
 	return kzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
@@ -493,23 +516,6 @@ unsigned long kfi_rust_helper_first_kernel_address(void)
 	return first >= half ? half : first;
 }
 
-/* Whether no more than a few threads wait and listen there. */
-bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned int few)
-{
-	struct list_head *at;
-	unsigned long flags;
-	bool is_short;
-
-	spin_lock_irqsave(&head->lock, flags);
-	list_for_each(at, &head->head) {
-		if (few-- == 0)
-			break;
-	}
-	is_short = at == &head->head;
-	spin_unlock_irqrestore(&head->lock, flags);
-	return is_short;
-}
-
 int kfi_rust_helper_raw_smp_processor_id(void)
 {
 	return raw_smp_processor_id();
@@ -519,3 +525,4 @@ int kfi_rust_helper_raw_smp_processor_id(void)
 	type kfi_rust_helper_##name params { return name args; }
 #include "helpers_list.h"
 #undef KFI_HELPER
+#endif /* HAVE_kfi_consumer */
