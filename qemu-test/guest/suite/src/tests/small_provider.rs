@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use kfi::{Caps, Query, Session};
+use kfi::{Caps, EpInfo, EpType, InfoEntry, KfiErrno, Query, Session};
 
 use crate::check::Outcome;
 use crate::env::{Env, Settings};
@@ -15,6 +15,7 @@ use crate::filter::Filter;
 use crate::harness::{self, Options, Test};
 use crate::kernel_log::KernelLog;
 use crate::report::{Form, Report};
+use crate::rig::{expect_fabric, Rig};
 use crate::tests::module::{could_not, unload, Modules};
 use crate::{check, check_eq, tests};
 
@@ -44,8 +45,46 @@ fn claims(env: &Env) -> Outcome {
             check_eq!(entry.caps, caps);
             check_eq!(entry.domain_attr.cq_data_size, 8);
         }
-        Ok(())
+        only_what_was_asked(env)
     })
+}
+
+/// It is not offered to those who want something else, and an endpoint is not opened with that.
+fn only_what_was_asked(env: &Env) -> Outcome {
+    let settings = Settings {
+        provider: Some(SMALL.to_owned()),
+        ..env.settings.clone()
+    };
+    let rig = Rig::new(&env.with(settings)?)?;
+    let good = rig.info.entries()[0].clone();
+    let found = |entry: &InfoEntry| rig.session.getinfo(&Query::new().hints(entry.clone()));
+    check_eq!(found(&good)?.entries().len(), 1);
+    rig.domain.endpoint(EpInfo::Value(&good), 0)?;
+    let changes: [(&str, fn(&mut InfoEntry)); 8] = [
+        ("type", |entry| entry.ep_attr.r#type = EpType::MSG),
+        ("domain", |entry| entry.domain_attr.name = "nothing".into()),
+        ("fabric", |entry| entry.fabric_attr.name = "nothing".into()),
+        ("capability", |entry| entry.caps |= Caps::RMA),
+        ("size", |entry| entry.ep_attr.max_msg_size = 1 << 40),
+        ("data", |entry| entry.domain_attr.cq_data_size = 16),
+        ("contexts", |entry| entry.ep_attr.tx_ctx_cnt = 2),
+        ("pieces", |entry| entry.tx_attr.iov_limit = 1 << 20),
+    ];
+    for (what, change) in changes {
+        let mut entry = good.clone();
+        change(&mut entry);
+        check!(found(&entry).is_err(), "another {what} is found");
+        let opened = rig.domain.endpoint(EpInfo::Value(&entry), 0);
+        check!(opened.is_err(), "an endpoint is opened with another {what}");
+    }
+    for query in [
+        Query::new().node(c"localhost".to_owned()),
+        Query::new().service(c"7471".to_owned()),
+    ] {
+        let found = rig.session.getinfo(&query.provider(SMALL));
+        expect_fabric(found, KfiErrno::ENODATA)?;
+    }
+    rig.close()
 }
 
 /// Runs something while it is loaded.
