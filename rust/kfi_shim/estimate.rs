@@ -22,8 +22,8 @@ use crate::kfi::{
 pub(crate) struct Needs {
     /// Bytes of memory.
     pub(crate) memory: usize,
-    /// Objects with threads of the kernel.
-    pub(crate) threads: usize,
+    /// Objects with work queues of their own, and so with threads of the kernel.
+    pub(crate) with_threads: usize,
     /// Endpoints that have an address.
     pub(crate) endpoints: usize,
 }
@@ -42,7 +42,7 @@ impl From<usize> for Needs {
     fn from(memory: usize) -> Self {
         Self {
             memory,
-            threads: 0,
+            with_threads: 0,
             endpoints: 0,
         }
     }
@@ -51,13 +51,18 @@ impl From<usize> for Needs {
 /// An object, with its head, its names and what the shim keeps of it.
 pub(crate) const OBJECT: usize = 2048;
 
-/// The needs of an object with work queues of its own: threads that come to their rescue, with their
-/// stacks, and a part for each CPU.
-pub(crate) const WORK_QUEUE: Needs = Needs {
-    memory: 1 << 16,
-    threads: 1,
+/// A work queue: the thread that comes to its rescue, with its stack, and a part for each CPU.
+const WORK_QUEUE: usize = 1 << 16;
+
+/// The needs of a fabric, which has a work queue for the handlers of its queues.
+pub(crate) const FABRIC: Needs = Needs {
+    memory: WORK_QUEUE,
+    with_threads: 1,
     endpoints: 0,
 };
+
+/// The work queues of a domain: one for operations that are due, one for its endpoints.
+const WORK_QUEUES_OF_DOMAIN: usize = 2;
 
 /// A wait descriptor, with its file.
 pub(crate) const DESCRIPTOR: usize = 1024;
@@ -151,8 +156,11 @@ pub(crate) fn domain(info: InfoRef<'_>) -> Needs {
         _ => 0,
     };
     Needs {
-        memory: WORK_QUEUE.memory.saturating_add(ports),
-        ..WORK_QUEUE
+        memory: WORK_QUEUE
+            .saturating_mul(WORK_QUEUES_OF_DOMAIN)
+            .saturating_add(ports),
+        with_threads: 1,
+        endpoints: 0,
     }
 }
 

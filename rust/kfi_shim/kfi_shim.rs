@@ -66,7 +66,7 @@ module! {
         },
         max_user_domains: u32 {
             default: 1024,
-            description: "Fabrics and domains, each with a thread of the kernel, that all sessions of a user may hold (default 1024)",
+            description: "Fabrics and domains, each with up to two threads of the kernel, that all sessions of a user may hold (default 1024)",
         },
         max_user_endpoints: u32 {
             default: 3072,

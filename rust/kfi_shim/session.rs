@@ -493,7 +493,7 @@ impl Session {
         let charges = [
             self.object()?,
             Quota::charge(&self.quota, needs.memory)?,
-            self.owner.user.threads(needs.threads)?,
+            self.owner.user.with_threads(needs.with_threads)?,
             self.owner.user.endpoints(needs.endpoints)?,
         ];
         let context = Contexts::named(&self.contexts, number)?;

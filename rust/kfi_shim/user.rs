@@ -43,8 +43,8 @@ struct Limits {
     memory: Arc<Quota>,
     /// Objects, and the sessions themselves.
     objects: Arc<Quota>,
-    /// Objects that have threads.
-    threads: Arc<Quota>,
+    /// Fabrics and domains, which have threads.
+    with_threads: Arc<Quota>,
     /// Endpoints that have an address.
     endpoints: Arc<Quota>,
 }
@@ -57,12 +57,12 @@ impl Limits {
             limit => usize::try_from(limit).unwrap_or(usize::MAX),
         };
         let objects = usize::try_from(*module_parameters::max_user_objects.value_ref())?;
-        let threads = usize::try_from(*module_parameters::max_user_domains.value_ref())?;
+        let with_threads = usize::try_from(*module_parameters::max_user_domains.value_ref())?;
         let endpoints = usize::try_from(*module_parameters::max_user_endpoints.value_ref())?;
         Ok(Self {
             memory: Quota::new(memory, None)?,
             objects: Quota::new(objects, None)?,
-            threads: Quota::new(threads, None)?,
+            with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
         })
     }
@@ -121,9 +121,9 @@ impl User {
         &self.limits.objects
     }
 
-    /// Counts threads; `EMFILE` if there are as many as there may be.
-    pub(crate) fn threads(&self, count: usize) -> Result<Charge> {
-        Quota::charge(&self.limits.threads, count).map_err(|_| EMFILE)
+    /// Counts objects that have threads; `EMFILE` if there are as many as there may be.
+    pub(crate) fn with_threads(&self, count: usize) -> Result<Charge> {
+        Quota::charge(&self.limits.with_threads, count).map_err(|_| EMFILE)
     }
 
     /// Counts endpoints that have an address; `EMFILE` if there are as many as there may be.

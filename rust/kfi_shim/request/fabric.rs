@@ -34,7 +34,7 @@ pub(super) fn fabric(session: ArcBorrow<'_, Session>, argument: Argument) -> Res
     opened(
         session,
         request.context,
-        estimate::WORK_QUEUE,
+        estimate::FABRIC,
         |context| Fabric::open(entry, context),
         |result, handle| {
             request.result = result;

@@ -350,7 +350,7 @@ pub(super) fn stale_places(env: &Env) -> Outcome {
 pub(super) fn silent_operations(env: &Env) -> Outcome {
     // Their contexts would take more than there is.
     const COUNT: u64 = 600;
-    Modules::new(env)?.with_device(c"max_memory=524288", || {
+    Modules::new(env)?.with_device(c"max_memory=655360", || {
         let setup = Setup {
             tx_bind: bits::SELECTIVE_COMPLETION,
             rx_bind: bits::SELECTIVE_COMPLETION,

@@ -2,6 +2,7 @@
 
 //! Objects that requests open count for what they make the kernel allocate, and are limited in number.
 
+use std::fs;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,7 +18,7 @@ use zerocopy::{FromZeros, IntoBytes};
 
 use super::{limited, pair_for, unless_missing};
 use crate::check::{Outcome, Stop};
-use crate::ends::Setup;
+use crate::ends::{End, Setup};
 use crate::env::Env;
 use crate::rig::{expect_os, query, unshare, Rig};
 use crate::tests::load::{check_memory, kernel_memory};
@@ -254,7 +255,7 @@ pub(super) fn handlers_without_answer(env: &Env) -> Outcome {
 /// Each address of a vector counts, also one that is there already, whatever was expected; those that
 /// were removed do not.
 pub(super) fn addresses_count(env: &Env) -> Outcome {
-    Modules::new(env)?.with_device(c"max_memory=786432", || {
+    Modules::new(env)?.with_device(c"max_memory=917504", || {
         let pair = pair_for(env, Caps::MSG, 16, Setup::default())?;
         let bytes = pair.b.name.repeat(1 << 8);
         for count in [0, 1 << 8] {
@@ -365,15 +366,32 @@ pub(super) fn parts_count(env: &Env) -> Outcome {
             with_key > 0 && with_key * PORTS <= MEMORY,
             "{with_key} domains with a key"
         );
-        check!(plain > 2 * with_key, "{plain} domains without");
+        check!(2 * plain > 3 * with_key, "{plain} domains without");
         drop(keyed);
         Ok(())
     })
 }
 
-/// Domains and fabrics, which have threads of the kernel, are limited by themselves.
+/// Counts the threads that come to the rescue of work queues of the provider.
+fn rescuers() -> Result<usize, Stop> {
+    let mut count = 0;
+    for process in fs::read_dir("/proc")? {
+        // None if it is no process, or has ended since.
+        let name = fs::read_to_string(process?.path().join("comm")).unwrap_or_default();
+        count += usize::from(name.starts_with("kworker/R-kfi_soft"));
+    }
+    Ok(count)
+}
+
+/// Domains and fabrics, which have threads of the kernel, are limited by themselves, and count for as
+/// many threads as they have.
 pub(super) fn domains_are_limited(env: &Env) -> Outcome {
+    const MEMORY: usize = 1 << 20;
+    // A thread with its stack, and a work queue.
+    const THREAD: usize = 64 << 10;
+    let mut threads = 0;
     limited(env, c"max_user_domains=8", |rig| {
+        let before = rescuers()?;
         let mut domains = Vec::new();
         let full = loop {
             match rig.fabric.domain(&rig.info, 0) {
@@ -391,9 +409,28 @@ pub(super) fn domains_are_limited(env: &Env) -> Outcome {
         let info = second.getinfo(&query(env))?;
         check_eq!(info.fabric(0).err(), Some(Error::Os(Errno::MFILE)));
         drop((info, second));
+        // With an endpoint a domain has all that it ever has.
+        let mut ends = Vec::new();
+        for domain in &domains {
+            let mut end = End::open(domain, EpInfo::Entry(&rig.info, 0), &Setup::default())?;
+            end.enable()?;
+            ends.push(end);
+        }
+        threads = rescuers()?.saturating_sub(before).div_ceil(domains.len());
+        env.note(format!("{threads} threads of a domain"));
+        drop(ends);
         domains.pop();
         drop(rig.info.fabric(0)?);
         drop(domains);
+        Ok(())
+    })?;
+    limited(env, c"max_memory=1048576", |rig| {
+        // The domain of the rig is one, too.
+        let domains = 1 + fill(100, || rig.fabric.domain(&rig.info, 0))?.len();
+        check!(
+            domains * threads * THREAD <= MEMORY,
+            "{domains} domains with {threads} threads each in 1 MiB"
+        );
         Ok(())
     })
 }

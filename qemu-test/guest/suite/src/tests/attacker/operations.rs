@@ -390,7 +390,7 @@ pub(super) fn pending_count(env: &Env) -> Outcome {
     const STEP: u64 = 16 << 10;
     // 1,088 as any, 160 in what it waits in, and 352 for its context.
     const EACH: usize = 1_600;
-    Modules::new(env)?.with_device(c"max_memory=655360", || {
+    Modules::new(env)?.with_device(c"max_memory=786432", || {
         let pair = pair_for(env, Caps::MSG | Caps::SEND, 16, Setup::default())?;
         let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
         let counter = pair.rig.counter()?;
@@ -451,7 +451,7 @@ pub(super) fn refused_bindings(env: &Env) -> Outcome {
 
 /// What an endpoint leaves over that has no operations of its own counts, too.
 pub(super) fn closed_scalable(env: &Env) -> Outcome {
-    limited(env, c"max_memory=196608", |rig| {
+    limited(env, c"max_memory=262144", |rig| {
         let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;
         let entry = rig.info.entries()[0].clone();
         unless_missing(rig.domain.scalable_endpoint(EpInfo::Value(&entry), 0))?;
@@ -472,7 +472,7 @@ pub(super) fn closed_scalable(env: &Env) -> Outcome {
 pub(super) fn without_direction(env: &Env) -> Outcome {
     // Their contexts would take more than there is.
     const COUNT: u64 = 400;
-    Modules::new(env)?.with_device(c"max_memory=540672", || {
+    Modules::new(env)?.with_device(c"max_memory=671744", || {
         let caps = Caps::MSG | Caps::SEND | Caps::RECV;
         let pair = pair_for(env, caps, 16, Setup::default())?;
         let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
