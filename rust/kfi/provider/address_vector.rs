@@ -45,7 +45,9 @@ unsafe impl Class for AddressVectorClass {
     type Tables = bindings::kfi_ops_av;
     type Data = AddressVectorData;
     const FCLASS: usize = bindings::KFI_CLASS_AV as usize;
-    const RCU_OPERATIONS: bool = false;
+    // Those of endpoints, in which addresses are looked up: what leads there may be dropped last by one
+    // of them, when the endpoint that it belonged to is closed.
+    const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
         bindings::kfid_av {

@@ -31,7 +31,10 @@ use crate::{
             ENOMSG,
             EOPBADSTATE, //
         },
-        fid::Fid,
+        fid::{
+            Class,
+            Fid, //
+        },
         flags::{
             AccessFlags,
             Caps,
@@ -62,8 +65,12 @@ use crate::{
             Target, //
         },
         provider::{
+            AddressVectorClass,
             AtomicCall,
             Completion,
+            CompletionQueueClass,
+            CounterClass,
+            DomainClass,
             Failure,
             Outcome, //
         }, //
@@ -335,6 +342,16 @@ impl ReceiverUse {
 impl Receiver {
     /// Creates a receive context.
     pub(crate) fn new(config: RxConfig) -> Result<Arc<Self>> {
+        // A thread that sends may look this up just before it is closed, and drop the last reference
+        // with interrupts disabled. It is in a read-side critical section of RCU then, or is not
+        // preempted, for which each close of what `config` refers to waits, and comes later: so what is
+        // large there, as a vector may be, is dropped by a thread that closes, and may sleep.
+        const {
+            assert!(<AddressVectorClass as Class>::RCU_OPERATIONS);
+            assert!(<CompletionQueueClass as Class>::RCU_OPERATIONS);
+            assert!(<CounterClass as Class>::RCU_OPERATIONS);
+            assert!(<DomainClass as Class>::RCU_OPERATIONS);
+        }
         let deliveries = LateDeliveries::new(&config.domain)?;
         let late_accesses = LateDeliveries::new(&config.domain)?;
         let number = config.node.number_receiver();
