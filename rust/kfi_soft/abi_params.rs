@@ -9,11 +9,6 @@ pub(crate) fn address() -> &'static [u8] {
     let text = &raw const bindings::kfi_soft_address;
     // SAFETY: It was written before the module was initialised and cannot be written afterwards, and
     // it stays as long as the module.
-    let text = unsafe { &*text };
-    let len = text
-        .iter()
-        .position(|byte| *byte == 0)
-        .unwrap_or(text.len());
-    // SAFETY: So many bytes are there, which are as good as characters.
-    unsafe { core::slice::from_raw_parts(text.as_ptr().cast(), len) }
+    let text: &[u8] = unsafe { &*text };
+    text.split(|byte| *byte == 0).next().unwrap_or_default()
 }

@@ -208,7 +208,8 @@ unsafe extern "C" fn write_space_callback(sk: *mut bindings::sock) {
     let Some(hook) = callback.hook() else { return };
     // It takes away the mark that there is no room.
     if let Some(before) = hook.callbacks.write_space {
-        // SAFETY: It is the callback of this socket, called as this one was.
+        // SAFETY: It is the callback of this socket, called as this one was. It is that of all
+        // sockets of TCP (`sk_stream_write_space()`), which takes no lock but the wait queue's.
         unsafe { before(sk) };
     }
     // SAFETY: By the safety requirements.
@@ -227,7 +228,8 @@ unsafe extern "C" fn state_change_callback(sk: *mut bindings::sock) {
     let callback = unsafe { Callback::begin(sk) };
     let Some(hook) = callback.hook() else { return };
     if let Some(before) = hook.callbacks.state_change {
-        // SAFETY: It is the callback of this socket, called as this one was.
+        // SAFETY: It is the callback of this socket, called as this one was. It is that of all
+        // sockets (`sock_def_wakeup()`), which takes no lock but the wait queue's.
         unsafe { before(sk) };
     }
     hook.told.tell_changed();
