@@ -224,7 +224,8 @@ fn needs_network() -> Outcome {
 }
 
 /// What has NICs reach each other, and themselves, over TCP.
-const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=1000";
+/// Messages wait for their receives for longer than a slow kernel takes to post these.
+const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=1000 rnr_timeout=5000";
 
 /// Runs the tests of an area over TCP, but those that need what is not the same there: patterns of
 /// their names, and what it is.
