@@ -196,11 +196,11 @@ pub(crate) struct Domain {
     attributes: DomainAttributes,
     events: SetOnce<Events>,
     /// Pages for what is posted, if there are no others.
-///
-/// So do the looks at deadlines: `rnr_timeout` is the least time that a message waits, and the end of
-/// it is told when all lists of the domain that have something to copy just then have had a turn
-/// ([`LateDeliveries`](crate::transfer::late_deliveries::LateDeliveries)). A queue of their own would
-/// be another thread for each domain, and a look compares and receives, which is to be limited as well.
+    ///
+    /// So do the looks at deadlines: `rnr_timeout` is the least time that a message waits, and the end of
+    /// it is told when all lists of the domain that have something to copy just then have had a turn
+    /// ([`LateDeliveries`](crate::transfer::late_deliveries::LateDeliveries)). A queue of their own would
+    /// be another thread for each domain, and a look compares and receives, which is to be limited as well.
     reserve: Arc<Reserve>,
     /// The regions that all its endpoints have.
     #[pin]
