@@ -49,6 +49,9 @@ fn claims(env: &Env) -> Outcome {
     })
 }
 
+/// Makes an entry ask for something else.
+type Change = fn(&mut InfoEntry);
+
 /// It is not offered to those who want something else, and an endpoint is not opened with that.
 fn only_what_was_asked(env: &Env) -> Outcome {
     let settings = Settings {
@@ -60,7 +63,7 @@ fn only_what_was_asked(env: &Env) -> Outcome {
     let found = |entry: &InfoEntry| rig.session.getinfo(&Query::new().hints(entry.clone()));
     check_eq!(found(&good)?.entries().len(), 1);
     rig.domain.endpoint(EpInfo::Value(&good), 0)?;
-    let changes: [(&str, fn(&mut InfoEntry)); 8] = [
+    let changes: [(&str, Change); 8] = [
         ("type", |entry| entry.ep_attr.r#type = EpType::MSG),
         ("domain", |entry| entry.domain_attr.name = "nothing".into()),
         ("fabric", |entry| entry.fabric_attr.name = "nothing".into()),
