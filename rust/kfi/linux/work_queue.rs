@@ -100,6 +100,10 @@ impl WorkQueueFlags {
 /// - `raw` is a work queue that exists until [`Self::destroy`] destroys it.
 /// - `users` is the number of items that are in it or delayed, and of calls that are about to queue
 ///   one, plus [`Self::CLOSING`] from the beginning of `destroy`, which is final.
+/// - With `CLOSING`, `users` only falls. So it comes to 0 once, if it was more when `destroy` began,
+///   and the user that brings it there, the last one, completes `idle`. `destroy` waits for that, and
+///   nobody gives the queue up before `destroy` returns: the queue stays until the last user is done
+///   with it. Each other user does not touch it after it has left.
 #[pin_data(PinnedDrop)]
 pub struct WorkQueue {
     raw: NonNull<bindings::workqueue_struct>,
@@ -152,19 +156,27 @@ impl WorkQueue {
 
     /// Counts a user, unless the queue is being destroyed.
     fn enter(&self) -> bool {
-        // INVARIANT: The caller is about to queue an item, or the next line takes it back.
-        // Full: the queue is not used before it is known to stay.
-        if self.users.fetch_add(1, ordering::Full) & Self::CLOSING == 0 {
-            return true;
+        // Relaxed: only a first guess.
+        let mut users = self.users.load(ordering::Relaxed);
+        // Not an addition that is taken back: that one might find itself the last user, beside another.
+        while users & Self::CLOSING == 0 {
+            // INVARIANT: The caller is about to queue an item, and the queue is not being destroyed.
+            // Full: the queue is not used before it is known to stay.
+            match self
+                .users
+                .cmpxchg(users, users.wrapping_add(1), ordering::Full)
+            {
+                Ok(_) => return true,
+                Err(current) => users = current,
+            }
         }
-        self.leave();
         false
     }
 
     /// Takes back what [`Self::enter`] has counted. If the caller is not an item of the queue that
     /// is running, the queue may be gone from here on.
     fn leave(&self) {
-        // INVARIANT: The caller was a user.
+        // INVARIANT: The caller was a user. The last one, of which there is one at most, completes.
         // Full: what the user did comes before the end of the queue.
         if self.users.fetch_sub(1, ordering::Full) == Self::CLOSING | 1 {
             self.idle.complete_all();
@@ -303,7 +315,7 @@ impl WorkQueue {
         }
         if users != 0 {
             // A thread that is counted sees the mark when it leaves, and the last one completes
-            // this.
+            // this, once: when the wait has ended, nobody else is about to.
             self.idle.wait_for_completion();
         }
         // INVARIANT: Destroyed, once, as the mark is final.
@@ -495,7 +507,11 @@ pub(crate) use new_work;
 #[kunit_tests(linux_work_queue)]
 mod tests {
     use super::*;
-    use kernel::time::msecs_to_jiffies;
+    use kernel::time::{
+        delay::fsleep,
+        msecs_to_jiffies,
+        Delta, //
+    };
 
     /// Counts how often it has run.
     #[pin_data]
@@ -667,6 +683,61 @@ mod tests {
         assert!(!queue.queue_delayed::<_, 0>(item.clone(), 1));
         queue.flush();
         assert_eq!(item.runs(), 0);
+        assert!(is_alone(item));
+        Ok(())
+    }
+
+    /// Destroys a queue.
+    #[pin_data]
+    struct Destroying {
+        queue: Arc<WorkQueue>,
+        is_done: Atomic<bool>,
+        #[pin]
+        work: Work<Destroying>,
+    }
+
+    impl WorkItem for Destroying {
+        fn work(&self) -> &Work<Self> {
+            &self.work
+        }
+
+        fn run(this: Arc<Self>) {
+            this.queue.destroy();
+            this.is_done.store(true, ordering::Release);
+        }
+    }
+
+    /// A call that comes while the last user is leaving is no user: the queue would go under the
+    /// hands of one of the two.
+    #[test]
+    fn nobody_enters_beside_the_last_user() -> Result {
+        let (doomed, other) = (queue()?, queue()?);
+        let given = doomed.clone();
+        let item = Counting::new(false)?;
+        let destroying = Arc::pin_init(
+            pin_init!(Destroying {
+                queue: given,
+                is_done: Atomic::new(false),
+                work <- new_work!("work queue destroying test"),
+            }),
+            GFP_KERNEL,
+        )?;
+        assert!(doomed.enter());
+        assert!(other.queue::<_, 0>(destroying.clone()));
+        while doomed.users.load(ordering::Acquire) & WorkQueue::CLOSING == 0 {
+            fsleep(Delta::from_millis(1));
+        }
+        // The user is the last one, and about to say so.
+        let before = doomed.users.fetch_sub(1, ordering::Full);
+        assert_eq!(before, WorkQueue::CLOSING | 1);
+        assert!(!doomed.enter());
+        assert!(!doomed.queue::<_, 0>(item.clone()));
+        doomed.flush();
+        fsleep(Delta::from_millis(20));
+        assert!(!destroying.is_done.load(ordering::Acquire));
+        doomed.idle.complete_all();
+        other.destroy();
+        assert!(destroying.is_done.load(ordering::Acquire));
         assert!(is_alone(item));
         Ok(())
     }
