@@ -5,7 +5,8 @@
 //! When such a request was matched with a receive, or is to be done to memory regions, it says so to
 //! the wire, and lies here until that has brought or fetched the last byte. So nothing of it is kept
 //! anywhere else meanwhile. Its regions are looked up for each piece: they may be closed before the
-//! end, and then it fails.
+//! end, and then it fails. It fails at once if its receive context is closed, as its initiator may
+//! have nothing more to say; what comes all the same finds nothing here.
 
 #![forbid(unsafe_code)]
 
@@ -19,11 +20,14 @@ use kernel::{
 };
 
 use crate::{
-    kfi::linux::queue::{
-        Entry,
-        EntryQueue,
-        Named,
-        Vacant, //
+    kfi::linux::{
+        queue::{
+            Entry,
+            EntryQueue,
+            Named,
+            Vacant, //
+        },
+        task::cond_resched, //
     },
     transfer::{
         receive_queue::{
@@ -33,6 +37,7 @@ use crate::{
         receiver::{
             LateReport,
             Piece,
+            Receiver,
             ReceiverUse, //
         }, //
     },
@@ -59,11 +64,12 @@ struct Landing {
     _late_report: Option<LateReport>,
 }
 
+/// Named by the receive context and the request. The request has the first as its cookie.
 impl Named for Landing {
-    type Name = usize;
+    type Name = (usize, usize);
 
-    fn name(&self) -> usize {
-        self.request.number()
+    fn name(&self) -> (usize, usize) {
+        (self.receiver.id(), self.request.number())
     }
 }
 
@@ -106,18 +112,52 @@ impl Landings {
             Self::finish(landing, Ok(()));
             return;
         }
-        self.list.lock().push_named(landing);
-        request.start(len);
+        request.set_cookie(landing.receiver.id());
+        if self.keep(landing) {
+            request.start(len);
+        }
+    }
+
+    /// Puts a landing where it is found; ends it instead if its receive context is being closed, and
+    /// returns `false`.
+    fn keep(&self, landing: Entry<Landing>) -> bool {
+        {
+            let mut list = self.list.lock();
+            // The thread that closes it looks here after it has said so: ordered by the lock.
+            if !landing.receiver.is_closed() {
+                list.push_named(landing);
+                return true;
+            }
+        }
+        Self::finish(landing, Err(EHOSTUNREACH));
+        false
     }
 
     /// Takes the landing of a request out.
     fn take(&self, request: &Arc<RemoteRequest>) -> Option<Entry<Landing>> {
-        let number = request.number();
+        let name = (request.cookie(), request.number());
         let mut list = self.list.lock();
-        list.take_named(&number, |landing| landing.name() == number)
+        list.take_named(&name, |landing| landing.name() == name)
     }
 
-    /// Copies a piece, from `offset` on; `ENOENT` if the request is not here, `EHOSTUNREACH` if its
+    /// Ends all requests for a receive context that is being closed, but one of which a thread is just
+    /// copying a piece, which that thread ends. May sleep.
+    pub(crate) fn close(&self, receiver: &Receiver) {
+        let id = receiver.id();
+        loop {
+            let landing = {
+                let mut list = self.list.lock();
+                list.take_named(&(id, 0), |landing| landing.name().0 == id)
+            };
+            let Some(landing) = landing else {
+                return;
+            };
+            Self::finish(landing, Err(EHOSTUNREACH));
+            cond_resched();
+        }
+    }
+
+    /// Copies a piece, from `offset` on; `ENOENT` if the request is not here, or not any more as its
     /// receive context is being closed.
     pub(crate) fn copy(
         &self,
@@ -125,11 +165,8 @@ impl Landings {
         offset: usize,
         mut piece: Piece<'_>,
     ) -> Result {
-        // The thread that brings the pieces is the only one that ends it, too.
         let landing = self.take(request).ok_or(ENOENT)?;
         let done = match &landing.ground {
-            // The thread that closes it waits for this one to end.
-            _ if landing.receiver.is_closed() => Err(EHOSTUNREACH),
             Ground::Receive(delivery, span) => {
                 let end = offset.saturating_add(piece.len());
                 if end > span.len {
@@ -142,8 +179,11 @@ impl Landings {
             }
             Ground::Regions => landing.receiver.copy_piece(request, offset, &mut piece),
         };
-        self.list.lock().push_named(landing);
-        done
+        if self.keep(landing) {
+            done
+        } else {
+            Err(ENOENT)
+        }
     }
 
     /// Ends a request: all of its bytes were copied, or none will be any more. Reports and answers.

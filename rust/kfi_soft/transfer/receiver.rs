@@ -435,7 +435,8 @@ impl Receiver {
 
     /// Closes the context: messages that wait are refused, receives are given up without completions.
     /// What was matched, and is not copied yet, fails on both sides, and this ends it instead of the
-    /// work queue; what is being copied fails there at the next chunk. May sleep, but not for long.
+    /// work queue; what is being copied fails there at the next chunk, what comes from another node at
+    /// once. May sleep, but not for long.
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed, and a full barrier: see `enter`.
         this.closed.store(true, ordering::Relaxed);
@@ -446,6 +447,7 @@ impl Receiver {
         this.parking.close();
         this.unpark.cancel_sync();
         this.config.queue.purge(this);
+        this.config.node.targets().landings.close(this);
         // Acquire: what users did is over.
         let is_unused = || this.users.load(ordering::Acquire) == 0;
         while !is_unused() {

@@ -66,7 +66,8 @@ pub(crate) trait Arrivals: Send + Sync {
     fn take_back(&self, request: &Arc<RemoteRequest>) -> bool;
 
     /// Takes bytes of a request that has asked for them ([`Answers::start`]), from `offset` on. After an
-    /// error there is only [`Self::end`].
+    /// error there is only [`Self::end`]. It fails when the request was answered meanwhile, as nobody
+    /// wants the bytes any more.
     ///
     /// Process context. This one, [`Self::read`] and [`Self::end`] are called by one thread at a time for a
     /// request.

@@ -2,19 +2,29 @@
 
 //! NICs that have addresses.
 
+#[expect(dead_code, reason = "the kernel uses more")]
+#[path = "../../../../../rust/kfi_soft/wire/tcp/frame.rs"]
+mod frame;
+mod peer;
+
 use std::ffi::CString;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
-use kfi::{Error, GetinfoFlags, KfiErrno, Query, Session};
+use kfi::{bits, BufferKind, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query, Session};
 use rustix::io::Errno;
 
+use self::frame::{Frame, Kind, Response};
+use self::peer::Peer;
 use crate::check::{Outcome, Stop};
+use crate::ends::{End, Setup};
 use crate::env::{Env, Settings};
-use crate::rig::expect_fabric;
+use crate::raw::MappedPage;
+use crate::rig::{expect_fabric, Rig};
 use crate::tests::module::{could_not, Modules, PROVIDER};
 use crate::tests::small_provider;
 use crate::{check, check_eq, tests};
@@ -30,6 +40,8 @@ tests! {
     "tagged" ["kfi_tagged.h"] tagged;
     "rma" ["kfi_rma.h"] rma;
     "atomic" ["kfi_atomic.h"] atomic;
+    "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
+    "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
 }
 
 /// Loads the provider with other parameters.
@@ -287,4 +299,114 @@ fn sockets(state: &str) -> usize {
 /// Counts those that listen.
 fn listeners() -> usize {
     sockets(LISTENING)
+}
+
+/// The NIC of this node, and that of the other one, which a test makes up.
+const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+
+/// With one NIC, which nobody is given up for who says nothing for a time.
+const PATIENT: &str = "address=127.0.0.1 peer_timeout=600000";
+
+/// An error, as peers are told it.
+const EHOSTUNREACH: u32 = 113;
+
+/// The answer to a request that was withdrawn.
+const CANCELED: Response = Response {
+    status: 125,
+    len: 0,
+};
+
+/// An endpoint of this node, with its port.
+fn end_with_port(rig: &Rig) -> Result<(End, u16), Stop> {
+    let mut end = End::open(&rig.domain, EpInfo::Entry(&rig.info, 0), &Setup::default())?;
+    end.enable()?;
+    let name = end.name.first_chunk().copied().unwrap_or([0; 8]);
+    // The lowest 12 bits.
+    let port = (u64::from_le_bytes(name) & 0xfff) as u16;
+    check_eq!(end.name, peer::name(HERE, port));
+    Ok((end, port))
+}
+
+/// An endpoint is closed while what a peer has asked for waits for the bytes of that, or for the peer to
+/// take them: the peer is there, but says nothing more.
+fn silent_initiator(env: &Env) -> Outcome {
+    const LEN: u64 = 16 << 20;
+    const KEY: u64 = 5;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    for (session, kind) in (1..).zip([Kind::Message, Kind::Write, Kind::Read]) {
+        let rig = Rig::new(env)?;
+        let (end, port) = end_with_port(&rig)?;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+        let access = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
+        let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+        end.recv(buffer.segment(0..LEN), 7)?;
+
+        let mut peer = Peer::connect(THERE, HERE, session)?;
+        let key = (kind != Kind::Message).then_some(KEY);
+        peer.request(1, kind, (port, LEN), key)?;
+        // It has begun. Of what is read only the first header is taken, and the rest does not fit
+        // in between.
+        let begun = match kind {
+            Kind::Read => peer.until(|frame| matches!(frame, Frame::Data(_)))?,
+            _ => peer.until(|frame| matches!(frame, Frame::Pull { .. }))?,
+        };
+        check_eq!(begun, 1, "{kind:?}");
+
+        let End { ep, tx, rx, av, .. } = end;
+        ep.close().map_err(|(_, error)| error)?;
+        if kind == Kind::Message {
+            let error = rx.read_err()?;
+            check_eq!(error.entry.op_context, 7);
+            check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+        }
+        if kind != Kind::Read {
+            let (id, response) = peer.response()?;
+            check_eq!((id, response.status), (1, EHOSTUNREACH), "{kind:?}");
+        }
+        region.close().map_err(|(_, error)| error)?;
+        drop((peer, tx, rx, av, buffer));
+        rig.close()?;
+    }
+    Ok(())
+}
+
+/// mmap(2) does not wait for what is being closed, as it has the lock of the process's memory.
+fn mapping_beside_a_close(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (mut end, _) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let offset = u64::from(end.ep.handle()) << 32;
+    let map = || MappedPage::new(&rig.session, offset).err();
+    check_eq!(map(), Some(Errno::INVAL));
+
+    let listener = Peer::listen(THERE)?;
+    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    end.send(buffer.segment(0..64), 7)?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    check_eq!(sent, 1);
+
+    let End { ep, tx, rx, av, .. } = end;
+    thread::scope(|scope| {
+        let closing = scope.spawn(|| ep.close().map_err(|(_, error)| error));
+        // Close waits for the peer, which has the operation.
+        let withdrawn = peer.until(|frame| matches!(frame, Frame::Withdraw));
+        let mapped = map();
+        peer.respond(1, CANCELED)?;
+        check_eq!(withdrawn?, 1);
+        check_eq!(mapped, Some(Errno::BADF));
+        match closing.join() {
+            Ok(closed) => Ok(closed?),
+            Err(_) => Err(Stop::fail("a thread has panicked")),
+        }
+    })?;
+    check_eq!(map(), Some(Errno::BADF));
+    drop((peer, listener, tx, rx, av, buffer));
+    rig.close()
 }
