@@ -53,8 +53,8 @@
  * %KFI_SHIM_TRYWAIT, which may be repeated.
  *
  * Closing the file closes all objects of the session, dependents first.  A task of the user who has
- * opened it waits for that, unless it is killed, and others wait for a second: what is not closed then
- * is closed, and counts, for some time yet.
+ * opened it waits for that, unless it is killed, for five seconds at most if it has ended itself, and
+ * others wait for a second: what is not closed then is closed, and counts, for some time yet.
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each

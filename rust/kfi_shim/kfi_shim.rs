@@ -17,7 +17,8 @@
 //! `kfi::Largest::charge` is taken. `kfi::Peak::state` is taken last, also with the first of these or
 //! `kfi::Contexts::table` held.
 //!
-//! `kfi_shim::USERS` and `kfi_shim::QUEUES` are taken alone.
+//! `kfi_shim::USERS` and `kfi_shim::QUEUES` are taken alone, and so is `kfi_shim::Turns::state`, but for
+//! `kfi_shim::Session::next`, which is taken inside it.
 //!
 //! That of the wait queue `kfi_shim::WaitFd`, and those of work queues, are taken under that of an
 //! object's wait queue.
@@ -31,6 +32,7 @@ mod object;
 mod queues;
 mod request;
 mod session;
+mod turns;
 mod user;
 mod wait_fd;
 

@@ -74,6 +74,10 @@ use crate::{
         Queues, //
     },
     request,
+    turns::{
+        Turn,
+        Turns, //
+    },
     user::User,
     wait_fd::Wakeups, //
 };
@@ -221,7 +225,7 @@ const PAUSE_MAX: i64 = 100;
 
 /// The objects and works of a session.
 #[pin_data]
-struct Holdings {
+pub(crate) struct Holdings {
     #[pin]
     table: Mutex<Table>,
     #[pin]
@@ -230,6 +234,11 @@ struct Holdings {
     #[pin]
     owner: Mutex<Option<Arc<Owner>>>,
     queues: Queues,
+    /// The turns of its user's sessions.
+    turns: Arc<Turns<Holdings>>,
+    /// The session whose turn is after this one's.
+    #[pin]
+    next: Mutex<Option<Arc<Holdings>>>,
     /// Closes everything.
     #[pin]
     end: EndWork<Holdings>,
@@ -250,11 +259,17 @@ struct Owner {
 /// How long somebody else than its user waits for the end of a session, in milliseconds.
 const POLITENESS: u32 = 1000;
 
-/// The holdings of an open session. Dropped, they are closed, by a work queue.
+/// How long its user waits in a task that is about to end, which nobody can kill any more, in
+/// milliseconds: mostly all is closed, and has been given back, when the process is gone.
+const LAST_PATIENCE: u32 = 5000;
+
+/// The holdings of an open session. Dropped, they are closed, by a work queue, which others need as
+/// well: so many of a user's at once.
 ///
 /// That may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
 /// thread of the kernel that looks after the files of everybody. Its user waits for the end, but may be
-/// killed, others wait for a moment, and threads of the kernel do not wait.
+/// killed, and does not wait for long when the process ends. Others wait for a moment, and threads of
+/// the kernel do not wait.
 struct Held(Arc<Holdings>);
 
 impl core::ops::Deref for Held {
@@ -269,15 +284,18 @@ impl Drop for Held {
     fn drop(&mut self) {
         let is_user = |owner: &Arc<Owner>| owner.user.is_current();
         let is_user = self.owner.lock().as_ref().is_some_and(is_user);
-        if !self.queues.ends.queue::<_, 0>(self.0.clone()) {
-            // The queue is there as long as there are sessions; but nothing is to stay.
-            Holdings::run(self.0.clone());
-            return;
+        if let Some(holdings) = self.turns.begin(self.0.clone()) {
+            if !self.queues.ends.queue::<_, 0>(holdings.clone()) {
+                // The queue is there as long as there are sessions; but nothing is to stay.
+                Holdings::run(holdings);
+                return;
+            }
         }
         if task::is_kernel_thread() {
             return;
         }
         let patience = match is_user {
+            true if task::is_exiting() => Timeout::Millis(LAST_PATIENCE),
             true => Timeout::Infinite,
             false => Timeout::Millis(POLITENESS),
         };
@@ -294,20 +312,39 @@ impl WorkItem for Holdings {
     }
 
     fn run(this: Arc<Self>) {
+        let mut turn = Some(this);
+        while let Some(this) = turn.take() {
+            this.close();
+            // Behind what others have queued meanwhile. When the module goes, the queue takes no more.
+            let queue = |next: &Arc<Self>| this.queues.ends.queue::<_, 0>(next.clone());
+            turn = this.turns.end().filter(|next| !queue(next));
+        }
+    }
+}
+
+impl Turn for Holdings {
+    fn next(&self) -> &Mutex<Option<Arc<Self>>> {
+        &self.next
+    }
+}
+
+impl Holdings {
+    /// Closes everything.
+    fn close(&self) {
         let table = {
-            let mut table = this.table.lock();
+            let mut table = self.table.lock();
             let empty = Table::new(table.membership.clone());
             core::mem::replace(&mut *table, empty)
         };
         // One after the other, without the locks.
         drop(table);
-        let works = core::mem::replace(&mut *this.works.lock(), Works::new());
+        let works = core::mem::replace(&mut *self.works.lock(), Works::new());
         drop(works);
-        let owner = this.owner.lock().take();
+        let owner = self.owner.lock().take();
         drop(owner);
         // Release: see `Held`.
-        this.ended.store(true, ordering::Release);
-        this.closed.wake_up_all();
+        self.ended.store(true, ordering::Release);
+        self.closed.wake_up_all();
     }
 }
 
@@ -904,12 +941,15 @@ impl Device for Session {
         )?;
         let queues = queues::current()?;
         let (table, owned) = (Table::new(membership.clone()), owner.clone());
+        let turns = owner.user.turns().clone();
         let holdings = Arc::pin_init(
             pin_init!(Holdings {
                 table <- new_mutex!(table, "kfi_shim::Session::table"),
                 works <- new_mutex!(Works::new(), "kfi_shim::Session::works"),
                 owner <- new_mutex!(Some(owned), "kfi_shim::Session::owner"),
                 queues,
+                turns,
+                next <- new_mutex!(None, "kfi_shim::Session::next"),
                 end <- new_work!("kfi_shim::Session::end"),
                 ended: Atomic::new(false),
                 closed <- WaitQueue::new(c"kfi_shim::Session::closed", static_lock_class!()),

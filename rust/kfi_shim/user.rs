@@ -20,6 +20,8 @@ use crate::{
         linux::user, //
     },
     module_parameters,
+    session::Holdings,
+    turns::Turns,
     USERS, //
 };
 
@@ -36,7 +38,7 @@ pub(crate) struct UserEntry {
 /// The users who have sessions.
 pub(crate) type UserList = KVVec<UserEntry>;
 
-/// The limits that the sessions of a user share.
+/// The limits that the sessions of a user share, and their turns to end.
 #[derive(Clone)]
 struct Limits {
     /// Bytes of memory.
@@ -47,6 +49,8 @@ struct Limits {
     with_threads: Arc<Quota>,
     /// Endpoints that have an address.
     endpoints: Arc<Quota>,
+    /// Of sessions that end.
+    turns: Arc<Turns<Holdings>>,
 }
 
 impl Limits {
@@ -64,6 +68,7 @@ impl Limits {
             objects: Quota::new(objects, None)?,
             with_threads: Quota::new(with_threads, None)?,
             endpoints: Quota::new(endpoints, None)?,
+            turns: Turns::new()?,
         })
     }
 }
@@ -129,6 +134,11 @@ impl User {
     /// Counts endpoints that have an address; `EMFILE` if there are as many as there may be.
     pub(crate) fn endpoints(&self, count: usize) -> Result<Charge> {
         Quota::charge(&self.limits.endpoints, count).map_err(|_| EMFILE)
+    }
+
+    /// Returns the turns of sessions that end.
+    pub(crate) fn turns(&self) -> &Arc<Turns<Holdings>> {
+        &self.limits.turns
     }
 
     /// Returns whether the current task is this user's.

@@ -16,7 +16,9 @@ use std::thread;
 use std::time::Duration;
 
 use kfi::{bits, BufferKind, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query, Session};
+use kfi_host::process::{self, Status};
 use rustix::io::Errno;
+use rustix::process::Signal;
 
 use self::frame::{Frame, Kind, Response};
 use self::peer::Peer;
@@ -24,7 +26,7 @@ use crate::check::{Outcome, Stop};
 use crate::ends::{End, Setup};
 use crate::env::{Env, Settings};
 use crate::raw::MappedPage;
-use crate::rig::{expect_fabric, Rig};
+use crate::rig::{expect_fabric, until, Rig};
 use crate::tests::module::{could_not, Modules, PROVIDER};
 use crate::tests::small_provider;
 use crate::{check, check_eq, tests};
@@ -42,6 +44,7 @@ tests! {
     "atomic" ["kfi_atomic.h"] atomic;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
+    "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
 }
 
 /// Loads the provider with other parameters.
@@ -409,4 +412,44 @@ fn mapping_beside_a_close(env: &Env) -> Outcome {
     check_eq!(map(), Some(Errno::BADF));
     drop((peer, listener, tx, rx, av, buffer));
     rig.close()
+}
+
+/// A process that is killed goes, though what it has sent cannot be given back yet; and that is when it
+/// can be.
+fn killed_beside_a_silent_target(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let mut child = process::fork(|| {
+        let send = || {
+            let rig = Rig::new(env)?;
+            let (mut end, _) = end_with_port(&rig)?;
+            let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+            end.peer = end.av.insert(&peer::name(THERE, 5))?;
+            end.send(buffer.segment(0..64), 7)?;
+            Ok::<_, Stop>((rig, end, buffer))
+        };
+        let Ok(_kept) = send() else {
+            return 1;
+        };
+        loop {
+            thread::park();
+        }
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    child.kill(Signal::KILL)?;
+    // Here it would wait for as long as the peer likes.
+    let status = child.wait()?;
+    let withdrawn = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
+    let before = users()?;
+    peer.respond(1, CANCELED)?;
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    check_eq!((sent, withdrawn), (1, 1));
+    check!(before.trim() != "0", "all was closed before");
+    until(|| Ok(users()?.trim() == "0"))?;
+    drop((peer, listener));
+    Ok(())
 }
