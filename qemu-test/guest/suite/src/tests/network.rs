@@ -309,7 +309,7 @@ const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
 /// With one NIC, which nobody is given up for who says nothing for a time.
-const PATIENT: &str = "address=127.0.0.1 peer_timeout=600000";
+const PATIENT: &str = "address=127.0.0.1 loopback=0 peer_timeout=600000";
 
 /// An error, as peers are told it.
 const EHOSTUNREACH: u32 = 113;

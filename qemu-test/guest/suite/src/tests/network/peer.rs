@@ -139,6 +139,7 @@ impl Peer {
             to,
             context: 0,
             named: true,
+            flow: 0,
             key: &[],
             tag: 0,
             data: None,
