@@ -275,7 +275,8 @@ typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
  * enum - address formats (&kfi_info.addr_format)
  * @KFI_FORMAT_UNSPEC: none wanted or given
  * @KFI_SOCKADDR: struct sockaddr, the family tells the rest
- * @KFI_SOCKADDR_IN: struct sockaddr_in
+ * @KFI_SOCKADDR_IN: struct sockaddr_in, 16 bytes; the port is that of an
+ *   endpoint, as in native addresses
  * @KFI_SOCKADDR_IN6: struct sockaddr_in6
  * @KFI_SOCKADDR_IB: struct sockaddr_ib
  * @KFI_ADDR_GNI: native address of the GNI provider
@@ -961,6 +962,10 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric,
  * on it, binding, kfi_control() and what issues it, registration, address
  * vectors, names - must have returned, or be known to keep it busy: that nobody
  * begins one beside a close that may succeed is up to the caller.
+ *
+ * The operations of an endpoint are over when this has returned. Where a peer
+ * has some of them it may sleep until the peer answers or is given up, which
+ * may be minutes, and no signal ends that.
  *
  * Context: Process context; may sleep.
  *

@@ -400,8 +400,9 @@ struct kfid_domain {
  * @context: caller's value, stored in the new object's fid.context and handed
  *   back by events for it; never dereferenced
  *
- * The name and attributes come from an answer of kfi_getinfo(). @info stays the
- * caller's; what is kept is copied.
+ * The name, attributes and address format come from an answer of kfi_getinfo().
+ * All addresses that are given to objects of the domain, and got from them, are
+ * in that format. @info stays the caller's; what is kept is copied.
  *
  * Context: Process context; may sleep.
  *
