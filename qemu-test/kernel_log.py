@@ -29,6 +29,8 @@ OUT_OF_TIME = "guest: out of time, these are the tasks"
 EXPECTED = re.compile(r"# a report is expected: (.+)")
 EXPECTED_END = "# a report was expected"
 
+# As lockdep names one: its class, and how it is used.
+LOCK = re.compile(r"\((\S.*)\)\{[^{}]*\}-\{\d+:\d+\}")
 LEAKS = re.compile(r"kmemleak: .*suspected memory leaks|\bunreferenced object\b")
 
 REPORTS: Tuple[Pattern[str], ...] = tuple(
@@ -148,20 +150,23 @@ class Known:
     title: Pattern[str]
     line: Pattern[str]
     reason: str
+    # Of names of lock classes: if one of those in the report has it, it is another one.
+    others: Optional[Pattern[str]] = None
 
 
 def read_known(text: str) -> List[Known]:
-    """Four lines for each, between empty lines, as the members of Known; # begins a remark."""
+    """Four or five lines for each, between empty lines, as the members of Known; # begins a remark."""
     lines = [line.strip() for line in text.splitlines() if not line.startswith("#")]
     known = []
     for block in "\n".join(lines).split("\n\n"):
         if not block.strip():
             continue
         parts = block.strip().split("\n")
-        if len(parts) != 4:
-            raise ValueError(f"not four lines: {parts[0]}")
-        name, title, line, reason = parts
-        known.append(Known(name, re.compile(title), re.compile(line), reason))
+        if len(parts) not in (4, 5):
+            raise ValueError(f"neither four lines nor five: {parts[0]}")
+        name, title, line, reason = parts[:4]
+        others = re.compile(parts[4]) if parts[4:] else None
+        known.append(Known(name, re.compile(title), re.compile(line), reason, others))
     return known
 
 
@@ -210,7 +215,10 @@ class Checker:
         """What is known about a report, if anything is."""
         end = min([r.first - 1 for r in self.reports if r.first > report.first] + [report.last + 30])
         lines = [strip_prefix(line) for line in self.lines[report.first - 1 : end]]
+        locks = [match[1] for line in lines if (match := LOCK.search(line))]
         for one in known:
+            if one.others and any(map(one.others.search, locks)):
+                continue
             if one.title.search(report.title) and any(map(one.line.search, lines)):
                 return one
         return None

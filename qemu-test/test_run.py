@@ -24,7 +24,7 @@ import time
 import unittest
 import unittest.mock
 from pathlib import Path
-from typing import Dict, List, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -639,7 +639,34 @@ class KernelLog(unittest.TestCase):
         self.assertEqual(found, [known[0], None])
         with self.assertRaises(ValueError):
             kernel_log.read_known("name\ntitle\nline\n")
-        self.assertTrue(kernel_log.read_known((HERE / "lustre/known").read_text()))
+
+    def test_known_reports_have_no_locks_of_others(self) -> None:
+        known = kernel_log.read_known((HERE / "lustre/known").read_text())
+        wanted = next(one for one in known if one.name == "interface-lock-order")
+
+        def found(*classes: str) -> Optional[kernel_log.Known]:
+            chain = "".join(
+                f"[    9.200000] -> #{number} ({name}){{+.+.}}-{{4:4}}:\n[    9.200000]        f+0x1 [kkfilnd]\n"
+                for number, name in enumerate(classes)
+            )
+            checker = self.check(
+                "[    9.100000] WARNING: possible circular locking dependency detected\n"
+                f"[    9.200000] lnetctl/7 is trying to acquire lock:\n"
+                f"[    9.200000] ffff8880 ({classes[0]}){{+.+.}}-{{0:0}}, at: f+0x1\n{chain}"
+                "[    9.300000] 1 lock held by lnetctl/7:\n"
+                "[    9.300000]  #0: ffffffff (the_lnet.ln_api_mutex){+.+.}-{4:4}, at: g+0x1 [lnet]\n"
+                "[    9.400000] Call Trace:\n[    9.400000]  h+0x1 [kfi_soft]"
+            )
+            (report,) = checker.reports
+            return checker.find(report, known)
+
+        mutex, queue = "&the_lnet.ln_lnd_mutex", "(wq_completion)kfilnd_wq"
+        self.assertEqual(found(queue, mutex), wanted)
+        # What is held only is no part of it.
+        self.assertIsNone(found("&a->lock", "&b->lock"))
+        for ours in "kfi_soft::Association::state", "(wq_completion)kfi_soft", "kfabric::providers":
+            self.assertIsNone(found(ours, mutex))
+            self.assertIsNone(found(queue, mutex, ours))
 
     def test_guest_says_the_markers(self) -> None:
         init = (HERE / "init").read_text()
