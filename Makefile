@@ -39,6 +39,7 @@ help:
 	@echo '                      stress in that kernel'
 	@echo '  make mutations      see whether the tests notice deliberate faults'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
+	@echo '  make litmus         ask the memory model of the kernel about the protocols without locks'
 	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
 	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
@@ -429,6 +430,11 @@ run-checks: check-kernel
 	@echo 'check: test tools'
 	@cd qemu-test && $(call tool,PYTHON,python3) -m unittest --quiet
 	@echo 'check: all passed'
+
+# Of the kernel only the source is needed. Without herd7, only the names.
+.PHONY: litmus
+litmus:
+	@scripts/check-litmus "$$(scripts/kernel --source)"
 
 .PHONY: coverage-map
 coverage-map:

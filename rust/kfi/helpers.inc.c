@@ -192,7 +192,11 @@ int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *own
 
 	/* Close waits for this section as for any other; where RCU is preemptible it costs less. */
 	rcu_read_lock_sched();
-	/* Fully ordered, which the proof in counter.rs builds on. */
+	/*
+	 * Fully ordered, which the proof in counter.rs builds on
+	 * (qemu-test/litmus/KFI-add-vs-submit.litmus). In the section, as close may follow at once
+	 * (qemu-test/litmus/KFI-add-vs-close.litmus).
+	 */
 	sum = atomic64_add_return(value, &tally->value);
 	if (has_to_look(tally, value, sum)) {
 		/*
@@ -218,7 +222,7 @@ bool kfi_rust_helper_tally_count(struct kfi_rust_tally *tally, u64 value, u64 *s
 {
 	/* As above. */
 	*sum = atomic64_add_return(value, &tally->value);
-	/* After the change, by that order. */
+	/* After the change, by that order (qemu-test/litmus/KFI-poll-event.litmus). */
 	atomic64_inc(&tally->events);
 	return has_to_look(tally, value, *sum);
 }

@@ -49,6 +49,7 @@ impl Dependents {
     pub(super) fn open(&self) {
         // INVARIANT: The number of dependents is 0.
         // Release: a thread that holds it sees all that was done to make it.
+        // See `qemu-test/litmus/KFI-hold-open.litmus`.
         self.0.store(0, ordering::Release);
     }
 
@@ -72,6 +73,7 @@ impl Dependents {
     pub(super) fn release(&self) {
         // INVARIANT: The caller was a dependent, so the word is a number above 0.
         // Release: pairs with the acquire in `close`, which must see all that the dependent did.
+        // See `qemu-test/litmus/KFI-hold-close.litmus`.
         self.0.fetch_sub(1, ordering::Release);
     }
 
@@ -118,6 +120,7 @@ impl<T: Object> Hold<T> {
     pub fn release(&self) {
         // INVARIANT: The thread that takes `held` from `true` to `false` removes the count.
         // Full: the accesses made under the hold come before it ends.
+        // See `qemu-test/litmus/KFI-once.litmus`.
         if self.held.xchg(false, ordering::Full) {
             self.fid.dependents().release();
         }

@@ -343,6 +343,7 @@ impl Holdings {
         let owner = self.owner.lock().take();
         drop(owner);
         // Release: see `Held`.
+        // See `qemu-test/litmus/KFI-last-use.litmus`.
         self.ended.store(true, ordering::Release);
         self.closed.wake_up_all();
     }

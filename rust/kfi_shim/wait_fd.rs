@@ -103,6 +103,7 @@ impl Wakeups {
 impl Woken for Wakeups {
     fn woken(this: &Arc<Self>) {
         // Full: the change comes before its number, and that before the wake-up.
+        // See `qemu-test/litmus/KFI-wait-descriptor.litmus`.
         this.generation.fetch_add(1, ordering::Full);
         if this.queue.is_short(FEW) {
             this.queue.wake_up_all();

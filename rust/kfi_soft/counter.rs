@@ -658,6 +658,8 @@ impl Counter {
     /// Returns how many changes by the provider have been counted.
     fn events(&self) -> EventCounts {
         // Acquire: a thread that sees an event sees the change.
+        // See `qemu-test/litmus/KFI-poll-event.litmus` and
+        // `qemu-test/litmus/KFI-poll-locked.litmus`.
         EventCounts {
             successes: self.values.success.events.load(ordering::Acquire),
             errors: self.error_events.load(ordering::Acquire),
@@ -669,6 +671,7 @@ impl Counter {
     fn mark_added(&self, origin: ChangedBy, sum: u64) {
         // Acquire: a thread that sees an event sees the change, so the value is that of the
         // addition only if no success counted since is among these.
+        // See `qemu-test/litmus/KFI-poll-mark.litmus`.
         let events = self.values.success.events.load(ordering::Acquire);
         // Relaxed: after the above.
         if self.values.success.value.load(ordering::Relaxed) == sum {
@@ -858,6 +861,7 @@ impl Counter {
             // The effects of the change are counted later.
             self.mark_all(origin, self.events());
             // Release: a thread that sees the value sees what came before it.
+            // See `qemu-test/litmus/KFI-error-value.litmus`.
             self.values.error.store(new, ordering::Release);
             if origin == ChangedBy::Provider {
                 // Release: after the change.
@@ -868,6 +872,8 @@ impl Counter {
             let due = state.detach_all(origin.few());
             // Operations that wait for the sum are due at other success values than before. Its barrier
             // also comes between the change and the look for listeners in `tell`.
+            // See `qemu-test/litmus/KFI-add-vs-error.litmus` and
+            // `qemu-test/litmus/KFI-error-vs-listen.litmus`.
             self.join(&state.lend());
             // Relaxed: see the proof at the top. With the higher error value, see there too.
             let value = self.values.success.value.load(ordering::Relaxed);
@@ -1024,6 +1030,8 @@ impl Counter {
         let mut state = self.state.lock();
         let before = mem::replace(&mut state.tried, Tried::Armed);
         // Also if it is armed already: a listener to the wait queue needs the barrier.
+        // See `qemu-test/litmus/KFI-add-vs-listen.litmus` and
+        // `qemu-test/litmus/KFI-error-vs-listen.litmus`.
         self.join(&state.lend());
         let changed = match before {
             Tried::Armed => false,

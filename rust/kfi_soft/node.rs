@@ -269,6 +269,7 @@ impl Port {
     /// Gives the port up, so that others can have it.
     pub(crate) fn close(&self) {
         // Full: the thread that sets it to `false` gives it up, once.
+        // See `qemu-test/litmus/KFI-once.litmus`.
         if !self.taken.xchg(false, ordering::Full) {
             return;
         }

@@ -12,7 +12,7 @@
 //! `counter_changes`, before the wait queue is woken. A thread notes both numbers first, then looks
 //! whether the set is ready, and sleeps until one of them has moved on. What happened before the note is
 //! seen by the look; what happened after it ends the sleep, for every thread, even if another one has
-//! meanwhile read what there was (R-WAIT-8).
+//! meanwhile read what there was (R-WAIT-8). See `qemu-test/litmus/KFI-wait-set.litmus`.
 
 #![forbid(unsafe_code)]
 
@@ -110,6 +110,7 @@ impl WaitSet {
     /// news.
     fn tell_counters(&self, told: &Atomic<u64>) -> bool {
         // Acquire: a thread that gets the report sees the changes.
+        // See `qemu-test/litmus/KFI-wait-set-change.litmus`.
         let changes = self.counter_changes.load(ordering::Acquire);
         let mut before = told.load(ordering::Relaxed);
         // Changes are counted in 64 bits, so that a larger number is a later one.

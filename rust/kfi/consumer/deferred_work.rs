@@ -655,6 +655,7 @@ impl Domain {
         let before = self.works.flushes.fetch_add(1, ordering::Relaxed);
         // A thread that notes a lower number has queued before the flush begins; pairs with the one
         // in `queue_work`.
+        // See `qemu-test/litmus/KFI-work-flush.litmus`.
         smp_mb(ordering::Full);
         // SAFETY: Null or an open counter, as was just seen.
         unsafe { self.work_command(bindings::KFI_FLUSH_WORK, cntr.cast()) }?;

@@ -350,6 +350,7 @@ impl Uses {
     /// have kept of them, and for their completions.
     fn end(&self) -> [Charge; 3] {
         // Release: pairs with the above.
+        // See `qemu-test/litmus/KFI-last-use.litmus`.
         self.closed.store(true, ordering::Release);
         let buffers = core::mem::take(&mut *self.buffers.lock());
         let regions = core::mem::take(&mut *self.regions.lock());
@@ -710,6 +711,7 @@ impl Endpoint {
     pub fn set_ops_flag(&self, flags: OpFlags) -> Result {
         self.note_flags(flags.as_raw());
         // Before the provider is told; pairs with the barrier of `may_repeat_by_now`.
+        // See `qemu-test/litmus/KFI-default-flags.litmus`.
         smp_mb(ordering::Full);
         self.ep.set_ops_flag(flags)
     }

@@ -179,6 +179,7 @@ impl Calls {
         // Relaxed: published by the count.
         self.cpu.store(cpu, ordering::Relaxed);
         // Full: before the wake-up.
+        // See `qemu-test/litmus/KFI-handler-calls.litmus`.
         self.count.fetch_add(1, ordering::Full);
         self.queue.wake_up_all();
     }

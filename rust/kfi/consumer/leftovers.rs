@@ -174,6 +174,7 @@ impl Account {
         this.oldest.store(list.oldest(), ordering::Relaxed);
         // Release: a thread that sees this begins after everything was told that there was to be
         // told; pairs with `Reads::begin`.
+        // See `qemu-test/litmus/KFI-leftover.litmus`.
         this.time.store(time, ordering::Release);
         drop(list);
         // There is none, as times are not used again.

@@ -77,6 +77,7 @@ struct Mark(Arc<Atomic<usize>>);
 impl Drop for Mark {
     fn drop(&mut self) {
         // Release: after the reference is gone; pairs with `MemoryRegion::is_used`.
+        // See `qemu-test/litmus/KFI-last-use.litmus`.
         self.0.fetch_sub(1, ordering::Release);
     }
 }

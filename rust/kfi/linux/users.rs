@@ -51,6 +51,7 @@ impl Users {
         while word & Self::UNOPENED != 0 {
             // INVARIANT: Open from here on; a thread that came too early goes on to leave.
             // Release: a thread that uses it sees all that was done to make it.
+            // See `qemu-test/litmus/users-open.litmus`.
             match self
                 .0
                 .cmpxchg(word, word & !Self::UNOPENED, ordering::Release)
@@ -86,6 +87,8 @@ impl Users {
         // INVARIANT: The caller is a user.
         // Full: what the use did comes before the end, and the end before the look at the waiting
         // threads.
+        // See `qemu-test/litmus/users-end.litmus` and
+        // `qemu-test/litmus/users-wait.litmus`.
         if self.0.fetch_sub(1, ordering::Full) == Self::CLOSED | 1 {
             // SAFETY: It looks for threads that wait under that address, and not behind it.
             unsafe { bindings::wake_up_var(word.cast_mut().cast()) };

@@ -172,6 +172,7 @@ impl Waiters {
             // INVARIANT: It is in no tree any more.
             // Release: the accesses above come before the thread may discard the waiter, which must
             // not be touched from here on.
+            // See `qemu-test/litmus/waiter-discard.litmus`.
             // SAFETY: As above.
             unsafe { Waiter::state(waiter) }.store(WOKEN, ordering::Release);
         }
@@ -380,6 +381,7 @@ impl<T: Unpin> WaitLock<T> {
         let ended = loop {
             // The state of the task is set before the state of the waiter is read, with a full
             // barrier between. A waker does both the other way round: its wake-up is not lost.
+            // See `qemu-test/litmus/waiter-wake-up.litmus`.
             set_current_state(TASK_INTERRUPTIBLE);
             // Acquire: the waker has let go of the waiter.
             if state.load(ordering::Acquire) == WOKEN {

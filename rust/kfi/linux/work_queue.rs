@@ -178,6 +178,7 @@ impl WorkQueue {
     fn leave(&self) {
         // INVARIANT: The caller was a user. The last one, of which there is one at most, completes.
         // Full: what the user did comes before the end of the queue.
+        // See `qemu-test/litmus/work-queue-end.litmus`.
         if self.users.fetch_sub(1, ordering::Full) == Self::CLOSING | 1 {
             self.idle.complete_all();
         }
@@ -245,6 +246,7 @@ impl WorkQueue {
         // the queue.
         // Full, and a barrier of its own, as an exchange that fails orders nothing: a thread that
         // finds it taken has done before what the run will see.
+        // See `qemu-test/litmus/work-queue-queued.litmus`.
         smp_mb(ordering::Full);
         if work
             .owner

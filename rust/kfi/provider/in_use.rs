@@ -351,6 +351,7 @@ impl<T> SharedUse<T> {
         let Self(shared) = self;
         // INVARIANT: This is gone.
         // Full: what the others did comes before what the last one does.
+        // See `qemu-test/litmus/KFI-in-use.litmus`.
         let last = shared.uses.fetch_sub(1, ordering::Full) == 1;
         // INVARIANT: All users are gone, and the last one has found that there is nobody else.
         let ended = Ended {

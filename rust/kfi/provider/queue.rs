@@ -111,6 +111,7 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
     /// Returns whether there are entries.
     pub fn is_ready(&self) -> bool {
         // Acquire: a thread that sees it sees what was done before the entry was added.
+        // See `qemu-test/litmus/KFI-queue-entry.litmus`.
         self.ready.load(ordering::Acquire)
     }
 
@@ -124,6 +125,7 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         let ready = entries.is_ready();
         // Full: what was done before comes before it, and a waker looks for waiting threads after
         // it, and whether the handler is armed.
+        // See `qemu-test/litmus/KFI-queue-wait.litmus`.
         let before = self.ready.xchg(ready, ordering::Full);
         if let Some(set) = self.source.set() {
             match (before, ready) {
@@ -167,6 +169,7 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
     pub fn signal(&self) {
         let _preemption = NoPreemption::begin();
         // Full: before the wake-up.
+        // See `qemu-test/litmus/KFI-queue-signal.litmus`.
         self.signals.fetch_add(1, ordering::Full);
         self.wake();
     }

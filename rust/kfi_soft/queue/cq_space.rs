@@ -11,15 +11,16 @@
 //! Under the lock of the queue, a thread that finds no slot adds its entry to the backlog, sets
 //! `backlogged`, and then looks for a slot once more. A thread that gives slots back looks at
 //! `backlogged` after that, and takes the lock to move entries up if it is set. Each step is fully
-//! ordered before the look, so that one of the two sees what the other has done. Only the first
-//! entry of a backlog needs that: behind it, threads that give slots back see `backlogged` set.
+//! ordered before the look, so that one of the two sees what the other has done
+//! (`qemu-test/litmus/KFI-cq-backlog.litmus`). Only the first entry of a backlog needs that: behind it,
+//! threads that give slots back see `backlogged` set.
 //!
 //! # Why no operation waits in vain for space
 //!
 //! Behind the ring of a large queue there may be more entries, up to its size, so that it costs
 //! memory only when it is used. With more than that it is crowded: nothing is posted, and arrivals
 //! wait. That none of them waits in vain follows in the same way, with `starved`: see
-//! [`Listeners`](crate::queue::listeners::Listeners).
+//! [`Listeners`](crate::queue::listeners::Listeners) and `qemu-test/litmus/KFI-cq-starve.litmus`.
 
 #![forbid(unsafe_code)]
 
@@ -64,6 +65,7 @@ impl CqSpace {
         let mut taken = self.taken.load(ordering::Relaxed);
         while taken < self.size {
             // Acquire: what the slot is used for comes after it was freed.
+            // See `qemu-test/litmus/KFI-slot-reuse.litmus`.
             match self
                 .taken
                 .cmpxchg(taken, taken.wrapping_add(1), ordering::Acquire)

@@ -55,6 +55,7 @@ impl EqSlots {
     /// Gives slots back. From any context.
     pub(crate) fn give(&self, count: usize) {
         // Release: a thread that takes them comes after what they were used for.
+        // See `qemu-test/litmus/KFI-slot-reuse.litmus`.
         self.free.fetch_add(count, ordering::Release);
     }
 

@@ -10,7 +10,8 @@
 //! A thread that adds an entry makes the queue ready first and then looks whether the handler is
 //! armed; a thread that arms it does that first and then looks whether the queue is ready. Each
 //! step is fully ordered before the look, so that one of the two sees what the other has done, and
-//! fires. If both do, `state` decides, so that the handler is called once.
+//! fires (`qemu-test/litmus/KFI-handler-arm.litmus`). If both do, `state` decides, so that the handler
+//! is called once.
 //!
 //! If the item is still queued when it is fired again, it has not begun to run: its one run comes
 //! after both entries.
@@ -130,6 +131,7 @@ impl<T: Handled> Handler<T> {
         // All others leave the run to the thread that takes the state from armed.
         let _preemption = NoPreemption::begin();
         // Full: the entry comes before the run.
+        // See `qemu-test/litmus/KFI-handler-once.litmus`.
         if self.state.cmpxchg(ARMED, IDLE, ordering::Full).is_ok() {
             target.queue.queue_on::<_, 0>(queue.arc(), target.cpu);
         }

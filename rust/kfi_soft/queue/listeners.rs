@@ -7,7 +7,8 @@
 //! A thread that finds a backlog leaves its operation where its listener will find it, sets
 //! `starved`, and then looks once more whether there still is a backlog. The reader that ends the
 //! backlog looks at `starved` after that. Both do so fully ordered, so that one of them sees what
-//! the other has done. All listeners are notified; one that finds a backlog again starves again.
+//! the other has done (`qemu-test/litmus/KFI-cq-starve.litmus`). All listeners are notified; one that
+//! finds a backlog again starves again.
 
 #![forbid(unsafe_code)]
 

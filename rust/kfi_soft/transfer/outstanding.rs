@@ -215,6 +215,7 @@ impl Transfer {
     /// Claims the right, and the duty, to end it.
     pub(crate) fn claim(&self) -> bool {
         // Full: what the one before did to it comes first.
+        // See `qemu-test/litmus/KFI-claim.litmus`.
         self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
     }
 
@@ -252,6 +253,7 @@ impl Transfer {
     pub(crate) fn recall(&self, report: bool) -> bool {
         let state = if report { CANCELLED } else { ABANDONED };
         // Full: the wire that is asked after this sees it.
+        // See `qemu-test/litmus/KFI-recall.litmus`.
         self.state.cmpxchg(SENT, state, ordering::Full).is_ok()
     }
 

@@ -84,6 +84,7 @@ impl Parking {
             return Ok(());
         }
         // Relaxed: the sender's next request comes after this one was parked.
+        // See `qemu-test/litmus/KFI-receive-room.litmus`.
         self.occupied.store(true, ordering::Relaxed);
         state.requests.push_named(inbound);
         Ok(())
@@ -95,6 +96,7 @@ impl Parking {
         let inbound = state.requests.pop_front();
         if inbound.is_none() {
             // Release: see `is_occupied`.
+            // See `qemu-test/litmus/KFI-parking.litmus`.
             self.occupied.store(false, ordering::Release);
         }
         inbound

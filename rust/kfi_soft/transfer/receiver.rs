@@ -425,6 +425,7 @@ impl Receiver {
     /// Begins to use the context; `None` if it is closed.
     pub(crate) fn enter(this: &Arc<Self>) -> Option<ReceiverUse> {
         // Full: pairs with `close`, store before load on both sides: one sees the other.
+        // See `qemu-test/litmus/KFI-receive-close.litmus`.
         this.users.fetch_add(1, ordering::Full);
         let entered = ReceiverUse(this.clone());
         if this.is_closed() {
@@ -523,6 +524,7 @@ impl Receiver {
     /// The operation that waits has been noted before.
     fn starves(&self) -> bool {
         // Full: see `LateReport`.
+        // See `qemu-test/litmus/KFI-receive-room.litmus`.
         smp_mb(ordering::Full);
         // Relaxed: ordered by the line before.
         self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.starves()

@@ -193,6 +193,8 @@ impl Credits {
     fn give(&self) {
         // Full: the thread that takes it sees the operation over, and the one that gives it looks
         // for those that wait after that.
+        // See `qemu-test/litmus/KFI-slot-reuse.litmus` and
+        // `qemu-test/litmus/KFI-transmit-credit.litmus`.
         self.used.fetch_sub(1, ordering::Full);
     }
 }
@@ -560,6 +562,8 @@ impl Transmitter {
             self.backlog.store(true, ordering::Release);
         }
         // See `ended`: one of us sees what the other did.
+        // See `qemu-test/litmus/KFI-transmit-fence.litmus` and
+        // `qemu-test/litmus/KFI-transmit-credit.litmus`.
         smp_mb(ordering::Full);
         self.drain(budget);
         Ok(())
@@ -614,6 +618,7 @@ impl Transmitter {
                 }
                 let Some(front) = state.waiting.front() else {
                     // Release: what was waiting has begun.
+                    // See `qemu-test/litmus/KFI-transmit-begun.litmus`.
                     self.backlog.store(false, ordering::Release);
                     return;
                 };
@@ -961,6 +966,7 @@ impl Transmitter {
             cond_resched();
         }
         // Acquire: they are over.
+        // See `qemu-test/litmus/KFI-transmit-close.litmus`.
         let is_over = || this.active.load(ordering::Acquire) == 0;
         while !is_over() {
             // What others have claimed they end, or it is here that they have left it. A thread that

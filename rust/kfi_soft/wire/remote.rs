@@ -264,6 +264,7 @@ impl RemoteRequest {
     /// Claims the right, and the duty, to answer.
     pub(crate) fn claim(&self) -> bool {
         // Full: what the one before did to it comes first.
+        // See `qemu-test/litmus/KFI-claim.litmus`.
         self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
     }
 

@@ -223,6 +223,7 @@ where
         let mut taken = self.taken.load(ordering::Relaxed);
         while taken & ENABLED == 0 {
             // Full: what was done to enable it comes before operations are posted.
+            // See `qemu-test/litmus/KFI-enable.litmus`.
             match self.taken.cmpxchg(taken, taken | ENABLED, ordering::Full) {
                 Ok(_) => return Ok(()),
                 Err(current) => taken = current,

@@ -9,11 +9,12 @@
 //! # Why no wake-up is lost
 //!
 //! A thread that adds changes the value and then reads the attention threshold; one that begins to
-//! wait stores the threshold and then reads the value. Both have a full barrier between. So either the
-//! first one sees the threshold, and looks under the lock for threads that are due, or the second one
-//! sees the value, and does not sleep. A listener to the wait queue has asked for it before, and reads
-//! the value after that. The error value changes, and the change is counted, under the lock, where
-//! threads that begin to wait look at the number of changes.
+//! wait stores the threshold and then reads the value. Both have a full barrier between. So either
+//! the first one sees the threshold, and looks under the lock for threads that are due, or the second
+//! one sees the value, and does not sleep (`qemu-test/litmus/KFI-add-vs-submit.litmus`). A listener
+//! to the wait queue has asked for it before, and reads the value after that. The error value
+//! changes, and the change is counted, under the lock, where threads that begin to wait look at the
+//! number of changes.
 //!
 //! From when others see a change until those are woken that wait for it, the thread that has made it
 //! is not preempted: nobody else can wake them.
@@ -195,6 +196,7 @@ impl<D: DomainOps> Counter<D> {
             return;
         }
         // Release: a thread that sees the value sees what came before it.
+        // See `qemu-test/litmus/KFI-error-value.litmus`.
         self.error.store(new, ordering::Release);
         // Relaxed: read under the lock.
         self.error_changes.fetch_add(1, ordering::Relaxed);

@@ -498,6 +498,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         let fresh = this.fresh.lock().take_named(&number, same);
         if fresh.is_none() {
             // Full: what the initiator has noted comes before.
+            // See `qemu-test/litmus/KFI-recall.litmus`.
             this.withdrawals.xchg(true, ordering::Full);
             Self::wake(this);
         }
