@@ -203,8 +203,8 @@ mod tests {
     fn chance_can_be_repeated() -> Result {
         let text = "permille=250 seed=7";
         let first = hits(text, 4000)?;
-        assert!(&*first == &*hits(text, 4000)?);
-        assert!(&*first != &*hits("permille=250 seed=8", 4000)?);
+        assert!(*first == *hits(text, 4000)?);
+        assert!(*first != *hits("permille=250 seed=8", 4000)?);
         let count = first.iter().filter(|hit| **hit).count();
         assert!((800..1200).contains(&count));
         assert!(hits("permille=1000", 100)?.iter().all(|hit| *hit));
