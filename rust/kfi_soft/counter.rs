@@ -31,8 +31,9 @@
 //! This is the store-buffering pattern. Both sides have a full barrier between their write and
 //! their read, so that at least one sees what the other wrote: either the adder sees the new
 //! attention threshold and looks for what is due, under the lock, or the thread that joins sees the
-//! new value (`qemu-test/litmus/KFI-add-vs-submit.litmus`). Everybody joins and leaves under the
-//! lock, and there the attention threshold is always recomputed, so it never lags behind.
+//! new value (`qemu-test/litmus/KFI-add-vs-submit.litmus`; `attention.rs` has the very steps, which
+//! are tried in all orders in user space). Everybody joins and leaves under the lock, and there the
+//! attention threshold is always recomputed, so it never lags behind.
 //!
 //! A thread that submits something with a threshold not below the attention threshold need not
 //! store it nor have a barrier. An adder that has reached that value and does not look under the
@@ -107,6 +108,10 @@ use kernel::{
 };
 
 use crate::{
+    attention::{
+        self,
+        Words, //
+    },
     debugfs,
     domain::Domain,
     kfi::{
@@ -192,6 +197,32 @@ struct Values {
     error: Atomic<u64>,
     /// The smallest value at which the lock has to be taken, written under it.
     due: Atomic<u64>,
+}
+
+impl Words for Values {
+    #[inline]
+    fn success(&self) -> u64 {
+        // Relaxed: see the proof at the top.
+        self.success.value.load(ordering::Relaxed)
+    }
+
+    #[inline]
+    fn due(&self) -> u64 {
+        // Relaxed: under the lock, or after an addition, which was fully ordered.
+        self.due.load(ordering::Relaxed)
+    }
+
+    #[inline]
+    fn publish(&self, due: u64, attention: u64) {
+        // Relaxed, both: see the proof at the top; a thread that joins adds a full barrier.
+        self.due.store(due, ordering::Relaxed);
+        self.success.attention.store(attention, ordering::Relaxed);
+    }
+
+    #[inline]
+    fn full_barrier(&self) {
+        smp_mb(ordering::Full);
+    }
 }
 
 /// Additions without the lock that have passed 2^64, whose adders are yet to make up for it.
@@ -499,33 +530,29 @@ impl Counter {
         self.source.set().is_some() || state.queue_shared || state.polls != 0
     }
 
+    /// Returns the smallest value at which something is due.
+    fn due(&self, state: &Locked<'_, State>) -> u64 {
+        if state.tried == Tried::Armed {
+            return 0;
+        }
+        // Relaxed: written under the lock only.
+        let error = self.values.error.load(ordering::Relaxed);
+        let waiter = state.first_threshold().unwrap_or(NEVER);
+        let pending = state.triggers.first_due(error).unwrap_or(NEVER);
+        waiter.min(pending).min(HIGH)
+    }
+
     /// Publishes from which value on changes have to be attended to; under the lock, after every
     /// change of the state.
     fn publish(&self, state: &Locked<'_, State>) {
-        let due = if state.tried == Tried::Armed {
-            0
-        } else {
-            // Relaxed: written under the lock only.
-            let error = self.values.error.load(ordering::Relaxed);
-            let waiter = state.first_threshold().unwrap_or(NEVER);
-            let pending = state.triggers.first_due(error).unwrap_or(NEVER);
-            waiter.min(pending).min(HIGH)
-        };
-        let attention = if self.is_watched(state) { 0 } else { due };
-        // Relaxed, both: see the proof at the top; a thread that joins adds a full barrier.
-        self.values.due.store(due, ordering::Relaxed);
-        self.values
-            .success
-            .attention
-            .store(attention, ordering::Relaxed);
+        attention::publish(&self.values, self.due(state), self.is_watched(state));
     }
 
     /// Publishes that for a thread that joins; what it reads of the counter afterwards it reads
     /// after that.
     fn join(&self, state: &Locked<'_, State>) {
-        self.publish(state);
         // See the proof at the top.
-        smp_mb(ordering::Full);
+        attention::join(&self.values, self.due(state), self.is_watched(state));
     }
 
     /// Observes the success value, which is changed without the lock; under the lock.
@@ -763,8 +790,7 @@ impl Counter {
     #[cold]
     fn attend_late(&self, value: u64, sum: u64, origin: ChangedBy, irqs: &mut IrqGuard) {
         self.mark_added(origin, sum);
-        // Relaxed: after the addition, which was fully ordered. See the proof at the top.
-        if sum >= value && sum < self.values.due.load(ordering::Relaxed) {
+        if !attention::needs_lock(&self.values, value, sum) {
             self.tell(irqs);
             return;
         }
@@ -922,10 +948,8 @@ impl Counter {
         state.triggers.insert(kind, entry, key);
         let error = this.values.error.load(ordering::Relaxed);
         let first = state.triggers.first_due(error).unwrap_or(NEVER);
-        if first < this.values.due.load(ordering::Relaxed) {
-            this.join(&state.lend());
-        }
-        let value = this.values.success.value.load(ordering::Relaxed);
+        let joins = || this.join(&state.lend());
+        let value = attention::look_after_submit(&this.values, first, joins);
         this.observe(&mut state, value);
         if first > value {
             return (AfterUnlock::NOTHING, Enqueued::Pending(key));

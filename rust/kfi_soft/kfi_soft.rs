@@ -39,6 +39,7 @@
 mod abi_params;
 mod abi_trace;
 mod address;
+mod attention;
 mod budget;
 mod counter;
 mod debugfs;
