@@ -38,6 +38,7 @@ help:
 	@echo '  make test-deep      suite, fuzzing, failing allocations, loading and unloading, load and'
 	@echo '                      stress in that kernel'
 	@echo '  make mutations      see whether the tests notice deliberate faults'
+	@echo '  make mutants        the same with 300 faults made by rules (ARGS=--help)'
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make litmus         ask the memory model of the kernel about the protocols without locks'
 	@echo '  make coverage-map   which tests show which requirement'
@@ -335,6 +336,11 @@ lustre-image:
 .PHONY: mutations
 mutations:
 	@$(call tool,PYTHON,python3) qemu-test/mutations.py $(ARGS)
+
+# Made by rules, in copies in build/mutants; goes on where it was cut off.
+.PHONY: mutants
+mutants:
+	@$(call tool,PYTHON,python3) qemu-test/mutants.py $(ARGS)
 
 .PHONY: shell
 shell: machine

@@ -51,6 +51,10 @@ class CannotTry(Exception):
     """Neither caught nor survived."""
 
 
+class OutOfTime(CannotTry):
+    """A run has not ended."""
+
+
 @dataclass
 class Mutation:
     """A patch and what it says of itself."""
@@ -89,8 +93,8 @@ def all_mutations(wanted: Sequence[str]) -> List[Mutation]:
     return chosen
 
 
-def copy_tree() -> None:
-    """Brings the copy up to date. Files that are the same keep their time, so
+def copy_tree(tree: Path = COPY) -> None:
+    """Brings a copy up to date. Files that are the same keep their time, so
     that as little as possible is built again."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -100,19 +104,19 @@ def copy_tree() -> None:
     )
     names = {name for name in listed.stdout.decode().split("\0") if name and (ROOT / name).is_file()}
     for name in names:
-        source, target = ROOT / name, COPY / name
+        source, target = ROOT / name, tree / name
         if target.is_file() and target.read_bytes() == source.read_bytes():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
         shutil.copymode(source, target)
-    for path in COPY.rglob("*"):
-        name = str(path.relative_to(COPY))
+    for path in tree.rglob("*"):
+        name = str(path.relative_to(tree))
         if path.is_file() and name not in names and not name.startswith(("build/", ".git/")):
             path.unlink()
     # Some scripts ask git what belongs to the tree.
-    if not (COPY / ".git").exists():
-        subprocess.run(["git", "init", "--quiet"], cwd=COPY, check=True)
+    if not (tree / ".git").exists():
+        subprocess.run(["git", "init", "--quiet"], cwd=tree, check=True)
 
 
 def apply(mutation: Mutation) -> None:
@@ -146,18 +150,22 @@ def judge(text: str, name: str) -> Outcome:
     return Outcome(passed, names if failed else [])
 
 
-def run(vehicle: str, arguments: str, name: str, limit: float) -> Outcome:
+def run(
+    vehicle: str, arguments: str, name: str, limit: float, tree: Path = COPY
+) -> Outcome:
     command = ["make", "test", f"VEHICLE={vehicle}", f"ARGS={arguments}", f"TIMEOUT={limit:.0f}"]
     # Building comes on top.
-    log = COPY / f"build/{name}.txt"
+    log = tree / f"build/{name}.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w") as out:
-        process = subprocess.Popen(command, cwd=COPY, stdout=out, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=tree, stdout=out, stderr=subprocess.STDOUT)
         try:
             process.wait(timeout=limit + 1800)
-        except BaseException:
+        except BaseException as error:
             process.terminate()
             process.wait()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise OutOfTime(f"{name}: no end") from error
             raise
     return judge(log.read_text(errors="replace"), name)
 

@@ -1,0 +1,473 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Makes faults by rules, and sees whether the tests notice them.
+
+    qemu-test/mutants.py --count 20 --seed 7     # so many, chosen by that number
+    qemu-test/mutants.py --report                # what was found so far
+
+Each rule changes one place of the Rust of kfabric, kfi_soft or kfi_shim, outside
+of unit tests: a comparison is turned, a number is one too high, a statement or a
+flag is left out, a function returns at once, a branch is always or never taken,
+an order is weakened. The tests of the areas that could notice run in user-mode
+Linux. A fault is
+
+    caught      if a test fails, the kernel complains, or the machine hangs
+    survived    if nothing of that happens
+    unbuilt     if the compiler refuses it
+    equivalent  if qemu-test/mutations/equivalent says why it is no fault
+
+What was found is kept in build/mutants/results.jsonl, and a fault whose line has
+not changed is not tried again: a run that was cut off goes on where it was.
+Those of order are seldom noticed, as x86 has most of them anyway: the litmus
+tests are there for these.
+"""
+
+from __future__ import annotations
+
+import sys
+
+sys.dont_write_bytecode = True
+
+import argparse
+import hashlib
+import json
+import random
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import Queue
+from threading import Lock
+from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import mutations
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "build/mutants/results.jsonl"
+EQUIVALENT = ROOT / "qemu-test/mutations/equivalent"
+CRATES = ("rust/kfabric", "rust/kfi_soft", "rust/kfi_shim")
+
+# For the suite: what is random less often, and a limit for what hangs.
+OPTIONS = "--scale 0.2 --time-limit 60"
+
+# The tests that could notice a fault in a file: the first that matches.
+EVERYTHING = "cntr/ control/ wait/ waitfd/ waitset/ pollset/ trywait/ queue/ trigger/ deferred/ av/ message/ rma/"
+AREAS: Tuple[Tuple[str, str], ...] = (
+    (
+        r"kfi_soft/(attention|counter|grown|trigger|poll_set|wait_set)",
+        "cntr/ wait/ waitset/ pollset/ trywait/ trigger/ deferred/ control-work/ model/ module/consumer",
+    ),
+    (r"kfi_soft/queue", "queue/ wait/ waitset/ trywait/ message/ module/consumer module/transfer"),
+    (r"kfi_soft/wire", "network/"),
+    (r"kfi_soft/faults", "faults/ network/"),
+    (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/"),
+    (r"kfi_soft/memory_region|kfi_soft/transfer/region", "rma/ atomic/ buffer/ module/transfer"),
+    (
+        r"kfi_soft/(transfer|endpoint|budget|node|nic)",
+        "message/ tagged/ rma/ atomic/ endpoint/ trigger/ deferred/ flags/ module/transfer",
+    ),
+    (r"kfi_soft/(info|personality|provider|devices|limits|abi_params)", "info/ sizes/ module/ tool/"),
+    (r"kfi_soft/(debugfs|abi_trace)", "tool/ trace/"),
+    (r"kfi_soft", EVERYTHING + " close/ info/ lifetime/"),
+    (r"kfabric/(tostr|strerror|abi/text)", "info/ tool/ queue/ module/mock-providers"),
+    (r"kfabric", "info/ session/ tool/ module/"),
+    (r"kfi_shim/(session|object|turns|estimate|queues)", "session/ buffer/ users/ attacker/ close/ load/ hostile/"),
+    (r"kfi_shim/wait_fd", "waitfd/ users/ attacker/"),
+    (r"kfi_shim", EVERYTHING + " session/ buffer/ endpoint/ tagged/ atomic/ hostile/ info/ users/"),
+)
+
+
+class Mutant(NamedTuple):
+    """A fault: what stands in a line, and what shall stand there."""
+
+    path: str
+    line: int
+    rule: str
+    before: str
+    after: str
+    # Of those that say the same of equal lines in this file.
+    nth: int = 0
+
+    @property
+    def id(self) -> str:
+        """Stays as long as the line does."""
+        said = "\0".join((self.path, self.rule, self.before, self.after, str(self.nth)))
+        return hashlib.sha256(said.encode()).hexdigest()[:10]
+
+
+# --- rules --------------------------------------------------------------------
+# Each takes a line without its comment, and yields lines to put there instead.
+
+Rule = Callable[[str], Iterator[str]]
+TURNED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+OTHERS = {
+    ".min(": ".max(",
+    ".max(": ".min(",
+    ".is_none()": ".is_some()",
+    ".is_some()": ".is_none()",
+    ".is_empty()": ".len() == 1",
+    ".wrapping_add(": ".wrapping_sub(",
+    ".wrapping_sub(": ".wrapping_add(",
+    ".saturating_add(": ".saturating_sub(",
+    ".saturating_sub(": ".saturating_add(",
+    " + ": " - ",
+    " - ": " + ",
+    " && ": " || ",
+    " || ": " && ",
+}
+
+
+def replaced(line: str, match: "re.Match[str]", text: str) -> str:
+    return line[: match.start()] + text + line[match.end() :]
+
+
+def comparison(line: str) -> Iterator[str]:
+    for match in re.finditer(r"(?<= )(<=|>=|==|!=|<|>)(?= )", line):
+        yield replaced(line, match, TURNED[match[0]])
+
+
+def number(line: str) -> Iterator[str]:
+    # Not a length in a type, not the size of one, not part of a name.
+    for match in re.finditer(r"(?<![\w.\"'])(\d[\d_]*)(?![\w.\"'])", line):
+        yield replaced(line, match, str(int(match[1].replace("_", "")) + 1))
+
+
+def statement(line: str) -> Iterator[str]:
+    if re.fullmatch(r"\s+(self|this|[a-z_]+(::|\.))[\w.:]*\(.*\)\??;", line):
+        yield re.sub(r"\S.*", ";", line)
+    if re.fullmatch(r"\s+[\w.*]+ [-+|&]?= [^;]+;", line):
+        yield re.sub(r"\S.*", ";", line)
+
+
+def early(line: str) -> Iterator[str]:
+    match = re.fullmatch(r"\s*(pub(\([a-z]+\))? )?(?:extern \"C\" )?fn \w+.*\)( -> (.+))? \{", line)
+    if not match:
+        return
+    values = {None: "", "Result": " Ok(())", "bool": " false", "u64": " 0", "usize": " 0"}
+    kind = match[4]
+    if kind in values:
+        # Not code that cannot be reached, which is a warning and a second fault.
+        yield f"{line} if true {{ return{values[kind]}; }}"
+    if kind == "bool":
+        yield f"{line} if true {{ return true; }}"
+    if kind and kind.startswith("Option<"):
+        yield f"{line} if true {{ return None; }}"
+
+
+def flag(line: str) -> Iterator[str]:
+    if "=>" in line or line.lstrip().startswith("|") or "matches!" in line:
+        return
+    for match in re.finditer(r" \| [A-Z][\w:]*", line):
+        yield replaced(line, match, "")
+    for match in re.finditer(r"\b[A-Z][\w:]* \| ", line):
+        yield replaced(line, match, "")
+
+
+def branch(line: str) -> Iterator[str]:
+    match = re.fullmatch(r"(.*\b(?:if|while)) (?!let\b)(.+) \{", line)
+    if not match or " let " in match[2] or "=>" in line:
+        return
+    yield f"{match[1]} ({match[2]}) && false {{"
+    if not match[1].endswith("while"):
+        yield f"{match[1]} ({match[2]}) || true {{"
+
+
+def negation(line: str) -> Iterator[str]:
+    for match in re.finditer(r"(?<=[ (])!(?=[a-z(])", line):
+        yield replaced(line, match, "")
+
+
+def other(line: str) -> Iterator[str]:
+    for before, after in OTHERS.items():
+        for match in re.finditer(re.escape(before), line):
+            yield replaced(line, match, after)
+
+
+def order(line: str) -> Iterator[str]:
+    if "smp_mb" not in line:
+        for match in re.finditer(r"ordering::(Full|Acquire|Release)\b", line):
+            yield replaced(line, match, "ordering::Relaxed")
+
+
+RULES: Dict[str, Rule] = {
+    "comparison": comparison,
+    "number": number,
+    "statement": statement,
+    "early": early,
+    "flag": flag,
+    "branch": branch,
+    "negation": negation,
+    "other": other,
+    "order": order,
+}
+
+# What begins what is not carried out in the kernel that is tested, or not at all.
+END = re.compile(r"#\[(cfg\(unit_tests|kunit_tests|cfg\(all\(CONFIG_KUNIT)")
+NO_CODE = re.compile(r"\s*(//|#!?\[|use |pub use |mod |pub mod |pub\(\w+\) mod |const _|kernel::static_assert|static_lock)")
+
+
+def lines_of(text: str) -> Iterator[Tuple[int, str]]:
+    """The lines with code, with their numbers, without comments, up to the unit tests."""
+    imports = False
+    for at, line in enumerate(text.splitlines(), 1):
+        if END.match(line):
+            return
+        if re.match(r"(pub )?use .*\{$", line):
+            imports = True
+        if not imports and line.strip() and not NO_CODE.match(line):
+            # A text with two slashes keeps its line from being taken.
+            code = line.split(" //", 1)[0]
+            if code.count('"') % 2 == 0:
+                yield at, code
+        imports = imports and not line.startswith("}")
+
+
+def mutants_of(path: str, text: str) -> Iterator[Mutant]:
+    seen: Dict[Tuple[str, str, str], int] = {}
+    for at, line in lines_of(text):
+        for name, rule in RULES.items():
+            # What is in quotes is for people.
+            if '"' in line and name in ("number", "other", "flag"):
+                continue
+            for after in rule(line):
+                if after != line:
+                    said = (name, line.strip(), after.strip())
+                    nth = seen[said] = seen.get(said, -1) + 1
+                    yield Mutant(path, at, *said, nth)
+
+
+def all_mutants(root: Path) -> List[Mutant]:
+    paths = sorted(path for crate in CRATES for path in (root / crate).rglob("*.rs"))
+    return [
+        mutant
+        for path in paths
+        for mutant in mutants_of(str(path.relative_to(root)), path.read_text())
+    ]
+
+
+def choose(mutants: Sequence[Mutant], seed: int, count: int) -> List[Mutant]:
+    """So many, of each rule as many as of any other as long as there are some; a longer choice begins
+    with a shorter one."""
+    by_rule: Dict[str, List[Mutant]] = {}
+    for mutant in dict.fromkeys(mutants):
+        by_rule.setdefault(mutant.rule, []).append(mutant)
+    chance = random.Random(seed)
+    for some in by_rule.values():
+        chance.shuffle(some)
+    chosen: List[Mutant] = []
+    while len(chosen) < count and any(by_rule.values()):
+        for some in by_rule.values():
+            if some and len(chosen) < count:
+                chosen.append(some.pop())
+    return chosen
+
+
+def areas_of(path: str) -> str:
+    return next(areas for pattern, areas in AREAS if re.search(pattern, path))
+
+
+# --- trying them --------------------------------------------------------------
+
+
+@dataclass
+class Found:
+    """What became of a mutant."""
+
+    id: str
+    path: str
+    line: int
+    rule: str
+    before: str
+    after: str
+    nth: int
+    outcome: str
+    by: str = ""
+    seconds: int = 0
+
+
+def read_found(text: str) -> Dict[str, Found]:
+    """The last word of each."""
+    found: Dict[str, Found] = {}
+    for line in text.splitlines():
+        # The last line may have been cut off.
+        try:
+            one = Found(**json.loads(line))
+        except (ValueError, TypeError):
+            continue
+        found[one.id] = one
+    return found
+
+
+def read_equivalent(text: str) -> Dict[str, str]:
+    """Why some are no faults, by their ids."""
+    found: Dict[str, str] = {}
+    for line in text.splitlines():
+        if match := re.fullmatch(r"([0-9a-f]{10}): (\S.*)", line):
+            found[match[1]] = match[2]
+    return found
+
+
+def put(tree: Path, mutant: Mutant) -> None:
+    """Makes the fault in a copy."""
+    path = tree / mutant.path
+    lines = path.read_text().splitlines(keepends=True)
+    line = lines[mutant.line - 1]
+    code = line.rstrip("\n").split(" //", 1)[0]
+    if code.strip() != mutant.before:
+        raise mutations.CannotTry(f"{mutant.path}:{mutant.line} is not as it was")
+    indent = code[: len(code) - len(code.lstrip())]
+    lines[mutant.line - 1] = indent + mutant.after + line[len(code) :]
+    path.write_text("".join(lines))
+
+
+def words_for(areas: str) -> str:
+    return f"{areas} {OPTIONS}"
+
+
+def baseline(mutants: Sequence[Mutant], limit: float) -> Set[str]:
+    """The tests that fail anyway."""
+    tree = ROOT / "build/mutants/0"
+    mutations.copy_tree(tree)
+    areas = " ".join(dict.fromkeys(word for one in mutants for word in areas_of(one.path).split()))
+    ran = mutations.run("uml", words_for(areas), "baseline", 5 * limit, tree)
+    also = f", but not {mutations.names_of(ran.failed)}" if ran.failed else ""
+    mutations.say(f"without a fault: {ran.passed} passed{also}")
+    return set(ran.failed)
+
+
+def attempt(tree: Path, mutant: Mutant, known: Iterable[str], limit: float) -> Found:
+    """Builds it and runs the tests."""
+    start = time.monotonic()
+    mutations.copy_tree(tree)
+    put(tree, mutant)
+    outcome, by = "survived", ""
+    try:
+        ran = mutations.run("uml", words_for(areas_of(mutant.path)), mutant.id, limit, tree)
+        failed = [name for name in ran.failed if name not in known]
+        if failed:
+            outcome, by = "caught", mutations.names_of(failed)
+    except mutations.OutOfTime:
+        outcome, by = "caught", "the time limit"
+    except mutations.CannotTry:
+        # It was built if the machine was begun.
+        said = (tree / f"build/{mutant.id}.txt").read_text(errors="replace")
+        built = re.search(r"^run: ", said, re.M)
+        outcome, by = ("caught", "the machine") if built else ("unbuilt", "")
+    seconds = round(time.monotonic() - start)
+    return Found(mutant.id, *mutant, outcome=outcome, by=by, seconds=seconds)
+
+
+def report(found: Iterable[Found], equivalent: Dict[str, str]) -> Iterator[str]:
+    """A table by file, and what survived."""
+    columns = ("caught", "survived", "equivalent", "unbuilt")
+    files: Dict[str, Dict[str, int]] = {}
+    left: List[Found] = []
+    for one in found:
+        outcome = one.outcome
+        if outcome == "survived" and one.id in equivalent:
+            outcome = "equivalent"
+        counts = files.setdefault(one.path, dict.fromkeys(columns, 0))
+        counts[outcome] += 1
+        if outcome == "survived":
+            left.append(one)
+    width = max((len(path) for path in files), default=4)
+    yield f"{'file':<{width}} " + " ".join(f"{column:>10}" for column in columns)
+    for path, counts in sorted(files.items()):
+        yield f"{path:<{width}} " + " ".join(f"{counts[column] or '':>10}" for column in columns)
+    sums = {column: sum(counts[column] for counts in files.values()) for column in columns}
+    yield f"{'all':<{width}} " + " ".join(f"{sums[column]:>10}" for column in columns)
+    for one in sorted(left, key=lambda one: (one.path, one.line)):
+        yield f"SURVIVED {one.id} {one.path}:{one.line} ({one.rule})"
+        yield f"    - {one.before}"
+        yield f"    + {one.after}"
+
+
+def read_if_there(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Make faults by rules, and see whether the tests notice them.",
+        epilog="The exit status is 1 if one survives.",
+    )
+    add = parser.add_argument
+    add("--count", type=int, default=300, metavar="N", help="how many: %(default)s")
+    add("--seed", type=int, default=1, metavar="N", help="which: %(default)s")
+    add("--rule", action="append", choices=sorted(RULES), help="only of this rule, or these")
+    add("--only", default="", metavar="PART", help="only in files with this in their names")
+    add("--list", action="store_true", help="only say which")
+    add("--report", action="store_true", help="only say what was found so far")
+    add("--again", action="store_true", help="try those that have survived once more")
+    add("--no-baseline", action="store_true", help="do not run the tests without a fault first")
+    add("--jobs", type=int, default=1, metavar="N", help="machines at a time: %(default)s")
+    add("--ignore", action="append", default=[], metavar="TEST", help="fails anyway")
+    add("--timeout", type=float, default=400, metavar="SECONDS", help="of a run: %(default)s")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = parse(arguments)
+    mutants = [
+        mutant
+        for mutant in all_mutants(ROOT)
+        if options.only in mutant.path and (not options.rule or mutant.rule in options.rule)
+    ]
+    chosen = choose(mutants, options.seed, options.count)
+    found = read_found(read_if_there(RESULTS))
+    equivalent = read_equivalent(read_if_there(EQUIVALENT))
+    if options.list:
+        for mutant in chosen:
+            print(f"{mutant.id} {mutant.path}:{mutant.line} ({mutant.rule})")
+            print(f"    - {mutant.before}\n    + {mutant.after}")
+        print(f"{len(chosen)} of {len(mutants)}")
+        return 0
+    done = {one.id for one in found.values() if not (options.again and one.outcome == "survived")}
+    if not options.report:
+        trees: "Queue[Path]" = Queue()
+        for number_of in range(options.jobs):
+            trees.put(ROOT / f"build/mutants/{number_of}")
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        lock = Lock()
+        left = [mutant for mutant in chosen if mutant.id not in done]
+        known = set(options.ignore)
+        if left and not options.no_baseline:
+            known |= baseline(left, options.timeout)
+
+        def try_one(mutant: Mutant) -> None:
+            tree = trees.get()
+            try:
+                one = attempt(tree, mutant, known, options.timeout)
+            except mutations.CannotTry as error:
+                mutations.say(f"NOT TRIED {error}")
+                return
+            finally:
+                trees.put(tree)
+            with lock:
+                found[one.id] = one
+                with open(RESULTS, "a") as results:
+                    results.write(json.dumps(asdict(one)) + "\n")
+                by = f" by {one.by}" if one.by else ""
+                mutations.say(f"{one.outcome:<9} {one.id} {one.path}:{one.line} ({one.rule}, {one.seconds} s){by}")
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            for _ in pool.map(try_one, left):
+                pass
+    here = {mutant.id for mutant in chosen}
+    of_these = [one for one in found.values() if one.id in here]
+    for line in report(of_these, equivalent):
+        print(line)
+    return int(any(one.outcome == "survived" and one.id not in equivalent for one in of_these))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except mutations.CannotTry as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
