@@ -6,8 +6,12 @@ The requirements are listed in Documentation/requirements.md. Tests name them: t
 guest suite in the tables of qemu-test/guest/suite/src/tests, those in C in the
 tables of qemu-test/consumer, those of KUnit in comments at the test.
 
-The exit status is 0 if every requirement has a test and every id that a test
-names is a requirement, 1 if not, 2 if something cannot be read.
+A default run (make test) skips some of them, and says so: qemu-test/skipped has
+their names. .ci/run runs some of these in the debug kernel. A requirement that
+neither shows rests on nothing that is run as a matter of course.
+
+The exit status is 0 if every requirement has a test that is run and every id
+that a test names is a requirement, 1 if not, 2 if something cannot be read.
 """
 
 from __future__ import annotations
@@ -18,12 +22,15 @@ sys.dont_write_bytecode = True
 
 import argparse
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 LIST = "Documentation/requirements.md"
+SKIPPED = "qemu-test/skipped"
+CI = ".ci/run"
 
 ID = re.compile(r"\bR-[A-Z]+-\d+\b")
 # The line of a table. Whatever else begins as one with an id does is wrong.
@@ -43,6 +50,9 @@ KUNIT_TEST = re.compile(
     re.M | re.S,
 )
 COMMENT = re.compile(r"//[^\n]*")
+# PATTERN: why
+SKIP = re.compile(r"([^\s:]+): (\S.*)")
+IN_DEBUG = re.compile(r"^make test-debug ARGS='([^']*)'", re.M)
 
 KINDS = ("suite", "C", "KUnit")
 
@@ -108,6 +118,34 @@ def kunit_tests(text: str) -> Iterator[Test]:
             yield Test("KUnit", f"{module[1]}.{name}", ids_of(comments))
 
 
+def read_skipped(text: str) -> Dict[str, str]:
+    """Patterns of names, and why tests of these names are skipped."""
+    found = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line and not line.startswith("#"):
+            match = SKIP.fullmatch(line)
+            if not match:
+                raise BadList(f"{SKIPPED}: line {number}: {line}")
+            found[match[1]] = match[2]
+    return found
+
+
+def is_wanted(name: str, words: Sequence[str]) -> bool:
+    """As kfi-suite chooses: parts of the name, or patterns for all of it."""
+    return any(
+        fnmatchcase(name, word) if any(sign in word for sign in "*?[") else word in name
+        for word in words
+    )
+
+
+def why_skipped(test: Test, skipped: Dict[str, str], in_debug: Sequence[str]) -> str:
+    """Why it is not run as a matter of course, or nothing."""
+    if test.kind == "KUnit" or is_wanted(test.name, in_debug):
+        # In the debug kernel, which .ci/run boots.
+        return ""
+    return next((why for name, why in skipped.items() if fnmatchcase(test.name, name)), "")
+
+
 def ids_of(text: str) -> Tuple[str, ...]:
     """The ids in a text, each once."""
     return tuple(dict.fromkeys(ID.findall(text)))
@@ -135,10 +173,21 @@ class Map:
     tests: Dict[Requirement, List[Test]]
     # Tests that name what is no requirement.
     unknown: List[Tuple[str, Test]]
+    # Why tests are not run as a matter of course.
+    skipped: Dict[Test, str] = field(default_factory=dict)
 
     @property
     def missing(self) -> List[Requirement]:
         return [requirement for requirement, tests in self.tests.items() if not tests]
+
+    @property
+    def resting(self) -> List[Requirement]:
+        """Those of which all tests are skipped."""
+        return [
+            requirement
+            for requirement, tests in self.tests.items()
+            if tests and all(test in self.skipped for test in tests)
+        ]
 
 
 def put_together(requirements: Sequence[Requirement], tests: Sequence[Test]) -> Map:
@@ -160,9 +209,14 @@ def table(coverage: Map) -> Iterator[str]:
         if not tests:
             yield " " * 21 + "NO TEST"
         for kind in KINDS:
-            names = [test.name for test in tests if test.kind == kind]
-            for first, name in enumerate(names):
-                yield f"{'':12} {'' if first else kind:>7} {name}"
+            of_kind = [test for test in tests if test.kind == kind]
+            for first, test in enumerate(of_kind):
+                why = f" (skipped: {coverage.skipped[test]})" if test in coverage.skipped else ""
+                yield f"{'':12} {'' if first else kind:>7} {test.name}{why}"
+
+
+def read_if_there(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -180,7 +234,12 @@ def main(arguments: Sequence[str]) -> int:
     options = parse(arguments)
     try:
         requirements = read_list((options.root / LIST).read_text())
-        coverage = put_together(requirements, all_tests(options.root))
+        tests = all_tests(options.root)
+        coverage = put_together(requirements, tests)
+        skipped = read_skipped(read_if_there(options.root / SKIPPED))
+        in_debug = " ".join(IN_DEBUG.findall(read_if_there(options.root / CI))).split()
+        reasons = ((test, why_skipped(test, skipped, in_debug)) for test in tests)
+        coverage.skipped = {test: why for test, why in reasons if why}
     except (OSError, BadList) as error:
         print(f"coverage-map: {error}", file=sys.stderr)
         return 2
@@ -191,9 +250,11 @@ def main(arguments: Sequence[str]) -> int:
         print(f"\n{shown} of {len(coverage.tests)} requirements have tests", flush=True)
     for requirement in coverage.missing:
         print(f"no test for {requirement.id}: {requirement.text}", file=sys.stderr)
+    for requirement in coverage.resting:
+        print(f"only tests that are skipped for {requirement.id}: {requirement.text}", file=sys.stderr)
     for name, test in coverage.unknown:
         print(f"{test.name} shows {name}, which is no requirement", file=sys.stderr)
-    return 1 if coverage.missing or coverage.unknown else 0
+    return 1 if coverage.missing or coverage.resting or coverage.unknown else 0
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Tuple
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import coverage_map
-from coverage_map import LIST, Requirement, Test
+from coverage_map import CI, LIST, SKIPPED, Requirement, Test
 
 
 class List(unittest.TestCase):
@@ -167,6 +167,24 @@ class Tree(unittest.TestCase):
         status, _, err = self.run_it()
         self.assertEqual((status, err), (1, "a/b shows R-A-3, which is no requirement\n"))
 
+    def test_skipped(self) -> None:
+        self.name("R-A-1 R-A-2")
+        self.write(SKIPPED, "# Words.\n\na/*: there is no such thing\n")
+        status, out, err = self.run_it()
+        self.assertEqual(status, 1)
+        self.assertIn("a/b (skipped: there is no such thing)", out)
+        self.assertIn("only tests that are skipped for R-A-1: First.", err)
+        # The debug kernel has it.
+        self.write(CI, "make check\nmake test-debug ARGS='x/ a/b'\n")
+        self.assertEqual(self.run_it("--quiet"), (0, "", ""))
+        self.write(CI, "make check\nmake test-debug ARGS='x/ [ab]/c'\n")
+        self.assertEqual(self.run_it()[0], 1)
+
+    def test_bad_skips(self) -> None:
+        self.name("R-A-1 R-A-2")
+        self.write(SKIPPED, "a/b\n")
+        self.assertEqual(self.run_it()[0], 2)
+
     def test_bad_list(self) -> None:
         self.write(LIST, "nothing\n")
         self.assertEqual(self.run_it()[0], 2)
@@ -186,6 +204,11 @@ class Here(unittest.TestCase):
             self.assertTrue([test for test in tests if test.kind == kind], kind)
         self.assertGreater(len(requirements), 100)
         self.assertEqual(coverage_map.put_together(requirements, tests).unknown, [])
+
+    def test_nothing_rests_on_what_is_skipped(self) -> None:
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            status = coverage_map.main(["--quiet"])
+        self.assertEqual((status, said.getvalue()), (0, ""))
 
 
 if __name__ == "__main__":

@@ -543,6 +543,40 @@ CLEAN = """
 """
 
 
+class MaySkip(unittest.TestCase):
+    def failed(self, text: str, *allowed: str) -> List[str]:
+        return [result.name for result in run.may_skip(read(text), allowed)]
+
+    def test_what_is_skipped(self) -> None:
+        text = """
+            1..4
+            ok 1 a/one
+            ok 2 a/two # SKIP no way
+            ok 3 b/three # SKIP no way
+            not ok 4 b/four
+        """
+        self.assertEqual(self.failed(text), ["a/two", "b/three"])
+        self.assertEqual(self.failed(text, "a/two"), ["b/three"])
+        self.assertEqual(self.failed(text, "a/*", "b/*"), [])
+
+    def test_what_is_run_elsewhere(self) -> None:
+        text = """
+            1..3
+            ok 1 a/one # SKIP others are there
+            ok 2 a/one
+            ok 3 a/two # SKIP
+        """
+        self.assertEqual(self.failed(text), ["a/two"])
+
+    def test_tests_of_the_kernel(self) -> None:
+        skipped = [
+            ktap.Result("kernel: a/one", ktap.Outcome.SKIPPED),
+            ktap.Result("kernel log: something known", ktap.Outcome.SKIPPED),
+        ]
+        self.assertEqual(names(run.may_skip(skipped, [])), ["kernel: a/one"])
+        self.assertEqual(run.may_skip(skipped, ["a/one"]), [])
+
+
 class KernelLog(unittest.TestCase):
     def check(self, text: str) -> kernel_log.Checker:
         checker = kernel_log.Checker()
