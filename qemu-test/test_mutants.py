@@ -144,8 +144,14 @@ class Files(unittest.TestCase):
 class Here(unittest.TestCase):
     """This tree."""
 
+    found: List[Mutant]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.found = mutants.all_mutants(mutants.ROOT)
+
     def test_there_are_enough(self) -> None:
-        found = mutants.all_mutants(mutants.ROOT)
+        found = self.found
         self.assertGreater(len(found), 3000)
         self.assertEqual({one.rule for one in found}, set(mutants.RULES))
         self.assertEqual(len({one.id for one in found}), len(found))
@@ -155,14 +161,14 @@ class Here(unittest.TestCase):
     def test_areas(self) -> None:
         tests = coverage_map.all_tests(mutants.ROOT)
         names = [test.name for test in tests if test.kind == "suite"]
-        for one in mutants.all_mutants(mutants.ROOT):
-            self.assertTrue(mutants.areas_of(one.path))
+        for path in {one.path for one in self.found}:
+            self.assertTrue(mutants.areas_of(path))
         for _, areas in mutants.AREAS:
             for area in areas.split():
                 self.assertTrue([name for name in names if name.startswith(area)], area)
 
     def test_equivalent_ones_are_there(self) -> None:
-        ids = {one.id for one in mutants.all_mutants(mutants.ROOT)}
+        ids = {one.id for one in self.found}
         said = mutants.read_equivalent(mutants.read_if_there(mutants.EQUIVALENT))
         self.assertEqual(set(said) - ids, set())
 
