@@ -44,7 +44,7 @@ help:
 	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
 	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
-	@echo '  make demo-lustre LUSTRE=...  see it at work'
+	@echo '  make demo-lustre LUSTRE=...  see it at work; make shell-lustre, a shell with it'
 	@echo '  make shell          a shell in the machine'
 	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
 	@echo '                      VEHICLE=qemu): tables and plots in build/bench; ARGS=... goes to'
@@ -305,15 +305,21 @@ $(addprefix deep-,$(deep_runs)): deep-%:
 # --- Lustre's network ---------------------------------------------------------
 # LUSTRE is a git checkout, a bare repository (LUSTRE_REF: another commit than HEAD), a folder or a
 # tarball of lustre-release. On a debug kernel lnet_selftest would be told off for freeing works
-# that are queued.
+# that are queued. Messages wait for receives longer than by default: machines are slow, and a packet
+# that is late is to be there when somebody else wants its tag.
 
-lustre_targets := test-lustre demo-lustre
+lustre_targets := test-lustre demo-lustre shell-lustre
 .PHONY: $(lustre_targets) lustre-image
 $(lustre_targets): image_file = $(out)/lustre.gz
-$(lustre_targets): APPEND = kfi_soft.kcxi=1 swiotlb=2048,force $(if $(filter debug,$(KIND)),no_debug_objects)
+$(lustre_targets): APPEND = kfi_soft.kcxi=1 kfi_soft.rnr_timeout=$(if $(filter debug,$(KIND)),10000,3000) \
+	swiotlb=2048,force $(if $(filter debug,$(KIND)),no_debug_objects)
+$(lustre_targets): TIMEOUT = $(if $(filter debug,$(KIND)),9000,3600)
 
 test-lustre: lustre-machine
 	@$(run) --known qemu-test/lustre/known --log $(out)/test-lustre.log -- /extra/tests $(ARGS)
+
+shell-lustre: lustre-machine
+	@$(run) --known qemu-test/lustre/known --log $(out)/shell-lustre.log --shell
 
 demo-lustre: lustre-machine
 	@$(run) --known qemu-test/lustre/known --log $(out)/demo-lustre.log --transcript -- /extra/demo
@@ -330,7 +336,7 @@ lustre-image:
 		--ref '$(LUSTRE_REF)' --kernel '$(KDIR)' --kfabric $(MO) --out build/lustre $(kbuild_args)) && \
 	qemu-test/image --output $(out)/lustre.gz --modules $(out)/image/modules \
 		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox) \
-		--extra "$$built"/*.ko "$$built"/{lnetctl,lst,about} qemu-test/lustre/{tests,demo}
+		--extra "$$built"/*.ko "$$built"/{lnetctl,lst,about} qemu-test/lustre/{common,tests,demo}
 
 # In a copy of this tree; ARGS are names of mutations.
 .PHONY: mutations

@@ -59,6 +59,9 @@
 #define ida_simple_get(ida, start, end, gfp) ida_alloc_range(ida, start, (end) - 1, gfp)
 #define ida_simple_remove(ida, id) ida_free(ida, id)
 
+/* And has another name for this member of struct bvec_iter. */
+#define bi_bvec_done bi_offset
+
 static inline char *kfi_lustre_strncpy(char *to, const char *from, unsigned long room)
 {
 	unsigned long at = 0;

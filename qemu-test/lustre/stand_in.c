@@ -5,10 +5,12 @@
  *
  * Functions that the kernel does not export are found there by a kprobe. LNet uses three, so that
  * the timers of lnet_selftest run on certain CPUs: here they run anywhere. Checksums are
- * registered there that only the file system computes. And two functions are of sunrpc.
+ * registered there that only the file system computes. Two functions are of sunrpc, and one that
+ * socklnd calls for its checksums is not in every kernel.
  */
 #define DEBUG_SUBSYSTEM S_LNET
 
+#include <linux/crc32.h>
 #include <linux/inet.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -107,3 +109,21 @@ size_t rpc_pton(struct net *net, const char *text, const size_t length, struct s
 	return sizeof(ipv4);
 }
 EXPORT_SYMBOL(rpc_pton);
+
+/* --- instead of lib/crc --- */
+
+#if !IS_ENABLED(CONFIG_CRC32)
+u32 crc32_le(u32 crc, const void *bytes, size_t length)
+{
+	const u8 *byte = bytes;
+	int bit;
+
+	while (length--) {
+		crc ^= *byte++;
+		for (bit = 0; bit < 8; bit++)
+			crc = (crc >> 1) ^ ((crc & 1) ? 0xedb88320 : 0);
+	}
+	return crc;
+}
+EXPORT_SYMBOL(crc32_le);
+#endif
