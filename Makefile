@@ -24,6 +24,7 @@ help:
 	@echo '                      /usr/src/kfabric/RELEASE'
 	@echo '                      KFI_MODULES="FOLDER ..." builds modules in Rust of others, too'
 	@echo '                      (Documentation/providers.md)'
+	@echo '  make dkms_install   the source to /usr/src/kfabric-VERSION, for dkms (DESTDIR=...)'
 	@echo '  make tools          build/kfi, the command for /dev/kfi, linked statically'
 	@echo '  make tools_install  install it, with manual pages, in PREFIX (/usr/local; DESTDIR=...)'
 	@echo
@@ -102,6 +103,18 @@ modules_install: modules
 	@mkdir -p $(headers_dir)
 	@cp -r $(MO)/Module.symvers $(MO)/include $(headers_dir)
 	@echo 'kfabric: Module.symvers and include are in $(headers_dir)'
+
+# The source, for dkms to build the modules for every kernel that comes.
+version := 0.1.0
+dkms_dir = $(DESTDIR)/usr/src/kfabric-$(version)
+
+.PHONY: dkms_install
+dkms_install:
+	@rm -rf $(dkms_dir)
+	@mkdir -p $(dkms_dir)
+	@cp -r Kbuild Makefile LICENSE README.md include rust scripts $(dkms_dir)
+	@sed 's/@VERSION@/$(version)/' scripts/dkms.conf >$(dkms_dir)/dkms.conf
+	@echo 'kfabric: the source is in $(dkms_dir): dkms install kfabric/$(version)'
 
 .PHONY: check-kernel
 check-kernel:
@@ -442,6 +455,13 @@ run-checks: check-kernel
 	@echo 'check: test tools'
 	@cd qemu-test && $(call tool,PYTHON,python3) -m unittest --quiet
 	@echo 'check: all passed'
+
+# Below build, with dkms as it is installed here.
+.PHONY: check-dkms
+check-dkms:
+	@scripts/setup --quiet
+	@scripts/kernel fast >/dev/null
+	@scripts/check-dkms build/dkms "$$(scripts/kernel --print fast)"
 
 # Of the kernel only the source is needed. Without herd7, only the names.
 .PHONY: litmus
