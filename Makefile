@@ -45,6 +45,7 @@ help:
 	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
 	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
+	@echo '  make test-lustre-net LUSTRE=...  its transfers with NICs that reach each other over TCP'
 	@echo '  make demo-lustre LUSTRE=...  see it at work; make shell-lustre, a shell with it'
 	@echo '  make shell          a shell in the machine'
 	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
@@ -321,7 +322,7 @@ $(addprefix deep-,$(deep_runs)): deep-%:
 # that are queued. Messages wait for receives longer than by default: machines are slow, and a packet
 # that is late is to be there when somebody else wants its tag.
 
-lustre_targets := test-lustre demo-lustre shell-lustre
+lustre_targets := test-lustre test-lustre-net demo-lustre shell-lustre
 .PHONY: $(lustre_targets) lustre-image
 $(lustre_targets): image_file = $(out)/lustre.gz
 $(lustre_targets): APPEND = kfi_soft.kcxi=1 kfi_soft.rnr_timeout=$(if $(filter debug,$(KIND)),10000,3000) \
@@ -330,6 +331,11 @@ $(lustre_targets): TIMEOUT = $(if $(filter debug,$(KIND)),9000,3600)
 
 test-lustre: lustre-machine
 	@$(run) --known qemu-test/lustre/known --log $(out)/test-lustre.log -- /extra/tests $(ARGS)
+
+# With NICs that reach each other over TCP, inside of one kernel.
+test-lustre-net: lustre-machine
+	@$(run) --append '$(APPEND) $(net_parameters)' --known qemu-test/lustre/known \
+		--log $(out)/test-lustre-net.log -- /extra/tests $(or $(ARGS),bvec/)
 
 shell-lustre: lustre-machine
 	@$(run) --known qemu-test/lustre/known --log $(out)/shell-lustre.log --shell
