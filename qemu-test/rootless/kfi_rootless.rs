@@ -7,12 +7,12 @@ pub mod kfi;
 
 use kernel::{
     prelude::*,
-    InPlaceModule, //
+    sync::Arc, //
 };
 
-use kfi::linux::live::{
-    Root,
-    Rooted, //
+use kfi::linux::work_queue::{
+    WorkQueue,
+    WorkQueueFlags, //
 };
 
 module! {
@@ -26,19 +26,10 @@ module! {
 /// The module as the kernel knows it, which waits for nothing when it is dropped.
 struct KfiRootless;
 
-/// The root that it has leaked by then.
-struct Leaked;
-
-impl Root for Leaked {
-    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-        Ok(Self)
-    }
-}
-
 impl kernel::Module for KfiRootless {
-    fn init(module: &'static ThisModule) -> Result<Self> {
-        let root = KBox::pin_init(Rooted::<Leaked>::init(module), GFP_KERNEL)?;
-        core::mem::forget(root);
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let queue = WorkQueue::new(c"kfi_rootless", WorkQueueFlags::UNBOUND);
+        core::mem::forget(Arc::pin_init(queue, GFP_KERNEL)?);
         Ok(Self)
     }
 }

@@ -10,12 +10,12 @@ pub mod kfi;
 use kernel::prelude::*;
 
 use kfi::linux::live::{
-    Root,
-    Rooted, //
+    rooted_module,
+    Root, //
 };
 
-module! {
-    type: Rooted<KfiRustConsumer>,
+rooted_module! {
+    root: KfiRustConsumer,
     name: "kfi_rust_consumer",
     authors: ["kfabric-rs authors"],
     description: "The smallest consumer of kfabric in Rust",

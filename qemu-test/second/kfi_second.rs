@@ -12,16 +12,14 @@ mod cases;
 pub mod kfi;
 mod provider;
 
-use kernel::prelude::*;
-
 use kfi::{
-    linux::live::Rooted,
+    linux::live::rooted_module,
     provider::Registration, //
 };
 use provider::Second;
 
-module! {
-    type: Rooted<Registration<Second>>,
+rooted_module! {
+    root: Registration<Second>,
     name: "kfi_second",
     authors: ["kfabric-rs authors"],
     description: "A second provider of kfabric, for tests",

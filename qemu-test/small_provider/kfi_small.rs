@@ -10,8 +10,8 @@ mod provider;
 use kfi::provider::prelude::*;
 use provider::Small;
 
-module! {
-    type: Rooted<Registration<Small>>,
+rooted_module! {
+    root: Registration<Small>,
     name: "kfi_small",
     authors: ["kfabric-rs authors"],
     description: "A small provider of kfabric, for tests",

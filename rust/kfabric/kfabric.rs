@@ -24,12 +24,12 @@ mod tostr;
 use kernel::prelude::*;
 
 use kfi::linux::live::{
-    Root,
-    Rooted, //
+    rooted_module,
+    Root, //
 };
 
-module! {
-    type: Rooted<Kfabric>,
+rooted_module! {
+    root: Kfabric,
     name: "kfabric",
     authors: ["kfabric-rs authors"],
     description: "kfabric core: one API over many fabrics",

@@ -44,15 +44,15 @@ use kernel::{
 use kfi::linux::{
     file::DeviceRegistration,
     live::{
-        Root,
-        Rooted, //
+        rooted_module,
+        Root, //
     }, //
 };
 use queues::QueuesUse;
 use session::Session;
 
-module! {
-    type: Rooted<KfiShim>,
+rooted_module! {
+    root: KfiShim,
     name: "kfi_shim",
     authors: ["kfabric-rs authors"],
     description: "kfabric for user space: /dev/kfi",

@@ -79,8 +79,8 @@ use address::native::Address;
 use devices::Devices;
 use kfi::{
     linux::live::{
-        Root,
-        Rooted, //
+        rooted_module,
+        Root, //
     },
     provider::Registration, //
 };
@@ -92,8 +92,8 @@ use node::{
 use open_objects::OpenObjects;
 use provider::Soft;
 
-module! {
-    type: Rooted<KfiSoft>,
+rooted_module! {
+    root: KfiSoft,
     name: "kfi_soft",
     authors: ["kfabric-rs authors"],
     description: "kfabric software provider",

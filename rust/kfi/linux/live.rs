@@ -4,11 +4,11 @@
 //!
 //! When a module goes, nothing may stay that the kernel would find in it: a work queue, a file, the
 //! registration of a device. These end with what owns them, which the module drops. But safe code may
-//! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`]. What
+//! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`], and
+//! [`rooted_module!`], which makes such a module. What
 //! was leaked, nothing ends, and the module never goes; its memory and its code are there for threads
 //! that still look at them.
 
-use core::any::TypeId;
 use kernel::{
     prelude::*,
     InPlaceModule, //
@@ -45,17 +45,24 @@ impl Drop for Findable {
     }
 }
 
-/// The root object of a module, for [`Rooted`].
+/// The root object of a module, for [`rooted_module!`].
 pub trait Root: Sized + Send + Sync + 'static {
     /// Loads the module.
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error>;
 }
 
+/// A [`Root`] that the kernel loads and unloads. [`rooted_module!`] implements this.
+///
+/// # Safety
+///
+/// The module that this crate becomes must have been made by `module!` with the type `Rooted<Self>`.
+pub unsafe trait Loaded: Root {}
+
 /// A loaded module, as the kernel knows it: what it consists of, and how it ends.
 ///
-/// Without it a module has no work queues, files, registrations and listeners: it has to be the type
-/// that `module!` names. Any other that is made of this is nothing that the kernel drops before the
-/// module goes, and is refused with `EINVAL`.
+/// Without it a module has no work queues, files, registrations and listeners. Only that of the
+/// module's own type can be made, by the kernel, which drops it before the module goes. Any other safe
+/// code could leak.
 #[pin_data]
 pub struct Rooted<T> {
     #[pin]
@@ -65,29 +72,46 @@ pub struct Rooted<T> {
     exit: Exit,
 }
 
-impl<T: Root> InPlaceModule for Rooted<T> {
+impl<T: Loaded> InPlaceModule for Rooted<T> {
     fn init(module: &'static ThisModule) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
-            exit: Exit::new::<Self>()?,
+            exit: Exit::new()?,
             root <- T::init(module),
         }? Error)
     }
 }
+
+/// Makes a module of a [`Root`]: `root: TYPE`, and then what `module!` takes after its `type`.
+///
+/// A module that was made by `module!` itself is not [`Rooted`].
+// Two of these in a crate, or one beside a `module!`, would both define the functions that the kernel
+// loads a module with, and do not compile.
+#[allow(unused_macros, reason = "a module need not be one of these")]
+macro_rules! rooted_module {
+    (root: $root:ty, $($rest:tt)*) => {
+        ::kernel::prelude::module! {
+            type: $crate::kfi::linux::live::Rooted<$root>,
+            $($rest)*
+        }
+
+        // SAFETY: `module!` is above, in this crate.
+        unsafe impl $crate::kfi::linux::live::Loaded for $root {}
+    };
+}
+#[allow(unused_imports, reason = "not every module needs it")]
+pub(crate) use rooted_module;
 
 /// The end of the module: when it is dropped it waits until the kernel finds nothing of the module any
 /// more, and nobody is in its code that led to that.
 struct Exit(());
 
 impl Exit {
-    /// Lets the kernel find things in the module `M`; `EINVAL` if that is not the type of this module,
-    /// `EBUSY` for all but the first.
+    /// Lets the kernel find things in the module; `EBUSY` for all but the first.
     ///
-    /// The first of that type is that of the kernel, which initialises a module before any code of it
-    /// runs elsewhere, and drops it before the module goes.
-    fn new<M: 'static>() -> Result<Self> {
-        if TypeId::of::<M>() != TypeId::of::<crate::LocalModule>() {
-            return Err(EINVAL);
-        }
+    /// There is one in a [`Rooted`] of the module's own type only. The first of these is that of the
+    /// kernel, which initialises a module before any code of it runs elsewhere, and drops it before the
+    /// module goes.
+    fn new() -> Result<Self> {
         FOUND.open().then(|| Self(())).ok_or(EBUSY)
     }
 }
@@ -158,20 +182,9 @@ mod tests {
         Ok(())
     }
 
-    /// A module that is not loaded.
-    struct Other;
-
-    impl Root for Other {
-        fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
-            Ok(Self)
-        }
-    }
-
     #[test]
     fn a_module_has_one_root() {
         let module = kernel::module::this_module::<crate::LocalModule>();
-        let other = KBox::pin_init(Rooted::<Other>::init(module), GFP_KERNEL);
-        assert_eq!(other.err(), Some(EINVAL));
         let again = KBox::pin_init(crate::LocalModule::init(module), GFP_KERNEL);
         assert_eq!(again.err(), Some(EBUSY));
     }

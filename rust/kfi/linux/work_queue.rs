@@ -503,6 +503,7 @@ macro_rules! new_work {
         )
     };
 }
+#[allow(unused_imports, reason = "not every module needs it")]
 pub(crate) use new_work;
 
 #[cfg(unit_tests)]

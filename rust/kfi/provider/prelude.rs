@@ -6,6 +6,8 @@
 //! use crate::kfi::provider::prelude::*;
 //! ```
 
+#[allow(unused_imports, reason = "not every module needs it")]
+pub(crate) use crate::kfi::linux::live::rooted_module;
 #[cfg(provider_ready)]
 pub use crate::kfi::provider::ready::*;
 pub use crate::kfi::{
@@ -31,7 +33,6 @@ pub use crate::kfi::{
     hold::Hold,
     info::*,
     linux::{
-        live::Rooted,
         queue::*,
         rcu::synchronize_expedited,
         timeout::Timeout, //
