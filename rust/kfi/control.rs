@@ -3,7 +3,13 @@
 //! Control commands (kfi_control) with typed arguments.
 
 use core::marker::PhantomData;
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    }, //
+};
 
 use super::{
     bindings,
@@ -70,6 +76,27 @@ impl WaitObjType<'_> {
     pub fn set(self, wait_obj: WaitObj) {
         // SAFETY: `Control::from_raw` was given a pointer that is valid for writes.
         unsafe { self.0.write(wait_obj.as_raw()) };
+    }
+}
+
+/// The default operation flags of an object that has no operations: they are kept, and mean nothing.
+pub struct KeptOpFlags(Atomic<u64>);
+
+impl KeptOpFlags {
+    /// No flags.
+    pub const fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// Answers the commands about them; returns any other.
+    pub fn answer<'a>(&self, command: Control<'a>) -> Option<Control<'a>> {
+        match command {
+            // Relaxed, both: a number that nothing depends on.
+            Control::GetOpsFlag(out) => out.set(OpFlags::from_raw(self.0.load(ordering::Relaxed))),
+            Control::SetOpsFlag(flags) => self.0.store(flags.as_raw(), ordering::Relaxed),
+            command => return Some(command),
+        }
+        None
     }
 }
 

@@ -13,6 +13,7 @@
 //! | part | what it is |
 //! | --- | --- |
 //! | `provider_wait_source` | wait objects, with the answers to `KFI_GETWAIT` and `KFI_GETWAITOBJ` |
+//! | `provider_counter_wait` | waiting on a counter, its error value, and the answers to its control commands |
 //! | `provider_queue` | entries that threads wait for: those of a completion queue, or of any other |
 //! | `provider_address_book` | addresses by index, and indices by address |
 //! | `provider_ready` | counters, completion queues and address vectors that a provider can have as they are |
@@ -26,6 +27,8 @@ pub mod address_book;
 mod address_vector;
 mod completion_queue;
 mod counter;
+#[cfg(provider_counter_wait)]
+pub mod counter_wait;
 mod cxi_ext;
 mod deferred_work;
 mod domain;

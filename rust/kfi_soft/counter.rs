@@ -41,9 +41,8 @@
 //! under the lock, and has seen the value that the adder made, by the pattern above; so does a
 //! thread that takes the lock later (`qemu-test/litmus/KFI-add-vs-submit-second.litmus`).
 //!
-//! The error value changes under the lock only. A waiter compares the error *generation*, the
-//! number of changes, under the same lock when it joins; a later change finds it in the list. What
-//! waits for the sum of both values is due at a lower success value when the error value has risen:
+//! The error value changes under the lock only. A waiter compares the number of changes under the
+//! same lock when it joins; a later change finds it in the list (see [`CounterWait`]). What waits for the sum of both values is due at a lower success value when the error value has risen:
 //! that is to join, too.
 //!
 //! # What fires
@@ -102,7 +101,6 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        barrier::smp_mb,
         Arc, //
     }, //
 };
@@ -115,8 +113,10 @@ use crate::{
     debugfs,
     domain::Domain,
     kfi::{
-        control::Control,
-        errno::EAVAIL,
+        control::{
+            Control,
+            KeptOpFlags, //
+        },
         fid::{
             ExtraOps,
             Fid,
@@ -125,14 +125,12 @@ use crate::{
             Opening,
             OpsName, //
         },
-        flags::OpFlags,
         hold::Hold,
         linux::{
             interrupts::{
                 IrqGuard,
                 NoPreemption, //
             },
-            sleep::Wakeup,
             task::cond_resched,
             timeout::Timeout,
             waiters::{
@@ -149,17 +147,15 @@ use crate::{
         },
         provider::{
             counter_test_ops,
-            wait_source::WaitSource, //
-            Counted,
-            CounterAttr,
-            CounterClass,
-            CounterEvents,
-            CounterOps,
-            CounterStatistics,
+            counter_wait::{
+                CounterWait,
+                ErrorValue, //
+            },
+            wait_source::WaitSource,
+            Counted, CounterAttr, CounterClass, CounterEvents, CounterOps, CounterStatistics,
             CounterTestOps,
         },
-        tally::Tally,
-        wait_obj::WaitObj, //
+        tally::Tally, //
     },
     queue::wait_with,
     trigger::{
@@ -194,7 +190,7 @@ struct Values {
     /// The success value; the attention threshold, written under the lock; how often the provider
     /// has changed the counter.
     success: Tally,
-    error: Atomic<u64>,
+    error: ErrorValue,
     /// The smallest value at which the lock has to be taken, written under it.
     due: Atomic<u64>,
 }
@@ -255,7 +251,7 @@ enum Tried {
 }
 
 /// The part of a counter that its lock protects.
-struct State {
+pub(crate) struct State {
     /// The state of trywait.
     tried: Tried,
     /// The success value that was looked at last, or set.
@@ -381,15 +377,13 @@ pub(crate) struct Counter {
     values: Values,
     /// Its number in debugfs and trace events.
     id: u64,
-    /// How often the error value has changed. Changed with the lock held.
-    error_generation: Atomic<u64>,
     /// How many changes of the error value by the provider have been counted.
     error_events: Atomic<u64>,
     /// The events before the last change by the application that had to be seen.
     events_marked: Atomic<u64>,
     /// As before, of the error value.
     error_events_marked: Atomic<u64>,
-    op_flags: Atomic<u64>,
+    op_flags: KeptOpFlags,
     state: Arc<Waiting>,
     #[pin]
     source: WaitSource<WaitSet>,
@@ -495,14 +489,13 @@ impl Counter {
             id: debugfs::next_id(),
             values: Values {
                 success: Tally::new(attention),
-                error: Atomic::new(0),
+                error: ErrorValue::new(),
                 due: Atomic::new(HIGH),
             },
-            error_generation: Atomic::new(0),
             error_events: Atomic::new(0),
             events_marked: Atomic::new(0),
             error_events_marked: Atomic::new(0),
-            op_flags: Atomic::new(0),
+            op_flags: KeptOpFlags::new(),
             state,
             source <- WaitSource::new(wait, c"kfi_soft::Counter::source", static_lock_class!()),
             domain,
@@ -535,24 +528,10 @@ impl Counter {
         if state.tried == Tried::Armed {
             return 0;
         }
-        // Relaxed: written under the lock only.
-        let error = self.values.error.load(ordering::Relaxed);
+        let error = self.values.error.read_locked();
         let waiter = state.first_threshold().unwrap_or(NEVER);
         let pending = state.triggers.first_due(error).unwrap_or(NEVER);
         waiter.min(pending).min(HIGH)
-    }
-
-    /// Publishes from which value on changes have to be attended to; under the lock, after every
-    /// change of the state.
-    fn publish(&self, state: &Locked<'_, State>) {
-        attention::publish(&self.values, self.due(state), self.is_watched(state));
-    }
-
-    /// Publishes that for a thread that joins; what it reads of the counter afterwards it reads
-    /// after that.
-    fn join(&self, state: &Locked<'_, State>) {
-        // See the proof at the top.
-        attention::join(&self.values, self.due(state), self.is_watched(state));
     }
 
     /// Observes the success value, which is changed without the lock; under the lock.
@@ -577,8 +556,7 @@ impl Counter {
     /// then, or leaves some of it to the work queue.
     #[cold]
     fn make_up(&self, state: &mut State, peak: u64) -> AfterUnlock {
-        // Relaxed: written under the lock only.
-        let error = self.values.error.load(ordering::Relaxed);
+        let error = self.values.error.read_locked();
         let before = state.passed.before;
         state.passed.count = state.passed.count.saturating_sub(1);
         if before == self.domain.run_list().next_sequence() {
@@ -755,8 +733,7 @@ impl Counter {
         peak: u64,
     ) -> (Due, AfterUnlock) {
         let due = state.detach_due(peak, origin.few());
-        // Relaxed: written under the lock only.
-        let error = self.values.error.load(ordering::Relaxed);
+        let error = self.values.error.read_locked();
         let after = self.fire(state, peak, error);
         self.changed(state);
         (due, after)
@@ -878,23 +855,21 @@ impl Counter {
         let _preemption = NoPreemption::begin();
         let (due, after) = {
             let mut state = self.state.lock();
-            // Relaxed: written under the lock only.
-            let old = self.values.error.load(ordering::Relaxed);
-            let new = change(old);
-            if new == old {
+            let change = |old| {
+                let new = change(old);
+                if new != old {
+                    // Before the change, whose effects are counted later.
+                    self.mark_all(origin, self.events());
+                }
+                new
+            };
+            let Some((old, new)) = self.values.error.change(&mut state, change) else {
                 return;
-            }
-            // The effects of the change are counted later.
-            self.mark_all(origin, self.events());
-            // Release: a thread that sees the value sees what came before it.
-            // See `qemu-test/litmus/KFI-error-value.litmus`.
-            self.values.error.store(new, ordering::Release);
+            };
             if origin == ChangedBy::Provider {
                 // Release: after the change.
                 self.error_events.fetch_add(1, ordering::Release);
             }
-            // Release: with the lock held, after the change.
-            self.error_generation.fetch_add(1, ordering::Release);
             let due = state.detach_all(origin.few());
             // Operations that wait for the sum are due at other success values than before. Its barrier
             // also comes between the change and the look for listeners in `tell`.
@@ -946,7 +921,7 @@ impl Counter {
         }
         entry.value.set_slot(slot);
         state.triggers.insert(kind, entry, key);
-        let error = this.values.error.load(ordering::Relaxed);
+        let error = this.values.error.read_locked();
         let first = state.triggers.first_due(error).unwrap_or(NEVER);
         let joins = || this.join(&state.lend());
         let value = attention::look_after_submit(&this.values, first, joins);
@@ -1095,26 +1070,37 @@ impl Object for Counter {
     }
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
-        match command {
-            Control::GetOpsFlag(out) => {
-                // Relaxed: a number that nothing depends on.
-                out.set(OpFlags::from_raw(this.op_flags.load(ordering::Relaxed)));
-            }
-            Control::SetOpsFlag(flags) => {
-                // Relaxed: as above.
-                this.op_flags.store(flags.as_raw(), ordering::Relaxed);
-            }
-            command => {
-                let asks = matches!(command, Control::GetWait(_));
-                if asks && this.source.wait_obj() == WaitObj::Queue {
-                    let mut state = this.state.lock();
-                    state.queue_shared = true;
-                    this.join(&state.lend());
-                }
-                return this.source.control(command);
-            }
-        }
-        Ok(())
+        this.answer(&this.op_flags, command)
+    }
+}
+
+impl CounterWait for Counter {
+    type State = State;
+    type Set = WaitSet;
+
+    fn waiters(&self) -> &WaitLock<State> {
+        &self.state
+    }
+
+    fn error_value(&self) -> &ErrorValue {
+        &self.values.error
+    }
+
+    fn wait_source(&self) -> &WaitSource<WaitSet> {
+        &self.source
+    }
+
+    fn share_queue(state: &mut State) {
+        state.queue_shared = true;
+    }
+
+    fn publish(&self, state: &Locked<'_, State>) {
+        attention::publish(&self.values, self.due(state), self.is_watched(state));
+    }
+
+    fn join(&self, state: &Locked<'_, State>) {
+        // See the proof at the top.
+        attention::join(&self.values, self.due(state), self.is_watched(state));
     }
 }
 
@@ -1124,8 +1110,7 @@ impl CounterOps for Counter {
     }
 
     fn readerr(&self) -> u64 {
-        // Acquire: pairs with the release of the change.
-        self.values.error.load(ordering::Acquire)
+        self.values.error.read()
     }
 
     fn tally(&self) -> &Tally {
@@ -1156,41 +1141,11 @@ impl CounterOps for Counter {
     }
 
     fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
-        self.source.check()?;
-        // Acquire: before it can be found out that a thread waits.
-        let since = self.error_generation.load(ordering::Acquire);
-        // The threshold wins over errors (R-CNTR-30).
-        Ok((self.success() < threshold).then_some(since))
+        self.begin(threshold)
     }
 
     fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result {
-        let deadline = timeout.deadline();
-        loop {
-            let mut met = false;
-            let mut error_changed = false;
-            let wakeup = this.state.sleep(
-                threshold,
-                deadline,
-                |state| {
-                    this.join(&state);
-                    met = this.success() >= threshold;
-                    // Relaxed: changed with the lock held.
-                    error_changed = this.error_generation.load(ordering::Relaxed) != since;
-                    !met && !error_changed
-                },
-                |state| this.publish(&state),
-            );
-            if met || this.success() >= threshold {
-                return Ok(());
-            }
-            match wakeup {
-                Wakeup::NotNeeded if error_changed => return Err(EAVAIL.into()),
-                // An error, or a value that has gone down again (R-CNTR-37): the next round tells.
-                Wakeup::NotNeeded | Wakeup::Woken => (),
-                Wakeup::Expired => return Err(ETIMEDOUT),
-                Wakeup::Interrupted => return Err(EINTR),
-            }
-        }
+        this.sleep(threshold, since, timeout)
     }
 }
 

@@ -31,12 +31,14 @@ use kernel::{
 use crate::{
     fabric::Fabric,
     kfi::{
-        control::Control,
+        control::{
+            Control,
+            KeptOpFlags, //
+        },
         fid::{
             Fid,
             Object, //
         },
-        flags::OpFlags,
         hold::Hold,
         linux::{
             sleep::Wakeup,
@@ -66,7 +68,7 @@ pub(crate) struct WaitSet {
     ready_queues: Atomic<usize>,
     /// How often anything has happened.
     events: Atomic<u64>,
-    op_flags: Atomic<u64>,
+    op_flags: KeptOpFlags,
     wait_obj: WaitObj,
     #[pin]
     queue: WaitQueue,
@@ -86,7 +88,7 @@ impl WaitSet {
             counter_changes_tried: Atomic::new(0),
             ready_queues: Atomic::new(0),
             events: Atomic::new(0),
-            op_flags: Atomic::new(0),
+            op_flags: KeptOpFlags::new(),
             wait_obj,
             queue <- WaitQueue::new(c"kfi_soft::WaitSet::queue", static_lock_class!()),
             fabric,
@@ -173,15 +175,10 @@ impl Object for WaitSet {
     }
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
+        let Some(command) = this.op_flags.answer(command) else {
+            return Ok(());
+        };
         match command {
-            Control::GetOpsFlag(out) => {
-                // Relaxed: a number that nothing depends on.
-                out.set(OpFlags::from_raw(this.op_flags.load(ordering::Relaxed)));
-            }
-            Control::SetOpsFlag(flags) => {
-                // Relaxed: as above.
-                this.op_flags.store(flags.as_raw(), ordering::Relaxed);
-            }
             Control::GetWait(out) => out.set(this.wait_queue()?),
             // What it is in truth, also if nothing was specified (R-CTL-8).
             Control::GetWaitObj(out) => out.set(WaitObj::Queue),

@@ -33,9 +33,26 @@ impl Findable {
     }
 }
 
+#[cfg(linux_work_queue)]
+impl Findable {
+    /// Leaves it to [`Self::from_kept`] to have it dropped.
+    pub(super) fn keep(self) {
+        core::mem::forget(self);
+    }
+
+    /// Returns one that was kept.
+    ///
+    /// # Safety
+    ///
+    /// Each call belongs to one of [`Self::keep`] before it, and to no other.
+    pub(super) unsafe fn from_kept() -> Self {
+        Self(())
+    }
+}
+
 /// Returns how many there are.
 #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
-fn count() -> usize {
+pub(super) fn count() -> usize {
     FOUND.count()
 }
 

@@ -36,6 +36,9 @@
 //! which returns when no item of the queue is running, waiting or delayed, and none can be queued any
 //! more. An item that would otherwise wait for a delay is cancelled by the object that it is part of.
 //!
+//! An item that needs nothing but its own object can be run by a work queue of the kernel's, and keeps
+//! the module itself, until it has run: see [`queue_anywhere`].
+//!
 //! C header: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h).
 
 use core::{
@@ -239,27 +242,13 @@ impl WorkQueue {
         if !self.enter() {
             return false;
         }
-        let owner = Arc::into_raw(item);
-        // SAFETY: The reference that `into_raw` leaks keeps it.
-        let work = unsafe { &*owner }.work();
-        // INVARIANT: The item is the caller's, and so are one reference of `owner` and one use of
-        // the queue.
-        // Full, and a barrier of its own, as an exchange that fails orders nothing: a thread that
-        // finds it taken has done before what the run will see.
-        // See `qemu-test/litmus/work-queue-queued.litmus`.
-        smp_mb(ordering::Full);
-        if work
-            .owner
-            .cmpxchg(ptr::null_mut(), owner.cast_mut(), ordering::Full)
-            .is_err()
-        {
-            // SAFETY: From `into_raw` above, and not given to the item.
-            drop(unsafe { Arc::from_raw(owner) });
+        // INVARIANT: It owns one use of the queue.
+        let Some(work) = take(item, ptr::from_ref(self).cast_mut()) else {
             self.leave();
             return false;
-        }
-        work.queue
-            .store(ptr::from_ref(self).cast_mut(), ordering::Release);
+        };
+        // SAFETY: See `take`.
+        let work = unsafe { work.as_ref() };
         // SAFETY: The queue exists, as it has a user, and keeps the code that the item runs. The item
         // is initialised and stays, as the reference of its object is given up only by the thread
         // that takes `owner` out, which the kernel will not do twice: see `Work`.
@@ -278,7 +267,7 @@ impl WorkQueue {
         if !queued {
             // It is being cancelled, and is not in any queue.
             // SAFETY: The item is the caller's, as `owner` was taken and the kernel refused it.
-            unsafe { work.take_back() };
+            drop(unsafe { work.take_back() });
         }
         queued
     }
@@ -334,6 +323,69 @@ impl PinnedDrop for WorkQueue {
     }
 }
 
+/// Makes a reference of its object the owner of an item, which is to be queued in `queue`; `None` if it
+/// has an owner, and the reference is dropped.
+///
+/// The item is the caller's then, and stays, with the reference that it owns.
+fn take<T: WorkItem<ID>, const ID: u64>(
+    item: Arc<T>,
+    queue: *mut WorkQueue,
+) -> Option<NonNull<Work<T, ID>>> {
+    let owner = Arc::into_raw(item);
+    // SAFETY: The reference that `into_raw` leaks keeps it.
+    let work = unsafe { &*owner }.work();
+    // INVARIANT: The item is the caller's, and so is one reference of `owner`.
+    // Full, and a barrier of its own, as an exchange that fails orders nothing: a thread that
+    // finds it taken has done before what the run will see.
+    // See `qemu-test/litmus/work-queue-queued.litmus`.
+    smp_mb(ordering::Full);
+    if work
+        .owner
+        .cmpxchg(ptr::null_mut(), owner.cast_mut(), ordering::Full)
+        .is_err()
+    {
+        // SAFETY: From `into_raw` above, and not given to the item.
+        drop(unsafe { Arc::from_raw(owner) });
+        return None;
+    }
+    work.queue.store(queue, ordering::Release);
+    Some(NonNull::from(work))
+}
+
+/// As [`WorkQueue::queue`], in a work queue that the kernel has for everybody, whose items run wherever
+/// there is time. The module stays until the item has run.
+///
+/// `false` also if the module is not [`Rooted`](super::live::Rooted), or is going.
+#[allow(dead_code, reason = "not every module needs it")]
+pub fn queue_anywhere<T: WorkItem<ID>, const ID: u64>(item: Arc<T>) -> bool {
+    let Ok(findable) = Findable::new() else {
+        return false;
+    };
+    let Some(work) = take(item, ptr::null_mut()) else {
+        return false;
+    };
+    // SAFETY: See `take`.
+    let work = unsafe { work.as_ref() };
+    // INVARIANT: The item keeps the module.
+    findable.keep();
+    // SAFETY: The queue always exists. The item keeps the code that it runs. For the rest see
+    // `WorkQueue::queue_delayed_on`.
+    let queued = unsafe {
+        bindings::queue_delayed_work_on(
+            bindings::wq_misc_consts_WORK_CPU_UNBOUND.cast_signed(),
+            bindings::system_dfl_wq,
+            work.raw.get(),
+            0,
+        )
+    };
+    if !queued {
+        // It is being cancelled, and is not in any queue.
+        // SAFETY: The item is the caller's, as `owner` was taken and the kernel refused it.
+        drop(unsafe { work.take_back() });
+    }
+    queued
+}
+
 /// Returns whether a CPU runs things at the moment.
 fn is_online(cpu: CpuId) -> bool {
     // SAFETY: The mask always exists; `CpuId` is in its bounds. The bits change under our eyes,
@@ -363,9 +415,10 @@ pub trait WorkItem<const ID: u64 = 0>: Send + Sync + Sized + 'static {
 ///
 /// - `raw` is initialised and calls [`Self::run_callback`].
 /// - `owner` is null, or the object that the item was queued with. The thread that makes it
-///   non-null owns the item, with one reference of the object and one use of `queue`, and hands it
-///   to the kernel; the thread that the kernel hands it to next, by running it or by saying that a
-///   cancel has found it, owns it then. The owner makes `owner` null.
+///   non-null owns the item, with one reference of the object and one use of `queue`, or, if that is
+///   null, with a kept [`Findable`], and hands it to the kernel; the thread that the kernel hands it
+///   to next, by running it or by saying that a cancel has found it, owns it then. The owner makes
+///   `owner` null.
 ///
 /// The object lends the item for as long as the object itself is borrowed, and does not move it,
 /// as it is pinned. So the reference keeps the item too.
@@ -417,21 +470,28 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
         })
     }
 
-    /// Takes the item back from the kernel and gives up what it owns; returns the object.
+    /// Takes the item back from the kernel and gives up its use of the queue; returns what else it owns:
+    /// the object, and what keeps the module.
     ///
     /// # Safety
     ///
     /// The caller must own the item. Unless it is running, the queue may be gone afterwards.
-    unsafe fn take_back(&self) -> Arc<T> {
+    unsafe fn take_back(&self) -> (Arc<T>, Option<Findable>) {
         // Acquire: it is valid, and what was written when it was is seen.
         let queue = self.queue.load(ordering::Acquire);
         // INVARIANT: The item has no owner any more.
         // Full: from here on it can be queued again, and what was done before is seen by its run.
         let owner = self.owner.xchg(ptr::null_mut(), ordering::Full);
-        // SAFETY: The caller owned one use of the queue, which exists so long.
-        unsafe { &*queue }.leave();
-        // SAFETY: The caller owned one reference, which `queue_delayed_on` had leaked.
-        unsafe { Arc::from_raw(owner) }
+        let findable = if queue.is_null() {
+            // SAFETY: The caller owned one that was kept.
+            Some(unsafe { Findable::from_kept() })
+        } else {
+            // SAFETY: The caller owned one use of the queue, which exists so long.
+            unsafe { &*queue }.leave();
+            None
+        };
+        // SAFETY: The caller owned one reference, which `take` had leaked.
+        (unsafe { Arc::from_raw(owner) }, findable)
     }
 
     /// Runs an item.
@@ -446,8 +506,10 @@ impl<T: WorkItem<ID>, const ID: u64> Work<T, ID> {
         // SAFETY: By the safety requirements; the reference that the item owns keeps it.
         let this = unsafe { &*container_of!(raw, Self, raw) };
         // SAFETY: The kernel has handed it to us by running it.
-        let object = unsafe { this.take_back() };
+        let (object, findable) = unsafe { this.take_back() };
         T::run(object);
+        // From here on nothing is left to do but to return.
+        drop(findable);
     }
 
     /// Takes the item out of its queue if it does not run yet; from any context.
@@ -509,6 +571,7 @@ pub(crate) use new_work;
 #[cfg(unit_tests)]
 #[kunit_tests(linux_work_queue)]
 mod tests {
+    use super::super::live::count;
     use super::*;
     use kernel::time::{
         delay::fsleep,
@@ -752,6 +815,28 @@ mod tests {
         assert!(queue.queue_delayed::<_, 0>(item.clone(), msecs_to_jiffies(30)));
         queue.destroy();
         assert_eq!(item.runs(), 1);
+        assert!(is_alone(item));
+        Ok(())
+    }
+
+    #[test]
+    fn anywhere_it_keeps_the_module_until_it_has_run() -> Result {
+        let before = count();
+        let item = Counting::new(true)?;
+        assert!(queue_anywhere::<_, 0>(item.clone()));
+        item.started.wait_for_completion();
+        assert_eq!(count(), before + 1);
+        // It is running: once more.
+        assert!(queue_anywhere::<_, 0>(item.clone()));
+        assert!(!queue_anywhere::<_, 0>(item.clone()));
+        assert_eq!(count(), before + 2);
+        item.proceed.complete_all();
+        // It has run, or is taken out, after this.
+        while item.runs() != 2 {
+            fsleep(Delta::from_millis(1));
+        }
+        item.work.cancel_sync();
+        assert_eq!(count(), before);
         assert!(is_alone(item));
         Ok(())
     }

@@ -16,17 +16,16 @@
 //! changes, and the change is counted, under the lock, where threads that begin to wait look at the
 //! number of changes.
 //!
-//! From when others see a change until those are woken that wait for it, the thread that has made it
-//! is not preempted: nobody else can wake them.
+//! From when a few are taken out until they are woken, the thread that does both is not preempted:
+//! nobody else can wake them.
 //!
 //! # How many are woken
 //!
 //! The context of a change may be an interrupt, so it takes out a few of the threads that are due, and
-//! wakes these. Each thread that has slept does the same before it goes on: all that are due are woken
-//! by and by, as long as one was. So a thread that is not among the first few may have to wait until
-//! one of these gets a CPU, whatever the priorities of both are. A provider that cannot have that wakes
-//! the others from a work queue.
+//! wakes these. A work queue of the kernel wakes the others, a few at a time, so that none depends on
+//! when another that was due gets a CPU.
 
+use core::ops::Deref;
 use kernel::{
     prelude::*,
     static_lock_class,
@@ -35,23 +34,23 @@ use kernel::{
             ordering,
             Atomic, //
         },
-        barrier::smp_mb,
         Arc, //
     }, //
 };
 
 use crate::kfi::{
-    control::Control,
-    errno::EAVAIL,
+    control::{
+        Control,
+        KeptOpFlags, //
+    },
     fid::{
         Fid,
         Object, //
     },
-    flags::OpFlags,
     hold::Hold,
     linux::{
         interrupts::NoPreemption,
-        sleep::Wakeup,
+        task::cond_resched,
         timeout::Timeout,
         waiters::{
             Due,
@@ -59,39 +58,84 @@ use crate::kfi::{
             WaitGuard,
             WaitLock,
             FEW, //
+        },
+        work_queue::{
+            new_work,
+            queue_anywhere,
+            Work,
+            WorkItem, //
         }, //
     },
     provider::{
+        counter_wait::{
+            CounterWait,
+            ErrorValue, //
+        },
         wait_source::{
             WaitSource,
             WaitWith, //
         },
+        Absent,
         Counted,
         CounterAttr,
         CounterClass,
         CounterOps,
-        DomainOps, //
+        DomainOps,
+        WaitSetClass, //
     },
-    tally::Tally,
-    wait_obj::WaitObj, //
+    tally::Tally, //
 };
 
 /// The part of a counter that its lock protects, beside the threads that wait.
-struct State {
+pub struct State {
     /// A consumer has asked for the wait queue.
     queue_shared: bool,
+}
+
+/// The state under the lock and the waiting threads, kept by a work item that wakes the later ones.
+#[pin_data]
+struct Waiting {
+    #[pin]
+    state: WaitLock<State>,
+    #[pin]
+    work: Work<Waiting>,
+}
+
+impl Deref for Waiting {
+    type Target = WaitLock<State>;
+
+    fn deref(&self) -> &WaitLock<State> {
+        &self.state
+    }
+}
+
+impl WorkItem for Waiting {
+    fn work(&self) -> &Work<Self> {
+        &self.work
+    }
+
+    fn run(this: Arc<Self>) {
+        loop {
+            let preemption = NoPreemption::begin();
+            let due = this.state.lock().detach_few(FEW);
+            let more = due.leaves_others();
+            drop(due);
+            drop(preemption);
+            if !more {
+                return;
+            }
+            cond_resched();
+        }
+    }
 }
 
 /// A counter of a domain `D`. It is in no wait set.
 #[pin_data]
 pub struct Counter<D: DomainOps> {
     success: Tally,
-    /// The error value, and how often it has changed; both change under the lock.
-    error: Atomic<u64>,
-    error_changes: Atomic<u64>,
-    op_flags: Atomic<u64>,
-    #[pin]
-    state: WaitLock<State>,
+    error: ErrorValue,
+    op_flags: KeptOpFlags,
+    state: Arc<Waiting>,
     #[pin]
     source: WaitSource,
     domain: Hold<D>,
@@ -107,12 +151,18 @@ impl<D: DomainOps> Counter<D> {
         let state = State {
             queue_shared: false,
         };
+        let state = Arc::pin_init(
+            pin_init!(Waiting {
+                state <- WaitLock::new(state, c"kfi::ready::Counter::state", static_lock_class!()),
+                work <- new_work!("kfi::ready::Counter::work"),
+            }),
+            GFP_KERNEL,
+        )?;
         Ok(pin_init!(Self {
             success: Tally::new(u64::MAX),
-            error: Atomic::new(0),
-            error_changes: Atomic::new(0),
-            op_flags: Atomic::new(0),
-            state <- WaitLock::new(state, c"kfi::ready::Counter::state", static_lock_class!()),
+            error: ErrorValue::new(),
+            op_flags: KeptOpFlags::new(),
+            state,
             source <- WaitSource::new(wait, c"kfi::ready::Counter::source", static_lock_class!()),
             domain,
         }))
@@ -142,25 +192,8 @@ impl<D: DomainOps> Counter<D> {
         self.attend(value);
     }
 
-    /// Publishes from which value on additions have to be attended to; under the lock.
-    fn publish(&self, state: &Locked<'_, State>) {
-        let attention = match state.queue_shared {
-            true => 0,
-            false => state.first_threshold().unwrap_or(u64::MAX),
-        };
-        // Relaxed: written under the lock; see the top for the barrier.
-        self.success.attention.store(attention, ordering::Relaxed);
-    }
-
-    /// Publishes that for a thread that is about to look at the value.
-    fn join(&self, state: &Locked<'_, State>) {
-        self.publish(state);
-        // See the top.
-        smp_mb(ordering::Full);
-    }
-
-    /// Wakes a few of those that are due at `value`, and all that listen to the wait queue. The caller
-    /// is not preempted.
+    /// Wakes those that are due at `value`, and all that listen to the wait queue. The caller is not
+    /// preempted.
     fn attend(&self, value: u64) {
         let mut state = self.state.lock();
         let due = state.detach_due(value, FEW);
@@ -168,38 +201,27 @@ impl<D: DomainOps> Counter<D> {
         self.wake(due, state);
     }
 
-    /// Wakes some, and all that listen to the wait queue, once the lock is released.
+    /// Wakes these, and all that listen to the wait queue, once the lock is released; the work queue
+    /// wakes what others are due.
     fn wake(&self, due: Due, state: WaitGuard<'_, State>) {
         let queue_shared = state.queue_shared;
         drop(state);
+        if due.leaves_others() {
+            queue_anywhere::<_, 0>(self.state.clone());
+        }
         drop(due);
         if queue_shared {
             self.source.queue().wake_up_all();
         }
     }
 
-    /// Wakes a few that others have found to be due.
-    fn wake_others(&self) {
-        let _preemption = NoPreemption::begin();
-        let due = self.state.lock().detach_few(FEW);
-        drop(due);
-    }
-
     /// Changes the error value, which ends all waits; `change` returns the new one.
     fn change_error(&self, change: impl FnOnce(u64) -> u64) {
         let _preemption = NoPreemption::begin();
         let mut state = self.state.lock();
-        // Relaxed: written under the lock only.
-        let old = self.error.load(ordering::Relaxed);
-        let new = change(old);
-        if new == old {
+        if self.error.change(&mut state, change).is_none() {
             return;
         }
-        // Release: a thread that sees the value sees what came before it.
-        // See `qemu-test/litmus/KFI-error-value.litmus`.
-        self.error.store(new, ordering::Release);
-        // Relaxed: read under the lock.
-        self.error_changes.fetch_add(1, ordering::Relaxed);
         let due = state.detach_all(FEW);
         self.publish(&state.lend());
         self.wake(due, state);
@@ -214,25 +236,37 @@ impl<D: DomainOps> Object for Counter<D> {
     }
 
     fn control<'a>(this: &'a Fid<Self>, command: Control<'a>) -> Result {
-        match command {
-            // Relaxed, both: a number that nothing depends on.
-            Control::GetOpsFlag(out) => {
-                out.set(OpFlags::from_raw(this.op_flags.load(ordering::Relaxed)));
-            }
-            Control::SetOpsFlag(flags) => {
-                this.op_flags.store(flags.as_raw(), ordering::Relaxed);
-            }
-            command => {
-                let asks = matches!(command, Control::GetWait(_));
-                if asks && this.source.wait_obj() == WaitObj::Queue {
-                    let mut state = this.state.lock();
-                    state.queue_shared = true;
-                    this.join(&state.lend());
-                }
-                return this.source.control(command);
-            }
-        }
-        Ok(())
+        this.answer(&this.op_flags, command)
+    }
+}
+
+impl<D: DomainOps> CounterWait for Counter<D> {
+    type State = State;
+    type Set = Absent<WaitSetClass>;
+
+    fn waiters(&self) -> &WaitLock<State> {
+        &self.state
+    }
+
+    fn error_value(&self) -> &ErrorValue {
+        &self.error
+    }
+
+    fn wait_source(&self) -> &WaitSource {
+        &self.source
+    }
+
+    fn share_queue(state: &mut State) {
+        state.queue_shared = true;
+    }
+
+    fn publish(&self, state: &Locked<'_, State>) {
+        let attention = match state.queue_shared {
+            true => 0,
+            false => state.first_threshold().unwrap_or(u64::MAX),
+        };
+        // Relaxed: written under the lock; see the top for the barrier.
+        self.success.attention.store(attention, ordering::Relaxed);
     }
 }
 
@@ -243,8 +277,7 @@ impl<D: DomainOps> CounterOps for Counter<D> {
     }
 
     fn readerr(&self) -> u64 {
-        // Acquire: as above.
-        self.error.load(ordering::Acquire)
+        self.error.read()
     }
 
     fn tally(&self) -> &Tally {
@@ -282,46 +315,11 @@ impl<D: DomainOps> CounterOps for Counter<D> {
     }
 
     fn begin_wait(&self, threshold: u64) -> Result<Option<u64>> {
-        self.source.check()?;
-        // The threshold wins over errors (R-CNTR-30).
-        if self.read() >= threshold {
-            return Ok(None);
-        }
-        // An error that can be read already is one from before: no change is half made.
-        let _state = self.state.lock();
-        // Relaxed: changed under the lock.
-        Ok(Some(self.error_changes.load(ordering::Relaxed)))
+        self.begin(threshold)
     }
 
     fn wait(this: &Fid<Self>, threshold: u64, since: u64, timeout: Timeout) -> Result {
-        let deadline = timeout.deadline();
-        loop {
-            let mut met = false;
-            let mut error_changed = false;
-            let wakeup = this.state.sleep(
-                threshold,
-                deadline,
-                |state| {
-                    this.join(&state);
-                    met = this.read() >= threshold;
-                    // Relaxed: changed with the lock held.
-                    error_changed = this.error_changes.load(ordering::Relaxed) != since;
-                    !met && !error_changed
-                },
-                |state| this.publish(&state),
-            );
-            this.wake_others();
-            if met || this.read() >= threshold {
-                return Ok(());
-            }
-            match wakeup {
-                Wakeup::NotNeeded if error_changed => return Err(EAVAIL.into()),
-                // An error, or a value that has gone down again (R-CNTR-37): the next round tells.
-                Wakeup::NotNeeded | Wakeup::Woken => (),
-                Wakeup::Expired => return Err(ETIMEDOUT),
-                Wakeup::Interrupted => return Err(EINTR),
-            }
-        }
+        this.sleep(threshold, since, timeout)
     }
 }
 
@@ -331,11 +329,9 @@ mod tests {
     use super::*;
     use crate::kfi::{
         context::Context,
+        errno::EAVAIL,
         fid::TestFid,
         linux::work_queue::{
-            new_work,
-            Work,
-            WorkItem,
             WorkQueue,
             WorkQueueFlags, //
         },
@@ -346,6 +342,10 @@ mod tests {
             },
             WaitAttr, //
         }, //
+    };
+    use kernel::time::{
+        delay::fsleep,
+        Delta, //
     };
 
     /// Opens a counter, to be closed before its domain.
@@ -489,6 +489,126 @@ mod tests {
         queue.destroy();
         assert_eq!(woken.load(ordering::Relaxed), MANY);
         assert_eq!(attention(&counter), u64::MAX);
+        // Other tests count what keeps the module.
+        counter.state.work.cancel_sync();
+        Ok(())
+    }
+
+    /// Sleeps for a counter without the help of [`Counter::wait`]: wakes nobody when it is woken.
+    #[pin_data]
+    struct Sleeper {
+        counter: Arc<Fid<Counter<Domain>>>,
+        /// Those that sleep, or are about to.
+        asleep: Arc<Atomic<usize>>,
+        #[pin]
+        work: Work<Sleeper>,
+    }
+
+    impl WorkItem for Sleeper {
+        fn work(&self) -> &Work<Self> {
+            &self.work
+        }
+
+        fn run(this: Arc<Self>) {
+            let enter = |state: Locked<'_, State>| {
+                this.counter.join(&state);
+                this.asleep.fetch_add(1, ordering::Relaxed);
+                this.counter.read() == 0
+            };
+            let deadline = Timeout::Millis(20_000).deadline();
+            let leave = |state: Locked<'_, State>| this.counter.publish(&state);
+            let _ = this.counter.state.sleep(1, deadline, enter, leave);
+        }
+    }
+
+    #[test]
+    fn no_thread_that_is_due_depends_on_another() -> Result {
+        let domain = domain()?;
+        let counter = counter(&domain, WaitAttr::Unspec)?;
+        let (woken, asleep) = (
+            Arc::new(Atomic::new(0usize), GFP_KERNEL)?,
+            Arc::new(Atomic::new(0usize), GFP_KERNEL)?,
+        );
+        let flags = WorkQueueFlags::UNBOUND;
+        let queue = Arc::pin_init(WorkQueue::new(c"kfi_test", flags), GFP_KERNEL)?;
+        // The last of those that are due.
+        let (waited, counted) = (counter.arc(), woken.clone());
+        let last = pin_init!(Waiter {
+            counter: waited,
+            threshold: 2,
+            woken: counted,
+            work <- new_work!("kfi_test::Waiter::work"),
+        });
+        queue.queue::<_, 0>(Arc::pin_init(last, GFP_KERNEL)?);
+        while attention(&counter) != 2 {
+            fsleep(Delta::from_millis(1));
+        }
+        for _ in 0..FEW {
+            let (waited, counted) = (counter.arc(), asleep.clone());
+            let sleeper = pin_init!(Sleeper {
+                counter: waited,
+                asleep: counted,
+                work <- new_work!("kfi_test::Sleeper::work"),
+            });
+            queue.queue::<_, 0>(Arc::pin_init(sleeper, GFP_KERNEL)?);
+        }
+        while asleep.load(ordering::Relaxed) != FEW {
+            fsleep(Delta::from_millis(1));
+        }
+        counter.set(2)?;
+        queue.destroy();
+        assert_eq!(woken.load(ordering::Relaxed), 1);
+        assert_eq!(attention(&counter), u64::MAX);
+        // Other tests count what keeps the module.
+        counter.state.work.cancel_sync();
+        Ok(())
+    }
+
+    /// Changes the error value again and again.
+    #[pin_data]
+    struct Failing {
+        counter: Arc<Fid<Counter<Domain>>>,
+        #[pin]
+        work: Work<Failing>,
+    }
+
+    impl Failing {
+        /// How often it changes.
+        const CHANGES: u64 = 20_000;
+    }
+
+    impl WorkItem for Failing {
+        fn work(&self) -> &Work<Self> {
+            &self.work
+        }
+
+        fn run(this: Arc<Self>) {
+            for _ in 0..Self::CHANGES {
+                this.counter.count(Counted::remote(), false);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_that_was_read_before_ends_no_wait() -> Result {
+        let domain = domain()?;
+        let counter = counter(&domain, WaitAttr::Unspec)?;
+        let flags = WorkQueueFlags::UNBOUND;
+        let queue = Arc::pin_init(WorkQueue::new(c"kfi_test", flags), GFP_KERNEL)?;
+        let waited = counter.arc();
+        let failing = pin_init!(Failing {
+            counter: waited,
+            work <- new_work!("kfi_test::Failing::work"),
+        });
+        queue.queue::<_, 0>(Arc::pin_init(failing, GFP_KERNEL)?);
+        let mut read = 0;
+        while read != Failing::CHANGES {
+            read = counter.readerr();
+            // Each change adds 1, so this is the number of changes, too.
+            assert!(counter.begin_wait(1)? >= Some(read));
+            cond_resched();
+        }
+        queue.destroy();
         Ok(())
     }
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Waiting on a counter: what is common to all whose threads sleep in the order of their thresholds.
+//!
+//! A thread sleeps until the success value reaches its threshold, or the error value changes. It is
+//! the number of changes that says so, as a value may be set back to what it was. Both change in one
+//! step, under the lock of the counter, and a wait begins under the same lock: so an error that a
+//! thread has read before does not end its wait, and one that comes after does.
+
+use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        barrier::smp_mb, //
+    }, //
+};
+
+use super::{
+    wait_source::WaitSource,
+    CounterOps,
+    WaitSetOps, //
+};
+use crate::kfi::{
+    control::{
+        Control,
+        KeptOpFlags, //
+    },
+    errno::EAVAIL,
+    linux::{
+        sleep::Wakeup,
+        timeout::Timeout,
+        waiters::{
+            Locked,
+            WaitGuard,
+            WaitLock, //
+        }, //
+    },
+    wait_obj::WaitObj, //
+};
+
+/// The error value of a counter, and how often it has changed. Both change under the counter's lock.
+pub struct ErrorValue {
+    value: Atomic<u64>,
+    changes: Atomic<u64>,
+}
+
+impl ErrorValue {
+    /// The value 0, which has not changed.
+    pub const fn new() -> Self {
+        Self {
+            value: Atomic::new(0),
+            changes: Atomic::new(0),
+        }
+    }
+
+    /// Returns the value.
+    pub fn read(&self) -> u64 {
+        // Acquire: a thread that sees the value sees what came before it.
+        // See `qemu-test/litmus/KFI-error-value.litmus`.
+        self.value.load(ordering::Acquire)
+    }
+
+    /// Returns the value, with the lock held.
+    pub fn read_locked(&self) -> u64 {
+        // Relaxed: written under the lock only.
+        self.value.load(ordering::Relaxed)
+    }
+
+    /// Changes the value to what `change` makes of it, and returns the old one and the new one; `None`
+    /// if they are the same, which is no change.
+    pub fn change<T>(
+        &self,
+        _lock: &mut WaitGuard<'_, T>,
+        change: impl FnOnce(u64) -> u64,
+    ) -> Option<(u64, u64)> {
+        let old = self.read_locked();
+        let new = change(old);
+        if new == old {
+            return None;
+        }
+        // Release: pairs with the acquire of `read`.
+        // See `qemu-test/litmus/KFI-error-value.litmus`.
+        self.value.store(new, ordering::Release);
+        // Relaxed: read under the lock.
+        self.changes.fetch_add(1, ordering::Relaxed);
+        Some((old, new))
+    }
+
+    /// Returns how often the value has changed, with the lock held.
+    fn changes(&self) -> u64 {
+        // Relaxed: changed under the lock.
+        self.changes.load(ordering::Relaxed)
+    }
+}
+
+/// A counter on which threads sleep in the order of the values that they wait for.
+///
+/// The provided functions are what the calls of [`CounterOps`] and of control commands do.
+pub trait CounterWait: CounterOps {
+    /// What the lock of the counter protects, beside the threads that wait.
+    type State: Unpin;
+    /// The wait sets that it may be in.
+    type Set: WaitSetOps;
+
+    /// Returns the lock, with the threads that wait.
+    fn waiters(&self) -> &WaitLock<Self::State>;
+
+    /// Returns the error value.
+    fn error_value(&self) -> &ErrorValue;
+
+    /// Returns the wait object.
+    fn wait_source(&self) -> &WaitSource<Self::Set>;
+
+    /// Notes that a consumer has the wait queue from now on.
+    fn share_queue(state: &mut Self::State);
+
+    /// Publishes from which value on changes have to be attended to; under the lock, after every
+    /// change of the state.
+    fn publish(&self, state: &Locked<'_, Self::State>);
+
+    /// Publishes that for a thread that begins to wait, or otherwise has to be told of changes; what it
+    /// reads of the counter afterwards it reads after that.
+    fn join(&self, state: &Locked<'_, Self::State>) {
+        self.publish(state);
+        // A thread that changes the counter has a barrier, too, between the change and the look at
+        // what was published: so it sees this, or the change is seen here.
+        // See `qemu-test/litmus/KFI-add-vs-submit.litmus`.
+        smp_mb(ordering::Full);
+    }
+
+    /// Begins to wait, as [`CounterOps::begin_wait`] does.
+    fn begin(&self, threshold: u64) -> Result<Option<u64>> {
+        self.wait_source().check()?;
+        // The threshold wins over errors (R-CNTR-30).
+        if self.read() >= threshold {
+            return Ok(None);
+        }
+        // An error that can be read already is one from before: no change is half made.
+        let _lock = self.waiters().lock();
+        Ok(Some(self.error_value().changes()))
+    }
+
+    /// Sleeps, as [`CounterOps::wait`] does.
+    fn sleep(&self, threshold: u64, since: u64, timeout: Timeout) -> Result {
+        let deadline = timeout.deadline();
+        loop {
+            let mut met = false;
+            let mut error_changed = false;
+            let wakeup = self.waiters().sleep(
+                threshold,
+                deadline,
+                |state| {
+                    self.join(&state);
+                    met = self.read() >= threshold;
+                    error_changed = self.error_value().changes() != since;
+                    !met && !error_changed
+                },
+                |state| self.publish(&state),
+            );
+            if met || self.read() >= threshold {
+                return Ok(());
+            }
+            match wakeup {
+                Wakeup::NotNeeded if error_changed => return Err(EAVAIL.into()),
+                // An error, or a value that has gone down again (R-CNTR-37): the next round tells.
+                Wakeup::NotNeeded | Wakeup::Woken => (),
+                Wakeup::Expired => return Err(ETIMEDOUT),
+                Wakeup::Interrupted => return Err(EINTR),
+            }
+        }
+    }
+
+    /// Answers control commands about the flags and the wait object; `ENOSYS` to all others.
+    fn answer<'a>(&'a self, flags: &KeptOpFlags, command: Control<'a>) -> Result {
+        let Some(command) = flags.answer(command) else {
+            return Ok(());
+        };
+        let asks = matches!(command, Control::GetWait(_));
+        if asks && self.wait_source().wait_obj() == WaitObj::Queue {
+            let mut state = self.waiters().lock();
+            Self::share_queue(&mut state);
+            self.join(&state.lend());
+        }
+        self.wait_source().control(command)
+    }
+}
