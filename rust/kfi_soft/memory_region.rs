@@ -213,7 +213,7 @@ impl MemoryRegion {
         let key = if this.domain.mr_mode().contains(MrMode::PROV_KEY) {
             regions.insert_anywhere(&this.region, largest_key(&this.domain))?
         } else {
-            regions.insert(this.requested_key, this.region.clone())?;
+            regions.insert(this.requested_key, &this.region)?;
             this.requested_key
         };
         this.set_key(key);

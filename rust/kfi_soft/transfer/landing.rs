@@ -5,7 +5,7 @@
 //! When such a request was matched with a receive, or is to be done to memory regions, it says so to
 //! the wire, and lies here until that has brought or fetched the last byte. So nothing of it is kept
 //! anywhere else meanwhile. Its regions are looked up for each piece: they may be closed before the
-//! end, and then it fails. It fails at once if its receive context is closed, as its initiator may
+//! end, and then it fails, whatever has their keys by then. It fails at once if its receive context is closed, as its initiator may
 //! have nothing more to say; what comes all the same finds nothing here.
 
 #![forbid(unsafe_code)]
@@ -39,7 +39,8 @@ use crate::{
             Piece,
             Receiver,
             ReceiverUse, //
-        }, //
+        },
+        region::Moment, //
     },
     wire::{
         remote::RemoteRequest,
@@ -51,8 +52,8 @@ use crate::{
 pub(crate) enum Ground {
     /// The memory of a posted receive.
     Receive(Delivery, Span),
-    /// The memory regions that the request names.
-    Regions,
+    /// The memory regions that the request names, of those that there were when it began.
+    Regions(Moment),
 }
 
 /// A request whose bytes come, or are fetched, in pieces.
@@ -99,7 +100,7 @@ impl Landings {
     ) {
         let len = match &ground {
             Ground::Receive(_, span) => span.len,
-            Ground::Regions => request.request().len,
+            Ground::Regions(_) => request.request().len,
         };
         let landing = memory.fill(Landing {
             request: request.clone(),
@@ -177,7 +178,10 @@ impl Landings {
                     Ok(())
                 }
             }
-            Ground::Regions => landing.receiver.copy_piece(request, offset, &mut piece),
+            Ground::Regions(moment) => {
+                let receiver = &landing.receiver;
+                receiver.copy_piece(request, *moment, offset, &mut piece)
+            }
         };
         if self.keep(landing) {
             done
@@ -206,8 +210,8 @@ impl Landings {
             Ground::Receive(delivery, span) => {
                 receiver.end_landing(request.request(), delivery, span, result, memory)
             }
-            Ground::Regions => match result {
-                Ok(()) => receiver.end_access(&request, memory),
+            Ground::Regions(moment) => match result {
+                Ok(()) => receiver.end_access(&request, moment, memory),
                 Err(error) => Response::failed(error),
             },
         };

@@ -110,6 +110,8 @@ use crate::{
             Span, //
         },
         region::{
+            Moment,
+            RegionRanges,
             RegionUse,
             Regions, //
         }, //
@@ -705,10 +707,12 @@ impl Receiver {
         }
         let (request, remote) = (origin.request(), origin.remote());
         if let Some(distant) = origin.distant() {
-            match receiver.check(request, remote) {
+            let ranges = receiver.ranges(remote);
+            match receiver.check(request, ranges) {
                 Ok(told) => {
                     let late_report = receiver.late_report(told);
-                    Self::land(distant, receiver, Ground::Regions, late_report, memory);
+                    let ground = Ground::Regions(ranges.moment);
+                    Self::land(distant, receiver, ground, late_report, memory);
                 }
                 Err(error) => distant.answer(Response::failed(error)),
             }
@@ -742,10 +746,11 @@ impl Receiver {
         landings.begin(request.clone(), receiver, ground, late_report, memory);
     }
 
-    /// Copies a piece of what is done to memory regions.
+    /// Copies a piece of what is done to memory regions, of those that there were at a moment.
     pub(crate) fn copy_piece(
         &self,
         request: &RemoteRequest,
+        moment: Moment,
         offset: usize,
         piece: &mut Piece<'_>,
     ) -> Result {
@@ -763,7 +768,7 @@ impl Receiver {
             if len == 0 {
                 break;
             }
-            let region = regions.find(range.key, self.id())?;
+            let region = regions.find(range.key, self.id(), moment)?;
             let start = region.check(region.len(), range, access, auth_key)?;
             let start = start.checked_add(before).ok_or(EINVAL)?;
             let part = done..done.wrapping_add(len);
@@ -788,16 +793,22 @@ impl Receiver {
     }
 
     /// Counts and reports what was done to memory regions in pieces; returns the answer.
-    pub(crate) fn end_access(&self, request: &RemoteRequest, memory: Vacant) -> Response {
+    pub(crate) fn end_access(
+        &self,
+        request: &RemoteRequest,
+        moment: Moment,
+        memory: Vacant,
+    ) -> Response {
         let remote = request.remote();
+        let ranges = RegionRanges { remote, moment };
         let request = request.request();
-        let place = match self.check(request, remote) {
+        let place = match self.check(request, ranges) {
             Ok(false) => EntryPlace::Nowhere,
             Ok(true) => EntryPlace::Own(memory),
             Err(error) => return Response::failed(error),
         };
         let irqs = &mut IrqGuard::none();
-        match self.for_each_range(request, remote, irqs, |_, _, len| Ok(len)) {
+        match self.for_each_range(request, ranges, irqs, |_, _, len| Ok(len)) {
             Ok(len) => {
                 self.report(request, place, len);
                 Response::done(len)
@@ -928,14 +939,15 @@ impl Receiver {
         irqs: &mut IrqGuard,
         go_on: impl Fn() -> bool,
     ) -> Option<Response> {
-        let place = match self.check(request, remote) {
+        let ranges = self.ranges(remote);
+        let place = match self.check(request, ranges) {
             Ok(false) => EntryPlace::Nowhere,
             Ok(true) => find_place()?,
             Err(error) => return Some(Response::failed(error)),
         };
         let done = match request.kind {
-            RequestKind::Atomic(atomics) => self.atomic(request, remote, payload, irqs, atomics),
-            _ => self.rma(request, remote, payload, irqs, go_on),
+            RequestKind::Atomic(atomics) => self.atomic(request, ranges, payload, irqs, atomics),
+            _ => self.rma(request, ranges, payload, irqs, go_on),
         };
         Some(match done {
             Ok(len) => {
@@ -992,7 +1004,7 @@ impl Receiver {
 
     /// Checks all that a request wants to do to memory regions; returns whether an entry is to
     /// report it.
-    fn check(&self, request: &Request, remote: &RemoteMemory) -> Result<bool> {
+    fn check(&self, request: &Request, ranges: RegionRanges<'_>) -> Result<bool> {
         let (access, caps) = Self::needed(request);
         if !self.config.caps.contains(caps) {
             return Err(EACCES);
@@ -1000,17 +1012,23 @@ impl Receiver {
         let regions = self.regions();
         let mut told = request.data.is_some() || self.config.caps.contains(Caps::RMA_EVENT);
         // Nothing is touched unless all of it may be.
-        for range in remote.ranges_from(0) {
-            let region = regions.find(range.key, self.id())?;
+        for range in ranges.remote.ranges_from(0) {
+            let region = regions.find(range.key, self.id(), ranges.moment)?;
             region.check(region.len(), range, access, request.auth_key)?;
             told |= region.event;
         }
         Ok(told)
     }
 
+    /// Returns what a request that begins now names of regions.
+    fn ranges<'a>(&self, remote: &'a RemoteMemory) -> RegionRanges<'a> {
+        let moment = self.regions().moment();
+        RegionRanges { remote, moment }
+    }
+
     /// Returns whether an entry would report what is done to memory regions.
     fn is_told(&self, origin: &Origin) -> bool {
-        let told = || self.check(origin.request(), origin.remote());
+        let told = || self.check(origin.request(), self.ranges(origin.remote()));
         self.config.completer.has_queue() && matches!(told(), Ok(true))
     }
 
@@ -1052,15 +1070,16 @@ impl Receiver {
     fn for_each_range(
         &self,
         request: &Request,
-        remote: &RemoteMemory,
+        ranges: RegionRanges<'_>,
         irqs: &mut IrqGuard,
         mut act: impl FnMut(&RegionUse, usize, usize) -> Result<usize>,
     ) -> Result<usize> {
         let (access, _) = Self::needed(request);
         let regions = self.regions();
+        let RegionRanges { remote, moment } = ranges;
         let mut done: usize = 0;
         for (at, range) in remote.ranges_from(0).enumerate() {
-            let region = regions.find(range.key, self.id())?;
+            let region = regions.find(range.key, self.id(), moment)?;
             let start = region.check(region.len(), range, access, request.auth_key)?;
             done = done.wrapping_add(act(&region, start, range.len)?);
             let next = at.wrapping_add(1);
@@ -1082,7 +1101,7 @@ impl Receiver {
     fn rma(
         &self,
         request: &Request,
-        remote: &RemoteMemory,
+        ranges: RegionRanges<'_>,
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
         go_on: impl Fn() -> bool,
@@ -1090,7 +1109,7 @@ impl Receiver {
         let write = Self::writes(request);
         let mut source = payload.source.cursor(0);
         let mut target = payload.target.cursor(0);
-        self.for_each_range(request, remote, irqs, |region, start, len| {
+        self.for_each_range(request, ranges, irqs, |region, start, len| {
             let copied = if write {
                 copy(&mut region.target(start)?, &mut source, len, &go_on)
             } else {
@@ -1104,7 +1123,7 @@ impl Receiver {
     fn atomic(
         &self,
         request: &Request,
-        remote: &RemoteMemory,
+        ranges: RegionRanges<'_>,
         payload: Payload<'_>,
         irqs: &mut IrqGuard,
         atomics: Atomics,
@@ -1115,7 +1134,7 @@ impl Receiver {
         let mut results = payload.target.cursor(0);
         let stripes = &self.config.node.stripes;
         if atomics.is_read_only() {
-            return self.for_each_range(request, remote, irqs, |region, start, len| {
+            return self.for_each_range(request, ranges, irqs, |region, start, len| {
                 let mut source = region.source(start);
                 let done = stripes.for_each_chunk(&mut source, len, size, |source, count| {
                     for _ in 0..count {
@@ -1125,7 +1144,7 @@ impl Receiver {
                 Ok(done)
             });
         }
-        self.for_each_range(request, remote, irqs, |region, start, len| {
+        self.for_each_range(request, ranges, irqs, |region, start, len| {
             let mut target = region.target(start)?;
             // Elements change one after the other, in order; between chunks of them others may.
             let done = stripes.for_each_chunk(&mut target, len, size, |target, count| {

@@ -42,6 +42,7 @@ use crate::kfi::{
             RegionBuffers,
             RegionMemory, //
         },
+        RemoteMemory,
         RemoteRange, //
     },
     provider::Counted, //
@@ -71,6 +72,8 @@ pub(crate) struct Region {
     ///
     /// [`Receiver::id`]: crate::transfer::receiver::Receiver::id
     only: Atomic<usize>,
+    /// Which one it is of those that have been added where it is found.
+    serial: Atomic<u64>,
     #[pin]
     counters: SpinLockIrq<RegionCounters>,
 }
@@ -97,6 +100,7 @@ impl Region {
                 event,
                 auth_key,
                 only: Atomic::new(0),
+                serial: Atomic::new(0),
                 counters <- new_spinlock_irq!(
                     RegionCounters::default(),
                     "kfi_soft::Region::counters"
@@ -193,11 +197,27 @@ impl Region {
     }
 }
 
+/// The regions that there were at a moment.
+///
+/// What a request does to regions it does to those that it has found when it began: if one of them is
+/// closed before the end, it fails, and does not go on in another one that has got the key since.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment(u64);
+
+/// What a request names of the regions that there were at a moment.
+#[derive(Clone, Copy)]
+pub(crate) struct RegionRanges<'a> {
+    pub(crate) remote: &'a RemoteMemory,
+    pub(crate) moment: Moment,
+}
+
 /// Regions by their keys.
 #[pin_data]
 pub(crate) struct Regions {
     #[pin]
     regions: SpinLockIrq<RBTree<u64, Arc<Registered>>>,
+    /// How many have been added.
+    added: Atomic<u64>,
     /// The key that is tried next when the provider chooses.
     next: Atomic<u64>,
 }
@@ -207,20 +227,25 @@ impl Regions {
     pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             regions <- new_spinlock_irq!(RBTree::new(), "kfi_soft::Regions::regions"),
+            added: Atomic::new(0),
             next: Atomic::new(0),
         })
     }
 
     /// Adds a region; `ENOKEY` if the key is taken.
-    pub(crate) fn insert(&self, key: u64, region: Arc<Registered>) -> Result {
-        let node = RBTreeNode::new(key, region, GFP_KERNEL)?;
+    pub(crate) fn insert(&self, key: u64, region: &Arc<Registered>) -> Result {
+        let node = RBTreeNode::new(key, region.clone(), GFP_KERNEL)?;
         let mut regions = self.regions.lock();
         if regions.get(&key).is_some() {
             drop(regions);
             drop(node);
             return Err(ENOKEY.into());
         }
+        // Relaxed, all: written under the lock, and the one of the region before that is found.
+        let serial = self.added.load(ordering::Relaxed).wrapping_add(1);
+        region.serial.store(serial, ordering::Relaxed);
         let old = regions.insert(node);
+        self.added.store(serial, ordering::Relaxed);
         drop(regions);
         drop(old);
         Ok(())
@@ -238,7 +263,7 @@ impl Regions {
                 self.next.store(0, ordering::Relaxed);
                 continue;
             }
-            match self.insert(next, region.clone()) {
+            match self.insert(next, region) {
                 Err(error) if error == ENOKEY.into() => {}
                 Err(error) => return Err(error),
                 Ok(()) => return Ok(next),
@@ -253,10 +278,19 @@ impl Regions {
         drop(node);
     }
 
-    /// Returns the region of a key, for a receive context; `EKEYREJECTED` if there is none.
-    pub(crate) fn find(&self, key: u64, receiver: usize) -> Result<RegionUse> {
+    /// Returns this moment.
+    pub(crate) fn moment(&self) -> Moment {
+        // Relaxed: what a thread has learned of comes before. Others may be found or not.
+        Moment(self.added.load(ordering::Relaxed))
+    }
+
+    /// Returns the region that had a key at a moment, for a receive context; `EKEYREJECTED` if there was
+    /// none, or it is closed.
+    pub(crate) fn find(&self, key: u64, receiver: usize, moment: Moment) -> Result<RegionUse> {
         let region = self.regions.lock().get(&key).cloned();
         region
+            // Relaxed: written before the region could be found.
+            .filter(|region| region.serial.load(ordering::Relaxed) <= moment.0)
             .filter(|region| region.is_of(receiver))
             .and_then(|region| RegionMemory::enter(&region))
             .ok_or_else(|| EKEYREJECTED.into())

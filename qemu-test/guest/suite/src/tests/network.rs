@@ -15,7 +15,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use kfi::{bits, BufferKind, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query, Session};
+use kfi::{
+    bits, BufferKind, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query, Session,
+};
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -43,6 +45,7 @@ tests! {
     "rma" ["kfi_rma.h"] rma;
     "atomic" ["kfi_atomic.h"] atomic;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
+    "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
 }
@@ -374,6 +377,58 @@ fn silent_initiator(env: &Env) -> Outcome {
         rig.close()?;
     }
     Ok(())
+}
+
+/// A region is closed while a peer writes to it, and its key is used again: the write ends, and nothing of
+/// it comes to the other region or counts there.
+fn key_used_again(env: &Env) -> Outcome {
+    const LEN: u64 = 1 << 20;
+    const HALF: usize = 1 << 19;
+    const KEY: u64 = 5;
+    const EKEYREJECTED: u32 = 129;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let access = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
+    let register = || {
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+        let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+        Ok::<_, Stop>((buffer, region))
+    };
+    let (buffer, region) = register()?;
+
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    peer.request(1, Kind::Write, (port, LEN), Some(KEY))?;
+    let begun = peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
+    check_eq!(begun, 1);
+    peer.data(1, 0, &[1; HALF])?;
+    until(|| Ok(buffer.bytes(HALF - 1..HALF) == [1]))?;
+
+    region.close().map_err(|(_, error)| error)?;
+    let (other, region) = register()?;
+    let counter = rig.domain.counter(&CntrAttr::new())?;
+    region.bind(counter.handle(), bits::REMOTE_WRITE)?;
+    peer.data(1, HALF as u64, &[2; HALF])?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (1, EKEYREJECTED));
+    check!(other.bytes(0..LEN as usize).iter().all(|byte| *byte == 0));
+    check_eq!((counter.read()?, counter.read_err()?), (0, 0));
+
+    // What begins now is done to the other one.
+    peer.request(2, Kind::Write, (port, 64), Some(KEY))?;
+    peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
+    peer.data(2, 0, &[3; 64])?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (2, 0));
+    check_eq!(other.bytes(0..65), [[3; 64].as_slice(), &[0]].concat());
+    check_eq!((counter.read()?, counter.read_err()?), (1, 0));
+
+    region.close().map_err(|(_, error)| error)?;
+    counter.close().map_err(|(_, error)| error)?;
+    drop((peer, end, buffer, other));
+    rig.close()
 }
 
 /// mmap(2) does not wait for what is being closed, as it has the lock of the process's memory.

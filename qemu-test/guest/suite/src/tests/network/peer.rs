@@ -156,6 +156,15 @@ impl Peer {
         Ok(self.stream.write_all(&header[..head])?)
     }
 
+    /// Brings bytes of a request that were asked for.
+    pub(super) fn data(&mut self, id: u64, offset: u64, bytes: &[u8]) -> Outcome {
+        let mut header = [0; MAX_HEAD];
+        let len = Frame::Data(offset).write(id, self.ack, bytes.len(), &mut header);
+        let len = len.ok_or_else(|| Stop::fail("no such data"))?;
+        self.stream.write_all(&header[..len])?;
+        Ok(self.stream.write_all(bytes)?)
+    }
+
     /// Answers a request.
     pub(super) fn respond(&mut self, id: u64, response: Response) -> Outcome {
         self.ack = id + 1;
