@@ -19,6 +19,7 @@ use super::{
     AddressVector,
     CompletionQueue,
     Counter,
+    Directions,
     InFlight,
     Limits, //
 };
@@ -75,9 +76,10 @@ impl<D: DomainOps> Side<D> {
 }
 
 /// The objects that an endpoint of a domain `D` is bound to: an address vector of addresses `A`, and for each
-/// direction a completion queue, a counter, or both. Nothing is bound twice. All three classes are
-/// those of this part, whether or not the domain opens objects of each.
+/// direction that it has a completion queue, a counter, or both. Nothing is bound twice. All three
+/// classes are those of this part, whether or not the domain opens objects of each.
 pub struct Binds<D: DomainOps, A: BookAddress> {
+    directions: Directions,
     av: SetOnce<Hold<AddressVector<D, A>>>,
     transmit: Side<D>,
     receive: Side<D>,
@@ -103,14 +105,20 @@ where
     >,
     A: BookAddress,
 {
-    /// Nothing is bound.
-    pub const fn new() -> Self {
+    /// Nothing is bound to an endpoint with these directions.
+    pub const fn new(directions: Directions) -> Self {
         Self {
+            directions,
             av: SetOnce::new(),
             transmit: Side::new(),
             receive: Side::new(),
             taken: Atomic::new(0),
         }
+    }
+
+    /// Returns the directions of the endpoint. From any context.
+    pub fn directions(&self) -> Directions {
+        self.directions
     }
 
     /// Returns what is bound for a direction.
@@ -166,8 +174,8 @@ where
         Ok(())
     }
 
-    /// Binds an object of the same domain: `EINVAL` for one of another class, whatever the flags, and
-    /// for what is bound already; `EOPBADSTATE` for an endpoint that is enabled. May sleep.
+    /// Binds an object of the same domain: `EINVAL` for one of another class, whatever the flags, for
+    /// what is bound already, and for a direction that the endpoint does not have; `EOPBADSTATE` for an endpoint that is enabled. May sleep.
     pub fn bind(&self, domain: &Fid<D>, other: AnyFid<'_>, flags: u64) -> Result {
         if self.is_enabled() {
             return Err(EOPBADSTATE.into());
@@ -181,6 +189,9 @@ where
             is_known.then_some(()).ok_or(EBADFLAGS)
         };
         let same = |of: &Fid<D>| ptr::eq(of, domain).then_some(()).ok_or(EINVAL);
+        let lacks_one = transmit && !self.directions.has(Direction::Transmit)
+            || receive && !self.directions.has(Direction::Receive);
+        let there = || (!lacks_one).then_some(()).ok_or(EINVAL);
         if let Some(av) = other.downcast::<AddressVector<D, A>>() {
             known(BindFlags::NONE, false)?;
             same(av.domain())?;
@@ -188,6 +199,7 @@ where
         } else if let Some(queue) = other.downcast::<CompletionQueue<D>>() {
             known(both | BindFlags::SELECTIVE_COMPLETION, true)?;
             same(queue.domain())?;
+            there()?;
             let places = [
                 (transmit, TRANSMIT_QUEUE, &self.transmit.queue),
                 (receive, RECEIVE_QUEUE, &self.receive.queue),
@@ -199,6 +211,7 @@ where
         } else if let Some(counter) = other.downcast::<Counter<D>>() {
             known(both, true)?;
             same(counter.domain())?;
+            there()?;
             let places = [
                 (transmit, TRANSMIT_COUNTER, &self.transmit.counter),
                 (receive, RECEIVE_COUNTER, &self.receive.counter),
@@ -210,12 +223,14 @@ where
     }
 
     /// Enables the endpoint: nothing is bound from here on. `ENOAV` without an address vector, `ENOCQ`
-    /// if nothing would hear of the operations of one direction, `EOPBADSTATE` the second time. From
-    /// any context.
+    /// if nothing would hear of the operations of a direction that it has, `EOPBADSTATE` the second time.
+    /// From any context.
     pub fn enable(&self) -> Result {
         self.av.as_ref().ok_or(ENOAV)?;
-        for side in [&self.transmit, &self.receive] {
-            if side.queue.as_ref().is_none() && side.counter.as_ref().is_none() {
+        for direction in [Direction::Transmit, Direction::Receive] {
+            let side = self.side(direction);
+            let hears = side.queue.as_ref().is_some() || side.counter.as_ref().is_some();
+            if !hears && self.directions.has(direction) {
                 return Err(ENOCQ.into());
             }
         }
@@ -275,12 +290,15 @@ where
                 .is_some_and(|bound| is_asked || !bound.is_selective)
     }
 
-    /// Takes a message that a consumer posts: `EOPBADSTATE` before the endpoint is enabled, what
-    /// [`Limits::check`] says, `EAGAIN` if the queue that would hear of it is full, `EOPNOTSUPP` if it
-    /// is no message. From any context, with `gfp` as that demands.
+    /// Takes a message that a consumer posts: `EOPBADSTATE` before the endpoint is enabled, `EOPNOTSUPP`
+    /// if it is no message, or of a direction that the endpoint does not have, what [`Limits::check`]
+    /// says, `EAGAIN` if the queue that would hear of it is full. From any context, with `gfp` as that demands.
     pub fn take(&self, operation: Operation<'_>, limits: &Limits, gfp: Flags) -> Result<InFlight> {
         if !self.is_enabled() {
             return Err(EOPBADSTATE.into());
+        }
+        if !self.directions.has(operation.kind().direction()) {
+            return Err(EOPNOTSUPP);
         }
         limits.check(&operation)?;
         if self.is_full(&operation) {
@@ -336,6 +354,7 @@ mod tests {
     use crate::kfi::{
         context::Context,
         fid::TestFid,
+        flags::Caps,
         provider::{
             ready::tests::{
                 domain,
@@ -386,7 +405,7 @@ mod tests {
         let (spare, foreign) = (queue(&domain)?, queue(&elsewhere)?);
         let queue = queue(&domain)?;
         let counter = counter(&domain)?;
-        let binds = TestBinds::new();
+        let binds = TestBinds::new(Directions::BOTH);
         let bind = |other, flags| binds.bind(&domain, other, flags);
 
         assert_eq!(binds.enable(), Err(ENOAV.into()));
@@ -437,7 +456,7 @@ mod tests {
             max_msg_size: 2,
             inject_size: 0,
         };
-        let binds = TestBinds::new();
+        let binds = TestBinds::new(Directions::BOTH);
         let take = |limits: &Limits| {
             let message = binds.take(send(&from), limits, GFP_KERNEL)?;
             binds.tell(
@@ -468,11 +487,43 @@ mod tests {
     }
 
     #[test]
+    fn what_only_sends_has_nothing_for_receives() -> Result {
+        let domain = domain()?;
+        let attr = AddressVectorAttr::default();
+        let av = AddressVector::<_, NonZeroU64>::new(Hold::new(&domain)?, attr)?;
+        let av = TestFid::open(av, Context::NONE)?;
+        let (queue, counter) = (queue(&domain)?, counter(&domain)?);
+        let binds = TestBinds::new(Directions::of(Caps::SEND));
+        let bind = |other, flags| binds.bind(&domain, other, flags);
+        bind(any(&av)?, 0)?;
+        for flags in [RECV, SEND | RECV] {
+            assert_eq!(bind(any(&queue)?, flags), Err(EINVAL));
+            assert_eq!(bind(any(&counter)?, flags), Err(EINVAL));
+        }
+        assert_eq!(binds.enable(), Err(ENOCQ.into()));
+        bind(any(&queue)?, SEND)?;
+        assert_eq!(binds.enable(), Ok(()));
+        let limits = Limits {
+            flags: OpFlags::NONE,
+            size: 1,
+            iov_limit: 1,
+            max_msg_size: 8,
+            inject_size: 0,
+        };
+        let mut to = [0u8; 2];
+        let taken = binds.take(receive(&mut to), &limits, GFP_KERNEL);
+        assert_eq!(taken.err(), Some(EOPNOTSUPP));
+        assert!(binds.take(send(&[1]), &limits, GFP_KERNEL).is_ok());
+        binds.release();
+        Ok(())
+    }
+
+    #[test]
     fn ends_are_told_and_counted() -> Result {
         let domain = domain()?;
         let queue = queue(&domain)?;
         let counter = counter(&domain)?;
-        let binds = TestBinds::new();
+        let binds = TestBinds::new(Directions::BOTH);
         binds.bind(&domain, any(&queue)?, SEND | SELECTIVE)?;
         binds.bind(&domain, any(&counter)?, SEND | RECV)?;
         let from = [1u8; 2];

@@ -7,7 +7,10 @@ use kernel::{
     str::CStr, //
 };
 
-use super::Limits;
+use super::{
+    Directions,
+    Limits, //
+};
 use crate::kfi::{
     addr::FORMAT_UNSPEC,
     attr,
@@ -143,6 +146,13 @@ impl Offer {
         Ok(info)
     }
 
+    /// Returns the directions of an endpoint that is opened with an entry which fits: those that its
+    /// capabilities name, or else those that are offered.
+    pub fn directions(&self, info: InfoRef<'_>) -> Directions {
+        let named = Caps::from_raw(info.get().caps).intersection(Caps::SEND | Caps::RECV);
+        Directions::of(if named.is_empty() { self.caps } else { named })
+    }
+
     /// Returns whether this is what an entry asks for, be it hints or what an endpoint is opened with.
     ///
     /// What is not part of the offer is up to the provider: how many objects of each class there can
@@ -252,6 +262,7 @@ mod tests {
         let entry = unsafe { InfoRef::from_raw(ptr::from_mut(answer.first_mut().entry)) };
         let entry = entry.ok_or(EINVAL)?;
         assert!(OFFER.fits(entry));
+        assert!(OFFER.directions(entry) == Directions::BOTH);
         assert!(entry.prov_name() == Some(OFFER.provider));
         assert!(entry.fabric_name() == Some(OFFER.fabric));
         assert!(entry.domain_name() == Some(OFFER.domain));

@@ -7,7 +7,10 @@
 
 use std::time::Duration;
 
-use kfi::{Caps, EpInfo, EpType, InfoEntry, KfiErrno, Query, Session};
+use kfi::{
+    bits, AvAttr, BufferKind, Caps, CqAttr, EpInfo, EpType, Form, InfoEntry, KfiErrno, Kind,
+    Operation, Query, Session,
+};
 
 use crate::check::Outcome;
 use crate::env::{Env, Settings};
@@ -22,6 +25,7 @@ use crate::{check, check_eq, tests};
 tests! {
     "small-provider";
     "claims" ["kfabric.h"] claims;
+    "directions" ["kfi_endpoint.h"] directions;
     "cntr" ["R-CNTR-3 R-CNTR-18 R-CNTR-21"] cntr;
     "wait" ["R-CNTR-30 R-CNTR-31 R-CNTR-36"] wait;
     "control" ["R-CTL-9"] control;
@@ -88,6 +92,46 @@ fn only_what_was_asked(env: &Env) -> Outcome {
         expect_fabric(found, KfiErrno::ENODATA)?;
     }
     rig.close()
+}
+
+/// An endpoint that was opened to send, or to receive, has nothing for the other direction.
+fn directions(env: &Env) -> Outcome {
+    let settings = Settings {
+        provider: Some(SMALL.to_owned()),
+        ..env.settings.clone()
+    };
+    with_it(env, || {
+        let rig = Rig::new(&env.with(settings)?)?;
+        let av = rig.domain.address_vector(&AvAttr::default())?;
+        let queue = rig.domain.completion_queue(&CqAttr::new())?;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 64)?;
+        let open = |caps| {
+            let mut entry = rig.info.entries()[0].clone();
+            entry.caps = caps;
+            rig.domain.endpoint(EpInfo::Value(&entry), 0)
+        };
+        let post = |kind| {
+            let operation = Operation::new(kind, Form::PLAIN);
+            operation.segment(buffer.segment(0..64))
+        };
+        for (caps, own, other, kind) in [
+            (Caps::SEND, bits::TRANSMIT, bits::RECV, Kind::RECV),
+            (Caps::RECV, bits::RECV, bits::TRANSMIT, Kind::SEND),
+        ] {
+            let ep = open(Caps::MSG | caps)?;
+            ep.bind(av.handle(), 0)?;
+            expect_fabric(ep.bind(queue.handle(), other), KfiErrno::EINVAL)?;
+            expect_fabric(ep.enable(), KfiErrno::ENOCQ)?;
+            ep.bind(queue.handle(), own)?;
+            ep.enable()?;
+            let to = av.insert(&ep.name()?)?;
+            expect_fabric(ep.post(&post(kind).to(to)), KfiErrno::EOPNOTSUPP)?;
+            ep.close().map_err(|(_, error)| error)?;
+        }
+        queue.close().map_err(|(_, error)| error)?;
+        av.close().map_err(|(_, error)| error)?;
+        rig.close()
+    })
 }
 
 /// Runs something while it is loaded.
