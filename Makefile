@@ -25,6 +25,7 @@ help:
 	@echo '                      KFI_MODULES="FOLDER ..." builds modules in Rust of others, too'
 	@echo '                      (Documentation/providers.md)'
 	@echo '  make dkms_install   the source to /usr/src/kfabric-VERSION, for dkms (DESTDIR=...)'
+	@echo '  make doc            build/doc: what there is for modules in Rust, for a browser'
 	@echo '  make tools          build/kfi, the command for /dev/kfi, linked statically'
 	@echo '  make tools_install  install it, with manual pages, in PREFIX (/usr/local; DESTDIR=...)'
 	@echo
@@ -116,6 +117,13 @@ dkms_install:
 	@cp -r Kbuild Makefile LICENSE README.md include rust scripts $(dkms_dir)
 	@sed 's/@VERSION@/$(version)/' scripts/dkms.conf >$(dkms_dir)/dkms.conf
 	@echo 'kfabric: the source is in $(dkms_dir): dkms install kfabric/$(version)'
+
+# For those who write modules in Rust: no code is made of it, but a kernel has to be there.
+.PHONY: doc
+doc: MO = build/doc
+doc: check-kernel
+	+@$(kbuild) -s KFI_DOC=1 modules
+	@echo 'kfabric: build/doc/doc/kfabric_rs/kfi/index.html'
 
 .PHONY: check-kernel
 check-kernel:
