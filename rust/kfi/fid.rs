@@ -165,7 +165,8 @@ pub trait Object: Tables<Self::Class> + Send + Sync + Sized + 'static {
     /// Says of an object that is closed whether operations that have taken effect may return after
     /// close has, as nobody can notice it: see [`Class::MAY_OUTLIVE_CLOSE`].
     ///
-    /// [`Self::release`] is called before they have returned then.
+    /// [`Self::release`] is called before they have returned then. Called once, by a close that has
+    /// succeeded. May sleep.
     fn may_outlive_close(&self) -> bool {
         false
     }

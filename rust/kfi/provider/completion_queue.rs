@@ -449,7 +449,7 @@ pub trait CompletionQueueOps: Object<Class = CompletionQueueClass> {
     }
 }
 
-/// Completion queues that tests write to.
+/// Completion queues that tests write to. From any context; must not sleep.
 pub trait CompletionQueueTestOps: CompletionQueueOps {
     /// Adds a completion, or an error if `err` is not 0; `ENOSPC` if the queue is full.
     fn write(this: &Fid<Self>, entry: CompletionError) -> Result;

@@ -321,7 +321,7 @@ pub struct CounterStatistics {
     pub attended: u64,
 }
 
-/// Counters that tell tests about themselves.
+/// Counters that tell tests about themselves. From any context; must not sleep.
 pub trait CounterTestOps: CounterOps {
     /// Tells.
     fn statistics(&self) -> CounterStatistics;

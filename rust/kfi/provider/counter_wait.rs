@@ -98,7 +98,8 @@ impl ErrorValue {
 
 /// A counter on which threads sleep in the order of the values that they wait for.
 ///
-/// The provided functions are what the calls of [`CounterOps`] and of control commands do.
+/// The provided functions are what the calls of [`CounterOps`] and of control commands do. All others
+/// are called from any context, hard interrupts included, and must not sleep.
 pub trait CounterWait: CounterOps {
     /// What the lock of the counter protects, beside the threads that wait.
     type State: Unpin;
@@ -114,7 +115,7 @@ pub trait CounterWait: CounterOps {
     /// Returns the wait object.
     fn wait_source(&self) -> &WaitSource<Self::Set>;
 
-    /// Notes that a consumer has the wait queue from now on.
+    /// Notes that a consumer has the wait queue from now on; under the lock.
     fn share_queue(state: &mut Self::State);
 
     /// Publishes from which value on changes have to be attended to; under the lock, after every
@@ -131,7 +132,7 @@ pub trait CounterWait: CounterOps {
         smp_mb(ordering::Full);
     }
 
-    /// Begins to wait, as [`CounterOps::begin_wait`] does.
+    /// Begins to wait, as [`CounterOps::begin_wait`] does. From any context.
     fn begin(&self, threshold: u64) -> Result<Option<u64>> {
         self.wait_source().check()?;
         // The threshold wins over errors (R-CNTR-30).
@@ -143,7 +144,7 @@ pub trait CounterWait: CounterOps {
         Ok(Some(self.error_value().changes()))
     }
 
-    /// Sleeps, as [`CounterOps::wait`] does.
+    /// Sleeps, as [`CounterOps::wait`] does. In process context.
     fn sleep(&self, threshold: u64, since: u64, timeout: Timeout) -> Result {
         let deadline = timeout.deadline();
         loop {

@@ -193,7 +193,7 @@ pub trait EventQueueOps: Object<Class = EventQueueClass> {
     }
 }
 
-/// Event queues that tests write errors to.
+/// Event queues that tests write errors to. From any context; must not sleep.
 pub trait EventQueueTestOps: EventQueueOps {
     /// Adds an error; `EAGAIN` if the queue is full.
     fn write_error(this: &Fid<Self>, error: &EventError) -> Result;

@@ -84,7 +84,7 @@ unsafe impl Class for MemoryRegionClass {
 }
 
 /// The operations of a memory region, beside those of all objects: it is bound to endpoints and
-/// counters, and enabled through [`Object::control`].
+/// counters, and enabled through [`Object::control`]. All may sleep.
 pub trait MemoryRegionOps: Object<Class = MemoryRegionClass> {
     /// Tells the raw key (KFI_GET_RAW_MR).
     fn raw_key(this: &Fid<Self>, out: RawKey<'_>) -> Result {

@@ -49,7 +49,7 @@ pub use completions::{
 };
 pub use ring::Ring;
 
-/// The entries of a queue.
+/// The entries of a queue. Used under its lock, which disables interrupts.
 pub trait Entries: Send + Unpin {
     /// Has room for nothing, and no memory.
     fn none() -> Self;
@@ -58,15 +58,16 @@ pub trait Entries: Send + Unpin {
     fn is_ready(&self) -> bool;
 }
 
-/// Wait sets that queues are members of.
+/// Wait sets that queues are members of. All are called from any context, hard interrupts included, and
+/// must not sleep.
 pub trait QueueSet: WaitSetOps {
-    /// A queue of the set has got its first entry.
+    /// A queue of the set has got its first entry. Under the lock of the queue.
     fn member_ready(&self);
 
-    /// A queue of the set has lost its last entry.
+    /// A queue of the set has lost its last entry. Under the lock of the queue.
     fn member_idle(&self);
 
-    /// A queue of the set has got an entry.
+    /// A queue of the set has got an entry, or its threads are to give up. Without a lock.
     fn signal_queue(&self);
 }
 
