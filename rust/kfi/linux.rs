@@ -13,10 +13,14 @@ pub mod debugfs;
 pub mod dma_device;
 #[cfg(linux_file)]
 pub mod file;
+#[cfg(linux_hmac)]
+pub mod hmac;
 #[cfg(linux_interrupts)]
 pub mod interrupts;
 #[cfg(linux_jiffies)]
 pub mod jiffies;
+#[cfg(linux_key)]
+pub mod key;
 pub mod live;
 #[cfg(linux_modules)]
 pub mod modules;
