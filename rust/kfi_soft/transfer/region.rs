@@ -36,6 +36,7 @@ use crate::kfi::{
         BindFlags, //
     },
     hold::Hold,
+    linux::random::random_u64,
     memory::{
         region::{
             self,
@@ -211,6 +212,12 @@ pub(crate) struct RegionRanges<'a> {
     pub(crate) moment: Moment,
 }
 
+/// Fewer keys than these can be tried out one after the other.
+const FEW_KEYS: u64 = u32::MAX as u64;
+
+/// So often a key is chosen at random. Only if nearly all are taken that does not find one that is free.
+const TRIES: usize = 64;
+
 /// Regions by their keys.
 #[pin_data]
 pub(crate) struct Regions {
@@ -253,7 +260,24 @@ impl Regions {
 
     /// Adds a region under a key that is free, up to `last`; returns the key. `ENOKEY` if all are
     /// taken.
+    ///
+    /// Whoever knows the key may use the region, so it is one that nobody guesses, if there are enough of
+    /// them. If there are not, it is one that was not used for as long as possible.
     pub(crate) fn insert_anywhere(&self, region: &Arc<Registered>, last: u64) -> Result<u64> {
+        if last >= FEW_KEYS {
+            // Of all bits that one has.
+            let mask = u64::MAX.checked_shr(last.leading_zeros()).unwrap_or(0);
+            for _ in 0..TRIES {
+                let key = random_u64() & mask;
+                if key > last {
+                    continue;
+                }
+                match self.insert(key, region.clone()) {
+                    Err(error) if error == ENOKEY.into() => {}
+                    result => return result.map(|()| key),
+                }
+            }
+        }
         let mut left = last;
         loop {
             // Relaxed: only a place to begin at.

@@ -15,6 +15,7 @@ use crate::ends::{
 };
 use crate::env::Env;
 use crate::rig::{expect_busy, expect_fabric, Rig};
+use crate::tests::module::PROVIDER;
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -691,6 +692,9 @@ fn regions_of_endpoints(env: &Env) -> Outcome {
 }
 
 fn regions_provider_keys(env: &Env) -> Outcome {
+    /// As many keys can be tried out.
+    const GUESSES: u64 = 1 << 32;
+
     let (rig, end, _) = pair_with_mode(env, MrMode::PROV_KEY)?;
     let memory = Area::plain(&rig.session, 4096)?;
     let local = Area::plain(&rig.session, 4096)?;
@@ -708,6 +712,15 @@ fn regions_provider_keys(env: &Env) -> Outcome {
     keys.sort_unstable();
     keys.dedup();
     check_eq!(keys.len(), regions.len(), "different keys");
+    let info = &rig.info.entries()[0];
+    if info.fabric_attr.prov_name == PROVIDER && info.domain_attr.mr_key_size == 8 {
+        // Each is as good as the region, so none follows from others, nor from nothing.
+        let mut gaps = keys.windows(2).map(|pair| pair[1] - pair[0]);
+        check!(
+            keys[0] > GUESSES && gaps.all(|gap| gap > GUESSES),
+            "keys that can be guessed: {keys:x?}"
+        );
+    }
     drop((regions, end, memory, local));
     rig.close()
 }
