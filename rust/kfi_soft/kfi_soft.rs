@@ -8,11 +8,12 @@
 //! 2. `kfi::AddressBook::free`, `kfi_soft::EndpointState::setup` and
 //!    `kfi_soft::MemoryRegion::state`;
 //! 3. `kfi_soft::ScalableEndpoint::state`, `kfi_soft::EndpointState::port`,
-//!    `kfi_soft::SharedBinds::binds` and `kfi_soft::TcpListeners::list`;
+//!    `kfi_soft::SharedBinds::binds`, `kfi_soft::TcpListeners::list` and
+//!    `kfi_soft::Newcomer::connection`;
 //! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
 //!    `kfi_soft::Domain::late_work`,
 //!    `kfi_soft::Listener::socket`, `kfi_soft::Listener::newcomers`,
-//!    `kfi_soft::Newcomer::connection`, `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
+//!    `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
 //!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
 //!
 //! Spinlocks, which disable interrupts:
@@ -177,6 +178,10 @@ struct KfiSoft {
 fn configure() -> Result<Nics> {
     let list = abi_params::address();
     if list.is_empty() {
+        if !abi_params::secret().is_empty() {
+            pr_err!("secret: there is nobody to share it with, as no NIC has an address\n");
+            return Err(EINVAL);
+        }
         let nics = *module_parameters::nics.value_ref();
         let base = *module_parameters::nic_base.value_ref();
         return Nics::numbered(base, nics).inspect_err(|_| {

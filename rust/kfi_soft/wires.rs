@@ -11,6 +11,7 @@ use kernel::{
 };
 
 use crate::{
+    abi_params,
     address::auth_key::AuthKeys,
     budget::Budget,
     kfi::{
@@ -28,6 +29,7 @@ use crate::{
     },
     wire::{
         tcp::{
+            secret::Secret,
             Tcp,
             TcpConfig, //
         },
@@ -70,11 +72,21 @@ impl Wires {
             local: only,
             arrivals: targets.clone(),
             keys: keys.clone(),
+            secret: Self::secret()?,
         })?;
         Ok(Self {
             targets,
             network: Some(Network { tcp, only }),
         })
+    }
+
+    /// Returns the secret that the parameters name. May sleep.
+    fn secret() -> Result<Option<Secret>> {
+        let description = abi_params::secret();
+        if description.is_empty() {
+            return Ok(None);
+        }
+        Secret::find(description).map(Some)
     }
 
     /// Returns what requests reach here.

@@ -85,6 +85,11 @@ use initiator::{
     Fresh, //
 };
 use listener::Listeners;
+use secret::{
+    Complaint,
+    Complaints,
+    Secret, //
+};
 use target::Visitors;
 
 mod connection;
@@ -93,6 +98,7 @@ mod incoming;
 mod initiator;
 mod listener;
 mod outgoing;
+pub(crate) mod secret;
 mod stream;
 mod target;
 
@@ -110,6 +116,8 @@ mod bye {
     pub(super) const BROKEN: u32 = 4;
     /// Too many connections.
     pub(super) const MANY: u32 = 5;
+    /// A secret is wanted, and there is none here.
+    pub(super) const SECRET: u32 = 6;
 }
 
 /// Up to as many bytes of data go with their request, and of results with their answer. They lie in memory
@@ -143,6 +151,8 @@ pub(crate) struct TcpConfig {
     pub(crate) arrivals: Arc<dyn Arrivals>,
     /// The authorization keys of this node.
     pub(crate) keys: Arc<AuthKeys>,
+    /// What peers have to know, if anything.
+    pub(crate) secret: Option<Secret>,
 }
 
 /// What all connections have in common.
@@ -155,6 +165,8 @@ struct Shared {
     sessions: Atomic<u64>,
     /// The key of those who have none.
     no_key: AuthKey,
+    /// What the log is told of peers.
+    complaints: Complaints,
     #[pin]
     queue: WorkQueue,
     /// Those who ask this node for something.
@@ -167,6 +179,11 @@ impl Shared {
     fn address(&self, nic: u32, port: u16) -> SocketAddrV4 {
         let address = self.config.prefix | (nic & Address::MAX_NIC);
         SocketAddrV4::new(Ipv4Addr::from_bits(address), port)
+    }
+
+    /// Tells the log that a NIC of another machine, or this one, does not get on.
+    fn complain(&self, complaint: Complaint, nic: u32) {
+        self.complaints.tell(complaint, self.address(nic, 0));
     }
 
     /// Returns the number of a new session. A later one has a higher number, also when an association was
@@ -246,6 +263,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                 incarnation: random(),
                 sessions: Atomic::new(0),
                 no_key,
+                complaints: Complaints::new(),
                 queue <- WorkQueue::new(
                     c"kfi_soft_tcp",
                     WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)

@@ -9,6 +9,7 @@ use crate::frame::{
     Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, FLOWS, MAJOR,
     MAX_ATOMIC, MAX_BODY, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN, MAX_RANGES, MINOR, NOT_READY,
 };
+use crate::stream::{Part, Stream};
 
 fn config() -> ProptestConfig {
     let cases = std::env::var("KFI_WIRE_CASES").ok();
@@ -236,6 +237,39 @@ proptest! {
             _ => prop_assert!(false, "another type"),
         }
         check_again(&bytes)?;
+    }
+
+    /// Headers are kept as they were received, however that was, until more is.
+    #[test]
+    fn headers_are_kept(samples in vec(sample(), 1..8), piece in 16..600usize) {
+        let mut stream = Stream::new(vec![0; MAX_HEAD]);
+        for sample in samples.iter().filter(|sample| sample.body < 4096) {
+            let mut bytes = sample.write().expect("the protocol allows it");
+            let header = bytes.clone();
+            bytes.resize(bytes.len() + sample.body, 0);
+            let mut pieces = bytes.chunks(piece);
+            let mut seen = None;
+            loop {
+                match stream.next().expect("the protocol allows it") {
+                    Some(Part::Head(..)) => seen = Some(stream.header().to_vec()),
+                    Some(Part::Body(..)) => {}
+                    None => {
+                        let Some(mut piece) = pieces.next() else {
+                            break;
+                        };
+                        // Bodies may be longer than there is room for.
+                        while !piece.is_empty() {
+                            let room = stream.room();
+                            let count = room.len().min(piece.len());
+                            room[..count].copy_from_slice(&piece[..count]);
+                            stream.received(count);
+                            piece = &piece[count..];
+                        }
+                    }
+                }
+            }
+            prop_assert_eq!(seen, Some(header));
+        }
     }
 
     /// Some bytes of a frame are others than they were.

@@ -53,7 +53,9 @@ const REQUEST: usize = 80;
 /// The most bytes of a request's header, without what a later version adds.
 pub(crate) const MAX_REQUEST: usize = REQUEST + MAX_RANGES * RANGE + MAX_KEY;
 /// Bytes of `HELLO` and `WELCOME`.
-const HELLO: usize = 160;
+pub(crate) const HELLO: usize = 160;
+/// Where the code of a `WELCOME` is, which is that of what comes before.
+pub(crate) const WELCOME_MAC: usize = 128;
 /// Bytes of them that all versions have.
 const ANY_HELLO: usize = 40;
 
@@ -366,7 +368,7 @@ impl<'a> Frame<'a> {
                 if common.kind == number::HELLO {
                     Self::Hello(hello)
                 } else {
-                    Self::Welcome(hello, members.array(128))
+                    Self::Welcome(hello, members.array(WELCOME_MAC))
                 }
             }
             number::PROOF => {
@@ -476,7 +478,7 @@ impl<'a> Frame<'a> {
             Self::Hello(hello) => hello.write(header)?,
             Self::Welcome(hello, mac) => {
                 hello.write(header)?;
-                put(header, 128, mac)?;
+                put(header, WELCOME_MAC, mac)?;
             }
             Self::Proof(mac) => put(header, 24, mac)?,
             Self::Bye(code) => {

@@ -171,7 +171,7 @@ struct Writing {
 /// The requests of a lane.
 ///
 /// The memory has one slot for each number from the first one on that is not over, so that a request
-/// that is further on breaks the protocol. It is [`Self::window`] slots.
+/// that is further on breaks the protocol.
 pub(crate) struct Lane<T: Target, M> {
     slots: M,
     /// All below this one are over.
@@ -227,11 +227,6 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             refusals: 0,
             refused: 1,
         }
-    }
-
-    /// Returns how many numbers it has room for.
-    pub(crate) fn window(&self) -> usize {
-        self.slots.len()
     }
 
     /// Returns the first number that was not read.

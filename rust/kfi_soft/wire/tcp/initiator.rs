@@ -44,6 +44,11 @@ use super::{
         Sent,
         Window, //
     },
+    secret::{
+        self,
+        Complaint,
+        HelloBytes, //
+    },
     stream::Part,
     FreshEntry,
     Pair,
@@ -55,6 +60,7 @@ use crate::{
     budget::Budget,
     kfi::{
         linux::{
+            hmac::Mac,
             no_io::NoIo,
             queue::{
                 Entry,
@@ -373,6 +379,8 @@ struct Link {
     phase: Phase,
     since: Instant,
     window: u32,
+    /// What was said, once it was.
+    hello: HelloBytes,
 }
 
 /// What is to be done next.
@@ -635,6 +643,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             phase: Phase::Connecting,
             since: Instant::now(),
             window: 0,
+            hello: [0; frame::HELLO],
         })
     }
 
@@ -662,11 +671,12 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             birth: state.birth,
             eager: 0,
             window: 0,
-            proof: false,
+            proof: self.shared.config.secret.is_some(),
             nonce: nonce(),
         };
-        link.connection
-            .put(&Frame::Hello(hello), 0, state.lane.ack());
+        let (frame, ack) = (Frame::Hello(hello), state.lane.ack());
+        link.hello = secret::bytes(&frame, ack);
+        link.connection.put(&frame, 0, ack);
         link.phase = Phase::Hello;
         link.since = Instant::now();
         Ok(true)
@@ -687,6 +697,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             phase,
             since,
             window,
+            hello: said,
         } = link;
         if *phase != Phase::Ready && since.left(CONNECT_MILLIS).is_none() {
             return Err(End::Broke);
@@ -695,7 +706,10 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
             match part {
                 Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
-                Part::Head(_, Frame::Welcome(hello, _)) if *phase == Phase::Hello => {
+                Part::Head(_, Frame::Welcome(hello, mac)) if *phase == Phase::Hello => {
+                    let proof = self.prove(said, connection.input.header(), &hello, &mac)?;
+                    // It is none of strangers.
+                    *phase = Phase::Welcome;
                     let known = Known {
                         pair: self.pair,
                         session: state.session,
@@ -703,7 +717,9 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         birth: &mut state.birth,
                     };
                     *window = known.welcome(&hello)?;
-                    *phase = Phase::Welcome;
+                    if let Some(proof) = proof {
+                        connection.put(&Frame::Proof(proof), 0, lane.ack());
+                    }
                 }
                 Part::Head(Common { ack, .. }, Frame::Ack) if *phase == Phase::Welcome => {
                     let window = Window {
@@ -757,9 +773,49 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         Ok(busy)
     }
 
+    /// Looks at whether a `WELCOME` is of somebody who has the secret; returns the code that is to be
+    /// answered. None if no secret is shared, which both sides have to agree on.
+    fn prove(
+        &self,
+        said: &HelloBytes,
+        header: &[u8],
+        welcome: &Hello,
+        mac: &Mac,
+    ) -> Result<Option<Mac>, End> {
+        let (_, target) = self.pair;
+        match &self.shared.config.secret {
+            None if welcome.proof => {
+                self.shared.complain(Complaint::TargetWants, target);
+                Err(End::Bye(bye::SECRET))
+            }
+            None => Ok(None),
+            Some(secret) if welcome.proof && secret.is_proved(said, header, mac) => {
+                Ok(Some(secret.initiator(said, header)))
+            }
+            Some(_) => {
+                self.shared.complain(Complaint::Target, target);
+                Err(End::Broke)
+            }
+        }
+    }
+
+    /// Returns what the end of a connection is, of which this is seen. What somebody says who has not
+    /// proved to have the secret, though one is shared, is nothing but a break: it changes nothing.
+    fn believe(&self, phase: Phase, end: End) -> End {
+        if phase != Phase::Hello || self.shared.config.secret.is_none() {
+            return end;
+        }
+        if end == End::Bye(bye::SECRET) {
+            let (_, target) = self.pair;
+            self.shared.complain(Complaint::Target, target);
+        }
+        End::Broke
+    }
+
     /// A connection is over.
-    fn end_connection(&self, state: &mut State<O>, end: End) {
+    fn end_connection(&self, state: &mut State<O>, mut end: End) {
         if let Some(link) = state.link.take() {
+            end = self.believe(link.phase, end);
             let between = link.phase != Phase::Ready || state.lane.is_between();
             state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
@@ -779,7 +835,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     self.end_session(state, true);
                 }
             }
-            End::Bye(bye::VERSION | bye::STRANGER) => self.end_session(state, true),
+            End::Bye(bye::VERSION | bye::STRANGER | bye::SECRET) => self.end_session(state, true),
             End::Bye(bye::OLD) | End::Lost => self.end_session(state, false),
             End::Bye(_) | End::Broke | End::NoMemory => {}
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where NICs listen, and connections that are not past their `HELLO`.
+//! Where NICs listen, and connections that are not past their `HELLO`, or the `PROOF` that follows it.
 
 #![forbid(unsafe_code)]
 
@@ -23,8 +23,14 @@ use super::{
         Frame,
         Hello, //
     },
+    secret::{
+        Complaint,
+        Secret, //
+    },
     stream::Part,
     target::{
+        self,
+        Greeting,
         Visitor,
         Visitors, //
     },
@@ -32,6 +38,10 @@ use super::{
     Shared, //
 };
 use crate::kfi::linux::{
+    hmac::{
+        self,
+        Mac, //
+    },
     no_io::NoIo,
     socket::{
         SocketEvents,
@@ -45,7 +55,7 @@ use crate::kfi::linux::{
     }, //
 };
 
-/// For so many milliseconds a connection may be without `HELLO`.
+/// For so many milliseconds a connection may be without `HELLO`, and its `PROOF` if that is wanted.
 const HELLO_MILLIS: u32 = 5000;
 
 /// The most connections that are.
@@ -59,14 +69,38 @@ const RETRY_MILLIS: u32 = 20;
 /// Connections that wait to be accepted.
 const BACKLOG: u16 = 64;
 
-/// A connection without `HELLO`.
+/// How far a connection has come.
+#[derive(Clone, Copy)]
+enum Stage {
+    /// Nothing was said.
+    Silent,
+    /// A `HELLO` was answered with a `WELCOME`.
+    Welcomed {
+        /// What it was.
+        hello: Hello,
+        /// The `ack` of it.
+        ack: u64,
+        /// The birth of the session, as it was told.
+        birth: u64,
+        /// The code of the `PROOF` that is to come.
+        proof: Mac,
+    },
+}
+
+/// A frame that is said before all others.
+enum Heard {
+    Hello(Hello, u64),
+    Proof(Mac),
+}
+
+/// A connection without `HELLO` or `PROOF`.
 #[pin_data]
 struct Newcomer {
     listener: Arc<Listener>,
     /// The NICs, from the addresses that it has come from and to.
     pair: Pair,
     #[pin]
-    connection: Mutex<Option<Connection>>,
+    connection: Mutex<Option<(Connection, Stage)>>,
     #[pin]
     work: Work<Newcomer>,
     /// Runs when it is late.
@@ -88,7 +122,10 @@ impl Newcomer {
             pin_init!(Self {
                 listener: listener.clone(),
                 pair: (source, listener.nic),
-                connection <- new_mutex!(Some(connection), "kfi_soft::Newcomer::connection"),
+                connection <- new_mutex!(
+                    Some((connection, Stage::Silent)),
+                    "kfi_soft::Newcomer::connection"
+                ),
                 work <- new_work!("kfi_soft::Newcomer::work"),
                 timer <- new_work!("kfi_soft::Newcomer::timer"),
             }),
@@ -99,7 +136,7 @@ impl Newcomer {
     /// Has its work item run when there is something to be done.
     fn start(this: &Arc<Self>) -> Result {
         let queue = &this.listener.shared.queue;
-        if let Some(connection) = &*this.connection.lock() {
+        if let Some((connection, _)) = &*this.connection.lock() {
             connection.set_events(this.clone())?;
         }
         queue.queue_delayed::<Self, 1>(this.clone(), msecs_to_jiffies(HELLO_MILLIS));
@@ -111,17 +148,115 @@ impl Newcomer {
         this.listener.shared.queue.queue::<Self, 0>(this.clone());
     }
 
-    /// Looks for a `HELLO`; returns it with its `ack`. `None` if it has not come yet; an error if something
-    /// else has.
-    fn hello(connection: &mut Connection) -> Result<Option<(Hello, u64)>> {
-        if !connection.receive().map_err(|_| ECONNRESET)? {
-            return Ok(None);
+    /// Looks for the next frame. `None` if it has not come yet; an error if it is none of these.
+    fn hear(connection: &mut Connection) -> Result<Option<Heard>> {
+        loop {
+            match connection.input.next() {
+                Ok(None) => {}
+                Ok(Some(Part::Head(common, Frame::Hello(hello)))) => {
+                    return Ok(Some(Heard::Hello(hello, common.ack)));
+                }
+                Ok(Some(Part::Head(_, Frame::Proof(mac)))) => return Ok(Some(Heard::Proof(mac))),
+                _ => return Err(EPROTO),
+            }
+            // No more than what a header may have: then it is there, or is none.
+            if !connection.receive().map_err(|_| ECONNRESET)? {
+                return Ok(None);
+            }
         }
-        match connection.input.next() {
-            Ok(None) => Ok(None),
-            Ok(Some(Part::Head(common, Frame::Hello(hello)))) => Ok(Some((hello, common.ack))),
-            _ => Err(EPROTO),
+    }
+
+    /// Goes on with what was said; returns what is to be handed on, and nothing if more is to come. An error
+    /// has the code of the `BYE` that is the answer, if there is one.
+    fn go_on(
+        &self,
+        connection: &mut Connection,
+        stage: &mut Stage,
+    ) -> Result<Option<Greeting>, Option<u32>> {
+        loop {
+            // Nothing is told to those who say nothing that is known.
+            let heard = Self::hear(connection).map_err(|_| None)?;
+            match (*stage, heard) {
+                (_, None) => return Ok(None),
+                (Stage::Silent, Some(Heard::Hello(hello, ack))) => {
+                    self.check(&hello)?;
+                    let Some(secret) = &self.listener.shared.config.secret else {
+                        return Ok(Some(Greeting {
+                            hello,
+                            ack,
+                            promised: None,
+                        }));
+                    };
+                    *stage = self.welcome(connection, secret, hello, ack)?;
+                }
+                (
+                    Stage::Welcomed {
+                        hello,
+                        ack,
+                        birth,
+                        proof,
+                    },
+                    Some(Heard::Proof(mac)),
+                ) => {
+                    if !hmac::is_same(&mac, &proof) {
+                        return Err(None);
+                    }
+                    return Ok(Some(Greeting {
+                        hello,
+                        ack,
+                        promised: Some(birth),
+                    }));
+                }
+                _ => return Err(None),
+            }
         }
+    }
+
+    /// Answers a `HELLO` where a secret is shared, which is all that a stranger gets. Nothing changes
+    /// before there is proof that it is none.
+    fn welcome(
+        &self,
+        connection: &mut Connection,
+        secret: &Secret,
+        hello: Hello,
+        ack: u64,
+    ) -> Result<Stage, Option<u32>> {
+        let shared = &self.listener.shared;
+        let birth = Visitors::birth(shared, self.pair, &hello);
+        let welcome = target::welcome(shared, &hello, birth);
+        let (mac, proof) = secret.prove(connection.input.header(), welcome, 0);
+        connection.put(&Frame::Welcome(welcome, mac), 0, 0);
+        let sent = connection.flush(false).map_err(|_| None)?;
+        if !hello.proof {
+            self.complain(Complaint::Initiator);
+            return Err(None);
+        }
+        if !sent {
+            // There is always room for it.
+            return Err(None);
+        }
+        Ok(Stage::Welcomed {
+            hello,
+            ack,
+            birth,
+            proof,
+        })
+    }
+
+    /// There is no proof, or none that is right: tells the log, unless the initiator has learned that it means
+    /// a session which is over.
+    fn accuse(&self, stage: &Stage) {
+        if let Stage::Welcomed { hello, birth, .. } = stage {
+            if hello.birth == 0 || hello.birth == *birth {
+                self.complain(Complaint::Initiator);
+            }
+        }
+    }
+
+    /// Tells the log of the initiator.
+    fn complain(&self, complaint: Complaint) {
+        let (source, _) = self.pair;
+        self.listener.shared.complain(complaint, source);
     }
 
     /// Returns the code of the `BYE` that is the answer to what does not belong here.
@@ -135,18 +270,18 @@ impl Newcomer {
         if (hello.lane, hello.lanes) != (0, 1) {
             return Err(bye::MANY);
         }
+        if hello.proof && self.listener.shared.config.secret.is_none() {
+            self.complain(Complaint::InitiatorWants);
+            return Err(bye::SECRET);
+        }
         Ok(())
     }
 
     /// Hands the connection on.
-    fn enter(&self, connection: Connection, hello: &Hello, ack: u64) {
+    fn enter(&self, connection: Connection, greeting: &Greeting) {
         let shared = &self.listener.shared;
-        if let Err(code) = self.check(hello) {
-            connection.bye(code);
-            return;
-        }
         match Visitors::find(shared, self.pair) {
-            Ok(visitor) => Visitor::attach(&visitor, connection, hello, ack),
+            Ok(visitor) => Visitor::attach(&visitor, connection, greeting),
             Err(_) => connection.bye(bye::MANY),
         }
     }
@@ -160,7 +295,7 @@ impl Newcomer {
     /// Ends it. May sleep.
     fn close(this: &Arc<Self>) {
         let connection = this.connection.lock().take();
-        if let Some(connection) = connection {
+        if let Some((connection, _)) = connection {
             connection.close();
         }
         this.timer.cancel_sync();
@@ -188,21 +323,25 @@ impl WorkItem for Newcomer {
     fn run(this: Arc<Self>) {
         let _no_io = NoIo::new();
         let mut place = this.connection.lock();
-        let Some(connection) = &mut *place else {
+        let Some((connection, stage)) = &mut *place else {
             return;
         };
-        let heard = match Self::hello(connection) {
+        let said = match this.go_on(connection, stage) {
             Ok(None) => return,
-            Ok(heard) => heard,
-            // Nothing is told to those who say nothing that is known.
-            Err(_) => None,
+            Ok(Some(greeting)) => Ok(greeting),
+            Err(code) => {
+                this.accuse(stage);
+                Err(code)
+            }
         };
         let connection = place.take();
         drop(place);
-        match (connection, heard) {
-            (Some(connection), Some((hello, ack))) => this.enter(connection, &hello, ack),
-            (Some(connection), None) => connection.close(),
-            (None, _) => {}
+        if let Some((connection, _)) = connection {
+            match said {
+                Ok(greeting) => this.enter(connection, &greeting),
+                Err(Some(code)) => connection.bye(code),
+                Err(None) => connection.close(),
+            }
         }
         Self::end(&this);
     }
@@ -215,7 +354,8 @@ impl WorkItem<1> for Newcomer {
 
     fn run(this: Arc<Self>) {
         let late = this.connection.lock().take();
-        if let Some(connection) = late {
+        if let Some((connection, stage)) = late {
+            this.accuse(&stage);
             connection.close();
             this.listener.forget(&this);
         }

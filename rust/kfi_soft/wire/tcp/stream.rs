@@ -27,6 +27,8 @@ pub(crate) struct Stream<M> {
     end: usize,
     /// How many bytes of the body of the last frame are still to come.
     body: usize,
+    /// How many bytes the last header had.
+    head: usize,
 }
 
 /// The next part of a stream.
@@ -45,6 +47,7 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
             start: 0,
             end: 0,
             body: 0,
+            head: 0,
         }
     }
 
@@ -70,6 +73,12 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
         self.body == 0 && self.start == self.end
     }
 
+    /// Returns the header that [`Self::next`] has just returned, as it was received.
+    pub(crate) fn header(&self) -> &[u8] {
+        let start = self.start.saturating_sub(self.head);
+        self.memory.get(start..self.start).unwrap_or(&[])
+    }
+
     /// Returns the next part, once that is there; none if more has to be received first.
     pub(crate) fn next(&mut self) -> Result<Option<Part<'_>>, Broken> {
         let unused = self.memory.get(self.start..self.end).unwrap_or(&[]);
@@ -92,7 +101,7 @@ impl<M: DerefMut<Target = [u8]>> Stream<M> {
         };
         let (common, frame) = Frame::parse(header)?;
         self.start = self.start.saturating_add(head);
-        self.body = common.body;
+        (self.body, self.head) = (common.body, head);
         Ok(Some(Part::Head(common, frame)))
     }
 }

@@ -55,6 +55,7 @@ use crate::{
     address::native::Address,
     kfi::{
         linux::{
+            hmac::MAC_LEN,
             no_io::NoIo,
             queue::{
                 Entry,
@@ -494,12 +495,42 @@ struct State {
     gone: bool,
 }
 
+/// What an initiator has said of itself.
+pub(super) struct Greeting {
+    /// Its `HELLO`.
+    pub(super) hello: Hello,
+    /// The `ack` of that.
+    pub(super) ack: u64,
+    /// It has proved itself, and was told that the session has this birth.
+    pub(super) promised: Option<u64>,
+}
+
 /// What became of a connection.
 enum Attached {
     /// It is used, in place of this one.
     Instead(Option<Connection>),
     /// It is not wanted: the code of a `BYE`.
     Refused(Connection, u32),
+}
+
+/// Returns what is said of this node to an initiator, whose session has this birth.
+pub(super) fn welcome(shared: &Shared, hello: &Hello, birth: u64) -> Hello {
+    Hello {
+        major: frame::MAJOR,
+        minor: frame::MINOR,
+        lane: hello.lane,
+        lanes: hello.lanes,
+        source: hello.source,
+        target: hello.target,
+        incarnation: shared.incarnation,
+        expected: hello.incarnation,
+        session: hello.session,
+        birth,
+        eager: u32::try_from(EAGER).unwrap_or(u32::MAX),
+        window: u32::try_from(WINDOW).unwrap_or(u32::MAX),
+        proof: shared.config.secret.is_some(),
+        nonce: nonce(),
+    }
 }
 
 /// All requests of another NIC to one of this node.
@@ -561,12 +592,12 @@ impl Visitor {
         this.shared.queue.queue::<Self, 0>(this.clone());
     }
 
-    /// Takes a connection on which the initiator has said `HELLO`, with this `ack`.
-    pub(super) fn attach(this: &Arc<Self>, connection: Connection, hello: &Hello, ack: u64) {
+    /// Takes a connection on which the initiator has said `HELLO`.
+    pub(super) fn attach(this: &Arc<Self>, connection: Connection, greeting: &Greeting) {
         let mut ended = EntryQueue::new();
         let attached = {
             let mut state = this.state.lock();
-            Self::attach_to(this, &mut state, &mut ended, connection, hello, ack)
+            Self::attach_to(this, &mut state, &mut ended, connection, greeting)
         };
         // Without the lock.
         this.finish(ended);
@@ -587,9 +618,13 @@ impl Visitor {
         state: &mut State,
         ended: &mut EntryQueue<Ended>,
         mut connection: Connection,
-        hello: &Hello,
-        ack: u64,
+        greeting: &Greeting,
     ) -> Attached {
+        let &Greeting {
+            ref hello,
+            ack,
+            promised,
+        } = greeting;
         if state.gone {
             return Attached::Refused(connection, bye::NONE);
         }
@@ -604,31 +639,22 @@ impl Visitor {
             this.purge(state, ended);
             state.incarnation = hello.incarnation;
             state.session = hello.session;
-            state.birth = random();
+            state.birth = promised.unwrap_or_else(random);
+        }
+        if promised.is_some_and(|promised| promised != state.birth) {
+            // It has begun since, on another connection.
+            return Attached::Refused(connection, bye::NONE);
         }
         // Whoever has known the session before we have is told that it is another one.
         let lost = hello.birth != 0 && hello.birth != state.birth;
         if !lost && state.lane.connected(ack).is_err() {
             return Attached::Refused(connection, bye::OLD);
         }
-        let welcome = Hello {
-            major: frame::MAJOR,
-            minor: frame::MINOR,
-            lane: hello.lane,
-            lanes: hello.lanes,
-            source: hello.source,
-            target: hello.target,
-            incarnation: this.shared.incarnation,
-            expected: hello.incarnation,
-            session: hello.session,
-            birth: state.birth,
-            eager: u32::try_from(EAGER).unwrap_or(u32::MAX),
-            window: u32::try_from(state.lane.window()).unwrap_or(u32::MAX),
-            proof: false,
-            nonce: nonce(),
-        };
         let next = state.lane.next();
-        connection.put(&Frame::Welcome(welcome, [0; 32]), 0, next);
+        if promised.is_none() {
+            let welcome = welcome(&this.shared, hello, state.birth);
+            connection.put(&Frame::Welcome(welcome, [0; MAC_LEN]), 0, next);
+        }
         if lost {
             // It closes the connection.
             return Attached::Refused(connection, bye::OLD);
@@ -977,6 +1003,17 @@ impl Visitors {
         let _ = known.visitors.insert(node);
         known.count = known.count.saturating_add(1);
         Ok(visitor)
+    }
+
+    /// Returns the birth of the session of a `HELLO`: that which it has, or else will have.
+    pub(super) fn birth(shared: &Shared, pair: Pair, hello: &Hello) -> u64 {
+        let visitor = shared.visitors.known.lock().visitors.get(&pair).cloned();
+        let known = visitor.and_then(|visitor| {
+            let state = visitor.state.lock();
+            let same = state.incarnation == hello.incarnation && state.session == hello.session;
+            (same && !state.gone).then_some(state.birth)
+        });
+        known.unwrap_or_else(random)
     }
 
     /// Shows all, in a line each. May sleep.

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The secret that the machines of a fabric share, and what is proved with it.
+//!
+//! Both sides of a connection prove that they have it, with codes of all that both have said, in which
+//! there is a random number of each. The codes of the two sides begin with different words, so that
+//! neither is of use as the other.
+
+#![forbid(unsafe_code)]
+
+use core::net::SocketAddrV4;
+use kernel::{
+    prelude::*,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    },
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    }, //
+};
+
+use super::frame::{
+    self,
+    Frame,
+    Hello, //
+};
+use crate::kfi::linux::{
+    hmac::{
+        self,
+        HmacKey,
+        Mac, //
+    },
+    key::{
+        Key,
+        KeyType, //
+    },
+    timeout::jiffies, //
+};
+
+/// The fewest bytes of a secret. What is shorter is guessed by whoever has a `WELCOME`.
+const MIN_LEN: usize = 16;
+
+/// What the codes of a target, and of an initiator, begin with.
+const TARGET: &[u8] = b"kfi-soft target";
+const INITIATOR: &[u8] = b"kfi-soft initiator";
+
+/// Bytes of a `HELLO` or `WELCOME`, as they are sent.
+pub(super) type HelloBytes = [u8; frame::HELLO];
+
+/// The secret.
+pub(crate) struct Secret(HmacKey);
+
+impl Secret {
+    /// Takes the payload of the key that has this description: one that user space cannot read, if there
+    /// is one, or one of the user. Whoever loads the module has to find it. May sleep.
+    pub(crate) fn find(description: &CStr) -> Result<Self> {
+        Self::look_for(description).inspect_err(|error| match *error {
+            EINVAL => pr_err!(
+                "secret={:?}: the key has less than {} bytes\n",
+                description,
+                MIN_LEN
+            ),
+            EOPNOTSUPP => pr_err!(
+                "secret={:?}: this kernel was built without CONFIG_KEYS\n",
+                description
+            ),
+            _ => pr_err!(
+                "secret={:?}: no key of type logon or user that can be used: {:?}\n",
+                description,
+                error
+            ),
+        })
+    }
+
+    /// As [`Self::find`].
+    fn look_for(description: &CStr) -> Result<Self> {
+        let key = match Key::request(KeyType::Logon, description) {
+            Err(ENOKEY) => Key::request(KeyType::User, description),
+            found => found,
+        }?;
+        key.read(Self::new)?
+    }
+
+    /// Takes a secret; `EINVAL` if it is too short.
+    fn new(secret: &[u8]) -> Result<Self> {
+        if secret.len() < MIN_LEN {
+            return Err(EINVAL);
+        }
+        HmacKey::new(secret).map(Self)
+    }
+
+    /// Returns the code of a `WELCOME`, by which its sender proves that it has the secret; `welcome` is
+    /// all of it, or what comes before the code.
+    fn target(&self, hello: &[u8], welcome: &[u8]) -> Mac {
+        let before = welcome.get(..frame::WELCOME_MAC).unwrap_or(welcome);
+        self.0.mac(&[TARGET, hello, before])
+    }
+
+    /// Returns the code of the `PROOF` that follows a `WELCOME`.
+    pub(super) fn initiator(&self, hello: &[u8], welcome: &[u8]) -> Mac {
+        self.0.mac(&[INITIATOR, hello, welcome])
+    }
+
+    /// Returns whether a `WELCOME` is from somebody who has the secret.
+    pub(super) fn is_proved(&self, hello: &[u8], welcome: &[u8], mac: &Mac) -> bool {
+        hmac::is_same(&self.target(hello, welcome), mac)
+    }
+
+    /// Returns the code of a `WELCOME` that answers a `HELLO`, and that of the `PROOF` which it is to be
+    /// answered with.
+    pub(super) fn prove(&self, hello: &[u8], welcome: Hello, ack: u64) -> (Mac, Mac) {
+        let said = bytes(&Frame::Welcome(welcome, [0; hmac::MAC_LEN]), ack);
+        let mac = self.target(hello, &said);
+        let said = bytes(&Frame::Welcome(welcome, mac), ack);
+        (mac, self.initiator(hello, &said))
+    }
+}
+
+/// Returns a `HELLO` or `WELCOME` as it is sent.
+pub(super) fn bytes(frame: &Frame<'_>, ack: u64) -> HelloBytes {
+    let mut bytes = [0; frame::HELLO];
+    // There is room for it. What is not one is not sent either.
+    let _ = frame.write(0, ack, 0, &mut bytes);
+    bytes
+}
+
+/// What the log is told of.
+#[derive(Clone, Copy)]
+pub(super) enum Complaint {
+    /// The target has another secret, or none.
+    Target,
+    /// So has the initiator.
+    Initiator,
+    /// The target wants a secret, and there is none here.
+    TargetWants,
+    /// The initiator wants one.
+    InitiatorWants,
+}
+
+/// When the log was last told of each.
+///
+/// That is not done often: who is refused comes again at once.
+pub(super) struct Complaints([Atomic<Jiffies>; 4]);
+
+/// Within so many milliseconds it is done once.
+const QUIET_MILLIS: u32 = 10_000;
+
+impl Complaints {
+    /// Nothing was told.
+    pub(super) fn new() -> Self {
+        let before = jiffies().wrapping_sub(msecs_to_jiffies(QUIET_MILLIS));
+        Self(core::array::from_fn(|_| Atomic::new(before)))
+    }
+
+    /// Tells the log of a peer, unless it was told of another one just before.
+    pub(super) fn tell(&self, complaint: Complaint, peer: SocketAddrV4) {
+        let Some(last) = self.0.get(complaint as usize) else {
+            return;
+        };
+        // Relaxed: `cmpxchg` validates it.
+        let before = last.load(ordering::Relaxed);
+        let now = jiffies();
+        if now.wrapping_sub(before) < msecs_to_jiffies(QUIET_MILLIS) {
+            return;
+        }
+        // Relaxed: a number that stands for itself.
+        if last.cmpxchg(before, now, ordering::Relaxed).is_err() {
+            return;
+        }
+        let [a, b, c, d] = peer.ip().octets();
+        let (who, what) = match complaint {
+            Complaint::Target => ("", "does not have the secret of this machine"),
+            Complaint::Initiator => (
+                "who calls from ",
+                "does not have the secret of this machine",
+            ),
+            Complaint::TargetWants => ("", "wants a secret, and there is none here: see secret="),
+            Complaint::InitiatorWants => (
+                "who calls from ",
+                "wants a secret, and there is none here: see secret=",
+            ),
+        };
+        pr_warn!("{}{}.{}.{}.{} {}\n", who, a, b, c, d, what);
+    }
+}
+
+#[kunit_tests(kfi_soft_secret)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"0123456789abcdef";
+
+    fn hello(nonce: u8) -> Hello {
+        Hello {
+            major: frame::MAJOR,
+            minor: frame::MINOR,
+            lane: 0,
+            lanes: 1,
+            source: 1,
+            target: 2,
+            incarnation: 3,
+            expected: 0,
+            session: 4,
+            birth: 0,
+            eager: 0,
+            window: 0,
+            proof: true,
+            nonce: [nonce; 32],
+        }
+    }
+
+    #[test]
+    fn both_sides_prove_themselves() -> Result {
+        let (one, other) = (Secret::new(SECRET)?, Secret::new(SECRET)?);
+        let said = bytes(&Frame::Hello(hello(1)), 5);
+        let (mac, proof) = one.prove(&said, hello(2), 0);
+        let answer = bytes(&Frame::Welcome(hello(2), mac), 0);
+        assert!(other.is_proved(&said, &answer, &mac));
+        assert!(other.initiator(&said, &answer) == proof);
+        // Neither is the other.
+        assert!(mac != proof);
+        // Another number at random of either side is another code.
+        let later = bytes(&Frame::Hello(hello(3)), 5);
+        assert!(!other.is_proved(&later, &answer, &mac));
+        assert!(other.initiator(&later, &answer) != proof);
+        let (_, of_later) = one.prove(&said, hello(3), 0);
+        assert!(of_later != proof);
+        Ok(())
+    }
+
+    #[test]
+    fn another_secret_proves_nothing() -> Result {
+        let (one, other) = (Secret::new(SECRET)?, Secret::new(b"0123456789abcdeg")?);
+        let said = bytes(&Frame::Hello(hello(1)), 5);
+        let (mac, proof) = one.prove(&said, hello(2), 0);
+        let answer = bytes(&Frame::Welcome(hello(2), mac), 0);
+        assert!(!other.is_proved(&said, &answer, &mac));
+        assert!(other.initiator(&said, &answer) != proof);
+        assert!(Secret::new(SECRET.get(1..).unwrap_or(b"")).err() == Some(EINVAL));
+        Ok(())
+    }
+}
