@@ -2,10 +2,11 @@
 
 //! What a test of a kernel needs of the operating system and the standard
 //! library does not have: forks, signals to one thread, mappings that end where
-//! they should, and a look at whether a thread sleeps.
+//! they should, keys, and a look at whether a thread sleeps.
 //!
 //! [`sys`] has all unsafe code of this crate.
 
+pub mod key;
 pub mod memory;
 pub mod process;
 pub mod signal;

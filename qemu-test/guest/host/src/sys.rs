@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::c_void;
+use std::ffi::{c_void, CStr};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
@@ -80,6 +80,50 @@ pub(crate) fn signal_thread(tid: Pid, signal: Signal) -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// The keyring of the user, as keyctl(2) has it.
+const USER_KEYRING: i32 = -4;
+
+/// Gives the kernel a key, in the keyring of the user; returns its number.
+pub(crate) fn add_key(kind: &CStr, description: &CStr, payload: &[u8]) -> io::Result<i32> {
+    // SAFETY: Both texts end with a null, and the payload has so many bytes; the kernel copies all
+    // of them.
+    let key = unsafe {
+        libc::syscall(
+            libc::SYS_add_key,
+            kind.as_ptr(),
+            description.as_ptr(),
+            payload.as_ptr(),
+            payload.len(),
+            USER_KEYRING,
+        )
+    };
+    match i32::try_from(key) {
+        Ok(key) if key > 0 => Ok(key),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Does something to a key that keyctl(2) has this number for.
+fn change_key(what: i32, key: i32, keyring: i32) -> io::Result<()> {
+    // SAFETY: keyctl takes numbers here and touches no memory.
+    match unsafe { libc::syscall(libc::SYS_keyctl, what, key, keyring) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes a key of no use.
+pub(crate) fn revoke_key(key: i32) -> io::Result<()> {
+    const REVOKE: i32 = 3;
+    change_key(REVOKE, key, 0)
+}
+
+/// Takes a key out of the keyring of the user.
+pub(crate) fn unlink_key(key: i32) -> io::Result<()> {
+    const UNLINK: i32 = 9;
+    change_key(UNLINK, key, USER_KEYRING)
 }
 
 /// What select(2) says about one descriptor.

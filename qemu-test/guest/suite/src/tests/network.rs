@@ -5,7 +5,9 @@
 #[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../../rust/kfi_soft/wire/tcp/frame.rs"]
 mod frame;
+mod hmac;
 mod peer;
+mod secret;
 
 use std::ffi::CString;
 use std::fs;
@@ -44,6 +46,11 @@ tests! {
     "tagged" ["kfi_tagged.h"] tagged;
     "rma" ["kfi_rma.h"] rma;
     "atomic" ["kfi_atomic.h"] atomic;
+    "secret-is-found" ["kfabric.h"] secret::is_found;
+    "secret-between-nics" ["kfi_tagged.h"] secret::between_nics;
+    "secret-of-strangers" ["kfi_endpoint.h"] secret::strangers;
+    "secret-of-false-targets" ["kfi_endpoint.h"] secret::false_targets;
+    "secret-of-one-side" ["kfi_endpoint.h"] secret::of_one_side;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
@@ -248,9 +255,14 @@ const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=1000
 /// Runs the tests of an area over TCP, but those that need what is not the same there: patterns of
 /// their names, and what it is.
 fn over_tcp(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
+    over_tcp_with(env, OVER_TCP, area, lacking)
+}
+
+/// The same with parameters of the provider.
+fn over_tcp_with(env: &Env, parameters: &str, area: &str, lacking: &[(&str, &str)]) -> Outcome {
     let modules = Modules::new(env)?;
     needs_network()?;
-    reload(&modules, OVER_TCP)?;
+    reload(&modules, parameters)?;
     let settings = Settings {
         scale: env.settings.scale / 10.0,
         ..env.settings.clone()

@@ -2,14 +2,17 @@
 
 //! Another node, which says what a test has it say, and nothing else.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 
 use rustix::net::{bind, connect, socket, AddressFamily, SocketType};
 
+pub(super) use super::frame::Hello;
 use super::frame::{
-    Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, MAJOR, MAX_HEAD, MINOR,
+    Common, Frame, Kind, Range, Ranges, Request, Response, COMMON, HELLO, MAJOR, MAX_HEAD, MINOR,
+    WELCOME_MAC,
 };
+use super::hmac::{hmac, Mac};
 use crate::check;
 use crate::check::{Outcome, Stop};
 
@@ -29,6 +32,32 @@ fn nic(address: Ipv4Addr) -> u32 {
 pub(super) fn name(address: Ipv4Addr, port: u16) -> Vec<u8> {
     let raw = u64::from(nic(address)) << 12 | u64::from(port);
     raw.to_le_bytes().to_vec()
+}
+
+/// What both sides have said on a connection, as it was sent.
+pub(super) struct Said {
+    pub(super) hello: Vec<u8>,
+    pub(super) welcome: Vec<u8>,
+}
+
+impl Said {
+    /// The code of the `WELCOME` of a target that has a secret.
+    pub(super) fn target(&self, secret: &[u8]) -> Mac {
+        let welcome = &self.welcome[..WELCOME_MAC];
+        hmac(secret, &[b"kfi-soft target", &self.hello, welcome])
+    }
+
+    /// That of the `PROOF` of an initiator that has it.
+    pub(super) fn initiator(&self, secret: &[u8]) -> Mac {
+        hmac(secret, &[b"kfi-soft initiator", &self.hello, &self.welcome])
+    }
+
+    /// That in the `WELCOME`.
+    pub(super) fn mac(&self) -> Mac {
+        let mut mac = [0; 32];
+        mac.copy_from_slice(&self.welcome[WELCOME_MAC..HELLO]);
+        mac
+    }
 }
 
 /// A connection with a NIC.
@@ -63,6 +92,84 @@ impl Peer {
 
     /// Connects to the NIC at `target`, as one at `source`, in a session that is later than those before.
     pub(super) fn connect(source: Ipv4Addr, target: Ipv4Addr, session: u64) -> Result<Self, Stop> {
+        let hello = Self::hello(source, target, session);
+        let (mut this, said) = Self::greet(source, target, hello)?;
+        let Ok((_, Frame::Welcome(welcome, _))) = Frame::parse(&said.welcome) else {
+            return Err(Stop::fail("no WELCOME"));
+        };
+        check!(!welcome.proof, "a secret is wanted");
+        this.acknowledged()?;
+        Ok(this)
+    }
+
+    /// As [`Self::connect`], with a secret that both have.
+    pub(super) fn connect_with(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        session: u64,
+        secret: &[u8],
+    ) -> Result<(Self, Said), Stop> {
+        let (mut this, said) = Self::call((source, target), session, true)?;
+        check!(
+            said.mac() == said.target(secret),
+            "it does not prove itself"
+        );
+        this.prove(said.initiator(secret))?;
+        this.acknowledged()?;
+        Ok((this, said))
+    }
+
+    /// Says `HELLO`, as somebody who wants proof or not, and no more; returns what both have said.
+    pub(super) fn call(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        session: u64,
+        proof: bool,
+    ) -> Result<(Self, Said), Stop> {
+        let hello = Hello {
+            proof,
+            ..Self::hello(source, target, session)
+        };
+        Self::greet(source, target, hello)
+    }
+
+    /// Says `PROOF`.
+    pub(super) fn prove(&mut self, mac: Mac) -> Outcome {
+        self.write(&Frame::Proof(mac), 0)
+    }
+
+    /// Reads an `ACK`.
+    fn acknowledged(&mut self) -> Outcome {
+        let header = self.header()?;
+        check!(
+            matches!(Frame::parse(&header), Ok((_, Frame::Ack))),
+            "no ACK"
+        );
+        Ok(())
+    }
+
+    /// Makes sure that nothing comes any more, not even a `BYE`.
+    pub(super) fn ends_silently(&mut self) -> Outcome {
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(Stop::fail(format!("a frame of type {}", byte[0]))),
+            Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says `HELLO` on a new connection, as it was said before, and no more.
+    pub(super) fn replay(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        before: &Said,
+    ) -> Result<(Self, Said), Stop> {
+        match Frame::parse(&before.hello) {
+            Ok((_, Frame::Hello(hello))) => Self::greet(source, target, hello),
+            _ => Err(Stop::fail("no HELLO")),
+        }
+    }
+
+    /// Says `HELLO` on a new connection, and reads the answer, whatever it is.
+    fn greet(source: Ipv4Addr, target: Ipv4Addr, hello: Hello) -> Result<(Self, Said), Stop> {
         let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
         bind(&socket, &SocketAddrV4::new(source, 0))?;
         connect(&socket, &SocketAddrV4::new(target, PORT))?;
@@ -71,19 +178,13 @@ impl Peer {
             ack: 1,
             left: 0,
         };
-        let hello = Self::hello(source, target, session);
-        this.write(&Frame::Hello(hello), 0)?;
-        let header = this.header()?;
-        check!(
-            matches!(Frame::parse(&header), Ok((_, Frame::Welcome(..)))),
-            "no WELCOME"
-        );
-        let header = this.header()?;
-        check!(
-            matches!(Frame::parse(&header), Ok((_, Frame::Ack))),
-            "no ACK"
-        );
-        Ok(this)
+        let said = Said {
+            hello: this.bytes(&Frame::Hello(hello), 0)?,
+            welcome: Vec::new(),
+        };
+        this.stream.write_all(&said.hello)?;
+        let welcome = this.header()?;
+        Ok((this, Said { welcome, ..said }))
     }
 
     /// Listens as the NIC at an address.
@@ -93,6 +194,29 @@ impl Peer {
 
     /// Takes a connection from another NIC.
     pub(super) fn accept(listener: &TcpListener) -> Result<Self, Stop> {
+        let (mut this, hello, _) = Self::take(listener)?;
+        check!(!hello.proof, "a secret is wanted");
+        this.write(&Frame::Welcome(Self::welcome(&hello), [0; 32]), 0)?;
+        this.write(&Frame::Ack, 0)?;
+        Ok(this)
+    }
+
+    /// As [`Self::accept`], with a secret that both have.
+    pub(super) fn accept_with(listener: &TcpListener, secret: &[u8]) -> Result<(Self, Said), Stop> {
+        let (mut this, hello, said) = Self::take(listener)?;
+        check!(hello.proof, "no secret is wanted");
+        let said = this.answer(&hello, said, |said| said.target(secret))?;
+        let header = this.header()?;
+        let Ok((_, Frame::Proof(mac))) = Frame::parse(&header) else {
+            return Err(Stop::fail("no PROOF"));
+        };
+        check!(mac == said.initiator(secret), "it does not prove itself");
+        this.write(&Frame::Ack, 0)?;
+        Ok((this, said))
+    }
+
+    /// Takes a connection; returns the `HELLO` on it, and as it was sent.
+    pub(super) fn take(listener: &TcpListener) -> Result<(Self, Hello, Vec<u8>), Stop> {
         let (stream, _) = listener.accept()?;
         let mut this = Self {
             stream,
@@ -100,28 +224,60 @@ impl Peer {
             left: 0,
         };
         let header = this.header()?;
-        let Ok((_, Frame::Hello(hello))) = Frame::parse(&header) else {
+        let Ok((common, Frame::Hello(hello))) = Frame::parse(&header) else {
             return Err(Stop::fail("no HELLO"));
         };
-        let welcome = Hello {
+        // What was answered before was read before.
+        this.ack = common.ack;
+        Ok((this, hello, header))
+    }
+
+    /// What a target says of itself.
+    fn welcome(hello: &Hello) -> Hello {
+        Hello {
             incarnation: 1,
             expected: hello.incarnation,
             birth: 1,
             eager: EAGER,
             window: WINDOW,
-            ..hello
+            ..*hello
+        }
+    }
+
+    /// Answers a `HELLO` with a `WELCOME` that has a code.
+    pub(super) fn answer(
+        &mut self,
+        hello: &Hello,
+        said: Vec<u8>,
+        mac: impl FnOnce(&Said) -> Mac,
+    ) -> Result<Said, Stop> {
+        let welcome = Self::welcome(hello);
+        let said = Said {
+            hello: said,
+            welcome: self.bytes(&Frame::Welcome(welcome, [0; 32]), 0)?,
         };
-        this.write(&Frame::Welcome(welcome, [0; 32]), 0)?;
-        this.write(&Frame::Ack, 0)?;
-        Ok(this)
+        let welcome = self.bytes(&Frame::Welcome(welcome, mac(&said)), 0)?;
+        self.stream.write_all(&welcome)?;
+        Ok(Said { welcome, ..said })
+    }
+
+    /// Says what somebody has said before.
+    pub(super) fn repeat(&mut self, bytes: &[u8]) -> Outcome {
+        Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// Returns a frame without a body, as it is sent.
+    fn bytes(&self, frame: &Frame<'_>, id: u64) -> Result<Vec<u8>, Stop> {
+        let mut header = vec![0; MAX_HEAD];
+        let len = frame.write(id, self.ack, 0, &mut header);
+        header.truncate(len.ok_or_else(|| Stop::fail("no such frame"))?);
+        Ok(header)
     }
 
     /// Writes a frame without a body.
-    fn write(&mut self, frame: &Frame<'_>, id: u64) -> Outcome {
-        let mut header = [0; MAX_HEAD];
-        let len = frame.write(id, self.ack, 0, &mut header);
-        let len = len.ok_or_else(|| Stop::fail("no such frame"))?;
-        Ok(self.stream.write_all(&header[..len])?)
+    pub(super) fn write(&mut self, frame: &Frame<'_>, id: u64) -> Outcome {
+        let bytes = self.bytes(frame, id)?;
+        Ok(self.stream.write_all(&bytes)?)
     }
 
     /// Asks for something, of `len` bytes that do not come along, at a port; with a key it is done to a
