@@ -37,7 +37,11 @@ use kernel::{
         Arc,
         SpinLockIrq, //
     },
-    time::msecs_to_jiffies, //
+    time::{
+        msecs_to_jiffies,
+        Instant,
+        Monotonic, //
+    }, //
 };
 
 use super::{
@@ -161,6 +165,8 @@ struct Shared {
     config: TcpConfig,
     /// Tells this node from the one that was there before.
     incarnation: u64,
+    /// When it began.
+    beginning: Instant<Monotonic>,
     /// How many sessions have been numbered.
     sessions: Atomic<u64>,
     /// The key of those who have none.
@@ -184,6 +190,12 @@ impl Shared {
     /// Tells the log that a NIC of another machine, or this one, does not get on.
     fn complain(&self, complaint: Complaint, nic: u32) {
         self.complaints.tell(complaint, self.address(nic, 0));
+    }
+
+    /// Returns the milliseconds that have passed since the wire was made.
+    fn now(&self) -> u64 {
+        // Time does not run backwards.
+        u64::try_from(self.beginning.elapsed().as_millis()).unwrap_or(0)
     }
 
     /// Returns the number of a new session. A later one has a higher number, also when an association was
@@ -261,6 +273,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
             try_pin_init!(Shared {
                 config,
                 incarnation: random(),
+                beginning: Instant::now(),
                 sessions: Atomic::new(0),
                 no_key,
                 complaints: Complaints::new(),

@@ -221,6 +221,8 @@ struct Model {
     back: usize,
     open: Vec<Asked>,
     withdrawn: Vec<u64>,
+    /// None can be taken out of where it waits.
+    stuck: bool,
     started: VecDeque<Asked>,
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
@@ -330,6 +332,9 @@ impl incoming::Target for Model {
         let Some(at) = self.open.iter().position(|asked| asked.id == *id) else {
             return false;
         };
+        if self.stuck {
+            return false;
+        }
         self.open.remove(at);
         self.there.remove(number);
         self.back += 1;
@@ -354,6 +359,8 @@ type Slots = Vec<incoming::Place<Model>>;
 /// Both sides, and what is between them.
 struct World {
     random: Random,
+    /// Milliseconds.
+    now: u64,
     initiator: outgoing::Lane<Rc<Operation>>,
     target: incoming::Lane<Model, Slots>,
     model: Model,
@@ -370,6 +377,7 @@ impl World {
         let slots = (0..WINDOW).map(|_| None).collect();
         let mut world = Self {
             random: Random(seed | 1),
+            now: 0,
             initiator: outgoing::Lane::new(),
             target: incoming::Lane::new(slots),
             model: Model::default(),
@@ -400,6 +408,22 @@ impl World {
         self.initiator
             .connected(self.target.next(), window)
             .expect("it was read");
+    }
+
+    /// The target does what is due after so many milliseconds.
+    fn wait(&mut self, millis: u64) {
+        self.now += millis;
+        self.target.let_go(self.now);
+    }
+
+    /// Returns whether flows are stopped.
+    fn has_stopped(&mut self) -> bool {
+        self.target.let_go(self.now).is_some()
+    }
+
+    /// The target stops flows that keep others waiting.
+    fn relieve(&mut self) {
+        self.target.relieve(&mut self.model, self.now);
     }
 
     /// All that was under way has failed.
@@ -602,12 +626,12 @@ fn run(seed: u64, count: usize, breaks: usize) {
             world.post();
         }
         if world.random.below(20) == 0 {
-            world.target.let_go();
+            world.wait(100);
         }
         match world.random.below(8) {
             0..3 => world.send(),
             3..6 => {
-                world.target.relieve(&mut world.model);
+                world.relieve();
                 world.receive().expect("both keep to the protocol");
             }
             6 => world.answer(),
@@ -655,9 +679,9 @@ fn run_noisy(seed: u64, steps: usize, noise: usize) {
                         *byte = value;
                     }
                 }
-                world.target.relieve(&mut world.model);
+                world.relieve();
                 if world.random.below(9) == 0 {
-                    world.target.let_go();
+                    world.wait(100);
                 }
                 if world.receive().is_err() {
                     world.begin_session();
@@ -686,7 +710,7 @@ fn only_its_own_flow_waits() {
         world.post_one(What::Send, 10);
         if round % 3 == 2 {
             world.settle();
-            world.target.relieve(&mut world.model);
+            world.relieve();
             while let Some(at) = world
                 .model
                 .open
@@ -699,7 +723,7 @@ fn only_its_own_flow_waits() {
             world.settle();
         }
     }
-    assert!(world.target.has_stopped(), "that of those that wait");
+    assert!(world.has_stopped(), "that of those that wait");
     let answered = |operation: &Rc<Operation>| operation.answers.get() == 1;
     for operation in &world.operations {
         assert_eq!(
@@ -711,20 +735,131 @@ fn only_its_own_flow_waits() {
     assert!(world.initiator.len() > WINDOW, "some are held");
     // It goes on, and all of it comes, in order.
     for _ in 0..200 {
-        world.target.let_go();
+        world.wait(1000);
         world.settle();
         if world.random.below(3) == 0 {
             for asked in std::mem::take(&mut world.model.open) {
                 world.model.answered.push_back((asked.id, 0, asked));
             }
         }
-        world.target.relieve(&mut world.model);
+        world.relieve();
         if world.random.below(9) == 0 {
             world.connect();
         }
     }
     assert!(world.model.back > 0);
     world.check();
+}
+
+/// Sends so many requests that wait for their receiver that the target is about to stop their flow.
+fn pinned() -> World {
+    let mut world = World::new(9);
+    for _ in 0..WINDOW * 2 {
+        world.post_one(What::Send, 10);
+    }
+    world.settle();
+    assert_eq!(world.model.open.len(), WINDOW);
+    world
+}
+
+/// Answers all that comes until everything is over, and waits for so many milliseconds in between; fails if
+/// that is never so.
+fn finish(mut world: World, millis: u64) {
+    for _ in 0..100 {
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        world.wait(millis);
+    }
+    assert_eq!(world.initiator.len(), 0, "some never go on");
+    world.check();
+}
+
+/// A flow of which nothing can be taken back goes on as it is.
+#[test]
+fn a_flow_of_which_all_is_taken_is_not_stopped() {
+    let mut world = pinned();
+    world.model.stuck = true;
+    world.relieve();
+    assert!(!world.has_stopped());
+    finish(world, 1000);
+}
+
+/// That a flow goes on is said until it does: on a new connection at once, ...
+#[test]
+fn a_flow_goes_on_when_the_connection_breaks() {
+    let mut world = pinned();
+    world.relieve();
+    world.settle();
+    assert!(world.has_stopped());
+    let mut out = [0; 1000];
+    world.wait(1000);
+    // It is lost on its way; and there are others that are not over.
+    assert_ne!(world.target.fill(&mut world.model, &mut out), 0);
+    world.connect();
+    finish(world, 0);
+}
+
+/// ... and on the same one from time to time.
+#[test]
+fn a_flow_is_let_go_until_it_goes_on() {
+    let mut world = pinned();
+    world.relieve();
+    world.settle();
+    let mut out = [0; 1000];
+    let mut waits = Vec::new();
+    let mut next = world.target.let_go(world.now);
+    while waits.len() < 8 {
+        let wait = next.expect("it is stopped");
+        waits.push(wait);
+        assert_eq!(world.target.fill(&mut world.model, &mut out), 0);
+        world.now += wait;
+        next = world.target.let_go(world.now);
+        // Nobody reads it.
+        assert_eq!(world.target.fill(&mut world.model, &mut out), 32);
+    }
+    assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
+    finish(world, 1000);
+}
+
+/// An initiator that knows of no stop, or whose requests that were not taken are not wanted any more,
+/// begins anew all the same.
+#[test]
+fn a_flow_is_let_go_in_every_state() {
+    let first = |world: &mut World| {
+        world.post_one(What::Send, 10);
+        let number = world.posted.back().expect("it was posted").number;
+        let posted = &mut world.posted;
+        let mut out = [0; 1000];
+        let count = world.initiator.fill(&mut out, || {
+            posted.pop_front().map(Sent::new).map(Entry::new)
+        });
+        assert_ne!(count, 0);
+        let head = usize::from(out[2]);
+        let (_, frame) = Frame::parse(&out[..head]).expect("it is a frame");
+        let Frame::Request(request) = frame else {
+            panic!("no request: {frame:?}");
+        };
+        assert_eq!(request.tag, number);
+        request.restarts
+    };
+    let go = |world: &mut World| {
+        let mut out = [0; 32];
+        let count = Frame::Go(0).write(0, world.initiator.ack(), 0, &mut out);
+        let (common, frame) =
+            Frame::parse(&out[..count.expect("there is room")]).expect("it is one");
+        world.initiator.head(&common, &frame).expect("it is right");
+    };
+    let mut world = World::new(1);
+    go(&mut world);
+    assert!(first(&mut world), "none was under way");
+    // Those of other flows have nothing to do with it.
+    assert!(!first(&mut world));
+    assert!(!first(&mut world));
+    // It is flow 0 again, of which one is under way, and may come to be not taken.
+    go(&mut world);
+    assert!(!first(&mut world), "one is under way");
 }
 
 /// A request that is not wanted any more is withdrawn on the connection on which it is sent, whenever that

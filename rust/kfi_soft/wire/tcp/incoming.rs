@@ -24,6 +24,11 @@ use super::frame::{
 /// The most bytes of results that go in one frame.
 const PIECE: usize = 256 << 10;
 
+/// So many milliseconds after a flow was stopped it may go on.
+const FIRST_GO: u64 = 50;
+/// The initiator is told so again after twice as long each time, and at the latest after so many.
+const LAST_GO: u64 = 1000;
+
 /// An answer, as this has to do with it.
 pub(crate) trait Answer {
     /// Returns what is answered, and how many bytes of results there are; with `true` they come before
@@ -111,12 +116,41 @@ pub(crate) enum Slot<O, A, S> {
 }
 
 /// A flow of which requests were not taken.
+///
+/// That it may go on is said until the first request after that is read: the initiator may not have
+/// been able to do anything about it before.
 #[derive(Clone, Copy)]
 struct Stopped {
-    /// The initiator may send them again.
-    goes: bool,
-    /// It was told so on this connection.
+    /// When the initiator is next told that it may send them again, in milliseconds.
+    at: u64,
+    /// How long that was put off.
+    pause: u64,
+    /// It was told, on this connection or an earlier one.
     told: bool,
+    /// It is to be told now.
+    due: bool,
+}
+
+impl Stopped {
+    /// One that is stopped now.
+    fn new(now: u64) -> Self {
+        Self {
+            at: now.saturating_add(FIRST_GO),
+            pause: FIRST_GO,
+            told: false,
+            due: false,
+        }
+    }
+
+    /// Notes that it is to be told, if that is so; returns how many milliseconds that still is.
+    fn look(&mut self, now: u64) -> u64 {
+        if now >= self.at {
+            self.due = true;
+            self.pause = self.pause.saturating_mul(2).min(LAST_GO);
+            self.at = now.saturating_add(self.pause);
+        }
+        self.at.saturating_sub(now)
+    }
 }
 
 /// The bytes of a request that has started.
@@ -278,7 +312,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
         for flow in self.flows.iter_mut().flatten() {
-            flow.told = false;
+            // That may have been lost.
+            flow.due |= flow.told;
         }
         (self.refusals, self.refused) = (0, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
@@ -448,8 +483,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
 
     /// Stops the flow of a request that has waited for its receiver while many others came: those that
     /// wait are not taken, and so their numbers are over. Nothing has come that was not given to
-    /// receivers.
-    pub(crate) fn relieve(&mut self, target: &mut T) {
+    /// receivers. `now` is in milliseconds.
+    pub(crate) fn relieve(&mut self, target: &mut T, now: u64) {
         if !self.is_pinned() {
             return;
         }
@@ -460,12 +495,6 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             return;
         }
         let flow = T::flow(oldest);
-        if let Some(place @ None) = self.flows.get_mut(usize::from(flow)) {
-            *place = Some(Stopped {
-                goes: false,
-                told: false,
-            });
-        }
         // The newest one first, so that none overtakes those before it.
         for id in (self.first..self.next).rev() {
             let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
@@ -482,6 +511,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 self.open = self.open.saturating_sub(1);
                 self.refusals = self.refusals.saturating_add(1);
                 self.refused = self.refused.min(id);
+                // Not before one was refused: the initiator knows by that.
+                self.stop(flow, now);
             } else if target.is_waiting(open) {
                 // On its way from one place to another: those before it stay, for now.
                 return;
@@ -489,16 +520,18 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
     }
 
-    /// Returns whether flows are stopped, and not told to go on.
-    pub(crate) fn has_stopped(&self) -> bool {
-        self.flows.iter().flatten().any(|flow| !flow.goes)
+    /// Requests of a flow are not taken from now on.
+    fn stop(&mut self, flow: u16, now: u64) {
+        if let Some(place @ None) = self.flows.get_mut(usize::from(flow)) {
+            *place = Some(Stopped::new(now));
+        }
     }
 
-    /// Flows that are stopped may go on.
-    pub(crate) fn let_go(&mut self) {
-        for flow in self.flows.iter_mut().flatten() {
-            flow.goes = true;
-        }
+    /// Notes which flows may go on that have been stopped for a while, of which the initiator is told;
+    /// returns in how many milliseconds to look again, if any are stopped. `now` is in milliseconds, too.
+    pub(crate) fn let_go(&mut self, now: u64) -> Option<u64> {
+        let stopped = self.flows.iter_mut().flatten();
+        stopped.map(|flow| flow.look(now)).min()
     }
 
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
@@ -635,14 +668,24 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         done
     }
 
+    /// Returns whether an answer of before this connection is to be sent again, which is that of
+    /// [`Self::again`].
+    fn says_again(&mut self) -> bool {
+        while self.again < self.until {
+            if let Some(Some(Slot::Answered(_))) = self.slot(self.again) {
+                return true;
+            }
+            self.again = self.again.saturating_add(1);
+        }
+        false
+    }
+
     /// Returns the next answer to be sent.
     fn next_answer(&mut self, target: &mut T) -> Option<Writing> {
-        while self.again < self.until {
+        if self.says_again() {
             let id = self.again;
             self.again = id.saturating_add(1);
-            if let Some(Some(Slot::Answered(_))) = self.slot(id) {
-                return Some(Writing::new(id));
-            }
+            return Some(Writing::new(id));
         }
         loop {
             let (id, answer) = target.answered()?;
@@ -674,16 +717,16 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             }
             self.refused = id.saturating_add(1);
         }
-        if self.again < self.until {
-            // What is said again comes first.
+        if self.says_again() {
+            // That comes first.
             return None;
         }
-        let goes = |flow: &Option<Stopped>| flow.is_some_and(|flow| flow.goes && !flow.told);
-        let flow = self.flows.iter().position(goes)?;
+        let due = |flow: &Option<Stopped>| flow.is_some_and(|flow| flow.due);
+        let flow = self.flows.iter().position(due)?;
         let number = u16::try_from(flow).ok()?;
         let count = Frame::Go(number).write(0, next, 0, room)?;
         if let Some(Some(flow)) = self.flows.get_mut(flow) {
-            flow.told = true;
+            (flow.due, flow.told) = (false, true);
         }
         Some(count)
     }

@@ -381,9 +381,7 @@ impl<R: Outgoing> Lane<R> {
             Frame::Response(response) => self.response(common, *response),
             Frame::Pull { offset, len } => self.pull(common, *offset, *len),
             Frame::Go(flow) => {
-                // One that is not stopped has gone on.
-                self.goes |= bit(*flow) & self.stopped;
-                self.settle(*flow);
+                self.let_go(*flow);
                 Ok(())
             }
             Frame::Ack | Frame::Unknown => Ok(()),
@@ -729,12 +727,32 @@ impl<R: Outgoing> Lane<R> {
         self.settle(flow);
     }
 
+    /// The target lets a flow go on.
+    fn let_go(&mut self, flow: u16) {
+        let bit = bit(flow);
+        if self.stopped & bit != 0 {
+            self.goes |= bit;
+            self.settle(flow);
+        } else if self.is_quiet(flow) {
+            // What it has not taken is not wanted any more, or has gone on in its eyes alone: it takes
+            // none before the first one after that.
+            self.restarts |= bit;
+        }
+        // Else it has gone on, or one that is under way is the first that is not taken; then the target
+        // says so again.
+    }
+
+    /// Returns whether no request of a flow is under way.
+    fn is_quiet(&self, flow: u16) -> bool {
+        let under_way = self.under_way.get(usize::from(flow));
+        under_way.is_none_or(|count| *count == 0)
+    }
+
     /// Lets a flow go on, if the target does, and none is under way: those would not be taken either, and
     /// come before others.
     fn settle(&mut self, flow: u16) {
         let bit = bit(flow);
-        let under_way = self.under_way.get(usize::from(flow));
-        if self.stopped & self.goes & bit != 0 && under_way.is_none_or(|count| *count == 0) {
+        if self.stopped & self.goes & bit != 0 && self.is_quiet(flow) {
             self.stopped &= !bit;
             self.goes &= !bit;
             self.restarts |= bit;

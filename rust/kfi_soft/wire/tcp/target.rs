@@ -20,7 +20,10 @@ use kernel::{
         Mutex,
         SpinLockIrq, //
     },
-    time::Jiffies, //
+    time::{
+        msecs_to_jiffies,
+        Jiffies, //
+    }, //
 };
 
 use super::{
@@ -106,9 +109,6 @@ const OPEN_BYTES: usize = 4 << 20;
 
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
-
-/// After so many milliseconds a flow that is stopped may go on.
-const GO_MILLIS: u32 = 50;
 
 /// The most peers.
 const MAX_PEERS: usize = 4096;
@@ -197,6 +197,11 @@ impl incoming::Answer for Given {
         // There is as much memory as results.
         to.get_mut(read..).unwrap_or(&mut []).fill(0);
     }
+}
+
+/// Returns the jiffies that so many milliseconds are, at least.
+fn millis_to_jiffies(millis: u64) -> Jiffies {
+    msecs_to_jiffies(u32::try_from(millis).unwrap_or(u32::MAX))
 }
 
 /// Returns whether a request reads memory, and whether it fetches elements.
@@ -485,8 +490,6 @@ struct State {
     bytes: usize,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
-    /// Since when flows are stopped.
-    stopped: Option<Instant>,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -573,7 +576,6 @@ impl Visitor {
                         down: Instant::now(),
                         bytes: 0,
                         progress: (0, Instant::now()),
-                        stopped: None,
                         strikes: 0,
                         connections: 0,
                         gone: false,
@@ -744,9 +746,9 @@ impl Visitor {
     /// Does what can be done now.
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
         // What has come before was given to receivers.
-        state.lane.relieve(service);
+        state.lane.relieve(service, self.shared.now());
         for _ in 0..TURNS {
-            let go = state.go_on_stopped();
+            let go = state.lane.let_go(self.shared.now());
             if state.gone {
                 service.drop_others();
                 return Next::Wait;
@@ -768,10 +770,13 @@ impl Visitor {
                     Ok(_) if !service.arrived.is_empty() && state.lane.is_pinned() => {
                         return Next::Again;
                     }
-                    Ok(left) => match [left, go].into_iter().flatten().min() {
-                        Some(left) => return Next::Within(left),
-                        None => return Next::Wait,
-                    },
+                    Ok(left) => {
+                        let go = go.map(millis_to_jiffies);
+                        return match [left, go].into_iter().flatten().min() {
+                            Some(left) => Next::Within(left),
+                            None => Next::Wait,
+                        };
+                    }
                     Err(end) => Err(end),
                 },
                 result => result,
@@ -849,23 +854,6 @@ impl Visitor {
             }
         }
         connection.close();
-    }
-}
-
-impl State {
-    /// Lets flows go on that have been stopped for a while; returns how long that still is.
-    fn go_on_stopped(&mut self) -> Option<Jiffies> {
-        if !self.lane.has_stopped() {
-            self.stopped = None;
-            return None;
-        }
-        let since = *self.stopped.get_or_insert_with(Instant::now);
-        let left = since.left(GO_MILLIS);
-        if left.is_none() {
-            self.lane.let_go();
-            self.stopped = None;
-        }
-        left
     }
 }
 
