@@ -170,6 +170,14 @@ impl Origin {
         }
     }
 
+    /// Returns for how many milliseconds it has waited for a receive before it has arrived, as its sender says.
+    pub(crate) fn waited(&self) -> u32 {
+        match self {
+            Self::Local(_) => 0,
+            Self::Remote(request) => request.name().waited,
+        }
+    }
+
     /// Returns the number that the target has given to it; 0 at first.
     pub(crate) fn cookie(&self) -> usize {
         match self {

@@ -410,9 +410,21 @@ fn is_tagged_rma(request: &Request) -> bool {
     )
 }
 
+/// Returns how long messages wait for a receive, in milliseconds.
+fn rnr_millis() -> u32 {
+    *module_parameters::rnr_timeout.value_ref()
+}
+
 /// Returns how long messages wait for a receive.
 fn rnr_timeout() -> Jiffies {
-    msecs_to_jiffies(*module_parameters::rnr_timeout.value_ref())
+    msecs_to_jiffies(rnr_millis())
+}
+
+/// Returns how many milliseconds so many jiffies are.
+fn jiffies_to_millis(jiffies: Jiffies) -> u32 {
+    let millis = jiffies.saturating_mul(1000);
+    let millis = millis.checked_div(msecs_to_jiffies(1000)).unwrap_or(0);
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }
 
 /// Entries that are looked at before others get the lock.
@@ -437,6 +449,8 @@ struct State {
     looking: EntryQueue<Posted>,
     /// When the work queue looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
+    /// Until then some may wait whose time has begun before that of those in front of them.
+    unordered_until: Option<Jiffies>,
 }
 
 impl State {
@@ -495,6 +509,7 @@ impl ReceiveQueue {
                         aside: WalkableQueue::walkable(),
                         looking: EntryQueue::new(),
                         watch_at: None,
+                        unordered_until: None,
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -551,6 +566,8 @@ impl ReceiveQueue {
         budget: &mut Budget,
     ) {
         let tagged = message.request().kind.tag().is_some();
+        // One that has waited for longer is not given more time for that, nor less.
+        let waited = msecs_to_jiffies(message.origin.waited().min(rnr_millis()));
         // Others may leave to this thread what they bring, once it has the lock.
         let preemption = NoPreemption::begin();
         {
@@ -567,12 +584,26 @@ impl ReceiveQueue {
                 drop(preemption);
                 return;
             }
-            message.since = jiffies();
+            let now = jiffies();
+            message.since = now.wrapping_sub(waited);
+            if waited != 0 {
+                state.unordered_until = Some(now.wrapping_add(rnr_timeout()));
+            }
             if !state.lists(tagged).add_message(message) {
+                drop(state);
+                self.watch_over(waited);
                 return;
             }
         }
         self.compare(tagged, budget);
+        self.watch_over(waited);
+    }
+
+    /// A message has come that has waited for so long.
+    fn watch_over(self: &Arc<Self>, waited: Jiffies) {
+        if waited != 0 {
+            self.watch_after(rnr_timeout().saturating_sub(waited));
+        }
     }
 
     /// Compares messages and receives, after [`MatchLists`] has said that the caller is to do so.
@@ -928,10 +959,16 @@ impl ReceiveQueue {
             .take_named(&Inbound::name_of(origin), |message| message.is_of(origin))
     }
 
-    /// As [`Self::withdraw`], but not those that were set aside.
-    pub(crate) fn take_back(&self, origin: &Origin) -> Option<Entry<Inbound>> {
+    /// As [`Self::withdraw`], but not those that were set aside; returns for how many milliseconds it has
+    /// waited for a receive.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<u32> {
         let tagged = origin.request().kind.tag().is_some();
-        self.state.lock().lists(tagged).take_message(origin)
+        let message = self.state.lock().lists(tagged).take_message(origin)?;
+        if message.is_stalled() {
+            // It does not wait for that.
+            return Some(origin.waited());
+        }
+        Some(jiffies_to_millis(jiffies().wrapping_sub(message.since)))
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May
@@ -1006,7 +1043,7 @@ impl ReceiveQueue {
 
     /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
     /// line with the others. They lie in the order in which their time began, but for those that have
-    /// waited for room, while which it does not run.
+    /// waited for room, while which it does not run, and those that have waited before they arrived.
     fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Inbound>, next: &mut Next) {
         let timeout = rnr_timeout();
         let mut walk = None;
@@ -1015,8 +1052,12 @@ impl ReceiveQueue {
             let mut limit = STEP;
             let more = {
                 let mut state = self.state.lock();
-                let queue = queue(&mut state);
                 let now = jiffies();
+                // Jiffies wrap.
+                let is_later = |until: &mut Jiffies| until.wrapping_sub(now).cast_signed() > 0;
+                let _ = state.unordered_until.take_if(|until| !is_later(until));
+                let unordered = state.unordered_until.is_some();
+                let queue = queue(&mut state);
                 let more = loop {
                     let left = |message: &Inbound| {
                         // Jiffies wrap.
@@ -1026,7 +1067,7 @@ impl ReceiveQueue {
                     // The walk comes to what it finds again, unless that leaves.
                     let matters = |message: &Inbound| match left(message) {
                         _ if message.is_stalled() => false,
-                        Some(left) if message.has_stalled() => {
+                        Some(left) if unordered || message.has_stalled() => {
                             next.bring_to(left);
                             false
                         }

@@ -1304,11 +1304,14 @@ impl Receiver {
         );
     }
 
-    /// Takes a request of another node out that waits for a receive, or for room; `false` if it does not, or
-    /// was set aside for somebody.
-    pub(crate) fn take_back(&self, origin: &Origin) -> bool {
-        let parked = self.parking.withdraw(origin).is_some();
-        parked || self.config.queue.take_back(origin).is_some()
+    /// Takes a request of another node out that waits for a receive, or for room; returns for how many
+    /// milliseconds it has waited for a receive, or nothing if it does not, or was set aside for somebody.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<u32> {
+        if self.parking.withdraw(origin).is_some() {
+            // What waits for room does not wait for a receive.
+            return Some(origin.waited());
+        }
+        self.config.queue.take_back(origin)
     }
 
     /// Cancels a posted receive; `ENOENT` if there is none with that context.

@@ -72,13 +72,12 @@ impl Arrivals for Targets {
         request.answer(Response::failed(ECANCELED));
     }
 
-    fn take_back(&self, request: &Arc<RemoteRequest>) -> bool {
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<u32> {
         let origin = Origin::Remote(request.clone());
-        let Some(receiver) = self.ports.destination(request.request()) else {
-            return false;
-        };
+        let receiver = self.ports.destination(request.request())?;
         // First: whoever finds it there claims it, and nobody else answers it after that.
-        receiver.take_back(&origin) && request.claim()
+        let waited = receiver.take_back(&origin)?;
+        request.claim().then_some(waited)
     }
 
     fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result {

@@ -60,10 +60,11 @@ pub(crate) trait Arrivals: Send + Sync {
     fn withdraw(&self, request: &Arc<RemoteRequest>);
 
     /// Takes a request out of where it waits for its receiver, so that nothing is done and it is not
-    /// answered; `false` if it is not found waiting there.
+    /// answered; returns for how many milliseconds it has waited for that, with those of [`Name::waited`], or
+    /// nothing if it is not found waiting there.
     ///
     /// Process context, as [`Self::arrive`], and by the thread that has given it.
-    fn take_back(&self, request: &Arc<RemoteRequest>) -> bool;
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<u32>;
 
     /// Takes bytes of a request that has asked for them ([`Answers::start`]), from `offset` on. After an
     /// error there is only [`Self::end`]. It fails when the request was answered meanwhile, as nobody
@@ -120,6 +121,19 @@ pub(crate) struct RemotePayload {
     pub(crate) target: Memory<Target>,
 }
 
+/// What a request is there, where it comes from.
+#[derive(Clone, Copy)]
+pub(crate) struct Name {
+    /// The session that it belongs to.
+    pub(crate) session: u64,
+    /// Its number there.
+    pub(crate) number: u64,
+    /// Its flow.
+    pub(crate) flow: u16,
+    /// For how many milliseconds it says that it has waited for its receiver before.
+    pub(crate) waited: u32,
+}
+
 /// A request of another kernel that is under way.
 #[pin_data]
 pub(crate) struct RemoteRequest {
@@ -128,8 +142,7 @@ pub(crate) struct RemoteRequest {
     payload: RemotePayload,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
-    /// The session that it belongs to, and its number and its flow there.
-    name: (u64, u64, u16),
+    name: Name,
     answers: Arc<dyn Answers>,
     state: Atomic<u32>,
     /// As that of an operation of this node.
@@ -143,12 +156,12 @@ pub(crate) struct RemoteRequest {
 }
 
 impl RemoteRequest {
-    /// A request that was read, with the session that it belongs to, and its number and its flow there.
+    /// A request that was read.
     pub(crate) fn new(
         request: Request,
         remote: RemoteMemory,
         payload: RemotePayload,
-        name: (u64, u64, u16),
+        name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         Self::create(request, remote, Some(payload), name, answers)
@@ -158,7 +171,7 @@ impl RemoteRequest {
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
-        name: (u64, u64, u16),
+        name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         Self::create(request, remote, None, name, answers)
@@ -168,7 +181,7 @@ impl RemoteRequest {
         request: Request,
         remote: RemoteMemory,
         payload: Option<RemotePayload>,
-        name: (u64, u64, u16),
+        name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         let distant = payload.is_none();
@@ -240,9 +253,9 @@ impl RemoteRequest {
         }));
     }
 
-    /// Returns the session that it belongs to, and its number and its flow there.
-    pub(super) fn name(&self) -> (u64, u64, u16) {
-        self.name
+    /// Returns what it is, where it comes from.
+    pub(crate) fn name(&self) -> &Name {
+        &self.name
     }
 
     /// Returns how many bytes of memory its data and its results have.

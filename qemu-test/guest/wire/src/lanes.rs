@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
 use crate::incoming::{self, Stop};
 use crate::kfi::linux::queue::Entry;
-use crate::outgoing::{self, Sent, Window};
+use crate::outgoing::{self, Earlier, Sent, Window};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -86,7 +86,7 @@ impl outgoing::Outgoing for Rc<Operation> {
         &self,
         id: u64,
         ack: u64,
-        restarts: bool,
+        earlier: Earlier,
         bytes: &mut [u8],
     ) -> Option<(usize, usize)> {
         let (kind, body) = match self.what {
@@ -128,7 +128,8 @@ impl outgoing::Outgoing for Rc<Operation> {
             offset: 0,
             ranges: Ranges::NONE,
             eager: matches!(self.what, What::Send | What::Fetch),
-            restarts,
+            restarts: earlier.restarts,
+            waited: earlier.waited,
         };
         let head = request.write(id, ack, body, ranges, bytes)?;
         Some((head, body))
@@ -179,6 +180,8 @@ struct Asked {
     number: u64,
     what: What,
     len: usize,
+    /// Milliseconds.
+    waited: u32,
 }
 
 impl incoming::Answer for Reply {
@@ -192,6 +195,7 @@ impl incoming::Answer for Reply {
         let response = Response {
             status: self.status,
             len: if self.status == 0 { len as u64 } else { 0 },
+            waited: 0,
         };
         (response, results, what == What::Read)
     }
@@ -223,6 +227,8 @@ struct Model {
     withdrawn: Vec<u64>,
     /// None can be taken out of where it waits.
     stuck: bool,
+    /// For how many milliseconds those have waited that are.
+    waits: u32,
     started: VecDeque<Asked>,
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
@@ -256,6 +262,7 @@ impl incoming::Target for Model {
             number,
             what: if kept { what } else { What::Long },
             len: request.len as usize,
+            waited: request.waited,
         };
         Ok((asked, vec![0; if kept { body } else { 0 }]))
     }
@@ -328,17 +335,15 @@ impl incoming::Target for Model {
         flow(*number)
     }
 
-    fn take_back(&mut self, (id, number): &Kept) -> bool {
-        let Some(at) = self.open.iter().position(|asked| asked.id == *id) else {
-            return false;
-        };
+    fn take_back(&mut self, (id, number): &Kept) -> Option<u32> {
+        let at = self.open.iter().position(|asked| asked.id == *id)?;
         if self.stuck {
-            return false;
+            return None;
         }
-        self.open.remove(at);
+        let asked = self.open.remove(at);
         self.there.remove(number);
         self.back += 1;
-        true
+        Some(asked.waited + self.waits)
     }
 
     fn is_waiting(&self, (id, _): &Kept) -> bool {
@@ -377,7 +382,7 @@ impl World {
         let slots = (0..WINDOW).map(|_| None).collect();
         let mut world = Self {
             random: Random(seed | 1),
-            now: 0,
+            now: 10_000,
             initiator: outgoing::Lane::new(),
             target: incoming::Lane::new(slots),
             model: Model::default(),
@@ -388,6 +393,7 @@ impl World {
             at_target: Stream::new(vec![0; MAX_HEAD]),
             at_initiator: Stream::new(vec![0; MAX_HEAD]),
         };
+        world.initiator.set_now(world.now);
         world.connect();
         world
     }
@@ -414,6 +420,7 @@ impl World {
     fn wait(&mut self, millis: u64) {
         self.now += millis;
         self.target.let_go(self.now);
+        self.initiator.set_now(self.now);
     }
 
     /// Returns whether flows are stopped.
@@ -821,6 +828,37 @@ fn a_flow_is_let_go_until_it_goes_on() {
     }
     assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
     finish(world, 1000);
+}
+
+/// For how long a request has waited for its receiver is known, whoever has it, and however often it was not
+/// taken.
+#[test]
+fn how_long_a_receiver_was_not_ready_is_known() {
+    let mut world = pinned();
+    world.model.waits = 30;
+    world.relieve();
+    world.settle();
+    let of_flow = |asked: &&Asked| flow(asked.number) == 0;
+    assert_eq!(world.model.open.iter().filter(of_flow).count(), 0);
+    let others = world.model.open.iter().all(|asked| asked.waited == 0);
+    assert!(others, "nothing is known of those");
+    world.model.waits = 5;
+    for (round, waited) in [(0, 130), (1, 235), (2, 340)] {
+        world.wait(100);
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        let asked = world.model.open.iter().find(|asked| asked.number == 0);
+        assert_eq!(asked.expect("it is sent again").waited, waited, "{round}");
+        world.connect();
+        while world.model.open.len() < WINDOW {
+            world.post_one(What::Send, 10);
+            world.settle();
+        }
+        world.relieve();
+        world.settle();
+    }
 }
 
 /// An initiator that knows of no stop, or whose requests that were not taken are not wanted any more,

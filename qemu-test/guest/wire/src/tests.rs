@@ -110,11 +110,11 @@ fn request() -> impl Strategy<Value = (Shape, usize)> {
     let ports = any::<(u16, u16, u16, bool)>();
     let numbers = (0..=MAX_KEY, any::<u64>(), any::<u64>());
     let ranges = vec(any::<(u64, u16, u64)>(), 1..20);
-    let rest = (option::of(any::<u64>()), any::<(bool, bool)>(), flow());
+    let rest = (option::of(any::<u64>()), any::<(bool, bool, u32)>(), flow());
     (kind(), ports, numbers, ranges, rest).prop_map(|(kind, ports, numbers, ranges, rest)| {
         let (from, to, context, named) = ports;
         let (key, tag, offset) = numbers;
-        let (data, (eager, restarts), flow) = rest;
+        let (data, (eager, restarts, waited), flow) = rest;
         let atomic = matches!(kind, Kind::Atomic { .. });
         let most = if atomic { MAX_ATOMIC / 20 } else { 1 << 15 };
         let sizes = ranges
@@ -151,6 +151,7 @@ fn request() -> impl Strategy<Value = (Shape, usize)> {
             ranges: Ranges::NONE,
             eager,
             restarts,
+            waited,
         };
         (Shape::Request(request, ranges), body as usize)
     })
@@ -172,10 +173,17 @@ fn other() -> impl Strategy<Value = (Shape, usize)> {
         any::<u32>().prop_map(|code| (Frame::Bye(code), 0)),
         (0..=MAX_LEN, 1..=MAX_BODY).prop_map(|(offset, len)| (Frame::Data(offset), len)),
         bare.prop_map(|frame| (frame, 0)),
-        (status, any::<u64>(), 0..=MAX_ATOMIC as usize).prop_map(|(status, len, body)| {
-            let body = if status == 0 { body } else { 0 };
-            (Frame::Response(Response { status, len }), body)
-        }),
+        (status, any::<(u64, u32)>(), 0..=MAX_ATOMIC as usize).prop_map(
+            |(status, (len, waited), body)| {
+                let body = if status == 0 { body } else { 0 };
+                let response = Response {
+                    status,
+                    len,
+                    waited,
+                };
+                (Frame::Response(response), body)
+            }
+        ),
         part.prop_map(|(offset, len)| { (Frame::Pull { offset, len }, 0) }),
     ]
     .prop_map(|(frame, body)| (Shape::Other(frame), body))

@@ -232,6 +232,8 @@ pub(crate) struct Request<'a> {
     pub(crate) eager: bool,
     /// It is the first one after the flow was stopped.
     pub(crate) restarts: bool,
+    /// For how many milliseconds it has waited for its receiver before it was not taken.
+    pub(crate) waited: u32,
 }
 
 /// The answer to a request.
@@ -241,6 +243,8 @@ pub(crate) struct Response {
     pub(crate) status: u32,
     /// Bytes that were transferred.
     pub(crate) len: u64,
+    /// For how many milliseconds it has waited for its receiver, if that was not ready.
+    pub(crate) waited: u32,
 }
 
 /// Flags of a request.
@@ -423,6 +427,7 @@ impl<'a> Frame<'a> {
                 Self::Response(Response {
                     status,
                     len: members.u64(32),
+                    waited: members.u32(28),
                 })
             }
             number::PULL => {
@@ -488,6 +493,7 @@ impl<'a> Frame<'a> {
             Self::Data(offset) => put(header, 24, &offset.to_le_bytes())?,
             Self::Response(response) => {
                 put(header, 24, &response.status.to_le_bytes())?;
+                put(header, 28, &response.waited.to_le_bytes())?;
                 put(header, 32, &response.len.to_le_bytes())?;
             }
             Self::Pull { offset, len } => {
@@ -687,6 +693,7 @@ impl<'a> Request<'a> {
             ranges,
             eager: has(flag::EAGER),
             restarts: has(flag::RESTARTS),
+            waited: members.u32(72),
         };
         if request.len > MAX_LEN {
             return Err(Broken::Value);
@@ -774,6 +781,7 @@ impl<'a> Request<'a> {
         put(header, 48, &self.data.unwrap_or(0).to_le_bytes())?;
         put(header, 56, &self.len.to_le_bytes())?;
         put(header, 64, &self.offset.to_le_bytes())?;
+        put(header, 72, &self.waited.to_le_bytes())?;
         let mut at = REQUEST;
         for range in ranges {
             at = range.append(header, at)?;

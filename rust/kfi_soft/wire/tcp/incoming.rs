@@ -80,8 +80,8 @@ pub(crate) trait Target {
     fn flow(open: &Self::Open) -> u16;
 
     /// Takes a request out of where it waits for its receiver, so that nothing is done and nothing is
-    /// answered; `false` if it does not wait there.
-    fn take_back(&mut self, open: &Self::Open) -> bool;
+    /// answered; returns for how many milliseconds it has waited, or nothing if it does not wait there.
+    fn take_back(&mut self, open: &Self::Open) -> Option<u32>;
 
     /// Returns whether nobody has begun with a request.
     fn is_waiting(&self, open: &Self::Open) -> bool;
@@ -111,8 +111,8 @@ pub(crate) enum Slot<O, A, S> {
     Open(O, Option<Moving<S>>),
     /// It was answered.
     Answered(A),
-    /// It was not taken; the initiator was told so on this connection, or not.
-    Refused(bool),
+    /// It was not taken, after so many milliseconds; the initiator was told so on this connection, or not.
+    Refused(bool, u32),
 }
 
 /// A flow of which requests were not taken.
@@ -172,10 +172,10 @@ pub(crate) type Place<T> =
 
 /// What the body is for that is being received.
 enum Reading<P> {
-    /// A request, of this flow.
-    Request(P, usize, u16),
-    /// A request that is not taken.
-    Refused,
+    /// A request, of this flow, and for how many milliseconds it has waited before.
+    Request(P, usize, u16, u32),
+    /// A request that is not taken, and has waited for so many milliseconds before.
+    Refused(u32),
     /// Data of a request that were pulled, from here on.
     Data(u64, usize),
 }
@@ -318,7 +318,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         (self.refusals, self.refused) = (0, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
         for slot in self.slots.iter_mut() {
-            if let Some(Slot::Refused(told)) = slot {
+            if let Some(Slot::Refused(told, _)) = slot {
                 *told = false;
                 self.refusals = self.refusals.saturating_add(1);
             }
@@ -398,7 +398,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             let slot = self.slot(id).ok_or(Broken::Value)?;
             let untold = match slot {
                 Some(Slot::Answered(_)) => 0,
-                Some(Slot::Refused(told)) => usize::from(!*told),
+                Some(Slot::Refused(told, _)) => usize::from(!*told),
                 _ => return Err(Broken::Value),
             };
             *slot = None;
@@ -430,9 +430,9 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         if self.is_stopped(request.flow) {
             // It would overtake those that were not taken.
             if common.body == 0 {
-                self.refuse();
+                self.refuse(request.waited);
             } else {
-                self.reading = Some(Reading::Refused);
+                self.reading = Some(Reading::Refused(request.waited));
             }
             return Ok(());
         }
@@ -440,7 +440,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         if common.body == 0 {
             self.arrive(target, partial)?;
         } else {
-            self.reading = Some(Reading::Request(partial, 0, request.flow));
+            self.reading = Some(Reading::Request(partial, 0, request.flow, request.waited));
         }
         Ok(())
     }
@@ -464,12 +464,12 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             .is_some_and(Option::is_some)
     }
 
-    /// The next request is there, all of it, and is not taken.
-    fn refuse(&mut self) {
+    /// The next request is there, all of it, and is not taken; it has waited for so many milliseconds before.
+    fn refuse(&mut self, waited: u32) {
         let id = self.next;
         self.next = id.saturating_add(1);
         if let Some(slot) = self.slot(id) {
-            *slot = Some(Slot::Refused(false));
+            *slot = Some(Slot::Refused(false, waited));
             self.refusals = self.refusals.saturating_add(1);
         }
     }
@@ -506,8 +506,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             if T::flow(open) != flow {
                 continue;
             }
-            if target.take_back(open) {
-                *slot = Some(Slot::Refused(false));
+            if let Some(waited) = target.take_back(open) {
+                *slot = Some(Slot::Refused(false, waited));
                 self.open = self.open.saturating_sub(1);
                 self.refusals = self.refusals.saturating_add(1);
                 self.refused = self.refused.min(id);
@@ -537,21 +537,21 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
     pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) -> Result<(), Stop> {
         match self.reading.take() {
-            Some(Reading::Request(mut partial, offset, flow)) => {
+            Some(Reading::Request(mut partial, offset, flow, waited)) => {
                 target.body(&mut partial, offset, bytes);
                 if last && self.is_stopped(flow) {
                     // Since it has begun to come.
-                    self.refuse();
+                    self.refuse(waited);
                     return Ok(());
                 }
                 if last {
                     return self.arrive(target, partial);
                 }
                 let offset = offset.saturating_add(bytes.len());
-                self.reading = Some(Reading::Request(partial, offset, flow));
+                self.reading = Some(Reading::Request(partial, offset, flow, waited));
             }
-            Some(Reading::Refused) if last => self.refuse(),
-            Some(Reading::Refused) => self.reading = Some(Reading::Refused),
+            Some(Reading::Refused(waited)) if last => self.refuse(waited),
+            Some(Reading::Refused(waited)) => self.reading = Some(Reading::Refused(waited)),
             Some(Reading::Data(id, offset)) => {
                 let next = offset.saturating_add(bytes.len());
                 if self.write(target, id, offset, bytes) && !last {
@@ -704,10 +704,11 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         let next = self.next;
         while self.refusals != 0 && self.refused < next {
             let id = self.refused;
-            if let Some(Some(Slot::Refused(told @ false))) = self.slot(id) {
+            if let Some(Some(Slot::Refused(told @ false, waited))) = self.slot(id) {
                 let response = Response {
                     status: NOT_READY,
                     len: 0,
+                    waited: *waited,
                 };
                 let count = Frame::Response(response).write(id, next, 0, room)?;
                 *told = true;

@@ -39,6 +39,7 @@ use super::{
     },
     nonce,
     outgoing::{
+        Earlier,
         Lane,
         Outgoing,
         Sent,
@@ -244,7 +245,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         &self,
         id: u64,
         ack: u64,
-        restarts: bool,
+        earlier: Earlier,
         bytes: &mut [u8],
     ) -> Option<(usize, usize)> {
         let request = self.origin.request();
@@ -293,7 +294,8 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             offset,
             ranges: frame::Ranges::NONE,
             eager: eager && !reads,
-            restarts,
+            restarts: earlier.restarts,
+            waited: earlier.waited,
         };
         let head = described.write(id, ack, body, ranges, bytes)?;
         Some((head, body))
@@ -684,6 +686,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// Receives and sends; returns whether there was anything.
     fn exchange(&self, state: &mut State<O>) -> Result<bool, End> {
+        state.lane.set_now(self.shared.now());
         let State {
             lane,
             link: Some(link),

@@ -37,10 +37,15 @@ pub(crate) trait Outgoing {
     /// Returns the flow that it belongs to, below [`FLOWS`]: those of one keep their order.
     fn flow(&self) -> u16;
 
-    /// Writes the header of its frame, with this number and this `ack`, and whether it is the first one after
-    /// its flow was stopped; returns how long it is, and how many bytes follow. `None` if there is no room.
-    fn header(&self, id: u64, ack: u64, restarts: bool, bytes: &mut [u8])
-        -> Option<(usize, usize)>;
+    /// Writes the header of its frame, with this number and this `ack`, and what is to be said of earlier
+    /// times; returns how long it is, and how many bytes follow. `None` if there is no room.
+    fn header(
+        &self,
+        id: u64,
+        ack: u64,
+        earlier: Earlier,
+        bytes: &mut [u8],
+    ) -> Option<(usize, usize)>;
 
     /// Writes bytes of what follows, from `offset` on, all of `to`.
     fn read(&self, offset: usize, to: &mut [u8]);
@@ -66,6 +71,15 @@ const CANCELLED: u32 = 125;
 /// The most bytes of a frame of data.
 const PIECE: u32 = 256 << 10;
 
+/// What a request says of the times when it, or others of its flow, were not taken.
+#[derive(Clone, Copy)]
+pub(crate) struct Earlier {
+    /// It is the first one after its flow was stopped.
+    pub(crate) restarts: bool,
+    /// For how many milliseconds it has waited for its receiver.
+    pub(crate) waited: u32,
+}
+
 /// Which one of its flow a request is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
@@ -89,6 +103,8 @@ pub(crate) struct Sent<R> {
     /// In what order it was begun.
     order: u64,
     turn: Turn,
+    /// Since when it has waited for its receiver, in milliseconds, if the target has not taken it.
+    since: Option<u64>,
     /// How many bytes of its results have come.
     arrived: u32,
     /// Bytes of its data that the target wants: from here ...
@@ -117,6 +133,7 @@ impl<R: Outgoing> Sent<R> {
             name: (0, 0),
             order: 0,
             turn: Turn::Later,
+            since: None,
             arrived: 0,
             pulled: 0,
             until: 0,
@@ -134,6 +151,21 @@ impl<R> Named for Sent<R> {
 
     fn name(&self) -> (u64, u64) {
         self.name
+    }
+}
+
+impl<R> Sent<R> {
+    /// The target says that it has waited for so many milliseconds, and has not taken it.
+    fn has_waited(&mut self, millis: u32, now: u64) {
+        let since = now.saturating_sub(u64::from(millis));
+        // From the first time on; a target that forgets that changes nothing.
+        self.since = Some(self.since.map_or(since, |before| before.min(since)));
+    }
+
+    /// Returns for how many milliseconds it has waited for its receiver.
+    fn waited(&self, now: u64) -> u32 {
+        let waited = self.since.map_or(0, |since| now.saturating_sub(since));
+        u32::try_from(waited).unwrap_or(u32::MAX)
     }
 }
 
@@ -174,6 +206,8 @@ fn bit(flow: u16) -> u64 {
 
 /// The requests of a lane.
 pub(crate) struct Lane<R> {
+    /// The time, in milliseconds.
+    now: u64,
     /// Those that have a number, in order.
     sent: EntryQueue<Sent<R>>,
     /// Those that were answered, for [`Self::take_answered`].
@@ -219,6 +253,7 @@ impl<R: Outgoing> Lane<R> {
     /// At the beginning of a session.
     pub(crate) fn new() -> Self {
         Self {
+            now: 0,
             sent: EntryQueue::new(),
             answered: EntryQueue::new(),
             next: 1,
@@ -241,6 +276,11 @@ impl<R: Outgoing> Lane<R> {
             restarts: 0,
             holds: 0,
         }
+    }
+
+    /// Says what time it is, in milliseconds.
+    pub(crate) fn set_now(&mut self, now: u64) {
+        self.now = now;
     }
 
     /// Some initiators may not want what was sent: looks for these, and [`Self::fill_withdrawals`] tells.
@@ -460,6 +500,7 @@ impl<R: Outgoing> Lane<R> {
                 // What it has pulled of it was taken.
                 return Err(Broken::Value);
             }
+            sent.has_waited(response.waited, self.now);
             let entry = sent.take();
             self.hold_back(entry);
             return Ok(());
@@ -793,9 +834,12 @@ impl<R: Outgoing> Lane<R> {
         }
         let sent = self.sent.find_named(&(0, self.at))?;
         let id = sent.id;
-        let restarts = sent.turn == Turn::First;
+        let earlier = Earlier {
+            restarts: sent.turn == Turn::First,
+            waited: sent.waited(self.now),
+        };
         // Those between have been answered without having been read: nobody does that.
-        let Some((head, len)) = sent.request.header(id, ack, restarts, room) else {
+        let Some((head, len)) = sent.request.header(id, ack, earlier, room) else {
             if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
                 // No frame can say it. The number is that of the next one.
                 let mut entry = sent.take();

@@ -90,6 +90,7 @@ use crate::{
         remote::{
             Answer,
             Answers,
+            Name,
             RemotePayload,
             RemoteRequest,
             Start, //
@@ -148,8 +149,7 @@ impl Ended {
 
 /// A request whose data are yet to come.
 pub(super) struct Partial {
-    id: u64,
-    flow: u16,
+    name: Name,
     request: Request,
     remote: RemoteMemory,
     /// None if its bytes go straight to where they belong.
@@ -183,6 +183,7 @@ impl incoming::Answer for Given {
                 0 => u64::try_from(request.len).unwrap_or(u64::MAX),
                 _ => 0,
             },
+            waited: 0,
         };
         let (reads, fetches) = results(request.kind);
         // The others have gone before.
@@ -310,7 +311,7 @@ impl Service {
 
     /// Allocates what a request needs.
     fn allocate(
-        id: u64,
+        name: Name,
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
@@ -333,8 +334,7 @@ impl Service {
             })
         };
         Ok(Partial {
-            id,
-            flow: frame.flow,
+            name,
             request,
             remote: RemoteMemory::collect(frame.ranges.count(), ranges)?,
             bytes,
@@ -353,7 +353,13 @@ impl Target for Service {
         let request = self.request(frame).ok_or(Broken::Value)?;
         let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
         let kept = self.bytes <= OPEN_BYTES;
-        Self::allocate(id, request, frame, bodies, kept).map_err(|_| Stop::NoMemory)
+        let name = Name {
+            session: self.birth,
+            number: id,
+            flow: frame.flow,
+            waited: frame.waited,
+        };
+        Self::allocate(name, request, frame, bodies, kept).map_err(|_| Stop::NoMemory)
     }
 
     fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
@@ -369,15 +375,13 @@ impl Target for Service {
 
     fn arrive(&mut self, partial: Partial) -> Result<Arc<RemoteRequest>, Stop> {
         let Partial {
-            id,
-            flow,
+            name,
             request,
             remote,
             bytes,
             entry,
         } = partial;
         let answers: Arc<dyn Answers> = self.visitor.clone();
-        let name = (self.birth, id, flow);
         let request = match bytes {
             Some(Bytes {
                 data,
@@ -402,16 +406,16 @@ impl Target for Service {
     fn started(&mut self) -> Option<(u64, usize, bool, Entry<Start>)> {
         loop {
             let start = self.visitor.starts.lock().pop_front()?;
-            let (birth, id, _) = start.request.name();
+            let name = *start.request.name();
             let whole = start.request.request();
             let ((reads, _), len) = (results(whole.kind), start.len);
             let short = reads && len < whole.len;
-            if birth != self.birth || short {
+            if name.session != self.birth || short {
                 // Of an earlier session; or it is going to fail, and there is nothing to be seen of it.
                 self.ended.push_back(Ended::new(start, short));
                 continue;
             }
-            return Some((id, len, reads, start));
+            return Some((name.number, len, reads, start));
         }
     }
 
@@ -434,13 +438,12 @@ impl Target for Service {
     }
 
     fn flow(open: &Arc<RemoteRequest>) -> u16 {
-        let (_, _, flow) = open.name();
-        flow
+        open.name().flow
     }
 
-    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> bool {
+    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<u32> {
         let taken = self.visitor.shared.config.arrivals.take_back(open);
-        if taken {
+        if taken.is_some() {
             self.bytes = self.bytes.saturating_sub(open.bytes());
         }
         taken
@@ -453,11 +456,13 @@ impl Target for Service {
     fn answered(&mut self) -> Option<(u64, Given)> {
         loop {
             let answer = self.visitor.answered.lock().pop_front()?;
-            let (birth, id, _) = answer.request.name();
+            let Name {
+                session, number, ..
+            } = *answer.request.name();
             // Nobody wants those of an earlier session.
-            if birth == self.birth {
+            if session == self.birth {
                 self.bytes = self.bytes.saturating_sub(answer.request.bytes());
-                return Some((id, Given(answer)));
+                return Some((number, Given(answer)));
             }
         }
     }

@@ -24,7 +24,7 @@ use kfi_host::process::{self, Status};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use self::frame::{Frame, Kind, Response};
+use self::frame::{Frame, Kind, Response, NOT_READY};
 use self::peer::Peer;
 use crate::check::{Outcome, Stop};
 use crate::ends::{End, Setup};
@@ -53,6 +53,7 @@ tests! {
     "secret-of-one-side" ["kfi_endpoint.h"] secret::of_one_side;
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
+    "not-ready" ["kfi_endpoint.h"] not_ready;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
 }
@@ -333,6 +334,7 @@ const EHOSTUNREACH: u32 = 113;
 const CANCELED: Response = Response {
     status: 125,
     len: 0,
+    waited: 0,
 };
 
 /// An endpoint of this node, with its port.
@@ -440,6 +442,48 @@ fn key_used_again(env: &Env) -> Outcome {
     region.close().map_err(|(_, error)| error)?;
     counter.close().map_err(|(_, error)| error)?;
     drop((peer, end, buffer, other));
+    rig.close()
+}
+
+/// Messages that keep others waiting are not taken, and come again: a peer is told when until they do, and
+/// their time goes on. It is the peer that says how long that was, and cannot make more of it than there is.
+fn not_ready(env: &Env) -> Outcome {
+    const EREMOTEIO: u32 = 121;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    // None of them ends by itself.
+    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    let half = peer.window() / 2;
+    for id in 1..=half {
+        peer.message(id, port, false, 0)?;
+    }
+    for wanted in 1..=half {
+        let (id, response) = peer.response()?;
+        check_eq!((id, response.status), (wanted, NOT_READY));
+    }
+    // Those that come before the first one are not taken either, and bring along how long they have waited.
+    peer.message(half + 1, port, false, 7)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (half + 1, NOT_READY));
+    check_eq!(response.waited, 7);
+    for _ in 0..3 {
+        peer.until(|frame| matches!(frame, Frame::Go(0)))?;
+    }
+    peer.message(half + 2, port, true, u32::MAX)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (half + 2, EREMOTEIO));
+    // What can be received is, however long it has waited.
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    end.recv(buffer.segment(0..64), 7)?;
+    peer.message(half + 3, port, false, u32::MAX)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (half + 3, 0));
+    let received = end.rx.sread_ms(1, -1)?;
+    check_eq!(received[0].op_context, 7);
+    drop((end, peer, buffer));
     rig.close()
 }
 

@@ -67,6 +67,8 @@ pub(super) struct Peer {
     ack: u64,
     /// Bytes behind the last header that are yet to be read.
     left: usize,
+    /// How many requests the other side takes at a time.
+    window: u32,
 }
 
 impl Peer {
@@ -177,6 +179,7 @@ impl Peer {
             stream: TcpStream::from(socket),
             ack: 1,
             left: 0,
+            window: 0,
         };
         let said = Said {
             hello: this.bytes(&Frame::Hello(hello), 0)?,
@@ -184,6 +187,9 @@ impl Peer {
         };
         this.stream.write_all(&said.hello)?;
         let welcome = this.header()?;
+        if let Ok((_, Frame::Welcome(welcome, _))) = Frame::parse(&welcome) {
+            this.window = welcome.window;
+        }
         Ok((this, Said { welcome, ..said }))
     }
 
@@ -222,6 +228,7 @@ impl Peer {
             stream,
             ack: 1,
             left: 0,
+            window: WINDOW,
         };
         let header = this.header()?;
         let Ok((common, Frame::Hello(hello))) = Frame::parse(&header) else {
@@ -304,6 +311,7 @@ impl Peer {
             ranges: Ranges::NONE,
             eager: false,
             restarts: false,
+            waited: 0,
         };
         let range = key.map(|key| Range { addr: 0, len, key });
         let mut header = [0; MAX_HEAD];
@@ -319,6 +327,37 @@ impl Peer {
         let len = len.ok_or_else(|| Stop::fail("no such data"))?;
         self.stream.write_all(&header[..len])?;
         Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// Returns how many requests the other side takes at a time.
+    pub(super) fn window(&self) -> u64 {
+        u64::from(self.window)
+    }
+
+    /// Sends a message of no bytes to a port, which has waited for so many milliseconds for its receiver, and
+    /// may be the first one after that was not ready.
+    pub(super) fn message(&mut self, id: u64, to: u16, restarts: bool, waited: u32) -> Outcome {
+        let request = Request {
+            kind: Kind::Message,
+            from: 1,
+            to,
+            context: 0,
+            named: true,
+            flow: 0,
+            key: &[],
+            tag: 0,
+            data: None,
+            len: 0,
+            offset: 0,
+            ranges: Ranges::NONE,
+            eager: true,
+            restarts,
+            waited,
+        };
+        let mut header = [0; MAX_HEAD];
+        let head = request.write(id, self.ack, 0, std::iter::empty(), &mut header);
+        let head = head.ok_or_else(|| Stop::fail("no such request"))?;
+        Ok(self.stream.write_all(&header[..head])?)
     }
 
     /// Answers a request.
