@@ -80,6 +80,8 @@ pub(crate) struct Node {
     tick: Work<Node>,
     /// How many receive contexts there have been.
     receivers: Atomic<u64>,
+    /// How many transmit contexts there have been.
+    transmitters: Atomic<u64>,
 }
 
 impl Node {
@@ -101,6 +103,7 @@ impl Node {
                 faults <- faults,
                 tick <- new_work!("kfi_soft::Node::tick"),
                 receivers: Atomic::new(0),
+                transmitters: Atomic::new(0),
             }? Error),
             GFP_KERNEL,
         )
@@ -177,6 +180,12 @@ impl Node {
     pub(crate) fn number_receiver(&self) -> u64 {
         // Relaxed: a number that stands for itself.
         self.receivers.fetch_add(1, ordering::Relaxed)
+    }
+
+    /// Returns a number for a transmit context, which no other one has had.
+    pub(crate) fn number_transmitter(&self) -> u64 {
+        // Relaxed: as above.
+        self.transmitters.fetch_add(1, ordering::Relaxed)
     }
 
     /// Looks at what the faults hold, in a while.

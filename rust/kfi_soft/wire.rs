@@ -222,7 +222,7 @@ pub(crate) trait Initiator: Clone + Unpin {
     fn number(&self) -> usize;
 
     /// Returns a number that all operations of its transmit context have, and no others.
-    fn lane(&self) -> usize;
+    fn lane(&self) -> u64;
 
     /// Answers that nothing was done, unless another thread answers now.
     ///

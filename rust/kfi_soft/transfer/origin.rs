@@ -244,11 +244,11 @@ impl Initiator for Origin {
         }
     }
 
-    fn lane(&self) -> usize {
+    fn lane(&self) -> u64 {
         match self {
-            Self::Local(transfer) => Arc::as_ptr(transfer.transmitter()).addr(),
+            Self::Local(transfer) => transfer.transmitter().number(),
             // Nothing is sent on that has come from another node, so nobody asks.
-            Self::Remote(request) => request.number(),
+            Self::Remote(request) => u64::from(request.name().flow),
         }
     }
 

@@ -305,6 +305,8 @@ struct State {
 #[pin_data]
 pub(crate) struct Transmitter {
     config: TxConfig,
+    /// No other one has it, before or after.
+    number: u64,
     /// Operations that have begun and not ended.
     active: Atomic<usize>,
     /// Whether operations are waiting to begin, or are just beginning.
@@ -328,9 +330,11 @@ impl Transmitter {
     /// Creates a transmit context for as many operations at a time as there are credits.
     pub(crate) fn new(config: TxConfig) -> Result<Arc<Self>> {
         let late_accesses = LateDeliveries::new(&config.domain)?;
+        let number = config.node.number_transmitter();
         Arc::pin_init(
             pin_init!(Self {
                 config,
+                number,
                 active: Atomic::new(0),
                 backlog: Atomic::new(false),
                 late: Atomic::new(0),
@@ -355,6 +359,11 @@ impl Transmitter {
             }),
             GFP_KERNEL,
         )
+    }
+
+    /// Returns a number that no other transmit context has.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns the completer of its operations.

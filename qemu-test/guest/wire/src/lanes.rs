@@ -9,9 +9,9 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
-use crate::incoming::{self, Stop};
+use crate::incoming::{self, Stop, Stopped};
 use crate::kfi::linux::queue::Entry;
-use crate::outgoing::{self, Earlier, Sent, Window};
+use crate::outgoing::{self, Earlier, Flow, Sent, Window};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -78,7 +78,7 @@ impl outgoing::Outgoing for Rc<Operation> {
         self.withdrawn.get()
     }
 
-    fn flow(&self) -> u16 {
+    fn flow(&self, _flows: u16) -> u16 {
         flow(self.number)
     }
 
@@ -86,7 +86,7 @@ impl outgoing::Outgoing for Rc<Operation> {
         &self,
         id: u64,
         ack: u64,
-        earlier: Earlier,
+        (flow, earlier): (u16, Earlier),
         bytes: &mut [u8],
     ) -> Option<(usize, usize)> {
         let (kind, body) = match self.what {
@@ -115,7 +115,7 @@ impl outgoing::Outgoing for Rc<Operation> {
             to: 2,
             context: 0,
             named: false,
-            flow: flow(self.number),
+            flow,
             key: b"",
             tag: self.number
                 | if self.what == What::LongRead {
@@ -346,6 +346,10 @@ impl incoming::Target for Model {
         Some(asked.waited + self.waits)
     }
 
+    fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>> {
+        Some(Entry::new(stopped))
+    }
+
     fn is_waiting(&self, (id, _): &Kept) -> bool {
         self.open.iter().any(|asked| asked.id == *id)
     }
@@ -366,7 +370,7 @@ struct World {
     random: Random,
     /// Milliseconds.
     now: u64,
-    initiator: outgoing::Lane<Rc<Operation>>,
+    initiator: outgoing::Lane<Rc<Operation>, Vec<Flow>>,
     target: incoming::Lane<Model, Slots>,
     model: Model,
     posted: VecDeque<Rc<Operation>>,
@@ -383,7 +387,7 @@ impl World {
         let mut world = Self {
             random: Random(seed | 1),
             now: 10_000,
-            initiator: outgoing::Lane::new(),
+            initiator: outgoing::Lane::new(vec![Flow::default(); 64]),
             target: incoming::Lane::new(slots),
             model: Model::default(),
             posted: VecDeque::new(),
@@ -410,6 +414,7 @@ impl World {
         self.target.connected(ack).expect("it was sent");
         let window = Window {
             numbers: WINDOW as u64,
+            flows: incoming::FLOWS,
         };
         self.initiator
             .connected(self.target.next(), window)
@@ -828,6 +833,64 @@ fn a_flow_is_let_go_until_it_goes_on() {
     }
     assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
     finish(world, 1000);
+}
+
+/// Flows that go on take turns.
+#[test]
+fn flows_that_go_on_take_turns() {
+    let mut world = pinned();
+    while !world.model.open.is_empty() {
+        world.relieve();
+        world.settle();
+    }
+    world.wait(1000);
+    // All are let go before any goes on.
+    let mut out = [0; 1000];
+    let count = world.target.fill(&mut world.model, &mut out);
+    world.back.extend(&out[..count]);
+    while !world.back.is_empty() {
+        world.receive().expect("both keep to the protocol");
+    }
+    world.settle();
+    let flows: Vec<_> = world
+        .model
+        .open
+        .iter()
+        .map(|asked| flow(asked.number))
+        .collect();
+    assert_eq!(flows.len(), WINDOW);
+    for turns in flows.chunks_exact(3) {
+        assert_ne!(turns[0], turns[1]);
+        assert_ne!(turns[1], turns[2]);
+        assert_ne!(turns[2], turns[0]);
+    }
+    finish(world, 1000);
+}
+
+/// How many flows there are stays as it is in a session, and both sides keep to it.
+#[test]
+fn a_session_has_as_many_flows_as_its_target() {
+    let mut world = World::new(1);
+    let window = |flows: u32| Window {
+        numbers: WINDOW as u64,
+        flows,
+    };
+    let go = |world: &mut World, flow: u16| {
+        let mut out = [0; 32];
+        Frame::Go(flow).write(0, 1, 0, &mut out);
+        let (common, frame) = Frame::parse(&out).expect("it is a frame");
+        world.initiator.head(&common, &frame)
+    };
+    assert!(world.initiator.connected(1, window(5)).is_ok());
+    assert!(go(&mut world, 4).is_ok());
+    assert!(go(&mut world, 5).is_err());
+    world.post_one(What::Send, 10);
+    world.send();
+    assert!(world.initiator.connected(1, window(4)).is_err());
+    assert!(world.initiator.connected(1, window(5)).is_ok());
+    world.initiator.end_session();
+    assert!(world.initiator.connected(1, window(0)).is_err());
+    assert!(world.initiator.connected(1, window(4)).is_ok());
 }
 
 /// For how long a request has waited for its receiver is known, whoever has it, and however often it was not

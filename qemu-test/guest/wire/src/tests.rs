@@ -6,8 +6,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::frame::{
-    Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, FLOWS, MAJOR,
-    MAX_ATOMIC, MAX_BODY, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN, MAX_RANGES, MINOR, NOT_READY,
+    Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, FEW_FLOWS, MAJOR,
+    MAX_ATOMIC, MAX_BODY, MAX_FLOWS, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN, MAX_RANGES, MINOR,
+    NOT_READY,
 };
 use crate::stream::{Part, Stream};
 
@@ -59,12 +60,13 @@ fn hello() -> impl Strategy<Value = Hello> {
     let lanes = (1..=MAX_LANES).prop_flat_map(|lanes| (0..lanes, Just(lanes)));
     let nics = any::<(u32, u32)>();
     let numbers = (1..u64::MAX, any::<u64>(), 1..u64::MAX, any::<u64>());
-    let limits = (0..=MAX_BODY as u32, any::<u32>(), any::<bool>());
+    let flows = FEW_FLOWS..=MAX_FLOWS;
+    let limits = (0..=MAX_BODY as u32, any::<u32>(), flows, any::<bool>());
     let nonce = uniform32(any::<u8>());
     (versions, lanes, nics, numbers, limits, nonce).prop_map(
         |((major, minor), (lane, lanes), (source, target), numbers, limits, nonce)| {
             let (incarnation, expected, session, birth) = numbers;
-            let (eager, window, proof) = limits;
+            let (eager, window, flows, proof) = limits;
             Hello {
                 major,
                 minor,
@@ -78,6 +80,7 @@ fn hello() -> impl Strategy<Value = Hello> {
                 birth,
                 eager,
                 window,
+                flows,
                 proof,
                 nonce,
             }
@@ -102,7 +105,7 @@ fn kind() -> impl Strategy<Value = Kind> {
 }
 
 fn flow() -> impl Strategy<Value = u16> {
-    0..FLOWS as u16
+    any::<u16>()
 }
 
 /// Requests as they are sent, with their bodies.

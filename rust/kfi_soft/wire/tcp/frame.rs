@@ -26,8 +26,10 @@ pub(crate) const MAX_RANGES: usize = 256;
 pub(crate) const MAX_KEY: usize = 64;
 /// The most lanes of an association.
 pub(crate) const MAX_LANES: u16 = 16;
-/// The flows of a lane.
-pub(crate) const FLOWS: usize = 64;
+/// The flows of a target that does not say how many it has.
+pub(crate) const FEW_FLOWS: u32 = 64;
+/// The most flows of a lane: their numbers have 16 bits.
+pub(crate) const MAX_FLOWS: u32 = 1 << 16;
 /// The most bytes of the elements of an atomic.
 pub(crate) const MAX_ATOMIC: u64 = 4096;
 /// The most bytes of an operation.
@@ -154,6 +156,8 @@ pub(crate) struct Hello {
     pub(crate) eager: u32,
     /// How many requests of the lane may be without an `ack` that they are over.
     pub(crate) window: u32,
+    /// How many flows a lane has.
+    pub(crate) flows: u32,
     /// Whether the sender wants proof.
     pub(crate) proof: bool,
     /// A random number.
@@ -443,7 +447,7 @@ impl<'a> Frame<'a> {
             number::GO => {
                 at_least(32)?;
                 body(0..1)?;
-                Self::Go(flow(members.u16(24))?)
+                Self::Go(members.u16(24))
             }
             _ => Self::Unknown,
         };
@@ -509,15 +513,6 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Returns the number of a flow, if there is one such.
-fn flow(number: u16) -> Result<u16, Broken> {
-    if usize::from(number) < FLOWS {
-        Ok(number)
-    } else {
-        Err(Broken::Value)
-    }
-}
-
 /// Writes a member.
 fn put(header: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     let end = at.checked_add(bytes.len())?;
@@ -544,6 +539,10 @@ impl Hello {
             eager: members.u32(80),
             window: members.u32(84),
             proof: members.u32(88) == 1,
+            flows: match members.u32(92) {
+                0 => FEW_FLOWS,
+                flows => flows,
+            },
             nonce: members.array(96),
         };
         // What another version means by the rest is its business.
@@ -551,7 +550,8 @@ impl Hello {
         let lanes = (1..=MAX_LANES).contains(&hello.lanes) && hello.lane < hello.lanes;
         let eager = usize::try_from(hello.eager).is_ok_and(|eager| eager <= MAX_BODY);
         let named = hello.incarnation != 0 && hello.session != 0;
-        if known && (!lanes || !eager || !named || members.u32(88) > 1) {
+        let flows = (FEW_FLOWS..=MAX_FLOWS).contains(&hello.flows);
+        if known && (!lanes || !eager || !named || !flows || members.u32(88) > 1) {
             return Err(Broken::Value);
         }
         Ok(hello)
@@ -572,6 +572,7 @@ impl Hello {
         put(header, 80, &self.eager.to_le_bytes())?;
         put(header, 84, &self.window.to_le_bytes())?;
         put(header, 88, &u32::from(self.proof).to_le_bytes())?;
+        put(header, 92, &self.flows.to_le_bytes())?;
         put(header, 96, &self.nonce)
     }
 }
@@ -684,7 +685,7 @@ impl<'a> Request<'a> {
             to: members.u16(30),
             context: members.u16(32),
             named: has(flag::NAMED),
-            flow: flow(members.u16(38))?,
+            flow: members.u16(38),
             key,
             tag: members.u64(40),
             data: has(flag::DATA).then_some(members.u64(48)),

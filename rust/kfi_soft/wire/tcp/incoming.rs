@@ -17,8 +17,13 @@ use super::frame::{
     Frame,
     Request,
     Response,
-    FLOWS,
     NOT_READY, //
+};
+use crate::kfi::linux::queue::{
+    Entry,
+    EntryQueue,
+    FoundEntry,
+    Named, //
 };
 
 /// The most bytes of results that go in one frame.
@@ -28,6 +33,9 @@ const PIECE: usize = 256 << 10;
 const FIRST_GO: u64 = 50;
 /// The initiator is told so again after twice as long each time, and at the latest after so many.
 const LAST_GO: u64 = 1000;
+
+/// The flows of a lane. There is memory for those of them that are stopped.
+pub(crate) const FLOWS: u32 = 4096;
 
 /// An answer, as this has to do with it.
 pub(crate) trait Answer {
@@ -83,6 +91,9 @@ pub(crate) trait Target {
     /// answered; returns for how many milliseconds it has waited, or nothing if it does not wait there.
     fn take_back(&mut self, open: &Self::Open) -> Option<u32>;
 
+    /// Allocates memory for what is known of a flow that is stopped; nothing if there is none.
+    fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>>;
+
     /// Returns whether nobody has begun with a request.
     fn is_waiting(&self, open: &Self::Open) -> bool;
 
@@ -119,8 +130,8 @@ pub(crate) enum Slot<O, A, S> {
 ///
 /// That it may go on is said until the first request after that is read: the initiator may not have
 /// been able to do anything about it before.
-#[derive(Clone, Copy)]
-struct Stopped {
+pub(crate) struct Stopped {
+    flow: u16,
     /// When the initiator is next told that it may send them again, in milliseconds.
     at: u64,
     /// How long that was put off.
@@ -133,8 +144,9 @@ struct Stopped {
 
 impl Stopped {
     /// One that is stopped now.
-    fn new(now: u64) -> Self {
+    fn new(flow: u16, now: u64) -> Self {
         Self {
+            flow,
             at: now.saturating_add(FIRST_GO),
             pause: FIRST_GO,
             told: false,
@@ -150,6 +162,14 @@ impl Stopped {
             self.at = now.saturating_add(self.pause);
         }
         self.at.saturating_sub(now)
+    }
+}
+
+impl Named for Stopped {
+    type Name = u16;
+
+    fn name(&self) -> u16 {
+        self.flow
     }
 }
 
@@ -232,7 +252,9 @@ pub(crate) struct Lane<T: Target, M> {
     /// Another number whenever bytes of one of those are moved, or asked for.
     progress: u64,
     /// Flows that are stopped.
-    flows: [Option<Stopped>; FLOWS],
+    stopped: EntryQueue<Stopped>,
+    /// Some of these are to be told of.
+    goes: bool,
     /// How many requests there are of which the initiator is to be told that they were not taken ...
     refusals: usize,
     /// ... from this number on.
@@ -257,7 +279,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             answer_next: true,
             moving: false,
             progress: 0,
-            flows: [None; FLOWS],
+            stopped: EntryQueue::new(),
+            goes: false,
             refusals: 0,
             refused: 1,
         }
@@ -311,9 +334,15 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
-        for flow in self.flows.iter_mut().flatten() {
+        let mut from = 0;
+        while let Some(mut stopped) = self.stopped.find_named(&from) {
             // That may have been lost.
-            flow.due |= flow.told;
+            stopped.due |= stopped.told;
+            self.goes = true;
+            let Some(next) = stopped.flow.checked_add(1) else {
+                break;
+            };
+            from = next;
         }
         (self.refusals, self.refused) = (0, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
@@ -346,7 +375,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
         (self.reading, self.writing) = (None, None);
-        self.flows = [None; FLOWS];
+        (self.stopped, self.goes) = (EntryQueue::new(), false);
         (self.refusals, self.refused) = (0, 1);
     }
 
@@ -423,9 +452,11 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         if common.id > self.next || common.id.saturating_sub(self.first) >= window {
             return Err(Broken::Value.into());
         }
+        if u32::from(request.flow) >= FLOWS {
+            return Err(Broken::Value.into());
+        }
         if request.restarts {
-            let place = self.flows.get_mut(usize::from(request.flow));
-            *place.ok_or(Broken::Value)? = None;
+            drop(self.find_stopped(request.flow).map(FoundEntry::take));
         }
         if self.is_stopped(request.flow) {
             // It would overtake those that were not taken.
@@ -458,10 +489,14 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
     }
 
     /// Returns whether requests of a flow are not taken.
-    fn is_stopped(&self, flow: u16) -> bool {
-        self.flows
-            .get(usize::from(flow))
-            .is_some_and(Option::is_some)
+    fn is_stopped(&mut self, flow: u16) -> bool {
+        self.find_stopped(flow).is_some()
+    }
+
+    /// Returns what is known of a flow, if that is stopped.
+    fn find_stopped(&mut self, flow: u16) -> Option<FoundEntry<'_, Stopped>> {
+        let found = self.stopped.find_named(&flow)?;
+        (found.flow == flow).then_some(found)
     }
 
     /// The next request is there, all of it, and is not taken; it has waited for so many milliseconds before.
@@ -495,6 +530,14 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             return;
         }
         let flow = T::flow(oldest);
+        let mut stopped = None;
+        if !self.is_stopped(flow) {
+            stopped = target.note(Stopped::new(flow, now));
+            if stopped.is_none() {
+                // There is no memory. They wait for a while, as others do.
+                return;
+            }
+        }
         // The newest one first, so that none overtakes those before it.
         for id in (self.first..self.next).rev() {
             let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
@@ -512,7 +555,9 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
                 self.refusals = self.refusals.saturating_add(1);
                 self.refused = self.refused.min(id);
                 // Not before one was refused: the initiator knows by that.
-                self.stop(flow, now);
+                if let Some(stopped) = stopped.take() {
+                    self.stopped.push_named(stopped);
+                }
             } else if target.is_waiting(open) {
                 // On its way from one place to another: those before it stay, for now.
                 return;
@@ -520,18 +565,21 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
     }
 
-    /// Requests of a flow are not taken from now on.
-    fn stop(&mut self, flow: u16, now: u64) {
-        if let Some(place @ None) = self.flows.get_mut(usize::from(flow)) {
-            *place = Some(Stopped::new(now));
-        }
-    }
-
     /// Notes which flows may go on that have been stopped for a while, of which the initiator is told;
     /// returns in how many milliseconds to look again, if any are stopped. `now` is in milliseconds, too.
     pub(crate) fn let_go(&mut self, now: u64) -> Option<u64> {
-        let stopped = self.flows.iter_mut().flatten();
-        stopped.map(|flow| flow.look(now)).min()
+        let mut from = 0;
+        let mut soonest: Option<u64> = None;
+        while let Some(mut stopped) = self.stopped.find_named(&from) {
+            let left = stopped.look(now);
+            self.goes |= stopped.due;
+            soonest = Some(soonest.map_or(left, |soonest| soonest.min(left)));
+            let Some(next) = stopped.flow.checked_add(1) else {
+                break;
+            };
+            from = next;
+        }
+        soonest
     }
 
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
@@ -718,18 +766,24 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             }
             self.refused = id.saturating_add(1);
         }
-        if self.says_again() {
+        if !self.goes || self.says_again() {
             // That comes first.
             return None;
         }
-        let due = |flow: &Option<Stopped>| flow.is_some_and(|flow| flow.due);
-        let flow = self.flows.iter().position(due)?;
-        let number = u16::try_from(flow).ok()?;
-        let count = Frame::Go(number).write(0, next, 0, room)?;
-        if let Some(Some(flow)) = self.flows.get_mut(flow) {
-            (flow.due, flow.told) = (false, true);
+        let mut from = 0;
+        while let Some(mut stopped) = self.stopped.find_named(&from) {
+            if stopped.due {
+                let count = Frame::Go(stopped.flow).write(0, next, 0, room)?;
+                (stopped.due, stopped.told) = (false, true);
+                return Some(count);
+            }
+            let Some(next) = stopped.flow.checked_add(1) else {
+                break;
+            };
+            from = next;
         }
-        Some(count)
+        self.goes = false;
+        None
     }
 
     /// Notes the requests that have started.

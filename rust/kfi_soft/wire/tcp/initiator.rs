@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     fmt,
     prelude::*,
     sync::{
@@ -40,6 +41,7 @@ use super::{
     nonce,
     outgoing::{
         Earlier,
+        Flow,
         Lane,
         Outgoing,
         Sent,
@@ -111,8 +113,13 @@ const CONNECT_MILLIS: u32 = 5000;
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
 
-/// Leaves as many bits of a number as that of a flow has.
-const FLOW_SHIFT: u32 = usize::BITS - frame::FLOWS.ilog2();
+/// The flows of a lane, if the target has as many.
+const FLOWS: usize = 4096;
+
+/// How far flows are from each other that are for the next port, or the next receive context. Those whose
+/// numbers are all close to each other have none in common.
+const PORT_STRIDE: u64 = 1783;
+const CONTEXT_STRIDE: u64 = 3775;
 
 /// A request that was not sent yet.
 pub(super) struct Fresh<O> {
@@ -228,24 +235,26 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         self.origin.is_withdrawn()
     }
 
-    fn flow(&self) -> u16 {
+    fn flow(&self, flows: u16) -> u16 {
         let request = self.origin.request();
-        let context = match request.context {
-            ContextIndex::Named(index) => index.wrapping_mul(2),
-            ContextIndex::Beside(index) => index.wrapping_mul(2).wrapping_add(1),
-        };
-        let to = usize::from(request.destination.port());
-        let sum = self.origin.lane() ^ to.rotate_left(20) ^ context.rotate_left(40);
-        // The upper bits of the product depend on all of them.
-        let mixed = sum.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        u16::try_from(mixed >> FLOW_SHIFT).unwrap_or(0)
+        let (ContextIndex::Named(context) | ContextIndex::Beside(context)) = request.context;
+        let to = u64::from(request.destination.port());
+        let context = u64::try_from(context).unwrap_or(u64::MAX);
+        // Of numbers that mean nothing to others.
+        let sum = self
+            .origin
+            .lane()
+            .wrapping_add(to.wrapping_mul(PORT_STRIDE))
+            .wrapping_add(context.wrapping_mul(CONTEXT_STRIDE));
+        let flow = sum.checked_rem(u64::from(flows)).unwrap_or(0);
+        u16::try_from(flow).unwrap_or(0)
     }
 
     fn header(
         &self,
         id: u64,
         ack: u64,
-        earlier: Earlier,
+        (flow, earlier): (u16, Earlier),
         bytes: &mut [u8],
     ) -> Option<(usize, usize)> {
         let request = self.origin.request();
@@ -286,7 +295,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             to: request.destination.port(),
             context: u16::try_from(context).ok()?,
             named,
-            flow: self.flow(),
+            flow,
             key: key.get(..key_len)?,
             tag,
             data: request.data,
@@ -380,7 +389,7 @@ struct Link {
     connection: Connection,
     phase: Phase,
     since: Instant,
-    window: u32,
+    window: Window,
     /// What was said, once it was.
     hello: HelloBytes,
 }
@@ -397,7 +406,7 @@ enum Next {
 
 /// The part of an association that its work item has.
 struct State<O: Initiator> {
-    lane: Lane<Outbound<O>>,
+    lane: Lane<Outbound<O>, KVVec<Flow>>,
     session: u64,
     /// Incarnation of the target; 0 if it is not known.
     expected: u64,
@@ -446,6 +455,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// An association without connection.
     pub(super) fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
         let session = shared.next_session();
+        let flows = KVVec::from_elem(Flow::default(), FLOWS, GFP_KERNEL | __GFP_NOWARN)?;
         Arc::pin_init(
             pin_init!(Self {
                 shared,
@@ -455,7 +465,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
-                        lane: Lane::new(),
+                        lane: Lane::new(flows),
                         session,
                         expected: 0,
                         birth: 0,
@@ -644,7 +654,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             connection,
             phase: Phase::Connecting,
             since: Instant::now(),
-            window: 0,
+            window: Window::NONE,
             hello: [0; frame::HELLO],
         })
     }
@@ -673,6 +683,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             birth: state.birth,
             eager: 0,
             window: 0,
+            flows: 0,
             proof: self.shared.config.secret.is_some(),
             nonce: nonce(),
         };
@@ -725,11 +736,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     }
                 }
                 Part::Head(Common { ack, .. }, Frame::Ack) if *phase == Phase::Welcome => {
-                    let window = Window {
-                        numbers: u64::from(*window),
-                    };
                     // It does not know what it has known.
-                    lane.connected(ack, window).map_err(|_| End::Lost)?;
+                    lane.connected(ack, *window).map_err(|_| End::Lost)?;
                     *phase = Phase::Ready;
                     state.connections = state.connections.saturating_add(1);
                     *since = Instant::now();
@@ -925,8 +933,8 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// Takes what the target says of itself; returns its window.
-    fn welcome(self, hello: &Hello) -> Result<u32, End> {
+    /// Takes what the target says of itself; returns how far it lets a lane go.
+    fn welcome(self, hello: &Hello) -> Result<Window, End> {
         let Self {
             pair,
             session,
@@ -946,7 +954,10 @@ impl Known<'_> {
             return Err(End::Lost);
         }
         (*expected, *birth) = (hello.incarnation, hello.birth);
-        Ok(hello.window)
+        Ok(Window {
+            numbers: u64::from(hello.window),
+            flows: hello.flows,
+        })
     }
 }
 

@@ -10,12 +10,13 @@
 
 #![forbid(unsafe_code)]
 
+use core::ops::DerefMut;
+
 use super::frame::{
     Broken,
     Common,
     Frame,
     Response,
-    FLOWS,
     MAX_ATOMIC,
     MAX_REQUEST,
     NOT_READY, //
@@ -34,16 +35,16 @@ pub(crate) trait Outgoing {
     /// Returns whether its initiator does not want it any more.
     fn is_withdrawn(&self) -> bool;
 
-    /// Returns the flow that it belongs to, below [`FLOWS`]: those of one keep their order.
-    fn flow(&self) -> u16;
+    /// Returns the flow that it belongs to, of so many: those of one keep their order.
+    fn flow(&self, flows: u16) -> u16;
 
-    /// Writes the header of its frame, with this number and this `ack`, and what is to be said of earlier
-    /// times; returns how long it is, and how many bytes follow. `None` if there is no room.
+    /// Writes the header of its frame, with this number, this `ack` and this flow, and what is to be said of
+    /// earlier times; returns how long it is, and how many bytes follow. `None` if there is no room.
     fn header(
         &self,
         id: u64,
         ack: u64,
-        earlier: Earlier,
+        of_flow: (u16, Earlier),
         bytes: &mut [u8],
     ) -> Option<(usize, usize)>;
 
@@ -127,7 +128,7 @@ impl<R: Outgoing> Sent<R> {
     /// A request that has no number yet.
     pub(crate) fn new(request: R) -> Self {
         Self {
-            flow: request.flow(),
+            flow: 0,
             request,
             id: 0,
             name: (0, 0),
@@ -197,15 +198,63 @@ struct Writing {
 pub(crate) struct Window {
     /// Numbers behind the last one that the target knows to be over.
     pub(crate) numbers: u64,
+    /// The flows that it knows: as many on all connections of a session.
+    pub(crate) flows: u32,
 }
 
-/// Returns the bit of a flow.
-fn bit(flow: u16) -> u64 {
-    1u64.checked_shl(u32::from(flow)).unwrap_or(0)
+impl Window {
+    /// Nothing may be sent.
+    pub(crate) const NONE: Self = Self {
+        numbers: 0,
+        flows: 0,
+    };
 }
+
+/// The most numbers that are used of a window.
+const MAX_NUMBERS: u64 = 1 << 15;
+
+/// Whether requests of a flow are sent.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Pace {
+    /// They are.
+    #[default]
+    Runs,
+    /// They are, and the next one says that it is the first one after that was not so.
+    Restarts,
+    /// They are not.
+    Stopped,
+    /// They are not; the target lets them be sent again, and does so when none is under way.
+    Goes,
+}
+
+/// A flow. The default is one of which there is nothing.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Flow {
+    /// How many of it are under way.
+    under_way: u16,
+    /// The one behind it, if it is listed.
+    next: u16,
+    pace: Pace,
+    /// Some of it may be held.
+    holds: bool,
+    /// It is one of those of which a request that is held may be sent.
+    listed: bool,
+}
+
+impl Flow {
+    /// Returns whether requests of it are sent.
+    fn is_open(&self) -> bool {
+        matches!(self.pace, Pace::Runs | Pace::Restarts)
+    }
+}
+
+/// The flows of which requests that are held may be sent, one after the other: the first one and the last.
+type Listed = Option<(u16, u16)>;
 
 /// The requests of a lane.
-pub(crate) struct Lane<R> {
+///
+/// `F` is memory for flows.
+pub(crate) struct Lane<R, F> {
     /// The time, in milliseconds.
     now: u64,
     /// Those that have a number, in order.
@@ -237,21 +286,15 @@ pub(crate) struct Lane<R> {
     held: EntryQueue<Sent<R>>,
     /// How many requests have been begun.
     begun: u64,
-    /// How many of each flow are under way.
-    under_way: [u32; FLOWS],
-    /// Flows, a bit for each: those that are stopped, ...
-    stopped: u64,
-    /// ... those of these that the target lets go on, ...
-    goes: u64,
-    /// ... those whose next request says that it is the first one after that, ...
-    restarts: u64,
-    /// ... and those of which some are held.
-    holds: u64,
+    flows: F,
+    /// How many of them are used.
+    used: u16,
+    listed: Listed,
 }
 
-impl<R: Outgoing> Lane<R> {
-    /// At the beginning of a session.
-    pub(crate) fn new() -> Self {
+impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
+    /// At the beginning of a session. There is nothing of any flow.
+    pub(crate) fn new(flows: F) -> Self {
         Self {
             now: 0,
             sent: EntryQueue::new(),
@@ -259,7 +302,7 @@ impl<R: Outgoing> Lane<R> {
             next: 1,
             at: 1,
             told: 1,
-            window: Window { numbers: 0 },
+            window: Window::NONE,
             writing: None,
             body: None,
             turn: 0,
@@ -270,11 +313,9 @@ impl<R: Outgoing> Lane<R> {
             round: 0,
             held: EntryQueue::new(),
             begun: 0,
-            under_way: [0; FLOWS],
-            stopped: 0,
-            goes: 0,
-            restarts: 0,
-            holds: 0,
+            flows,
+            used: 0,
+            listed: None,
         }
     }
 
@@ -362,6 +403,13 @@ impl<R: Outgoing> Lane<R> {
         if next < self.ack() || next > self.next {
             return Err(Broken::Value);
         }
+        let most = self.flows.len().min(usize::from(u16::MAX));
+        let told = usize::try_from(window.flows).unwrap_or(usize::MAX);
+        let used = u16::try_from(told.min(most)).unwrap_or(u16::MAX);
+        if used == 0 || (self.used != used && self.begun != 0) {
+            return Err(Broken::Value);
+        }
+        self.used = used;
         self.disconnected();
         self.at = next;
         // Nothing is sure to have arrived of what was told before.
@@ -396,8 +444,8 @@ impl<R: Outgoing> Lane<R> {
         while let Some(entry) = held.pop_front() {
             ended.push_back(entry);
         }
-        self.under_way = [0; FLOWS];
-        (self.stopped, self.goes, self.restarts, self.holds) = (0, 0, 0, 0);
+        self.flows.fill(Flow::default());
+        (self.listed, self.begun) = (None, 0);
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
         (self.recalls, self.unwanted) = (false, [0; 2]);
@@ -420,7 +468,7 @@ impl<R: Outgoing> Lane<R> {
             Frame::Data(offset) => self.data(common, *offset),
             Frame::Response(response) => self.response(common, *response),
             Frame::Pull { offset, len } => self.pull(common, *offset, *len),
-            Frame::Go(flow) => {
+            Frame::Go(flow) if *flow < self.used => {
                 self.let_go(*flow);
                 Ok(())
             }
@@ -675,8 +723,10 @@ impl<R: Outgoing> Lane<R> {
                 continue;
             }
             entry.order = self.begun;
+            entry.flow = entry.request.flow(self.used);
             self.begun = self.begun.saturating_add(1);
-            if (self.stopped | self.holds) & bit(entry.flow) == 0 {
+            let flow = self.flow(entry.flow);
+            if flow.is_none_or(|flow| flow.is_open() && !flow.holds) {
                 return Some(entry);
             }
             self.hold(entry);
@@ -686,20 +736,58 @@ impl<R: Outgoing> Lane<R> {
     /// Takes a request out that was held, of a flow that goes on; each flow has its turn.
     fn take_held(&mut self) -> Option<Entry<Sent<R>>> {
         loop {
-            let ready = self.holds & !self.stopped;
-            if ready == 0 {
-                return None;
-            }
-            let flow = u16::try_from(ready.trailing_zeros()).ok()?;
-            let Some(entry) = self.next_held(flow) else {
-                self.holds &= !bit(flow);
+            let number = self.unlist()?;
+            if self.flow(number).is_none_or(|flow| !flow.is_open()) {
+                // Stopped again. It is listed when it goes on.
                 continue;
-            };
-            if self.next_held_is_none(flow) {
-                self.holds &= !bit(flow);
             }
-            return Some(entry);
+            let entry = self.next_held(number);
+            if self.next_held_is_none(number) {
+                if let Some(flow) = self.flow(number) {
+                    flow.holds = false;
+                }
+            }
+            self.list(number);
+            if entry.is_some() {
+                return entry;
+            }
         }
+    }
+
+    /// Returns a flow.
+    fn flow(&mut self, number: u16) -> Option<&mut Flow> {
+        self.flows.get_mut(usize::from(number))
+    }
+
+    /// Puts a flow behind those of which requests that are held may be sent, if that is so.
+    fn list(&mut self, number: u16) {
+        let Some(flow) = self.flow(number) else {
+            return;
+        };
+        if flow.listed || !flow.holds || !flow.is_open() {
+            return;
+        }
+        flow.listed = true;
+        let first = match self.listed {
+            Some((first, last)) => {
+                if let Some(last) = self.flow(last) {
+                    last.next = number;
+                }
+                first
+            }
+            None => number,
+        };
+        self.listed = Some((first, number));
+    }
+
+    /// Takes the first one out.
+    fn unlist(&mut self) -> Option<u16> {
+        let (first, last) = self.listed?;
+        let flow = self.flow(first)?;
+        flow.listed = false;
+        let next = flow.next;
+        self.listed = (first != last).then_some((next, last));
+        Some(first)
     }
 
     /// Takes the first request out that is held of a flow.
@@ -720,83 +808,82 @@ impl<R: Outgoing> Lane<R> {
 
     /// Gives a request the next number.
     fn number(&mut self, mut entry: Entry<Sent<R>>) {
-        let bit = bit(entry.flow);
-        entry.turn = match self.restarts & bit {
-            0 => Turn::Later,
-            _ => Turn::First,
-        };
-        self.restarts &= !bit;
+        if let Some(flow) = self.flow(entry.flow) {
+            flow.under_way = flow.under_way.saturating_add(1);
+            entry.turn = match flow.pace {
+                Pace::Restarts => {
+                    flow.pace = Pace::Runs;
+                    Turn::First
+                }
+                _ => Turn::Later,
+            };
+        }
         entry.id = self.next;
         entry.name = (0, self.next);
         self.next = self.next.saturating_add(1);
-        if let Some(count) = self.under_way.get_mut(usize::from(entry.flow)) {
-            *count = count.saturating_add(1);
-        }
         self.sent.push_named(entry);
     }
 
     /// Keeps a request until its flow goes on.
     fn hold(&mut self, mut entry: Entry<Sent<R>>) {
-        self.holds |= bit(entry.flow);
+        if let Some(flow) = self.flow(entry.flow) {
+            flow.holds = true;
+        }
         entry.name = (u64::from(entry.flow).saturating_add(1), entry.order);
         self.held.push_named(entry);
     }
 
     /// The target has not taken a request.
     fn hold_back(&mut self, mut entry: Entry<Sent<R>>) {
-        let flow = entry.flow;
+        let number = entry.flow;
         (entry.pulled, entry.until, entry.arrived) = (0, 0, 0);
         (entry.withdrawn, entry.landed) = (false, false);
-        if self.stopped & bit(flow) == 0 {
-            self.stopped |= bit(flow);
-            self.goes &= !bit(flow);
+        if let Some(flow) = self.flow(number).filter(|flow| flow.is_open()) {
+            flow.pace = Pace::Stopped;
         }
         if entry.request.is_withdrawn() {
             entry.status = CANCELLED;
             self.end(entry);
         } else {
             self.hold(entry);
-            self.left(flow);
+            self.left(number);
         }
     }
 
     /// A request of a flow is not under way any more.
-    fn left(&mut self, flow: u16) {
-        if let Some(count) = self.under_way.get_mut(usize::from(flow)) {
-            *count = count.saturating_sub(1);
+    fn left(&mut self, number: u16) {
+        if let Some(flow) = self.flow(number) {
+            flow.under_way = flow.under_way.saturating_sub(1);
         }
-        self.settle(flow);
+        self.settle(number);
     }
 
     /// The target lets a flow go on.
-    fn let_go(&mut self, flow: u16) {
-        let bit = bit(flow);
-        if self.stopped & bit != 0 {
-            self.goes |= bit;
-            self.settle(flow);
-        } else if self.is_quiet(flow) {
-            // What it has not taken is not wanted any more, or has gone on in its eyes alone: it takes
+    fn let_go(&mut self, number: u16) {
+        let Some(flow) = self.flow(number) else {
+            return;
+        };
+        match flow.pace {
+            Pace::Stopped => flow.pace = Pace::Goes,
+            // What it has not taken is not wanted any more, or was stopped in its eyes alone: it takes
             // none before the first one after that.
-            self.restarts |= bit;
+            Pace::Runs if flow.under_way == 0 => flow.pace = Pace::Restarts,
+            // Else it has gone on, or one that is under way is the first that is not taken; then the target
+            // says so again.
+            _ => {}
         }
-        // Else it has gone on, or one that is under way is the first that is not taken; then the target
-        // says so again.
-    }
-
-    /// Returns whether no request of a flow is under way.
-    fn is_quiet(&self, flow: u16) -> bool {
-        let under_way = self.under_way.get(usize::from(flow));
-        under_way.is_none_or(|count| *count == 0)
+        self.settle(number);
     }
 
     /// Lets a flow go on, if the target does, and none is under way: those would not be taken either, and
     /// come before others.
-    fn settle(&mut self, flow: u16) {
-        let bit = bit(flow);
-        if self.stopped & self.goes & bit != 0 && self.is_quiet(flow) {
-            self.stopped &= !bit;
-            self.goes &= !bit;
-            self.restarts |= bit;
+    fn settle(&mut self, number: u16) {
+        let Some(flow) = self.flow(number) else {
+            return;
+        };
+        if flow.pace == Pace::Goes && flow.under_way == 0 {
+            flow.pace = Pace::Restarts;
+            self.list(number);
         }
     }
 
@@ -823,7 +910,7 @@ impl<R: Outgoing> Lane<R> {
         let ack = self.ack();
         if self.at == self.next {
             // The target knows `ack` by the header that is about to be written.
-            if self.next.saturating_sub(ack) >= self.window.numbers {
+            if self.next.saturating_sub(ack) >= self.window.numbers.min(MAX_NUMBERS) {
                 return None;
             }
             let entry = match self.take_held() {
@@ -834,18 +921,21 @@ impl<R: Outgoing> Lane<R> {
         }
         let sent = self.sent.find_named(&(0, self.at))?;
         let id = sent.id;
+        let flow = sent.flow;
         let earlier = Earlier {
             restarts: sent.turn == Turn::First,
             waited: sent.waited(self.now),
         };
         // Those between have been answered without having been read: nobody does that.
-        let Some((head, len)) = sent.request.header(id, ack, earlier, room) else {
+        let Some((head, len)) = sent.request.header(id, ack, (flow, earlier), room) else {
             if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
                 // No frame can say it. The number is that of the next one.
                 let mut entry = sent.take();
                 entry.status = INVALID;
                 if entry.turn == Turn::First {
-                    self.restarts |= bit(entry.flow);
+                    if let Some(flow) = self.flow(entry.flow) {
+                        flow.pace = Pace::Restarts;
+                    }
                 }
                 self.end(entry);
                 self.next = id;

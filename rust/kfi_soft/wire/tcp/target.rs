@@ -45,6 +45,7 @@ use super::{
         Lane,
         Place,
         Stop,
+        Stopped,
         Target, //
     },
     nonce,
@@ -449,6 +450,10 @@ impl Target for Service {
         taken
     }
 
+    fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>> {
+        Entry::new(stopped, GFP_KERNEL).ok()
+    }
+
     fn is_waiting(&self, open: &Arc<RemoteRequest>) -> bool {
         open.is_waiting()
     }
@@ -536,6 +541,7 @@ pub(super) fn welcome(shared: &Shared, hello: &Hello, birth: u64) -> Hello {
         birth,
         eager: u32::try_from(EAGER).unwrap_or(u32::MAX),
         window: u32::try_from(WINDOW).unwrap_or(u32::MAX),
+        flows: incoming::FLOWS,
         proof: shared.config.secret.is_some(),
         nonce: nonce(),
     }

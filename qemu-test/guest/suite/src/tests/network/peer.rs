@@ -87,6 +87,7 @@ impl Peer {
             birth: 0,
             eager: 0,
             window: 0,
+            flows: 0,
             proof: false,
             nonce: [0; 32],
         }
@@ -247,6 +248,7 @@ impl Peer {
             birth: 1,
             eager: EAGER,
             window: WINDOW,
+            flows: 0,
             ..*hello
         }
     }
