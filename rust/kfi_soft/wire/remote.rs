@@ -121,6 +121,49 @@ pub(crate) struct RemotePayload {
     pub(crate) target: Memory<Target>,
 }
 
+/// A sum of what is used, by whoever uses it.
+#[derive(Clone)]
+pub(crate) struct Sum(Arc<Atomic<usize>>);
+
+impl Sum {
+    /// Nothing.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self(Arc::new(Atomic::new(0), GFP_KERNEL)?))
+    }
+
+    /// Returns the sum.
+    pub(crate) fn sum(&self) -> usize {
+        // Relaxed: it bounds, and what is added beside this may be beyond that.
+        self.0.load(ordering::Relaxed)
+    }
+
+    /// Adds something that is used.
+    pub(crate) fn count(&self, used: usize) -> Count {
+        // Relaxed: as above.
+        self.0.fetch_add(used, ordering::Relaxed);
+        Count {
+            sum: self.clone(),
+            used,
+        }
+    }
+}
+
+/// A part of a sum, as long as there is this.
+pub(crate) struct Count {
+    sum: Sum,
+    used: usize,
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        // Relaxed: as above.
+        self.sum.0.fetch_sub(self.used, ordering::Relaxed);
+    }
+}
+
+/// What counts the memory of a request as long as that is there.
+pub(crate) type Counts = Option<[Count; 2]>;
+
 /// What a request is there, where it comes from.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
@@ -140,6 +183,8 @@ pub(crate) struct RemoteRequest {
     request: Request,
     remote: RemoteMemory,
     payload: RemotePayload,
+    /// Of the memory of both.
+    _counts: Counts,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
     name: Name,
@@ -159,28 +204,29 @@ impl RemoteRequest {
     /// A request that was read.
     pub(crate) fn new(
         request: Request,
-        remote: RemoteMemory,
-        payload: RemotePayload,
+        (remote, payload): (RemoteMemory, RemotePayload),
+        counts: Counts,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, remote, Some(payload), name, answers)
+        Self::create(request, (remote, Some(payload)), counts, name, answers)
     }
 
     /// A request whose header was read: its bytes come, or are fetched, when it has started.
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
+        counts: Counts,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, remote, None, name, answers)
+        Self::create(request, (remote, None), counts, name, answers)
     }
 
     fn create(
         request: Request,
-        remote: RemoteMemory,
-        payload: Option<RemotePayload>,
+        (remote, payload): (RemoteMemory, Option<RemotePayload>),
+        counts: Counts,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
@@ -201,6 +247,7 @@ impl RemoteRequest {
                 request,
                 remote,
                 payload,
+                _counts: counts,
                 distant,
                 name,
                 answers,
@@ -256,17 +303,6 @@ impl RemoteRequest {
     /// Returns what it is, where it comes from.
     pub(crate) fn name(&self) -> &Name {
         &self.name
-    }
-
-    /// Returns how many bytes of memory its data and its results have.
-    pub(super) fn bytes(&self) -> usize {
-        let Payload {
-            source,
-            compare,
-            target,
-        } = self.payload();
-        let sum = source.len().saturating_add(compare.len());
-        sum.saturating_add(target.len())
     }
 
     /// Returns a number that it alone has while it is under way.

@@ -94,7 +94,10 @@ use secret::{
     Complaints,
     Secret, //
 };
-use target::Visitors;
+use target::{
+    Load,
+    Visitors, //
+};
 
 mod connection;
 mod frame;
@@ -178,6 +181,8 @@ struct Shared {
     /// Those who ask this node for something.
     #[pin]
     visitors: Visitors,
+    /// What they take.
+    load: Load,
 }
 
 impl Shared {
@@ -269,6 +274,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
     /// A wire without connections, and that listens nowhere.
     pub(crate) fn new(config: TcpConfig) -> Result<Self> {
         let no_key = AuthKeys::get(&config.keys, b"")?;
+        let load = Load::new()?;
         let shared = Arc::try_pin_init(
             try_pin_init!(Shared {
                 config,
@@ -282,6 +288,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                     WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)
                 ),
                 visitors <- Visitors::new(),
+                load,
             }? Error),
             GFP_KERNEL,
         )?;

@@ -229,6 +229,9 @@ struct Model {
     stuck: bool,
     /// For how many milliseconds those have waited that are.
     waits: u32,
+    /// How many chunks of memory were asked for, and whether there is none at times.
+    chunks: usize,
+    lacks_memory: bool,
     started: VecDeque<Asked>,
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
@@ -240,6 +243,15 @@ impl incoming::Target for Model {
     type Answer = Reply;
     type Partial = (Asked, Vec<u8>);
     type Start = Asked;
+    type Chunk = Vec<incoming::Place<Model>>;
+
+    const CHUNK: usize = WINDOW / 4;
+
+    fn chunk(&mut self, other: bool) -> Option<Self::Chunk> {
+        self.chunks += 1;
+        let there = !self.lacks_memory || !other || self.chunks % 3 != 0;
+        there.then(|| (0..Self::CHUNK).map(|_| None).collect())
+    }
 
     fn begin(
         &mut self,
@@ -363,7 +375,7 @@ impl incoming::Target for Model {
 /// How many requests may be without an `ack`.
 const WINDOW: usize = 16;
 
-type Slots = Vec<incoming::Place<Model>>;
+type Chunks = Vec<Option<Vec<incoming::Place<Model>>>>;
 
 /// Both sides, and what is between them.
 struct World {
@@ -371,7 +383,7 @@ struct World {
     /// Milliseconds.
     now: u64,
     initiator: outgoing::Lane<Rc<Operation>, Vec<Flow>>,
-    target: incoming::Lane<Model, Slots>,
+    target: incoming::Lane<Model, Chunks>,
     model: Model,
     posted: VecDeque<Rc<Operation>>,
     operations: Vec<Rc<Operation>>,
@@ -383,12 +395,12 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let slots = (0..WINDOW).map(|_| None).collect();
+        let chunks = (0..4).map(|_| None).collect();
         let mut world = Self {
             random: Random(seed | 1),
             now: 10_000,
             initiator: outgoing::Lane::new(vec![Flow::default(); 64]),
-            target: incoming::Lane::new(slots),
+            target: incoming::Lane::new(chunks),
             model: Model::default(),
             posted: VecDeque::new(),
             operations: Vec::new(),
@@ -632,6 +644,7 @@ impl World {
 /// Runs operations over connections of which one in `breaks` steps breaks.
 fn run(seed: u64, count: usize, breaks: usize) {
     let mut world = World::new(seed);
+    world.model.lacks_memory = seed % 2 == 0;
     let mut steps = 0;
     loop {
         if world.operations.len() < count && world.random.below(3) == 0 {
@@ -644,7 +657,10 @@ fn run(seed: u64, count: usize, breaks: usize) {
             0..3 => world.send(),
             3..6 => {
                 world.relieve();
-                world.receive().expect("both keep to the protocol");
+                match world.receive() {
+                    Err(Stop::NoMemory) => world.connect(),
+                    result => result.expect("both keep to the protocol"),
+                }
             }
             6 => world.answer(),
             _ if world.random.below(10) == 0 => world.cancel(),
@@ -832,6 +848,35 @@ fn a_flow_is_let_go_until_it_goes_on() {
         assert_eq!(world.target.fill(&mut world.model, &mut out), 32);
     }
     assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
+    finish(world, 1000);
+}
+
+/// One that takes long lets as many others go by as there are numbers; there is memory for those of them
+/// that are not over, and for a chunk more.
+#[test]
+fn memory_is_for_what_is_not_over() {
+    let mut world = World::new(5);
+    for _ in 0..WINDOW * 10 {
+        world.post_one(What::Send, 0);
+        world.settle();
+        let asked = world.model.open.remove(0);
+        world.model.answered.push_back((asked.id, 0, asked));
+        world.settle();
+    }
+    assert!(world.model.chunks <= 2, "{} chunks", world.model.chunks);
+    world.post_one(What::Send, 0);
+    world.settle();
+    for _ in 1..WINDOW {
+        world.post_one(What::Send, 0);
+        world.settle();
+        let asked = world.model.open.remove(1);
+        world.model.answered.push_back((asked.id, 0, asked));
+        world.settle();
+    }
+    world.post_one(What::Send, 0);
+    world.settle();
+    assert_eq!(world.model.open.len(), 1, "there are no more numbers");
+    assert!(world.model.chunks <= 4, "{} chunks", world.model.chunks);
     finish(world, 1000);
 }
 

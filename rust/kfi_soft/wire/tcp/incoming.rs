@@ -48,7 +48,10 @@ pub(crate) trait Answer {
 }
 
 /// What requests find.
-pub(crate) trait Target {
+pub(crate) trait Target: Sized {
+    /// How many requests there is memory for in a chunk of that.
+    const CHUNK: usize;
+
     /// A request as it is kept until it is answered.
     type Open;
     /// The answer to one.
@@ -57,6 +60,12 @@ pub(crate) trait Target {
     type Partial;
     /// Says that a request wants its bytes, or lets them be fetched.
     type Start;
+    /// Memory for as many requests as [`Self::CHUNK`] says.
+    type Chunk: DerefMut<Target = [Place<Self>]>;
+
+    /// Allocates a chunk, without any request in it; nothing if there is no memory. `other` says whether the
+    /// lane has another one.
+    fn chunk(&mut self, other: bool) -> Option<Self::Chunk>;
 
     /// Takes a header.
     fn begin(&mut self, id: u64, request: &Request<'_>, body: usize)
@@ -225,9 +234,14 @@ struct Writing {
 /// The requests of a lane.
 ///
 /// The memory has one slot for each number from the first one on that is not over, so that a request
-/// that is further on breaks the protocol.
+/// that is further on breaks the protocol. It has places for chunks with [`Self::window`] slots, and there
+/// are those chunks that have such numbers.
 pub(crate) struct Lane<T: Target, M> {
-    slots: M,
+    chunks: M,
+    /// How many there are.
+    count: usize,
+    /// One that was used before.
+    spare: Option<T::Chunk>,
     /// All below this one are over.
     first: u64,
     /// The next one that was not read.
@@ -261,11 +275,13 @@ pub(crate) struct Lane<T: Target, M> {
     refused: u64,
 }
 
-impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
-    /// At the beginning of a session. All slots are empty.
-    pub(crate) fn new(slots: M) -> Self {
+impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
+    /// At the beginning of a session. There are no chunks.
+    pub(crate) fn new(chunks: M) -> Self {
         Self {
-            slots,
+            chunks,
+            count: 0,
+            spare: None,
             first: 1,
             next: 1,
             open: 0,
@@ -283,6 +299,54 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             goes: false,
             refusals: 0,
             refused: 1,
+        }
+    }
+
+    /// Returns how many numbers it has room for.
+    pub(crate) fn window(&self) -> usize {
+        self.chunks.len().saturating_mul(T::CHUNK)
+    }
+
+    /// As [`Self::window`].
+    fn numbers(&self) -> u64 {
+        u64::try_from(self.window()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns where the slot of a number is: in which chunk, and where there.
+    fn place(&self, id: u64) -> Option<(usize, usize)> {
+        let at = usize::try_from(id.checked_rem(self.numbers())?).ok()?;
+        Some((at.checked_div(T::CHUNK)?, at.checked_rem(T::CHUNK)?))
+    }
+
+    /// Makes sure that there is a slot for the next request.
+    fn make_room(&mut self, target: &mut T) -> Result<(), Stop> {
+        let (chunk, _) = self.place(self.next).ok_or(Stop::NoMemory)?;
+        let Some(place @ None) = self.chunks.get_mut(chunk) else {
+            return Ok(());
+        };
+        let chunk = match self.spare.take() {
+            Some(chunk) => Some(chunk),
+            None => target.chunk(self.count != 0),
+        };
+        *place = Some(chunk.ok_or(Stop::NoMemory)?);
+        self.count = self.count.saturating_add(1);
+        Ok(())
+    }
+
+    /// All numbers of a chunk are over, of which this is the last one.
+    fn leave_chunk(&mut self, last: u64) {
+        let size = u64::try_from(T::CHUNK).unwrap_or(u64::MAX);
+        let again = last.saturating_add(1).saturating_add(self.numbers());
+        if self.next > again.saturating_sub(size) {
+            // There are others in it by now.
+            return;
+        }
+        let Some((chunk, _)) = self.place(last) else {
+            return;
+        };
+        if let Some(chunk) = self.chunks.get_mut(chunk).and_then(Option::take) {
+            self.count = self.count.saturating_sub(1);
+            self.spare = Some(chunk);
         }
     }
 
@@ -309,7 +373,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
         let mut owed = false;
         self.moving = false;
-        for slot in self.slots.iter() {
+        for slot in self.chunks.iter().flatten().flat_map(|chunk| chunk.iter()) {
             if let Some(Slot::Open(_, Some(moving))) = slot {
                 self.moving = true;
                 owed |= moving.asked;
@@ -346,7 +410,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         }
         (self.refusals, self.refused) = (0, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
-        for slot in self.slots.iter_mut() {
+        let chunks = self.chunks.iter_mut().flatten();
+        for slot in chunks.flat_map(|chunk| chunk.iter_mut()) {
             if let Some(Slot::Refused(told, _)) = slot {
                 *told = false;
                 self.refusals = self.refusals.saturating_add(1);
@@ -365,11 +430,17 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
     /// Takes out everything, as the session is over: `each` is given those that are open, and the start of
     /// those that move bytes.
     pub(crate) fn end_session(&mut self, mut each: impl FnMut(T::Open, Option<T::Start>)) {
-        for slot in self.slots.iter_mut() {
-            if let Some(Slot::Open(open, moving)) = slot.take() {
-                each(open, moving.map(|moving| moving.start));
+        for place in self.chunks.iter_mut() {
+            let Some(mut chunk) = place.take() else {
+                continue;
+            };
+            for slot in chunk.iter_mut() {
+                if let Some(Slot::Open(open, moving)) = slot.take() {
+                    each(open, moving.map(|moving| moving.start));
+                }
             }
         }
+        (self.count, self.spare) = (0, None);
         (self.fetching, self.turn) = (None, 0);
         (self.busy, self.moving) = (false, false);
         (self.first, self.next, self.open) = (1, 1, 0);
@@ -384,9 +455,8 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
         if !(self.first..self.next).contains(&id) {
             return None;
         }
-        let len = u64::try_from(self.slots.len()).ok()?;
-        let at = usize::try_from(id.checked_rem(len)?).ok()?;
-        self.slots.get_mut(at)
+        let (chunk, at) = self.place(id)?;
+        self.chunks.get_mut(chunk)?.as_mut()?.get_mut(at)
     }
 
     /// Takes a header that was received.
@@ -433,6 +503,9 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             *slot = None;
             self.refusals = self.refusals.saturating_sub(untold);
             self.first = id.saturating_add(1);
+            if self.place(self.first).is_some_and(|(_, at)| at == 0) {
+                self.leave_chunk(id);
+            }
         }
         self.again = self.again.max(self.first);
         Ok(())
@@ -448,13 +521,13 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
             // It was read on an earlier connection, and its body is skipped.
             return Ok(());
         }
-        let window = u64::try_from(self.slots.len()).unwrap_or(u64::MAX);
-        if common.id > self.next || common.id.saturating_sub(self.first) >= window {
+        if common.id > self.next || common.id.saturating_sub(self.first) >= self.numbers() {
             return Err(Broken::Value.into());
         }
         if u32::from(request.flow) >= FLOWS {
             return Err(Broken::Value.into());
         }
+        self.make_room(target)?;
         if request.restarts {
             drop(self.find_stopped(request.flow).map(FoundEntry::take));
         }
@@ -512,8 +585,7 @@ impl<T: Target, M: DerefMut<Target = [Place<T>]>> Lane<T, M> {
     /// Returns whether one request keeps so many others waiting that it is to be sent again later.
     pub(crate) fn is_pinned(&self) -> bool {
         let span = self.next.saturating_sub(self.first);
-        let half = u64::try_from(self.slots.len() / 2).unwrap_or(u64::MAX);
-        span >= half.max(1)
+        span >= (self.numbers() / 2).max(1)
     }
 
     /// Stops the flow of a request that has waited for its receiver while many others came: those that

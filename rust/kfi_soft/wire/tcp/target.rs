@@ -5,6 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
 use kernel::{
     fmt,
     prelude::*,
@@ -91,10 +95,13 @@ use crate::{
         remote::{
             Answer,
             Answers,
+            Count,
+            Counts,
             Name,
             RemotePayload,
             RemoteRequest,
-            Start, //
+            Start,
+            Sum, //
         },
         ContextIndex,
         Request,
@@ -103,11 +110,20 @@ use crate::{
 };
 
 /// So many requests of a lane may be without an `ack`.
-const WINDOW: usize = 512;
+const WINDOW: usize = 4096;
 
-/// When requests that are open have more bytes than this, those of others are not kept: they are pulled, or
-/// fetched, when it is known where they go, or come from.
-const OPEN_BYTES: usize = 4 << 20;
+/// There is memory for so many of them, and when these are used for as many more.
+const CHUNK: usize = 64;
+/// So many chunks of memory there may be for all lanes, besides one for each.
+const MAX_CHUNKS: usize = 16 << 10;
+
+/// When requests of a peer that are not over have more bytes than this, those of others are not kept: they
+/// are pulled, or fetched, when it is known where they go, or come from.
+const PEER_BYTES: usize = 4 << 20;
+/// The same, for the requests of all peers.
+const ALL_BYTES: usize = 256 << 20;
+/// Where there is no other way, they may have so many times as many.
+const BYTES_FACTOR: usize = 2;
 
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
@@ -118,16 +134,69 @@ const MAX_PEERS: usize = 4096;
 /// So often a connection is looked at before others have the work queue.
 const TURNS: usize = 64;
 
-/// Memory for the requests of a lane.
-type Slots = KVec<Place<Service>>;
+/// Memory for some requests of a lane.
+pub(super) struct Chunk {
+    places: KVec<Place<Service>>,
+    _count: Count,
+}
+
+impl Chunk {
+    fn new(shared: &Arc<Shared>, other: bool) -> Result<Self> {
+        let chunks = &shared.load.chunks;
+        if other && chunks.sum() >= MAX_CHUNKS {
+            return Err(ENOMEM);
+        }
+        let mut places = KVec::with_capacity(CHUNK, GFP_KERNEL)?;
+        for _ in 0..CHUNK {
+            places.push(None, GFP_KERNEL)?;
+        }
+        Ok(Self {
+            places,
+            _count: chunks.count(1),
+        })
+    }
+}
+
+impl Deref for Chunk {
+    type Target = [Place<Service>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.places
+    }
+}
+
+impl DerefMut for Chunk {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.places
+    }
+}
+
+/// Memory for the chunks of a lane.
+type Chunks = KVec<Option<Chunk>>;
+
+/// What requests of all peers take.
+pub(super) struct Load {
+    /// Chunks of memory for requests.
+    chunks: Sum,
+    /// Bytes that have come with requests, or go with their answers.
+    bytes: Sum,
+}
+
+impl Load {
+    /// Nothing.
+    pub(super) fn new() -> Result<Self> {
+        Ok(Self {
+            chunks: Sum::new()?,
+            bytes: Sum::new()?,
+        })
+    }
+}
 
 /// What requests of a peer find.
 pub(super) struct Service {
     visitor: Arc<Visitor>,
     /// The session.
     birth: u64,
-    /// Bytes of requests that are open.
-    bytes: usize,
     /// Requests that have come, each in the memory that is for its entry.
     arrived: EntryQueue<Arc<RemoteRequest>>,
     /// Requests whose bytes have been moved, or will not be.
@@ -155,6 +224,8 @@ pub(super) struct Partial {
     remote: RemoteMemory,
     /// None if its bytes go straight to where they belong.
     bytes: Option<Bytes>,
+    /// What counts these, and what else there may be a lot of.
+    counts: Counts,
     entry: Vacant,
 }
 
@@ -312,12 +383,18 @@ impl Service {
 
     /// Allocates what a request needs.
     fn allocate(
+        &self,
         name: Name,
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
-        kept: bool,
     ) -> Result<Partial> {
+        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
+        let has_room = |times: usize| {
+            own.sum() <= PEER_BYTES.saturating_mul(times)
+                && all.sum() <= ALL_BYTES.saturating_mul(times)
+        };
+        let kept = has_room(1);
         let (reads, fetches) = results(request.kind);
         let results = if reads || fetches { request.len } else { 0 };
         let ranges = frame.ranges.iter().map(|range| RemoteRange {
@@ -325,7 +402,21 @@ impl Service {
             len: usize::try_from(range.len).unwrap_or(usize::MAX),
             key: range.key,
         });
-        let bytes = if Self::is_distant(&request, frame.eager, kept) {
+        let count = frame.ranges.count();
+        // One takes no memory of its own.
+        let several = if count > 1 { count } else { 0 };
+        let mut sum = several.saturating_mul(size_of::<RemoteRange>());
+        let distant = Self::is_distant(&request, frame.eager, kept);
+        if !distant {
+            sum = [data, compare, results]
+                .into_iter()
+                .fold(sum, usize::saturating_add);
+        }
+        if sum != 0 && !has_room(BYTES_FACTOR) {
+            return Err(ENOMEM);
+        }
+        let counts = Some([own.count(sum), all.count(sum)]);
+        let bytes = if distant {
             None
         } else {
             Some(Bytes {
@@ -337,8 +428,9 @@ impl Service {
         Ok(Partial {
             name,
             request,
-            remote: RemoteMemory::collect(frame.ranges.count(), ranges)?,
+            remote: RemoteMemory::collect(count, ranges)?,
             bytes,
+            counts,
             entry: Vacant::new(GFP_KERNEL)?,
         })
     }
@@ -349,18 +441,25 @@ impl Target for Service {
     type Answer = Given;
     type Partial = Partial;
     type Start = Entry<Start>;
+    type Chunk = Chunk;
+
+    const CHUNK: usize = CHUNK;
+
+    fn chunk(&mut self, other: bool) -> Option<Chunk> {
+        Chunk::new(&self.visitor.shared, other).ok()
+    }
 
     fn begin(&mut self, id: u64, frame: &frame::Request<'_>, body: usize) -> Result<Partial, Stop> {
         let request = self.request(frame).ok_or(Broken::Value)?;
         let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
-        let kept = self.bytes <= OPEN_BYTES;
         let name = Name {
             session: self.birth,
             number: id,
             flow: frame.flow,
             waited: frame.waited,
         };
-        Self::allocate(name, request, frame, bodies, kept).map_err(|_| Stop::NoMemory)
+        self.allocate(name, request, frame, bodies)
+            .map_err(|_| Stop::NoMemory)
     }
 
     fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
@@ -380,6 +479,7 @@ impl Target for Service {
             request,
             remote,
             bytes,
+            counts,
             entry,
         } = partial;
         let answers: Arc<dyn Answers> = self.visitor.clone();
@@ -394,12 +494,11 @@ impl Target for Service {
                     compare: compare.into_source(),
                     target: results,
                 };
-                RemoteRequest::new(request, remote, payload, name, answers)
+                RemoteRequest::new(request, (remote, payload), counts, name, answers)
             }
-            None => RemoteRequest::distant(request, remote, name, answers),
+            None => RemoteRequest::distant(request, remote, counts, name, answers),
         };
         let request = request.map_err(|_| Stop::NoMemory)?;
-        self.bytes = self.bytes.saturating_add(request.bytes());
         self.arrived.push_back(entry.fill(request.clone()));
         Ok(request)
     }
@@ -443,11 +542,7 @@ impl Target for Service {
     }
 
     fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<u32> {
-        let taken = self.visitor.shared.config.arrivals.take_back(open);
-        if taken.is_some() {
-            self.bytes = self.bytes.saturating_sub(open.bytes());
-        }
-        taken
+        self.visitor.shared.config.arrivals.take_back(open)
     }
 
     fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>> {
@@ -466,7 +561,6 @@ impl Target for Service {
             } = *answer.request.name();
             // Nobody wants those of an earlier session.
             if session == self.birth {
-                self.bytes = self.bytes.saturating_sub(answer.request.bytes());
                 return Some((number, Given(answer)));
             }
         }
@@ -487,7 +581,7 @@ enum Next {
 
 /// The part of an association that its work item has.
 struct State {
-    lane: Lane<Service, Slots>,
+    lane: Lane<Service, Chunks>,
     /// Those of the initiator; 0 if it has said nothing yet.
     incarnation: u64,
     session: u64,
@@ -496,8 +590,6 @@ struct State {
     connection: Option<Connection>,
     /// Since when there is none.
     down: Instant,
-    /// Bytes of requests that are open.
-    bytes: usize,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
     /// How many connections of the session broke the protocol.
@@ -552,6 +644,8 @@ pub(super) fn welcome(shared: &Shared, hello: &Hello, birth: u64) -> Hello {
 pub(super) struct Visitor {
     shared: Arc<Shared>,
     pair: Pair,
+    /// Bytes that have come with requests, or go with their answers.
+    bytes: Sum,
     #[pin]
     answered: SpinLockIrq<EntryQueue<Answer>>,
     /// Requests that want their bytes.
@@ -567,25 +661,26 @@ pub(super) struct Visitor {
 
 impl Visitor {
     fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
-        let mut slots = KVec::with_capacity(WINDOW, GFP_KERNEL)?;
-        for _ in 0..WINDOW {
-            slots.push(None, GFP_KERNEL)?;
+        let mut chunks = Chunks::with_capacity(WINDOW / CHUNK, GFP_KERNEL)?;
+        for _ in 0..WINDOW / CHUNK {
+            chunks.push(None, GFP_KERNEL)?;
         }
+        let bytes = Sum::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 shared,
                 pair,
+                bytes,
                 answered <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::answered"),
                 starts <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::starts"),
                 state <- new_mutex!(
                     State {
-                        lane: Lane::new(slots),
+                        lane: Lane::new(chunks),
                         incarnation: 0,
                         session: 0,
                         birth: 0,
                         connection: None,
                         down: Instant::now(),
-                        bytes: 0,
                         progress: (0, Instant::now()),
                         strikes: 0,
                         connections: 0,
@@ -710,13 +805,13 @@ impl Visitor {
             None => arrivals.withdraw(&open),
         });
         state.birth = random();
-        (state.bytes, state.strikes) = (0, 0);
+        state.strikes = 0;
     }
 
     /// The same, when the initiator is gone.
     fn give_up(&self, state: &mut State, service: &mut Service) {
         self.purge(state, &mut service.ended);
-        (service.birth, service.bytes) = (state.birth, 0);
+        service.birth = state.birth;
         service.drop_others();
     }
 
@@ -916,14 +1011,10 @@ impl WorkItem for Visitor {
             let mut service = Service {
                 visitor: this.clone(),
                 birth: state.birth,
-                bytes: state.bytes,
                 arrived: EntryQueue::new(),
                 ended: EntryQueue::new(),
             };
             let next = this.go_on(&mut state, &mut service);
-            if state.birth == service.birth {
-                state.bytes = service.bytes;
-            }
             (next, service.arrived, service.ended)
         };
         this.finish(ended);
