@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
 use crate::incoming::{self, Stop, Stopped};
 use crate::kfi::linux::queue::Entry;
-use crate::outgoing::{self, Earlier, Flow, Sent, Window};
+use crate::outgoing::{self, Flow, Sent, Terms, Window};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -82,13 +82,7 @@ impl outgoing::Outgoing for Rc<Operation> {
         flow(self.number)
     }
 
-    fn header(
-        &self,
-        id: u64,
-        ack: u64,
-        (flow, earlier): (u16, Earlier),
-        bytes: &mut [u8],
-    ) -> Option<(usize, usize)> {
+    fn header(&self, id: u64, ack: u64, terms: Terms, bytes: &mut [u8]) -> Option<(usize, usize)> {
         let (kind, body) = match self.what {
             What::Send => (Kind::Message, self.len),
             What::Long => (Kind::Write, 0),
@@ -115,7 +109,7 @@ impl outgoing::Outgoing for Rc<Operation> {
             to: 2,
             context: 0,
             named: false,
-            flow,
+            flow: terms.flow,
             key: b"",
             tag: self.number
                 | if self.what == What::LongRead {
@@ -128,8 +122,8 @@ impl outgoing::Outgoing for Rc<Operation> {
             offset: 0,
             ranges: Ranges::NONE,
             eager: matches!(self.what, What::Send | What::Fetch),
-            restarts: earlier.restarts,
-            waited: earlier.waited,
+            restarts: terms.restarts,
+            waited: terms.waited,
         };
         let head = request.write(id, ack, body, ranges, bytes)?;
         Some((head, body))
@@ -427,6 +421,7 @@ impl World {
         let window = Window {
             numbers: WINDOW as u64,
             flows: incoming::FLOWS,
+            eager: 1 << 20,
         };
         self.initiator
             .connected(self.target.next(), window)
@@ -919,6 +914,7 @@ fn a_session_has_as_many_flows_as_its_target() {
     let window = |flows: u32| Window {
         numbers: WINDOW as u64,
         flows,
+        eager: 1 << 20,
     };
     let go = |world: &mut World, flow: u16| {
         let mut out = [0; 32];

@@ -75,6 +75,8 @@ pub(super) struct Connection {
     /// The bytes of `out` that are yet to be sent.
     start: usize,
     end: usize,
+    /// The rest of a segment may wait for more.
+    corked: bool,
     /// When something was last received.
     heard: Instant,
     /// For how many milliseconds the other side may be silent.
@@ -98,6 +100,7 @@ impl Connection {
             out: KVec::zeroed(OUT, GFP_KERNEL)?,
             start: 0,
             end: 0,
+            corked: false,
             heard: Instant::now(),
             timeout,
         })
@@ -139,20 +142,31 @@ impl Connection {
     }
 
     /// Sends what waits; `false` if not all of it could be sent, and it will be told when more can.
-    /// With `more` the rest of a segment may wait for that.
+    /// With `more` the rest of a segment waits for that, or for [`Self::push`].
     pub(super) fn flush(&mut self, more: bool) -> Result<bool, End> {
         while let Some(bytes) = self.out.get(self.start..self.end) {
             if bytes.is_empty() {
                 break;
             }
             match self.socket.send(bytes, more) {
-                Ok(count) => self.start = self.start.saturating_add(count),
+                Ok(count) => {
+                    self.start = self.start.saturating_add(count);
+                    self.corked = more;
+                }
                 Err(EAGAIN) => return Ok(false),
                 Err(_) => return Err(End::Broke),
             }
         }
         (self.start, self.end) = (0, 0);
         Ok(true)
+    }
+
+    /// There is no more for now: what waits for that goes.
+    pub(super) fn push(&mut self) {
+        if core::mem::take(&mut self.corked) {
+            // TCP does that when it is told so, again, too.
+            self.socket.set_nodelay();
+        }
     }
 
     /// Returns room for bytes that are to be sent.

@@ -40,11 +40,11 @@ use super::{
     },
     nonce,
     outgoing::{
-        Earlier,
         Flow,
         Lane,
         Outgoing,
         Sent,
+        Terms,
         Window, //
     },
     secret::{
@@ -55,8 +55,7 @@ use super::{
     stream::Part,
     FreshEntry,
     Pair,
-    Shared,
-    EAGER, //
+    Shared, //
 };
 use crate::{
     address::auth_key::AuthKeys,
@@ -112,6 +111,9 @@ const CONNECT_MILLIS: u32 = 5000;
 
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
+
+/// Each target takes as many bytes of data with a request.
+const LEAST_EAGER: u32 = 8 << 10;
 
 /// The flows of a lane, if the target has as many.
 const FLOWS: usize = 4096;
@@ -188,10 +190,9 @@ impl<O: Initiator> Outbound<O> {
         })
     }
 
-    /// Returns whether data go with the request, or need not.
-    fn is_eager(&self) -> bool {
-        let request = self.origin.request();
-        request.len <= EAGER || matches!(request.kind, RequestKind::Atomic(_))
+    /// Returns whether data go with the request, which may bring so many, or need not.
+    fn is_eager(&self, most: u64) -> bool {
+        self.len() <= most || matches!(self.origin.request().kind, RequestKind::Atomic(_))
     }
 
     /// Returns how many bytes of data there are, and of values to compare with.
@@ -250,13 +251,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         u16::try_from(flow).unwrap_or(0)
     }
 
-    fn header(
-        &self,
-        id: u64,
-        ack: u64,
-        (flow, earlier): (u16, Earlier),
-        bytes: &mut [u8],
-    ) -> Option<(usize, usize)> {
+    fn header(&self, id: u64, ack: u64, terms: Terms, bytes: &mut [u8]) -> Option<(usize, usize)> {
         let request = self.origin.request();
         let (kind, tag, offset) = self.kind()?;
         let (named, context) = match request.context {
@@ -274,7 +269,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             RequestKind::Write | RequestKind::Read | RequestKind::Atomic(_)
         );
         let (data, compare) = self.sources();
-        let eager = self.is_eager();
+        let eager = self.is_eager(terms.eager);
         let body = if eager { data.checked_add(compare)? } else { 0 };
         let reads = matches!(
             request.kind,
@@ -295,7 +290,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             to: request.destination.port(),
             context: u16::try_from(context).ok()?,
             named,
-            flow,
+            flow: terms.flow,
             key: key.get(..key_len)?,
             tag,
             data: request.data,
@@ -303,8 +298,8 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             offset,
             ranges: frame::Ranges::NONE,
             eager: eager && !reads,
-            restarts: earlier.restarts,
-            waited: earlier.waited,
+            restarts: terms.restarts,
+            waited: terms.waited,
         };
         let head = described.write(id, ack, body, ranges, bytes)?;
         Some((head, body))
@@ -758,7 +753,6 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
         if *phase == Phase::Ready {
             let room = connection.room();
-            let len = room.len();
             let mut count = lane.fill_withdrawals(room);
             let fresh = || {
                 let fresh = self.fresh.lock().pop_front()?;
@@ -779,7 +773,11 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             }
             connection.filled(count);
             busy |= count != 0;
-            connection.flush(count == len)?;
+            // There may be more, which then goes into the same segment.
+            connection.flush(true)?;
+            if count == 0 {
+                connection.push();
+            }
         }
         Ok(busy)
     }
@@ -945,7 +943,7 @@ impl Known<'_> {
             && (hello.lane, hello.lanes) == (0, 1)
             && hello.session == session
             && hello.major == frame::MAJOR;
-        let enough = usize::try_from(hello.eager).is_ok_and(|eager| eager >= EAGER);
+        let enough = hello.eager >= LEAST_EAGER;
         if !same || !enough || hello.window == 0 || hello.birth == 0 {
             return Err(End::Broken);
         }
@@ -957,6 +955,7 @@ impl Known<'_> {
         Ok(Window {
             numbers: u64::from(hello.window),
             flows: hello.flows,
+            eager: hello.eager,
         })
     }
 }

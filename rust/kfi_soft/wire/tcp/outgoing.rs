@@ -38,15 +38,9 @@ pub(crate) trait Outgoing {
     /// Returns the flow that it belongs to, of so many: those of one keep their order.
     fn flow(&self, flows: u16) -> u16;
 
-    /// Writes the header of its frame, with this number, this `ack` and this flow, and what is to be said of
-    /// earlier times; returns how long it is, and how many bytes follow. `None` if there is no room.
-    fn header(
-        &self,
-        id: u64,
-        ack: u64,
-        of_flow: (u16, Earlier),
-        bytes: &mut [u8],
-    ) -> Option<(usize, usize)>;
+    /// Writes the header of its frame, with this number and this `ack`; returns how long it is, and how many
+    /// bytes follow. `None` if there is no room.
+    fn header(&self, id: u64, ack: u64, terms: Terms, bytes: &mut [u8]) -> Option<(usize, usize)>;
 
     /// Writes bytes of what follows, from `offset` on, all of `to`.
     fn read(&self, offset: usize, to: &mut [u8]);
@@ -72,9 +66,13 @@ const CANCELLED: u32 = 125;
 /// The most bytes of a frame of data.
 const PIECE: u32 = 256 << 10;
 
-/// What a request says of the times when it, or others of its flow, were not taken.
+/// What the lane has to do with the header of a request.
 #[derive(Clone, Copy)]
-pub(crate) struct Earlier {
+pub(crate) struct Terms {
+    /// The most bytes of data that it may bring.
+    pub(crate) eager: u64,
+    /// Its flow.
+    pub(crate) flow: u16,
     /// It is the first one after its flow was stopped.
     pub(crate) restarts: bool,
     /// For how many milliseconds it has waited for its receiver.
@@ -200,6 +198,8 @@ pub(crate) struct Window {
     pub(crate) numbers: u64,
     /// The flows that it knows: as many on all connections of a session.
     pub(crate) flows: u32,
+    /// The most bytes of data that a request may bring to it.
+    pub(crate) eager: u32,
 }
 
 impl Window {
@@ -207,8 +207,12 @@ impl Window {
     pub(crate) const NONE: Self = Self {
         numbers: 0,
         flows: 0,
+        eager: 0,
     };
 }
+
+/// The most bytes of data that go with a request, as those of others wait for that.
+const MAX_EAGER: u32 = PIECE;
 
 /// The most numbers that are used of a window.
 const MAX_NUMBERS: u64 = 1 << 15;
@@ -921,13 +925,14 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
         let sent = self.sent.find_named(&(0, self.at))?;
         let id = sent.id;
-        let flow = sent.flow;
-        let earlier = Earlier {
+        let terms = Terms {
+            eager: u64::from(self.window.eager.min(MAX_EAGER)),
+            flow: sent.flow,
             restarts: sent.turn == Turn::First,
             waited: sent.waited(self.now),
         };
         // Those between have been answered without having been read: nobody does that.
-        let Some((head, len)) = sent.request.header(id, ack, (flow, earlier), room) else {
+        let Some((head, len)) = sent.request.header(id, ack, terms, room) else {
             if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
                 // No frame can say it. The number is that of the next one.
                 let mut entry = sent.take();

@@ -938,11 +938,13 @@ impl Visitor {
         if !connection.flush(false)? {
             return Ok(busy);
         }
-        let room = connection.room();
-        let len = room.len();
-        let count = lane.fill(service, room);
+        let count = lane.fill(service, connection.room());
         connection.filled(count);
-        connection.flush(count == len)?;
+        // As the initiator does.
+        connection.flush(true)?;
+        if count == 0 {
+            connection.push();
+        }
         Ok(busy || count != 0)
     }
 
