@@ -208,7 +208,14 @@ impl Landings {
         } = landing;
         let response = match ground {
             Ground::Receive(delivery, span) => {
-                receiver.end_landing(request.request(), delivery, span, result, memory)
+                // It was not the receive that was cancelled.
+                let received = result.map_err(|_| EHOSTUNREACH);
+                let response =
+                    receiver.end_landing(request.request(), delivery, span, received, memory);
+                match result {
+                    Ok(()) => response,
+                    Err(error) => Response::failed(error),
+                }
             }
             Ground::Regions(moment) => match result {
                 Ok(()) => receiver.end_access(&request, moment, memory),

@@ -79,7 +79,8 @@ pub(crate) trait Arrivals: Send + Sync {
     fn read(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &mut [u8]) -> Result;
 
     /// All bytes of a request have been written or read, or, with an error, none will be any more. It is
-    /// answered.
+    /// answered, with `ECANCELED` if that is the error; whoever has posted a receive for it is told that its
+    /// initiator is not there any more.
     ///
     /// Process context. Nothing happens unless it has started, and not ended.
     fn end(&self, request: &Arc<RemoteRequest>, result: Result);
@@ -190,6 +191,8 @@ pub(crate) struct RemoteRequest {
     name: Name,
     answers: Arc<dyn Answers>,
     state: Atomic<u32>,
+    /// Its initiator does not want it any more.
+    withdrawn: Atomic<bool>,
     /// As that of an operation of this node.
     cookie: Atomic<usize>,
     /// Memory for the answer; none when it was given.
@@ -252,6 +255,7 @@ impl RemoteRequest {
                 name,
                 answers,
                 state: Atomic::new(WAITING),
+                withdrawn: Atomic::new(false),
                 cookie: Atomic::new(0),
                 reply <- new_spinlock_irq!(Some(reply), "kfi_soft::RemoteRequest::reply"),
                 starter <- new_spinlock_irq!(starter, "kfi_soft::RemoteRequest::starter"),
@@ -321,6 +325,18 @@ impl RemoteRequest {
     pub(crate) fn is_waiting(&self) -> bool {
         // Relaxed: a hint; a thread that acts on it claims.
         self.state.load(ordering::Relaxed) == WAITING
+    }
+
+    /// Notes that its initiator does not want it any more.
+    pub(super) fn note_withdrawn(&self) {
+        // Relaxed: for the thread of the wire, which alone asks.
+        self.withdrawn.store(true, ordering::Relaxed);
+    }
+
+    /// Returns whether that was noted.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        // Relaxed: as above.
+        self.withdrawn.load(ordering::Relaxed)
     }
 
     /// Returns the number that the target has given to it; 0 at first.

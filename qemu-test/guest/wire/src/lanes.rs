@@ -9,7 +9,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
-use crate::incoming::{self, Stop, Stopped};
+use crate::incoming::{self, Moved, Stop, Stopped};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
 use crate::stream::{Part, Stream};
@@ -230,6 +230,8 @@ struct Model {
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
     answered: VecDeque<(u64, u32, Asked)>,
+    /// What became of those that have started.
+    ends: Vec<(u64, Moved)>,
 }
 
 impl incoming::Target for Model {
@@ -325,16 +327,25 @@ impl incoming::Target for Model {
         number % 7 != 3 || offset < 5000
     }
 
-    fn end(&mut self, asked: Asked, whole: bool) {
-        let status = if whole { 0 } else { 5 };
-        if whole && asked.what == What::Long {
+    fn end(&mut self, asked: Asked, moved: Moved) {
+        let status = match moved {
+            Moved::All => 0,
+            Moved::Lost => 5,
+            Moved::Withdrawn => 125,
+        };
+        if moved == Moved::All && asked.what == What::Long {
             assert!(self.landed.contains(&(asked.id, asked.len)), "all of it");
         }
+        self.ends.push((asked.id, moved));
         self.answered.push_back((asked.id, status, asked));
     }
 
     fn withdraw(&mut self, (id, _): &Kept) {
         self.withdrawn.push(*id);
+    }
+
+    fn is_withdrawn(&self, (id, _): &Kept) -> bool {
+        self.withdrawn.contains(id)
     }
 
     fn flow((_, number): &Kept) -> u16 {
@@ -520,8 +531,7 @@ impl World {
         let mut out = vec![0; room];
         let posted = &mut self.posted;
         let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
-        let mut count = self.initiator.fill_withdrawals(&mut out);
-        count += self.initiator.fill(&mut out[count..], fresh);
+        let mut count = self.initiator.fill(&mut out, fresh);
         if self.random.below(3) == 0 {
             count += self.initiator.fill_ack(&mut out[count..]);
         }
@@ -584,7 +594,12 @@ impl World {
 
     /// Sends and receives until nothing more comes of that.
     fn settle(&mut self) {
-        for _ in 0..100 {
+        self.settle_for(500);
+    }
+
+    /// Sends and receives so many times.
+    fn settle_for(&mut self, steps: usize) {
+        for _ in 0..steps {
             self.send();
             self.receive().expect("both keep to the protocol");
         }
@@ -1031,7 +1046,7 @@ fn what_is_sent_again_is_withdrawn_again() {
         world.operations[0].withdrawn.set(true);
         world.initiator.recall();
         // Lost with the connection, or too early.
-        world.initiator.fill_withdrawals(&mut [0; 1000]);
+        world.initiator.fill(&mut [0; 24], || None);
         if !matches!(when, When::AboutToBeSent) {
             world.connect();
         }
@@ -1084,6 +1099,98 @@ fn how_long_requests_have_not_been_wanted_is_known() {
     assert_ne!(second, first);
     end(&mut world, 3);
     assert_eq!(world.initiator.unwanted(), None);
+}
+
+/// A request whose bytes are being moved ends when it is withdrawn: in the middle of a frame, before the
+/// first one, and if it starts later.
+#[test]
+fn what_moves_is_withdrawn() {
+    #[derive(Clone, Copy, Debug)]
+    enum When {
+        BeforeItStarts,
+        BeforeAFrame,
+        InAFrame,
+    }
+
+    const LEN: usize = 600 << 10;
+    let times = [When::BeforeItStarts, When::BeforeAFrame, When::InAFrame];
+    for (what, when) in [What::Long, What::LongRead]
+        .into_iter()
+        .flat_map(|what| times.map(|when| (what, when)))
+    {
+        let mut world = World::new(11);
+        world.post_one(what, LEN);
+        world.settle();
+        let asked = world.model.open.remove(0);
+        match when {
+            When::BeforeItStarts => {}
+            When::BeforeAFrame => {
+                world.model.started.push_back(asked);
+                let count = world.target.fill(&mut world.model, &mut [0; 24]);
+                assert_eq!(count, 0, "there is no room");
+            }
+            When::InAFrame => {
+                world.model.started.push_back(asked);
+                let moves = |world: &World| match what {
+                    What::Long => world.model.landed.iter().any(|(_, landed)| *landed != 0),
+                    _ => !world.target.is_between(),
+                };
+                while !moves(&world) {
+                    world.send();
+                    world.receive().expect("both keep to the protocol");
+                }
+            }
+        }
+        world.operations[0].withdrawn.set(true);
+        world.initiator.recall();
+        let parting = world.initiator.parting();
+        world.settle();
+        if matches!(when, When::BeforeItStarts) {
+            assert_eq!(world.initiator.parting(), parting, "nothing comes of it");
+            world.model.started.push_back(asked);
+            world.settle();
+        }
+        assert_eq!(world.model.ends, [(1, Moved::Withdrawn)], "{what:?} {when:?}");
+        let landed = world.model.landed.iter().map(|(_, landed)| landed);
+        assert!(landed.sum::<usize>() < LEN, "{what:?} {when:?}");
+        assert_eq!(world.operations[0].answers.get(), 1, "{what:?} {when:?}");
+        assert_ne!(world.initiator.parting(), parting);
+        assert_eq!(world.initiator.unwanted(), None);
+        // The connection is as good as before.
+        world.post_one(What::Read, 100);
+        world.settle();
+        let asked = world.model.open.remove(0);
+        world.model.answered.push_back((asked.id, 0, asked));
+        world.settle();
+        assert_eq!(world.operations[1].answers.get(), 1, "{what:?} {when:?}");
+    }
+}
+
+/// A target that does not end what it has begun, but goes on with it, is seen to.
+#[test]
+fn what_still_moves_is_no_silence() {
+    for what in [What::Long, What::LongRead] {
+        let mut world = World::new(13);
+        world.post_one(what, 200 << 10);
+        world.settle();
+        world.operations[0].withdrawn.set(true);
+        world.initiator.recall();
+        // It is lost on the way.
+        world.initiator.fill(&mut [0; 24], || None);
+        let asked = world.model.open.remove(0);
+        world.model.started.push_back(asked);
+        let mut before = world.initiator.parting();
+        for _ in 0..3 {
+            world.settle_for(10);
+            let now = world.initiator.parting();
+            assert_ne!(now, before, "{what:?}");
+            before = now;
+        }
+        assert_eq!(world.operations[0].answers.get(), 0, "{what:?}: too early");
+        world.settle();
+        assert_eq!(world.operations[0].answers.get(), 1, "{what:?}");
+        assert_eq!(world.model.ends, [(1, Moved::All)], "{what:?}");
+    }
 }
 
 /// A target knows when it is the initiator's turn, and whether that goes on.

@@ -87,11 +87,14 @@ pub(crate) trait Target: Sized {
     /// Fetches bytes, from `offset` on, all of `to`; `false` if they are not there any more.
     fn read(&mut self, open: &Self::Open, offset: usize, to: &mut [u8]) -> bool;
 
-    /// All bytes have been written or have landed, or, unless `whole`, none will be any more.
-    fn end(&mut self, start: Self::Start, whole: bool);
+    /// Nothing more is moved of what has started.
+    fn end(&mut self, start: Self::Start, moved: Moved);
 
-    /// The initiator does not want it any more.
+    /// The initiator does not want it any more. What has started is ended besides.
     fn withdraw(&mut self, open: &Self::Open);
+
+    /// Returns whether the initiator does not want it any more.
+    fn is_withdrawn(&self, open: &Self::Open) -> bool;
 
     /// Returns the flow that a request belongs to.
     fn flow(open: &Self::Open) -> u16;
@@ -108,6 +111,17 @@ pub(crate) trait Target: Sized {
 
     /// Takes out an answer that was given since, with the number of the request.
     fn answered(&mut self) -> Option<(u64, Self::Answer)>;
+}
+
+/// What became of the bytes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// All of them have been written, or have landed.
+    All,
+    /// They have not, as one side is not there any more.
+    Lost,
+    /// They have not, as the initiator does not want the request any more.
+    Withdrawn,
 }
 
 /// Why nothing more is taken from a connection.
@@ -473,8 +487,12 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
                 if common.id == 0 || common.id >= self.next {
                     return Err(Broken::Value.into());
                 }
-                if let Some(Some(Slot::Open(open, _))) = self.slot(common.id) {
+                if let Some(Some(Slot::Open(open, place))) = self.slot(common.id) {
                     target.withdraw(open);
+                    // What is left of a frame of it is skipped, or has no meaning.
+                    if let Some(moving) = place.take() {
+                        target.end(moving.start, Moved::Withdrawn);
+                    }
                 }
                 Ok(())
             }
@@ -716,7 +734,8 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             return true;
         }
         if let Some(moving) = place.take() {
-            target.end(moving.start, there);
+            let moved = if there { Moved::All } else { Moved::Lost };
+            target.end(moving.start, moved);
         }
         false
     }
@@ -731,7 +750,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         };
         let over = |moving: &mut Moving<T::Start>| moving.fetched && moving.asked;
         if let Some(moving) = place.take_if(over) {
-            target.end(moving.start, true);
+            target.end(moving.start, Moved::All);
             self.note_progress();
         }
         Ok(())
@@ -861,10 +880,15 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
     /// Notes the requests that have started.
     fn collect(&mut self, target: &mut T) {
         while let Some((id, len, fetched, start)) = target.started() {
-            let Some(Some(Slot::Open(_, place @ None))) = self.slot(id) else {
-                target.end(start, false);
+            let Some(Some(Slot::Open(open, place @ None))) = self.slot(id) else {
+                target.end(start, Moved::Lost);
                 continue;
             };
+            if target.is_withdrawn(open) {
+                // Since before it has started.
+                target.end(start, Moved::Withdrawn);
+                continue;
+            }
             *place = Some(Moving {
                 start,
                 len,
@@ -950,7 +974,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         if failed && self.fetching.is_none() {
             if let Some(Some(Slot::Open(_, place))) = self.slot(id) {
                 if let Some(moving) = place.take() {
-                    target.end(moving.start, false);
+                    target.end(moving.start, Moved::Lost);
                 }
             }
         }

@@ -123,6 +123,10 @@ const FLOWS: usize = 4096;
 const PORT_STRIDE: u64 = 1783;
 const CONTEXT_STRIDE: u64 = 3775;
 
+/// Requests that are not wanted any more may take so many times `peer_timeout`, if something comes of them
+/// all the time.
+const LONGEST_PARTING: u32 = 16;
+
 /// A request that was not sent yet.
 pub(super) struct Fresh<O> {
     /// Its initiator.
@@ -419,11 +423,30 @@ struct State<O: Initiator> {
     connections: u64,
     /// Since when requests are over of which the target was not told.
     ack_since: Option<Instant>,
-    /// Of [`Lane::unwanted`], and since when it is that.
-    unwanted: Option<(u64, Instant)>,
+    /// Requests that are not wanted any more.
+    parting: Option<Parting>,
     /// Operations that ended.
     ended: EntryQueue<Sent<Outbound<O>>>,
     closed: bool,
+}
+
+/// What is known of requests that are not wanted any more.
+#[derive(Clone, Copy)]
+struct Parting {
+    /// What was last seen of [`Lane::unwanted`], and when that was new.
+    round: (u64, Instant),
+    /// What was last seen of [`Lane::parting`], and when that was new.
+    progress: (u64, Instant),
+}
+
+impl Parting {
+    /// Returns how long they may still take, in jiffies; none if that is over.
+    fn left(self, timeout: u32) -> Option<Jiffies> {
+        let ((_, begun), (_, moved)) = (self.round, self.progress);
+        let left = moved.left(timeout)?;
+        let whole = begun.left(timeout.saturating_mul(LONGEST_PARTING))?;
+        Some(left.min(whole))
+    }
 }
 
 /// All requests of a NIC to another.
@@ -471,7 +494,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         strikes: 0,
                         connections: 0,
                         ack_since: None,
-                        unwanted: None,
+                        parting: None,
                         ended: EntryQueue::new(),
                         closed: false,
                     },
@@ -753,13 +776,11 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
         if *phase == Phase::Ready {
             let room = connection.room();
-            let mut count = lane.fill_withdrawals(room);
             let fresh = || {
                 let fresh = self.fresh.lock().pop_front()?;
                 Some(Outbound::new(fresh, &self.shared))
             };
-            let rest = room.get_mut(count..).unwrap_or(&mut []);
-            count = count.saturating_add(lane.fill(rest, fresh));
+            let mut count = lane.fill(room, fresh);
             if !lane.owes_ack() {
                 state.ack_since = None;
             } else if lane.untold() >= MANY_UNTOLD
@@ -886,16 +907,24 @@ impl<O: Initiator> State<O> {
         }
     }
 
-    /// Returns whether requests that are not wanted any more have not ended for so many milliseconds,
+    /// Returns whether nothing has come of requests that are not wanted any more for so many milliseconds,
     /// whatever the target was told, and on however many connections.
     fn is_overdue(&mut self, timeout: u32) -> bool {
-        let before = self.unwanted;
-        self.unwanted = self.lane.unwanted().map(|round| {
-            let same = before.filter(|(before, _)| *before == round);
-            same.unwrap_or_else(|| (round, Instant::now()))
+        let progress = self.lane.parting();
+        let new = |round| Parting {
+            round: (round, Instant::now()),
+            progress: (progress, Instant::now()),
+        };
+        self.parting = self.lane.unwanted().map(|round| match self.parting {
+            Some(same) if (same.round.0, same.progress.0) == (round, progress) => same,
+            Some(same) if same.round.0 == round => Parting {
+                round: same.round,
+                ..new(round)
+            },
+            _ => new(round),
         });
-        self.unwanted
-            .is_some_and(|(_, since)| since.left(timeout).is_none())
+        self.parting
+            .is_some_and(|parting| parting.left(timeout).is_none())
     }
 
     /// Returns what is to be done when nothing can be done now.
@@ -904,8 +933,8 @@ impl<O: Initiator> State<O> {
             return Next::Again;
         };
         let recall = self
-            .unwanted
-            .map(|(_, since)| since.left(timeout).unwrap_or(1));
+            .parting
+            .map(|parting| parting.left(timeout).unwrap_or(1));
         if link.phase != Phase::Ready {
             let left = link.since.left(CONNECT_MILLIS).unwrap_or(1);
             return Next::Within(recall.map_or(left, |recall| recall.min(left)));

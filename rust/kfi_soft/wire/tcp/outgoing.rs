@@ -286,6 +286,8 @@ pub(crate) struct Lane<R, F> {
     /// around, if the number of the round is odd.
     unwanted: [usize; 2],
     round: u64,
+    /// Another number whenever one of this round ends, or bytes are moved of one that is not wanted.
+    parting: u64,
     /// Those that the target has not taken, and those of the same flows that have come since.
     held: EntryQueue<Sent<R>>,
     /// How many requests have been begun.
@@ -315,6 +317,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             recalls: false,
             unwanted: [0; 2],
             round: 0,
+            parting: 0,
             held: EntryQueue::new(),
             begun: 0,
             flows,
@@ -365,9 +368,23 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         (self.unwanted != [0; 2]).then_some(self.round)
     }
 
+    /// Returns a number that changes whenever a request of that round ends, or bytes are moved of any that
+    /// is not wanted.
+    pub(crate) fn parting(&self) -> u64 {
+        self.parting
+    }
+
+    /// Notes what [`Self::parting`] tells.
+    fn note_parting(&mut self) {
+        self.parting = self.parting.wrapping_add(1);
+    }
+
     /// A request that had a number is over.
     fn end(&mut self, entry: Entry<Sent<R>>) {
         if let Some(round) = entry.unwanted {
+            if round == self.round {
+                self.note_parting();
+            }
             if let Some(count) = self.unwanted.get_mut(usize::from(round & 1 != 0)) {
                 *count = count.saturating_sub(1);
             }
@@ -599,6 +616,8 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         };
         let offset = usize::try_from(body.offset).unwrap_or(usize::MAX);
         sent.request.write(offset, bytes);
+        let parting = u64::from(sent.unwanted.is_some());
+        self.parting = self.parting.wrapping_add(parting);
         let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         body.offset = body.offset.saturating_add(len);
         if last && body.last {
@@ -621,6 +640,14 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     ) -> usize {
         let mut done = 0;
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
+            if self.writing.is_none() && self.recalls {
+                // Before more of what they would end.
+                match self.fill_withdrawals(room) {
+                    0 if self.recalls => break,
+                    count => done = done.saturating_add(count),
+                }
+                continue;
+            }
             let more = match self.writing {
                 Some(writing) => self.fill_body(writing, room),
                 None if self.busy && !self.request_next => {
@@ -651,7 +678,11 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         let count = room.len().min(writing.end.saturating_sub(writing.offset));
         let piece = room.get_mut(..count)?;
         match self.sent.find_named(&(0, writing.id)) {
-            Some(sent) if sent.id == writing.id => sent.request.read(writing.offset, piece),
+            Some(sent) if sent.id == writing.id => {
+                sent.request.read(writing.offset, piece);
+                let parting = u64::from(sent.unwanted.is_some());
+                self.parting = self.parting.wrapping_add(parting);
+            }
             // It is not answered before all of it was sent.
             _ => piece.fill(0),
         }
@@ -962,7 +993,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
 
     /// Writes that the initiators of some requests do not want them any more, as far as there is room;
     /// returns how many bytes. Between two frames only.
-    pub(crate) fn fill_withdrawals(&mut self, out: &mut [u8]) -> usize {
+    fn fill_withdrawals(&mut self, out: &mut [u8]) -> usize {
         let ack = self.ack();
         let mut done = 0;
         let mut from = 0;

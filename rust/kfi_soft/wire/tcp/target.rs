@@ -47,6 +47,7 @@ use super::{
     incoming::{
         self,
         Lane,
+        Moved,
         Place,
         Stop,
         Stopped,
@@ -199,21 +200,21 @@ pub(super) struct Service {
     birth: u64,
     /// Requests that have come, each in the memory that is for its entry.
     arrived: EntryQueue<Arc<RemoteRequest>>,
-    /// Requests whose bytes have been moved, or will not be.
+    /// Requests of which nothing more is moved.
     ended: EntryQueue<Ended>,
 }
 
-/// A request whose bytes have been moved, or, unless `whole`, will not be any more.
+/// A request of which nothing more is moved.
 struct Ended {
     request: Arc<RemoteRequest>,
-    whole: bool,
+    moved: Moved,
 }
 
 impl Ended {
     /// In the memory of its start.
-    fn new(start: Entry<Start>, whole: bool) -> Entry<Self> {
+    fn new(start: Entry<Start>, moved: Moved) -> Entry<Self> {
         let (Start { request, .. }, memory) = start.empty();
-        memory.fill(Self { request, whole })
+        memory.fill(Self { request, moved })
     }
 }
 
@@ -376,7 +377,7 @@ impl Service {
     fn drop_others(&mut self) {
         while let Some((_, _, _, start)) = self.started() {
             // Of none.
-            self.end(start, false);
+            self.end(start, Moved::Lost);
         }
         while self.answered().is_some() {}
     }
@@ -512,7 +513,8 @@ impl Target for Service {
             let short = reads && len < whole.len;
             if name.session != self.birth || short {
                 // Of an earlier session; or it is going to fail, and there is nothing to be seen of it.
-                self.ended.push_back(Ended::new(start, short));
+                let moved = if short { Moved::All } else { Moved::Lost };
+                self.ended.push_back(Ended::new(start, moved));
                 continue;
             }
             return Some((name.number, len, reads, start));
@@ -529,12 +531,17 @@ impl Target for Service {
         arrivals.read(open, offset, to).is_ok()
     }
 
-    fn end(&mut self, start: Entry<Start>, whole: bool) {
-        self.ended.push_back(Ended::new(start, whole));
+    fn end(&mut self, start: Entry<Start>, moved: Moved) {
+        self.ended.push_back(Ended::new(start, moved));
     }
 
     fn withdraw(&mut self, open: &Arc<RemoteRequest>) {
+        open.note_withdrawn();
         self.visitor.shared.config.arrivals.withdraw(open);
+    }
+
+    fn is_withdrawn(&self, open: &Arc<RemoteRequest>) -> bool {
+        open.is_withdrawn()
     }
 
     fn flow(open: &Arc<RemoteRequest>) -> u16 {
@@ -801,7 +808,7 @@ impl Visitor {
     fn purge(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
         let arrivals = &self.shared.config.arrivals;
         state.lane.end_session(|open, start| match start {
-            Some(start) => ended.push_back(Ended::new(start, false)),
+            Some(start) => ended.push_back(Ended::new(start, Moved::Lost)),
             None => arrivals.withdraw(&open),
         });
         state.birth = random();
@@ -815,11 +822,15 @@ impl Visitor {
         service.drop_others();
     }
 
-    /// Tells of requests whose bytes have been moved, or will not be.
+    /// Tells of requests of which nothing more is moved.
     fn finish(&self, mut ended: EntryQueue<Ended>) {
         while let Some(entry) = ended.pop_front() {
-            let Ended { request, whole } = entry.into_inner();
-            let result = if whole { Ok(()) } else { Err(EHOSTUNREACH) };
+            let Ended { request, moved } = entry.into_inner();
+            let result = match moved {
+                Moved::All => Ok(()),
+                Moved::Lost => Err(EHOSTUNREACH),
+                Moved::Withdrawn => Err(ECANCELED),
+            };
             self.shared.config.arrivals.end(&request, result);
             cond_resched();
         }

@@ -54,6 +54,7 @@ tests! {
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;
+    "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
 }
@@ -563,4 +564,44 @@ fn killed_beside_a_silent_target(env: &Env) -> Outcome {
     until(|| Ok(users()?.trim() == "0"))?;
     drop((peer, listener));
     Ok(())
+}
+
+/// What a peer has asked for, and does not want any more, ends though its bytes are being moved, and the
+/// peer has more than enough time for them.
+fn withdrawn_while_moving(env: &Env) -> Outcome {
+    const LEN: u64 = 16 << 20;
+    const KEY: u64 = 5;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+    let access = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
+    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    for (id, kind) in (1..).zip([Kind::Message, Kind::Write, Kind::Read]) {
+        if kind == Kind::Message {
+            end.recv(buffer.segment(0..LEN), 7)?;
+        }
+        let key = (kind != Kind::Message).then_some(KEY);
+        peer.request(id, kind, (port, LEN), key)?;
+        let begun = match kind {
+            Kind::Read => peer.until(|frame| matches!(frame, Frame::Data(_)))?,
+            _ => peer.until(|frame| matches!(frame, Frame::Pull { .. }))?,
+        };
+        check_eq!(begun, id, "{kind:?}");
+        peer.withdraw(id)?;
+        let (ended, response) = peer.response()?;
+        check_eq!((ended, response.status), (id, CANCELED.status), "{kind:?}");
+        if kind == Kind::Message {
+            // It was not this one that was cancelled.
+            let error = end.rx.read_err()?;
+            check_eq!(error.entry.op_context, 7);
+            check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+        }
+    }
+    region.close().map_err(|(_, error)| error)?;
+    drop((peer, end, buffer));
+    rig.close()
 }

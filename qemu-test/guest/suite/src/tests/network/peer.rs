@@ -362,6 +362,11 @@ impl Peer {
         Ok(self.stream.write_all(&header[..head])?)
     }
 
+    /// Says that a request is not wanted any more.
+    pub(super) fn withdraw(&mut self, id: u64) -> Outcome {
+        self.write(&Frame::Withdraw, id)
+    }
+
     /// Answers a request.
     pub(super) fn respond(&mut self, id: u64, response: Response) -> Outcome {
         self.ack = id + 1;
