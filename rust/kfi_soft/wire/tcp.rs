@@ -26,6 +26,7 @@ use kernel::{
     prelude::*,
     rbtree::{
         RBTree,
+        RBTreeNode,
         RBTreeNodeReservation, //
     },
     sync::{
@@ -86,7 +87,8 @@ use crate::{
 };
 use initiator::{
     Association,
-    Fresh, //
+    Fresh,
+    Quiet, //
 };
 use listener::Listeners;
 use secret::{
@@ -143,6 +145,9 @@ const MAX_ASSOCIATIONS: usize = 4096;
 
 /// Associations that are looked at before others get the lock.
 const STEP: usize = 64;
+
+/// An association that nobody has used for so many times `peer_timeout` has no connection any more.
+const QUIET_TIMES: u32 = 6;
 
 /// The configuration of the wire.
 pub(crate) struct TcpConfig {
@@ -239,6 +244,9 @@ fn nonce() -> [u8; 32] {
 
 /// An association, by the numbers of its NICs: the source, and the target.
 type Pair = (u32, u32);
+
+/// An association that was taken out of these.
+type KnownNode<O> = RBTreeNode<Pair, Arc<Association<O>>>;
 
 /// The associations of this node with others.
 struct Associations<O: Initiator + Send + Sync + 'static> {
@@ -457,22 +465,33 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
 }
 
 impl<O: Initiator + Send + Sync + 'static> Associations<O> {
-    /// Looks for an association that nobody uses, from `next` on, which is behind all that were looked at.
-    fn next_idle(&mut self, next: &mut Pair) -> ControlFlow<Option<Pair>> {
+    /// Looks at some associations that nobody uses, from `next` on, which is behind all that were looked
+    /// at then, up to one of which `found` says so. Breaks with that, or when there are no more.
+    fn look(
+        &mut self,
+        next: &mut Pair,
+        mut found: impl FnMut(Pair, Quiet) -> bool,
+    ) -> ControlFlow<Option<Pair>> {
         let mut at = self.known.cursor_lower_bound_mut(next);
         for _ in 0..STEP {
             let Some(cursor) = at else {
                 return ControlFlow::Break(None);
             };
-            let (pair, association) = cursor.current();
-            let (source, target) = *pair;
-            *next = (source, target.saturating_add(1));
-            if association.is_idle() {
-                return ControlFlow::Break(Some((source, target)));
+            let (&pair, association) = cursor.current();
+            *next = (pair.0, pair.1.saturating_add(1));
+            if association.quiet().is_some_and(|quiet| found(pair, quiet)) {
+                return ControlFlow::Break(Some(pair));
             }
             at = cursor.move_next();
         }
         ControlFlow::Continue(())
+    }
+
+    /// Takes an association out, if nobody uses it.
+    fn take_quiet(&mut self, pair: Pair) -> Option<KnownNode<O>> {
+        self.known.get(&pair)?.quiet()?;
+        self.count = self.count.saturating_sub(1);
+        self.known.remove_node(&pair)
     }
 }
 
@@ -487,6 +506,13 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             let full = associations.count >= MAX_ASSOCIATIONS;
             if association.is_none() && !full {
                 return Some(pair);
+            }
+            if association.is_none() {
+                drop(associations);
+                if self.make_place() {
+                    continue;
+                }
+                associations = self.associations.lock();
             }
             let fresh = associations.waiting.pop_front()?;
             if let Some(association) = association {
@@ -524,18 +550,17 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             .queue_delayed::<Self, 1>(self.clone(), delay);
     }
 
-    /// Forgets the associations that nobody uses and that have no connection; returns whether there are
-    /// others.
+    /// Forgets the associations that nobody uses and that have no connection, or that nobody has used for
+    /// long; returns whether there are others.
     fn sweep(&self) -> bool {
+        let long = self.shared.config.peer_timeout.saturating_mul(QUIET_TIMES);
+        let over = |_, quiet: Quiet| !quiet.connected || quiet.since.left(long).is_none();
         let mut next = (0, 0);
         loop {
             let forgotten = {
                 let mut associations = self.associations.lock();
-                match associations.next_idle(&mut next) {
-                    ControlFlow::Break(Some(pair)) => {
-                        associations.count = associations.count.saturating_sub(1);
-                        associations.known.remove_node(&pair)
-                    }
+                match associations.look(&mut next, over) {
+                    ControlFlow::Break(Some(pair)) => associations.take_quiet(pair),
                     ControlFlow::Break(None) => {
                         return associations.count != 0 && !associations.closed;
                     }
@@ -543,9 +568,42 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
                 }
             };
             // Without the lock.
-            drop(forgotten);
+            if let Some(forgotten) = forgotten {
+                let (_, association) = forgotten.to_key_value();
+                Association::close(&association);
+            }
             cond_resched();
         }
+    }
+
+    /// Forgets the association that nobody has used for longest; returns whether there is one.
+    fn make_place(&self) -> bool {
+        let mut next = (0, 0);
+        let mut longest: Option<(Pair, Quiet)> = None;
+        let mut note = |pair, quiet: Quiet| {
+            if longest.is_none_or(|(_, other)| quiet.since.age() > other.since.age()) {
+                longest = Some((pair, quiet));
+            }
+            false
+        };
+        while self
+            .associations
+            .lock()
+            .look(&mut next, &mut note)
+            .is_continue()
+        {
+            cond_resched();
+        }
+        let Some((pair, _)) = longest else {
+            return false;
+        };
+        // If somebody has begun to use it meanwhile, there is another one, or there is none.
+        let taken = self.associations.lock().take_quiet(pair);
+        if let Some(taken) = taken {
+            let (_, association) = taken.to_key_value();
+            Association::close(&association);
+        }
+        true
     }
 }
 

@@ -43,11 +43,15 @@ impl Instant {
         Self(jiffies())
     }
 
+    /// Returns how long ago it was, in jiffies.
+    pub(super) fn age(self) -> Jiffies {
+        jiffies().wrapping_sub(self.0)
+    }
+
     /// Returns what is left of so many milliseconds after it, in jiffies; none if they are over.
     pub(super) fn left(self, millis: u32) -> Option<Jiffies> {
-        let passed = jiffies().wrapping_sub(self.0);
         let whole = msecs_to_jiffies(millis);
-        whole.checked_sub(passed).filter(|left| *left != 0)
+        whole.checked_sub(self.age()).filter(|left| *left != 0)
     }
 }
 

@@ -449,16 +449,30 @@ impl Parting {
     }
 }
 
+/// That nobody uses an association.
+#[derive(Clone, Copy)]
+pub(super) struct Quiet {
+    /// Since when.
+    pub(super) since: Instant,
+    /// It still has a connection.
+    pub(super) connected: bool,
+}
+
+/// What others leave for the work item of an association.
+struct Inbox<O> {
+    /// What was not sent yet, in order.
+    fresh: EntryQueue<Fresh<O>>,
+    /// Nobody uses it.
+    quiet: Option<Quiet>,
+}
+
 /// All requests of a NIC to another.
 #[pin_data]
 pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
     shared: Arc<Shared>,
     pair: Pair,
-    /// What was not sent yet, in order.
     #[pin]
-    fresh: SpinLockIrq<EntryQueue<Fresh<O>>>,
-    /// Nobody uses it, and there is no connection. Written under the lock of `fresh`.
-    idle: Atomic<bool>,
+    inbox: SpinLockIrq<Inbox<O>>,
     /// Some initiators do not want what was sent.
     withdrawals: Atomic<bool>,
     #[pin]
@@ -470,16 +484,22 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
 }
 
 impl<O: Initiator + Send + Sync + 'static> Association<O> {
-    /// An association without connection.
+    /// An association without connection, which nobody uses.
     pub(super) fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
         let session = shared.next_session();
         let flows = KVVec::from_elem(Flow::default(), FLOWS, GFP_KERNEL | __GFP_NOWARN)?;
+        let inbox = Inbox {
+            fresh: EntryQueue::new(),
+            quiet: Some(Quiet {
+                since: Instant::now(),
+                connected: false,
+            }),
+        };
         Arc::pin_init(
             pin_init!(Self {
                 shared,
                 pair,
-                fresh <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Association::fresh"),
-                idle: Atomic::new(false),
+                inbox <- new_spinlock_irq!(inbox, "kfi_soft::Association::inbox"),
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
@@ -509,19 +529,16 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// Adds a request, with the lock of all associations. Any context; does not sleep.
     pub(super) fn add(this: &Arc<Self>, entry: FreshEntry<O>) {
-        let mut fresh = this.fresh.lock();
-        // Relaxed: under the lock.
-        this.idle.store(false, ordering::Relaxed);
-        fresh.push_named(entry);
-        drop(fresh);
+        let mut inbox = this.inbox.lock();
+        inbox.quiet = None;
+        inbox.fresh.push_named(entry);
+        drop(inbox);
         Self::wake(this);
     }
 
-    /// Returns whether nobody uses it, and it has no connection, with the lock of all associations: so
-    /// nobody begins to.
-    pub(super) fn is_idle(&self) -> bool {
-        // Relaxed: what was added before was with the lock.
-        self.idle.load(ordering::Relaxed)
+    /// Returns since when nobody uses it, if that is so. With the lock of all associations nobody begins to.
+    pub(super) fn quiet(&self) -> Option<Quiet> {
+        self.inbox.lock().quiet
     }
 
     /// Has the work item run soon.
@@ -533,11 +550,18 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     pub(super) fn withdraw(this: &Arc<Self>, origin: &O) {
         let number = origin.number();
         let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
-        let fresh = this.fresh.lock().take_named(&number, same);
+        let (fresh, is_empty) = {
+            let mut inbox = this.inbox.lock();
+            let fresh = inbox.fresh.take_named(&number, same);
+            (fresh, inbox.fresh.is_empty())
+        };
         if fresh.is_none() {
             // Full: what the initiator has noted comes before.
             // See `qemu-test/litmus/KFI-recall.litmus`.
             this.withdrawals.xchg(true, ordering::Full);
+        }
+        if fresh.is_none() || is_empty {
+            // Perhaps nobody uses it any more.
             Self::wake(this);
         }
         drop(fresh);
@@ -550,7 +574,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// Shows how far it is, in a line. May sleep.
     pub(super) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fresh = self.fresh.lock().len();
+        let fresh = self.inbox.lock().fresh.len();
         let state = self.state.lock();
         let phase = match &state.link {
             None => "idle",
@@ -579,6 +603,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 link.connection.close();
             }
         }
+        // What ran before that may have set the timer, which is not set again.
+        this.work.cancel_sync();
         this.timer.cancel_sync();
         this.work.cancel_sync();
         // It may have been added since.
@@ -618,6 +644,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             };
             match result {
                 Ok(true) => {}
+                Ok(false) if this.is_over(state) => this.end_connection(state, End::Broke),
                 Ok(false) => return state.pause(this.shared.config.peer_timeout),
                 Err(end) => this.end_connection(state, end),
             }
@@ -627,7 +654,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// Returns what is to be done while there is no connection; nothing if one is to be made.
     fn before_connection(&self, state: &mut State<O>) -> Option<Next> {
-        if state.lane.len() == 0 && self.note_idle() {
+        if state.lane.len() == 0 && self.note_quiet(false) {
             state.down = None;
             state.pause = 0;
             return Some(Next::Wait);
@@ -647,12 +674,24 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     }
 
     /// Notes that nobody uses it, unless something has come; returns whether that is so.
-    fn note_idle(&self) -> bool {
-        let fresh = self.fresh.lock();
-        let idle = fresh.is_empty();
-        // Relaxed: under the lock.
-        self.idle.store(idle, ordering::Relaxed);
-        idle
+    fn note_quiet(&self, connected: bool) -> bool {
+        let mut inbox = self.inbox.lock();
+        if !inbox.fresh.is_empty() {
+            return false;
+        }
+        let since = match inbox.quiet {
+            Some(quiet) => quiet.since,
+            None => Instant::now(),
+        };
+        inbox.quiet = Some(Quiet { since, connected });
+        true
+    }
+
+    /// Returns whether nobody waits any more for the connection that is being made; notes when nobody uses
+    /// one that is there.
+    fn is_over(&self, state: &State<O>) -> bool {
+        let ready = matches!(&state.link, Some(link) if link.phase == Phase::Ready);
+        state.lane.len() == 0 && self.note_quiet(ready) && !ready
     }
 
     /// Begins to connect.
@@ -777,7 +816,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if *phase == Phase::Ready {
             let room = connection.room();
             let fresh = || {
-                let fresh = self.fresh.lock().pop_front()?;
+                let fresh = self.inbox.lock().fresh.pop_front()?;
                 Some(Outbound::new(fresh, &self.shared))
             };
             let mut count = lane.fill(room, fresh);
@@ -890,7 +929,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// All that was not sent has failed.
     fn end_fresh(&self, state: &mut State<O>) {
         loop {
-            let Some(fresh) = self.fresh.lock().pop_front() else {
+            let Some(fresh) = self.inbox.lock().fresh.pop_front() else {
                 return;
             };
             state.ended.push_back(Outbound::new(fresh, &self.shared));
