@@ -1150,7 +1150,11 @@ fn what_moves_is_withdrawn() {
             world.model.started.push_back(asked);
             world.settle();
         }
-        assert_eq!(world.model.ends, [(1, Moved::Withdrawn)], "{what:?} {when:?}");
+        assert_eq!(
+            world.model.ends,
+            [(1, Moved::Withdrawn)],
+            "{what:?} {when:?}"
+        );
         let landed = world.model.landed.iter().map(|(_, landed)| landed);
         assert!(landed.sum::<usize>() < LEN, "{what:?} {when:?}");
         assert_eq!(world.operations[0].answers.get(), 1, "{what:?} {when:?}");

@@ -369,6 +369,11 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         self.next
     }
 
+    /// Returns whether all requests that were read are over, and none has begun to come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.first == self.next && self.reading.is_none()
+    }
+
     /// Returns how many requests are being carried out.
     pub(crate) fn open(&self) -> usize {
         self.open

@@ -132,6 +132,10 @@ const STRIKES: u32 = 3;
 /// The most peers.
 const MAX_PEERS: usize = 4096;
 
+/// A peer that has asked for nothing for so many times `peer_timeout` has no connection any more. That is
+/// longer than what it keeps it for itself.
+const QUIET_TIMES: u32 = 8;
+
 /// So often a connection is looked at before others have the work queue.
 const TURNS: usize = 64;
 
@@ -372,16 +376,6 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
-    /// Ends and drops what is of sessions that are over, when there is no other: nobody else would, as
-    /// what lies here refers to the association.
-    fn drop_others(&mut self) {
-        while let Some((_, _, _, start)) = self.started() {
-            // Of none.
-            self.end(start, Moved::Lost);
-        }
-        while self.answered().is_some() {}
-    }
-
     /// Allocates what a request needs.
     fn allocate(
         &self,
@@ -582,6 +576,8 @@ enum Next {
     Wait,
     /// Nothing, before somebody says so or this time is over.
     Within(Jiffies),
+    /// Likewise, but it may be said before.
+    Later(Jiffies),
     /// The peer is forgotten.
     Forget,
 }
@@ -618,11 +614,21 @@ pub(super) struct Greeting {
 }
 
 /// What became of a connection.
-enum Attached {
-    /// It is used, in place of this one.
-    Instead(Option<Connection>),
-    /// It is not wanted: the code of a `BYE`.
-    Refused(Connection, u32),
+struct Attached {
+    /// The one that was there before, which is not used any more.
+    before: Option<Connection>,
+    /// It is not used itself: the code of a `BYE`.
+    refused: Option<(Connection, u32)>,
+}
+
+impl Attached {
+    /// Nothing has changed.
+    fn refused(connection: Connection, code: u32) -> Self {
+        Self {
+            before: None,
+            refused: Some((connection, code)),
+        }
+    }
 }
 
 /// Returns what is said of this node to an initiator, whose session has this birth.
@@ -658,6 +664,9 @@ pub(super) struct Visitor {
     /// Requests that want their bytes.
     #[pin]
     starts: SpinLockIrq<EntryQueue<Start>>,
+    /// Since when nothing of it is under way; none if something is.
+    #[pin]
+    quiet: SpinLockIrq<Option<Instant>>,
     #[pin]
     state: Mutex<State>,
     #[pin]
@@ -680,6 +689,7 @@ impl Visitor {
                 bytes,
                 answered <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::answered"),
                 starts <- new_spinlock_irq!(EntryQueue::new(), "kfi_soft::Visitor::starts"),
+                quiet <- new_spinlock_irq!(Some(Instant::now()), "kfi_soft::Visitor::quiet"),
                 state <- new_mutex!(
                     State {
                         lane: Lane::new(chunks),
@@ -710,20 +720,27 @@ impl Visitor {
     /// Takes a connection on which the initiator has said `HELLO`.
     pub(super) fn attach(this: &Arc<Self>, connection: Connection, greeting: &Greeting) {
         let mut ended = EntryQueue::new();
-        let attached = {
+        let (attached, is_over) = {
             let mut state = this.state.lock();
-            Self::attach_to(this, &mut state, &mut ended, connection, greeting)
+            let attached = Self::attach_to(this, &mut state, &mut ended, connection, greeting);
+            // Nothing is known of a peer that has had no connection, and nobody else would forget it.
+            let is_over = state.connections == 0;
+            state.gone |= is_over;
+            (attached, is_over)
         };
         // Without the lock.
         this.finish(ended);
-        match attached {
-            Attached::Instead(Some(before)) => {
-                // The initiator knows better.
-                before.close();
-                Self::wake(this);
-            }
-            Attached::Instead(None) => Self::wake(this),
-            Attached::Refused(connection, code) => connection.bye(code),
+        if let Some(before) = attached.before {
+            // The initiator knows better.
+            before.close();
+        }
+        if let Some((connection, code)) = attached.refused {
+            connection.bye(code);
+        }
+        if is_over {
+            this.shared.visitors.forget(this);
+        } else {
+            Self::wake(this);
         }
     }
 
@@ -741,45 +758,73 @@ impl Visitor {
             promised,
         } = greeting;
         if state.gone {
-            return Attached::Refused(connection, bye::NONE);
+            return Attached::refused(connection, bye::NONE);
         }
         let same = state.incarnation == hello.incarnation && state.session == hello.session;
         if same && state.strikes >= STRIKES {
-            return Attached::Refused(connection, bye::BROKEN);
+            return Attached::refused(connection, bye::BROKEN);
         }
         if state.incarnation == hello.incarnation && hello.session < state.session {
-            return Attached::Refused(connection, bye::OLD);
+            return Attached::refused(connection, bye::OLD);
         }
         if !same {
-            this.purge(state, ended);
+            this.end_session(state, ended);
             state.incarnation = hello.incarnation;
             state.session = hello.session;
-            state.birth = promised.unwrap_or_else(random);
+            if let Some(promised) = promised {
+                state.birth = promised;
+            }
         }
         if promised.is_some_and(|promised| promised != state.birth) {
             // It has begun since, on another connection.
-            return Attached::Refused(connection, bye::NONE);
+            return Attached::refused(connection, bye::NONE);
         }
         // Whoever has known the session before we have is told that it is another one.
         let lost = hello.birth != 0 && hello.birth != state.birth;
-        if !lost && state.lane.connected(ack).is_err() {
-            return Attached::Refused(connection, bye::OLD);
+        if same && lost {
+            this.welcome(state, &mut connection, greeting);
+            // It closes the connection.
+            return Attached::refused(connection, bye::OLD);
         }
+        // What there was is of no use to the session, or to the lane, any more.
+        let before = state.connection.take();
+        if before.is_some() {
+            state.down = Instant::now();
+        }
+        let refused = if lost {
+            this.welcome(state, &mut connection, greeting);
+            Some(bye::OLD)
+        } else if state.lane.connected(ack).is_err() {
+            Some(bye::OLD)
+        } else {
+            let next = this.welcome(state, &mut connection, greeting);
+            connection.put(&Frame::Ack, 0, next);
+            connection
+                .set_events(this.clone())
+                .is_err()
+                .then_some(bye::NONE)
+        };
+        let refused = match refused {
+            Some(code) => Some((connection, code)),
+            None => {
+                state.connections = state.connections.saturating_add(1);
+                state.connection = Some(connection);
+                *this.quiet.lock() = Some(Instant::now());
+                None
+            }
+        };
+        Attached { before, refused }
+    }
+
+    /// Puts the answer to a `HELLO` into a connection, unless it was given already to who has proved itself;
+    /// returns the first number that was not read.
+    fn welcome(&self, state: &State, connection: &mut Connection, greeting: &Greeting) -> u64 {
         let next = state.lane.next();
-        if promised.is_none() {
-            let welcome = welcome(&this.shared, hello, state.birth);
+        if greeting.promised.is_none() {
+            let welcome = welcome(&self.shared, &greeting.hello, state.birth);
             connection.put(&Frame::Welcome(welcome, [0; MAC_LEN]), 0, next);
         }
-        if lost {
-            // It closes the connection.
-            return Attached::Refused(connection, bye::OLD);
-        }
-        connection.put(&Frame::Ack, 0, next);
-        if connection.set_events(this.clone()).is_err() {
-            return Attached::Refused(connection, bye::NONE);
-        }
-        state.connections = state.connections.saturating_add(1);
-        Attached::Instead(state.connection.replace(connection))
+        next
     }
 
     /// Shows how far it is, in a line. May sleep.
@@ -803,23 +848,45 @@ impl Visitor {
         ))
     }
 
-    /// Gives up all that is known of the session. Requests that wait end without a report, and answers
-    /// of those that do not are dropped.
-    fn purge(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
+    /// Ends a session, with all that it has left here: requests that wait end without a report, those whose
+    /// bytes are being moved end, and answers are dropped, as are those of what is being carried out, when
+    /// they come. The next session has another birth.
+    fn end_session(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
         let arrivals = &self.shared.config.arrivals;
         state.lane.end_session(|open, start| match start {
             Some(start) => ended.push_back(Ended::new(start, Moved::Lost)),
             None => arrivals.withdraw(&open),
         });
+        self.clear(ended);
         state.birth = random();
         state.strikes = 0;
     }
 
-    /// The same, when the initiator is gone.
+    /// Ends what has started, and drops what was answered, as no session wants it: nobody else would, as
+    /// what lies here refers to the association.
+    fn clear(&self, ended: &mut EntryQueue<Ended>) {
+        loop {
+            let start = self.starts.lock().pop_front();
+            let Some(start) = start else { break };
+            ended.push_back(Ended::new(start, Moved::Lost));
+        }
+        let answered = core::mem::replace(&mut *self.answered.lock(), EntryQueue::new());
+        // Without the lock.
+        drop(answered);
+    }
+
+    /// Ends the session when the initiator is gone.
     fn give_up(&self, state: &mut State, service: &mut Service) {
-        self.purge(state, &mut service.ended);
+        self.end_session(state, &mut service.ended);
         service.birth = state.birth;
-        service.drop_others();
+    }
+
+    /// Notes whether something of it is under way; returns since when nothing is.
+    fn note_quiet(&self, state: &State) -> Option<Instant> {
+        let is_over = state.lane.is_over();
+        let mut quiet = self.quiet.lock();
+        *quiet = is_over.then(|| quiet.unwrap_or_else(Instant::now));
+        *quiet
     }
 
     /// Tells of requests of which nothing more is moved.
@@ -841,23 +908,41 @@ impl Visitor {
         let mut ended = EntryQueue::new();
         {
             let mut state = this.state.lock();
-            state.gone = true;
-            if let Some(connection) = state.connection.take() {
-                if state.lane.is_between() {
-                    connection.bye(bye::NONE);
-                } else {
-                    connection.close();
-                }
-            }
-            this.purge(&mut state, &mut ended);
+            this.close_with(&mut state, &mut ended);
         }
         this.finish(ended);
+        // What ran before that may have set the timer, which is not set again.
+        this.work.cancel_sync();
         this.timer.cancel_sync();
         this.work.cancel_sync();
         // What has started or was answered since.
         <Self as WorkItem>::run(this.clone());
-        let answered = core::mem::replace(&mut *this.answered.lock(), EntryQueue::new());
-        drop(answered);
+    }
+
+    /// As [`Self::close`], with the lock: what is left is for the work item.
+    fn close_with(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
+        state.gone = true;
+        if let Some(connection) = state.connection.take() {
+            if state.lane.is_between() {
+                connection.bye(bye::NONE);
+            } else {
+                connection.close();
+            }
+        }
+        self.end_session(state, ended);
+    }
+
+    /// Ends it if nothing of it is under way; returns whether it is at its end. May sleep.
+    fn retire(this: &Arc<Self>) -> bool {
+        {
+            let mut state = this.state.lock();
+            if !state.gone && this.note_quiet(&state).is_none() {
+                return false;
+            }
+            state.gone = true;
+        }
+        Self::close(this);
+        true
     }
 
     /// Does what can be done now.
@@ -867,7 +952,7 @@ impl Visitor {
         for _ in 0..TURNS {
             let go = state.lane.let_go(self.shared.now());
             if state.gone {
-                service.drop_others();
+                self.clear(&mut service.ended);
                 return Next::Wait;
             }
             if state.connection.is_none() {
@@ -889,10 +974,17 @@ impl Visitor {
                     }
                     Ok(left) => {
                         let go = go.map(millis_to_jiffies);
-                        return match [left, go].into_iter().flatten().min() {
-                            Some(left) => Next::Within(left),
-                            None => Next::Wait,
+                        if let Some(left) = [left, go].into_iter().flatten().min() {
+                            return Next::Within(left);
+                        }
+                        let Some(since) = self.note_quiet(state) else {
+                            return Next::Wait;
                         };
+                        let long = self.shared.config.peer_timeout.saturating_mul(QUIET_TIMES);
+                        match since.left(long) {
+                            Some(left) => return Next::Later(left),
+                            None => Err(End::Broke),
+                        }
                     }
                     Err(end) => Err(end),
                 },
@@ -1028,6 +1120,7 @@ impl WorkItem for Visitor {
                 ended: EntryQueue::new(),
             };
             let next = this.go_on(&mut state, &mut service);
+            this.note_quiet(&state);
             (next, service.arrived, service.ended)
         };
         this.finish(ended);
@@ -1044,7 +1137,16 @@ impl WorkItem for Visitor {
                 let queue = &this.shared.queue;
                 queue.modify_delayed::<Self, 1>(this.clone(), delay);
             }
-            Next::Forget => this.shared.visitors.forget(&this),
+            Next::Later(delay) => {
+                // If it is set already it is looked at then.
+                let queue = &this.shared.queue;
+                queue.queue_delayed::<Self, 1>(this.clone(), delay);
+            }
+            Next::Forget => {
+                // It may be set for later, and the queue waits for it in the end.
+                this.timer.cancel();
+                this.shared.visitors.forget(&this);
+            }
         }
     }
 }
@@ -1088,24 +1190,50 @@ impl Visitors {
         })
     }
 
-    /// Returns the one that has said `HELLO`; `EBUSY` if there are too many.
+    /// Returns the one that has said `HELLO`; `EBUSY` if there are too many of which something is under
+    /// way. May sleep.
     pub(super) fn find(shared: &Arc<Shared>, pair: Pair) -> Result<Arc<Visitor>> {
-        let mut known = shared.visitors.known.lock();
+        loop {
+            if let Some(visitor) = shared.visitors.find_or_add(shared, pair)? {
+                return Ok(visitor);
+            }
+            let longest = shared.visitors.longest_quiet().ok_or(EBUSY)?;
+            // If something of it is under way now, there is another one, or there is none.
+            if Visitor::retire(&longest) {
+                shared.visitors.forget(&longest);
+            }
+        }
+    }
+
+    /// Returns the one that has said `HELLO`; `None` if there are as many others as there may be.
+    fn find_or_add(&self, shared: &Arc<Shared>, pair: Pair) -> Result<Option<Arc<Visitor>>> {
+        let mut known = self.known.lock();
         if known.closed {
             return Err(ENODEV);
         }
         if let Some(visitor) = known.visitors.get(&pair) {
-            return Ok(visitor.clone());
+            return Ok(Some(visitor.clone()));
         }
         if known.count >= MAX_PEERS {
-            return Err(EBUSY);
+            return Ok(None);
         }
         let visitor = Visitor::new(shared.clone(), pair)?;
         let node = RBTreeNode::new(pair, visitor.clone(), GFP_KERNEL)?;
         // There was none.
         let _ = known.visitors.insert(node);
         known.count = known.count.saturating_add(1);
-        Ok(visitor)
+        Ok(Some(visitor))
+    }
+
+    /// Returns the one of which nothing has been under way for longest, if there is one.
+    fn longest_quiet(&self) -> Option<Arc<Visitor>> {
+        let known = self.known.lock();
+        let quiet = known.visitors.values().filter_map(|visitor| {
+            let since = *visitor.quiet.lock();
+            Some((since?.age(), visitor))
+        });
+        let (_, longest) = quiet.max_by_key(|(age, _)| *age)?;
+        Some(longest.clone())
     }
 
     /// Returns the birth of the session of a `HELLO`: that which it has, or else will have.

@@ -55,6 +55,10 @@ tests! {
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
+    "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
+    "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
+    "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
+    "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
 }
@@ -485,6 +489,144 @@ fn not_ready(env: &Env) -> Outcome {
     let received = end.rx.sread_ms(1, -1)?;
     check_eq!(received[0].op_context, 7);
     drop((end, peer, buffer));
+    rig.close()
+}
+
+/// Returns the peers of this node in a direction, as debugfs shows them: a line each.
+fn peers(direction: &str) -> Result<Vec<String>, Stop> {
+    let table = match fs::read_to_string("/sys/kernel/debug/kfi_soft/peers") {
+        Ok(table) => table,
+        Err(_) => return Err(Stop::Skip("there is no debugfs".to_owned())),
+    };
+    let lines = table.lines().filter(|line| line.starts_with(direction));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// Sends something to a NIC that does not exist, and cancels it.
+fn send_and_cancel(end: &mut End, buffer: &Buffer, to: Ipv4Addr) -> Outcome {
+    const CONTEXT: u64 = 9;
+    end.peer = end.av.insert(&peer::name(to, 5))?;
+    end.send(buffer.segment(0..64), CONTEXT)?;
+    end.ep.cancel(CONTEXT)?;
+    until(|| match end.tx.read_err() {
+        Ok(error) => {
+            check_eq!(error.entry.op_context, CONTEXT);
+            check_eq!(error.err.unsigned_abs(), CANCELED.status);
+            Ok(true)
+        }
+        Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
+        Err(error) => Err(error.into()),
+    })
+}
+
+/// Peers to which something was to be sent, long ago, do not keep a node from reaching another one, however
+/// many they were.
+fn many_peers_of_before(env: &Env) -> Outcome {
+    const MANY: u16 = 4200;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (mut end, _) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    for number in 0..MANY {
+        let [high, low] = number.to_be_bytes();
+        send_and_cancel(&mut end, &buffer, Ipv4Addr::new(127, 1, high, low))?;
+    }
+    let known = peers("to")?.len();
+    check!(known <= 4096, "{known} are known");
+    // As if there had been none.
+    let listener = Peer::listen(THERE)?;
+    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    end.send(buffer.segment(0..64), 7)?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    peer.respond(sent, Response { status: 0, len: 64 })?;
+    until(|| match end.tx.read(1) {
+        Ok(entries) => {
+            check_eq!(entries.len(), 1);
+            Ok(true)
+        }
+        Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
+        Err(error) => Err(error.into()),
+    })?;
+    drop((peer, listener, end, buffer));
+    rig.close()
+}
+
+/// Both sides forget each other when nothing has gone from one to the other for a while; and so do those
+/// who never have reached each other.
+fn quiet_peers_are_forgotten(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let rig = Rig::new(env)?;
+    let (mut end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let known = || Ok::<_, Stop>((peers("to")?.len(), peers("from")?.len()));
+    check_eq!(known()?, (0, 0));
+    send_and_cancel(&mut end, &buffer, THERE)?;
+    // To itself.
+    end.peer = end.av.insert(&peer::name(HERE, port))?;
+    end.recv(buffer.segment(0..64), 8)?;
+    end.send(buffer.segment(64..128), 7)?;
+    until(|| Ok(end.rx.read(1).is_ok()))?;
+    until(|| Ok(end.tx.read(1).is_ok()))?;
+    check_eq!(known()?.1, 1);
+    until(|| Ok(known()? == (0, 0)))?;
+    // And find each other again.
+    end.recv(buffer.segment(0..64), 8)?;
+    end.send(buffer.segment(64..128), 7)?;
+    until(|| Ok(end.rx.read(1).is_ok()))?;
+    until(|| Ok(end.tx.read(1).is_ok()))?;
+    check_eq!(known()?, (1, 1));
+    drop((end, buffer));
+    rig.close()
+}
+
+/// Nothing is remembered of those who are refused, and so there is room for others however many they are.
+fn refused_strangers(env: &Env) -> Outcome {
+    const MANY: u16 = 4200;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    for number in 0..MANY {
+        let [high, low] = number.to_be_bytes();
+        Peer::be_refused(Ipv4Addr::new(127, 2, high, low), HERE)?;
+    }
+    let peer = Peer::connect(THERE, HERE, 1)?;
+    until(|| Ok(peers("from")?.len() == 1))?;
+    drop(peer);
+    Ok(())
+}
+
+/// Of a peer that does not say that it has read its answers only so many are kept: then it has to say that
+/// it has what it has read before there is an answer.
+fn answers_count_until_acknowledged(env: &Env) -> Outcome {
+    const LEN: u64 = 16 << 10;
+    const KEY: u64 = 5;
+    const MANY: u64 = 300;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+    let access = MrAttr::new(bits::REMOTE_READ, KEY);
+    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    for id in 1..=MANY {
+        peer.request(id, Kind::Read, (port, LEN), Some(KEY))?;
+    }
+    let answers = peer.answers_beside_data(MANY as usize)?;
+    // 4 MiB.
+    check!((200..=260).contains(&answers), "{answers} are kept");
+    peer.acknowledge(100)?;
+    peer.request(MANY + 1, Kind::Read, (port, LEN), Some(KEY))?;
+    while peer.response()?.0 != MANY + 1 {}
+    drop(peer);
+    region.close().map_err(|(_, error)| error)?;
+    drop((end, buffer));
     rig.close()
 }
 

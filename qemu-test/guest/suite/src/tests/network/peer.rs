@@ -194,6 +194,17 @@ impl Peer {
         Ok((this, Said { welcome, ..said }))
     }
 
+    /// Is refused by the NIC at `target`, as one at `source` that says that it knows it from before.
+    pub(super) fn be_refused(source: Ipv4Addr, target: Ipv4Addr) -> Outcome {
+        let hello = Hello {
+            birth: 7,
+            ..Self::hello(source, target, 1)
+        };
+        let (mut this, _) = Self::greet(source, target, hello)?;
+        this.until(|frame| matches!(frame, Frame::Bye(_)))?;
+        Ok(())
+    }
+
     /// Listens as the NIC at an address.
     pub(super) fn listen(address: Ipv4Addr) -> Result<TcpListener, Stop> {
         Ok(TcpListener::bind(SocketAddrV4::new(address, PORT))?)
@@ -367,6 +378,12 @@ impl Peer {
         self.write(&Frame::Withdraw, id)
     }
 
+    /// Says that all requests below a number are over.
+    pub(super) fn acknowledge(&mut self, below: u64) -> Outcome {
+        self.ack = below;
+        self.write(&Frame::Ack, 0)
+    }
+
     /// Answers a request.
     pub(super) fn respond(&mut self, id: u64, response: Response) -> Outcome {
         self.ack = id + 1;
@@ -399,6 +416,22 @@ impl Peer {
                 Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
             }
         }
+    }
+
+    /// Reads frames until so many of them have data; returns how many answers there were before that.
+    pub(super) fn answers_beside_data(&mut self, count: usize) -> Result<usize, Stop> {
+        let mut answers = 0;
+        let mut data = 0;
+        while data < count {
+            let header = self.header()?;
+            match Frame::parse(&header) {
+                Ok((_, Frame::Data(_))) => data += 1,
+                Ok((_, Frame::Response(_))) => answers += 1,
+                Ok(_) => {}
+                Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
+            }
+        }
+        Ok(answers)
     }
 
     /// Reads frames until there is an answer; returns that and the number of the request.
