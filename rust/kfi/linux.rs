@@ -21,6 +21,8 @@ pub mod interrupts;
 pub mod jiffies;
 #[cfg(linux_key)]
 pub mod key;
+#[cfg(linux_last_work)]
+pub mod last_work;
 pub mod live;
 #[cfg(linux_modules)]
 pub mod modules;

@@ -54,8 +54,12 @@ use crate::{
                 Device,
                 FileOps, //
             },
+            last_work::do_last,
             task,
-            timeout::Timeout,
+            timeout::{
+                Deadline,
+                Timeout, //
+            },
             wait_queue::WaitQueue,
             work_queue::{
                 new_work,
@@ -260,7 +264,8 @@ struct Owner {
 const POLITENESS: u32 = 1000;
 
 /// How long its user waits in a task that is about to end, which nobody can kill any more, in
-/// milliseconds: mostly all is closed, and has been given back, when the process is gone.
+/// milliseconds, for all sessions together: mostly all is closed, and has been given back, when the process
+/// is gone.
 const LAST_PATIENCE: u32 = 5000;
 
 /// The holdings of an open session. Dropped, they are closed, by a work queue, which others need as
@@ -269,7 +274,8 @@ const LAST_PATIENCE: u32 = 5000;
 /// That may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
 /// thread of the kernel that looks after the files of everybody. Its user waits for the end, but may be
 /// killed, and does not wait for long when the process ends. Others wait for a moment, and threads of
-/// the kernel do not wait.
+/// the kernel do not wait. A task that ends waits when it has dropped all that it holds: so the time for
+/// each of these begins at once.
 struct Held(Arc<Holdings>);
 
 impl core::ops::Deref for Held {
@@ -294,15 +300,20 @@ impl Drop for Held {
         if task::is_kernel_thread() {
             return;
         }
+        let is_exiting = task::is_exiting();
         let patience = match is_user {
-            true if task::is_exiting() => Timeout::Millis(LAST_PATIENCE),
+            true if is_exiting => Timeout::Millis(LAST_PATIENCE),
             true => Timeout::Infinite,
             false => Timeout::Millis(POLITENESS),
         };
-        // Acquire: all that was closed has been given back. However it ends, the rest is done.
-        let _ = self
-            .closed
-            .wait_killable(patience.deadline(), || self.ended.load(ordering::Acquire));
+        let deadline = patience.deadline();
+        if is_exiting {
+            let holdings = self.0.clone();
+            // If there is no memory for that nobody waits.
+            let _ = do_last(move || holdings.wait(deadline));
+        } else {
+            self.wait(deadline);
+        }
     }
 }
 
@@ -329,6 +340,14 @@ impl Turn for Holdings {
 }
 
 impl Holdings {
+    /// Waits until all is closed, the deadline has passed, or the task is killed.
+    fn wait(&self, deadline: Deadline) {
+        // Acquire: all that was closed has been given back. However it ends, the rest is done.
+        let _ = self
+            .closed
+            .wait_killable(deadline, || self.ended.load(ordering::Acquire));
+    }
+
     /// Closes everything.
     fn close(&self) {
         let table = {

@@ -89,7 +89,10 @@ impl WaitQueue {
         next != list
     }
 
-    /// Sleeps until `condition` holds, whatever comes: for ends that are near.
+    /// Sleeps until `condition` holds, whatever comes.
+    ///
+    /// The kernel does not complain about a task that sleeps so for long: what it waits for may be on
+    /// another machine. It is as if the task had nothing to do.
     ///
     /// `condition` runs while the task is about to sleep and must not sleep itself.
     #[allow(dead_code, reason = "not every module has such ends")]
@@ -107,7 +110,7 @@ impl WaitQueue {
                 bindings::prepare_to_wait_event(
                     self.head.get(),
                     entry.get(),
-                    kernel::task::TASK_UNINTERRUPTIBLE,
+                    bindings::TASK_IDLE.cast_signed(),
                 )
             };
             if condition() {

@@ -9,13 +9,14 @@ mod hmac;
 mod peer;
 mod secret;
 
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kfi::{
     bits, BufferKind, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query, Session,
@@ -61,6 +62,7 @@ tests! {
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
+    "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
 }
 
 /// Loads the provider with other parameters.
@@ -746,4 +748,54 @@ fn withdrawn_while_moving(env: &Env) -> Outcome {
     region.close().map_err(|(_, error)| error)?;
     drop((peer, end, buffer));
     rig.close()
+}
+
+/// The same with many sessions: the process goes after a time that is that of one of them.
+fn killed_with_many_sessions(env: &Env) -> Outcome {
+    const MANY: usize = 40;
+    // One of them takes 5 s at the most.
+    const BOUND: Duration = Duration::from_secs(60);
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let listener = Peer::listen(THERE)?;
+    let mut child = process::fork(|| {
+        let send = || {
+            let rig = Rig::new(env)?;
+            let (mut end, _) = end_with_port(&rig)?;
+            let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+            end.peer = end.av.insert(&peer::name(THERE, 5))?;
+            end.send(buffer.segment(0..64), 7)?;
+            Ok::<_, Stop>((rig, end, buffer))
+        };
+        let Ok(_kept) = (0..MANY).map(|_| send()).collect::<Result<Vec<_>, _>>() else {
+            return 1;
+        };
+        loop {
+            thread::park();
+        }
+    })?;
+    let mut peer = Peer::accept(&listener)?;
+    for _ in 0..MANY {
+        peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    }
+    child.kill(Signal::KILL)?;
+    let killed = Instant::now();
+    let status = child.wait()?;
+    let took = killed.elapsed();
+    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
+    let before = users()?;
+    let mut withdrawn = BTreeSet::new();
+    while withdrawn.len() < MANY {
+        let id = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+        peer.respond(id, CANCELED)?;
+        check!(withdrawn.insert(id), "{id} was withdrawn before");
+    }
+    check!(matches!(status, Status::Signaled(_)), "{status:?}");
+    check!(took < BOUND, "it took {took:?}");
+    env.note(format!("gone after {took:?}"));
+    check!(before.trim() != "0", "all was closed before");
+    until(|| Ok(users()?.trim() == "0"))?;
+    drop((peer, listener));
+    Ok(())
 }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a task that ends does last: when all files that it has closed have been released.
+//!
+//! The kernel releases the files of a task that ends one after the other. To wait for something in each
+//! of these would add up; here all have been released before the first wait begins.
+//!
+//! C header: [`include/linux/task_work.h`](srctree/include/linux/task_work.h).
+
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use super::{
+    bindings,
+    live::Findable, //
+};
+
+/// Work of a task, for `task_work_add()`.
+#[repr(C)]
+struct LastWork<F> {
+    /// First, so that it has the address of the whole.
+    head: bindings::callback_head,
+    f: F,
+    /// Dropped last: the module stays as long as the kernel may call it.
+    _findable: Findable,
+}
+
+/// Has the current task call `f` when it has released the files that are about to be released.
+///
+/// For tasks that end, in whose files' release this is called. `f` runs in process context and may sleep.
+///
+/// # Errors
+///
+/// `ENOMEM`; `ESRCH` if the task has done its last work. `f` is not called then.
+pub fn do_last<F: FnOnce() + Send + 'static>(f: F) -> Result {
+    let work = KBox::new(
+        LastWork {
+            head: bindings::callback_head {
+                next: core::ptr::null_mut(),
+                func: Some(last_work_callback::<F>),
+            },
+            f,
+            _findable: Findable::new()?,
+        },
+        GFP_KERNEL,
+    )?;
+    let work = KBox::into_raw(work);
+    // SAFETY: The task is there, as it is the current one. The work is the kernel's from here on: it is
+    // from a box, and stays until the callback takes it back, which is called once.
+    let added = to_result(unsafe {
+        bindings::task_work_add(
+            kernel::current!().as_ptr(),
+            work.cast(),
+            bindings::task_work_notify_mode_TWA_NONE,
+        )
+    });
+    added.inspect_err(|_| {
+        // SAFETY: From `into_raw` above, and the kernel has not taken it.
+        drop(unsafe { KBox::from_raw(work) });
+    })
+}
+
+/// Does the work.
+///
+/// # Safety
+///
+/// Must be called by the kernel, once, with the head of a [`LastWork<F>`] that was a box.
+unsafe extern "C" fn last_work_callback<F: FnOnce()>(head: *mut bindings::callback_head) {
+    // SAFETY: By the safety requirements; the head is what the structure begins with.
+    let work = unsafe { KBox::from_raw(head.cast::<LastWork<F>>()) };
+    let LastWork { f, _findable, .. } = KBox::into_inner(work);
+    f();
+}
