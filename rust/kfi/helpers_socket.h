@@ -30,5 +30,6 @@ int kfi_rust_helper_tcp_is_connected(struct sock *sk);
 void kfi_rust_helper_inet_port_at_connect(struct sock *sk);
 bool kfi_rust_helper_inet_is_local(__be32 address);
 unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk);
+unsigned int kfi_rust_helper_tcp_silence(struct sock *sk);
 
 #endif /* _KFI_RUST_HELPERS_SOCKET_H */

@@ -83,3 +83,15 @@ unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk)
 {
 	return READ_ONCE(inet_csk(sk)->icsk_user_timeout);
 }
+
+/* In jiffies: since when neither data nor an acknowledgement has come. */
+unsigned int kfi_rust_helper_tcp_silence(struct sock *sk)
+{
+	unsigned int silence;
+	bool slow;
+
+	slow = lock_sock_fast(sk);
+	silence = keepalive_time_elapsed(tcp_sk(sk));
+	unlock_sock_fast(sk, slow);
+	return silence;
+}

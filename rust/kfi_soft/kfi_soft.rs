@@ -135,7 +135,7 @@ rooted_module! {
         },
         peer_timeout: u32 {
             default: 10000,
-            description: "How long a machine may not be heard of before it is given up, in milliseconds (default 10000)",
+            description: "How long a machine may not be heard of before operations on it fail, in milliseconds (2000 to 600000, default 10000)",
         },
     },
 }

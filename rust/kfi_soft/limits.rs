@@ -12,8 +12,8 @@ use crate::kfi::flags::{
 /// Virtual NICs of a machine.
 pub(crate) const MAX_NICS: u32 = 64;
 
-/// How long a machine may not be heard of before it is given up, in milliseconds.
-pub(crate) const PEER_TIMEOUTS: core::ops::RangeInclusive<u32> = 100..=600_000;
+/// How long a machine may not be heard of before it is given up, in milliseconds: TCP asks it in seconds.
+pub(crate) const PEER_TIMEOUTS: core::ops::RangeInclusive<u32> = 2000..=600_000;
 
 /// Ports of a NIC, from 0.
 pub(crate) const PORTS: usize = 1 << 12;

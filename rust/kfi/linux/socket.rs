@@ -78,7 +78,8 @@ use kernel::{
         Arc,
         ArcBorrow, //
     },
-    task::might_sleep, //
+    task::might_sleep,
+    time::Jiffies, //
 };
 
 use super::bindings;
@@ -774,6 +775,14 @@ impl TcpSocket {
         let timeout = to_int(milliseconds)?;
         // SAFETY: The `sock` stays by the type invariants of `Socket`, and is of TCP.
         to_result(unsafe { bindings::tcp_sock_set_user_timeout(self.0.sk(), timeout) })
+    }
+
+    /// Returns since when nothing has come from the other side, not even an acknowledgement of what was sent
+    /// or the answer to a question of [`Self::set_keepalive`]. For one that is connected, or was.
+    pub fn silence(&self) -> Jiffies {
+        // SAFETY: The `sock` stays by the type invariants of `Socket`, and is of TCP.
+        let silence = unsafe { bindings::tcp_silence(self.0.sk()) };
+        Jiffies::try_from(silence).unwrap_or(Jiffies::MAX)
     }
 
     /// Returns what [`Self::set_user_timeout`] has set. For tests.

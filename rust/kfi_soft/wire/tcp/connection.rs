@@ -43,6 +43,20 @@ impl Instant {
         Self(jiffies())
     }
 
+    /// Returns that of so many jiffies ago.
+    pub(super) fn ago(age: Jiffies) -> Self {
+        Self(jiffies().wrapping_sub(age))
+    }
+
+    /// Returns the later one of this and another one.
+    pub(super) fn later(self, other: Self) -> Self {
+        if self.age() < other.age() {
+            self
+        } else {
+            other
+        }
+    }
+
     /// Returns how long ago it was, in jiffies.
     pub(super) fn age(self) -> Jiffies {
         jiffies().wrapping_sub(self.0)
@@ -91,12 +105,13 @@ impl Connection {
     /// Takes a socket. `timeout` is for how many milliseconds the other side may be silent.
     pub(super) fn new(socket: TcpSocket, timeout: u32) -> Result<Self> {
         socket.set_nodelay();
+        // Those who use it look more closely while they wait for something.
         socket.set_user_timeout(timeout)?;
-        let third = (timeout / 3000).clamp(1, 10_000);
+        let fifth = (timeout / 5000).clamp(1, 10);
         socket.set_keepalive(&KeepAlive {
-            idle: third,
-            interval: third,
-            probes: 3,
+            idle: fifth,
+            interval: fifth,
+            probes: 5,
         })?;
         Ok(Self {
             socket,
@@ -113,6 +128,11 @@ impl Connection {
     /// Returns the socket.
     pub(super) fn socket(&self) -> &TcpSocket {
         &self.socket
+    }
+
+    /// Returns when the other side was last heard of.
+    pub(super) fn heard_of(&self) -> Instant {
+        Instant::ago(self.socket.silence())
     }
 
     /// Has these told when there is something to be done, from now on.

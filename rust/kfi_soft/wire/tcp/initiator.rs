@@ -412,8 +412,11 @@ struct State<O: Initiator> {
     /// The number that the target has given to the session; 0 if it is not known.
     birth: u64,
     link: Option<Link>,
-    /// Since when there is no connection that works, though there should be.
+    /// If there is no connection that works, though there should be: since when the target has not been heard
+    /// of, or something is to be said to it.
     down: Option<Instant>,
+    /// Since when there is something under way.
+    busy: Option<Instant>,
     /// When the last one was tried, and how many milliseconds after that the next is.
     tried: Instant,
     pause: u32,
@@ -509,6 +512,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         birth: 0,
                         link: None,
                         down: None,
+                        busy: None,
                         tried: Instant::now(),
                         pause: 0,
                         strikes: 0,
@@ -613,6 +617,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
 
     /// Does what can be done now.
     fn go_on(this: &Arc<Self>, state: &mut State<O>) -> Next {
+        let timeout = this.shared.config.peer_timeout;
         for _ in 0..TURNS {
             if state.closed {
                 this.end_session(state, true);
@@ -622,7 +627,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             if this.withdrawals.xchg(false, ordering::Full) {
                 state.lane.recall();
             }
-            if state.is_overdue(this.shared.config.peer_timeout) {
+            if state.is_overdue(timeout) {
                 // The target may be alive, but initiators wait for their memory.
                 match state.link {
                     Some(_) => this.end_connection(state, End::Lost),
@@ -639,13 +644,19 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         continue;
                     }
                 },
+                Some(link) if link.phase != Phase::Ready && state.is_given_up(timeout) => {
+                    Err(End::Broke)
+                }
                 Some(link) if link.phase == Phase::Connecting => this.connecting(state),
                 Some(_) => this.exchange(state),
             };
             match result {
                 Ok(true) => {}
                 Ok(false) if this.is_over(state) => this.end_connection(state, End::Broke),
-                Ok(false) => return state.pause(this.shared.config.peer_timeout),
+                Ok(false) => match state.pause(timeout) {
+                    Ok(next) => return next,
+                    Err(end) => this.end_connection(state, end),
+                },
                 Err(end) => this.end_connection(state, end),
             }
         }
@@ -886,6 +897,9 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if let Some(link) = state.link.take() {
             end = self.believe(link.phase, end);
             let between = link.phase != Phase::Ready || state.lane.is_between();
+            if link.phase == Phase::Ready {
+                state.down = state.unheard_of(&link.connection);
+            }
             state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
                 // That one was good, so that the next may come at once.
@@ -966,27 +980,58 @@ impl<O: Initiator> State<O> {
             .is_some_and(|parting| parting.left(timeout).is_none())
     }
 
+    /// Returns whether the target has not been heard of for so many milliseconds, when there is no
+    /// connection that works.
+    fn is_given_up(&self, timeout: u32) -> bool {
+        self.down.is_some_and(|down| down.left(timeout).is_none())
+    }
+
+    /// Returns since when the target has not been heard of on a connection, while something is under way.
+    fn unheard_of(&mut self, connection: &Connection) -> Option<Instant> {
+        if self.lane.len() == 0 {
+            self.busy = None;
+            return None;
+        }
+        let busy = *self.busy.get_or_insert_with(Instant::now);
+        Some(connection.heard_of().later(busy))
+    }
+
     /// Returns what is to be done when nothing can be done now.
-    fn pause(&mut self, timeout: u32) -> Next {
-        let Some(link) = &self.link else {
-            return Next::Again;
+    fn pause(&mut self, timeout: u32) -> Result<Next, End> {
+        let Some(link) = self.link.take() else {
+            return Ok(Next::Again);
         };
+        let silent = match link.phase {
+            Phase::Ready => self.unheard_of(&link.connection),
+            _ => None,
+        };
+        let link = self.link.insert(link);
         let recall = self
             .parting
             .map(|parting| parting.left(timeout).unwrap_or(1));
         if link.phase != Phase::Ready {
-            let left = link.since.left(CONNECT_MILLIS).unwrap_or(1);
-            return Next::Within(recall.map_or(left, |recall| recall.min(left)));
+            let attempt = link.since.left(CONNECT_MILLIS).unwrap_or(1);
+            let down = self.down.map(|down| down.left(timeout).unwrap_or(1));
+            let left = [recall, down].into_iter().flatten().min();
+            return Ok(Next::Within(left.map_or(attempt, |left| left.min(attempt))));
         }
+        // Another connection may do before it is given up.
+        let another = timeout.saturating_sub(timeout / 4);
+        let silent = match silent.map(|since| since.left(another)) {
+            Some(None) => return Err(End::Broke),
+            left => left.flatten(),
+        };
         let frame = link.connection.patience().unwrap_or(Some(1));
         let ack = self.lane.owes_ack().then(|| {
             let since = *self.ack_since.get_or_insert_with(Instant::now);
             since.left(ACK_MILLIS).unwrap_or(1)
         });
-        match [frame, recall, ack].into_iter().flatten().min() {
-            Some(left) => Next::Within(left),
-            None => Next::Wait,
-        }
+        Ok(
+            match [frame, recall, ack, silent].into_iter().flatten().min() {
+                Some(left) => Next::Within(left),
+                None => Next::Wait,
+            },
+        )
     }
 }
 

@@ -591,7 +591,7 @@ struct State {
     /// A number of our own for the session.
     birth: u64,
     connection: Option<Connection>,
-    /// Since when there is none.
+    /// When the initiator was last heard of, if there is none.
     down: Instant,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
@@ -788,9 +788,8 @@ impl Visitor {
         }
         // What there was is of no use to the session, or to the lane, any more.
         let before = state.connection.take();
-        if before.is_some() {
-            state.down = Instant::now();
-        }
+        // It was heard of just now.
+        state.down = Instant::now();
         let refused = if lost {
             this.welcome(state, &mut connection, greeting);
             Some(bye::OLD)
@@ -1008,15 +1007,22 @@ impl Visitor {
         let Some(connection) = &state.connection else {
             return Ok(None);
         };
+        let timeout = self.shared.config.peer_timeout;
         let frame = connection.patience()?;
+        let frame = match state.lane.open() {
+            0 => frame,
+            _ => {
+                let silent = connection.heard_of().left(timeout).ok_or(End::Lost)?;
+                Some(frame.map_or(silent, |frame| frame.min(silent)))
+            }
+        };
         let (progress, since) = state.progress;
         let now = state.lane.progress();
         if now != progress || !state.lane.is_owed() {
             state.progress = (now, Instant::now());
             return Ok(frame);
         }
-        let left = since.left(self.shared.config.peer_timeout);
-        let left = left.ok_or(End::Lost)?;
+        let left = since.left(timeout).ok_or(End::Lost)?;
         Ok(Some(frame.map_or(left, |frame| frame.min(left))))
     }
 
@@ -1056,7 +1062,7 @@ impl Visitor {
         let Some(connection) = state.connection.take() else {
             return;
         };
-        state.down = Instant::now();
+        state.down = connection.heard_of();
         if end == End::Broken {
             state.strikes = state.strikes.saturating_add(1);
             if state.lane.is_between() {

@@ -56,6 +56,7 @@ tests! {
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
+    "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
@@ -152,7 +153,11 @@ fn refused_addresses(env: &Env) -> Outcome {
         ("address=127.0.0.1,127.0.0.1", "127.0.0.1: is there twice"),
         (&format!("address={}", many.join(",")), "too many NICs"),
         ("address=127.0.0.1 port=0", "port=0"),
-        ("address=127.0.0.1 peer_timeout=99", "peer_timeout=99"),
+        ("address=127.0.0.1 peer_timeout=1999", "peer_timeout=1999"),
+        (
+            "address=127.0.0.1 peer_timeout=600001",
+            "peer_timeout=600001",
+        ),
     ] {
         let said = log_lines(why)?;
         let result = modules.reload_provider(&text(parameters));
@@ -258,7 +263,7 @@ fn needs_network() -> Outcome {
 
 /// What has NICs reach each other, and themselves, over TCP.
 /// Messages wait for their receives for longer than a slow kernel takes to post these.
-const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=1000 rnr_timeout=5000";
+const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=5000 rnr_timeout=5000";
 
 /// Runs the tests of an area over TCP, but those that need what is not the same there: patterns of
 /// their names, and what it is.
@@ -491,6 +496,39 @@ fn not_ready(env: &Env) -> Outcome {
     let received = end.rx.sread_ms(1, -1)?;
     check_eq!(received[0].op_context, 7);
     drop((end, peer, buffer));
+    rig.close()
+}
+
+/// An operation fails when its target has not been heard of for as long as was told, and not much later:
+/// where nobody listens, and where somebody listens who says nothing.
+fn given_up_in_time(env: &Env) -> Outcome {
+    const TIMEOUT: Duration = Duration::from_secs(6);
+    // An attempt to connect that is given up takes five seconds.
+    const SLACK: Duration = Duration::from_secs(3);
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=6000")?;
+    let rig = Rig::new(env)?;
+    let (mut end, _) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let _silent = Peer::listen(THERE)?;
+    for to in [Ipv4Addr::new(127, 0, 0, 4), THERE] {
+        end.peer = end.av.insert(&peer::name(to, 5))?;
+        let begun = Instant::now();
+        end.send(buffer.segment(0..64), 7)?;
+        until(|| match end.tx.read_err() {
+            Ok(error) => {
+                check_eq!(error.err.unsigned_abs(), EHOSTUNREACH, "{to}");
+                Ok(true)
+            }
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
+            Err(error) => Err(error.into()),
+        })?;
+        let took = begun.elapsed();
+        check!(took + Duration::from_millis(50) > TIMEOUT, "{to}: {took:?}");
+        check!(took < TIMEOUT + SLACK, "{to}: {took:?}");
+    }
+    drop((end, buffer));
     rig.close()
 }
 
