@@ -328,7 +328,10 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
 
     /// Shows the peers of this node, in a line each, and first what is in that. May sleep.
     pub(crate) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("direction source target state session incarnation connections open number\n")?;
+        f.write_str(
+            "direction source target state session incarnation connections retries open queued \
+             bytes kept number\n",
+        )?;
         let mut next = (0, 0);
         loop {
             let association = {

@@ -99,6 +99,8 @@ pub(super) struct Connection {
     heard: Instant,
     /// For how many milliseconds the other side may be silent.
     timeout: u32,
+    /// How many bytes were sent and received.
+    moved: u64,
 }
 
 impl Connection {
@@ -122,6 +124,7 @@ impl Connection {
             corked: false,
             heard: Instant::now(),
             timeout,
+            moved: 0,
         })
     }
 
@@ -140,6 +143,17 @@ impl Connection {
         self.socket.set_events(events)
     }
 
+    /// Counts bytes that were sent or received.
+    fn note_moved(&mut self, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        self.moved = self.moved.saturating_add(count);
+    }
+
+    /// Returns how many bytes were sent and received.
+    pub(super) fn moved(&self) -> u64 {
+        self.moved
+    }
+
     /// Receives what is there; `false` if that is nothing.
     pub(super) fn receive(&mut self) -> Result<bool, End> {
         let room = self.input.room();
@@ -147,6 +161,7 @@ impl Connection {
             Ok(0) => Err(End::Broke),
             Ok(count) => {
                 self.input.received(count);
+                self.note_moved(count);
                 self.heard = Instant::now();
                 Ok(true)
             }
@@ -176,6 +191,7 @@ impl Connection {
                 Ok(count) => {
                     self.start = self.start.saturating_add(count);
                     self.corked = more;
+                    self.note_moved(count);
                 }
                 Err(EAGAIN) => return Ok(false),
                 Err(_) => return Err(End::Broke),

@@ -424,6 +424,10 @@ struct State<O: Initiator> {
     strikes: u32,
     /// How many connections there have been.
     connections: u64,
+    /// How many times it was tried to make one.
+    tries: u64,
+    /// How many bytes went over those that are over.
+    moved: u64,
     /// Since when requests are over of which the target was not told.
     ack_since: Option<Instant>,
     /// Requests that are not wanted any more.
@@ -517,6 +521,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         pause: 0,
                         strikes: 0,
                         connections: 0,
+                        tries: 0,
+                        moved: 0,
                         ack_since: None,
                         parting: None,
                         ended: EntryQueue::new(),
@@ -584,16 +590,23 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             None => "idle",
             Some(link) => link.phase.name(),
         };
+        let moved = state
+            .link
+            .as_ref()
+            .map_or(0, |link| link.connection.moved());
         let (source, target) = self.pair;
         f.write_fmt(fmt!(
-            "to {} {} {} {} {:x} {} {} {}\n",
+            "to {} {} {} {} 0x{:x} {} {} {} {} {} 0 {}\n",
             source,
             target,
             phase,
             state.session,
             state.expected,
             state.connections,
+            state.tries.saturating_sub(1),
             state.lane.len().saturating_add(fresh),
+            state.lane.held().saturating_add(fresh),
+            state.moved.saturating_add(moved),
             state.lane.ack(),
         ))
     }
@@ -680,6 +693,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             return Some(Next::Within(pause.min(left)));
         }
         state.tried = Instant::now();
+        state.tries = state.tries.saturating_add(1);
         state.pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
         None
     }
@@ -896,6 +910,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     fn end_connection(&self, state: &mut State<O>, mut end: End) {
         if let Some(link) = state.link.take() {
             end = self.believe(link.phase, end);
+            let moved = link.connection.moved();
+            state.moved = state.moved.saturating_add(moved);
             let between = link.phase != Phase::Ready || state.lane.is_between();
             if link.phase == Phase::Ready {
                 state.down = state.unheard_of(&link.connection);

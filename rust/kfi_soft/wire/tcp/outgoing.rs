@@ -402,6 +402,11 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.sent.len().saturating_add(self.held.len())
     }
 
+    /// Returns how many of these are held until their flow goes on.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Returns the first number that is not over.
     pub(crate) fn ack(&self) -> u64 {
         self.sent.front().map_or(self.next, |first| first.id)

@@ -599,6 +599,8 @@ struct State {
     strikes: u32,
     /// How many connections there have been.
     connections: u64,
+    /// How many bytes went over those that are over.
+    moved: u64,
     /// It is not used any more.
     gone: bool,
 }
@@ -701,6 +703,7 @@ impl Visitor {
                         progress: (0, Instant::now()),
                         strikes: 0,
                         connections: 0,
+                        moved: 0,
                         gone: false,
                     },
                     "kfi_soft::Visitor::state"
@@ -788,6 +791,8 @@ impl Visitor {
         }
         // What there was is of no use to the session, or to the lane, any more.
         let before = state.connection.take();
+        let moved = before.as_ref().map_or(0, Connection::moved);
+        state.moved = state.moved.saturating_add(moved);
         // It was heard of just now.
         state.down = Instant::now();
         let refused = if lost {
@@ -833,16 +838,21 @@ impl Visitor {
             None => "idle",
             Some(_) => "ready",
         };
+        let moved = state.connection.as_ref().map_or(0, Connection::moved);
         let (source, target) = self.pair;
         f.write_fmt(fmt!(
-            "from {} {} {} {} {:x} {} {} {}\n",
+            "from {} {} {} {} 0x{:x} {} {} {} {} {} {} {}\n",
             source,
             target,
             phase,
             state.session,
             state.incarnation,
             state.connections,
+            state.connections.saturating_sub(1),
             state.lane.open(),
+            self.answered.lock().len(),
+            state.moved.saturating_add(moved),
+            self.account.used(),
             state.lane.next(),
         ))
     }
@@ -1063,6 +1073,7 @@ impl Visitor {
             return;
         };
         state.down = connection.heard_of();
+        state.moved = state.moved.saturating_add(connection.moved());
         if end == End::Broken {
             state.strikes = state.strikes.saturating_add(1);
             if state.lane.is_between() {

@@ -19,11 +19,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    bits, BufferKind, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query, Session,
+    bits, Buffer, BufferKind, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query,
+    Session,
 };
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
 use rustix::process::Signal;
+use serde_json::{json, Value};
 
 use self::frame::{Frame, Kind, Response, NOT_READY};
 use self::peer::Peer;
@@ -33,7 +35,7 @@ use crate::env::{Env, Settings};
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
 use crate::tests::module::{could_not, Modules, PROVIDER};
-use crate::tests::small_provider;
+use crate::tests::{small_provider, tool};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -58,6 +60,7 @@ tests! {
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
+    "stat" ["kfi_shim.h"] stat;
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
@@ -534,9 +537,8 @@ fn given_up_in_time(env: &Env) -> Outcome {
 
 /// Returns the peers of this node in a direction, as debugfs shows them: a line each.
 fn peers(direction: &str) -> Result<Vec<String>, Stop> {
-    let table = match fs::read_to_string("/sys/kernel/debug/kfi_soft/peers") {
-        Ok(table) => table,
-        Err(_) => return Err(Stop::Skip("there is no debugfs".to_owned())),
+    let Ok(table) = fs::read_to_string("/sys/kernel/debug/kfi_soft/peers") else {
+        return Err(Stop::Skip("there is no debugfs".to_owned()));
     };
     let lines = table.lines().filter(|line| line.starts_with(direction));
     Ok(lines.map(str::to_owned).collect())
@@ -591,6 +593,47 @@ fn many_peers_of_before(env: &Env) -> Outcome {
         Err(error) => Err(error.into()),
     })?;
     drop((peer, listener, end, buffer));
+    rig.close()
+}
+
+/// What people see of peers.
+fn stat(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    peers("to")?;
+    let rig = Rig::new(env)?;
+    let (mut end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let listener = Peer::listen(THERE)?;
+    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    end.send(buffer.segment(0..64), 7)?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    let mut other = Peer::connect(THERE, HERE, 1)?;
+    other.request(1, Kind::Message, (port, 1 << 20), None)?;
+    let rows = || -> Result<Vec<Value>, Stop> {
+        let all: Value = serde_json::from_str(&tool::text(&["stat", "--json"])?)?;
+        Ok(all["peers"].as_array().cloned().unwrap_or_default())
+    };
+    until(|| Ok(rows()?.iter().all(|row| row["open"] == json!(1))))?;
+    let rows = rows()?;
+    check_eq!(rows.len(), 2);
+    for (row, direction) in rows.iter().zip(["to", "from"]) {
+        check_eq!(row["direction"], json!(direction));
+        check_eq!(row["state"], json!("ready"));
+        check_eq!(row["incarnation"], json!("0x1"));
+        check_eq!(
+            (&row["connections"], &row["retries"]),
+            (&json!(1), &json!(0))
+        );
+        check_eq!(row["queued"], json!(0));
+        check!(row["bytes"].as_u64() > Some(160), "{row}");
+        let kept = row["kept"].as_u64() > Some(0);
+        check_eq!(kept, direction == "from", "{row}");
+    }
+    peer.respond(sent, Response { status: 0, len: 64 })?;
+    drop((peer, other, listener, end, buffer));
     rig.close()
 }
 

@@ -41,7 +41,7 @@ fn run(arguments: &[&str]) -> Result<Output, Stop> {
 
 /// What it has printed, if it has succeeded.
 #[track_caller]
-fn text(arguments: &[&str]) -> Result<String, Stop> {
+pub(super) fn text(arguments: &[&str]) -> Result<String, Stop> {
     let output = run(arguments)?;
     let errors = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() || !errors.is_empty() {

@@ -16,8 +16,8 @@ use crate::output::{print_json, Problem};
 /// Show who is registered, what is open and what is pending
 ///
 /// Prints what the modules show in debugfs: providers and fabrics of the core;
-/// domains, counters, and operations that wait for counters, of the software
-/// provider. Needs no device.
+/// domains, counters, operations that wait for counters, and peers over a
+/// network, of the software provider. Needs no device.
 ///
 /// Exit status: 0 if there is anything to show.
 #[derive(Args, Debug)]
@@ -32,12 +32,13 @@ pub(crate) struct Arguments {
 }
 
 /// What there may be: the name for it, and the file.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("providers", "kfabric/providers"),
     ("fabrics", "kfabric/fabrics"),
     ("domains", "kfi_soft/domains"),
     ("counters", "kfi_soft/counters"),
     ("pending", "kfi_soft/pending"),
+    ("peers", "kfi_soft/peers"),
 ];
 
 /// A file: the names of the columns, and lines of words.
