@@ -101,6 +101,7 @@ use kernel::{
             ordering,
             Atomic, //
         },
+        barrier::smp_mb,
         Arc, //
     }, //
 };

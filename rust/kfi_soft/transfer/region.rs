@@ -272,7 +272,7 @@ impl Regions {
                 if key > last {
                     continue;
                 }
-                match self.insert(key, region.clone()) {
+                match self.insert(key, region) {
                     Err(error) if error == ENOKEY.into() => {}
                     result => return result.map(|()| key),
                 }

@@ -852,7 +852,7 @@ impl Visitor {
             state.lane.open(),
             self.answered.lock().len(),
             state.moved.saturating_add(moved),
-            self.account.used(),
+            self.bytes.sum(),
             state.lane.next(),
         ))
     }
