@@ -345,6 +345,13 @@ const PATIENT: &str = "address=127.0.0.1 loopback=0 peer_timeout=600000";
 /// An error, as peers are told it.
 const EHOSTUNREACH: u32 = 113;
 
+/// The answer to a request of which 64 bytes were transferred.
+const DONE: Response = Response {
+    status: 0,
+    len: 64,
+    waited: 0,
+};
+
 /// The answer to a request that was withdrawn.
 const CANCELED: Response = Response {
     status: 125,
@@ -583,7 +590,7 @@ fn many_peers_of_before(env: &Env) -> Outcome {
     end.send(buffer.segment(0..64), 7)?;
     let mut peer = Peer::accept(&listener)?;
     let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
-    peer.respond(sent, Response { status: 0, len: 64 })?;
+    peer.respond(sent, DONE)?;
     until(|| match end.tx.read(1) {
         Ok(entries) => {
             check_eq!(entries.len(), 1);
@@ -632,7 +639,7 @@ fn stat(env: &Env) -> Outcome {
         let kept = row["kept"].as_u64() > Some(0);
         check_eq!(kept, direction == "from", "{row}");
     }
-    peer.respond(sent, Response { status: 0, len: 64 })?;
+    peer.respond(sent, DONE)?;
     drop((peer, other, listener, end, buffer));
     rig.close()
 }

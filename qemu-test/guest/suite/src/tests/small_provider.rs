@@ -17,7 +17,7 @@ use crate::env::{Env, Settings};
 use crate::filter::Filter;
 use crate::harness::{self, Options, Test};
 use crate::kernel_log::KernelLog;
-use crate::report::{Form, Report};
+use crate::report::{self, Report};
 use crate::rig::{expect_fabric, Rig};
 use crate::tests::module::{could_not, unload, Modules};
 use crate::{check, check_eq, tests};
@@ -191,7 +191,7 @@ pub(super) fn run(env: &Env, area: &str, lacking: &[(&str, &str)], settings: Set
         jobs: 1,
     };
     let mut lines = Vec::new();
-    let mut report = Report::new(Form::Human, &mut lines, tests.len())?;
+    let mut report = Report::new(report::Form::Human, &mut lines, tests.len())?;
     let complete = harness::run(&tests, &options, &mut report, &mut KernelLog::open())?;
     let totals = report.totals;
     let lines = String::from_utf8_lossy(&lines);

@@ -40,7 +40,11 @@ const BYE_SECRET: u32 = 6;
 
 /// A success of a request of so many bytes.
 fn success(len: u64) -> Response {
-    Response { status: 0, len }
+    Response {
+        status: 0,
+        len,
+        waited: 0,
+    }
 }
 
 /// Gives the kernel a key; skips the test if there are none.
