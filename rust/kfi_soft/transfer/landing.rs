@@ -5,8 +5,8 @@
 //! When such a request was matched with a receive, or is to be done to memory regions, it says so to
 //! the wire, and lies here until that has brought or fetched the last byte. So nothing of it is kept
 //! anywhere else meanwhile. Its regions are looked up for each piece: they may be closed before the
-//! end, and then it fails, whatever has their keys by then. It fails at once if its receive context is closed, as its initiator may
-//! have nothing more to say; what comes all the same finds nothing here.
+//! end, and then it fails, whatever has their keys by then. It fails at once if its receive context is
+//! closed, as its initiator may have nothing more to say; what comes all the same finds nothing here.
 
 #![forbid(unsafe_code)]
 
@@ -61,6 +61,8 @@ struct Landing {
     request: Arc<RemoteRequest>,
     receiver: ReceiverUse,
     ground: Ground,
+    /// Why a piece was not copied: the wire brings no more then, and ends it.
+    refused: Option<Error>,
     /// It is to be reported.
     _late_report: Option<LateReport>,
 }
@@ -106,6 +108,7 @@ impl Landings {
             request: request.clone(),
             receiver,
             ground,
+            refused: None,
             _late_report: late_report,
         });
         if len == 0 {
@@ -166,7 +169,7 @@ impl Landings {
         offset: usize,
         mut piece: Piece<'_>,
     ) -> Result {
-        let landing = self.take(request).ok_or(ENOENT)?;
+        let mut landing = self.take(request).ok_or(ENOENT)?;
         let done = match &landing.ground {
             Ground::Receive(delivery, span) => {
                 let end = offset.saturating_add(piece.len());
@@ -183,6 +186,7 @@ impl Landings {
                 receiver.copy_piece(request, *moment, offset, &mut piece)
             }
         };
+        landing.refused = done.err();
         if self.keep(landing) {
             done
         } else {
@@ -203,6 +207,7 @@ impl Landings {
             request,
             receiver,
             ground,
+            refused,
             // Until it has been answered.
             _late_report,
         } = landing;
@@ -219,7 +224,7 @@ impl Landings {
             }
             Ground::Regions(moment) => match result {
                 Ok(()) => receiver.end_access(&request, moment, memory),
-                Err(error) => Response::failed(error),
+                Err(error) => Response::failed(refused.unwrap_or(error)),
             },
         };
         request.answer(response);
