@@ -112,6 +112,7 @@ pub use endpoint::{
     kfi_rx_attr,
     kfi_tx_attr,
     Direction,
+    Directions,
     EndpointClass,
     EndpointOps,
     NoReceiveContext,

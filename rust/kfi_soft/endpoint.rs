@@ -83,6 +83,7 @@ use crate::{
             Answer,
             AtomicCall,
             Direction,
+            Directions,
             EndpointClass,
             EndpointOps,
             Incoming,
@@ -138,10 +139,7 @@ pub(crate) use shared::{
     SharedTransmitContext, //
 };
 
-use binds::{
-    Binds,
-    Directions, //
-};
+use binds::Binds;
 
 /// Default flags that operations of an alias may have, or that an endpoint may be given later.
 const TRANSMIT_DEFAULTS: OpFlags = limits::TX_OP_FLAGS

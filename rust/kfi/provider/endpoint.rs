@@ -9,6 +9,7 @@ mod atomic;
 #[cfg(all(kfi_tests, CONFIG_KUNIT = "y"))]
 mod calls;
 mod cm;
+mod directions;
 mod message;
 mod rma;
 mod tagged;
@@ -55,6 +56,8 @@ use crate::kfi::{
     flags::OpFlags,
     info::InfoRef, //
 };
+
+pub use directions::Directions;
 
 pub(super) use atomic::{
     AtomicMessage,

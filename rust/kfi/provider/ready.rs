@@ -2,7 +2,7 @@
 
 //! Objects that a provider made of software can have as they are: for its domain `D`, the associated
 //! types in [`DomainOps`](super::DomainOps) name them, and their `new` opens them. Beside these are
-//! parts for the provider's own endpoints: [`Limits`], [`Directions`], [`Binds`] and [`InFlight`]; and [`Offer`], its
+//! parts for the provider's own endpoints: [`Limits`], [`Binds`] and [`InFlight`]; and [`Offer`], its
 //! answer to kfi_getinfo.
 //!
 //! A provider that wants more than one of them does takes the parts that it is made of.
@@ -11,7 +11,6 @@ mod address_vector;
 mod binds;
 mod completion_queue;
 mod counter;
-mod directions;
 mod in_flight;
 mod limits;
 mod offer;
@@ -20,7 +19,6 @@ pub use address_vector::AddressVector;
 pub use binds::Binds;
 pub use completion_queue::CompletionQueue;
 pub use counter::Counter;
-pub use directions::Directions;
 pub use in_flight::InFlight;
 pub use limits::Limits;
 pub use offer::Offer;

@@ -27,7 +27,10 @@ use crate::{
         },
         flags::BindFlags,
         hold::Hold,
-        provider::Direction, //
+        provider::{
+            Direction,
+            Directions, //
+        }, //
     },
     queue::completion_queue::CompletionQueue,
     transfer::completer::{
@@ -58,46 +61,6 @@ impl Direction {
                 CountedEvent::RemoteRead,
                 CountedEvent::RemoteWrite,
             ],
-        }
-    }
-}
-
-/// The directions that an endpoint or context has.
-#[derive(Clone, Copy)]
-pub(super) struct Directions {
-    pub(super) transmit: bool,
-    pub(super) receive: bool,
-}
-
-impl Directions {
-    /// Of an endpoint.
-    pub(super) const BOTH: Self = Self {
-        transmit: true,
-        receive: true,
-    };
-
-    /// Of a context, which has one.
-    pub(super) const fn only(direction: Direction) -> Self {
-        Self {
-            transmit: matches!(direction, Direction::Transmit),
-            receive: matches!(direction, Direction::Receive),
-        }
-    }
-
-    /// Returns whether there is a direction.
-    pub(super) const fn has(self, direction: Direction) -> bool {
-        match direction {
-            Direction::Transmit => self.transmit,
-            Direction::Receive => self.receive,
-        }
-    }
-
-    /// Returns the direction of a context; an endpoint has two.
-    pub(super) const fn single(self) -> Option<Direction> {
-        match (self.transmit, self.receive) {
-            (true, false) => Some(Direction::Transmit),
-            (false, true) => Some(Direction::Receive),
-            _ => None,
         }
     }
 }
@@ -351,17 +314,6 @@ impl SharedBinds {
 #[kunit_tests(kfi_soft_binds)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn contexts_have_one_direction() {
-        assert!(Directions::BOTH.single().is_none());
-        for direction in [Direction::Transmit, Direction::Receive] {
-            let only = Directions::only(direction);
-            assert!(only.single() == Some(direction));
-            assert!(only.has(direction));
-        }
-        assert!(!Directions::only(Direction::Transmit).has(Direction::Receive));
-    }
 
     #[test]
     fn every_event_has_one_direction() {

@@ -14,9 +14,6 @@ use kernel::{
 };
 
 use super::{
-    binds::{
-        Directions, //
-    },
     choose,
     name_of,
     named_port,
@@ -54,6 +51,7 @@ use crate::{
             kfi_tx_attr,
             Answer,
             Direction,
+            Directions,
             EndpointOps,
             Operation,
             ReceiveClass,

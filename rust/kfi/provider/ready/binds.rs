@@ -19,7 +19,6 @@ use super::{
     AddressVector,
     CompletionQueue,
     Counter,
-    Directions,
     InFlight,
     Limits, //
 };
@@ -46,6 +45,7 @@ use crate::kfi::{
         address_book::BookAddress,
         CompletionError,
         Direction,
+        Directions,
         DomainOps,
         Failure,
         Operation,
@@ -354,7 +354,6 @@ mod tests {
     use crate::kfi::{
         context::Context,
         fid::TestFid,
-        flags::Caps,
         provider::{
             ready::tests::{
                 domain,
@@ -493,7 +492,7 @@ mod tests {
         let av = AddressVector::<_, NonZeroU64>::new(Hold::new(&domain)?, attr)?;
         let av = TestFid::open(av, Context::NONE)?;
         let (queue, counter) = (queue(&domain)?, counter(&domain)?);
-        let binds = TestBinds::new(Directions::of(Caps::SEND));
+        let binds = TestBinds::new(Directions::only(Direction::Transmit));
         let bind = |other, flags| binds.bind(&domain, other, flags);
         bind(any(&av)?, 0)?;
         for flags in [RECV, SEND | RECV] {

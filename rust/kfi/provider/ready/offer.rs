@@ -7,10 +7,7 @@ use kernel::{
     str::CStr, //
 };
 
-use super::{
-    Directions,
-    Limits, //
-};
+use super::Limits;
 use crate::kfi::{
     addr::FORMAT_UNSPEC,
     attr,
@@ -24,7 +21,10 @@ use crate::kfi::{
         Info,
         InfoRef, //
     },
-    provider::Query, //
+    provider::{
+        Directions,
+        Query, //
+    }, //
 };
 
 /// The offer of a provider with one fabric and one domain, the endpoints of which are all of one type,
@@ -150,7 +150,11 @@ impl Offer {
     /// capabilities name, or else those that are offered.
     pub fn directions(&self, info: InfoRef<'_>) -> Directions {
         let named = Caps::from_raw(info.get().caps).intersection(Caps::SEND | Caps::RECV);
-        Directions::of(if named.is_empty() { self.caps } else { named })
+        let caps = if named.is_empty() { self.caps } else { named };
+        Directions {
+            transmit: caps.contains(Caps::SEND),
+            receive: caps.contains(Caps::RECV),
+        }
     }
 
     /// Returns whether this is what an entry asks for, be it hints or what an endpoint is opened with.
@@ -214,7 +218,8 @@ mod tests {
             OpFlags,
             KFI_EP_RDM, //
         },
-        info::InfoMut, //
+        info::InfoMut,
+        provider::Direction, //
     };
     use core::ptr;
 
@@ -262,7 +267,6 @@ mod tests {
         let entry = unsafe { InfoRef::from_raw(ptr::from_mut(answer.first_mut().entry)) };
         let entry = entry.ok_or(EINVAL)?;
         assert!(OFFER.fits(entry));
-        assert!(OFFER.directions(entry) == Directions::BOTH);
         assert!(entry.prov_name() == Some(OFFER.provider));
         assert!(entry.fabric_name() == Some(OFFER.fabric));
         assert!(entry.domain_name() == Some(OFFER.domain));
@@ -270,6 +274,23 @@ mod tests {
             .ep_attr()
             .is_some_and(|attr| attr.type_ == KFI_EP_RDM && attr.max_msg_size == 8));
         assert!(entry.tx_attr().is_some_and(|attr| attr.size == 4));
+        Ok(())
+    }
+
+    #[test]
+    fn an_endpoint_has_the_directions_that_are_named() -> Result {
+        let directions = |caps| {
+            let mut asked = Info::new()?;
+            asked.first_mut().caps(caps);
+            // SAFETY: As above.
+            let entry = unsafe { InfoRef::from_raw(ptr::from_mut(asked.first_mut().entry)) };
+            Ok::<_, Error>(OFFER.directions(entry.ok_or(EINVAL)?))
+        };
+        assert!(directions(Caps::NONE)? == Directions::BOTH);
+        assert!(directions(Caps::MSG)? == Directions::BOTH);
+        assert!(directions(Caps::SEND | Caps::RECV)? == Directions::BOTH);
+        assert!(directions(Caps::MSG | Caps::SEND)? == Directions::only(Direction::Transmit));
+        assert!(directions(Caps::RECV)? == Directions::only(Direction::Receive));
         Ok(())
     }
 
