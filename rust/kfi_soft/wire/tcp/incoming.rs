@@ -250,6 +250,10 @@ struct Writing {
 /// The memory has one slot for each number from the first one on that is not over, so that a request
 /// that is further on breaks the protocol. It has places for chunks with [`Self::window`] slots, and there
 /// are those chunks that have such numbers.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "they have nothing to do with each other"
+)]
 pub(crate) struct Lane<T: Target, M> {
     chunks: M,
     /// How many there are.

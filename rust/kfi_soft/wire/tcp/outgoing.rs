@@ -247,7 +247,7 @@ pub(crate) struct Flow {
 
 impl Flow {
     /// Returns whether requests of it are sent.
-    fn is_open(&self) -> bool {
+    fn is_open(self) -> bool {
         matches!(self.pace, Pace::Runs | Pace::Restarts)
     }
 }

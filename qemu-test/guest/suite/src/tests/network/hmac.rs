@@ -27,7 +27,7 @@ fn primes<const COUNT: usize>() -> [u32; COUNT] {
 fn root(number: u32, power: u32) -> u32 {
     let (mut low, mut high) = (0_u128, 1 << 40);
     while high - low > 1 {
-        let middle = (low + high) / 2;
+        let middle = u128::midpoint(low, high);
         let fits = match power {
             2 => middle.pow(2) <= u128::from(number) << 64,
             _ => middle.pow(3) <= u128::from(number) << 96,
@@ -42,6 +42,7 @@ fn root(number: u32, power: u32) -> u32 {
     low as u32
 }
 
+#[expect(clippy::many_single_char_names, reason = "as the standard has them")]
 fn sha256(parts: &[&[u8]]) -> Mac {
     let mut state = primes::<8>().map(|prime| root(prime, 2));
     let constants = primes::<64>().map(|prime| root(prime, 3));

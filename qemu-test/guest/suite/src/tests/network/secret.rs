@@ -38,6 +38,9 @@ const PARAMETER: &str = "secret=kfi_soft:test";
 /// What a machine without a secret says to one that wants one.
 const BYE_SECRET: u32 = 6;
 
+/// Makes a code of what was said.
+type Code = fn(&peer::Said) -> [u8; 32];
+
 /// A success of a request of so many bytes.
 fn success(len: u64) -> Response {
     Response {
@@ -136,8 +139,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     check!(log_lines(complaint)? > said, "the log says nothing");
 
     // Those that have no proof: in the place of it there is ...
-    type Proof = fn(&peer::Said) -> [u8; 32];
-    let proofs: [(&str, Proof); 4] = [
+    let proofs: [(&str, Code); 4] = [
         ("nothing", |_| [0; 32]),
         ("that of another secret", |said| said.initiator(OTHER)),
         // ... the target's own, ...
@@ -212,8 +214,7 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     drop(friend);
 
     end.send(buffer.segment(0..LEN), 2)?;
-    type Answer = fn(&peer::Said) -> [u8; 32];
-    let answers: [Answer; 3] = [
+    let answers: [Code; 3] = [
         |_| [0; 32],
         |said| said.target(OTHER),
         // What an initiator proves itself with.
