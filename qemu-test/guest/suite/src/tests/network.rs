@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    bits, Buffer, BufferKind, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query,
+    bits, Buffer, BufferKind, Caps, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query,
     Session,
 };
 use kfi_host::process::{self, Status};
@@ -30,7 +30,7 @@ use serde_json::{json, Value};
 use self::frame::{Frame, Kind, Response, NOT_READY};
 use self::peer::Peer;
 use crate::check::{Outcome, Stop};
-use crate::ends::{End, Setup};
+use crate::ends::{Area, End, Pair, Setup, LONG};
 use crate::env::{Env, Settings};
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
@@ -57,6 +57,7 @@ tests! {
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;
+    "never-ready" ["kfi_endpoint.h"] never_ready;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
@@ -726,6 +727,39 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     region.close().map_err(|(_, error)| error)?;
     drop((end, buffer));
     rig.close()
+}
+
+/// More messages than may be under way for which there is never a receive fail as they do within a node,
+/// each once.
+fn never_ready(env: &Env) -> Outcome {
+    const COUNT: u64 = 3000;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let parameters = "address=127.0.0.1,127.0.0.2 loopback=0 rnr_timeout=500";
+    reload(&modules, parameters)?;
+    let rig = Rig::new(env)?;
+    let mut entry = rig.info.entries()[0].clone();
+    entry.tx_attr.size = 4096;
+    rig.close()?;
+    let setup = Setup {
+        entry: Some(entry),
+        cq_size: 4096,
+        ..Setup::default()
+    };
+    let pair = Pair::with(env, Caps::MSG | Caps::SEND | Caps::RECV, &setup)?;
+    let area = Area::plain(&pair.rig.session, 64)?;
+    for context in 0..COUNT {
+        pair.a.send(area.all(), context)?;
+    }
+    let mut ended = BTreeSet::new();
+    for _ in 0..COUNT {
+        let entry = pair.a.tx.sread(1, Some(LONG));
+        check_eq!(entry.err(), Some(Error::Fabric(KfiErrno::EAVAIL)));
+        let error = pair.a.tx.read_err()?;
+        check_eq!(error.err, KfiErrno::EREMOTEIO.number());
+        check!(ended.insert(error.entry.op_context), "{error:?} twice");
+    }
+    Ok(())
 }
 
 /// mmap(2) does not wait for what is being closed, as it has the lock of the process's memory.
