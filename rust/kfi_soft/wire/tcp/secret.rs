@@ -206,6 +206,7 @@ mod tests {
             birth: 0,
             eager: 0,
             window: 0,
+            flows: 0,
             proof: true,
             nonce: [nonce; 32],
         }
