@@ -311,7 +311,7 @@ pub(super) fn of_one_side(env: &Env) -> Outcome {
     let _secret = key(c"logon", NAME, SECRET)?;
     reload(
         &modules,
-        &format!("address=127.0.0.1 loopback=0 peer_timeout=1000 {PARAMETER}"),
+        &format!("address=127.0.0.1 loopback=0 peer_timeout=2000 {PARAMETER}"),
     )?;
     let complaint = "127.0.0.3 does not have the secret";
     let said = log_lines(complaint)?;
