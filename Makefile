@@ -141,8 +141,8 @@ ARGS ?=
 parameters := kfi_mock.rounds=1000 kfi_transfer.rounds=10000 \
 	kfi_lnd.transactions=2000 kfi_soft.pending=131072 swiotlb=2048,force
 parameters_debug := kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
-	kfi_lnd.transactions=500 kfi_soft.pending=8192 kfi_soft.rnr_timeout=4000 \
-	kfi_transfer.rnr_timeout=4000 swiotlb=2048,force
+	kfi_lnd.transactions=500 kfi_soft.pending=8192 kfi_soft.rnr_timeout=10000 \
+	kfi_transfer.rnr_timeout=10000 swiotlb=2048,force
 APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
