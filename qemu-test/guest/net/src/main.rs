@@ -68,6 +68,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     demo: bool,
 
+    /// Only give the switch this order, on the first machine, and end: see qemu-test/switch.py; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    order: Vec<String>,
+
     /// Be what the program starts on each machine but the first
     #[arg(long, hide = true)]
     worker: bool,
@@ -100,6 +104,14 @@ fn peer_timeout() -> Result<Duration, Failure> {
 fn run(arguments: &Arguments) -> Result<bool, Failure> {
     let machine = number("MACHINE")?;
     let machines = number("MACHINES")?;
+    let network = network::Network {
+        own: arguments.leader,
+        machines,
+    };
+    if !arguments.order.is_empty() {
+        network.order(&arguments.order.join("\n"))?;
+        return Ok(true);
+    }
     if arguments.demo {
         demo::play(machine, arguments.leader)?;
         return Ok(true);
@@ -112,10 +124,6 @@ fn run(arguments: &Arguments) -> Result<bool, Failure> {
         return Ok(keeper::keep()?.success());
     }
     let leader = leader::Leader::new(machines, peer_timeout()?)?;
-    let network = network::Network {
-        own: arguments.leader,
-        machines,
-    };
     // The first machine takes part, too.
     let local = thread::spawn(move || worker::work(machine, machines, Ipv4Addr::LOCALHOST));
     let all_passed = scenario::run(leader, network, arguments)?;

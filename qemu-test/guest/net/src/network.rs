@@ -26,7 +26,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    fn order(self, text: &str) -> io::Result<()> {
+    /// Gives orders, one a line.
+    pub(crate) fn order(self, text: &str) -> io::Result<()> {
         let socket = UdpSocket::bind((self.own, 0))?;
         socket.set_broadcast(true)?;
         for _ in 0..TIMES {
