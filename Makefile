@@ -47,6 +47,7 @@ help:
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
 	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
 	@echo '  make test-lustre-net LUSTRE=...  its transfers with NICs that reach each other over TCP'
+	@echo '  make test-lustre-machines LUSTRE=...  two machines, one of which is cut off and reset'
 	@echo '  make demo-lustre LUSTRE=...  see it at work; make shell-lustre, a shell with it'
 	@echo '  make shell          a shell in the machine'
 	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
@@ -330,10 +331,11 @@ $(addprefix deep-,$(deep_runs)): deep-%:
 # that are queued. Messages wait for receives longer than by default: machines are slow, and a packet
 # that is late is to be there when somebody else wants its tag.
 
-lustre_targets := test-lustre test-lustre-net demo-lustre shell-lustre
+lustre_targets := test-lustre test-lustre-net test-lustre-machines demo-lustre shell-lustre
+lustre_rnr_timeout = $(if $(filter debug,$(KIND)),10000,3000)
 .PHONY: $(lustre_targets) lustre-image
 $(lustre_targets): image_file = $(out)/lustre.gz
-$(lustre_targets): APPEND = kfi_soft.kcxi=1 kfi_soft.rnr_timeout=$(if $(filter debug,$(KIND)),10000,3000) \
+$(lustre_targets): APPEND = kfi_soft.kcxi=1 kfi_soft.rnr_timeout=$(lustre_rnr_timeout) \
 	swiotlb=2048,force $(if $(filter debug,$(KIND)),no_debug_objects)
 $(lustre_targets): TIMEOUT = $(if $(filter debug,$(KIND)),9000,3600)
 
@@ -344,6 +346,15 @@ test-lustre: lustre-machine
 test-lustre-net: lustre-machine
 	@$(run) --append '$(APPEND) $(net_parameters)' --known qemu-test/lustre/known \
 		--log $(out)/test-lustre-net.log -- /extra/tests $(or $(ARGS),bvec/)
+
+# Two machines on one network. Requests that are late are gone before transfers are given up.
+test-lustre-machines: lustre_rnr_timeout = 20000
+test-lustre-machines: machines_parameters = $(APPEND) kfi_soft.address=10.0.3.%n \
+	$(if $(filter debug kcsan,$(KIND)),kfi_soft.peer_timeout=20000)
+test-lustre-machines: override MACHINES = 2
+test-lustre-machines: lustre-machine
+	@$(network) --known qemu-test/lustre/known --log $(out)/test-lustre-machines.log -- \
+		/extra/machines $(ARGS)
 
 shell-lustre: lustre-machine
 	@$(run) --known qemu-test/lustre/known --log $(out)/shell-lustre.log --shell
@@ -363,7 +374,7 @@ lustre-image:
 		--ref '$(LUSTRE_REF)' --kernel '$(KDIR)' --kfabric $(MO) --out build/lustre $(kbuild_args)) && \
 	qemu-test/image --output $(out)/lustre.gz --modules $(out)/image/modules \
 		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox) \
-		--extra "$$built"/*.ko "$$built"/{lnetctl,lst,about} qemu-test/lustre/{common,tests,demo}
+		--extra "$$built"/*.ko "$$built"/{lnetctl,lst,about} qemu-test/lustre/{common,tests,demo,machines}
 
 # In a copy of this tree; ARGS are names of mutations.
 .PHONY: mutations
