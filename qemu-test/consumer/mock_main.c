@@ -20,6 +20,10 @@ unsigned int rounds = 10000;
 module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "Rounds of the long tests");
 
+static char *only = "";
+module_param(only, charp, 0444);
+MODULE_PARM_DESC(only, "Run only the tests whose names start so");
+
 static const struct test_case *const suites[] = {
 	memory_tests, register_tests, getinfo_tests, fabric_tests, thread_tests,
 };
@@ -39,7 +43,8 @@ static void is_not_pinned(struct test *t)
 static void run_all(void)
 {
 	const struct plan plan = {
-		.suites = suites, .count = ARRAY_SIZE(suites), .after = is_not_pinned,
+		.suites = suites, .count = ARRAY_SIZE(suites), .only = only,
+		.after = is_not_pinned,
 	};
 	struct test t = {};
 

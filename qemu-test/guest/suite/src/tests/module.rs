@@ -41,6 +41,7 @@ tests! {
     "transfer" ["R-CNTR-7"] transfer;
     "network-driver" ["kfi_endpoint.h kfi_tagged.h"] network_driver;
     "mock-providers" ["R-CLOSE-5"] mock_providers;
+    "mock-providers-alone" ["kfi_prov.h"] mock_providers_alone;
     "second-provider" ["R-CLOSE-2 R-CLOSE-5"] second_provider;
 }
 
@@ -614,6 +615,18 @@ fn mock_providers(env: &Env) -> Outcome {
     let mut knobs = Knobs::new();
     let _ = knobs.set("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
     run_in_kernel(env, MOCK, &parameters(MOCK))
+}
+
+/// Mock providers where there are no others: what the core answers when nobody has anything for a
+/// consumer, `getinfo/best-error`, is seen only there.
+fn mock_providers_alone(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    modules.needs(MOCK)?;
+    for name in [DEVICE_MODULE, PROVIDER] {
+        unload(name).map_err(|errno| could_not("unload", name, errno))?;
+    }
+    run_with(&modules, MOCK, c"only=getinfo/ rounds=10")?;
+    modules.load_all()
 }
 
 /// A provider in safe code can be careless, and nothing happens: see its tests. They leave
