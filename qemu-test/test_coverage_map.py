@@ -13,6 +13,7 @@ import io
 import tempfile
 import textwrap
 import unittest
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Tuple
 
@@ -204,6 +205,11 @@ class Here(unittest.TestCase):
             self.assertTrue([test for test in tests if test.kind == kind], kind)
         self.assertGreater(len(requirements), 100)
         self.assertEqual(coverage_map.put_together(requirements, tests).unknown, [])
+
+    def test_what_is_skipped_is_there(self) -> None:
+        names = [test.name for test in coverage_map.all_tests(coverage_map.ROOT)]
+        for pattern in coverage_map.read_skipped((coverage_map.ROOT / SKIPPED).read_text()):
+            self.assertTrue([name for name in names if fnmatchcase(name, pattern)], pattern)
 
     def test_nothing_rests_on_what_is_skipped(self) -> None:
         with contextlib.redirect_stderr(io.StringIO()) as said:

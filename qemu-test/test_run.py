@@ -813,7 +813,13 @@ class CommandOfMachine(unittest.TestCase):
 class WithoutMachine(unittest.TestCase):
     """Runs a shell in place of a virtual machine: the log is descriptor $LOG."""
 
-    def guest(self, script: str, limit: float = 20, transcript: bool = False) -> Tuple[int, str]:
+    def guest(
+        self,
+        script: str,
+        limit: float = 20,
+        transcript: bool = False,
+        allowed: Optional[List[str]] = None,
+    ) -> Tuple[int, str]:
         class Shell(run.Machine):
             def command(self, initrd: Path, log: int, folder: Path) -> List[str]:
                 content = initrd.read_bytes()
@@ -830,7 +836,9 @@ class WithoutMachine(unittest.TestCase):
                 log = stack.enter_context(open(Path(name) / "log", "wb"))
                 stack.enter_context(contextlib.redirect_stdout(output))
                 stack.enter_context(contextlib.redirect_stderr(errors))
-                status = run.run_command(machine, image, ["command"], log, limit, transcript)
+                status = run.run_command(
+                    machine, image, ["command"], log, limit, transcript, allowed=allowed
+                )
         self.errors = errors.getvalue()
         return status, output.getvalue()
 
@@ -849,6 +857,29 @@ class WithoutMachine(unittest.TestCase):
         self.assertEqual(status, 0, output)
         self.assertEqual(self.last(output), "1 passed, 0 failed, 1 skipped")
         self.assertNotIn("\x1e", output)
+
+    def test_test_is_skipped(self) -> None:
+        # One in the log, which passes when it is run again.
+        script = """
+            log() { printf '[    1.000000] %s\n' "$1" >&$LOG; }
+            log 'guest: up'; tell start
+            log 'KTAP version 1'; log '1..2'; log 'ok 1 k/a # SKIP no'; log 'ok 2 k/b # SKIP no'
+            log 'KTAP version 1'; log '1..1'; log 'ok 1 k/a # R-A-1'
+            echo KTAP version 1; echo 1..2; echo ok 1 a/a; echo 'ok 2 a/b # SKIP no'
+            tell exit 0
+            """
+        for allowed, failed in (
+            (None, []),
+            (["k/*", "a/b"], []),
+            (["a/*"], ["kernel: k/b"]),
+            ([], ["a/b", "kernel: k/b"]),
+        ):
+            with self.subTest(allowed):
+                status, output = self.guest(script, allowed=allowed)
+                self.assertEqual(status, int(bool(failed)), output)
+                self.assertEqual(self.last(output), f"2 passed, {len(failed)} failed, 3 skipped")
+                for name in failed:
+                    self.assertIn(f"FAILED {name} - was skipped, which nobody expects: no", output)
 
     def test_test_fails(self) -> None:
         status, output = self.guest(
