@@ -11,7 +11,8 @@ flag is left out, a function returns at once, a branch is always or never taken,
 an order is weakened. The tests of the areas that could notice run in user-mode
 Linux. A fault is
 
-    caught      if a test fails, the kernel complains, or the machine hangs
+    caught      if a test fails or finds nothing to test, the kernel complains, or the
+                machine hangs
     survived    if nothing of that happens
     unbuilt     if the compiler refuses it
     equivalent  if qemu-test/mutations/equivalent says why it is no fault
@@ -20,6 +21,10 @@ What was found is kept in build/mutants/results.jsonl, and a fault whose line ha
 not changed is not tried again: a run that was cut off goes on where it was.
 Those of order are seldom noticed, as x86 has most of them anyway: the litmus
 tests are there for these.
+
+First the tests run without a fault, as many machines at a time as later: what fails
+then does not count. The exit status is 0 if no fault survives, or no more than
+--survivors says, 1 if some do, 2 if something could not be tried.
 """
 
 from __future__ import annotations
@@ -33,9 +38,11 @@ import hashlib
 import json
 import random
 import re
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from queue import Queue
 from threading import Lock
@@ -43,15 +50,18 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequenc
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import coverage_map
 import mutations
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "build/mutants/results.jsonl"
 EQUIVALENT = ROOT / "qemu-test/mutations/equivalent"
+SKIPPED = ROOT / coverage_map.SKIPPED
 CRATES = ("rust/kfabric", "rust/kfi_soft", "rust/kfi_shim")
 
-# For the suite: what is random less often, and a limit for what hangs.
-OPTIONS = "--scale 0.2 --time-limit 60"
+# For the suite: what is random less often, and a limit for what hangs, many times what a test takes
+# beside a compiler.
+OPTIONS = "--scale 0.2 --time-limit 120"
 
 # The tests that could notice a fault in a file: the first that matches.
 EVERYTHING = "cntr/ control/ wait/ waitfd/ waitset/ pollset/ trywait/ queue/ trigger/ deferred/ av/ message/ rma/"
@@ -61,13 +71,18 @@ AREAS: Tuple[Tuple[str, str], ...] = (
         "cntr/ wait/ waitset/ pollset/ trywait/ trigger/ deferred/ control-work/ model/ module/consumer",
     ),
     (r"kfi_soft/queue", "queue/ wait/ waitset/ trywait/ message/ module/consumer module/transfer"),
+    (
+        r"kfi_soft/(wires?\.|wire/(atomics|loopback|remote))",
+        "message/ tagged/ rma/ atomic/ faults/ network/ module/transfer",
+    ),
     (r"kfi_soft/wire", "network/"),
     (r"kfi_soft/faults", "faults/ network/"),
     (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/"),
     (r"kfi_soft/memory_region|kfi_soft/transfer/region", "rma/ atomic/ buffer/ module/transfer"),
     (
         r"kfi_soft/(transfer|endpoint|budget|node|nic)",
-        "message/ tagged/ rma/ atomic/ endpoint/ trigger/ deferred/ flags/ module/transfer",
+        "message/ tagged/ rma/ atomic/ endpoint/ trigger/ deferred/ flags/ close/ faults/ network/ "
+        "module/transfer",
     ),
     (r"kfi_soft/(info|personality|provider|devices|limits|abi_params)", "info/ sizes/ module/ tool/"),
     (r"kfi_soft/(debugfs|abi_trace)", "tool/ trace/"),
@@ -327,35 +342,71 @@ def words_for(areas: str) -> str:
     return f"{areas} {OPTIONS}"
 
 
-def baseline(mutants: Sequence[Mutant], limit: float) -> Set[str]:
-    """The tests that fail anyway."""
-    tree = ROOT / "build/mutants/0"
-    mutations.copy_tree(tree)
+# What says that the machine ended too early, not which test failed.
+WHOLE = re.compile(r"guest|command|the run|test plan")
+# What the compiler says, or the linker of what must not be called (build_assert).
+REFUSED = re.compile(r"^(error(\[E\d+\])?: |ld\.lld: error: |ERROR: modpost: )", re.M)
+
+
+def baseline(mutants: Sequence[Mutant], limit: float, trees: Sequence[Path]) -> Set[str]:
+    """The tests that fail anyway, or are skipped, beside as many other machines as later. All that is no
+    fault's is built then."""
     areas = " ".join(dict.fromkeys(word for one in mutants for word in areas_of(one.path).split()))
-    ran = mutations.run("uml", words_for(areas), "baseline", 5 * limit, tree)
-    also = f", but not {mutations.names_of(ran.failed)}" if ran.failed else ""
-    mutations.say(f"without a fault: {ran.passed} passed{also}")
-    return set(ran.failed)
+
+    def run_in(tree: Path) -> mutations.Outcome:
+        mutations.copy_tree(tree)
+        return mutations.run("uml", words_for(areas), "baseline", 5 * limit, tree)
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        try:
+            runs = list(pool.map(run_in, trees))
+        except BaseException:
+            mutations.RUNS.stop()
+            raise
+    failed = list(dict.fromkeys(name for ran in runs for name in ran.failed))
+    if any(WHOLE.fullmatch(name) for name in failed) or not all(ran.passed for ran in runs):
+        said = mutations.names_of(failed) or "nothing was run"
+        raise mutations.CannotTry(f"without a fault: {said}; see build/baseline.txt in {trees[0].parent}/*")
+    also = f", but not {mutations.names_of(failed)}" if failed else ""
+    mutations.say(f"without a fault: {runs[0].passed} passed{also}")
+    return {*failed, *(name for ran in runs for name in ran.skipped)}
 
 
-def attempt(tree: Path, mutant: Mutant, known: Iterable[str], limit: float) -> Found:
-    """Builds it and runs the tests."""
+def noticed_by(ran: mutations.Outcome, known: Set[str], may_skip: Iterable[str]) -> List[str]:
+    """The tests that do not do what they do without the fault."""
+    skipped = (
+        name
+        for name in ran.skipped
+        if not any(fnmatchcase(name, pattern) for pattern in may_skip)
+    )
+    return [name for name in (*ran.failed, *skipped) if name not in known]
+
+
+def attempt(
+    tree: Path, mutant: Mutant, known: Set[str], may_skip: Iterable[str], limit: float
+) -> Found:
+    """Builds it and runs the tests. What is known does not count."""
     start = time.monotonic()
     mutations.copy_tree(tree)
     put(tree, mutant)
     outcome, by = "survived", ""
     try:
         ran = mutations.run("uml", words_for(areas_of(mutant.path)), mutant.id, limit, tree)
-        failed = [name for name in ran.failed if name not in known]
-        if failed:
-            outcome, by = "caught", mutations.names_of(failed)
+        if noticed := noticed_by(ran, known, may_skip):
+            outcome, by = "caught", mutations.names_of(noticed)
+        elif not ran.passed:
+            raise mutations.CannotTry(f"{mutant.id}: no test was run")
     except mutations.OutOfTime:
         outcome, by = "caught", "the time limit"
-    except mutations.CannotTry:
-        # It was built if the machine was begun.
+    except mutations.NoResult:
         said = (tree / f"build/{mutant.id}.txt").read_text(errors="replace")
-        built = re.search(r"^run: ", said, re.M)
-        outcome, by = ("caught", "the machine") if built else ("unbuilt", "")
+        if re.search(r"^run: ", said, re.M):
+            # It was built, as the machine was begun.
+            outcome, by = "caught", "the machine"
+        elif REFUSED.search(said):
+            outcome, by = "unbuilt", ""
+        else:
+            raise
     seconds = round(time.monotonic() - start)
     return Found(mutant.id, *mutant, outcome=outcome, by=by, seconds=seconds)
 
@@ -392,12 +443,13 @@ def read_if_there(path: Path) -> str:
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description="Make faults by rules, and see whether the tests notice them.",
-        epilog="The exit status is 1 if one survives.",
+        epilog="The exit status is 1 if too many survive, and 2 if something could not be tried.",
     )
     add = parser.add_argument
     add("--count", type=int, default=300, metavar="N", help="how many: %(default)s")
     add("--seed", type=int, default=1, metavar="N", help="which: %(default)s")
     add("--rule", action="append", choices=sorted(RULES), help="only of this rule, or these")
+    add("--without", action="append", default=[], choices=sorted(RULES), help="none of this rule")
     add("--only", default="", metavar="PART", help="only in files with this in their names")
     add("--list", action="store_true", help="only say which")
     add("--report", action="store_true", help="only say what was found so far")
@@ -405,7 +457,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--no-baseline", action="store_true", help="do not run the tests without a fault first")
     add("--jobs", type=int, default=1, metavar="N", help="machines at a time: %(default)s")
     add("--ignore", action="append", default=[], metavar="TEST", help="fails anyway")
-    add("--timeout", type=float, default=400, metavar="SECONDS", help="of a run: %(default)s")
+    add("--survivors", type=int, default=0, metavar="N", help="so many may survive: %(default)s")
+    add("--timeout", type=float, default=600, metavar="SECONDS", help="of a run: %(default)s")
     return parser.parse_args(arguments)
 
 
@@ -414,7 +467,9 @@ def main(arguments: Sequence[str]) -> int:
     mutants = [
         mutant
         for mutant in all_mutants(ROOT)
-        if options.only in mutant.path and (not options.rule or mutant.rule in options.rule)
+        if options.only in mutant.path
+        and (not options.rule or mutant.rule in options.rule)
+        and mutant.rule not in options.without
     ]
     chosen = choose(mutants, options.seed, options.count)
     found = read_found(read_if_there(RESULTS))
@@ -425,24 +480,30 @@ def main(arguments: Sequence[str]) -> int:
             print(f"    - {mutant.before}\n    + {mutant.after}")
         print(f"{len(chosen)} of {len(mutants)}")
         return 0
+    untried = 0
     done = {one.id for one in found.values() if not (options.again and one.outcome == "survived")}
     if not options.report:
+        left = [mutant for mutant in chosen if mutant.id not in done]
+        folders = [ROOT / f"build/mutants/{number_of}" for number_of in range(options.jobs)]
         trees: "Queue[Path]" = Queue()
-        for number_of in range(options.jobs):
-            trees.put(ROOT / f"build/mutants/{number_of}")
+        for folder in folders:
+            trees.put(folder)
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         lock = Lock()
-        left = [mutant for mutant in chosen if mutant.id not in done]
         known = set(options.ignore)
+        may_skip = list(coverage_map.read_skipped(SKIPPED.read_text()))
         if left and not options.no_baseline:
-            known |= baseline(left, options.timeout)
+            known |= baseline(left, options.timeout, folders)
 
         def try_one(mutant: Mutant) -> None:
+            nonlocal untried
             tree = trees.get()
             try:
-                one = attempt(tree, mutant, known, options.timeout)
+                one = attempt(tree, mutant, known, may_skip, options.timeout)
             except mutations.CannotTry as error:
-                mutations.say(f"NOT TRIED {error}")
+                mutations.say(f"NOT TRIED {mutant.id} {error}")
+                with lock:
+                    untried += 1
                 return
             finally:
                 trees.put(tree)
@@ -454,16 +515,22 @@ def main(arguments: Sequence[str]) -> int:
                 mutations.say(f"{one.outcome:<9} {one.id} {one.path}:{one.line} ({one.rule}, {one.seconds} s){by}")
 
         with ThreadPoolExecutor(options.jobs) as pool:
-            for _ in pool.map(try_one, left):
-                pass
+            try:
+                for _ in pool.map(try_one, left):
+                    pass
+            except BaseException:
+                mutations.RUNS.stop()
+                raise
     here = {mutant.id for mutant in chosen}
     of_these = [one for one in found.values() if one.id in here]
     for line in report(of_these, equivalent):
         print(line)
-    return int(any(one.outcome == "survived" and one.id not in equivalent for one in of_these))
+    survived = sum(one.outcome == "survived" and one.id not in equivalent for one in of_these)
+    return 2 if untried else int(survived > options.survivors)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main(sys.argv[1:]))
     except mutations.CannotTry as error:

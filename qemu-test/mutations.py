@@ -27,13 +27,17 @@ import sys
 sys.dont_write_bytecode = True
 
 import argparse
+import contextlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from threading import Lock
+from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 ROOT = Path(__file__).resolve().parent.parent
 PATCHES = ROOT / "qemu-test/mutations"
@@ -44,6 +48,7 @@ HEADER = re.compile(r"([A-Z][a-z]+): (.+)")
 # the kernel's says less than those.
 FAILED = re.compile(r"^(?:FAILED (?:kernel: )?|not ok \d+ )(.+?)(?: (?:-|#) .*)?$", re.M)
 TOTAL = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
+GOOD = re.compile(r"^(?:kernel: )?ok \d+ (\S+)( # SKIP)?", re.M)
 SHOWN = 4
 
 
@@ -53,6 +58,10 @@ class CannotTry(Exception):
 
 class OutOfTime(CannotTry):
     """A run has not ended."""
+
+
+class NoResult(CannotTry):
+    """A run has ended before it had anything to say."""
 
 
 @dataclass
@@ -136,37 +145,91 @@ class Outcome:
 
     passed: int
     failed: List[str]
+    # And not run elsewhere.
+    skipped: List[str] = field(default_factory=list)
 
 
 def judge(text: str, name: str) -> Outcome:
     """What a run printed."""
     totals = TOTAL.findall(text)
     if not totals:
-        raise CannotTry(f"{name}: no result:\n{text[-2000:]}")
+        raise NoResult(f"{name}: no result:\n{text[-2000:]}")
     passed, failed, _ = (int(number) for number in totals[-1])
     names = list(dict.fromkeys(FAILED.findall(text)))
     if failed and not names:
         names = ["the run"]
-    return Outcome(passed, names if failed else [])
+    results = GOOD.findall(text)
+    ran = {name for name, skip in results if not skip}
+    skipped = dict.fromkeys(name for name, skip in results if skip and name not in ran)
+    return Outcome(passed, names if failed else [], list(skipped))
+
+
+class Runs:
+    """Those that are going on. Each is a group of processes: what interrupts this script does not
+    make them fail as well, which would look like a fault that was noticed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._going: Set["subprocess.Popen[bytes]"] = set()
+        self._stopped = False
+
+    @contextlib.contextmanager
+    def start(self, command: Sequence[str], **how: object) -> Iterator["subprocess.Popen[bytes]"]:
+        with self._lock:
+            self.check()
+            process = subprocess.Popen(command, start_new_session=True, **how)  # type: ignore
+            self._going.add(process)
+        try:
+            yield process
+        finally:
+            self._end(process)
+            process.wait()
+            with self._lock:
+                self._going.discard(process)
+
+    def check(self) -> None:
+        """Whether what came out says anything."""
+        if self._stopped:
+            raise CannotTry("stopped")
+
+    def stop(self) -> None:
+        """Ends all of them; no others begin."""
+        with self._lock:
+            self._stopped = True
+            for process in self._going:
+                self._end(process)
+
+    @staticmethod
+    def _end(process: "subprocess.Popen[bytes]") -> None:
+        # Not one that is gone: its number may be another's.
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+
+
+RUNS = Runs()
+
+# What a make that runs this says to those below it. They decide for themselves.
+OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KIND", "APPEND")
 
 
 def run(
     vehicle: str, arguments: str, name: str, limit: float, tree: Path = COPY
 ) -> Outcome:
     command = ["make", "test", f"VEHICLE={vehicle}", f"ARGS={arguments}", f"TIMEOUT={limit:.0f}"]
+    environment = {key: value for key, value in os.environ.items() if key not in OF_MAKE}
     # Building comes on top.
     log = tree / f"build/{name}.txt"
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "w") as out:
-        process = subprocess.Popen(command, cwd=tree, stdout=out, stderr=subprocess.STDOUT)
-        try:
-            process.wait(timeout=limit + 1800)
-        except BaseException as error:
-            process.terminate()
-            process.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
+        with RUNS.start(
+            command, cwd=tree, env=environment, stdout=out, stderr=subprocess.STDOUT
+        ) as process:
+            try:
+                process.wait(timeout=limit + 1800)
+            except subprocess.TimeoutExpired as error:
                 raise OutOfTime(f"{name}: no end") from error
-            raise
+    RUNS.check()
     return judge(log.read_text(errors="replace"), name)
 
 
@@ -243,6 +306,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main(sys.argv[1:]))
     except CannotTry as error:

@@ -8,10 +8,15 @@ import sys
 
 sys.dont_write_bytecode = True
 
+import contextlib
+import io
 import json
 import tempfile
 import textwrap
+import threading
+import time
 import unittest
+import unittest.mock
 from dataclasses import asdict
 from pathlib import Path
 from typing import List
@@ -139,6 +144,98 @@ class Files(unittest.TestCase):
     def test_equivalent(self) -> None:
         text = "# words\n0123456789: because\nwhatever\n"
         self.assertEqual(mutants.read_equivalent(text), {"0123456789": "because"})
+
+
+class Trying(unittest.TestCase):
+    """In a folder where make test does as it is told."""
+
+    def setUp(self) -> None:
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        (self.root / "qemu-test").mkdir()
+        (self.root / "qemu-test/skipped").write_text("# None.\n\nc/*: now and then\n")
+        (self.root / "rust/kfabric").mkdir(parents=True)
+        (self.root / "rust/kfabric/info.rs").write_text("    if a < b {\n")
+        for name, value in (
+            ("ROOT", self.root),
+            ("RESULTS", self.root / "build/mutants/results.jsonl"),
+            ("EQUIVALENT", self.root / "equivalent"),
+            ("SKIPPED", self.root / "qemu-test/skipped"),
+        ):
+            stack.enter_context(unittest.mock.patch.object(mutants, name, value))
+        stack.enter_context(unittest.mock.patch.object(mutations, "copy_tree", self.copy))
+        stack.enter_context(unittest.mock.patch.object(mutations, "RUNS", mutations.Runs()))
+
+    def copy(self, tree: Path) -> None:
+        (tree / "rust/kfabric").mkdir(parents=True, exist_ok=True)
+        path = tree / "rust/kfabric/info.rs"
+        path.write_text((self.root / "rust/kfabric/info.rs").read_text())
+        script = textwrap.indent(self.script, "\t@")
+        (tree / "Makefile").write_text(f".SILENT:\n.ONESHELL:\ntest:\n{script}\n")
+
+    def run_it(self, with_fault: str, *options: str, without: str = "") -> "tuple[int, str]":
+        """With what is done where the fault is, and where it is not."""
+        good = "echo 'run: uml'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
+        self.script = f"if grep -q 'a >= b' rust/*/*.rs; then {with_fault}; else {without or good}; fi"
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            status = mutants.main(["--rule", "comparison", *options])
+        return status, said.getvalue()
+
+    def test_outcomes(self) -> None:
+        begin = "echo 'run: uml'; "
+        for script, outcome, status in (
+            (begin + "echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped", "survived", 1),
+            (begin + "echo not ok 1 a/b; echo 0 passed, 1 failed, 0 skipped", "caught", 0),
+            (begin + "echo ok 1 a/b; echo 'ok 2 a/c # SKIP no'; echo 1 passed, 0 failed, 1 skipped", "caught", 0),
+            (begin + "echo ok 1 a/b; echo 'ok 2 c/c # SKIP no'; echo 1 passed, 0 failed, 1 skipped", "survived", 1),
+            (begin + "exit 1", "caught", 0),
+            ("echo 'error[E0308]: mismatched types'; exit 1", "unbuilt", 0),
+            ("echo 'ERROR: modpost: rust_build_error undefined!'; exit 1", "unbuilt", 0),
+            ("echo 'No space left on device'; exit 1", "NOT TRIED", 2),
+            (begin + "echo 0 passed, 0 failed, 0 skipped", "NOT TRIED", 2),
+        ):
+            with self.subTest(script):
+                found, said = self.run_it(script, "--jobs", "2")
+                self.assertIn(f"\n{outcome} ", said)
+                self.assertEqual(found, status)
+                # It is kept, unless nothing came out.
+                kept = mutants.read_if_there(mutants.RESULTS)
+                self.assertEqual(bool(kept), status != 2)
+                mutants.RESULTS.unlink(missing_ok=True)
+
+    def test_survivors(self) -> None:
+        script = "echo 'run: uml'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
+        self.assertEqual(self.run_it(script, "--survivors", "1")[0], 0)
+
+    def test_what_fails_anyway(self) -> None:
+        failing = "echo ok 1 a/a; echo not ok 2 a/b; echo 'ok 3 a/c # SKIP'; echo 1 passed, 1 failed, 1 skipped"
+        status, said = self.run_it(failing, without=failing)
+        self.assertIn("\nsurvived ", said)
+        self.assertEqual(status, 1)
+
+    def test_without_a_fault_the_machine_ends(self) -> None:
+        for script in (
+            "echo 'FAILED guest - did not end'; echo 3 passed, 1 failed, 0 skipped",
+            "echo 0 passed, 0 failed, 7 skipped",
+            "exit 1",
+        ):
+            with self.subTest(script), self.assertRaises(mutations.CannotTry):
+                self.run_it("exit 1", without=script)
+
+    def test_interrupted(self) -> None:
+        def stop() -> None:
+            while not (self.root / "build/mutants/0/begun").exists():
+                time.sleep(0.01)
+            mutations.RUNS.stop()
+
+        stopper = threading.Thread(target=stop)
+        stopper.start()
+        status, said = self.run_it("touch begun; sleep 100; echo 'run: x'")
+        stopper.join()
+        self.assertEqual(status, 2)
+        self.assertIn("NOT TRIED", said)
+        self.assertFalse(mutants.RESULTS.exists())
 
 
 class Here(unittest.TestCase):

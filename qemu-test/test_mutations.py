@@ -58,6 +58,13 @@ class Judging(unittest.TestCase):
         text = "not ok 3 a/b # R-A-1\nFAILED a/b - why\nFAILED kernel: c/d\n\n7 passed, 2 failed, 1 skipped\n"
         self.assertEqual(mutations.judge(text, "x").failed, ["a/b", "c/d"])
 
+    def test_skipped(self) -> None:
+        text = (
+            "ok 1 a/b # R-A-1\nok 2 a/c # SKIP no\nkernel: ok 3 k/d # SKIP no\nok 4 a/e # SKIP no\n"
+            "kernel: ok 1 k/d\n\n2 passed, 0 failed, 3 skipped\n"
+        )
+        self.assertEqual(mutations.judge(text, "x").skipped, ["a/c", "a/e"])
+
     def test_nothing_to_judge(self) -> None:
         with self.assertRaises(mutations.CannotTry):
             mutations.judge("make: *** Error 2\n", "x")
