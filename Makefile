@@ -44,6 +44,7 @@ help:
 	@echo '  make check          formatting, lints, ABI, documentation, style'
 	@echo '  make litmus         ask the memory model of the kernel about the protocols without locks'
 	@echo '  make coverage-map   which tests show which requirement'
+	@echo '  make coverage       which lines of the modules the suite reaches; ARGS=... goes to it'
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
 	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
 	@echo '  make test-lustre-net LUSTRE=...  its transfers with NICs that reach each other over TCP'
@@ -83,7 +84,7 @@ endif
 endif
 
 kbuild_vars := ARCH LLVM CC RUSTC HOSTRUSTC RUSTDOC RUSTFMT CLIPPY_DRIVER BINDGEN \
-	KRUSTFLAGS KCFLAGS CLIPPY KFI_MODULES
+	KRUSTFLAGS KCFLAGS CLIPPY KFI_MODULES KFI_COVERAGE
 # Not what make itself takes for a compiler.
 kbuild_args = $(foreach var,$(kbuild_vars),$(if \
 	$(filter default undefined,$(origin $(var))),,$(var)='$($(var))'))
@@ -148,7 +149,7 @@ APPEND ?= $(if $(filter debug kcsan,$(KIND)),$(parameters_debug),$(parameters))
 # Many times what a run takes, for slow and busy machines.
 TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
 
-out := build/$(KIND)
+out := build/$(if $(KFI_COVERAGE),coverage,$(KIND))
 programs := kfi kfi-bench kfi-demo kfi-net kfi-suite
 # What scripts/setup found.
 tool = $(or $(shell sed -n 's/^$(1) := //p' $(cache)/toolchain.mk 2>/dev/null),$(2))
@@ -390,6 +391,20 @@ mutations:
 .PHONY: mutants
 mutants:
 	@$(call tool,PYTHON,python3) qemu-test/mutants.py $(ARGS)
+
+# Which lines of the modules in Rust the suite reaches. It tells also if tests fail, which they may where
+# all takes longer.
+.PHONY: coverage
+coverage:
+	+@$(MAKE) VEHICLE=qemu KIND=fast KFI_COVERAGE=1 run-coverage
+
+.PHONY: run-coverage
+run-coverage: machine
+	@failed=0; $(run) --log $(out)/test.log -- kfi-suite --jobs $(JOBS) $(ARGS) || failed=$$?; \
+	$(call tool,PYTHON,python3) qemu-test/line_coverage.py --modules $(out)/modules --output $(out) \
+		--llvm=$(call tool,LLVM,1) $(out)/test.log; \
+	echo 'kfabric: lines that were not reached are in $(out)/report.txt'; \
+	exit $$failed
 
 .PHONY: shell
 shell: machine
