@@ -6,137 +6,35 @@
 #include <linux/spinlock.h>
 #include <linux/vmalloc.h>
 
-#include <kfi_cm.h>
 #include <kfi_endpoint.h>
 #include <kfi_rma.h>
 #include <kfi_tagged.h>
 
-#include "design.h"
+#include "link.h"
 #include "rig.h"
 
 #define SMALL 1280U
 #define SMALL_LAP 10U
-#define TIMEOUT_MS 30000
 /* Transfers under way at a time, where bandwidth is measured. */
 #define WINDOW 16U
 /* Bytes that are moved to measure bandwidth. */
 #define VOLUME (64ULL << 20)
-#define KEY 4711
+#define TAG 4711
 
 enum kind { MESSAGE, TAGGED, RMA };
 
-struct end {
-	struct kfid_ep *ep;
-	struct kfid_cq *cq;
-	/* Of the other end. */
-	kfi_addr_t peer;
-};
-
-struct link {
-	struct kfid_av *av;
-	struct end ends[2];
-	u8 *from, *to;
-	struct kfid_mr *mr;
-	u64 base;
-};
-
-static void close_link(struct link *l)
+/* Both ends are of one domain. */
+static int open_link(struct bench_link *l, size_t len)
 {
-	unsigned int i;
+	const struct bench_endpoint end = { .info = bench_info, .domain = bench_domain };
 
-	for (i = 0; i < 2; i++) {
-		if (l->ends[i].ep)
-			kfi_close(&l->ends[i].ep->fid);
-		if (l->ends[i].cq)
-			kfi_close(&l->ends[i].cq->fid);
-	}
-	if (l->mr)
-		kfi_close(&l->mr->fid);
-	if (l->av)
-		kfi_close(&l->av->fid);
-	kvfree(l->from);
-	kvfree(l->to);
+	*l = (struct bench_link) { .ends = { end, end } };
+	return bench_open_link(l, len);
 }
 
-static int open_end(struct link *l, struct end *end)
+static ssize_t post(struct bench_link *l, enum kind what, size_t len)
 {
-	struct kfi_cq_attr cq_attr = { .format = KFI_CQ_FORMAT_CONTEXT, .size = 1024,
-				      .wait_obj = KFI_WAIT_UNSPEC };
-	int ret;
-
-	ret = kfi_cq_open(bench_domain, &cq_attr, &end->cq, NULL, NULL);
-	if (!ret)
-		ret = kfi_endpoint(bench_domain, bench_info, &end->ep, NULL);
-	if (!ret)
-		ret = kfi_ep_bind(end->ep, &end->cq->fid, KFI_TRANSMIT | KFI_RECV);
-	if (!ret)
-		ret = kfi_ep_bind(end->ep, &l->av->fid, 0);
-	if (!ret)
-		ret = kfi_enable(end->ep);
-	return ret;
-}
-
-static int introduce(struct link *l, struct end *end, struct end *to)
-{
-	size_t len = 64;
-	u8 name[64];
-	int ret;
-
-	ret = kfi_getname(&end->ep->fid, name, &len);
-	if (!ret)
-		ret = kfi_av_insert(l->av, name, 1, &to->peer, 0, NULL) == 1 ? 0 : -EIO;
-	return ret;
-}
-
-static int open_link(struct link *l, size_t len)
-{
-	struct kfi_av_attr av_attr = {};
-	int ret;
-
-	*l = (struct link) {};
-	l->from = kvzalloc(len, GFP_KERNEL);
-	l->to = kvzalloc(len, GFP_KERNEL);
-	ret = l->from && l->to ? 0 : -ENOMEM;
-	if (!ret)
-		ret = kfi_av_open(bench_domain, &av_attr, &l->av, NULL);
-	if (!ret)
-		ret = open_end(l, &l->ends[0]);
-	if (!ret)
-		ret = open_end(l, &l->ends[1]);
-	if (!ret)
-		ret = introduce(l, &l->ends[0], &l->ends[1]);
-	if (!ret)
-		ret = introduce(l, &l->ends[1], &l->ends[0]);
-	if (!ret)
-		ret = kfi_mr_reg(bench_domain, l->to, len, KFI_REMOTE_WRITE | KFI_REMOTE_READ, 0,
-				 KEY, 0, &l->mr, NULL);
-	if (!ret && bench_info->domain_attr->mr_mode & KFI_MR_VIRT_ADDR)
-		l->base = (uintptr_t)l->to;
-	if (ret)
-		close_link(l);
-	return ret;
-}
-
-/* Takes @count completions, in whatever portions they come. */
-static int take(struct kfid_cq *cq, u32 count)
-{
-	struct kfi_cq_entry entries[WINDOW];
-	ssize_t got;
-
-	while (count) {
-		got = kfi_cq_read(cq, entries, min(count, WINDOW));
-		if (got == -KFI_EAGAIN)
-			got = kfi_cq_sread(cq, entries, min(count, WINDOW), NULL, TIMEOUT_MS);
-		if (got < 0)
-			return got;
-		count -= got;
-	}
-	return 0;
-}
-
-static ssize_t post(struct link *l, enum kind what, size_t len)
-{
-	struct end *a = &l->ends[0], *b = &l->ends[1];
+	struct bench_endpoint *a = &l->ends[0], *b = &l->ends[1];
 	ssize_t ret;
 
 	switch (what) {
@@ -144,8 +42,8 @@ static ssize_t post(struct link *l, enum kind what, size_t len)
 		ret = kfi_recv(b->ep, l->to, len, NULL, KFI_ADDR_UNSPEC, NULL);
 		return ret ? ret : kfi_send(a->ep, l->from, len, NULL, a->peer, NULL);
 	case TAGGED:
-		ret = kfi_trecv(b->ep, l->to, len, NULL, KFI_ADDR_UNSPEC, KEY, 0, NULL);
-		return ret ? ret : kfi_tsend(a->ep, l->from, len, NULL, a->peer, KEY, NULL);
+		ret = kfi_trecv(b->ep, l->to, len, NULL, KFI_ADDR_UNSPEC, TAG, 0, NULL);
+		return ret ? ret : kfi_tsend(a->ep, l->from, len, NULL, a->peer, TAG, NULL);
 	case RMA:
 		return kfi_write(a->ep, l->from, len, NULL, a->peer, l->base, kfi_mr_key(l->mr),
 				 NULL);
@@ -158,7 +56,7 @@ static __always_inline int small(const struct kfi_bench_case *c, struct kfi_benc
 {
 	struct bench_laps laps;
 	u64 before, now;
-	struct link l;
+	struct bench_link l;
 	int ret;
 	u32 i;
 
@@ -172,9 +70,9 @@ static __always_inline int small(const struct kfi_bench_case *c, struct kfi_benc
 			bench_lap(&laps);
 		ret = post(&l, what, c->size);
 		if (!ret)
-			ret = take(l.ends[0].cq, 1);
+			ret = bench_take(l.ends[0].cq, 1);
 		if (!ret && what != RMA)
-			ret = take(l.ends[1].cq, 1);
+			ret = bench_take(l.ends[1].cq, 1);
 	}
 	bench_lap(&laps);
 	bench_end(&laps, SMALL_LAP, sample);
@@ -182,14 +80,14 @@ static __always_inline int small(const struct kfi_bench_case *c, struct kfi_benc
 		before = bench_now();
 		ret = post(&l, what, c->size);
 		if (!ret)
-			ret = take(l.ends[0].cq, 1);
+			ret = bench_take(l.ends[0].cq, 1);
 		if (!ret && what != RMA)
-			ret = take(l.ends[1].cq, 1);
+			ret = bench_take(l.ends[1].cq, 1);
 		now = bench_now();
 		if (sample->latency_count < sample->latency_room)
 			sample->latencies[sample->latency_count++] = now - before;
 	}
-	close_link(&l);
+	bench_close_link(&l);
 	return ret;
 }
 
@@ -214,7 +112,7 @@ static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sampl
 {
 	u32 i, window, rounds = max(div_u64(VOLUME, c->size * WINDOW), 1ULL);
 	struct bench_laps laps;
-	struct link l;
+	struct bench_link l;
 	int ret;
 
 	rounds = min(rounds, BENCH_LAPS);
@@ -228,13 +126,13 @@ static int stream(const struct kfi_bench_case *c, struct kfi_bench_sample *sampl
 		for (window = 0; window < WINDOW && !ret; window++)
 			ret = post(&l, what, c->size);
 		if (!ret)
-			ret = take(l.ends[0].cq, WINDOW);
+			ret = bench_take(l.ends[0].cq, WINDOW);
 		if (!ret && what != RMA)
-			ret = take(l.ends[1].cq, WINDOW);
+			ret = bench_take(l.ends[1].cq, WINDOW);
 	}
 	bench_lap(&laps);
 	bench_end(&laps, WINDOW, sample);
-	close_link(&l);
+	bench_close_link(&l);
 	return ret;
 }
 
