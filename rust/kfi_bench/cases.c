@@ -15,10 +15,39 @@ static unsigned int rounds = 7;
 module_param(rounds, uint, 0444);
 MODULE_PARM_DESC(rounds, "Rounds that count, after one that does not (default 7)");
 
-static const struct kfi_bench_case *const lists[] = {
+static char *set = "node";
+module_param(set, charp, 0444);
+MODULE_PARM_DESC(set, "What is measured: node (all within one, the default)");
+
+static const struct kfi_bench_case *const node_lists[] = {
 	bench_counter_cases, bench_trigger_cases, bench_wait_cases, bench_message_cases,
-	bench_memory_cases,
+	bench_memory_cases, NULL
 };
+
+/* Each wants a provider of its own, so they are not measured together. */
+static const struct {
+	const char *name;
+	const struct kfi_bench_case *const *lists;
+} sets[] = {
+	{ "node", node_lists },
+};
+
+/* What the set has, or NULL if there is none of that name. */
+static const struct kfi_bench_case *const *lists(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sets); i++) {
+		if (!strcmp(sets[i].name, set))
+			return sets[i].lists;
+	}
+	return NULL;
+}
+
+bool bench_has_set(void)
+{
+	return lists();
+}
 
 u32 kfi_bench_rounds(void)
 {
@@ -48,11 +77,11 @@ static bool wanted(const struct kfi_bench_case *c)
 /* The case with this number of those that are wanted, or NULL. */
 const struct kfi_bench_case *kfi_bench_case(size_t index)
 {
+	const struct kfi_bench_case *const *list = lists();
 	const struct kfi_bench_case *c;
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(lists); i++) {
-		for (c = lists[i]; c->item; c++) {
+	for (; list && *list; list++) {
+		for (c = *list; c->item; c++) {
 			if (wanted(c) && !index--)
 				return c;
 		}

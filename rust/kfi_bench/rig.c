@@ -136,9 +136,12 @@ void kfi_bench_teardown(void)
 
 int kfi_bench_setup(void)
 {
-	struct kfi_info *hints = kfi_allocinfo();
+	struct kfi_info *hints;
 	int ret = -ENOMEM;
 
+	if (!bench_has_set())
+		return -EINVAL;
+	hints = kfi_allocinfo();
 	if (hints) {
 		/* Becomes part of the hints. */
 		hints->fabric_attr->prov_name = kstrdup("kfi_soft", GFP_KERNEL);

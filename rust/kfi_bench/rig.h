@@ -15,7 +15,7 @@
 
 #include "bench.h"
 
-/* Of one fabric and domain, for all cases. */
+/* Of one fabric and domain, for all cases: of the first NIC; @next of it is that of the second. */
 extern struct kfi_info *bench_info;
 extern struct kfid_fabric *bench_fabric;
 extern struct kfid_domain *bench_domain;
@@ -25,6 +25,9 @@ extern const struct kfi_bench_case bench_trigger_cases[];
 extern const struct kfi_bench_case bench_wait_cases[];
 extern const struct kfi_bench_case bench_message_cases[];
 extern const struct kfi_bench_case bench_memory_cases[];
+
+/* Whether the parameter of that name says what is to be measured. */
+bool bench_has_set(void);
 
 int bench_open_cntr(struct kfid_wait *set, struct kfid_cntr **cntr);
 
