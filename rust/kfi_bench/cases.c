@@ -17,12 +17,14 @@ MODULE_PARM_DESC(rounds, "Rounds that count, after one that does not (default 7)
 
 static char *set = "node";
 module_param(set, charp, 0444);
-MODULE_PARM_DESC(set, "What is measured: node (all within one, the default)");
+MODULE_PARM_DESC(set, "What is measured: node (all within one, the default) or tcp (two NICs that reach each other over TCP)");
 
 static const struct kfi_bench_case *const node_lists[] = {
 	bench_counter_cases, bench_trigger_cases, bench_wait_cases, bench_message_cases,
 	bench_memory_cases, NULL
 };
+
+static const struct kfi_bench_case *const tcp_lists[] = { bench_tcp_cases, NULL };
 
 /* Each wants a provider of its own, so they are not measured together. */
 static const struct {
@@ -30,6 +32,7 @@ static const struct {
 	const struct kfi_bench_case *const *lists;
 } sets[] = {
 	{ "node", node_lists },
+	{ "tcp", tcp_lists },
 };
 
 /* What the set has, or NULL if there is none of that name. */

@@ -25,6 +25,7 @@ extern const struct kfi_bench_case bench_trigger_cases[];
 extern const struct kfi_bench_case bench_wait_cases[];
 extern const struct kfi_bench_case bench_message_cases[];
 extern const struct kfi_bench_case bench_memory_cases[];
+extern const struct kfi_bench_case bench_tcp_cases[];
 
 /* Whether the parameter of that name says what is to be measured. */
 bool bench_has_set(void);
