@@ -17,7 +17,7 @@ MODULE_PARM_DESC(rounds, "Rounds that count, after one that does not (default 7)
 
 static char *set = "node";
 module_param(set, charp, 0444);
-MODULE_PARM_DESC(set, "What is measured: node (all within one, the default) or tcp (two NICs that reach each other over TCP)");
+MODULE_PARM_DESC(set, "What is measured: node (all within one, the default), tcp (two NICs that reach each other over TCP) or mesh (64 of these)");
 
 static const struct kfi_bench_case *const node_lists[] = {
 	bench_counter_cases, bench_trigger_cases, bench_wait_cases, bench_message_cases,
@@ -25,6 +25,7 @@ static const struct kfi_bench_case *const node_lists[] = {
 };
 
 static const struct kfi_bench_case *const tcp_lists[] = { bench_tcp_cases, NULL };
+static const struct kfi_bench_case *const mesh_lists[] = { bench_mesh_cases, NULL };
 
 /* Each wants a provider of its own, so they are not measured together. */
 static const struct {
@@ -33,6 +34,7 @@ static const struct {
 } sets[] = {
 	{ "node", node_lists },
 	{ "tcp", tcp_lists },
+	{ "mesh", mesh_lists },
 };
 
 /* What the set has, or NULL if there is none of that name. */

@@ -17,7 +17,7 @@
 #define FAR (1ULL << 62)
 
 /* Free memory says less: CPUs keep lists of free pages of their own. */
-static u64 used_memory(void)
+u64 bench_used_memory(void)
 {
 	/* What was freed before is free now. */
 	rcu_barrier();
@@ -64,10 +64,10 @@ static int open_counters(const struct kfi_bench_case *c, struct kfi_bench_sample
 		return -ENOMEM;
 	for (i = 0; i < 2 * c->size && !ret; i++) {
 		if (i == c->size)
-			before = used_memory();
+			before = bench_used_memory();
 		ret = bench_open_cntr(NULL, &cntrs[i]);
 	}
-	note(sample, before, used_memory(), c->size);
+	note(sample, before, bench_used_memory(), c->size);
 	for (i = 0; i < 2 * c->size && cntrs[i]; i++)
 		kfi_close(&cntrs[i]->fid);
 	kvfree(cntrs);
@@ -92,10 +92,10 @@ static int submit_pending(const struct kfi_bench_case *c, struct kfi_bench_sampl
 		ret = design->open(&cntrs[i]);
 	for (i = 0; i < 2 * c->size && !ret; i++) {
 		if (i == c->size)
-			before = used_memory();
+			before = bench_used_memory();
 		ret = design->submit(&works[i], cntrs[0], FAR + i, cntrs[1]);
 	}
-	note(sample, before, used_memory(), c->size);
+	note(sample, before, bench_used_memory(), c->size);
 	for (i = 0; i < 2; i++) {
 		if (cntrs[i])
 			design->flush(cntrs[i]);
@@ -131,7 +131,7 @@ static int open_endpoints(const struct kfi_bench_case *c, struct kfi_bench_sampl
 		ret = kfi_av_open(bench_domain, &av_attr, &av, NULL);
 	for (i = 0; i < 2 * c->size && !ret; i++) {
 		if (i == c->size)
-			before = used_memory();
+			before = bench_used_memory();
 		ret = kfi_endpoint(bench_domain, bench_info, &eps[i], NULL);
 		if (!ret)
 			ret = kfi_ep_bind(eps[i], &cq->fid, KFI_TRANSMIT | KFI_RECV);
@@ -140,7 +140,7 @@ static int open_endpoints(const struct kfi_bench_case *c, struct kfi_bench_sampl
 		if (!ret)
 			ret = kfi_enable(eps[i]);
 	}
-	note(sample, before, used_memory(), c->size);
+	note(sample, before, bench_used_memory(), c->size);
 	for (i = 0; eps && i < 2 * c->size; i++) {
 		if (eps[i])
 			kfi_close(&eps[i]->fid);

@@ -26,6 +26,7 @@ extern const struct kfi_bench_case bench_wait_cases[];
 extern const struct kfi_bench_case bench_message_cases[];
 extern const struct kfi_bench_case bench_memory_cases[];
 extern const struct kfi_bench_case bench_tcp_cases[];
+extern const struct kfi_bench_case bench_mesh_cases[];
 
 /* Whether the parameter of that name says what is to be measured. */
 bool bench_has_set(void);
@@ -52,6 +53,9 @@ static inline u64 bench_now(void)
 {
 	return ktime_get_ns();
 }
+
+/* The memory that kmalloc() and vmalloc() occupy. */
+u64 bench_used_memory(void);
 
 /* Laps of a loop. */
 #define BENCH_LAPS 128U
