@@ -22,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::figure::Results;
+use crate::run::Set;
 
 /// What ends a command.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,9 @@ enum Error {
     /// The module cannot be used.
     #[error("kfi_bench.ko: {0}")]
     Module(std::io::Error),
+    /// The provider cannot be loaded with other parameters.
+    #[error("kfi_soft.ko: {0}")]
+    Provider(std::io::Error),
     /// Input that is no result.
     #[error("{0}")]
     Results(String),
@@ -54,14 +58,20 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Load kfi_bench.ko and print what it measures, a line of JSON for each figure
+    ///
+    /// For what goes over TCP kfi_soft.ko is loaded again, with NICs that have addresses, and
+    /// afterwards as it was.
     Run {
+        /// Measure only these
+        #[arg(long, value_enum, value_name = "SET", value_delimiter = ',')]
+        sets: Vec<Set>,
         /// Measure only items whose names contain one of these words
         #[arg(long, value_name = "WORD", value_delimiter = ',')]
         items: Vec<String>,
         /// Rounds that count
         #[arg(long, value_name = "N", default_value_t = 7)]
         rounds: u32,
-        /// The module
+        /// The module, beside which kfi_soft.ko lies
         #[arg(long, value_name = "FILE", default_value = "/modules/kfi_bench.ko")]
         module: PathBuf,
     },
@@ -129,10 +139,11 @@ enum Command {
 fn execute(command: Command) -> Result<(), Error> {
     match command {
         Command::Run {
+            sets,
             items,
             rounds,
             module,
-        } => run::run(&module, &items, rounds),
+        } => run::run(&module, &sets, &items, rounds),
         Command::Irqsoff {
             loads,
             sizes,
@@ -165,5 +176,23 @@ fn main() -> ExitCode {
             eprintln!("kfi-bench: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn arguments() {
+        Arguments::command().debug_assert();
+        let arguments = ["kfi-bench", "run", "--sets", "tcp,mesh", "--items", "mesh"];
+        let Command::Run { sets, items, .. } = Arguments::parse_from(arguments).command else {
+            panic!("not what was asked for");
+        };
+        assert_eq!(sets, [Set::Tcp, Set::Mesh]);
+        assert_eq!(items, ["mesh"]);
     }
 }

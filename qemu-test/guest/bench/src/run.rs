@@ -2,28 +2,109 @@
 
 //! Runs the module, in the guest.
 
-use std::ffi::CString;
-use std::fs::File;
+use std::ffi::{CStr, CString};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use rustix::fs::{Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
 use rustix::thread::CpuSet;
 
 use crate::Error;
 
 /// What the module's lines begin with.
 const PREFIX: &str = "kfi_bench: {";
+/// Its last line, and that of a run.
+const END: &str = "{\"end\":true}";
 /// Between looks at the log: they take a bit of a CPU.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The provider.
+const PROVIDER: &CStr = c"kfi_soft";
+/// Its file, beside that of the module.
+const PROVIDER_FILE: &str = "kfi_soft.ko";
+/// There is one if the kernel has TCP.
+const SOCKETS: &str = "/proc/net/tcp";
+/// NICs of the mesh, as the module has it.
+const NICS: u32 = 64;
+
+/// Cases that are measured with the same provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Set {
+    /// Within one node
+    Node,
+    /// Between two NICs that reach each other over TCP
+    Tcp,
+    /// Between 64 of these
+    Mesh,
+}
+
+impl Set {
+    /// What the module calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Tcp => "tcp",
+            Self::Mesh => "mesh",
+        }
+    }
+
+    /// The parameters of the provider; none if it is the one that is loaded.
+    fn provider(self) -> Option<String> {
+        // Receives may be late in a slow machine, and connections of the mesh stay although nobody uses
+        // them.
+        let (nics, timeouts) = match self {
+            Self::Node => return None,
+            Self::Tcp => (2, "rnr_timeout=5000"),
+            Self::Mesh => (NICS, "rnr_timeout=5000 peer_timeout=600000"),
+        };
+        let addresses: Vec<_> = (1..=nics).map(|nic| format!("127.0.0.{nic}")).collect();
+        Some(format!(
+            "address={} loopback=0 {timeouts}",
+            addresses.join(",")
+        ))
+    }
+}
+
+/// Loads the module for each of the sets, or for all if there are none, prints what it measures, and
+/// unloads it.
+pub(crate) fn run(module: &Path, sets: &[Set], items: &[String], rounds: u32) -> Result<(), Error> {
+    let mut log = Log::open().map_err(Error::Module)?;
+    for set in Set::value_variants() {
+        if !sets.is_empty() && !sets.contains(set) {
+            continue;
+        }
+        let parameters = CString::new(format!(
+            "set={} items={} rounds={rounds}",
+            set.name(),
+            items.join(",")
+        ))
+        .map_err(|error| Error::Module(error.into()))?;
+        let provider = match set.provider() {
+            Some(_) if !Path::new(SOCKETS).exists() => {
+                println!("not measured: {}, as the kernel has no TCP", set.name());
+                continue;
+            }
+            Some(parameters) => {
+                let file = module.with_file_name(PROVIDER_FILE);
+                Some(Provider::load(file, &parameters).map_err(Error::Provider)?)
+            }
+            None => None,
+        };
+        measure(&mut log, module, parameters)?;
+        if let Some(provider) = provider {
+            provider.restore().map_err(Error::Provider)?;
+        }
+    }
+    println!("{END}");
+    Ok(())
+}
 
 /// Loads the module, prints what it measures, and unloads it.
-pub(crate) fn run(module: &Path, items: &[String], rounds: u32) -> Result<(), Error> {
-    let mut log = Log::open().map_err(Error::Module)?;
-    let parameters = CString::new(format!("items={} rounds={rounds}", items.join(",")))
-        .map_err(|error| Error::Module(error.into()))?;
+fn measure(log: &mut Log, module: &Path, parameters: CString) -> Result<(), Error> {
     let file = File::open(module).map_err(Error::Module)?;
     let loader = thread::spawn(move || {
         // What runs on one CPU stays there.
@@ -32,6 +113,7 @@ pub(crate) fn run(module: &Path, items: &[String], rounds: u32) -> Result<(), Er
         rustix::thread::sched_setaffinity(None, &cpus)?;
         rustix::system::finit_module(file, &parameters, 0)
     });
+    log.ended = false;
     while !loader.is_finished() {
         thread::sleep(PAUSE);
         log.print().map_err(Error::Module)?;
@@ -41,37 +123,116 @@ pub(crate) fn run(module: &Path, items: &[String], rounds: u32) -> Result<(), Er
         Ok(result) => result.map_err(|errno| Error::Module(errno.into()))?,
         Err(_) => return Err(Error::Module(ErrorKind::Other.into())),
     }
-    let flags = i32::try_from(OFlags::NONBLOCK.bits())
-        .map_err(|_| Error::Module(ErrorKind::Other.into()))?;
-    rustix::system::delete_module(c"kfi_bench", flags).map_err(|errno| Error::Module(errno.into()))
+    unload(c"kfi_bench").map_err(|errno| Error::Module(errno.into()))?;
+    if log.ended {
+        return Ok(());
+    }
+    Err(Error::Results("the module has not told all".to_owned()))
+}
+
+fn unload(module: &CStr) -> Result<(), Errno> {
+    rustix::system::delete_module(module, OFlags::NONBLOCK.bits() as i32)
+}
+
+/// The provider with other parameters; with its own again when this is dropped.
+struct Provider {
+    file: PathBuf,
+    /// Whether it has these already.
+    restored: bool,
+}
+
+impl Provider {
+    /// Loads it again, with other parameters.
+    fn load(file: PathBuf, parameters: &str) -> io::Result<Self> {
+        unload(PROVIDER)?;
+        let provider = Self {
+            file,
+            restored: false,
+        };
+        provider.insert(parameters)?;
+        Ok(provider)
+    }
+
+    fn insert(&self, parameters: &str) -> io::Result<()> {
+        let parameters = CString::new(parameters)?;
+        rustix::system::finit_module(File::open(&self.file)?, &parameters, 0)?;
+        Ok(())
+    }
+
+    /// Loads it again, as it was when the guest began.
+    fn restore(mut self) -> io::Result<()> {
+        self.restored = true;
+        self.reset()
+    }
+
+    fn reset(&self) -> io::Result<()> {
+        match unload(PROVIDER) {
+            // It was not loaded with the other ones.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let line = fs::read_to_string("/proc/cmdline")?;
+        self.insert(&own_parameters(&line))
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        if self.restored {
+            return;
+        }
+        if let Err(error) = self.reset() {
+            eprintln!("kfi-bench: {PROVIDER_FILE} is missing now: {error}");
+        }
+    }
+}
+
+/// The parameters of the provider on the kernel's command line, as qemu-test/init takes them.
+fn own_parameters(line: &str) -> String {
+    let words: Vec<_> = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("kfi_soft."))
+        .collect();
+    words.join(" ")
 }
 
 /// The kernel's log, from now on.
-struct Log(File);
+struct Log {
+    file: File,
+    /// The module's last line has come.
+    ended: bool,
+}
 
 impl Log {
     fn open() -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let fd = rustix::fs::open("/dev/kmsg", flags, Mode::empty())?;
         rustix::fs::seek(&fd, SeekFrom::End(0))?;
-        Ok(Self(fd.into()))
+        Ok(Self {
+            file: fd.into(),
+            ended: false,
+        })
     }
 
-    /// Prints what has come.
+    /// Prints what has come, but for last lines.
     fn print(&mut self) -> io::Result<()> {
         // One read is one record.
         let mut record = [0; 8192];
         let mut out = io::stdout().lock();
         loop {
-            match self.0.read(&mut record) {
+            match self.file.read(&mut record) {
                 Ok(0) => return Ok(()),
                 Ok(length) => {
                     let text = String::from_utf8_lossy(&record[..length]);
                     let line = text.lines().next().unwrap_or_default();
                     if let Some(start) = line.find(PREFIX) {
                         let json = &line[start + PREFIX.len() - 1..];
-                        writeln!(out, "{json}")?;
-                        out.flush()?;
+                        if json == END {
+                            self.ended = true;
+                        } else {
+                            writeln!(out, "{json}")?;
+                            out.flush()?;
+                        }
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
@@ -80,5 +241,29 @@ impl Log {
                 Err(error) => return Err(error),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_those_of_the_provider() {
+        let line =
+            "console=ttyS0 kfi_soft.pending=131072 kfi_soft_more.a=1 kfi_lnd.b=2 kfi_soft.c=3\n";
+        assert_eq!(own_parameters(line), "pending=131072 c=3");
+        assert_eq!(own_parameters("quiet"), "");
+    }
+
+    #[test]
+    fn nics_have_addresses() {
+        assert_eq!(Set::Node.provider(), None);
+        let parameters = Set::Tcp.provider().unwrap();
+        assert!(parameters.starts_with("address=127.0.0.1,127.0.0.2 loopback=0 "));
+        let parameters = Set::Mesh.provider().unwrap();
+        let addresses = parameters.split(' ').next().unwrap();
+        assert_eq!(addresses.matches("127.0.0.").count(), 64);
+        assert!(addresses.ends_with(",127.0.0.64"));
     }
 }
