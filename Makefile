@@ -448,7 +448,7 @@ bench-compare: guest
 
 .PHONY: bench-table
 bench-table: bench-report
-	@$(kfi_bench) insert $(bench)/ratios.md Documentation/benchmarks.md
+	@$(kfi_bench) insert $(bench) Documentation/benchmarks.md
 
 # How long interrupts are off. With instructions for time it does not depend on the host; one CPU
 # is what they are counted of. Messages wait until all is prepared.

@@ -109,7 +109,7 @@ enum Command {
     Report {
         /// The file of results
         results: PathBuf,
-        /// Results in QEMU, for a column of its own in `ratios.md`
+        /// Results in QEMU, for columns of their own in `ratios.md` and `tcp.md`
         #[arg(long, value_name = "FILE")]
         qemu: Option<PathBuf>,
         /// Where tables and plots go
@@ -126,11 +126,11 @@ enum Command {
         #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
         noise: f64,
     },
-    /// Replace the table in a file, between the lines
-    /// `<!-- bench: begin -->` and `<!-- bench: end -->`
+    /// Replace the tables in a file, between the lines `<!-- NAME: begin -->` and
+    /// `<!-- NAME: end -->`, where NAME is `bench` and `bench over TCP`
     Insert {
-        /// The table
-        table: PathBuf,
+        /// Where `report` has written them
+        tables: PathBuf,
         /// The file, Documentation/benchmarks.md
         file: PathBuf,
     },
@@ -165,7 +165,7 @@ fn execute(command: Command) -> Result<(), Error> {
             compare::compare(&Results::read(&old)?, &Results::read(&new)?, noise);
             Ok(())
         }
-        Command::Insert { table, file } => table::insert(&table, &file),
+        Command::Insert { tables, file } => table::insert(&tables, &file),
     }
 }
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::figure::{Figure, Results};
-use crate::targets::{Target, TARGETS};
+use crate::targets::{Target, TARGETS, TCP_TARGETS};
 use crate::Error;
 
 /// A number with three digits that matter.
@@ -49,8 +49,12 @@ fn value(figure: &Figure) -> String {
     format!("{} {}", number(median), figure.unit)
 }
 
+/// What is measured to know how much goes through.
+const BANDWIDTH: [&str; 2] = ["bandwidth", "TCP, stream"];
+
 fn bandwidth(figure: &Figure) -> Option<String> {
-    let median = figure.median.filter(|_| figure.item == "bandwidth")?;
+    let counts = BANDWIDTH.contains(&figure.item.as_str());
+    let median = figure.median.filter(|_| counts)?;
     Some(format!(
         "{} MB/s",
         number(figure.size as f64 / median * 1000.0)
@@ -115,7 +119,7 @@ fn cell(target: &Target, results: &Results) -> (String, Option<bool>) {
 /// The targets, for people.
 fn ratios(results: &Results) -> String {
     let mut text = String::new();
-    for target in &TARGETS {
+    for target in TARGETS.iter().chain(&TCP_TARGETS) {
         let Some((measured, over, under)) = target.measured(results) else {
             let _ = writeln!(text, "    not measured: {}", target.what);
             continue;
@@ -139,8 +143,8 @@ fn ratios(results: &Results) -> String {
     text
 }
 
-/// The table for Documentation/benchmarks.md.
-fn document(results: &Results, qemu: Option<&Results>) -> String {
+/// A table for Documentation/benchmarks.md.
+fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> String {
     let mut text = String::from("| what | at most | measured |");
     if qemu.is_some() {
         text += " in QEMU, at most | measured |";
@@ -154,7 +158,7 @@ fn document(results: &Results, qemu: Option<&Results>) -> String {
         Some(false) => format!("**{cell}**"),
         _ => cell,
     };
-    for target in &TARGETS {
+    for target in targets {
         let most = |results| target.most_of(results).map_or("-".to_owned(), number);
         let _ = write!(
             text,
@@ -183,18 +187,19 @@ fn document(results: &Results, qemu: Option<&Results>) -> String {
             number(machine.load[1]),
         );
         if !doubts(results).is_empty() {
-            text += "The host was too busy for two CPUs: that figure does not count.\n";
+            text += "The host was too busy for two CPUs: what both of them did does not count.\n";
         }
     }
     text
 }
 
-/// Writes `table.txt` and `ratios.md`, and shows the ratios.
+/// Writes `table.txt`, `ratios.md` and `tcp.md`, and shows the ratios.
 pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) -> Result<(), Error> {
     let ratios = ratios(results) + &doubts(results);
     let tables = [
         ("table.txt", format!("{ratios}{}", all(results))),
-        ("ratios.md", document(results, qemu)),
+        (RATIOS, document(&TARGETS, results, qemu)),
+        (TCP, document(&TCP_TARGETS, results, qemu)),
     ];
     fs::create_dir_all(folder).map_err(|error| Error::File(folder.display().to_string(), error))?;
     for (name, text) in tables {
@@ -205,24 +210,31 @@ pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) ->
     Ok(())
 }
 
-const BEGIN: &str = "<!-- bench: begin -->\n";
-const END: &str = "<!-- bench: end -->";
+/// The files of tables for Documentation/benchmarks.md.
+const RATIOS: &str = "ratios.md";
+const TCP: &str = "tcp.md";
+/// The names of their places there.
+const PLACES: [(&str, &str); 2] = [(RATIOS, "bench"), (TCP, "bench over TCP")];
 
-/// Replaces what stands between the marks.
-fn replace(text: &str, table: &str) -> Option<String> {
-    let begin = text.find(BEGIN)? + BEGIN.len();
-    let end = begin + text[begin..].find(END)?;
+/// Replaces what stands between the marks of a place.
+fn replace(text: &str, place: &str, table: &str) -> Option<String> {
+    let mark = format!("<!-- {place}: begin -->\n");
+    let begin = text.find(&mark)? + mark.len();
+    let end = begin + text[begin..].find(&format!("<!-- {place}: end -->"))?;
     Some(format!("{}{table}{}", &text[..begin], &text[end..]))
 }
 
-/// Replaces the table in a file.
-pub(crate) fn insert(table: &Path, file: &Path) -> Result<(), Error> {
+/// Replaces the tables in a file by those in a folder.
+pub(crate) fn insert(folder: &Path, file: &Path) -> Result<(), Error> {
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(|error| Error::File(path.display().to_string(), error))
     };
     let name = file.display().to_string();
-    let text = replace(&read(file)?, &read(table)?)
-        .ok_or_else(|| Error::Results(format!("{name}: no place for the table")))?;
+    let mut text = read(file)?;
+    for (table, place) in PLACES {
+        text = replace(&text, place, &read(&folder.join(table))?)
+            .ok_or_else(|| Error::Results(format!("{name}: no place for {table}")))?;
+    }
     fs::write(file, text).map_err(|error| Error::File(name, error))
 }
 
@@ -240,9 +252,48 @@ mod tests {
 
     #[test]
     fn tables_are_replaced() {
-        let text = format!("a\n{BEGIN}old\n{END}\nb\n");
-        let new = format!("a\n{BEGIN}new\n{END}\nb\n");
-        assert_eq!(replace(&text, "new\n"), Some(new));
-        assert_eq!(replace("nothing", "new\n"), None);
+        let places = |first: &str, second: &str| {
+            format!(
+                "a\n<!-- bench: begin -->\n{first}<!-- bench: end -->\nb\n\
+                 <!-- bench over TCP: begin -->\n{second}<!-- bench over TCP: end -->\nc\n"
+            )
+        };
+        let text = places("old\n", "old\n");
+        let text = replace(&text, "bench", "new\n").unwrap();
+        assert_eq!(text, places("new\n", "old\n"));
+        let text = replace(&text, "bench over TCP", "1\n2\n").unwrap();
+        assert_eq!(text, places("new\n", "1\n2\n"));
+        assert_eq!(replace("nothing", "bench", "new\n"), None);
+    }
+
+    /// There is a place for each of them, and a line for each ratio.
+    #[test]
+    fn tables_have_places() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../Documentation/benchmarks.md");
+        let text = fs::read_to_string(file).unwrap();
+        for (_, place) in PLACES {
+            assert!(replace(&text, place, "").is_some(), "{place}");
+        }
+        for target in TARGETS.iter().chain(&TCP_TARGETS) {
+            assert!(
+                text.contains(&format!("\n| {} | ", target.what)),
+                "{}",
+                target.what
+            );
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_has_its_line() {
+        let results = Results {
+            machine: None,
+            figures: Vec::new(),
+        };
+        let text = document(&TCP_TARGETS, &results, None);
+        assert_eq!(text.lines().count(), 2 + TCP_TARGETS.len());
+        assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | - |\n"));
+        assert!(text.contains("| memory of an idle peer, in bytes | 65,536 | - |\n"));
+        assert!(text.contains("| memory of an idle peer / two bare sockets | - | - |\n"));
     }
 }
