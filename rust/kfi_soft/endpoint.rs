@@ -508,7 +508,7 @@ impl EndpointState {
                 source: port.address(),
                 index: self.index,
                 av: av.clone(),
-                auth_key: self.auth_key.number(),
+                auth_key: self.auth_key.clone(),
                 caps: info::allowed(tx_caps),
                 credits,
                 shares_credits: setup.stx.is_some(),

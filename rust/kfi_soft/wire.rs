@@ -201,6 +201,9 @@ pub(crate) trait Initiator: Clone + Unpin {
     /// Returns the target's memory that is meant.
     fn remote(&self) -> &RemoteMemory;
 
+    /// Returns the bytes of the authorization key, of which the request has the number; none for none.
+    fn auth_key(&self) -> &[u8];
+
     /// Takes the operation out of the hands of its initiator, to be sent to another kernel: the wire
     /// alone ends it from here on. `None` if it has been ended meanwhile, or was sent out before.
     ///

@@ -212,6 +212,14 @@ impl Initiator for Origin {
         }
     }
 
+    fn auth_key(&self) -> &[u8] {
+        match self {
+            Self::Local(transfer) => transfer.transmitter().auth_key(),
+            // Nothing is sent on that has come from another node, so nobody asks.
+            Self::Remote(_) => &[],
+        }
+    }
+
     fn send_out(&self) -> Option<SentMemory> {
         match self {
             Self::Local(transfer) => Some(SentMemory {

@@ -33,7 +33,7 @@ use kernel::{
 
 use crate::{
     address::{
-        auth_key::KeyNumber,
+        auth_key::AuthKey,
         native::Address,
         vector::AddressVector, //
     },
@@ -131,8 +131,8 @@ pub(crate) struct TxConfig {
     pub(crate) index: usize,
     /// Where peers are looked up.
     pub(crate) av: Arc<Fid<AddressVector>>,
-    /// Peers that have another one cannot be seen.
-    pub(crate) auth_key: KeyNumber,
+    /// Peers that have another one cannot be seen. Its operations send it along.
+    pub(crate) auth_key: Arc<AuthKey>,
     /// Its capabilities.
     pub(crate) caps: Caps,
     /// How many operations may be under way, in it and in all that share it.
@@ -364,6 +364,11 @@ impl Transmitter {
     /// Returns a number that no other transmit context has.
     pub(crate) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns the bytes of its authorization key.
+    pub(crate) fn auth_key(&self) -> &[u8] {
+        self.config.auth_key.bytes()
     }
 
     /// Returns the completer of its operations.

@@ -56,10 +56,7 @@ use super::{
 };
 use crate::{
     address::{
-        auth_key::{
-            AuthKey,
-            AuthKeys, //
-        },
+        auth_key::AuthKeys,
         native::Address, //
     },
     budget::Budget,
@@ -177,8 +174,6 @@ struct Shared {
     beginning: Instant<Monotonic>,
     /// How many sessions have been numbered.
     sessions: Atomic<u64>,
-    /// The key of those who have none.
-    no_key: AuthKey,
     /// What the log is told of peers.
     complaints: Complaints,
     #[pin]
@@ -281,7 +276,6 @@ pub(crate) struct Tcp<O: Initiator + Send + Sync + 'static>(Arc<Inner<O>>);
 impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
     /// A wire without connections, and that listens nowhere.
     pub(crate) fn new(config: TcpConfig) -> Result<Self> {
-        let no_key = AuthKeys::get(&config.keys, b"")?;
         let load = Load::new()?;
         let shared = Arc::try_pin_init(
             try_pin_init!(Shared {
@@ -289,7 +283,6 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                 incarnation: random(),
                 beginning: Instant::now(),
                 sessions: Atomic::new(0),
-                no_key,
                 complaints: Complaints::new(),
                 queue <- WorkQueue::new(
                     c"kfi_soft_tcp",

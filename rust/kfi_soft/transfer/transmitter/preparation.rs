@@ -154,7 +154,7 @@ impl Transmitter {
                     source: self.config.source,
                     destination,
                     context,
-                    auth_key: self.config.auth_key,
+                    auth_key: self.config.auth_key.number(),
                     kind,
                     data: operation.data,
                     len: total,

@@ -58,7 +58,6 @@ use super::{
     Shared, //
 };
 use crate::{
-    address::auth_key::AuthKeys,
     budget::Budget,
     kfi::{
         linux::{
@@ -82,7 +81,6 @@ use crate::{
         },
         provider::AtomicCall, //
     },
-    limits,
     wire::{
         ContextIndex,
         Initiator,
@@ -154,19 +152,15 @@ struct Outbound<O: Initiator> {
     origin: O,
     /// Its memory, from when it is first sent.
     lent: Option<O::Lent>,
-    /// Where its authorization key is found, if it has one.
-    keys: Option<Arc<AuthKeys>>,
 }
 
 impl<O: Initiator> Outbound<O> {
     /// A request that is about to be sent, in its memory.
-    fn new(fresh: FreshEntry<O>, shared: &Shared) -> Entry<Sent<Self>> {
+    fn new(fresh: FreshEntry<O>) -> Entry<Sent<Self>> {
         let (fresh, memory) = fresh.empty();
-        let has_key = fresh.origin.request().auth_key != shared.no_key.number();
         memory.fill(Sent::new(Self {
             origin: fresh.origin,
             lent: None,
-            keys: has_key.then(|| shared.config.keys.clone()),
         }))
     }
 
@@ -262,12 +256,6 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             ContextIndex::Named(index) => (true, index),
             ContextIndex::Beside(index) => (false, index),
         };
-        let mut key = [0; limits::MAX_AUTH_KEY_SIZE];
-        let key_len = match &self.keys {
-            // Its endpoint uses it as long as the operation is under way.
-            Some(keys) => keys.bytes_of(request.auth_key, &mut key).unwrap_or(0),
-            None => 0,
-        };
         let has_ranges = matches!(
             request.kind,
             RequestKind::Write | RequestKind::Read | RequestKind::Atomic(_)
@@ -295,7 +283,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
             context: u16::try_from(context).ok()?,
             named,
             flow: terms.flow,
-            key: key.get(..key_len)?,
+            key: self.origin.auth_key(),
             tag,
             data: request.data,
             len: u64::try_from(request.len).ok()?,
@@ -842,7 +830,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             let room = connection.room();
             let fresh = || {
                 let fresh = self.inbox.lock().fresh.pop_front()?;
-                Some(Outbound::new(fresh, &self.shared))
+                Some(Outbound::new(fresh))
             };
             let mut count = lane.fill(room, fresh);
             if !lane.owes_ack() {
@@ -962,7 +950,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             let Some(fresh) = self.inbox.lock().fresh.pop_front() else {
                 return;
             };
-            state.ended.push_back(Outbound::new(fresh, &self.shared));
+            state.ended.push_back(Outbound::new(fresh));
         }
     }
 }
