@@ -30,6 +30,7 @@ use crate::{
     wire::{
         tcp::{
             secret::Secret,
+            Fabric,
             Tcp,
             TcpConfig, //
         },
@@ -65,14 +66,17 @@ impl Wires {
             });
         }
         let only = !*module_parameters::loopback.value_ref();
-        let tcp = Tcp::new(TcpConfig {
+        let fabric = Fabric {
             prefix: nic::fabric(),
             port: *module_parameters::port.value_ref(),
+        };
+        let tcp = Tcp::new(TcpConfig {
+            fabric,
             peer_timeout: *module_parameters::peer_timeout.value_ref(),
             local: only,
             arrivals: targets.clone(),
             keys: keys.clone(),
-            secret: Self::secret()?,
+            secret: Self::secret(fabric)?,
         })?;
         Ok(Self {
             targets,
@@ -81,12 +85,12 @@ impl Wires {
     }
 
     /// Returns the secret that the parameters name. May sleep.
-    fn secret() -> Result<Option<Secret>> {
+    fn secret(fabric: Fabric) -> Result<Option<Secret>> {
         let description = abi_params::secret();
         if description.is_empty() {
             return Ok(None);
         }
-        Secret::find(description).map(Some)
+        Secret::find(description, fabric).map(Some)
     }
 
     /// Returns what requests reach here.

@@ -108,6 +108,8 @@ pub(crate) mod secret;
 mod stream;
 mod target;
 
+pub(crate) use frame::Fabric;
+
 /// Codes of `BYE`.
 mod bye {
     /// No reason.
@@ -148,10 +150,8 @@ const QUIET_TIMES: u32 = 6;
 
 /// The configuration of the wire.
 pub(crate) struct TcpConfig {
-    /// What the addresses of all NICs have in common; the low 20 bits are 0.
-    pub(crate) prefix: u32,
-    /// Where all NICs listen.
-    pub(crate) port: u16,
+    /// The addresses of all NICs, and where these listen.
+    pub(crate) fabric: Fabric,
     /// For how many milliseconds a peer may be silent.
     pub(crate) peer_timeout: u32,
     /// Peers may be of this machine.
@@ -188,7 +188,7 @@ struct Shared {
 impl Shared {
     /// Returns the address of a NIC, with a port.
     fn address(&self, nic: u32, port: u16) -> SocketAddrV4 {
-        let address = self.config.prefix | (nic & Address::MAX_NIC);
+        let address = self.config.fabric.prefix | (nic & Address::MAX_NIC);
         SocketAddrV4::new(Ipv4Addr::from_bits(address), port)
     }
 
@@ -214,7 +214,8 @@ impl Shared {
     /// Returns the NIC of an address; none if that is not one of the fabric.
     fn nic(&self, address: &SocketAddrV4) -> Option<u32> {
         let bits = address.ip().to_bits();
-        (bits & !Address::MAX_NIC == self.config.prefix).then_some(bits & Address::MAX_NIC)
+        let ours = bits & !Address::MAX_NIC == self.config.fabric.prefix;
+        ours.then_some(bits & Address::MAX_NIC)
     }
 }
 

@@ -6,9 +6,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::frame::{
-    Broken, Common, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON, FEW_FLOWS, MAJOR,
-    MAX_ATOMIC, MAX_BODY, MAX_FLOWS, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN, MAX_RANGES, MINOR,
-    NOT_READY,
+    Broken, Common, Fabric, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON,
+    FEW_FLOWS, MAJOR, MAX_ATOMIC, MAX_BODY, MAX_FLOWS, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN,
+    MAX_RANGES, MINOR, NOT_READY,
 };
 use crate::stream::{Part, Stream};
 
@@ -230,6 +230,16 @@ fn check_again(bytes: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// As the text has it.
+#[test]
+fn fabrics_are_proved_little_endian() {
+    let fabric = Fabric {
+        prefix: u32::from(std::net::Ipv4Addr::new(10, 16, 0, 0)),
+        port: 7471,
+    };
+    assert_eq!(fabric.bytes(), [0, 0, 16, 10, 0x2f, 0x1d, 0, 0]);
+}
+
 proptest! {
     #![proptest_config(config())]
 
@@ -281,6 +291,15 @@ proptest! {
             }
             prop_assert_eq!(seen, Some(header));
         }
+    }
+
+    /// Another fabric is proved with other bytes.
+    #[test]
+    fn fabrics_are_told_apart(one in any::<(u16, u16)>(), other in any::<(u16, u16)>()) {
+        // Of the upper part only 12 bits.
+        let fabric = |(upper, port)| Fabric { prefix: u32::from(upper) >> 4 << 20, port };
+        let same = fabric(one) == fabric(other);
+        prop_assert_eq!(fabric(one).bytes() == fabric(other).bytes(), same);
     }
 
     /// Some bytes of a frame are others than they were.

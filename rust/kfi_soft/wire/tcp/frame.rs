@@ -60,6 +60,8 @@ pub(crate) const HELLO: usize = 160;
 pub(crate) const WELCOME_MAC: usize = 128;
 /// Bytes of them that all versions have.
 const ANY_HELLO: usize = 40;
+/// Bytes of a fabric, as it is proved.
+pub(crate) const FABRIC: usize = 8;
 
 /// How a frame breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +164,25 @@ pub(crate) struct Hello {
     pub(crate) proof: bool,
     /// A random number.
     pub(crate) nonce: [u8; 32],
+}
+
+/// The fabric that a connection belongs to.
+///
+/// It is in no frame, as it follows from the addresses and the port of the connection; but where there is a
+/// secret both sides prove that they mean the same one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fabric {
+    /// What the addresses of all NICs have in common; the low 20 bits are 0.
+    pub(crate) prefix: u32,
+    /// Where all of them listen.
+    pub(crate) port: u16,
+}
+
+impl Fabric {
+    /// Returns it as it is proved.
+    pub(crate) fn bytes(self) -> [u8; FABRIC] {
+        ((u64::from(self.port) << 32) | u64::from(self.prefix)).to_le_bytes()
+    }
 }
 
 /// A range of the target's memory.

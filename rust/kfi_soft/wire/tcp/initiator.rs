@@ -715,7 +715,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         socket.bind(this.shared.address(source, 0))?;
         let connection = Connection::new(socket, config.peer_timeout)?;
         connection.set_events(this.clone())?;
-        let to = this.shared.address(target, config.port);
+        let to = this.shared.address(target, config.fabric.port);
         if let Err(error) = connection.socket().connect(to) {
             connection.close();
             return Err(error);

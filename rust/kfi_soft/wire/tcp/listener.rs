@@ -378,7 +378,7 @@ struct Listener {
 impl Listener {
     /// Listens at the address of a NIC.
     fn new(shared: &Arc<Shared>, nic: u32) -> Result<Arc<Self>> {
-        let socket = TcpListener::new(shared.address(nic, shared.config.port), BACKLOG)?;
+        let socket = TcpListener::new(shared.address(nic, shared.config.fabric.port), BACKLOG)?;
         let this = Arc::pin_init(
             pin_init!(Self {
                 shared: shared.clone(),

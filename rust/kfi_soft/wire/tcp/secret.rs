@@ -3,8 +3,9 @@
 //! The secret that the machines of a fabric share, and what is proved with it.
 //!
 //! Both sides of a connection prove that they have it, with codes of all that both have said, in which
-//! there is a random number of each. The codes of the two sides begin with different words, so that
-//! neither is of use as the other.
+//! there is a random number of each, and of the fabric, so that they are of no use in another one that has
+//! the same secret. The codes of the two sides begin with different words, so that neither is of use as the
+//! other.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ use kernel::{
 
 use super::frame::{
     self,
+    Fabric,
     Frame,
     Hello, //
 };
@@ -49,14 +51,18 @@ const INITIATOR: &[u8] = b"kfi-soft initiator";
 /// Bytes of a `HELLO` or `WELCOME`, as they are sent.
 pub(super) type HelloBytes = [u8; frame::HELLO];
 
-/// The secret.
-pub(crate) struct Secret(HmacKey);
+/// The secret, as it is used in one fabric.
+pub(crate) struct Secret {
+    key: HmacKey,
+    /// That one, as it is proved.
+    fabric: [u8; frame::FABRIC],
+}
 
 impl Secret {
     /// Takes the payload of the key that has this description: one that user space cannot read, if there
     /// is one, or one of the user. Whoever loads the module has to find it. May sleep.
-    pub(crate) fn find(description: &CStr) -> Result<Self> {
-        Self::look_for(description).inspect_err(|error| match *error {
+    pub(crate) fn find(description: &CStr, fabric: Fabric) -> Result<Self> {
+        Self::look_for(description, fabric).inspect_err(|error| match *error {
             EINVAL => pr_err!(
                 "secret={:?}: the key has less than {} bytes\n",
                 description,
@@ -75,32 +81,35 @@ impl Secret {
     }
 
     /// As [`Self::find`].
-    fn look_for(description: &CStr) -> Result<Self> {
+    fn look_for(description: &CStr, fabric: Fabric) -> Result<Self> {
         let key = match Key::request(KeyType::Logon, description) {
             Err(ENOKEY) => Key::request(KeyType::User, description),
             found => found,
         }?;
-        key.read(Self::new)?
+        key.read(|secret| Self::new(secret, fabric))?
     }
 
     /// Takes a secret; `EINVAL` if it is too short.
-    fn new(secret: &[u8]) -> Result<Self> {
+    fn new(secret: &[u8], fabric: Fabric) -> Result<Self> {
         if secret.len() < MIN_LEN {
             return Err(EINVAL);
         }
-        HmacKey::new(secret).map(Self)
+        Ok(Self {
+            key: HmacKey::new(secret)?,
+            fabric: fabric.bytes(),
+        })
     }
 
     /// Returns the code of a `WELCOME`, by which its sender proves that it has the secret; `welcome` is
     /// all of it, or what comes before the code.
     fn target(&self, hello: &[u8], welcome: &[u8]) -> Mac {
         let before = welcome.get(..frame::WELCOME_MAC).unwrap_or(welcome);
-        self.0.mac(&[TARGET, hello, before])
+        self.key.mac(&[TARGET, &self.fabric, hello, before])
     }
 
     /// Returns the code of the `PROOF` that follows a `WELCOME`.
     pub(super) fn initiator(&self, hello: &[u8], welcome: &[u8]) -> Mac {
-        self.0.mac(&[INITIATOR, hello, welcome])
+        self.key.mac(&[INITIATOR, &self.fabric, hello, welcome])
     }
 
     /// Returns whether a `WELCOME` is from somebody who has the secret.
@@ -192,6 +201,15 @@ mod tests {
 
     const SECRET: &[u8] = b"0123456789abcdef";
 
+    const FABRIC: Fabric = Fabric {
+        prefix: 0x0a10_0000,
+        port: 7471,
+    };
+
+    fn secret(fabric: Fabric) -> Result<Secret> {
+        Secret::new(SECRET, fabric)
+    }
+
     fn hello(nonce: u8) -> Hello {
         Hello {
             major: frame::MAJOR,
@@ -214,7 +232,7 @@ mod tests {
 
     #[test]
     fn both_sides_prove_themselves() -> Result {
-        let (one, other) = (Secret::new(SECRET)?, Secret::new(SECRET)?);
+        let (one, other) = (secret(FABRIC)?, secret(FABRIC)?);
         let said = bytes(&Frame::Hello(hello(1)), 5);
         let (mac, proof) = one.prove(&said, hello(2), 0);
         let answer = bytes(&Frame::Welcome(hello(2), mac), 0);
@@ -233,13 +251,40 @@ mod tests {
 
     #[test]
     fn another_secret_proves_nothing() -> Result {
-        let (one, other) = (Secret::new(SECRET)?, Secret::new(b"0123456789abcdeg")?);
+        let one = secret(FABRIC)?;
+        let other = Secret::new(b"0123456789abcdeg", FABRIC)?;
         let said = bytes(&Frame::Hello(hello(1)), 5);
         let (mac, proof) = one.prove(&said, hello(2), 0);
         let answer = bytes(&Frame::Welcome(hello(2), mac), 0);
         assert!(!other.is_proved(&said, &answer, &mac));
         assert!(other.initiator(&said, &answer) != proof);
-        assert!(Secret::new(SECRET.get(1..).unwrap_or(b"")).err() == Some(EINVAL));
+        let short = SECRET.get(1..).unwrap_or(b"");
+        assert!(Secret::new(short, FABRIC).err() == Some(EINVAL));
+        Ok(())
+    }
+
+    /// With the same secret, and NICs of the same numbers.
+    #[test]
+    fn another_fabric_proves_nothing() -> Result {
+        let one = secret(FABRIC)?;
+        let said = bytes(&Frame::Hello(hello(1)), 5);
+        let (mac, proof) = one.prove(&said, hello(2), 0);
+        let answer = bytes(&Frame::Welcome(hello(2), mac), 0);
+        let others = [
+            Fabric {
+                prefix: 0x0a20_0000,
+                ..FABRIC
+            },
+            Fabric {
+                port: 7472,
+                ..FABRIC
+            },
+        ];
+        for fabric in others {
+            let other = secret(fabric)?;
+            assert!(!other.is_proved(&said, &answer, &mac));
+            assert!(other.initiator(&said, &answer) != proof);
+        }
         Ok(())
     }
 }

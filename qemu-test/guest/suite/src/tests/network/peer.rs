@@ -34,6 +34,16 @@ pub(super) fn name(address: Ipv4Addr, port: u16) -> Vec<u8> {
     raw.to_le_bytes().to_vec()
 }
 
+/// The fabric of the NICs, as it is proved: the upper 12 bits of their addresses, and the port.
+pub(super) const FABRIC: [u8; 8] = fabric([127, 0, 0, 0], PORT);
+
+/// Returns a fabric as it is proved.
+pub(super) const fn fabric(prefix: [u8; 4], port: u16) -> [u8; 8] {
+    let [low, high] = port.to_le_bytes();
+    let [first, second, third, fourth] = prefix;
+    [fourth, third, second, first, low, high, 0, 0]
+}
+
 /// What both sides have said on a connection, as it was sent.
 pub(super) struct Said {
     pub(super) hello: Vec<u8>,
@@ -43,13 +53,25 @@ pub(super) struct Said {
 impl Said {
     /// The code of the `WELCOME` of a target that has a secret.
     pub(super) fn target(&self, secret: &[u8]) -> Mac {
+        self.target_of(FABRIC, secret)
+    }
+
+    /// That of one in another fabric.
+    pub(super) fn target_of(&self, fabric: [u8; 8], secret: &[u8]) -> Mac {
         let welcome = &self.welcome[..WELCOME_MAC];
-        hmac(secret, &[b"kfi-soft target", &self.hello, welcome])
+        let parts: [&[u8]; 4] = [b"kfi-soft target", &fabric, &self.hello, welcome];
+        hmac(secret, &parts)
     }
 
     /// That of the `PROOF` of an initiator that has it.
     pub(super) fn initiator(&self, secret: &[u8]) -> Mac {
-        hmac(secret, &[b"kfi-soft initiator", &self.hello, &self.welcome])
+        self.initiator_of(FABRIC, secret)
+    }
+
+    /// That of one in another fabric.
+    pub(super) fn initiator_of(&self, fabric: [u8; 8], secret: &[u8]) -> Mac {
+        let parts: [&[u8]; 4] = [b"kfi-soft initiator", &fabric, &self.hello, &self.welcome];
+        hmac(secret, &parts)
     }
 
     /// That in the `WELCOME`.

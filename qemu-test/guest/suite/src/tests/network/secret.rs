@@ -38,6 +38,10 @@ const PARAMETER: &str = "secret=kfi_soft:test";
 /// What a machine without a secret says to one that wants one.
 const BYE_SECRET: u32 = 6;
 
+/// Fabrics that have the same secret: one with other addresses, and one at another port.
+const OTHER_ADDRESSES: [u8; 8] = peer::fabric([10, 16, 0, 0], 7471);
+const OTHER_PORT: [u8; 8] = peer::fabric([127, 0, 0, 0], 7472);
+
 /// Makes a code of what was said.
 type Code = fn(&peer::Said) -> [u8; 32];
 
@@ -139,14 +143,22 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     check!(log_lines(complaint)? > said, "the log says nothing");
 
     // Those that have no proof: in the place of it there is ...
-    let proofs: [(&str, Code); 4] = [
+    let proofs: [(&str, Code); 6] = [
         ("nothing", |_| [0; 32]),
         ("that of another secret", |said| said.initiator(OTHER)),
+        // ... what somebody says who has it, and means a NIC of the same number elsewhere: this is passed on
+        // from there, ...
+        ("that of other addresses", |said| {
+            said.initiator_of(OTHER_ADDRESSES, SECRET)
+        }),
+        ("that of another port", |said| {
+            said.initiator_of(OTHER_PORT, SECRET)
+        }),
         // ... the target's own, ...
         ("a reflection", peer::Said::mac),
         // ... or that which this secret has for what was said by nobody.
         ("a code of something else", |_| {
-            hmac(SECRET, &[b"kfi-soft initiator"])
+            hmac(SECRET, &[b"kfi-soft initiator", &peer::FABRIC])
         }),
     ];
     for (id, (what, proof)) in (3..).zip(proofs) {
@@ -164,13 +176,13 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     check!(now.welcome != before.welcome, "the same WELCOME again");
     stranger.prove(before.initiator(SECRET))?;
     stranger.ends_silently()?;
-    is_served(&mut friend, 7)?;
+    is_served(&mut friend, 9)?;
 
     // A request in place of the proof.
     let (mut stranger, _) = Peer::call(BOTH, 6, true)?;
     stranger.request(1, Kind::Message, (0xfff, 64), None)?;
     stranger.ends_silently()?;
-    is_served(&mut friend, 8)?;
+    is_served(&mut friend, 10)?;
 
     // Nothing at all, from somebody who was never here, and is not remembered.
     let begun = Instant::now();
@@ -178,7 +190,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     stranger.ends_silently()?;
     let waited = begun.elapsed();
     check!((4..60).contains(&waited.as_secs()), "it was {waited:?}");
-    is_served(&mut friend, 9)?;
+    is_served(&mut friend, 11)?;
     let peers = fs::read_to_string("/sys/kernel/debug/kfi_soft/peers")?;
     check!(peers.contains("from 3 1 ready 5 "), "{peers}");
     check!(!peers.contains("from 9 "), "{peers}");
@@ -214,9 +226,12 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     drop(friend);
 
     end.send(buffer.segment(0..LEN), 2)?;
-    let answers: [Code; 3] = [
+    let answers: [Code; 5] = [
         |_| [0; 32],
         |said| said.target(OTHER),
+        // What NICs of the same numbers say to each other elsewhere, passed on from there.
+        |said| said.target_of(OTHER_ADDRESSES, SECRET),
+        |said| said.target_of(OTHER_PORT, SECRET),
         // What an initiator proves itself with.
         |said| said.initiator(SECRET),
     ];
