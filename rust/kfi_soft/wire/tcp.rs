@@ -175,6 +175,7 @@ struct Shared {
     /// How many sessions have been numbered.
     sessions: Atomic<u64>,
     /// What the log is told of peers.
+    #[pin]
     complaints: Complaints,
     #[pin]
     queue: WorkQueue,
@@ -194,7 +195,7 @@ impl Shared {
 
     /// Tells the log that a NIC of another machine, or this one, does not get on.
     fn complain(&self, complaint: Complaint, nic: u32) {
-        self.complaints.tell(complaint, self.address(nic, 0));
+        self.complaints.tell(complaint, *self.address(nic, 0).ip());
     }
 
     /// Returns the milliseconds that have passed since the wire was made.
@@ -284,7 +285,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                 incarnation: random(),
                 beginning: Instant::now(),
                 sessions: Atomic::new(0),
-                complaints: Complaints::new(),
+                complaints <- Complaints::new(),
                 queue <- WorkQueue::new(
                     c"kfi_soft_tcp",
                     WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)

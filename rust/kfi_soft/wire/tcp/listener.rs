@@ -93,6 +93,17 @@ enum Heard {
     Proof(Mac),
 }
 
+/// Why a connection is not handed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    /// The `HELLO` does not belong here: the answer is a `BYE` with this code.
+    Bye(u32),
+    /// Something else was said than what was to come. There is no answer.
+    Wrong,
+    /// Nothing more was said.
+    Gone,
+}
+
 /// A connection without `HELLO` or `PROOF`.
 #[pin_data]
 struct Newcomer {
@@ -148,8 +159,8 @@ impl Newcomer {
         this.listener.shared.queue.queue::<Self, 0>(this.clone());
     }
 
-    /// Looks for the next frame. `None` if it has not come yet; an error if it is none of these.
-    fn hear(connection: &mut Connection) -> Result<Option<Heard>> {
+    /// Looks for the next frame. `None` if it has not come yet.
+    fn hear(connection: &mut Connection) -> Result<Option<Heard>, Refusal> {
         loop {
             match connection.input.next() {
                 Ok(None) => {}
@@ -157,25 +168,23 @@ impl Newcomer {
                     return Ok(Some(Heard::Hello(hello, common.ack)));
                 }
                 Ok(Some(Part::Head(_, Frame::Proof(mac)))) => return Ok(Some(Heard::Proof(mac))),
-                _ => return Err(EPROTO),
+                _ => return Err(Refusal::Wrong),
             }
             // No more than what a header may have: then it is there, or is none.
-            if !connection.receive().map_err(|_| ECONNRESET)? {
+            if !connection.receive().map_err(|_| Refusal::Gone)? {
                 return Ok(None);
             }
         }
     }
 
-    /// Goes on with what was said; returns what is to be handed on, and nothing if more is to come. An error
-    /// has the code of the `BYE` that is the answer, if there is one.
+    /// Goes on with what was said; returns what is to be handed on, and nothing if more is to come.
     fn go_on(
         &self,
         connection: &mut Connection,
         stage: &mut Stage,
-    ) -> Result<Option<Greeting>, Option<u32>> {
+    ) -> Result<Option<Greeting>, Refusal> {
         loop {
-            // Nothing is told to those who say nothing that is known.
-            let heard = Self::hear(connection).map_err(|_| None)?;
+            let heard = Self::hear(connection)?;
             match (*stage, heard) {
                 (_, None) => return Ok(None),
                 (Stage::Silent, Some(Heard::Hello(hello, ack))) => {
@@ -199,7 +208,7 @@ impl Newcomer {
                     Some(Heard::Proof(mac)),
                 ) => {
                     if !hmac::is_same(&mac, &proof) {
-                        return Err(None);
+                        return Err(Refusal::Wrong);
                     }
                     return Ok(Some(Greeting {
                         hello,
@@ -207,7 +216,7 @@ impl Newcomer {
                         promised: Some(birth),
                     }));
                 }
-                _ => return Err(None),
+                _ => return Err(Refusal::Wrong),
             }
         }
     }
@@ -220,20 +229,20 @@ impl Newcomer {
         secret: &Secret,
         hello: Hello,
         ack: u64,
-    ) -> Result<Stage, Option<u32>> {
+    ) -> Result<Stage, Refusal> {
         let shared = &self.listener.shared;
         let birth = Visitors::birth(shared, self.pair, &hello);
         let welcome = target::welcome(shared, &hello, birth);
         let (mac, proof) = secret.prove(connection.input.header(), welcome, 0);
         connection.put(&Frame::Welcome(welcome, mac), 0, 0);
-        let sent = connection.flush(false).map_err(|_| None)?;
+        let sent = connection.flush(false).map_err(|_| Refusal::Gone)?;
         if !hello.proof {
             self.complain(Complaint::Initiator);
-            return Err(None);
+            return Err(Refusal::Wrong);
         }
         if !sent {
             // There is always room for it.
-            return Err(None);
+            return Err(Refusal::Gone);
         }
         Ok(Stage::Welcomed {
             hello,
@@ -243,11 +252,12 @@ impl Newcomer {
         })
     }
 
-    /// There is no proof, or none that is right: tells the log, unless the initiator has learned that it means
-    /// a session which is over.
-    fn accuse(&self, stage: &Stage) {
+    /// There is no proof, or none that is right: tells the log. But an initiator that has learned that it
+    /// means a session which is over says nothing more, whatever secret it has.
+    fn accuse(&self, stage: &Stage, refusal: Refusal) {
         if let Stage::Welcomed { hello, birth, .. } = stage {
-            if hello.birth == 0 || hello.birth == *birth {
+            let is_over = hello.birth != 0 && hello.birth != *birth;
+            if !is_over || refusal != Refusal::Gone {
                 self.complain(Complaint::Initiator);
             }
         }
@@ -259,20 +269,20 @@ impl Newcomer {
         self.listener.shared.complain(complaint, source);
     }
 
-    /// Returns the code of the `BYE` that is the answer to what does not belong here.
-    fn check(&self, hello: &Hello) -> Result<(), u32> {
+    /// Refuses a `HELLO` that does not belong here.
+    fn check(&self, hello: &Hello) -> Result<(), Refusal> {
         if hello.major != frame::MAJOR {
-            return Err(bye::VERSION);
+            return Err(Refusal::Bye(bye::VERSION));
         }
         if (hello.source, hello.target) != self.pair {
-            return Err(bye::STRANGER);
+            return Err(Refusal::Bye(bye::STRANGER));
         }
         if (hello.lane, hello.lanes) != (0, 1) {
-            return Err(bye::MANY);
+            return Err(Refusal::Bye(bye::MANY));
         }
         if hello.proof && self.listener.shared.config.secret.is_none() {
             self.complain(Complaint::InitiatorWants);
-            return Err(bye::SECRET);
+            return Err(Refusal::Bye(bye::SECRET));
         }
         Ok(())
     }
@@ -329,9 +339,9 @@ impl WorkItem for Newcomer {
         let said = match this.go_on(connection, stage) {
             Ok(None) => return,
             Ok(Some(greeting)) => Ok(greeting),
-            Err(code) => {
-                this.accuse(stage);
-                Err(code)
+            Err(refusal) => {
+                this.accuse(stage, refusal);
+                Err(refusal)
             }
         };
         let connection = place.take();
@@ -339,8 +349,8 @@ impl WorkItem for Newcomer {
         if let Some((connection, _)) = connection {
             match said {
                 Ok(greeting) => this.enter(connection, &greeting),
-                Err(Some(code)) => connection.bye(code),
-                Err(None) => connection.close(),
+                Err(Refusal::Bye(code)) => connection.bye(code),
+                Err(Refusal::Wrong | Refusal::Gone) => connection.close(),
             }
         }
         Self::end(&this);
@@ -355,7 +365,7 @@ impl WorkItem<1> for Newcomer {
     fn run(this: Arc<Self>) {
         let late = this.connection.lock().take();
         if let Some((connection, stage)) = late {
-            this.accuse(&stage);
+            this.accuse(&stage, Refusal::Gone);
             connection.close();
             this.listener.forget(&this);
         }

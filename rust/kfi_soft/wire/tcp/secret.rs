@@ -9,12 +9,12 @@
 
 #![forbid(unsafe_code)]
 
-use core::net::SocketAddrV4;
+use core::net::Ipv4Addr;
 use kernel::{
     prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
+    sync::{
+        new_spinlock_irq,
+        SpinLockIrq, //
     },
     time::{
         msecs_to_jiffies,
@@ -148,37 +148,90 @@ pub(super) enum Complaint {
     InitiatorWants,
 }
 
-/// When the log was last told of each.
-///
-/// That is not done often: who is refused comes again at once.
-pub(super) struct Complaints([Atomic<Jiffies>; 4]);
-
-/// Within so many milliseconds it is done once.
+/// Within so many milliseconds the log is told once of a peer, for each kind ...
 const QUIET_MILLIS: u32 = 10_000;
+/// ... and of so many peers.
+const MOST_TOLD: usize = 8;
+
+/// What is to be told of a complaint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Telling {
+    /// Nothing: that was done just before.
+    Nothing,
+    /// Which peer it is.
+    Peer,
+    /// That there are others than those that were told of.
+    Others,
+}
+
+/// The peers that the log was told of just before, for a kind of complaints.
+#[derive(Clone, Copy)]
+struct Told {
+    /// Which ones, and when.
+    peers: [Option<(Ipv4Addr, Jiffies)>; MOST_TOLD],
+    /// When it was told that there are others.
+    others: Option<Jiffies>,
+}
+
+impl Told {
+    /// Nothing was told.
+    const NOTHING: Self = Self {
+        peers: [None; MOST_TOLD],
+        others: None,
+    };
+
+    /// Notes a complaint; returns what is to be told of it.
+    fn note(&mut self, peer: Ipv4Addr, now: Jiffies) -> Telling {
+        let quiet = msecs_to_jiffies(QUIET_MILLIS);
+        let is_over = |then: Jiffies| now.wrapping_sub(then) >= quiet;
+        let mut free = None;
+        for place in &mut self.peers {
+            match *place {
+                Some((_, then)) if is_over(then) => free = Some(place),
+                Some((other, _)) if other == peer => return Telling::Nothing,
+                Some(_) => {}
+                None => free = Some(place),
+            }
+        }
+        if let Some(place) = free {
+            *place = Some((peer, now));
+            return Telling::Peer;
+        }
+        if self.others.is_some_and(|then| !is_over(then)) {
+            return Telling::Nothing;
+        }
+        self.others = Some(now);
+        Telling::Others
+    }
+}
+
+/// What the log was told of peers.
+///
+/// That is not done often, as a peer that is refused comes again at once; but none keeps the log from being
+/// told of another one.
+#[pin_data]
+pub(super) struct Complaints {
+    /// By kind.
+    #[pin]
+    told: SpinLockIrq<[Told; 4]>,
+}
 
 impl Complaints {
     /// Nothing was told.
-    pub(super) fn new() -> Self {
-        let before = jiffies().wrapping_sub(msecs_to_jiffies(QUIET_MILLIS));
-        Self(core::array::from_fn(|_| Atomic::new(before)))
+    pub(super) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            told <- new_spinlock_irq!([Told::NOTHING; 4], "kfi_soft::Complaints::told"),
+        })
     }
 
-    /// Tells the log of a peer, unless it was told of another one just before.
-    pub(super) fn tell(&self, complaint: Complaint, peer: SocketAddrV4) {
-        let Some(last) = self.0.get(complaint as usize) else {
-            return;
-        };
-        // Relaxed: `cmpxchg` validates it.
-        let before = last.load(ordering::Relaxed);
+    /// Tells the log of a peer, unless it was told of it just before.
+    pub(super) fn tell(&self, complaint: Complaint, peer: Ipv4Addr) {
         let now = jiffies();
-        if now.wrapping_sub(before) < msecs_to_jiffies(QUIET_MILLIS) {
-            return;
-        }
-        // Relaxed: a number that stands for itself.
-        if last.cmpxchg(before, now, ordering::Relaxed).is_err() {
-            return;
-        }
-        let [a, b, c, d] = peer.ip().octets();
+        let telling = {
+            let mut told = self.told.lock();
+            let of_kind = told.get_mut(complaint as usize);
+            of_kind.map_or(Telling::Nothing, |told| told.note(peer, now))
+        };
         let (who, what) = match complaint {
             Complaint::Target => ("", "does not have the secret of this machine"),
             Complaint::Initiator => (
@@ -191,7 +244,20 @@ impl Complaints {
                 "wants a secret, and there is none here: see secret=",
             ),
         };
-        pr_warn!("{}{}.{}.{}.{} {}\n", who, a, b, c, d, what);
+        let [a, b, c, d] = peer.octets();
+        match telling {
+            Telling::Nothing => {}
+            Telling::Peer => pr_warn!("{}{}.{}.{}.{} {}\n", who, a, b, c, d, what),
+            Telling::Others => pr_warn!(
+                "there are others, not named here, of which the same is to be said: {}{}.{}.{}.{} {}\n",
+                who,
+                a,
+                b,
+                c,
+                d,
+                what
+            ),
+        }
     }
 }
 
@@ -286,5 +352,37 @@ mod tests {
             assert!(other.initiator(&said, &answer) != proof);
         }
         Ok(())
+    }
+
+    /// What one peer does is no reason to say nothing of another one.
+    #[test]
+    fn peers_are_told_of_apart() {
+        let peer = |last| Ipv4Addr::new(10, 16, 0, last);
+        let quiet = msecs_to_jiffies(QUIET_MILLIS);
+        // Where the clock turns over.
+        let begun = Jiffies::MAX - 5;
+        let mut told = Told::NOTHING;
+        assert_eq!(told.note(peer(1), begun), Telling::Peer);
+        assert_eq!(told.note(peer(1), begun), Telling::Nothing);
+        assert_eq!(told.note(peer(2), begun), Telling::Peer);
+        let later = begun.wrapping_add(quiet);
+        assert_eq!(told.note(peer(1), later.wrapping_sub(1)), Telling::Nothing);
+        assert_eq!(told.note(peer(1), later), Telling::Peer);
+        assert_eq!(told.note(peer(1), later), Telling::Nothing);
+    }
+
+    #[test]
+    fn many_peers_do_not_fill_the_log() {
+        let mut told = Told::NOTHING;
+        let mut lines = 0;
+        for last in 0..=u8::MAX {
+            match told.note(Ipv4Addr::new(10, 16, 0, last), 7) {
+                Telling::Nothing => {}
+                Telling::Peer => assert!(usize::from(last) < MOST_TOLD),
+                Telling::Others => lines += 1,
+            }
+        }
+        // That there are others is told, once.
+        assert_eq!(lines, 1);
     }
 }

@@ -156,6 +156,19 @@ impl Peer {
         Self::greet(source, target, hello)
     }
 
+    /// As [`Self::call`], as somebody who wants proof, and names a session that is known from before.
+    pub(super) fn call_again(
+        (source, target): (Ipv4Addr, Ipv4Addr),
+        birth: u64,
+    ) -> Result<(Self, Said), Stop> {
+        let hello = Hello {
+            proof: true,
+            birth,
+            ..Self::hello(source, target, 1)
+        };
+        Self::greet(source, target, hello)
+    }
+
     /// Says `PROOF`.
     pub(super) fn prove(&mut self, mac: Mac) -> Outcome {
         self.write(&Frame::Proof(mac), 0)

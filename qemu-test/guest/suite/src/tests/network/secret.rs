@@ -171,18 +171,36 @@ pub(super) fn strangers(env: &Env) -> Outcome {
         is_served(&mut friend, id)?;
     }
 
+    // Others are named, too, though that was just before, and also if they name a session that is not there.
+    for (last, birth) in [(7, 0), (8, 1)] {
+        let other = Ipv4Addr::new(127, 0, 0, last);
+        let complaint = format!("who calls from {other} does not have the secret");
+        let said = log_lines(&complaint)?;
+        let (mut stranger, _) = Peer::call_again((other, HERE), birth)?;
+        stranger.prove([0; 32])?;
+        stranger.ends_silently()?;
+        check!(log_lines(&complaint)? > said, "nothing about {other}");
+    }
+    // Initiators say nothing more when they have learned that theirs is over.
+    let other = Ipv4Addr::new(127, 0, 0, 6);
+    let accused = format!("{other} does not have the secret");
+    let said = log_lines(&accused)?;
+    drop(Peer::call_again((other, HERE), 1)?);
+    is_served(&mut friend, 9)?;
+    check_eq!(log_lines(&accused)?, said);
+
     // The same words as those of the one who has it, with the proof of then.
     let (mut stranger, now) = Peer::replay(BOTH, &before)?;
     check!(now.welcome != before.welcome, "the same WELCOME again");
     stranger.prove(before.initiator(SECRET))?;
     stranger.ends_silently()?;
-    is_served(&mut friend, 9)?;
+    is_served(&mut friend, 10)?;
 
     // A request in place of the proof.
     let (mut stranger, _) = Peer::call(BOTH, 6, true)?;
     stranger.request(1, Kind::Message, (0xfff, 64), None)?;
     stranger.ends_silently()?;
-    is_served(&mut friend, 10)?;
+    is_served(&mut friend, 11)?;
 
     // Nothing at all, from somebody who was never here, and is not remembered.
     let begun = Instant::now();
@@ -190,7 +208,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     stranger.ends_silently()?;
     let waited = begun.elapsed();
     check!((4..60).contains(&waited.as_secs()), "it was {waited:?}");
-    is_served(&mut friend, 11)?;
+    is_served(&mut friend, 12)?;
     let peers = fs::read_to_string("/sys/kernel/debug/kfi_soft/peers")?;
     check!(peers.contains("from 3 1 ready 5 "), "{peers}");
     check!(!peers.contains("from 9 "), "{peers}");
