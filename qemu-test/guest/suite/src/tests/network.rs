@@ -803,6 +803,18 @@ fn mapping_beside_a_close(env: &Env) -> Outcome {
 /// A process that is killed goes, though what it has sent cannot be given back yet; and that is when it
 /// can be.
 fn killed_beside_a_silent_target(env: &Env) -> Outcome {
+    killed_with_sessions(env, 1)
+}
+
+/// The same with many sessions: the process goes after a time that is that of one of them.
+fn killed_with_many_sessions(env: &Env) -> Outcome {
+    killed_with_sessions(env, 40)
+}
+
+/// Kills a process with so many sessions, each of which has sent something that is not answered yet.
+fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
+    // One of them takes 5 s at the most.
+    const BOUND: Duration = Duration::from_secs(60);
     let modules = Modules::new(env)?;
     needs_network()?;
     reload(&modules, PATIENT)?;
@@ -816,7 +828,7 @@ fn killed_beside_a_silent_target(env: &Env) -> Outcome {
             end.send(buffer.segment(0..64), 7)?;
             Ok::<_, Stop>((rig, end, buffer))
         };
-        let Ok(_kept) = send() else {
+        let Ok(_kept) = (0..sessions).map(|_| send()).collect::<Result<Vec<_>, _>>() else {
             return 1;
         };
         loop {
@@ -824,16 +836,28 @@ fn killed_beside_a_silent_target(env: &Env) -> Outcome {
         }
     })?;
     let mut peer = Peer::accept(&listener)?;
-    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    let mut sent = BTreeSet::new();
+    while sent.len() < sessions {
+        let id = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+        check!(sent.insert(id), "{id} was sent before");
+    }
     child.kill(Signal::KILL)?;
+    let killed = Instant::now();
     // Here it would wait for as long as the peer likes.
     let status = child.wait()?;
-    let withdrawn = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+    let took = killed.elapsed();
     let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
     let before = users()?;
-    peer.respond(1, CANCELED)?;
+    let mut withdrawn = BTreeSet::new();
+    while withdrawn.len() < sessions {
+        let id = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+        peer.respond(id, CANCELED)?;
+        check!(withdrawn.insert(id), "{id} was withdrawn before");
+    }
     check!(matches!(status, Status::Signaled(_)), "{status:?}");
-    check_eq!((sent, withdrawn), (1, 1));
+    check_eq!(sent, withdrawn);
+    check!(took < BOUND, "it took {took:?}");
+    env.note(format!("gone after {took:?}"));
     check!(before.trim() != "0", "all was closed before");
     until(|| Ok(users()?.trim() == "0"))?;
     drop((peer, listener));
@@ -878,54 +902,4 @@ fn withdrawn_while_moving(env: &Env) -> Outcome {
     region.close().map_err(|(_, error)| error)?;
     drop((peer, end, buffer));
     rig.close()
-}
-
-/// The same with many sessions: the process goes after a time that is that of one of them.
-fn killed_with_many_sessions(env: &Env) -> Outcome {
-    const MANY: usize = 40;
-    // One of them takes 5 s at the most.
-    const BOUND: Duration = Duration::from_secs(60);
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
-    let listener = Peer::listen(THERE)?;
-    let mut child = process::fork(|| {
-        let send = || {
-            let rig = Rig::new(env)?;
-            let (mut end, _) = end_with_port(&rig)?;
-            let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-            end.peer = end.av.insert(&peer::name(THERE, 5))?;
-            end.send(buffer.segment(0..64), 7)?;
-            Ok::<_, Stop>((rig, end, buffer))
-        };
-        let Ok(_kept) = (0..MANY).map(|_| send()).collect::<Result<Vec<_>, _>>() else {
-            return 1;
-        };
-        loop {
-            thread::park();
-        }
-    })?;
-    let mut peer = Peer::accept(&listener)?;
-    for _ in 0..MANY {
-        peer.until(|frame| matches!(frame, Frame::Request(_)))?;
-    }
-    child.kill(Signal::KILL)?;
-    let killed = Instant::now();
-    let status = child.wait()?;
-    let took = killed.elapsed();
-    let users = || fs::read_to_string(format!("/sys/module/{PROVIDER}/refcnt"));
-    let before = users()?;
-    let mut withdrawn = BTreeSet::new();
-    while withdrawn.len() < MANY {
-        let id = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
-        peer.respond(id, CANCELED)?;
-        check!(withdrawn.insert(id), "{id} was withdrawn before");
-    }
-    check!(matches!(status, Status::Signaled(_)), "{status:?}");
-    check!(took < BOUND, "it took {took:?}");
-    env.note(format!("gone after {took:?}"));
-    check!(before.trim() != "0", "all was closed before");
-    until(|| Ok(users()?.trim() == "0"))?;
-    drop((peer, listener));
-    Ok(())
 }

@@ -346,6 +346,28 @@ impl Peer {
     ) -> Outcome {
         let request = Request {
             kind,
+            len,
+            ..Self::message_to(to)
+        };
+        self.ask(id, request, key.map(|key| Range { addr: 0, len, key }))
+    }
+
+    /// Sends a message of no bytes to a port, which has waited for so many milliseconds for its receiver, and
+    /// may be the first one after that was not ready.
+    pub(super) fn message(&mut self, id: u64, to: u16, restarts: bool, waited: u32) -> Outcome {
+        let request = Request {
+            eager: true,
+            restarts,
+            waited,
+            ..Self::message_to(to)
+        };
+        self.ask(id, request, None)
+    }
+
+    /// A message of no bytes to a port.
+    fn message_to(to: u16) -> Request<'static> {
+        Request {
+            kind: Kind::Message,
             from: 1,
             to,
             context: 0,
@@ -354,14 +376,17 @@ impl Peer {
             key: &[],
             tag: 0,
             data: None,
-            len,
+            len: 0,
             offset: 0,
             ranges: Ranges::NONE,
             eager: false,
             restarts: false,
             waited: 0,
-        };
-        let range = key.map(|key| Range { addr: 0, len, key });
+        }
+    }
+
+    /// Sends a request without data, of a range of a region or none.
+    fn ask(&mut self, id: u64, request: Request<'_>, range: Option<Range>) -> Outcome {
         let mut header = [0; MAX_HEAD];
         let head = request.write(id, self.ack, 0, range.into_iter(), &mut header);
         let head = head.ok_or_else(|| Stop::fail("no such request"))?;
@@ -380,32 +405,6 @@ impl Peer {
     /// Returns how many requests the other side takes at a time.
     pub(super) fn window(&self) -> u64 {
         u64::from(self.window)
-    }
-
-    /// Sends a message of no bytes to a port, which has waited for so many milliseconds for its receiver, and
-    /// may be the first one after that was not ready.
-    pub(super) fn message(&mut self, id: u64, to: u16, restarts: bool, waited: u32) -> Outcome {
-        let request = Request {
-            kind: Kind::Message,
-            from: 1,
-            to,
-            context: 0,
-            named: true,
-            flow: 0,
-            key: &[],
-            tag: 0,
-            data: None,
-            len: 0,
-            offset: 0,
-            ranges: Ranges::NONE,
-            eager: true,
-            restarts,
-            waited,
-        };
-        let mut header = [0; MAX_HEAD];
-        let head = request.write(id, self.ack, 0, std::iter::empty(), &mut header);
-        let head = head.ok_or_else(|| Stop::fail("no such request"))?;
-        Ok(self.stream.write_all(&header[..head])?)
     }
 
     /// Says that a request is not wanted any more.
