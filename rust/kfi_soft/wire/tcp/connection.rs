@@ -104,8 +104,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Takes a socket. `timeout` is for how many milliseconds the other side may be silent.
+    /// Takes a socket that is connected. `timeout` is for how many milliseconds the other side may be silent.
     pub(super) fn new(socket: TcpSocket, timeout: u32) -> Result<Self> {
+        let mut this = Self::unconnected(socket, timeout)?;
+        this.prepare()?;
+        Ok(this)
+    }
+
+    /// Takes a socket that is yet to be connected. Nothing is sent or received before [`Self::prepare`].
+    pub(super) fn unconnected(socket: TcpSocket, timeout: u32) -> Result<Self> {
         socket.set_nodelay();
         // Those who use it look more closely while they wait for something.
         socket.set_user_timeout(timeout)?;
@@ -117,8 +124,8 @@ impl Connection {
         })?;
         Ok(Self {
             socket,
-            input: Stream::new(KVec::zeroed(MAX_HEAD, GFP_KERNEL)?),
-            out: KVec::zeroed(OUT, GFP_KERNEL)?,
+            input: Stream::new(KVec::new()),
+            out: KVec::new(),
             start: 0,
             end: 0,
             corked: false,
@@ -126,6 +133,14 @@ impl Connection {
             timeout,
             moved: 0,
         })
+    }
+
+    /// Makes the memory for what is sent and received, when the socket is connected: those that never are
+    /// need none.
+    pub(super) fn prepare(&mut self) -> Result {
+        self.input = Stream::new(KVec::zeroed(MAX_HEAD, GFP_KERNEL)?);
+        self.out = KVec::zeroed(OUT, GFP_KERNEL)?;
+        Ok(())
     }
 
     /// Returns the socket.

@@ -482,7 +482,6 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// An association without connection, which nobody uses.
     pub(super) fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
         let session = shared.next_session();
-        let flows = KVVec::from_elem(Flow::default(), FLOWS, GFP_KERNEL | __GFP_NOWARN)?;
         let inbox = Inbox {
             fresh: EntryQueue::new(),
             quiet: Some(Quiet {
@@ -498,7 +497,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
-                        lane: Lane::new(flows),
+                        // As others never reach anybody: memory for flows comes with the connection.
+                        lane: Lane::new(KVVec::new()),
                         session,
                         expected: 0,
                         birth: 0,
@@ -713,7 +713,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         let (source, target) = this.pair;
         let socket = TcpSocket::new()?;
         socket.bind(this.shared.address(source, 0))?;
-        let connection = Connection::new(socket, config.peer_timeout)?;
+        let connection = Connection::unconnected(socket, config.peer_timeout)?;
         connection.set_events(this.clone())?;
         let to = this.shared.address(target, config.fabric.port);
         if let Err(error) = connection.socket().connect(to) {
@@ -739,6 +739,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             Ok(false) if link.since.left(CONNECT_MILLIS).is_some() => return Ok(false),
             _ => return Err(End::Broke),
         }
+        link.connection.prepare().map_err(|_| End::NoMemory)?;
         let (source, target) = self.pair;
         let hello = Hello {
             major: frame::MAJOR,
@@ -806,6 +807,11 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     }
                 }
                 Part::Head(Common { ack, .. }, Frame::Ack) if *phase == Phase::Welcome => {
+                    if !lane.has_flows() {
+                        let flags = GFP_KERNEL | __GFP_NOWARN;
+                        let flows = KVVec::from_elem(Flow::default(), FLOWS, flags);
+                        lane.set_flows(flows.map_err(|_| End::NoMemory)?);
+                    }
                     // It does not know what it has known.
                     lane.connected(ack, *window).map_err(|_| End::Lost)?;
                     *phase = Phase::Ready;

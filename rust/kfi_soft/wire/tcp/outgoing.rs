@@ -326,6 +326,16 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
     }
 
+    /// Returns whether it has memory for flows, which it needs from the first connection on.
+    pub(crate) fn has_flows(&self) -> bool {
+        !self.flows.is_empty()
+    }
+
+    /// Gives it memory for flows, of which there is nothing, before the first connection.
+    pub(crate) fn set_flows(&mut self, flows: F) {
+        self.flows = flows;
+    }
+
     /// Says what time it is, in milliseconds.
     pub(crate) fn set_now(&mut self, now: u64) {
         self.now = now;
