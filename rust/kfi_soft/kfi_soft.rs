@@ -63,6 +63,7 @@ mod personality;
 mod poll_set;
 mod provider;
 mod queue;
+mod sum;
 mod transfer;
 mod trigger;
 mod wait_set;

@@ -26,17 +26,20 @@ use super::{
     Request,
     Response, //
 };
-use crate::kfi::{
-    linux::queue::{
-        Entry,
-        Vacant, //
+use crate::{
+    kfi::{
+        linux::queue::{
+            Entry,
+            Vacant, //
+        },
+        memory::{
+            Memory,
+            RemoteMemory,
+            Source,
+            Target, //
+        }, //
     },
-    memory::{
-        Memory,
-        RemoteMemory,
-        Source,
-        Target, //
-    }, //
+    sum::Count, //
 };
 
 /// It waits; the party that claims it answers.
@@ -120,46 +123,6 @@ pub(crate) struct RemotePayload {
     pub(crate) compare: Memory<Source>,
     /// Room for what is read, and elements that were fetched.
     pub(crate) target: Memory<Target>,
-}
-
-/// A sum of what is used, by whoever uses it.
-#[derive(Clone)]
-pub(crate) struct Sum(Arc<Atomic<usize>>);
-
-impl Sum {
-    /// Nothing.
-    pub(crate) fn new() -> Result<Self> {
-        Ok(Self(Arc::new(Atomic::new(0), GFP_KERNEL)?))
-    }
-
-    /// Returns the sum.
-    pub(crate) fn sum(&self) -> usize {
-        // Relaxed: it bounds, and what is added beside this may be beyond that.
-        self.0.load(ordering::Relaxed)
-    }
-
-    /// Adds something that is used.
-    pub(crate) fn count(&self, used: usize) -> Count {
-        // Relaxed: as above.
-        self.0.fetch_add(used, ordering::Relaxed);
-        Count {
-            sum: self.clone(),
-            used,
-        }
-    }
-}
-
-/// A part of a sum, as long as there is this.
-pub(crate) struct Count {
-    sum: Sum,
-    used: usize,
-}
-
-impl Drop for Count {
-    fn drop(&mut self) {
-        // Relaxed: as above.
-        self.sum.0.fetch_sub(self.used, ordering::Relaxed);
-    }
 }
 
 /// What counts the memory of a request as long as that is there.

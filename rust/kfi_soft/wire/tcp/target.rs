@@ -91,18 +91,20 @@ use crate::{
             AtomicCall, //
         }, //
     },
+    sum::{
+        Count,
+        Sum, //
+    },
     wire::{
         atomics::Atomics,
         remote::{
             Answer,
             Answers,
-            Count,
             Counts,
             Name,
             RemotePayload,
             RemoteRequest,
-            Start,
-            Sum, //
+            Start, //
         },
         ContextIndex,
         Request,
