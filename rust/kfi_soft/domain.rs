@@ -79,6 +79,10 @@ use crate::{
     module_parameters,
     nic::Nic,
     open_objects,
+    owner::{
+        Owner,
+        Owners, //
+    },
     personality::{
         self,
         Personality, //
@@ -193,6 +197,8 @@ pub(crate) struct Domain {
     #[pin]
     late_work: Mutex<Option<Arc<WorkQueue>>>,
     fabric: Hold<Fabric>,
+    /// The user who has opened it.
+    owner: Owner,
     attributes: DomainAttributes,
     events: SetOnce<Events>,
     /// Pages for what is posted, if there are no others.
@@ -226,12 +232,14 @@ impl Domain {
         let limit = *module_parameters::pending.value_ref();
         let run_list = RunList::new(work_queue.clone(), limit)?;
         let reserve = Reserve::new(RESERVE)?;
+        let owner = Owners::current(&fabric.node().owners)?;
         Ok(pin_init!(Self {
             run_list,
             work_queue,
             late_work <- new_mutex!(None, "kfi_soft::Domain::late_work"),
             reserve,
             fabric,
+            owner,
             attributes,
             events: SetOnce::new(),
             regions <- Regions::new(),
@@ -315,6 +323,11 @@ impl Domain {
     /// Returns the kind of address vectors for which none is chosen.
     pub(crate) fn av_type(&self) -> AvType {
         self.attributes.av_type
+    }
+
+    /// Returns the user who has opened it.
+    pub(crate) fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     /// Returns the key of endpoints and regions that have none of their own; empty if there is none.

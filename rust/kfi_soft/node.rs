@@ -43,6 +43,7 @@ use crate::{
         },
         memory::RemoteMemory, //
     },
+    owner::Owners,
     transfer::{
         origin::Origin,
         receiver::Receiver,
@@ -72,6 +73,8 @@ pub(crate) struct Node {
     pub(crate) work_queue: WorkQueue,
     /// The authorization keys of endpoints.
     pub(crate) auth_keys: Arc<AuthKeys>,
+    /// The users of domains.
+    pub(crate) owners: Arc<Owners>,
     /// The faults that are injected.
     #[pin]
     pub(crate) faults: Faults<Origin>,
@@ -100,6 +103,7 @@ impl Node {
                     WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM)
                 ),
                 auth_keys,
+                owners: Owners::new()?,
                 faults <- faults,
                 tick <- new_work!("kfi_soft::Node::tick"),
                 receivers: Atomic::new(0),

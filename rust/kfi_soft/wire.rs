@@ -42,7 +42,8 @@ use crate::{
             Target, //
         },
         provider::Lasting, //
-    }, //
+    },
+    owner::Owner, //
 };
 use atomics::Atomics;
 
@@ -203,6 +204,9 @@ pub(crate) trait Initiator: Clone + Unpin {
 
     /// Returns the bytes of the authorization key, of which the request has the number; none for none.
     fn auth_key(&self) -> &[u8];
+
+    /// Returns the user whose it is, if that is one of this kernel.
+    fn owner(&self) -> Option<&Owner>;
 
     /// Takes the operation out of the hands of its initiator, to be sent to another kernel: the wire
     /// alone ends it from here on. `None` if it has been ended meanwhile, or was sent out before.

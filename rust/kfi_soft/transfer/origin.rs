@@ -17,6 +17,7 @@ use crate::{
         linux::queue::Vacant,
         memory::RemoteMemory, //
     },
+    owner::Owner,
     transfer::{
         late_deliveries::LateDeliveries,
         outstanding::{
@@ -217,6 +218,13 @@ impl Initiator for Origin {
             Self::Local(transfer) => transfer.transmitter().auth_key(),
             // Nothing is sent on that has come from another node, so nobody asks.
             Self::Remote(_) => &[],
+        }
+    }
+
+    fn owner(&self) -> Option<&Owner> {
+        match self {
+            Self::Local(transfer) => Some(transfer.transmitter().domain().owner()),
+            Self::Remote(_) => None,
         }
     }
 

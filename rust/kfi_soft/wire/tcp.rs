@@ -80,7 +80,12 @@ use crate::{
         },
         memory::RemoteMemory, //
     },
-    limits, //
+    limits,
+    owner::Owner,
+    sum::{
+        Count,
+        Sum, //
+    }, //
 };
 use initiator::{
     Association,
@@ -141,6 +146,14 @@ const _: () = {
 
 /// The most associations with others.
 const MAX_ASSOCIATIONS: usize = 4096;
+
+/// While fewer of a user's associations than these never had a connection, another one that nobody uses makes
+/// place if there is no room, even if it has a connection.
+const FEW_UNREACHED: usize = MAX_ASSOCIATIONS / 16;
+
+/// When no association was found that never had a connection and that nobody uses, none is looked for during so
+/// many milliseconds.
+const LOOK_MILLIS: u64 = 10;
 
 /// Associations that are looked at before others get the lock.
 const STEP: usize = 64;
@@ -252,6 +265,8 @@ struct Associations<O: Initiator + Send + Sync + 'static> {
     count: usize,
     /// Requests of others, which a work queue is about to make, and what came behind these.
     waiting: EntryQueue<Fresh<O>>,
+    /// When none was found that never had a connection, and that nobody uses.
+    all_used: Option<u64>,
     closed: bool,
 }
 
@@ -303,6 +318,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                         known: RBTree::new(),
                         count: 0,
                         waiting: EntryQueue::new(),
+                        all_used: None,
                         closed: false,
                     },
                     "kfi_soft::Tcp::associations"
@@ -439,8 +455,8 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
 
     fn run(this: Arc<Self>) {
         let _no_io = NoIo::new();
-        while let Some(pair) = this.pass_on() {
-            if this.make(pair).is_err() {
+        while let Some((pair, unreached)) = this.pass_on() {
+            if this.make(pair, unreached).is_err() {
                 // There is no memory. Nothing is lost: what waits has all that it needs.
                 this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
                 return;
@@ -460,6 +476,16 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
             this.sweep_later();
         }
     }
+}
+
+/// Returns whether there is room for an association, besides so many, for a user of whose others so many never
+/// had a connection.
+///
+/// These are no more than there is room left. So a user that sends to addresses where nobody is takes half of
+/// what there is, the next one half of the rest, and so on; one that reaches its peers takes what it needs.
+fn has_room(known: usize, unreached: usize) -> bool {
+    let left = MAX_ASSOCIATIONS.saturating_sub(known);
+    left != 0 && unreached < left.max(FEW_UNREACHED)
 }
 
 impl<O: Initiator + Send + Sync + 'static> Associations<O> {
@@ -495,22 +521,28 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
 
 impl<O: Initiator + Send + Sync + 'static> Inner<O> {
     /// Gives requests that wait to their associations, in order, up to the first one that has none;
-    /// returns which one that is.
-    fn pass_on(&self) -> Option<Pair> {
+    /// returns which one that is, and what counts it until it has a connection.
+    fn pass_on(&self) -> Option<(Pair, Option<Count>)> {
         loop {
             let mut associations = self.associations.lock();
-            let pair = Self::pair(associations.waiting.front()?.origin.request());
+            let origin = &associations.waiting.front()?.origin;
+            let (pair, number) = (Self::pair(origin.request()), origin.number());
+            let sum = origin.owner().map(Owner::unreached);
+            let unreached = sum.map_or(0, Sum::sum);
             let association = associations.known.get(&pair).cloned();
-            let full = associations.count >= MAX_ASSOCIATIONS;
-            if association.is_none() && !full {
-                return Some(pair);
+            if association.is_none() && has_room(associations.count, unreached) {
+                return Some((pair, sum.map(|sum| sum.count(1))));
             }
             if association.is_none() {
                 drop(associations);
-                if self.make_place() {
+                if self.make_place(unreached) {
                     continue;
                 }
                 associations = self.associations.lock();
+                // It may have been withdrawn, and another one may find a place.
+                if associations.waiting.front()?.origin.number() != number {
+                    continue;
+                }
             }
             let fresh = associations.waiting.pop_front()?;
             if let Some(association) = association {
@@ -526,9 +558,9 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         }
     }
 
-    /// Makes an association.
-    fn make(self: &Arc<Self>, pair: Pair) -> Result {
-        let association = Association::new(self.shared.clone(), pair)?;
+    /// Makes an association, which `unreached` counts until it has a connection.
+    fn make(self: &Arc<Self>, pair: Pair, unreached: Option<Count>) -> Result {
+        let association = Association::new(self.shared.clone(), pair, unreached)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut associations = self.associations.lock();
         // There was none, and nobody else makes any; if this ends there is nobody who would use it.
@@ -574,13 +606,23 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         }
     }
 
-    /// Forgets the association that nobody has used for longest; returns whether there is one.
-    fn make_place(&self) -> bool {
+    /// Forgets an association that nobody uses, for a user of whose others so many never had a connection: one
+    /// that never had any, of whatever user, or else, if these are few, one that had; of each, that which
+    /// nobody has used for longest. Returns whether there is one.
+    fn make_place(&self, unreached: usize) -> bool {
+        let few = unreached < FEW_UNREACHED;
+        let now = self.shared.now();
+        let soon = |then: u64| now.saturating_sub(then) < LOOK_MILLIS;
+        if !few && self.associations.lock().all_used.is_some_and(soon) {
+            // So those that are to be refused keep nobody waiting, however many they are.
+            return false;
+        }
         let mut next = (0, 0);
-        let mut longest: Option<(Pair, Quiet)> = None;
+        let mut best: Option<(Pair, Quiet)> = None;
+        let rank = |quiet: &Quiet| (!quiet.reached, quiet.since.age());
         let mut note = |pair, quiet: Quiet| {
-            if longest.is_none_or(|(_, other)| quiet.since.age() > other.since.age()) {
-                longest = Some((pair, quiet));
+            if best.is_none_or(|(_, other)| rank(&quiet) > rank(&other)) {
+                best = Some((pair, quiet));
             }
             false
         };
@@ -592,7 +634,9 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         {
             cond_resched();
         }
-        let Some((pair, _)) = longest else {
+        let best = best.filter(|(_, quiet)| few || !quiet.reached);
+        let Some((pair, _)) = best else {
+            self.associations.lock().all_used = Some(now);
             return false;
         };
         // If somebody has begun to use it meanwhile, there is another one, or there is none.
@@ -607,3 +651,33 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
 
 /// A request in a queue.
 type FreshEntry<O> = Entry<Fresh<O>>;
+
+#[kunit_tests(kfi_soft_associations)]
+mod tests {
+    use super::*;
+
+    /// Returns how many associations a user gets who reaches nobody, besides so many of others.
+    fn most(others: usize) -> usize {
+        (0..=MAX_ASSOCIATIONS)
+            .find(|own| !has_room(others.saturating_add(*own), *own))
+            .unwrap_or(usize::MAX)
+    }
+
+    #[test]
+    fn addresses_without_anybody_leave_room() {
+        let half = MAX_ASSOCIATIONS / 2;
+        assert_eq!(most(0), half);
+        assert_eq!(most(half), half / 2);
+        // There is some for those that have few.
+        assert!(has_room(MAX_ASSOCIATIONS - 1, FEW_UNREACHED - 1));
+        assert!(!has_room(MAX_ASSOCIATIONS - 1, FEW_UNREACHED));
+        assert!(!has_room(MAX_ASSOCIATIONS, 0));
+    }
+
+    #[test]
+    fn those_that_are_reached_take_all() {
+        for known in 0..MAX_ASSOCIATIONS {
+            assert!(has_room(known, 0));
+        }
+    }
+}

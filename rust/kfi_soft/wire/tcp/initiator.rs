@@ -81,6 +81,7 @@ use crate::{
         },
         provider::AtomicCall, //
     },
+    sum::Count,
     wire::{
         ContextIndex,
         Initiator,
@@ -451,6 +452,8 @@ pub(super) struct Quiet {
     pub(super) since: Instant,
     /// It still has a connection.
     pub(super) connected: bool,
+    /// It has had one that was of use.
+    pub(super) reached: bool,
 }
 
 /// What others leave for the work item of an association.
@@ -459,6 +462,10 @@ struct Inbox<O> {
     fresh: EntryQueue<Fresh<O>>,
     /// Nobody uses it.
     quiet: Option<Quiet>,
+    /// It has had a connection that was of use.
+    reached: bool,
+    /// Before that: counts it among those of the user for whose requests there is one to be made.
+    unreached: Option<Count>,
 }
 
 /// All requests of a NIC to another.
@@ -479,15 +486,22 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
 }
 
 impl<O: Initiator + Send + Sync + 'static> Association<O> {
-    /// An association without connection, which nobody uses.
-    pub(super) fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
+    /// An association without connection, which nobody uses. `unreached` counts it until it has one.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        pair: Pair,
+        unreached: Option<Count>,
+    ) -> Result<Arc<Self>> {
         let session = shared.next_session();
         let inbox = Inbox {
             fresh: EntryQueue::new(),
             quiet: Some(Quiet {
                 since: Instant::now(),
                 connected: false,
+                reached: false,
             }),
+            reached: false,
+            unreached,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -497,7 +511,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 withdrawals: Atomic::new(false),
                 state <- new_mutex!(
                     State {
-                        // As others never reach anybody: memory for flows comes with the connection.
+                        // Memory for flows comes with the first answer of the target, if there ever is one.
                         lane: Lane::new(KVVec::new()),
                         session,
                         expected: 0,
@@ -528,9 +542,17 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// Adds a request, with the lock of all associations. Any context; does not sleep.
     pub(super) fn add(this: &Arc<Self>, entry: FreshEntry<O>) {
         let mut inbox = this.inbox.lock();
-        inbox.quiet = None;
+        let was_quiet = inbox.quiet.take().is_some();
+        let before = if was_quiet && !inbox.reached {
+            // From here on a connection is made for this user.
+            let count = entry.origin.owner().map(|owner| owner.unreached().count(1));
+            core::mem::replace(&mut inbox.unreached, count)
+        } else {
+            None
+        };
         inbox.fresh.push_named(entry);
         drop(inbox);
+        drop(before);
         Self::wake(this);
     }
 
@@ -696,8 +718,24 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             Some(quiet) => quiet.since,
             None => Instant::now(),
         };
-        inbox.quiet = Some(Quiet { since, connected });
+        let reached = inbox.reached;
+        inbox.quiet = Some(Quiet {
+            since,
+            connected,
+            reached,
+        });
         true
+    }
+
+    /// Notes that there is a connection that is of use.
+    fn note_reached(&self) {
+        let count = {
+            let mut inbox = self.inbox.lock();
+            inbox.reached = true;
+            inbox.unreached.take()
+        };
+        // Without the lock.
+        drop(count);
     }
 
     /// Returns whether nobody waits any more for the connection that is being made; notes when nobody uses
@@ -815,6 +853,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     // It does not know what it has known.
                     lane.connected(ack, *window).map_err(|_| End::Lost)?;
                     *phase = Phase::Ready;
+                    self.note_reached();
                     state.connections = state.connections.saturating_add(1);
                     *since = Instant::now();
                     state.down = None;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ use crate::env::{Env, Settings};
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
 use crate::tests::module::{could_not, Modules, PROVIDER};
-use crate::tests::{small_provider, tool};
+use crate::tests::{small_provider, tool, users};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -61,6 +61,7 @@ tests! {
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
+    "addresses-without-anybody" ["kfi_endpoint.h"] addresses_without_anybody;
     "stat" ["kfi_shim.h"] stat;
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
@@ -589,9 +590,22 @@ fn many_peers_of_before(env: &Env) -> Outcome {
     let listener = Peer::listen(THERE)?;
     end.peer = end.av.insert(&peer::name(THERE, 5))?;
     end.send(buffer.segment(0..64), 7)?;
-    let mut peer = Peer::accept(&listener)?;
+    let peer = take_one(&listener)?;
+    expect_one(&end)?;
+    drop((peer, listener, end, buffer));
+    rig.close()
+}
+
+/// Takes a connection from the NIC of this node, and one message on it.
+fn take_one(listener: &TcpListener) -> Result<Peer, Stop> {
+    let mut peer = Peer::accept(listener)?;
     let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
     peer.respond(sent, DONE)?;
+    Ok(peer)
+}
+
+/// Waits until a message has been taken.
+fn expect_one(end: &End) -> Outcome {
     until(|| match end.tx.read(1) {
         Ok(entries) => {
             check_eq!(entries.len(), 1);
@@ -599,8 +613,84 @@ fn many_peers_of_before(env: &Env) -> Outcome {
         }
         Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
         Err(error) => Err(error.into()),
+    })
+}
+
+/// A user who sends to many addresses where nobody is takes half of what there is for that, and ends nothing
+/// that is good: others reach whom they reached before, and somebody else.
+fn addresses_without_anybody(env: &Env) -> Outcome {
+    const MANY: u16 = 4200;
+    // Half of as many as there may be.
+    const MOST: usize = 2048;
+    const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    // They are not given up before the end.
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (mut end, _) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let listener = Peer::listen(THERE)?;
+    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    end.send(buffer.segment(0..64), 7)?;
+    let peer = take_one(&listener)?;
+    expect_one(&end)?;
+    drop(end);
+
+    let mut entry = rig.info.entries()[0].clone();
+    entry.tx_attr.size = 8192;
+    let setup = Setup {
+        cq_size: 8192,
+        ..Setup::default()
+    };
+    let mut many = End::open(&rig.domain, EpInfo::Value(&entry), &setup)?;
+    many.enable()?;
+    for number in 0..MANY {
+        let [high, low] = number.to_be_bytes();
+        let nobody = Ipv4Addr::new(127, 1, high, low);
+        many.peer = many.av.insert(&peer::name(nobody, 5))?;
+        many.send(buffer.segment(0..64), u64::from(number))?;
+    }
+    // It is being tried to reach them, or they were refused.
+    let mut refused = 0;
+    until(|| loop {
+        match many.tx.read_err() {
+            Ok(error) => {
+                check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+                refused += 1;
+            }
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => {
+                return Ok(refused + peers("to")?.len() >= usize::from(MANY));
+            }
+            Err(error) => return Err(error.into()),
+        }
     })?;
-    drop((peer, listener, end, buffer));
+    let known = peers("to")?;
+    check!(known.len() <= MOST + 1, "{} are known", known.len());
+    let is_good = |line: &String| line.starts_with("to 1 3 ready");
+    check!(known.iter().any(is_good), "the good one is gone");
+
+    let listener = Peer::listen(ELSEWHERE)?;
+    let mut child = process::fork(|| {
+        let send = || {
+            users::become_another_user()?;
+            let rig = Rig::new(env)?;
+            let (mut end, _) = end_with_port(&rig)?;
+            let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+            end.peer = end.av.insert(&peer::name(ELSEWHERE, 5))?;
+            end.send(buffer.segment(0..64), 7)?;
+            expect_one(&end)?;
+            drop((end, buffer));
+            rig.close()
+        };
+        i32::from(send().is_err())
+    })?;
+    let other = take_one(&listener)?;
+    check_eq!(child.wait()?, Status::Exited(0));
+    drop((peer, other, listener, many, buffer));
     rig.close()
 }
 

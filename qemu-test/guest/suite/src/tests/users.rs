@@ -226,11 +226,20 @@ fn sandboxed(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// Runs something in another process, as somebody else who may open the device, too.
+/// Makes this thread, the only one, somebody else who may open the device, too.
+pub fn become_another_user() -> Outcome {
+    let root = Uid::ROOT;
+    Ok(rustix::thread::set_thread_res_uid(
+        Uid::from_raw(NOBODY),
+        root,
+        root,
+    )?)
+}
+
+/// Runs something in another process, as that.
 fn as_another_user(run: impl FnOnce() -> Outcome) -> Outcome {
     in_child(|| {
-        let root = Uid::ROOT;
-        rustix::thread::set_thread_res_uid(Uid::from_raw(NOBODY), root, root)?;
+        become_another_user()?;
         run()
     })
 }
