@@ -64,10 +64,7 @@ use crate::{
         linux::{
             interrupts::IrqGuard,
             no_io::NoIo,
-            queue::{
-                Entry,
-                EntryQueue, //
-            },
+            queue::Entry,
             random::random_u64,
             task::cond_resched,
             work_queue::{
@@ -102,6 +99,10 @@ use target::{
     Load,
     Visitors, //
 };
+use waiting::{
+    Line,
+    Lines, //
+};
 
 mod connection;
 mod frame;
@@ -112,6 +113,7 @@ mod outgoing;
 pub(crate) mod secret;
 mod stream;
 mod target;
+mod waiting;
 
 pub(crate) use frame::Fabric;
 
@@ -263,8 +265,8 @@ struct Associations<O: Initiator + Send + Sync + 'static> {
     known: RBTree<Pair, Arc<Association<O>>>,
     /// How many these are.
     count: usize,
-    /// Requests of others, which a work queue is about to make, and what came behind these.
-    waiting: EntryQueue<Fresh<O>>,
+    /// Requests of others, which a work queue is about to make: a line for each of them.
+    waiting: Lines<Pair, Fresh<O>>,
     /// When none was found that never had a connection, and that nobody uses.
     all_used: Option<u64>,
     closed: bool,
@@ -317,7 +319,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                     Associations {
                         known: RBTree::new(),
                         count: 0,
-                        waiting: EntryQueue::new(),
+                        waiting: Lines::new(),
                         all_used: None,
                         closed: false,
                     },
@@ -372,14 +374,15 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
             associations.closed = true;
             (
                 core::mem::replace(&mut associations.known, RBTree::new()),
-                core::mem::replace(&mut associations.waiting, EntryQueue::new()),
+                core::mem::replace(&mut associations.waiting, Lines::new()),
             )
         };
         // It is not queued any more.
         inner.sweep.cancel_sync();
-        while let Some(fresh) = waiting.pop_front() {
-            let budget = &mut Budget::thread();
-            fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
+        while let Some(pair) = waiting.first().map(|(pair, _)| pair) {
+            if let Some(line) = waiting.take_line(pair) {
+                refuse(line);
+            }
         }
         for association in known.values() {
             Association::close(association);
@@ -418,13 +421,12 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
             packet.origin.refuse(EHOSTUNREACH, budget);
             return;
         }
-        // Not before others that wait.
-        let waits = !associations.waiting.is_empty();
-        if let Some(association) = associations.known.get(&pair).filter(|_| !waits) {
+        // It has taken on all that has waited for it.
+        if let Some(association) = associations.known.get(&pair) {
             Association::add(association, Fresh::new(packet));
             return;
         }
-        associations.waiting.push_named(Fresh::new(packet));
+        associations.waiting.push(pair, Fresh::new(packet));
         drop(associations);
         inner.shared.queue.queue::<Inner<O>, 0>(inner.clone());
     }
@@ -432,19 +434,19 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
     fn withdraw(&self, origin: &O) {
         let pair = Inner::<O>::pair(origin.request());
         let number = origin.number();
-        let (waiting, association) = {
+        let taken = {
             let mut associations = self.0.associations.lock();
-            let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
-            (
-                associations.waiting.take_named(&number, same),
-                associations.known.get(&pair).cloned(),
-            )
+            match associations.known.get(&pair) {
+                // With the lock, under which it stays: whoever has the last reference to one may have to sleep.
+                Some(association) => Association::withdraw(association, origin),
+                None => {
+                    let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
+                    associations.waiting.take(pair, &number, same)
+                }
+            }
         };
         // Without the lock.
-        drop(waiting);
-        if let Some(association) = association {
-            Association::withdraw(&association, origin);
-        }
+        drop(taken);
     }
 }
 
@@ -455,8 +457,17 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
 
     fn run(this: Arc<Self>) {
         let _no_io = NoIo::new();
-        while let Some((pair, unreached)) = this.pass_on() {
-            if this.make(pair, unreached).is_err() {
+        while let Some((pair, place)) = this.first_waiting() {
+            let made = match place {
+                Place::Free(unreached) => this.make(pair, unreached),
+                Place::Taken { number, unreached } => {
+                    if !this.make_place(unreached) {
+                        this.refuse_waiting(pair, number, unreached);
+                    }
+                    Ok(())
+                }
+            };
+            if made.is_err() {
                 // There is no memory. Nothing is lost: what waits has all that it needs.
                 this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
                 return;
@@ -476,6 +487,15 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
             this.sweep_later();
         }
     }
+}
+
+/// Where an association is to have its place.
+enum Place {
+    /// There is one; what counts it there until it has a connection.
+    Free(Option<Count>),
+    /// There is none for the user who has sent the first request, `number`, and who has so many others
+    /// that never had a connection.
+    Taken { number: usize, unreached: usize },
 }
 
 /// Returns whether there is room for an association, besides so many, for a user of whose others so many never
@@ -520,52 +540,58 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
 }
 
 impl<O: Initiator + Send + Sync + 'static> Inner<O> {
-    /// Gives requests that wait to their associations, in order, up to the first one that has none;
-    /// returns which one that is, and what counts it until it has a connection.
-    fn pass_on(&self) -> Option<(Pair, Option<Count>)> {
-        loop {
-            let mut associations = self.associations.lock();
-            let origin = &associations.waiting.front()?.origin;
-            let (pair, number) = (Self::pair(origin.request()), origin.number());
-            let sum = origin.owner().map(Owner::unreached);
-            let unreached = sum.map_or(0, Sum::sum);
-            let association = associations.known.get(&pair).cloned();
-            if association.is_none() && has_room(associations.count, unreached) {
-                return Some((pair, sum.map(|sum| sum.count(1))));
+    /// Returns the association for which requests have waited for longest, and its place.
+    fn first_waiting(&self) -> Option<(Pair, Place)> {
+        let associations = self.associations.lock();
+        let (pair, first) = associations.waiting.first()?;
+        let sum = first.origin.owner().map(Owner::unreached);
+        let unreached = sum.map_or(0, Sum::sum);
+        let place = if has_room(associations.count, unreached) {
+            Place::Free(sum.map(|sum| sum.count(1)))
+        } else {
+            Place::Taken {
+                number: first.origin.number(),
+                unreached,
             }
-            if association.is_none() {
-                drop(associations);
-                if self.make_place(unreached) {
-                    continue;
-                }
-                associations = self.associations.lock();
-                // It may have been withdrawn, and another one may find a place.
-                if associations.waiting.front()?.origin.number() != number {
-                    continue;
-                }
+        };
+        Some((pair, place))
+    }
+
+    /// Refuses the requests that wait for an association for which there is no place, and no others. If that
+    /// is so for one user alone, who has `unreached` others, it is the first one, `number`, as those behind it may be
+    /// of other users.
+    fn refuse_waiting(&self, pair: Pair, number: usize, unreached: usize) {
+        if unreached < FEW_UNREACHED {
+            let line = self.associations.lock().waiting.take_line(pair);
+            // Without the lock.
+            if let Some(line) = line {
+                refuse(line);
             }
-            let fresh = associations.waiting.pop_front()?;
-            if let Some(association) = association {
-                // With the lock: before those that find it.
-                Association::add(&association, fresh);
-                drop(associations);
-            } else {
-                drop(associations);
-                let budget = &mut Budget::thread();
-                fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
-            }
-            cond_resched();
+            return;
+        }
+        let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
+        let first = self
+            .associations
+            .lock()
+            .waiting
+            .take(pair, &number, same);
+        if let Some(fresh) = first {
+            let budget = &mut Budget::thread();
+            fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
         }
     }
 
-    /// Makes an association, which `unreached` counts until it has a connection.
+    /// Makes an association, which takes on the requests that wait for it; `unreached` counts it until it has a
+    /// connection.
     fn make(self: &Arc<Self>, pair: Pair, unreached: Option<Count>) -> Result {
         let association = Association::new(self.shared.clone(), pair, unreached)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut associations = self.associations.lock();
-        // There was none, and nobody else makes any; if this ends there is nobody who would use it.
-        if !associations.closed {
+        // If none is left, or this ends, there is nobody who would use it.
+        if let Some(line) = associations.waiting.take_line(pair) {
+            Association::take_on(&association, line);
             associations.count = associations.count.saturating_add(1);
+            // There was none, and nobody else makes any.
             let _ = associations.known.insert(node.into_node(pair, association));
             self.sweep_later();
         }
@@ -651,6 +677,15 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
 
 /// A request in a queue.
 type FreshEntry<O> = Entry<Fresh<O>>;
+
+/// Refuses requests that were not sent.
+fn refuse<O: Initiator>(mut line: Line<Fresh<O>>) {
+    while let Some(fresh) = line.pop() {
+        let budget = &mut Budget::thread();
+        fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
+        cond_resched();
+    }
+}
 
 #[kunit_tests(kfi_soft_associations)]
 mod tests {

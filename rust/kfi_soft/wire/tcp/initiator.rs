@@ -53,6 +53,7 @@ use super::{
         HelloBytes, //
     },
     stream::Part,
+    waiting::Line,
     FreshEntry,
     Pair,
     Shared, //
@@ -457,9 +458,9 @@ pub(super) struct Quiet {
 }
 
 /// What others leave for the work item of an association.
-struct Inbox<O> {
+struct Inbox<O: Initiator> {
     /// What was not sent yet, in order.
-    fresh: EntryQueue<Fresh<O>>,
+    fresh: Line<Fresh<O>>,
     /// Nobody uses it.
     quiet: Option<Quiet>,
     /// It has had a connection that was of use.
@@ -494,7 +495,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     ) -> Result<Arc<Self>> {
         let session = shared.next_session();
         let inbox = Inbox {
-            fresh: EntryQueue::new(),
+            fresh: Line::new(),
             quiet: Some(Quiet {
                 since: Instant::now(),
                 connected: false,
@@ -550,9 +551,20 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         } else {
             None
         };
-        inbox.fresh.push_named(entry);
+        inbox.fresh.push(entry);
         drop(inbox);
         drop(before);
+        Self::wake(this);
+    }
+
+    /// Adds the requests that have waited for it, which are the first ones, with the lock of all associations.
+    /// Any context; does not sleep.
+    pub(super) fn take_on(this: &Arc<Self>, line: Line<Fresh<O>>) {
+        let mut inbox = this.inbox.lock();
+        // It is counted already.
+        inbox.quiet = None;
+        inbox.fresh = line;
+        drop(inbox);
         Self::wake(this);
     }
 
@@ -566,13 +578,14 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         this.shared.queue.queue::<Self, 0>(this.clone());
     }
 
-    /// An initiator has ended its operation, or asked for the end of one that was sent out.
-    pub(super) fn withdraw(this: &Arc<Self>, origin: &O) {
+    /// An initiator has ended its operation, or asked for the end of one that was sent out. Returns what is to
+    /// be dropped of it. With the lock of all associations; any context; does not sleep.
+    pub(super) fn withdraw(this: &Arc<Self>, origin: &O) -> Option<FreshEntry<O>> {
         let number = origin.number();
         let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
         let (fresh, is_empty) = {
             let mut inbox = this.inbox.lock();
-            let fresh = inbox.fresh.take_named(&number, same);
+            let fresh = inbox.fresh.take(&number, same);
             (fresh, inbox.fresh.is_empty())
         };
         if fresh.is_none() {
@@ -584,7 +597,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             // Perhaps nobody uses it any more.
             Self::wake(this);
         }
-        drop(fresh);
+        fresh
     }
 
     /// Returns the numbers of the NICs: the source, and the target.
@@ -874,7 +887,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         if *phase == Phase::Ready {
             let room = connection.room();
             let fresh = || {
-                let fresh = self.inbox.lock().fresh.pop_front()?;
+                let fresh = self.inbox.lock().fresh.pop()?;
                 Some(Outbound::new(fresh))
             };
             let mut count = lane.fill(room, fresh);
@@ -992,7 +1005,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// All that was not sent has failed.
     fn end_fresh(&self, state: &mut State<O>) {
         loop {
-            let Some(fresh) = self.inbox.lock().fresh.pop_front() else {
+            let Some(fresh) = self.inbox.lock().fresh.pop() else {
                 return;
             };
             state.ended.push_back(Outbound::new(fresh));
