@@ -111,6 +111,7 @@ mod initiator;
 mod listener;
 mod outgoing;
 pub(crate) mod secret;
+mod stops;
 mod stream;
 mod target;
 mod waiting;

@@ -9,9 +9,10 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
-use crate::incoming::{self, Moved, Stop, Stopped};
+use crate::incoming::{self, Moved, Stop};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
+use crate::stops::{Stopped, Stops};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -447,13 +448,13 @@ impl World {
     }
 
     /// Returns whether flows are stopped.
-    fn has_stopped(&mut self) -> bool {
-        self.target.let_go(self.now).is_some()
+    fn has_stopped(&self) -> bool {
+        self.target.has_stopped()
     }
 
-    /// The target stops flows that keep others waiting.
-    fn relieve(&mut self) {
-        self.target.relieve(&mut self.model, self.now);
+    /// The target stops flows that keep others waiting; returns whether it has to try again.
+    fn relieve(&mut self) -> bool {
+        self.target.relieve(&mut self.model, self.now)
     }
 
     /// All that was under way has failed.
@@ -819,7 +820,8 @@ fn finish(mut world: World, millis: u64) {
 fn a_flow_of_which_all_is_taken_is_not_stopped() {
     let mut world = pinned();
     world.model.stuck = true;
-    world.relieve();
+    // They may be on their way from one place to another.
+    assert!(world.relieve(), "it is tried again");
     assert!(!world.has_stopped());
     finish(world, 1000);
 }
@@ -847,18 +849,55 @@ fn a_flow_is_let_go_until_it_goes_on() {
     world.settle();
     let mut out = [0; 1000];
     let mut waits = Vec::new();
-    let mut next = world.target.let_go(world.now);
     while waits.len() < 8 {
-        let wait = next.expect("it is stopped");
+        let wait = world.target.let_go(world.now).expect("it is stopped");
         waits.push(wait);
         assert_eq!(world.target.fill(&mut world.model, &mut out), 0);
         world.now += wait;
-        next = world.target.let_go(world.now);
+        assert_eq!(world.target.let_go(world.now), None, "it is due");
         // Nobody reads it.
         assert_eq!(world.target.fill(&mut world.model, &mut out), 32);
     }
     assert_eq!(waits, [50, 100, 200, 400, 800, 1000, 1000, 1000]);
     finish(world, 1000);
+}
+
+/// Each of many flows is let go when its time has come, whatever the others do, until it goes on.
+#[test]
+fn many_flows_are_let_go_each_in_its_time() {
+    const MANY: u16 = 300;
+    let mut stops = Stops::new();
+    for flow in 0..MANY {
+        stops.stop(Entry::new(Stopped::new(flow, u64::from(flow))));
+    }
+    assert_eq!(stops.look(0), Some(50));
+    let mut told = vec![Vec::new(); usize::from(MANY)];
+    for now in 0..1000 {
+        let next = stops.look(now);
+        assert!(next != Some(0), "it is due");
+        while let Some(flow) = stops.first_due() {
+            told[usize::from(flow)].push(now - u64::from(flow));
+            stops.tell();
+        }
+        // Those that go on are never told again, wherever they are.
+        let flow = (now % 400) as u16;
+        if flow < MANY && flow % 7 == 3 {
+            assert_eq!(stops.has(flow), now < 400);
+            assert_eq!(stops.go_on(flow).is_some(), now < 400);
+            assert!(!stops.has(flow));
+        }
+    }
+    for (flow, told) in told.iter().enumerate() {
+        let goes_on = flow % 7 == 3;
+        let wanted = [50, 150, 350, 750, 1550].into_iter();
+        let wanted = wanted.filter(|at| at + (flow as u64) < 1000 && !goes_on);
+        assert!(told.iter().copied().eq(wanted), "{flow}: {told:?}");
+    }
+    assert!(!stops.is_empty());
+    for flow in 0..MANY {
+        assert_eq!(stops.go_on(flow).is_some(), flow % 7 != 3);
+    }
+    assert!(stops.is_empty());
 }
 
 /// One that takes long lets as many others go by as there are numbers; there is memory for those of them

@@ -11,28 +11,24 @@
 
 use core::ops::DerefMut;
 
-use super::frame::{
-    Broken,
-    Common,
-    Frame,
-    Request,
-    Response,
-    NOT_READY, //
+use super::{
+    frame::{
+        Broken,
+        Common,
+        Frame,
+        Request,
+        Response,
+        NOT_READY, //
+    },
+    stops::{
+        Stopped,
+        Stops, //
+    }, //
 };
-use crate::kfi::linux::queue::{
-    Entry,
-    EntryQueue,
-    FoundEntry,
-    Named, //
-};
+use crate::kfi::linux::queue::Entry;
 
 /// The most bytes of results that go in one frame.
 const PIECE: usize = 256 << 10;
-
-/// So many milliseconds after a flow was stopped it may go on.
-const FIRST_GO: u64 = 50;
-/// The initiator is told so again after twice as long each time, and at the latest after so many.
-const LAST_GO: u64 = 1000;
 
 /// The flows of a lane. There is memory for those of them that are stopped.
 pub(crate) const FLOWS: u32 = 4096;
@@ -149,53 +145,6 @@ pub(crate) enum Slot<O, A, S> {
     Refused(bool, u32),
 }
 
-/// A flow of which requests were not taken.
-///
-/// That it may go on is said until the first request after that is read: the initiator may not have
-/// been able to do anything about it before.
-pub(crate) struct Stopped {
-    flow: u16,
-    /// When the initiator is next told that it may send them again, in milliseconds.
-    at: u64,
-    /// How long that was put off.
-    pause: u64,
-    /// It was told, on this connection or an earlier one.
-    told: bool,
-    /// It is to be told now.
-    due: bool,
-}
-
-impl Stopped {
-    /// One that is stopped now.
-    fn new(flow: u16, now: u64) -> Self {
-        Self {
-            flow,
-            at: now.saturating_add(FIRST_GO),
-            pause: FIRST_GO,
-            told: false,
-            due: false,
-        }
-    }
-
-    /// Notes that it is to be told, if that is so; returns how many milliseconds that still is.
-    fn look(&mut self, now: u64) -> u64 {
-        if now >= self.at {
-            self.due = true;
-            self.pause = self.pause.saturating_mul(2).min(LAST_GO);
-            self.at = now.saturating_add(self.pause);
-        }
-        self.at.saturating_sub(now)
-    }
-}
-
-impl Named for Stopped {
-    type Name = u16;
-
-    fn name(&self) -> u16 {
-        self.flow
-    }
-}
-
 /// The bytes of a request that has started.
 pub(crate) struct Moving<S> {
     start: S,
@@ -284,9 +233,7 @@ pub(crate) struct Lane<T: Target, M> {
     /// Another number whenever bytes of one of those are moved, or asked for.
     progress: u64,
     /// Flows that are stopped.
-    stopped: EntryQueue<Stopped>,
-    /// Some of these are to be told of.
-    goes: bool,
+    stops: Stops,
     /// How many requests there are of which the initiator is to be told that they were not taken ...
     refusals: usize,
     /// ... from this number on.
@@ -313,8 +260,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             answer_next: true,
             moving: false,
             progress: 0,
-            stopped: EntryQueue::new(),
-            goes: false,
+            stops: Stops::new(),
             refusals: 0,
             refused: 1,
         }
@@ -373,7 +319,8 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         self.next
     }
 
-    /// Returns whether all requests that were read are over, and none has begun to come.
+    /// Returns whether all requests that were read are over, and none has begun to come. Some may come again
+    /// that were not taken ([`Self::has_stopped`]).
     pub(crate) fn is_over(&self) -> bool {
         self.first == self.next && self.reading.is_none()
     }
@@ -421,16 +368,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         }
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
-        let mut from = 0;
-        while let Some(mut stopped) = self.stopped.find_named(&from) {
-            // That may have been lost.
-            stopped.due |= stopped.told;
-            self.goes = true;
-            let Some(next) = stopped.flow.checked_add(1) else {
-                break;
-            };
-            from = next;
-        }
+        self.stops.tell_again();
         (self.refusals, self.refused) = (0, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
         let chunks = self.chunks.iter_mut().flatten();
@@ -469,7 +407,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
         (self.reading, self.writing) = (None, None);
-        (self.stopped, self.goes) = (EntryQueue::new(), false);
+        self.stops = Stops::new();
         (self.refusals, self.refused) = (0, 1);
     }
 
@@ -556,9 +494,9 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         }
         self.make_room(target)?;
         if request.restarts {
-            drop(self.find_stopped(request.flow).map(FoundEntry::take));
+            drop(self.stops.go_on(request.flow));
         }
-        if self.is_stopped(request.flow) {
+        if self.stops.has(request.flow) {
             // It would overtake those that were not taken.
             if common.body == 0 {
                 self.refuse(request.waited);
@@ -588,17 +526,6 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         Ok(())
     }
 
-    /// Returns whether requests of a flow are not taken.
-    fn is_stopped(&mut self, flow: u16) -> bool {
-        self.find_stopped(flow).is_some()
-    }
-
-    /// Returns what is known of a flow, if that is stopped.
-    fn find_stopped(&mut self, flow: u16) -> Option<FoundEntry<'_, Stopped>> {
-        let found = self.stopped.find_named(&flow)?;
-        (found.flow == flow).then_some(found)
-    }
-
     /// The next request is there, all of it, and is not taken; it has waited for so many milliseconds before.
     fn refuse(&mut self, waited: u32) {
         let id = self.next;
@@ -618,23 +545,26 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
     /// Stops the flow of a request that has waited for its receiver while many others came: those that
     /// wait are not taken, and so their numbers are over. Nothing has come that was not given to
     /// receivers. `now` is in milliseconds.
-    pub(crate) fn relieve(&mut self, target: &mut T, now: u64) {
+    ///
+    /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
+    /// soon.
+    pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
         if !self.is_pinned() {
-            return;
+            return false;
         }
         let Some(Some(Slot::Open(oldest, None))) = self.slot(self.first) else {
-            return;
+            return false;
         };
         if !target.is_waiting(oldest) {
-            return;
+            return false;
         }
         let flow = T::flow(oldest);
         let mut stopped = None;
-        if !self.is_stopped(flow) {
+        if !self.stops.has(flow) {
             stopped = target.note(Stopped::new(flow, now));
             if stopped.is_none() {
                 // There is no memory. They wait for a while, as others do.
-                return;
+                return true;
             }
         }
         // The newest one first, so that none overtakes those before it.
@@ -655,30 +585,26 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
                 self.refused = self.refused.min(id);
                 // Not before one was refused: the initiator knows by that.
                 if let Some(stopped) = stopped.take() {
-                    self.stopped.push_named(stopped);
+                    self.stops.stop(stopped);
                 }
             } else if target.is_waiting(open) {
                 // On its way from one place to another: those before it stay, for now.
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// Notes which flows may go on that have been stopped for a while, of which the initiator is told;
-    /// returns in how many milliseconds to look again, if any are stopped. `now` is in milliseconds, too.
+    /// returns in how many milliseconds to look again, if there are others of which it is to be told.
+    /// `now` is in milliseconds, too.
     pub(crate) fn let_go(&mut self, now: u64) -> Option<u64> {
-        let mut from = 0;
-        let mut soonest: Option<u64> = None;
-        while let Some(mut stopped) = self.stopped.find_named(&from) {
-            let left = stopped.look(now);
-            self.goes |= stopped.due;
-            soonest = Some(soonest.map_or(left, |soonest| soonest.min(left)));
-            let Some(next) = stopped.flow.checked_add(1) else {
-                break;
-            };
-            from = next;
-        }
-        soonest
+        self.stops.look(now)
+    }
+
+    /// Returns whether flows are stopped.
+    pub(crate) fn has_stopped(&self) -> bool {
+        !self.stops.is_empty()
     }
 
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
@@ -686,7 +612,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         match self.reading.take() {
             Some(Reading::Request(mut partial, offset, flow, waited)) => {
                 target.body(&mut partial, offset, bytes);
-                if last && self.is_stopped(flow) {
+                if last && self.stops.has(flow) {
                     // Since it has begun to come.
                     self.refuse(waited);
                     return Ok(());
@@ -866,24 +792,14 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             }
             self.refused = id.saturating_add(1);
         }
-        if !self.goes || self.says_again() {
+        let flow = self.stops.first_due()?;
+        if self.says_again() {
             // That comes first.
             return None;
         }
-        let mut from = 0;
-        while let Some(mut stopped) = self.stopped.find_named(&from) {
-            if stopped.due {
-                let count = Frame::Go(stopped.flow).write(0, next, 0, room)?;
-                (stopped.due, stopped.told) = (false, true);
-                return Some(count);
-            }
-            let Some(next) = stopped.flow.checked_add(1) else {
-                break;
-            };
-            from = next;
-        }
-        self.goes = false;
-        None
+        let count = Frame::Go(flow).write(0, next, 0, room)?;
+        self.stops.tell();
+        Some(count)
     }
 
     /// Notes the requests that have started.

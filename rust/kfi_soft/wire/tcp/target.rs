@@ -50,11 +50,11 @@ use super::{
         Moved,
         Place,
         Stop,
-        Stopped,
         Target, //
     },
     nonce,
     random,
+    stops::Stopped,
     stream::Part,
     Pair,
     Shared,
@@ -140,6 +140,9 @@ const QUIET_TIMES: u32 = 8;
 
 /// So often a connection is looked at before others have the work queue.
 const TURNS: usize = 64;
+
+/// What could not be done for a reason that nobody says is over is tried again after so many milliseconds.
+const RETRY_MILLIS: u64 = 10;
 
 /// Memory for some requests of a lane.
 pub(super) struct Chunk {
@@ -595,6 +598,8 @@ struct State {
     connection: Option<Connection>,
     /// When the initiator was last heard of, if there is none.
     down: Instant,
+    /// Since when all requests that were read have been over; none if they are not.
+    over: Option<Instant>,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
     /// How many connections of the session broke the protocol.
@@ -702,6 +707,7 @@ impl Visitor {
                         birth: 0,
                         connection: None,
                         down: Instant::now(),
+                        over: None,
                         progress: (0, Instant::now()),
                         strikes: 0,
                         connections: 0,
@@ -815,7 +821,9 @@ impl Visitor {
             None => {
                 state.connections = state.connections.saturating_add(1);
                 state.connection = Some(connection);
-                *this.quiet.lock() = Some(Instant::now());
+                // From now on.
+                state.over = None;
+                this.note_quiet(state);
                 None
             }
         };
@@ -893,11 +901,26 @@ impl Visitor {
     }
 
     /// Notes whether something of it is under way; returns since when nothing is.
-    fn note_quiet(&self, state: &State) -> Option<Instant> {
+    ///
+    /// Flows that are stopped are under way, too: the initiator may have requests that it sends again. But
+    /// one that is there and has nothing else to do does that as soon as it is told that they go on, so one
+    /// that does not for `peer_timeout` has none.
+    fn note_quiet(&self, state: &mut State) -> Option<Instant> {
         let is_over = state.lane.is_over();
-        let mut quiet = self.quiet.lock();
-        *quiet = is_over.then(|| quiet.unwrap_or_else(Instant::now));
-        *quiet
+        let over = state.over.take().filter(|_| is_over);
+        state.over = is_over.then(|| over.unwrap_or_else(Instant::now));
+        let quiet = match self.may_go_on(state) {
+            Some(_) => None,
+            None => state.over,
+        };
+        *self.quiet.lock() = quiet;
+        quiet
+    }
+
+    /// Returns for how long flows that are stopped, and nothing else, are under way.
+    fn may_go_on(&self, state: &State) -> Option<Jiffies> {
+        let over = state.over.filter(|_| state.lane.has_stopped())?;
+        over.left(self.shared.config.peer_timeout)
     }
 
     /// Tells of requests of which nothing more is moved.
@@ -947,7 +970,7 @@ impl Visitor {
     fn retire(this: &Arc<Self>) -> bool {
         {
             let mut state = this.state.lock();
-            if !state.gone && this.note_quiet(&state).is_none() {
+            if !state.gone && this.note_quiet(&mut state).is_none() {
                 return false;
             }
             state.gone = true;
@@ -959,7 +982,8 @@ impl Visitor {
     /// Does what can be done now.
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
         // What has come before was given to receivers.
-        state.lane.relieve(service, self.shared.now());
+        let again = state.lane.relieve(service, self.shared.now());
+        let again = again.then(|| millis_to_jiffies(RETRY_MILLIS));
         for _ in 0..TURNS {
             let go = state.lane.let_go(self.shared.now());
             if state.gone {
@@ -984,17 +1008,15 @@ impl Visitor {
                         return Next::Again;
                     }
                     Ok(left) => {
-                        let go = go.map(millis_to_jiffies);
-                        if let Some(left) = [left, go].into_iter().flatten().min() {
-                            return Next::Within(left);
-                        }
-                        let Some(since) = self.note_quiet(state) else {
-                            return Next::Wait;
-                        };
                         let long = self.shared.config.peer_timeout.saturating_mul(QUIET_TIMES);
-                        match since.left(long) {
-                            Some(left) => return Next::Later(left),
-                            None => Err(End::Broke),
+                        let quiet = self.note_quiet(state).map(|since| since.left(long));
+                        let go = go.map(millis_to_jiffies);
+                        let within = [left, go, again, self.may_go_on(state)];
+                        match (quiet, within.into_iter().flatten().min()) {
+                            (Some(None), _) => Err(End::Broke),
+                            (_, Some(left)) => return Next::Within(left),
+                            (Some(Some(left)), None) => return Next::Later(left),
+                            (None, None) => return Next::Wait,
                         }
                     }
                     Err(end) => Err(end),
@@ -1139,7 +1161,7 @@ impl WorkItem for Visitor {
                 ended: EntryQueue::new(),
             };
             let next = this.go_on(&mut state, &mut service);
-            this.note_quiet(&state);
+            this.note_quiet(&mut state);
             (next, service.arrived, service.ended)
         };
         this.finish(ended);
