@@ -602,6 +602,8 @@ struct State {
     over: Option<Instant>,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
+    /// When that was last looked at.
+    looked: Instant,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -709,6 +711,7 @@ impl Visitor {
                         down: Instant::now(),
                         over: None,
                         progress: (0, Instant::now()),
+                        looked: Instant::now(),
                         strikes: 0,
                         connections: 0,
                         moved: 0,
@@ -1023,21 +1026,35 @@ impl Visitor {
                 },
                 result => result,
             };
-            let Err(end) = result else {
-                continue;
-            };
-            if end == End::Lost {
-                // Others wait for what it was given.
-                self.give_up(state, service);
+            if let Err(end) = result {
+                self.end(state, service, end);
             }
-            Self::end_connection(state, end);
+        }
+        // Whatever comes all the time, it need not be what others wait for. But while nobody looked, it may
+        // have been behind that.
+        let often = self.shared.config.peer_timeout / 4;
+        if state.looked.left(often).is_none() {
+            state.progress.1 = Instant::now();
+        }
+        if let Err(end) = self.patience(state) {
+            self.end(state, service, end);
         }
         Next::Again
+    }
+
+    /// A connection is over.
+    fn end(&self, state: &mut State, service: &mut Service, end: End) {
+        if end == End::Lost {
+            // Others wait for what it was given.
+            self.give_up(state, service);
+        }
+        Self::end_connection(state, end);
     }
 
     /// Returns how long the initiator may still take to go on, if it is its turn. An initiator that is there
     /// and does not go on is as good as gone.
     fn patience(&self, state: &mut State) -> Result<Option<Jiffies>, End> {
+        state.looked = Instant::now();
         let Some(connection) = &state.connection else {
             return Ok(None);
         };
