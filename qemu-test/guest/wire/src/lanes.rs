@@ -1019,6 +1019,65 @@ fn how_long_a_receiver_was_not_ready_is_known() {
     }
 }
 
+/// What a request has waited for at the target that is not its receiver, but room there, does not count: the
+/// target does not say it, and the initiator adds no more than what it has kept it for itself.
+#[test]
+fn only_what_waits_for_a_receiver_counts() {
+    let mut world = pinned();
+    world.model.waits = 30;
+    for waited in [130, 260, 390] {
+        world.wait(5000);
+        world.relieve();
+        world.settle();
+        world.wait(100);
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        let asked = world.model.open.iter().find(|asked| asked.number == 0);
+        assert_eq!(asked.expect("it is sent again").waited, waited);
+        world.connect();
+        while world.model.open.len() < WINDOW {
+            world.post_one(What::Send, 10);
+            world.settle();
+        }
+    }
+}
+
+/// What was lost with a connection is sent again as it was, whenever that is.
+#[test]
+fn how_long_it_was_under_way_does_not_count() {
+    let mut world = pinned();
+    world.model.waits = 30;
+    world.relieve();
+    world.settle();
+    for asked in std::mem::take(&mut world.model.open) {
+        world.model.answered.push_back((asked.id, 0, asked));
+    }
+    world.wait(100);
+    // The initiator is told, and what it sends is lost.
+    for _ in 0..50 {
+        world.send();
+        world.there.clear();
+        let count = world.back.len().min(1000);
+        let bytes: Vec<_> = world.back.drain(..count).collect();
+        world.at_initiator.room()[..count].copy_from_slice(&bytes);
+        world.at_initiator.received(count);
+        while let Some(part) = world.at_initiator.next().expect("they are frames") {
+            match part {
+                Part::Head(common, frame) => world.initiator.head(&common, &frame).expect("right"),
+                Part::Body(bytes, last) => world.initiator.body(bytes, last),
+            }
+        }
+    }
+    assert!(world.model.open.is_empty());
+    world.wait(3000);
+    world.connect();
+    world.settle();
+    let asked = world.model.open.iter().find(|asked| asked.number == 0);
+    assert_eq!(asked.expect("it is sent again").waited, 130);
+}
+
 /// An initiator that knows of no stop, or whose requests that were not taken are not wanted any more,
 /// begins anew all the same.
 #[test]

@@ -102,8 +102,10 @@ pub(crate) struct Sent<R> {
     /// In what order it was begun.
     order: u64,
     turn: Turn,
-    /// Since when it has waited for its receiver, in milliseconds, if the target has not taken it.
-    since: Option<u64>,
+    /// For how many milliseconds it has waited for its receiver, as far as the target was told or has told.
+    waited: u32,
+    /// Since when it is kept here, in milliseconds, as the target has not taken it.
+    kept: Option<u64>,
     /// How many bytes of its results have come.
     arrived: u32,
     /// Bytes of its data that the target wants: from here ...
@@ -132,7 +134,8 @@ impl<R: Outgoing> Sent<R> {
             name: (0, 0),
             order: 0,
             turn: Turn::Later,
-            since: None,
+            waited: 0,
+            kept: None,
             arrived: 0,
             pulled: 0,
             until: 0,
@@ -154,17 +157,24 @@ impl<R> Named for Sent<R> {
 }
 
 impl<R> Sent<R> {
-    /// The target says that it has waited for so many milliseconds, and has not taken it.
+    /// The target says that it has waited for so many milliseconds, and has not taken it. Those that it was
+    /// there for another reason do not count, so it is the target that knows.
     fn has_waited(&mut self, millis: u32, now: u64) {
-        let since = now.saturating_sub(u64::from(millis));
-        // From the first time on; a target that forgets that changes nothing.
-        self.since = Some(self.since.map_or(since, |before| before.min(since)));
+        // A target that forgets what it was told changes nothing.
+        self.waited = self.waited.max(millis);
+        self.kept = Some(now);
     }
 
-    /// Returns for how many milliseconds it has waited for its receiver.
+    /// Returns for how many milliseconds it has waited for its receiver: as the target says, and here.
     fn waited(&self, now: u64) -> u32 {
-        let waited = self.since.map_or(0, |since| now.saturating_sub(since));
-        u32::try_from(waited).unwrap_or(u32::MAX)
+        let kept = self.kept.map_or(0, |since| now.saturating_sub(since));
+        let kept = u32::try_from(kept).unwrap_or(u32::MAX);
+        self.waited.saturating_add(kept)
+    }
+
+    /// The target is told that it has waited for so many milliseconds, and has it.
+    fn was_told(&mut self, waited: u32) {
+        (self.waited, self.kept) = (waited, None);
     }
 }
 
@@ -969,7 +979,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             };
             self.number(entry);
         }
-        let sent = self.sent.find_named(&(0, self.at))?;
+        let mut sent = self.sent.find_named(&(0, self.at))?;
         let id = sent.id;
         let terms = Terms {
             eager: u64::from(self.window.eager.min(MAX_EAGER)),
@@ -993,6 +1003,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             }
             return None;
         };
+        sent.was_told(terms.waited);
         self.at = id.saturating_add(1);
         self.told = ack;
         // While it was not sent, on this connection, there was nothing to be said of it.
