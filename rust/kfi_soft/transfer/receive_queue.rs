@@ -420,6 +420,12 @@ fn rnr_timeout() -> Jiffies {
     msecs_to_jiffies(rnr_millis())
 }
 
+/// Returns for how long messages that lie in no order of their times are not looked at again: all of them
+/// are, so what comes meanwhile is looked at together, however little is left of its time.
+fn batch() -> Jiffies {
+    msecs_to_jiffies(10)
+}
+
 /// Returns how many milliseconds so many jiffies are.
 fn jiffies_to_millis(jiffies: Jiffies) -> u32 {
     let millis = jiffies.saturating_mul(1000);
@@ -602,7 +608,8 @@ impl ReceiveQueue {
     /// A message has come that has waited for so long.
     fn watch_over(self: &Arc<Self>, waited: Jiffies) {
         if waited != 0 {
-            self.watch_after(rnr_timeout().saturating_sub(waited));
+            let left = rnr_timeout().saturating_sub(waited);
+            self.watch_after(left.max(batch()));
         }
     }
 
@@ -1068,7 +1075,7 @@ impl ReceiveQueue {
                     let matters = |message: &Inbound| match left(message) {
                         _ if message.is_stalled() => false,
                         Some(left) if unordered || message.has_stalled() => {
-                            next.bring_to(left);
+                            next.bring_to(left.max(batch()));
                             false
                         }
                         _ => true,
