@@ -325,6 +325,19 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         self.first == self.next && self.reading.is_none()
     }
 
+    /// Returns the oldest number that is not over, if the initiator was told on this connection what came of
+    /// it: it is the initiator's turn to say that it knows.
+    pub(crate) fn told(&mut self) -> Option<u64> {
+        let id = self.first;
+        let writes = self.writing.is_some_and(|writing| writing.id == id);
+        let again = (self.again..self.until).contains(&id);
+        match self.slot(id)? {
+            Some(Slot::Answered(_)) if !writes && !again => Some(id),
+            Some(Slot::Refused(true, _)) => Some(id),
+            _ => None,
+        }
+    }
+
     /// Returns how many requests are being carried out.
     pub(crate) fn open(&self) -> usize {
         self.open

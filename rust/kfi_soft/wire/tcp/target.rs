@@ -120,10 +120,10 @@ const CHUNK: usize = 64;
 /// So many chunks of memory there may be for all lanes, besides one for each.
 const MAX_CHUNKS: usize = 16 << 10;
 
-/// When requests of a peer that are not over have more bytes than this, those of others are not kept: they
+/// When requests of a NIC that are not over have more bytes than this, those of others are not kept: they
 /// are pulled, or fetched, when it is known where they go, or come from.
 const PEER_BYTES: usize = 4 << 20;
-/// The same, for the requests of all peers.
+/// The same, for the requests of all.
 const ALL_BYTES: usize = 256 << 20;
 /// Where there is no other way, they may have so many times as many.
 const BYTES_FACTOR: usize = 2;
@@ -602,7 +602,9 @@ struct State {
     over: Option<Instant>,
     /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
-    /// When that was last looked at.
+    /// What was last seen of [`Lane::told`], with that, and when either was new, or nothing was told.
+    told: (Option<u64>, u64, Instant),
+    /// When these were last looked at.
     looked: Instant,
     /// How many connections of the session broke the protocol.
     strikes: u32,
@@ -668,7 +670,8 @@ pub(super) fn welcome(shared: &Shared, hello: &Hello, birth: u64) -> Hello {
 pub(super) struct Visitor {
     shared: Arc<Shared>,
     pair: Pair,
-    /// Bytes that have come with requests, or go with their answers.
+    /// Bytes that have come with requests of the other NIC, to whichever of this node, or go with their
+    /// answers.
     bytes: Sum,
     #[pin]
     answered: SpinLockIrq<EntryQueue<Answer>>,
@@ -687,12 +690,11 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
-    fn new(shared: Arc<Shared>, pair: Pair) -> Result<Arc<Self>> {
+    fn new(shared: Arc<Shared>, pair: Pair, bytes: Sum) -> Result<Arc<Self>> {
         let mut chunks = Chunks::with_capacity(WINDOW / CHUNK, GFP_KERNEL)?;
         for _ in 0..WINDOW / CHUNK {
             chunks.push(None, GFP_KERNEL)?;
         }
-        let bytes = Sum::new()?;
         Arc::pin_init(
             pin_init!(Self {
                 shared,
@@ -711,6 +713,7 @@ impl Visitor {
                         down: Instant::now(),
                         over: None,
                         progress: (0, Instant::now()),
+                        told: (None, 0, Instant::now()),
                         looked: Instant::now(),
                         strikes: 0,
                         connections: 0,
@@ -826,6 +829,7 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 state.over = None;
+                state.told = (None, 0, Instant::now());
                 this.note_quiet(state);
                 None
             }
@@ -1035,6 +1039,7 @@ impl Visitor {
         let often = self.shared.config.peer_timeout / 4;
         if state.looked.left(often).is_none() {
             state.progress.1 = Instant::now();
+            state.told.2 = Instant::now();
         }
         if let Err(end) = self.patience(state) {
             self.end(state, service, end);
@@ -1067,14 +1072,28 @@ impl Visitor {
                 Some(frame.map_or(silent, |frame| frame.min(silent)))
             }
         };
+        let told = Self::acknowledgement(state, timeout)?;
         let (progress, since) = state.progress;
         let now = state.lane.progress();
-        if now != progress || !state.lane.is_owed() {
+        let owed = if now != progress || !state.lane.is_owed() {
             state.progress = (now, Instant::now());
-            return Ok(frame);
+            None
+        } else {
+            Some(since.left(timeout).ok_or(End::Lost)?)
+        };
+        Ok([frame, told, owed].into_iter().flatten().min())
+    }
+
+    /// Returns how long the initiator may still take to say that it knows what it was told. It does so at once,
+    /// whatever else it waits for; but what it says may be behind bytes that are moved.
+    fn acknowledgement(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
+        let now = (state.lane.told(), state.lane.progress());
+        let (told, progress, since) = state.told;
+        if now.0.is_none() || now != (told, progress) {
+            state.told = (now.0, now.1, Instant::now());
+            return Ok(now.0.map(|_| msecs_to_jiffies(timeout)));
         }
-        let left = since.left(timeout).ok_or(End::Lost)?;
-        Ok(Some(frame.map_or(left, |frame| frame.min(left))))
+        since.left(timeout).map(Some).ok_or(End::Lost)
     }
 
     /// Receives and sends; returns whether there was anything.
@@ -1226,6 +1245,17 @@ struct Known {
     closed: bool,
 }
 
+impl Known {
+    /// Returns the bytes of the requests of a NIC: there is one sum for all that it asks.
+    fn bytes_of(&self, source: u32) -> Result<Sum> {
+        let first = self.visitors.cursor_lower_bound(&(source, 0));
+        match first.as_ref().map(|cursor| cursor.current()) {
+            Some((&(other, _), visitor)) if other == source => Ok(visitor.bytes.clone()),
+            _ => Sum::new(),
+        }
+    }
+}
+
 /// Those who ask this node for something.
 #[pin_data]
 pub(super) struct Visitors {
@@ -1275,7 +1305,8 @@ impl Visitors {
         if known.count >= MAX_PEERS {
             return Ok(None);
         }
-        let visitor = Visitor::new(shared.clone(), pair)?;
+        let (source, _) = pair;
+        let visitor = Visitor::new(shared.clone(), pair, known.bytes_of(source)?)?;
         let node = RBTreeNode::new(pair, visitor.clone(), GFP_KERNEL)?;
         // There was none.
         let _ = known.visitors.insert(node);
