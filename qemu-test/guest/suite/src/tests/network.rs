@@ -19,8 +19,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    bits, Buffer, BufferKind, Caps, CntrAttr, EpInfo, Error, GetinfoFlags, KfiErrno, MrAttr, Query,
-    Session,
+    bits, Buffer, BufferKind, Caps, CntrAttr, Domain, EpInfo, Error, GetinfoFlags, KfiErrno,
+    MrAttr, Query, Session,
 };
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
@@ -58,6 +58,10 @@ tests! {
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;
     "never-ready" ["kfi_endpoint.h"] never_ready;
+    "flooding-initiator" ["kfi_endpoint.h"] flooding_initiator;
+    "stopped-peers-keep-their-place" ["kfi_endpoint.h"] stopped_peers_keep_their_place;
+    "stopped-and-silent" ["kfi_endpoint.h"] stopped_and_silent;
+    "unread-answers" ["kfi_rma.h"] unread_answers;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
@@ -363,12 +367,21 @@ const CANCELED: Response = Response {
 
 /// An endpoint of this node, with its port.
 fn end_with_port(rig: &Rig) -> Result<(End, u16), Stop> {
-    let mut end = End::open(&rig.domain, EpInfo::Entry(&rig.info, 0), &Setup::default())?;
+    end_at(rig, &rig.domain, (0, HERE))
+}
+
+/// An endpoint in a domain of a NIC, with its port.
+fn end_at(
+    rig: &Rig,
+    domain: &Domain,
+    (nic, address): (usize, Ipv4Addr),
+) -> Result<(End, u16), Stop> {
+    let mut end = End::open(domain, EpInfo::Entry(&rig.info, nic), &Setup::default())?;
     end.enable()?;
     let name = end.name.first_chunk().copied().unwrap_or([0; 8]);
     // The lowest 12 bits.
     let port = (u64::from_le_bytes(name) & 0xfff) as u16;
-    check_eq!(end.name, peer::name(HERE, port));
+    check_eq!(end.name, peer::name(address, port));
     Ok((end, port))
 }
 
@@ -507,6 +520,91 @@ fn not_ready(env: &Env) -> Outcome {
     check_eq!((id, response.status), (half + 3, 0));
     let received = end.rx.sread_ms(1, -1)?;
     check_eq!(received[0].op_context, 7);
+    drop((end, peer, buffer));
+    rig.close()
+}
+
+/// Sends so many messages for which there is no receive that the flow of these is stopped, and says that it
+/// knows that; returns the number that the next one has.
+fn stop_flow(peer: &mut Peer, port: u16) -> Result<u64, Stop> {
+    let half = peer.window() / 2;
+    for id in 1..=half {
+        peer.message(id, port, false, 0)?;
+    }
+    for wanted in 1..=half {
+        let (id, response) = peer.response()?;
+        check_eq!((id, response.status), (wanted, NOT_READY));
+    }
+    peer.acknowledge(half + 1)?;
+    Ok(half + 1)
+}
+
+/// A peer that has messages to send again is not taken for one that nobody needs, however many others come.
+fn stopped_peers_keep_their_place(env: &Env) -> Outcome {
+    const MANY: u16 = 4200;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    let next = stop_flow(&mut peer, port)?;
+    for number in 0..MANY {
+        let [high, low] = number.to_be_bytes();
+        drop(Peer::connect(Ipv4Addr::new(127, 2, high, low), HERE, 1)?);
+    }
+    end.recv(buffer.segment(0..64), 7)?;
+    peer.message(next, port, true, 0)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (next, 0));
+    drop((end, peer, buffer));
+    rig.close()
+}
+
+/// A peer that is told that it may send messages again, and never does nor says anything, is forgotten as any
+/// other.
+fn stopped_and_silent(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let parameters = "address=127.0.0.1 loopback=0 peer_timeout=2000 rnr_timeout=600000";
+    reload(&modules, parameters)?;
+    peers("from")?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    stop_flow(&mut peer, port)?;
+    peer.until(|frame| matches!(frame, Frame::Go(0)))?;
+    peer.until_closed()?;
+    until(|| Ok(peers("from")?.is_empty()))?;
+    drop((end, peer));
+    rig.close()
+}
+
+/// A receive that a peer has claimed is not its own for ever, though it says something all the time: what it
+/// was asked for does not come.
+fn flooding_initiator(env: &Env) -> Outcome {
+    const LEN: u64 = 1 << 20;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+    end.recv(buffer.segment(0..LEN), 7)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    peer.request(1, Kind::Message, (port, LEN), None)?;
+    peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
+    peer.flood()?;
+    until(|| match end.rx.read_err() {
+        Ok(error) => {
+            check_eq!(error.entry.op_context, 7);
+            check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+            Ok(true)
+        }
+        Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
+        Err(error) => Err(error.into()),
+    })?;
     drop((end, peer, buffer));
     rig.close()
 }
@@ -789,20 +887,26 @@ fn refused_strangers(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// Of a peer that does not say that it has read its answers only so many are kept: then it has to say that
-/// it has what it has read before there is an answer.
+/// Of a NIC that does not say that it has read its answers only so many are kept, whomever it asks: then it
+/// has to say that it has what it has read before there is an answer. Others are served as before.
 fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     const LEN: u64 = 16 << 10;
     const KEY: u64 = 5;
     const MANY: u64 = 300;
+    const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+    const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
     let modules = Modules::new(env)?;
     needs_network()?;
-    reload(&modules, PATIENT)?;
+    let parameters = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=600000";
+    reload(&modules, parameters)?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
     let access = MrAttr::new(bits::REMOTE_READ, KEY);
     let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    let far = rig.fabric.domain(&rig.info, 1)?;
+    let (far_end, far_port) = end_at(&rig, &far, (1, SECOND))?;
+    let far_region = far.register(&[buffer.segment(0..LEN)], &access)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     for id in 1..=MANY {
         peer.request(id, Kind::Read, (port, LEN), Some(KEY))?;
@@ -810,10 +914,57 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     let answers = peer.answers_beside_data(MANY as usize)?;
     // 4 MiB.
     check!((200..=260).contains(&answers), "{answers} are kept");
+
+    let mut beside = Peer::connect(THERE, SECOND, 1)?;
+    beside.request(1, Kind::Read, (far_port, LEN), Some(KEY))?;
+    beside.until(|frame| matches!(frame, Frame::Data(_)))?;
+    // Nobody has this key.
+    beside.request(2, Kind::Read, (far_port, LEN), Some(KEY + 1))?;
+    check_eq!(beside.response()?.0, 2);
+    let mut other = Peer::connect(OTHER, HERE, 1)?;
+    other.request(1, Kind::Read, (port, LEN), Some(KEY))?;
+    let (id, response) = other.response()?;
+    check_eq!((id, response.status), (1, 0));
+
     peer.acknowledge(100)?;
     peer.request(MANY + 1, Kind::Read, (port, LEN), Some(KEY))?;
     while peer.response()?.0 != MANY + 1 {}
-    drop(peer);
+    drop((peer, beside, other));
+    for region in [region, far_region] {
+        region.close().map_err(|(_, error)| error)?;
+    }
+    drop((end, far_end, buffer));
+    far.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
+/// A peer that is there, but does not say that it has read its oldest answer, is not waited for for ever.
+/// Others are.
+fn unread_answers(env: &Env) -> Outcome {
+    const LEN: u64 = 4096;
+    const KEY: u64 = 5;
+    const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+    let access = MrAttr::new(bits::REMOTE_READ, KEY);
+    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    let mut other = Peer::connect(OTHER, HERE, 1)?;
+    for each in [&mut peer, &mut other] {
+        each.request(1, Kind::Read, (port, LEN), Some(KEY))?;
+        let (id, response) = each.response()?;
+        check_eq!((id, response.status), (1, 0));
+    }
+    other.acknowledge(2)?;
+    peer.ends_silently()?;
+    other.request(2, Kind::Read, (port, LEN), Some(KEY))?;
+    let (id, response) = other.response()?;
+    check_eq!((id, response.status), (2, 0));
+    drop((peer, other));
     region.close().map_err(|(_, error)| error)?;
     drop((end, buffer));
     rig.close()

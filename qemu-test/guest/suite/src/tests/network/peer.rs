@@ -2,7 +2,7 @@
 
 //! Another node, which says what a test has it say, and nothing else.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 
 use rustix::net::{bind, connect, socket, AddressFamily, SocketType};
@@ -42,6 +42,14 @@ pub(super) const fn fabric(prefix: [u8; 4], port: u16) -> [u8; 8] {
     let [low, high] = port.to_le_bytes();
     let [first, second, third, fourth] = prefix;
     [fourth, third, second, first, low, high, 0, 0]
+}
+
+/// Whether the other side has closed the connection.
+fn is_over(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
 }
 
 /// What both sides have said on a connection, as it was sent.
@@ -192,6 +200,30 @@ impl Peer {
             Ok(_) => Err(Stop::fail(format!("a frame of type {}", byte[0]))),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads, whatever it is, until nothing comes any more.
+    pub(super) fn until_closed(&mut self) -> Outcome {
+        match io::copy(&mut self.stream, &mut io::sink()) {
+            Ok(_) => Ok(()),
+            Err(error) if is_over(&error) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Says what means nothing until nobody is there to hear it.
+    pub(super) fn flood(&mut self) -> Outcome {
+        let mut frame = self.bytes(&Frame::Ack, 0)?;
+        // One of a later version.
+        frame[0] = 99;
+        let frames = frame.repeat(1000);
+        loop {
+            match self.stream.write_all(&frames) {
+                Ok(()) => {}
+                Err(error) if is_over(&error) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 
