@@ -571,11 +571,7 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             return;
         }
         let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
-        let first = self
-            .associations
-            .lock()
-            .waiting
-            .take(pair, &number, same);
+        let first = self.associations.lock().waiting.take(pair, &number, same);
         if let Some(fresh) = first {
             let budget = &mut Budget::thread();
             fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);

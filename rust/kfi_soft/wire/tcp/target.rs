@@ -287,6 +287,19 @@ fn millis_to_jiffies(millis: u64) -> Jiffies {
     msecs_to_jiffies(u32::try_from(millis).unwrap_or(u32::MAX))
 }
 
+/// Returns what is left of so many milliseconds, of what an initiator has to say, after which it is as good as
+/// gone. It begins anew when nobody has looked for long: there may be more than was read then.
+fn left_or_lost(since: &mut Instant, millis: u32) -> Result<Jiffies, End> {
+    if let Some(left) = since.left(millis) {
+        return Ok(left);
+    }
+    if since.left(millis.saturating_add(millis / 4)).is_some() {
+        return Err(End::Lost);
+    }
+    *since = Instant::now();
+    Ok(msecs_to_jiffies(millis))
+}
+
 /// Returns whether a request reads memory, and whether it fetches elements.
 fn results(kind: RequestKind) -> (bool, bool) {
     match kind {
@@ -604,8 +617,6 @@ struct State {
     progress: (u64, Instant),
     /// What was last seen of [`Lane::told`], with that, and when either was new, or nothing was told.
     told: (Option<u64>, u64, Instant),
-    /// When these were last looked at.
-    looked: Instant,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -714,7 +725,6 @@ impl Visitor {
                         over: None,
                         progress: (0, Instant::now()),
                         told: (None, 0, Instant::now()),
-                        looked: Instant::now(),
                         strikes: 0,
                         connections: 0,
                         moved: 0,
@@ -1034,13 +1044,7 @@ impl Visitor {
                 self.end(state, service, end);
             }
         }
-        // Whatever comes all the time, it need not be what others wait for. But while nobody looked, it may
-        // have been behind that.
-        let often = self.shared.config.peer_timeout / 4;
-        if state.looked.left(often).is_none() {
-            state.progress.1 = Instant::now();
-            state.told.2 = Instant::now();
-        }
+        // Whatever comes all the time, it need not be what others wait for.
         if let Err(end) = self.patience(state) {
             self.end(state, service, end);
         }
@@ -1059,7 +1063,6 @@ impl Visitor {
     /// Returns how long the initiator may still take to go on, if it is its turn. An initiator that is there
     /// and does not go on is as good as gone.
     fn patience(&self, state: &mut State) -> Result<Option<Jiffies>, End> {
-        state.looked = Instant::now();
         let Some(connection) = &state.connection else {
             return Ok(None);
         };
@@ -1073,13 +1076,13 @@ impl Visitor {
             }
         };
         let told = Self::acknowledgement(state, timeout)?;
-        let (progress, since) = state.progress;
+        let (progress, since) = &mut state.progress;
         let now = state.lane.progress();
-        let owed = if now != progress || !state.lane.is_owed() {
-            state.progress = (now, Instant::now());
+        let owed = if now != *progress || !state.lane.is_owed() {
+            (*progress, *since) = (now, Instant::now());
             None
         } else {
-            Some(since.left(timeout).ok_or(End::Lost)?)
+            Some(left_or_lost(since, timeout)?)
         };
         Ok([frame, told, owed].into_iter().flatten().min())
     }
@@ -1088,12 +1091,12 @@ impl Visitor {
     /// whatever else it waits for; but what it says may be behind bytes that are moved.
     fn acknowledgement(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
         let now = (state.lane.told(), state.lane.progress());
-        let (told, progress, since) = state.told;
-        if now.0.is_none() || now != (told, progress) {
+        let (told, progress, since) = &mut state.told;
+        if now.0.is_none() || now != (*told, *progress) {
             state.told = (now.0, now.1, Instant::now());
             return Ok(now.0.map(|_| msecs_to_jiffies(timeout)));
         }
-        since.left(timeout).map(Some).ok_or(End::Lost)
+        left_or_lost(since, timeout).map(Some)
     }
 
     /// Receives and sends; returns whether there was anything.
