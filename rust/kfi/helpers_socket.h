@@ -29,6 +29,7 @@ bool kfi_rust_helper_sk_stream_is_writeable(const struct sock *sk);
 int kfi_rust_helper_tcp_is_connected(struct sock *sk);
 void kfi_rust_helper_inet_port_at_connect(struct sock *sk);
 bool kfi_rust_helper_inet_is_local(__be32 address);
+int kfi_rust_helper_inet_of_device(const char *name, __be32 *address);
 unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk);
 unsigned int kfi_rust_helper_tcp_silence(struct sock *sk);
 

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What rust/kfi/linux/socket.rs needs of struct sock, whose members Rust does not see. */
+/*
+ * What rust/kfi/linux/socket.rs needs of struct sock and struct net_device, whose members Rust does
+ * not see.
+ */
+#include <linux/inetdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rcupdate.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
 #include <net/route.h>
@@ -77,6 +83,28 @@ void kfi_rust_helper_inet_port_at_connect(struct sock *sk)
 bool kfi_rust_helper_inet_is_local(__be32 address)
 {
 	return inet_addr_type(&init_net, address) == RTN_LOCAL;
+}
+
+/* The first one that a device of the initial network namespace has. */
+int kfi_rust_helper_inet_of_device(const char *name, __be32 *address)
+{
+	const struct in_ifaddr *first = NULL;
+	const struct in_device *in_dev;
+	const struct net_device *dev;
+	int ret = -ENODEV;
+
+	rcu_read_lock();
+	dev = dev_get_by_name_rcu(&init_net, name);
+	if (dev) {
+		in_dev = __in_dev_get_rcu(dev);
+		if (in_dev)
+			first = rcu_dereference(in_dev->ifa_list);
+		ret = first ? 0 : -EADDRNOTAVAIL;
+	}
+	if (first)
+		*address = first->ifa_local;
+	rcu_read_unlock();
+	return ret;
 }
 
 unsigned int kfi_rust_helper_tcp_user_timeout(const struct sock *sk)

@@ -504,6 +504,26 @@ fn to_int(value: u32) -> Result<c_int> {
     c_int::try_from(value).map_err(|_| EINVAL)
 }
 
+/// Returns the first IPv4 address of a network device of the initial namespace. Any context.
+///
+/// # Errors
+///
+/// `ENODEV` if there is no device of that name; `EADDRNOTAVAIL` if it has no address.
+pub fn inet_of_device(name: &[u8]) -> Result<Ipv4Addr> {
+    // With a null at its end.
+    let mut text = [0; bindings::IFNAMSIZ as usize];
+    let (_, place) = text.split_last_mut().ok_or(ENODEV)?;
+    place
+        .get_mut(..name.len())
+        .ok_or(ENODEV)?
+        .copy_from_slice(name);
+    let name = CStr::from_bytes_until_nul(&text).map_err(|_| ENODEV)?;
+    let mut address = 0;
+    // SAFETY: The name ends with a null and stays during the call; there is room for an address.
+    to_result(unsafe { bindings::inet_of_device(name.as_char_ptr(), &raw mut address) })?;
+    Ok(Ipv4Addr::from(address.to_ne_bytes()))
+}
+
 /// A socket that takes connections.
 ///
 /// When it is dropped, which may sleep, connections that nobody has accepted are reset.
@@ -1202,6 +1222,23 @@ mod tests {
         let elsewhere = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 0);
         assert_eq!(TcpSocket::new()?.bind(elsewhere).err(), Some(EADDRNOTAVAIL));
         Ok(())
+    }
+
+    #[test]
+    fn network_devices_have_names() {
+        for name in [
+            &b""[..],
+            b"no-such-device",
+            b"a-name-of-15-by",
+            b"a-name-of-16-byt",
+            b"a-name-that-is-too-long-for-a-device",
+        ] {
+            assert_eq!(inet_of_device(name).err(), Some(ENODEV));
+        }
+        // Unless it is yet to be set up.
+        if let Ok(address) = inet_of_device(b"lo") {
+            assert!(address.is_loopback());
+        }
     }
 
     /// Sends as much as it can.
