@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The devices of the NICs, which consumers map memory for.
+//!
+//! A NIC that goes leaves its device to the next one in its place: consumers may have it yet when their
+//! domain is closed, and there are no two devices of one name.
 
 #![forbid(unsafe_code)]
 
@@ -19,8 +22,8 @@ use crate::{
     DEVICES, //
 };
 
-/// The devices, by number of NIC.
-pub(crate) type DeviceList = KVec<Arc<DmaDevice>>;
+/// The devices, by place.
+pub(crate) type DeviceList = KVec<Option<Arc<DmaDevice>>>;
 
 /// Says that the devices are there; dropped, they are gone.
 pub(crate) struct Devices(());
@@ -31,21 +34,40 @@ impl Devices {
     pub(crate) fn new() -> Result<Self> {
         // A failure below undoes what was done.
         let this = Self(());
-        let registered = Self::register();
-        if registered == Err(EOPNOTSUPP) {
-            pr_err!("memory that is mapped for DMA does not stay where it is on this machine\n");
-        }
-        may_do_without(personality::current(), registered).map(|()| this)
-    }
-
-    /// Registers a device for each NIC.
-    fn register() -> Result {
         for nic in Nic::all() {
-            let device = Arc::new(DmaDevice::new(&nic.name()?)?, GFP_KERNEL)?;
-            DEVICES.lock().push(device, GFP_KERNEL)?;
+            if !add(nic)? {
+                break;
+            }
         }
-        Ok(())
+        Ok(this)
     }
+}
+
+/// Registers the device of a NIC, unless its place has one; returns whether there is one. Where this
+/// machine has none for us only kcxi is refused. By the thread that may change the NICs; may sleep.
+pub(crate) fn add(nic: Nic) -> Result<bool> {
+    if find(nic).is_some() {
+        return Ok(true);
+    }
+    let registered = register(nic);
+    if registered == Err(EOPNOTSUPP) {
+        pr_err!("memory that is mapped for DMA does not stay where it is on this machine\n");
+    }
+    may_do_without(personality::current(), registered)?;
+    Ok(registered.is_ok())
+}
+
+/// Registers the device of a NIC.
+fn register(nic: Nic) -> Result {
+    let device = Arc::new(DmaDevice::new(&nic.name()?)?, GFP_KERNEL)?;
+    let mut list = DEVICES.lock();
+    while list.len() <= nic.index() {
+        list.push(None, GFP_KERNEL)?;
+    }
+    if let Some(place) = list.get_mut(nic.index()) {
+        *place = Some(device);
+    }
+    Ok(())
 }
 
 impl Drop for Devices {
@@ -66,7 +88,7 @@ fn may_do_without(personality: Personality, registered: Result) -> Result {
 
 /// Returns the device of a NIC.
 pub(crate) fn find(nic: Nic) -> Option<Arc<DmaDevice>> {
-    DEVICES.lock().get(nic.index()).cloned()
+    DEVICES.lock().get(nic.index())?.clone()
 }
 
 #[kunit_tests(kfi_soft_devices)]

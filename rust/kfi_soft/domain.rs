@@ -77,7 +77,10 @@ use crate::{
     limits,
     memory_region::MemoryRegion,
     module_parameters,
-    nic::Nic,
+    nic::{
+        Nic,
+        NicUse, //
+    },
     open_objects,
     owner::{
         Owner,
@@ -104,8 +107,8 @@ use crate::{
 
 /// The attributes that a domain was opened with.
 pub(crate) struct DomainAttributes {
-    /// The NIC.
-    nic: Nic,
+    /// The NIC, which stays as long as the domain is open.
+    nic: NicUse,
     /// The format of all addresses.
     address_format: AddressFormat,
     /// The capabilities of its endpoints.
@@ -158,7 +161,7 @@ impl DomainAttributes {
             auth_key.extend_from_slice(info.domain_auth_key().ok_or(EINVAL)?, GFP_KERNEL)?;
         }
         Ok(Self {
-            nic,
+            nic: NicUse::new(nic)?,
             address_format,
             caps,
             mr_mode,
@@ -287,7 +290,7 @@ impl Domain {
 
     /// Returns the NIC.
     pub(crate) fn nic(&self) -> Nic {
-        self.attributes.nic
+        self.attributes.nic.nic()
     }
 
     /// Returns the format of all addresses.
@@ -358,6 +361,7 @@ impl Object for Domain {
         if let Some(events) = self.events.as_ref() {
             events.queue.release();
         }
+        self.attributes.nic.release();
         self.fabric.release();
     }
 

@@ -2,7 +2,8 @@
 
 //! The software provider: a whole fabric inside one kernel.
 //!
-//! Lock order, outer before inner. Mutexes, all taken in process context:
+//! Lock order, outer before inner. First that of the module's parameters, which the kernel takes before
+//! what is written to one of them comes here ([`hotplug`]). Then mutexes, all taken in process context:
 //!
 //! 1. `kfi_soft::PollSet::places`;
 //! 2. `kfi::AddressBook::free`, `kfi_soft::EndpointState::setup` and
@@ -14,7 +15,8 @@
 //!    `kfi_soft::Domain::late_work`,
 //!    `kfi_soft::Listener::socket`, `kfi_soft::Listener::newcomers`,
 //!    `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
-//!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES` and `NODE`.
+//!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES`, `FAULT_FILES`
+//!    and `NODE`.
 //!
 //! Spinlocks, which disable interrupts:
 //!
@@ -51,6 +53,7 @@ mod endpoint;
 mod fabric;
 mod faults;
 mod grown;
+mod hotplug;
 mod info;
 #[path = "../kfi/kfi.rs"]
 mod kfi;
@@ -79,12 +82,17 @@ use kernel::{
     }, //
 };
 
+use abi_params::AddressChanges;
 use address::native::Address;
 use devices::Devices;
+use faults::files::FaultFileList;
 use kfi::{
-    linux::live::{
-        rooted_module,
-        Root, //
+    linux::{
+        live::{
+            rooted_module,
+            Root, //
+        },
+        socket::inet_of_device, //
     },
     provider::Registration, //
 };
@@ -155,6 +163,12 @@ global_lock! {
 }
 
 global_lock! {
+    /// The files about the faults of the NICs.
+    // SAFETY: As above.
+    pub(crate) unsafe(uninit) static FAULT_FILES: Mutex<Option<FaultFileList>> = None;
+}
+
+global_lock! {
     /// The node, while the module is there.
     // SAFETY: As above.
     pub(crate) unsafe(uninit) static NODE: Mutex<Option<Arc<Node>>> = None;
@@ -169,7 +183,9 @@ global_lock! {
 /// The loaded module.
 #[pin_data]
 struct KfiSoft {
-    // Dropped in this order: devices and the node stay as long as domains may be open.
+    // Dropped in this order: devices and the node stay as long as domains may be open, and NICs neither
+    // come nor go while all of it ends.
+    _changes: AddressChanges,
     #[pin]
     _registration: Registration<Soft>,
     _devices: Devices,
@@ -211,9 +227,9 @@ fn configure() -> Result<Nics> {
         pr_err!("port=0: must be from 1 to {}\n", u16::MAX);
         return Err(EINVAL);
     }
-    Nics::addressed(list).map_err(|wrong| {
+    Nics::addressed(list, inet_of_device).map_err(|wrong| {
         pr_err!("address={}\n", wrong);
-        EINVAL
+        wrong.error_at_load()
     })
 }
 
@@ -227,15 +243,19 @@ impl Root for KfiSoft {
                 // SAFETY: As above.
                 unsafe { DEVICES.init() };
                 // SAFETY: As above.
+                unsafe { FAULT_FILES.init() };
+                // SAFETY: As above.
                 unsafe { NODE.init() };
                 // SAFETY: As above.
                 unsafe { COUNTERS.init() };
             },
-            _node: NodeUse::new(nic::count())?,
+            _node: NodeUse::new(nic::places())?,
             _devices: Devices::new()?,
             _files: debugfs::ProviderFiles::new()?,
-            // Last: consumers may come from here on.
+            // Consumers may come from here on.
             _registration <- Registration::new(),
+            // Last: and so may NICs.
+            _changes: AddressChanges::new(),
         }? Error)
     }
 }

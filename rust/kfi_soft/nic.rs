@@ -5,9 +5,13 @@
 //! They have numbers from `nic_base` on or, if they are given IPv4 addresses, the low 20 bits of these.
 //! All NICs that reach each other have the upper 12 bits in common, which name their fabric; without
 //! addresses these are those of 127.0.0.0.
+//!
+//! Those with addresses come and go while the module is loaded ([`hotplug`](crate::hotplug)): each has a
+//! place, where nothing is, or a NIC with as many uses as there are open domains on it.
 
 #![forbid(unsafe_code)]
 
+use core::net::Ipv4Addr;
 use kernel::{
     fmt,
     prelude::*,
@@ -15,7 +19,13 @@ use kernel::{
         CStr,
         CString, //
     },
-    sync::SetOnce, //
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        SetOnce, //
+    }, //
 };
 
 use crate::{
@@ -30,18 +40,111 @@ use crate::{
 /// The upper bits of the addresses of NICs that were given none.
 const LOOPBACK: u32 = 127 << 24;
 
-/// A NIC of this node, by where it is among them.
+/// A NIC of this node: where it is among them, and its number. One with an address may be gone already,
+/// and another one be in its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Nic(u32);
+pub(crate) struct Nic {
+    index: u32,
+    number: u32,
+}
+
+/// A place for a NIC.
+///
+/// # Invariants
+///
+/// The word is 0 if there is none, else [`Self::TAKEN`], with its number below that and the number of its
+/// uses above.
+struct Slot(Atomic<u64>);
+
+impl Slot {
+    /// There is a NIC.
+    const TAKEN: u64 = 1 << 32;
+    /// One use.
+    const USE: u64 = Self::TAKEN << 1;
+
+    /// Without a NIC.
+    const fn vacant() -> Self {
+        // INVARIANT: There is none.
+        Self(Atomic::new(0))
+    }
+
+    /// Returns the word of a NIC that nobody uses.
+    fn unused(number: u32) -> u64 {
+        Self::TAKEN | u64::from(number)
+    }
+
+    /// Returns the number of the NIC, if there is one.
+    #[inline]
+    fn number(&self) -> Option<u32> {
+        // Relaxed: what belongs to a place is there from the beginning, or has a lock.
+        let word = self.0.load(ordering::Relaxed);
+        // The lower half.
+        (word & Self::TAKEN != 0).then_some(word as u32)
+    }
+
+    /// Puts a NIC there; `false` if there is one.
+    fn fill(&self, number: u32) -> bool {
+        // INVARIANT: There was none, and nobody uses it yet.
+        // Release: a thread that uses it sees all that was done to make it.
+        self.0
+            .cmpxchg(0, Self::unused(number), ordering::Release)
+            .is_ok()
+    }
+
+    /// Takes the NIC of a number away; `EBUSY` if somebody uses it, `ENOENT` if there is none such.
+    fn empty(&self, number: u32) -> Result {
+        // INVARIANT: Nobody uses it, and nobody will: `hold` fails from here on.
+        // Full: acquires what its users have released, and what is done to end it does not move up.
+        // See `qemu-test/litmus/KFI-hold-close.litmus`.
+        match self.0.cmpxchg(Self::unused(number), 0, ordering::Full) {
+            Ok(_) => Ok(()),
+            Err(word) if Self::is_of(word, number) => Err(EBUSY),
+            Err(_) => Err(ENOENT),
+        }
+    }
+
+    /// Returns whether a word says that there is the NIC of a number.
+    fn is_of(word: u64, number: u32) -> bool {
+        word & Self::TAKEN != 0 && word as u32 == number
+    }
+
+    /// Begins a use of the NIC of a number, which stays until that ends; `false` if there is none such.
+    fn hold(&self, number: u32) -> bool {
+        // Relaxed: `cmpxchg` validates the value.
+        let mut old = self.0.load(ordering::Relaxed);
+        while Self::is_of(old, number) {
+            let Some(new) = old.checked_add(Self::USE) else {
+                return false;
+            };
+            // INVARIANT: There is one use more.
+            // Acquire: what follows does not move before the NIC is known to stay.
+            match self.0.cmpxchg(old, new, ordering::Acquire) {
+                Ok(_) => return true,
+                Err(current) => old = current,
+            }
+        }
+        false
+    }
+
+    /// Ends a use that [`Self::hold`] has begun.
+    fn release(&self) {
+        // INVARIANT: The caller was a user, so there is one use less.
+        // Release: pairs with the acquire in `empty`, which must see all that the user did.
+        // See `qemu-test/litmus/KFI-hold-close.litmus`.
+        self.0.fetch_sub(Self::USE, ordering::Release);
+    }
+}
 
 /// The NICs of this node.
 pub(crate) struct Nics {
-    /// Their numbers, each once.
-    numbers: [u32; limits::MAX_NICS as usize],
-    /// How many there are.
-    count: u32,
-    /// Each number is one more than that before.
-    in_a_row: bool,
+    /// A place for each.
+    slots: [Slot; limits::MAX_NICS as usize],
+    /// So many places have had a NIC: there is none behind them.
+    places: Atomic<u32>,
+    /// The number of the first one, when the module was loaded.
+    first: u32,
+    /// So many have numbers in a row from there on and stay: all of them, unless they have addresses.
+    row: u32,
     /// The bits of their addresses that are no number.
     fabric: u32,
     /// They were given addresses, by which they reach those of other machines.
@@ -63,6 +166,8 @@ pub(crate) enum Wrong<'a> {
     NoAddress(&'a [u8]),
     /// This is one of IPv6.
     Inet6(&'a [u8]),
+    /// This is a network device, which has none.
+    Bare(&'a [u8]),
     /// No machine can have this one.
     NotOfMachine(&'a [u8]),
     /// This one is on another fabric than those before.
@@ -73,11 +178,35 @@ pub(crate) enum Wrong<'a> {
     TooMany,
 }
 
+impl Wrong<'_> {
+    /// Returns the error for those who write to the parameter of the loaded module.
+    pub(crate) fn error(self) -> Error {
+        match self {
+            Self::NoAddress(_) | Self::NotOfMachine(_) => EINVAL,
+            Self::Inet6(_) => EAFNOSUPPORT,
+            Self::Bare(_) => EADDRNOTAVAIL,
+            Self::OtherFabric(_) => ERANGE,
+            Self::Twice(_) => EEXIST,
+            Self::TooMany => ENOSPC,
+        }
+    }
+
+    /// Returns the error for those who load the module: of others, such as `EEXIST`, the commands that do
+    /// that believe to know what they mean.
+    pub(crate) fn error_at_load(self) -> Error {
+        match self {
+            Self::Bare(_) => EADDRNOTAVAIL,
+            _ => EINVAL,
+        }
+    }
+}
+
 impl fmt::Display for Wrong<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (text, what): (&[u8], _) = match self {
-            Self::NoAddress(text) => (text, "no IPv4 address"),
+            Self::NoAddress(text) => (text, "no IPv4 address, and no network device has that name"),
             Self::Inet6(text) => (text, "addresses of IPv6 are not supported"),
+            Self::Bare(text) => (text, "this network device has no IPv4 address"),
             Self::NotOfMachine(text) => (text, "no machine can have it"),
             Self::OtherFabric(text) => (
                 text,
@@ -91,65 +220,75 @@ impl fmt::Display for Wrong<'_> {
     }
 }
 
+/// Reads the IPv4 address that a NIC is to have, or finds that of the network device whose name it is: by
+/// `device`, whose error is `ENODEV` if there is none of that name.
+pub(crate) fn parse(
+    text: &[u8],
+    device: impl FnOnce(&[u8]) -> Result<Ipv4Addr>,
+) -> core::result::Result<u32, Wrong<'_>> {
+    let address = match native::inet(text) {
+        Some(address) => address,
+        // No network device has that in its name.
+        None if text.contains(&b':') => return Err(Wrong::Inet6(text)),
+        None => match device(text) {
+            Ok(address) => address.to_bits(),
+            Err(EADDRNOTAVAIL) => return Err(Wrong::Bare(text)),
+            Err(_) => return Err(Wrong::NoAddress(text)),
+        },
+    };
+    let [first, ..] = address.to_be_bytes();
+    // This network, and the addresses of groups and what is reserved.
+    if first == 0 || first >= 224 {
+        return Err(Wrong::NotOfMachine(text));
+    }
+    Ok(address)
+}
+
 impl Nics {
+    /// None, the first of which is to have this number.
+    fn none(first: u32, fabric: u32, has_network: bool) -> Self {
+        Self {
+            slots: [const { Slot::vacant() }; limits::MAX_NICS as usize],
+            places: Atomic::new(0),
+            first,
+            row: 0,
+            fabric,
+            has_network,
+            fabric_name: [0; FABRIC_NAME],
+        }
+    }
+
     /// NICs without addresses, with so many numbers from one on; `EINVAL` if there are none such.
     pub(crate) fn numbered(base: u32, count: u32) -> Result<Self> {
         check_count(count)?;
         check_base(base, count)?;
-        let mut numbers = [0; limits::MAX_NICS as usize];
-        for (number, at) in numbers.iter_mut().zip(0..count) {
-            *number = base.wrapping_add(at);
-        }
-        Ok(Self {
-            numbers,
-            count,
-            in_a_row: true,
-            fabric: LOOPBACK,
-            has_network: false,
-            fabric_name: [0; FABRIC_NAME],
-        })
-    }
-
-    /// NICs with addresses, of a list with commas between them.
-    pub(crate) fn addressed(list: &[u8]) -> core::result::Result<Self, Wrong<'_>> {
-        let mut this = Self {
-            numbers: [0; limits::MAX_NICS as usize],
-            count: 0,
-            in_a_row: true,
-            fabric: 0,
-            has_network: true,
-            fabric_name: [0; FABRIC_NAME],
-        };
-        for text in list.split(|byte| *byte == b',') {
-            let Some(address) = native::inet(text) else {
-                return Err(if text.contains(&b':') {
-                    Wrong::Inet6(text)
-                } else {
-                    Wrong::NoAddress(text)
-                });
-            };
-            let [first, ..] = address.to_be_bytes();
-            // This network, and the addresses of groups and what is reserved.
-            if first == 0 || first >= 224 {
-                return Err(Wrong::NotOfMachine(text));
-            }
-            let number = address & Address::MAX_NIC;
-            let fabric = address ^ number;
-            if this.count == 0 {
-                this.fabric = fabric;
-            } else if this.fabric != fabric {
-                return Err(Wrong::OtherFabric(text));
-            }
-            let (taken, free) = this.numbers.split_at_mut(this.count as usize);
-            if taken.contains(&number) {
-                return Err(Wrong::Twice(text));
-            }
-            let next = taken.last().map(|last| last.wrapping_add(1));
-            this.in_a_row &= next.is_none_or(|next| next == number);
-            *free.first_mut().ok_or(Wrong::TooMany)? = number;
-            this.count = this.count.wrapping_add(1);
+        let mut this = Self::none(base, LOOPBACK, false);
+        this.row = count;
+        for index in 0..count {
+            this.put(Nic {
+                index,
+                number: base.wrapping_add(index),
+            })?;
         }
         Ok(this)
+    }
+
+    /// NICs with addresses, of a list with commas between them; for `device` see [`parse`].
+    pub(crate) fn addressed(
+        list: &[u8],
+        device: impl Fn(&[u8]) -> Result<Ipv4Addr>,
+    ) -> core::result::Result<Self, Wrong<'_>> {
+        let mut this = None;
+        for text in list.split(|byte| *byte == b',') {
+            let address = parse(text, &device)?;
+            let number = address & Address::MAX_NIC;
+            let nics: &Self =
+                this.get_or_insert_with(|| Self::none(number, address ^ number, true));
+            let nic = nics.place_for(address, text)?;
+            nics.put(nic).map_err(|_| Wrong::Twice(text))?;
+        }
+        // Each list has something, and be it nothing.
+        this.ok_or(Wrong::NoAddress(list))
     }
 
     /// Makes these the NICs of this node.
@@ -167,28 +306,72 @@ impl Nics {
         Ok(())
     }
 
-    /// Returns the numbers.
-    fn numbers(&self) -> &[u32] {
-        self.numbers.get(..self.count as usize).unwrap_or(&[])
+    /// Returns a place.
+    #[inline]
+    fn slot(&self, index: u32) -> Option<&Slot> {
+        self.slots.get(usize::try_from(index).ok()?)
+    }
+
+    /// Returns those that are there, each of which may go at any time if it has an address.
+    fn present(&self) -> impl Iterator<Item = Nic> + '_ {
+        (0..).zip(&self.slots).filter_map(|(index, slot)| {
+            let number = slot.number()?;
+            Some(Nic { index, number })
+        })
+    }
+
+    /// Finds a place for a NIC with an address, which was given as `text`.
+    fn place_for<'a>(&self, address: u32, text: &'a [u8]) -> core::result::Result<Nic, Wrong<'a>> {
+        let number = address & Address::MAX_NIC;
+        if self.fabric != address ^ number {
+            return Err(Wrong::OtherFabric(text));
+        }
+        if self.find(number).is_some() {
+            return Err(Wrong::Twice(text));
+        }
+        let mut slots = (0..).zip(&self.slots);
+        let vacant = slots.find(|(_, slot)| slot.number().is_none());
+        let (index, _) = vacant.ok_or(Wrong::TooMany)?;
+        Ok(Nic { index, number })
+    }
+
+    /// Puts a NIC into its place; `EBUSY` if there is another one.
+    fn put(&self, nic: Nic) -> Result {
+        let slot = self.slot(nic.index).ok_or(EINVAL)?;
+        // Before: where it is, it is looked for.
+        let places = nic.index.saturating_add(1);
+        // Relaxed: a thread that does not see it yet has come before the NIC.
+        if self.places.load(ordering::Relaxed) < places {
+            self.places.store(places, ordering::Relaxed);
+        }
+        if slot.fill(nic.number) {
+            Ok(())
+        } else {
+            Err(EBUSY)
+        }
     }
 
     /// Returns the NIC of a number, if it is one of these.
     #[inline]
     fn find(&self, number: u32) -> Option<Nic> {
-        if self.in_a_row {
-            let [first, ..] = self.numbers;
-            let index = number.wrapping_sub(first);
-            return (index < self.count).then_some(Nic(index));
+        let index = number.wrapping_sub(self.first);
+        if !self.has_network {
+            return (index < self.row).then_some(Nic { index, number });
         }
-        let at = self.numbers().iter().position(|other| *other == number)?;
-        Some(Nic(u32::try_from(at).ok()?))
+        // Relaxed: see `put`.
+        let places = self.places.load(ordering::Relaxed);
+        let is_there = |index: &u32| self.slot(*index).and_then(Slot::number) == Some(number);
+        // Mostly they are in a row.
+        let in_a_row = Some(index).filter(|index| *index < places && is_there(index));
+        let index = in_a_row.or_else(|| (0..places).find(is_there))?;
+        Some(Nic { index, number })
     }
 }
 
 impl Nic {
     /// Returns all.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
-        (0..count()).map(Self)
+        NICS.as_ref().into_iter().flat_map(Nics::present)
     }
 
     /// The NIC of a number; `None` if this node has none such.
@@ -202,30 +385,106 @@ impl Nic {
         Self::new(number(name)?)
     }
 
+    /// Returns the NIC that is to come with an address, which was given as `text`. By the thread that may
+    /// change the NICs.
+    pub(crate) fn to_come(address: u32, text: &[u8]) -> core::result::Result<Self, Wrong<'_>> {
+        let nics = NICS.as_ref().ok_or(Wrong::TooMany)?;
+        nics.place_for(address, text)
+    }
+
+    /// From here on it is one of this node. By the thread that has asked [`Self::to_come`], and has done
+    /// what a NIC needs.
+    pub(crate) fn come(self) -> Result {
+        NICS.as_ref().ok_or(ENODEV)?.put(self)
+    }
+
+    /// From here on it is none of this node; `EBUSY`, and nothing changes, if somebody uses it. By the
+    /// thread that may change the NICs.
+    pub(crate) fn go(self) -> Result {
+        let slot = NICS.as_ref().and_then(|nics| nics.slot(self.index));
+        slot.ok_or(ENOENT)?.empty(self.number)
+    }
+
     /// Returns its number, which is part of its address.
     pub(crate) fn number(self) -> u32 {
-        let number = NICS
-            .as_ref()
-            .and_then(|nics| nics.numbers.get(self.index()));
-        // There is one for each.
-        number.copied().unwrap_or(0)
+        self.number
     }
 
     /// Returns where it is among the NICs of the node, from 0.
     pub(crate) fn index(self) -> usize {
         // At most `MAX_NICS`.
-        self.0 as usize
+        self.index as usize
+    }
+
+    /// Returns its IPv4 address.
+    pub(crate) fn inet(self) -> Ipv4Addr {
+        Ipv4Addr::from_bits(inet(self.number))
     }
 
     /// Returns its name.
     pub(crate) fn name(self) -> Result<CString> {
-        CString::try_from_fmt(fmt!("{}{}", personality::current().nic_name(), self.0))
+        CString::try_from_fmt(fmt!("{}{}", personality::current().nic_name(), self.index))
     }
 }
 
-/// Returns how many there are.
-pub(crate) fn count() -> u32 {
-    NICS.as_ref().map_or(0, |nics| nics.count)
+/// A use of a NIC, which stays meanwhile.
+///
+/// # Invariants
+///
+/// `held` says whether this is one of the uses in the place of `nic`.
+pub(crate) struct NicUse {
+    nic: Nic,
+    held: Atomic<bool>,
+}
+
+impl NicUse {
+    /// Begins to use a NIC; `ENODEV` if it has gone.
+    pub(crate) fn new(nic: Nic) -> Result<Self> {
+        let slot = NICS.as_ref().and_then(|nics| nics.slot(nic.index));
+        if !slot.is_some_and(|slot| slot.hold(nic.number)) {
+            return Err(ENODEV);
+        }
+        // INVARIANT: It has just been counted.
+        Ok(Self {
+            nic,
+            held: Atomic::new(true),
+        })
+    }
+
+    /// Returns the NIC.
+    pub(crate) fn nic(&self) -> Nic {
+        self.nic
+    }
+
+    /// Ends the use. To do it again has no effect.
+    pub(crate) fn release(&self) {
+        // INVARIANT: The thread that takes `held` from `true` to `false` removes the count.
+        // Full: what was done to the NIC comes before that.
+        // See `qemu-test/litmus/KFI-once.litmus`.
+        if !self.held.xchg(false, ordering::Full) {
+            return;
+        }
+        if let Some(slot) = NICS.as_ref().and_then(|nics| nics.slot(self.nic.index)) {
+            slot.release();
+        }
+    }
+}
+
+impl Drop for NicUse {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+/// Returns how many there may be at a time: each is in one of so many places.
+pub(crate) fn places() -> u32 {
+    NICS.as_ref().map_or(0, |nics| {
+        if nics.has_network {
+            limits::MAX_NICS
+        } else {
+            nics.row
+        }
+    })
 }
 
 /// Returns whether those of other machines can be reached.
@@ -265,11 +524,10 @@ pub(crate) fn number(name: &[u8]) -> Option<u32> {
     let index = native::plain_decimal(digits)?;
     let nics = NICS.as_ref()?;
     if nics.has_network {
-        let index = usize::try_from(index).ok()?;
-        return nics.numbers().get(index).copied();
+        return nics.slot(index)?.number();
     }
-    let [base, ..] = nics.numbers;
-    base.checked_add(index)
+    nics.first
+        .checked_add(index)
         .filter(|number| *number <= Address::MAX_NIC)
 }
 
@@ -294,18 +552,29 @@ fn check_base(base: u32, count: u32) -> Result {
 mod tests {
     use super::*;
 
+    /// A machine without network devices.
+    fn addressed(list: &[u8]) -> core::result::Result<Nics, Wrong<'_>> {
+        Nics::addressed(list, |_| Err(ENODEV))
+    }
+
+    /// Returns where the NIC of a number is.
+    fn index_of(nics: &Nics, number: u32) -> Option<u32> {
+        nics.find(number).map(|nic| nic.index)
+    }
+
     #[test]
     fn nics_have_one_name() -> Result {
-        let base = Nic(0).number();
-        let name = Nic(0).name()?;
-        assert!(Nic::find(name.to_bytes()) == Some(Nic(0)));
+        let first = Nic::all().next().ok_or(ENODEV)?;
+        assert!(Nic::find(first.name()?.to_bytes()) == Some(first));
+        let base = first.number;
         let last = Address::MAX_NIC - base;
+        let name = |index| Nic { index, number: 0 }.name();
         if !has_network() {
             for index in [0, 1, 63, last].into_iter().filter(|index| *index <= last) {
-                assert!(super::number(Nic(index).name()?.to_bytes()) == Some(base + index));
+                assert!(super::number(name(index)?.to_bytes()) == Some(base + index));
             }
         }
-        assert!(super::number(Nic(last + 1).name()?.to_bytes()).is_none());
+        assert!(super::number(name(last + 1)?.to_bytes()).is_none());
         let prefix = personality::current().nic_name();
         for rest in ["", "00", "01", "+1", "-1", "0 ", "x", "4294967296"] {
             let name = CString::try_from_fmt(fmt!("{}{}", prefix, rest))?;
@@ -320,11 +589,11 @@ mod tests {
     fn a_node_has_its_nics_only() -> Result {
         let nics = Nics::numbered(7, 3)?;
         assert!(nics.find(6).is_none());
-        assert_eq!(nics.find(7), Some(Nic(0)));
-        assert_eq!(nics.find(9), Some(Nic(2)));
+        assert_eq!(index_of(&nics, 7), Some(0));
+        assert_eq!(index_of(&nics, 9), Some(2));
         assert!(nics.find(10).is_none());
         assert!(Nics::numbered(0, 1)?.find(u32::MAX).is_none());
-        assert_eq!(Nic::all().count(), count() as usize);
+        assert!(Nic::all().count() <= places() as usize);
         for nic in Nic::all() {
             assert_eq!(Nic::new(nic.number()), Some(nic));
         }
@@ -345,22 +614,24 @@ mod tests {
 
     #[test]
     fn addresses_have_numbers() -> Result {
-        let nics = Nics::addressed(b"10.16.3.7,10.31.255.255,10.16.0.0").map_err(|_| EINVAL)?;
-        assert_eq!(nics.numbers(), [0x307, Address::MAX_NIC, 0]);
+        let nics = addressed(b"10.16.3.7,10.31.255.255,10.16.0.0").map_err(Wrong::error)?;
+        let numbers = [0x307, Address::MAX_NIC, 0];
+        assert!(nics.present().map(Nic::number).eq(numbers));
         assert_eq!(nics.fabric, u32::from_be_bytes([10, 16, 0, 0]));
-        assert_eq!(nics.find(0), Some(Nic(2)));
-        assert_eq!(nics.find(Address::MAX_NIC), Some(Nic(1)));
+        assert_eq!(index_of(&nics, 0), Some(2));
+        assert_eq!(index_of(&nics, Address::MAX_NIC), Some(1));
         assert_eq!(nics.find(1), None);
-        let row = Nics::addressed(b"127.0.0.1,127.0.0.2,127.0.0.3");
-        assert!(row.is_ok_and(|row| row.in_a_row && row.find(3) == Some(Nic(2))));
+        let row = addressed(b"127.0.0.1,127.0.0.2,127.0.0.3");
+        assert!(row.is_ok_and(|row| index_of(&row, 3) == Some(2)));
         Ok(())
     }
 
     #[test]
     fn addresses_that_nics_cannot_have() {
-        let wrong = |list| Nics::addressed(list).err();
+        let wrong = |list| addressed(list).err();
         assert_eq!(wrong(b"10.0.0.256"), Some(Wrong::NoAddress(b"10.0.0.256")));
         assert_eq!(wrong(b"10.0.0.1,"), Some(Wrong::NoAddress(b"")));
+        assert_eq!(wrong(b""), Some(Wrong::NoAddress(b"")));
         assert_eq!(wrong(b"eth0"), Some(Wrong::NoAddress(b"eth0")));
         assert_eq!(wrong(b"10.0.0.1 "), Some(Wrong::NoAddress(b"10.0.0.1 ")));
         assert_eq!(wrong(b"fe80::1"), Some(Wrong::Inet6(b"fe80::1")));
@@ -377,6 +648,24 @@ mod tests {
     }
 
     #[test]
+    fn network_devices_stand_for_their_addresses() {
+        let device = |name: &[u8]| match name {
+            b"eth0" => Ok(Ipv4Addr::new(10, 0, 3, 7)),
+            b"eth1" => Err(EADDRNOTAVAIL),
+            b"lo" => Ok(Ipv4Addr::new(127, 0, 0, 1)),
+            _ => Err(ENODEV),
+        };
+        let nics = |list| Nics::addressed(list, device);
+        let both = nics(b"10.0.0.1,eth0");
+        assert!(both.is_ok_and(|nics| index_of(&nics, 0x307) == Some(1)));
+        let wrong = |list| nics(list).err();
+        assert_eq!(wrong(b"eth1"), Some(Wrong::Bare(b"eth1")));
+        assert_eq!(wrong(b"eth2"), Some(Wrong::NoAddress(b"eth2")));
+        assert_eq!(wrong(b"10.0.3.7,eth0"), Some(Wrong::Twice(b"eth0")));
+        assert_eq!(wrong(b"eth0,lo"), Some(Wrong::OtherFabric(b"lo")));
+    }
+
+    #[test]
     fn as_many_addresses_as_there_are_nics() -> Result {
         let mut list = KVec::new();
         for last in 1..=limits::MAX_NICS {
@@ -384,9 +673,56 @@ mod tests {
             list.extend_from_slice(text.to_bytes(), GFP_KERNEL)?;
         }
         let most = list.get(..list.len() - 1).unwrap_or(&[]);
-        assert!(Nics::addressed(most).is_ok_and(|nics| nics.count == limits::MAX_NICS));
+        let all = limits::MAX_NICS as usize;
+        assert!(addressed(most).is_ok_and(|nics| nics.present().count() == all));
         list.extend_from_slice(b"10.0.0.65", GFP_KERNEL)?;
-        assert_eq!(Nics::addressed(&list).err(), Some(Wrong::TooMany));
+        assert_eq!(addressed(&list).err(), Some(Wrong::TooMany));
+        Ok(())
+    }
+
+    #[test]
+    fn a_nic_that_is_used_stays() {
+        let slot = Slot::vacant();
+        assert_eq!(slot.number(), None);
+        assert!(!slot.hold(0));
+        assert_eq!(slot.empty(0), Err(ENOENT));
+        for number in [0, 1, Address::MAX_NIC] {
+            assert!(slot.fill(number));
+            assert!(!slot.fill(7));
+            assert_eq!(slot.number(), Some(number));
+            assert!(!slot.hold(7));
+            assert!(slot.hold(number) && slot.hold(number));
+            assert_eq!(slot.empty(7), Err(ENOENT));
+            assert_eq!(slot.empty(number), Err(EBUSY));
+            slot.release();
+            assert_eq!(slot.empty(number), Err(EBUSY));
+            assert_eq!(slot.number(), Some(number));
+            slot.release();
+            assert_eq!(slot.empty(number), Ok(()));
+            assert_eq!(slot.number(), None);
+            assert!(!slot.hold(number));
+        }
+    }
+
+    #[test]
+    fn a_place_is_used_again() -> Result {
+        let nics = addressed(b"10.0.0.1,10.0.0.2,10.0.0.3").map_err(Wrong::error)?;
+        let to_come = |address: &'static [u8; 8]| {
+            let bits = native::inet(address).unwrap_or(0);
+            nics.place_for(bits, address)
+        };
+        assert_eq!(to_come(b"10.0.0.2"), Err(Wrong::Twice(b"10.0.0.2")));
+        assert_eq!(to_come(b"10.0.0.9").map(|nic| nic.index), Ok(3));
+        nics.slot(1).ok_or(EINVAL)?.empty(2)?;
+        assert_eq!(nics.find(2), None);
+        assert_eq!(index_of(&nics, 3), Some(2));
+        let nic = to_come(b"10.0.0.9").map_err(Wrong::error)?;
+        assert_eq!(nic.index, 1);
+        assert_eq!(nics.find(9), None);
+        nics.put(nic)?;
+        assert_eq!(nics.find(9), Some(nic));
+        assert_eq!(nics.put(nic), Err(EBUSY));
+        assert!(nics.present().map(Nic::number).eq([1, 9, 3]));
         Ok(())
     }
 }

@@ -43,6 +43,7 @@ use crate::{
         },
         memory::RemoteMemory, //
     },
+    nic::Nic,
     owner::Owners,
     transfer::{
         origin::Origin,
@@ -88,12 +89,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node with so many NICs.
-    pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
-        let targets = Targets::new(nics)?;
+    /// A node with so many places for NICs.
+    pub(crate) fn new(places: u32) -> Result<Arc<Self>> {
+        let targets = Targets::new(places)?;
         let auth_keys = AuthKeys::new()?;
         let wires = Wires::new(targets, &auth_keys)?;
-        let faults = Faults::new(nics)?;
+        let faults = Faults::new(places)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
                 wires,
@@ -123,9 +124,20 @@ impl Node {
         self.wires.show_peers(f)
     }
 
-    /// Returns whether a request goes to another node, or as if it did.
-    pub(crate) fn is_left_by(&self, request: &Request) -> bool {
-        self.wires.has_network_to(request)
+    /// Lets a NIC be reached from other nodes, if there is a network. May sleep.
+    pub(crate) fn attach(&self, nic: Nic) -> Result {
+        self.wires.attach(nic)
+    }
+
+    /// Ends all that a NIC without endpoints has to do with other nodes, and turns its knobs off. May sleep.
+    pub(crate) fn detach(&self, nic: Nic) {
+        self.wires.detach(nic);
+        self.faults.reset(nic.index());
+    }
+
+    /// Returns whether requests may go to other nodes, or as if they did.
+    pub(crate) fn has_network(&self) -> bool {
+        self.wires.has_network()
     }
 
     /// Takes a port of a NIC; see [`Loopback::take_port`](crate::wire::loopback::Loopback::take_port).
@@ -216,13 +228,15 @@ impl WorkItem for Node {
 pub(crate) struct NodeUse(Arc<Node>);
 
 impl NodeUse {
-    /// Creates the node, with so many NICs.
-    pub(crate) fn new(nics: u32) -> Result<Self> {
-        let node = Node::new(nics)?;
+    /// Creates the node, with so many places for NICs, and those that there are.
+    pub(crate) fn new(places: u32) -> Result<Self> {
+        let node = Node::new(places)?;
         *NODE.lock() = Some(node.clone());
         // A failure undoes what was done.
         let this = Self(node);
-        this.0.wires.listen()?;
+        for nic in Nic::all() {
+            this.0.attach(nic)?;
+        }
         Ok(this)
     }
 }

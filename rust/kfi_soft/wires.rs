@@ -98,27 +98,26 @@ impl Wires {
         &self.targets
     }
 
-    /// Lets other nodes reach this one, if there is a network. May sleep.
-    pub(crate) fn listen(&self) -> Result {
+    /// Lets other nodes reach a NIC of this one, if there is a network. May sleep.
+    pub(crate) fn attach(&self, nic: Nic) -> Result {
         let Some(Network { tcp, .. }) = &self.network else {
             return Ok(());
         };
-        for nic in Nic::all() {
-            let [a, b, c, d] = nic::inet(nic.number()).to_be_bytes();
-            let port = *module_parameters::port.value_ref();
-            tcp.listen(nic.number()).inspect_err(|error| {
-                pr_err!(
-                    "nobody can listen at {}.{}.{}.{}, port {}: {:?}\n",
-                    a,
-                    b,
-                    c,
-                    d,
-                    port,
-                    error
-                );
-            })?;
+        tcp.listen(nic.number()).inspect_err(|error| {
+            pr_err!(
+                "nobody can listen at {:?}, port {}: {:?}\n",
+                nic.inet(),
+                *module_parameters::port.value_ref(),
+                error
+            );
+        })
+    }
+
+    /// Ends all that a NIC without endpoints has to do with other nodes. May sleep.
+    pub(crate) fn detach(&self, nic: Nic) {
+        if let Some(Network { tcp, .. }) = &self.network {
+            tcp.leave(nic.number());
         }
-        Ok(())
     }
 
     /// Shows the peers of this node. May sleep.
@@ -136,12 +135,13 @@ impl Wires {
         }
     }
 
-    /// Returns whether a request's target is reached over the network.
-    pub(crate) fn has_network_to(&self, request: &Request) -> bool {
-        self.network(request).is_some()
+    /// Returns whether there are targets that are reached over a network.
+    pub(crate) fn has_network(&self) -> bool {
+        self.network.is_some()
     }
 
-    /// Returns the wire to a request's target, if that is not inside of this kernel.
+    /// Returns the wire to a request's target, if that is not inside of this kernel. The next time it may be
+    /// another one, as NICs come and go.
     #[inline]
     fn network(&self, request: &Request) -> Option<&Tcp<Origin>> {
         let Network { tcp, only } = self.network.as_ref()?;
@@ -174,9 +174,12 @@ impl Wire for Wires {
     }
 
     fn withdraw(&self, origin: &Origin) {
-        match self.network(origin.request()) {
-            None => self.targets.ports.withdraw(origin),
-            Some(tcp) => tcp.withdraw(origin),
+        // It may have been carried when its target was no NIC of this node yet.
+        if let Some(Network { tcp, .. }) = &self.network {
+            tcp.withdraw(origin);
+        }
+        if self.network(origin.request()).is_none() {
+            self.targets.ports.withdraw(origin);
         }
     }
 }

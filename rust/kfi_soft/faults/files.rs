@@ -22,11 +22,15 @@ use crate::{
         Dir,
         File, //
     },
-    nic::Nic,
+    nic::{
+        self,
+        Nic, //
+    },
     node::{
         self,
         Node, //
-    }, //
+    },
+    FAULT_FILES, //
 };
 
 /// The longest text that is read.
@@ -39,41 +43,96 @@ struct About<T> {
     what: T,
 }
 
-/// The files; dropped, they are gone and nobody uses them any more.
-pub(crate) struct FaultFiles {
+/// The files about a NIC; dropped, they are gone and nobody uses them any more.
+struct NicFiles {
+    nic: usize,
     /// A file for each knob.
     _knobs: KVec<Pin<KBox<File<About<Fault>>>>>,
-    /// A file for each NIC.
-    _nics: KVec<Pin<KBox<File<About<()>>>>>,
+    /// All of them.
+    _faults: Pin<KBox<File<About<()>>>>,
 }
 
-impl FaultFiles {
+impl NicFiles {
     /// Creates the files. Where there is no debugfs there are no faults.
-    pub(crate) fn new(parent: &Dir) -> Result<Self> {
+    fn new(parent: &Dir, node: &Arc<Node>, nic: usize) -> Result<Self> {
+        let dir = parent.subdir(&CString::try_from_fmt(fmt!("nic{}", nic))?)?;
         let mut knobs = KVec::new();
-        let mut nics = KVec::new();
-        for nic in Nic::all() {
-            let dir = parent.subdir(&CString::try_from_fmt(fmt!("nic{}", nic.index()))?)?;
-            let nic = nic.index();
-            for what in Fault::ALL {
-                let node = node::current()?;
-                let about = About { node, nic, what };
-                let file = dir.read_write_callback_file(what.name(), about, show_knob, write_knob);
-                knobs.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
-            }
-            let about = About {
-                node: node::current()?,
-                nic,
-                what: (),
-            };
-            let file = dir.read_callback_file(c"faults", about, show_all);
-            nics.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
+        for what in Fault::ALL {
+            let node = node.clone();
+            let about = About { node, nic, what };
+            let file = dir.read_write_callback_file(what.name(), about, show_knob, write_knob);
+            knobs.push(KBox::pin_init(file, GFP_KERNEL)?, GFP_KERNEL)?;
         }
+        let about = About {
+            node: node.clone(),
+            nic,
+            what: (),
+        };
+        let file = dir.read_callback_file(c"faults", about, show_all);
         Ok(Self {
+            nic,
             _knobs: knobs,
-            _nics: nics,
+            _faults: KBox::pin_init(file, GFP_KERNEL)?,
         })
     }
+}
+
+/// The files about all NICs, and where they are.
+pub(crate) struct FaultFileList {
+    parent: Dir,
+    /// With room for all that there may be.
+    nics: KVec<NicFiles>,
+}
+
+/// Says that there are files about the NICs; dropped, they are gone and nobody uses them any more.
+pub(crate) struct FaultFiles(());
+
+impl FaultFiles {
+    /// Creates those of the NICs that there are.
+    pub(crate) fn new(parent: &Dir) -> Result<Self> {
+        let list = FaultFileList {
+            parent: parent.clone(),
+            nics: KVec::with_capacity(usize::try_from(nic::places())?, GFP_KERNEL)?,
+        };
+        *FAULT_FILES.lock() = Some(list);
+        // A failure below undoes what was done.
+        let this = Self(());
+        for nic in Nic::all() {
+            add(nic)?;
+        }
+        Ok(this)
+    }
+}
+
+impl Drop for FaultFiles {
+    fn drop(&mut self) {
+        let list = FAULT_FILES.lock().take();
+        // Outside of the lock.
+        drop(list);
+    }
+}
+
+/// Creates the files about a NIC. By the thread that may change the NICs; may sleep.
+pub(crate) fn add(nic: Nic) -> Result {
+    let parent = {
+        let list = FAULT_FILES.lock();
+        list.as_ref().ok_or(ENODEV)?.parent.clone()
+    };
+    let files = NicFiles::new(&parent, &node::current()?, nic.index())?;
+    let mut list = FAULT_FILES.lock();
+    // There is room.
+    let nics = &mut list.as_mut().ok_or(ENODEV)?.nics;
+    Ok(nics.push(files, GFP_KERNEL)?)
+}
+
+/// Removes the files about a NIC, which nobody uses any more then. May sleep.
+pub(crate) fn remove(nic: Nic) {
+    let removed = FAULT_FILES.lock().as_mut().and_then(|list| {
+        let at = list.nics.iter().position(|files| files.nic == nic.index());
+        list.nics.remove(at?).ok()
+    });
+    // Outside of the lock.
+    drop(removed);
 }
 
 /// Shows a knob.

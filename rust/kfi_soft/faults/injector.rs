@@ -369,7 +369,7 @@ impl<I: Initiator> State<I> {
 }
 
 impl<I: Initiator> Faults<I> {
-    /// All knobs of so many NICs, off.
+    /// All knobs of NICs in so many places, off.
     pub(crate) fn new(nics: u32) -> Result<impl PinInit<Self>> {
         let mut knobs = KVVec::with_capacity(usize::try_from(nics)?, GFP_KERNEL)?;
         for _ in 0..nics {
@@ -568,6 +568,13 @@ impl<I: Initiator> Faults<I> {
             *place = knob;
         }
         self.publish(&state);
+    }
+
+    /// Turns all knobs of a place off.
+    pub(crate) fn reset(&self, nic: usize) {
+        for fault in Fault::ALL {
+            self.turn(nic, fault, Knob::off(fault));
+        }
     }
 
     /// Shows a knob.

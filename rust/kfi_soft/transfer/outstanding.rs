@@ -82,9 +82,10 @@ pub(crate) struct Transfer {
 
 /// Where the memory of a transfer is noted.
 enum Kept {
-    /// Here, as it goes no further than to a thread of this node.
+    /// Here, as there are no other nodes: it goes no further than to a thread of this one.
     Here(Inside),
-    /// Apart, so that the wire to other nodes can have it.
+    /// Apart, so that the wire to other nodes can have it: also of an operation to a NIC of this node, which
+    /// may have gone when it is carried.
     Apart(KBox<Inside>),
 }
 
@@ -143,7 +144,7 @@ impl Transfer {
         let memory = memory.keep(flags)?;
         let told = manner.entry;
         let inside = Inside { memory, manner };
-        let inside = if transmitter.leaves_node(&request) {
+        let inside = if transmitter.has_network() {
             Kept::Apart(KBox::new(inside, flags)?)
         } else {
             Kept::Here(inside)
@@ -243,7 +244,7 @@ impl Transfer {
         let sent = self.state.cmpxchg(WAITING, SENT, ordering::Full).is_ok();
         match sent.then(|| self.inside.lock().take()).flatten() {
             Some(Kept::Apart(inside)) => Some(inside),
-            // Not of one that leaves the node.
+            // Nothing is sent out where there are no other nodes.
             Some(Kept::Here(_)) | None => None,
         }
     }

@@ -43,7 +43,7 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// Those of so many NICs: none yet.
+    /// Those of NICs in so many places: none yet.
     pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
         let ports = Loopback::new(nics)?;
         Arc::pin_init(

@@ -382,9 +382,9 @@ impl Transmitter {
         &self.late_accesses
     }
 
-    /// Returns whether a request goes to another node.
-    pub(crate) fn leaves_node(&self, request: &Request) -> bool {
-        self.config.node.is_left_by(request)
+    /// Returns whether requests may go to other nodes.
+    pub(crate) fn has_network(&self) -> bool {
+        self.config.node.has_network()
     }
 
     /// Returns the domain.

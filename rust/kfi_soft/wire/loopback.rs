@@ -253,7 +253,7 @@ pub(crate) struct Loopback<D> {
 }
 
 impl<D> Loopback<D> {
-    /// Joins so many NICs.
+    /// Joins NICs that are in so many places.
     pub(crate) fn new(nics: u32) -> Result<Self> {
         let mut boxes = KVec::with_capacity(usize::try_from(nics)?, GFP_KERNEL)?;
         for _ in 0..nics {

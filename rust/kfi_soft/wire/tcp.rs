@@ -340,6 +340,15 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
         self.0.listeners.add(&self.0.shared, nic)
     }
 
+    /// Lets a NIC, which has no endpoints, not be reached any more, and ends what is between it and others:
+    /// what these have asked for is lost to them, as when this node begins anew. May sleep.
+    pub(crate) fn leave(&self, nic: u32) {
+        // First: then there are no new visitors.
+        self.0.listeners.remove(nic);
+        self.0.shared.visitors.remove(nic);
+        self.0.remove(nic);
+    }
+
     /// Shows the peers of this node, in a line each, and first what is in that. May sleep.
     pub(crate) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
@@ -623,6 +632,30 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
             // Without the lock.
             if let Some(forgotten) = forgotten {
                 let (_, association) = forgotten.to_key_value();
+                Association::close(&association);
+            }
+            cond_resched();
+        }
+    }
+
+    /// Ends the associations of a NIC that has no endpoints.
+    fn remove(&self, nic: u32) {
+        loop {
+            let removed = {
+                let mut associations = self.associations.lock();
+                let cursor = associations.known.cursor_lower_bound(&(nic, 0));
+                let Some(pair) = cursor.map(|cursor| *cursor.current().0) else {
+                    return;
+                };
+                if pair.0 != nic {
+                    return;
+                }
+                associations.count = associations.count.saturating_sub(1);
+                associations.known.remove_node(&pair)
+            };
+            // Without the lock.
+            if let Some(removed) = removed {
+                let (_, association) = removed.to_key_value();
                 Association::close(&association);
             }
             cond_resched();

@@ -509,6 +509,21 @@ impl Listeners {
         Ok(())
     }
 
+    /// Does not listen any more at the address of a NIC. May sleep.
+    ///
+    /// Those who have come there before have become visitors by then, or never will.
+    pub(super) fn remove(&self, nic: u32) {
+        let removed = {
+            let mut list = self.list.lock();
+            let at = list.iter().position(|listener| listener.nic == nic);
+            at.and_then(|at| list.remove(at).ok())
+        };
+        // Without the lock.
+        if let Some(listener) = removed {
+            Listener::close(&listener);
+        }
+    }
+
     /// Ends all. May sleep.
     pub(super) fn close(&self) {
         let list = core::mem::replace(&mut *self.list.lock(), KVec::new());

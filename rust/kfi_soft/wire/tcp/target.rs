@@ -1373,6 +1373,27 @@ impl Visitors {
         drop(forgotten);
     }
 
+    /// Ends those that ask a NIC for something, where nobody listens any more. May sleep.
+    pub(super) fn remove(&self, nic: u32) {
+        loop {
+            let removed = {
+                let mut known = self.known.lock();
+                let of_nic = |pair: &&Pair| pair.1 == nic;
+                let Some(pair) = known.visitors.keys().find(of_nic).copied() else {
+                    return;
+                };
+                known.count = known.count.saturating_sub(1);
+                known.visitors.remove_node(&pair)
+            };
+            // Without the lock.
+            if let Some(removed) = removed {
+                let (_, visitor) = removed.to_key_value();
+                Visitor::close(&visitor);
+            }
+            cond_resched();
+        }
+    }
+
     /// Ends all. May sleep.
     pub(super) fn close(&self) {
         let visitors = {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! NICs that come and go while the module is loaded: what is written to its parameter `address`.
+//!
+//! `+ADDRESS` is a NIC that comes, in the first place that is free, `-ADDRESS` one that goes. The fabric
+//! stays, as all that consumers have opened belongs to it: so a node without a network gets none, and
+//! all addresses have the upper 12 bits of the first one.
+//!
+//! A NIC with an open domain stays. When it has none no endpoint is left to which requests could come, or
+//! from which they could go. A domain that is being opened meanwhile, from an answer of `kfi_getinfo` that
+//! is older, either keeps the NIC ([`NicUse`](crate::nic::NicUse)) or does not find it any more. Nothing of
+//! what follows can fail. All of that, and what makes a NIC come, is done by one thread at a time: the one
+//! that has the lock of the module's parameters. So no other NIC gets the place before it is done.
+//!
+//! A request that was posted before goes to where its target is when it is carried: to a NIC of this node, or
+//! by the network. It is withdrawn from both.
+
+#![forbid(unsafe_code)]
+
+use kernel::{
+    fmt,
+    prelude::*, //
+};
+
+use crate::{
+    devices,
+    faults::files,
+    kfi::linux::socket::inet_of_device,
+    nic::{
+        self,
+        Nic,
+        Wrong, //
+    },
+    node, //
+};
+
+/// Carries out what was written. By the thread that may change the NICs; may sleep.
+///
+/// # Errors
+///
+/// `EINVAL`: this is neither, or not with an address; `EAFNOSUPPORT`: with one of IPv6; `EADDRNOTAVAIL`: a
+/// network device without address, or no interface of this machine has it; `EOPNOTSUPP`: there is no
+/// network. Of a NIC that is to come `ERANGE`: it is of another fabric; `EEXIST`: it is there; `ENOSPC`: there
+/// are too many; `EADDRINUSE`. Of one that is to go `ENOENT`: it is not there; `EBUSY`: a domain is open on it.
+/// Nothing has changed then, and the log says why, unless that is how it is just now (`EBUSY`).
+pub(crate) fn change(written: &[u8]) -> Result {
+    // What `echo` writes ends with a line.
+    let text = written.strip_suffix(b"\n").unwrap_or(written);
+    if !nic::has_network() {
+        pr_err!(
+            "address: the NICs have none, and get none before the module is loaded with some\n"
+        );
+        return Err(EOPNOTSUPP);
+    }
+    match text.split_first() {
+        Some((b'+', text)) => add(text),
+        Some((b'-', text)) => remove(text),
+        _ => {
+            let text = kernel::str::BStr::from_bytes(text);
+            pr_err!("address: {}: neither +ADDRESS nor -ADDRESS\n", text);
+            Err(EINVAL)
+        }
+    }
+}
+
+/// Tells the log, and the writer, what is wrong.
+fn refuse(wrong: Wrong<'_>) -> Error {
+    pr_err!("address: {}\n", wrong);
+    wrong.error()
+}
+
+/// Lets a NIC come.
+fn add(text: &[u8]) -> Result {
+    let address = nic::parse(text, inet_of_device).map_err(refuse)?;
+    let nic = Nic::to_come(address, text).map_err(refuse)?;
+    let node = node::current()?;
+    devices::add(nic)?;
+    node.attach(nic)?;
+    // What was done is undone.
+    files::add(nic).inspect_err(|_| node.detach(nic))?;
+    // Nobody else changes them, so the place is free.
+    nic.come().inspect_err(|_| {
+        files::remove(nic);
+        node.detach(nic);
+    })
+}
+
+/// Lets a NIC go.
+fn remove(text: &[u8]) -> Result {
+    let address = nic::parse(text, inet_of_device).map_err(refuse)?;
+    let node = node::current()?;
+    let Some(nic) = nic::of_inet(address).and_then(Nic::new) else {
+        let text = kernel::str::BStr::from_bytes(text);
+        pr_err!("address: {}: no NIC has it\n", text);
+        return Err(ENOENT);
+    };
+    nic.go()?;
+    // Before the knobs are turned off: nobody turns them on after that.
+    files::remove(nic);
+    node.detach(nic);
+    Ok(())
+}
+
+/// The addresses of the NICs, as they are written when the module is loaded.
+pub(crate) struct AddressList;
+
+impl fmt::Display for AddressList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !nic::has_network() {
+            return Ok(());
+        }
+        for (at, nic) in Nic::all().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            f.write_fmt(fmt!("{}{:?}", comma, nic.inet()))?;
+        }
+        Ok(())
+    }
+}
