@@ -71,6 +71,8 @@ impl KfiErrno {
     pub const ENOAV: Self = Self(uapi::KFI_ENOAV as i32);
     /// No completion queue or counter is bound.
     pub const ENOCQ: Self = Self(uapi::KFI_ENOCQ as i32);
+    /// There is no such NIC.
+    pub const ENODEV: Self = Self(uapi::KFI_ENODEV as i32);
     /// No event queue is bound.
     pub const ENOEQ: Self = Self(uapi::KFI_ENOEQ as i32);
     /// There is no such thing.

@@ -6,6 +6,7 @@
 #[path = "../../../../../rust/kfi_soft/wire/tcp/frame.rs"]
 mod frame;
 mod hmac;
+mod hotplug;
 mod peer;
 mod secret;
 
@@ -42,6 +43,16 @@ tests! {
     "network";
     "addresses" ["kfabric.h"] addresses;
     "refused-addresses" ["kfabric.h"] refused_addresses;
+    "nodes-by-address" ["kfabric.h kfi_domain.h"] hotplug::nodes_by_address;
+    "network-devices" ["kfabric.h"] hotplug::network_devices;
+    "nics-come-and-go" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go;
+    "nics-come-and-go-over-tcp" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_over_tcp;
+    "nics-come-and-go-beside-others" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_beside_others;
+    "nic-goes-with-its-peers" ["kfi_endpoint.h"] hotplug::nic_goes_with_its_peers;
+    "nic-goes-before-a-deferred-send" ["R-DWQ-12 kfi_endpoint.h"] hotplug::nic_goes_before_a_deferred_send;
+    "nic-comes-while-it-is-sent-to" ["kfi_endpoint.h"] hotplug::nic_comes_while_it_is_sent_to;
+    "refused-changes" ["kfabric.h"] hotplug::refused_changes;
+    "unloaded-beside-changes" ["R-CLOSE-5"] hotplug::unloaded_beside_changes;
     "off-by-default" ["kfabric.h"] off_by_default;
     "listens-where-it-is-told" ["kfabric.h"] listens_where_it_is_told;
     "programs-are-no-peers" ["kfabric.h"] programs_are_no_peers;

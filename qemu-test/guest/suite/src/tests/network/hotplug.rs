@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! NICs that come and go while the module is loaded, by what is written to its parameter.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use kfi::{
+    bits, AvAttr, BufferKind, Caps, CntrAttr, EpInfo, Error, Form, KfiErrno, Kind, OpType,
+    Operation, Query, Session, Work,
+};
+use rustix::io::Errno;
+use serde_json::{json, Value};
+
+use super::frame::Frame;
+use super::peer::{self, Peer};
+use super::{
+    end_with_port, listeners, log_lines, needs_network, peers, reload, CANCELED, DONE, PATIENT,
+    THERE,
+};
+use crate::check::{Outcome, Stop};
+use crate::ends::{expect_context, expect_error, Area, End, Pair, Setup};
+use crate::env::Env;
+use crate::rig::{expect_fabric, in_threads, unshare, until, Rig};
+use crate::tests::module::{Modules, PROVIDER};
+use crate::tests::tool;
+use crate::{check, check_eq};
+
+/// What is written to, and read from.
+const PARAMETER: &str = "/sys/module/kfi_soft/parameters/address";
+
+/// The NIC that comes and goes, and where it listens.
+const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+const PORT: u16 = 7471;
+
+/// Writes to the parameter.
+fn write(text: &str) -> Result<(), Errno> {
+    fs::write(PARAMETER, text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// Writes what has to do what it says.
+#[track_caller]
+fn change(text: &str) -> Outcome {
+    write(text).map_err(|errno| Stop::fail(format!("{text}: {}", Error::Os(errno))))
+}
+
+/// Returns the addresses of the NICs, as the parameter has them.
+fn addresses() -> Result<String, Stop> {
+    let text = fs::read_to_string(PARAMETER)?;
+    match text.strip_suffix('\n') {
+        Some(line) => Ok(line.to_owned()),
+        None => Err(Stop::fail(format!("{text:?} is no line"))),
+    }
+}
+
+/// Returns the names of the NICs, as the provider answers.
+fn names() -> Result<Vec<String>, Stop> {
+    let session = Session::open()?;
+    match session.getinfo(&Query::new().provider(PROVIDER)) {
+        Ok(info) => {
+            let entries = info.entries().iter();
+            Ok(entries
+                .map(|entry| entry.domain_attr.name.clone())
+                .collect())
+        }
+        Err(Error::Fabric(KfiErrno::ENODATA)) => Ok(Vec::new()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sends a message from each of two ends to the other.
+fn exchange(pair: &Pair) -> Outcome {
+    let area = Area::plain(&pair.rig.session, 64)?;
+    for (from, to) in [(&pair.a, &pair.b), (&pair.b, &pair.a)] {
+        to.recv(area.all(), 8)?;
+        from.send(area.all(), 7)?;
+        expect_context(&to.rx, 8)?;
+        expect_context(&from.tx, 7)?;
+    }
+    Ok(())
+}
+
+/// Two ends, on the first NIC and on the last one.
+fn pair(env: &Env) -> Result<Pair, Stop> {
+    Pair::new(env, Caps::MSG | Caps::SEND | Caps::RECV)
+}
+
+/// All of that, and nothing is left.
+fn works(env: &Env) -> Outcome {
+    let both = pair(env)?;
+    exchange(&both)?;
+    both.close()
+}
+
+/// A NIC comes, others reach it, and it goes when nothing is open on it any more.
+fn come_and_go(env: &Env, loopback: u8) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let parameters =
+        format!("address=127.0.0.1 loopback={loopback} peer_timeout=5000 rnr_timeout=5000");
+    reload(&modules, &parameters)?;
+    for _ in 0..3 {
+        check_eq!(addresses()?, "127.0.0.1");
+        check_eq!(names()?, ["soft0"]);
+        check_eq!(listeners(), 1);
+        change("+127.0.0.2\n")?;
+        check_eq!(addresses()?, "127.0.0.1,127.0.0.2");
+        check_eq!(names()?, ["soft0", "soft1"]);
+        check_eq!(listeners(), 2);
+
+        let both = pair(env)?;
+        exchange(&both)?;
+        for nic in ["-127.0.0.1", "-127.0.0.2"] {
+            check_eq!(write(nic), Err(Errno::BUSY), "{nic}");
+        }
+        check_eq!(addresses()?, "127.0.0.1,127.0.0.2");
+        check_eq!(listeners(), 2);
+        exchange(&both)?;
+
+        let Pair { a, b, far, rig } = both;
+        drop(b);
+        // The domain will do.
+        check_eq!(write("-127.0.0.2"), Err(Errno::BUSY));
+        far.close().map_err(|(_, error)| error)?;
+        change("-127.0.0.2")?;
+        check_eq!(addresses()?, "127.0.0.1");
+        check_eq!(names()?, ["soft0"]);
+        check_eq!(listeners(), 1);
+        // The answer of before names what is not there any more.
+        expect_fabric(rig.fabric.domain(&rig.info, 1), KfiErrno::ENODEV)?;
+        // Nobody is there, and nothing is left that would keep this end.
+        let area = Area::plain(&rig.session, 64)?;
+        a.send(area.all(), 7)?;
+        expect_error(&a.tx, 7, KfiErrno::EHOSTUNREACH)?;
+        drop((a, area));
+        rig.close()?;
+    }
+
+    // Names are those of places. None need be left.
+    for address in ["+127.0.0.2", "+127.0.0.3", "-127.0.0.2", "-127.0.0.1"] {
+        change(address)?;
+    }
+    check_eq!(names()?, ["soft2"]);
+    change("+127.0.0.4")?;
+    check_eq!(addresses()?, "127.0.0.4,127.0.0.3");
+    check_eq!(names()?, ["soft0", "soft2"]);
+    works(env)?;
+    for address in ["-127.0.0.3", "-127.0.0.4"] {
+        change(address)?;
+    }
+    check_eq!(addresses()?, "");
+    check_eq!(names()?, [""; 0]);
+    check_eq!(listeners(), 0);
+    // It is the fabric that it was.
+    check_eq!(write("+10.0.0.1"), Err(Errno::RANGE));
+    for address in ["+127.0.0.1", "+127.0.0.2"] {
+        change(address)?;
+    }
+    works(env)
+}
+
+/// Within the node.
+pub(super) fn nics_come_and_go(env: &Env) -> Outcome {
+    come_and_go(env, 1)
+}
+
+/// Over TCP.
+pub(super) fn nics_come_and_go_over_tcp(env: &Env) -> Outcome {
+    come_and_go(env, 0)
+}
+
+/// What cannot be is refused, the log says why, and nothing changes.
+pub(super) fn refused_changes(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let refused = |text: &str, errno: Errno, why: &str| {
+        let before = (addresses()?, listeners());
+        let said = log_lines(why)?;
+        check_eq!(write(text), Err(errno), "{text:?}");
+        check!(log_lines(why)? > said, "{text:?}: nothing about {why}");
+        check_eq!((addresses()?, listeners()), before, "{text:?}");
+        Ok::<_, Stop>(())
+    };
+    reload(&modules, "")?;
+    for text in ["+127.0.0.2", "-127.0.0.1", "127.0.0.2"] {
+        refused(text, Errno::OPNOTSUPP, "the NICs have none")?;
+    }
+    reload(&modules, "address=127.0.0.1")?;
+    for text in ["127.0.0.2", "\n", "=127.0.0.2", " +127.0.0.2"] {
+        refused(text, Errno::INVAL, "neither +ADDRESS nor -ADDRESS")?;
+    }
+    for sign in ["+", "-"] {
+        for text in [
+            "",
+            "\n",
+            "127.0.0",
+            "127.0.0.256",
+            "127.0.0.2 ",
+            "127.0.0.2,127.0.0.3",
+            "+127.0.0.2",
+            "no-such-device",
+            "a-name-that-is-too-long-for-a-device",
+        ] {
+            let why = format!("address: {}: no IPv4 address", text.trim_end_matches('\n'));
+            refused(&format!("{sign}{text}"), Errno::INVAL, &why)?;
+        }
+        let text = format!("{sign}fe80::1");
+        refused(
+            &text,
+            Errno::AFNOSUPPORT,
+            "fe80::1: addresses of IPv6 are not supported",
+        )?;
+        let text = format!("{sign}239.0.0.1");
+        refused(&text, Errno::INVAL, "239.0.0.1: no machine can have it")?;
+    }
+    refused("+10.0.0.1", Errno::RANGE, "10.0.0.1: on another fabric")?;
+    refused("+127.0.0.1", Errno::EXIST, "127.0.0.1: is there twice")?;
+    refused("-127.0.0.2", Errno::NOENT, "127.0.0.2: no NIC has it")?;
+    refused("-10.0.0.1", Errno::NOENT, "10.0.0.1: no NIC has it")?;
+    // Somebody else is there.
+    let listener = Peer::listen(SECOND)?;
+    refused(
+        "+127.0.0.2",
+        Errno::ADDRINUSE,
+        "nobody can listen at 127.0.0.2",
+    )?;
+    drop(listener);
+    change("+127.0.0.2")?;
+    // As many as there may be.
+    for last in 3..=64 {
+        change(&format!("+127.0.0.{last}"))?;
+    }
+    refused("+127.0.0.65", Errno::NOSPC, "too many NICs")?;
+    check_eq!(names()?.len(), 64);
+    change("-127.0.0.9")?;
+    change("+127.0.0.65")?;
+    check_eq!(names()?.len(), 64);
+    modules.load_all()
+}
+
+/// A network device stands for its first address.
+pub(super) fn network_devices(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=lo")?;
+    check_eq!(addresses()?, "127.0.0.1");
+    check_eq!(listeners(), 1);
+    check_eq!(write("+lo"), Err(Errno::EXIST));
+    change("-lo")?;
+    check_eq!(write("-lo"), Err(Errno::NOENT));
+    check_eq!(listeners(), 0);
+    change("+127.0.0.2")?;
+    change("+lo\n")?;
+    check_eq!(addresses()?, "127.0.0.2,127.0.0.1");
+    works(env)
+}
+
+/// With a NIC goes all that there is between it and others, on both sides of it, and nothing is left when
+/// it comes again.
+pub(super) fn nic_goes_with_its_peers(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    for _ in 0..3 {
+        change("+127.0.0.2")?;
+        let mut visitor = Peer::connect(THERE, SECOND, 1)?;
+        until(|| Ok(peers("from")?.len() == 1))?;
+
+        let rig = Rig::new(env)?;
+        let far = rig.fabric.domain(&rig.info, 1)?;
+        let mut end = End::open(&far, EpInfo::Entry(&rig.info, 1), &Setup::default())?;
+        end.enable()?;
+        let listener = Peer::listen(THERE)?;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        end.peer = end.av.insert(&peer::name(THERE, 5))?;
+        end.send(buffer.segment(0..64), 7)?;
+        let mut peer = Peer::accept(&listener)?;
+        let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+        peer.respond(sent, DONE)?;
+        expect_context(&end.tx, 7)?;
+        check_eq!((peers("to")?.len(), peers("from")?.len()), (1, 1));
+        drop((end, buffer));
+        far.close().map_err(|(_, error)| error)?;
+        rig.close()?;
+
+        change("-127.0.0.2")?;
+        check_eq!((peers("to")?.len(), peers("from")?.len()), (0, 0));
+        visitor.until(|frame| matches!(frame, Frame::Bye(_)))?;
+        check!(peer.until(|_| false).is_err(), "the connection stays");
+        let refused = TcpStream::connect(SocketAddrV4::new(SECOND, PORT));
+        let refused = refused.err().map(|error| error.kind());
+        check_eq!(refused, Some(ErrorKind::ConnectionRefused));
+    }
+    Ok(())
+}
+
+/// A send that is not due yet goes to where its target is then: when that NIC of the same node has gone, to
+/// another node, where nobody is.
+pub(super) fn nic_goes_before_a_deferred_send(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1,127.0.0.2 peer_timeout=2000")?;
+    let both = pair(env)?;
+    exchange(&both)?;
+    let area = Area::plain(&both.rig.session, 64)?;
+    let trigger = both.rig.counter()?;
+    let send = Operation::new(Kind::SEND, Form::MSG)
+        .segment(area.all())
+        .to(both.a.peer)
+        .context(9)
+        .flags(bits::COMPLETION);
+    let work = Work::transfer(OpType::SEND, both.a.ep.handle(), &send, &trigger, 1);
+    both.rig.domain.queue_work(&work)?;
+    let Pair { a, b, far, rig } = both;
+    drop(b);
+    far.close().map_err(|(_, error)| error)?;
+    change("-127.0.0.2")?;
+    trigger.add(1)?;
+    expect_error(&a.tx, 9, KfiErrno::EHOSTUNREACH)?;
+    drop((a, area));
+    unshare(trigger)?.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
+/// What has gone to another node is asked back there, though the NIC that it was for is one of this node by
+/// then.
+pub(super) fn nic_comes_while_it_is_sent_to(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1 peer_timeout=600000")?;
+    let rig = Rig::new(env)?;
+    let (mut end, _) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let listener = Peer::listen(THERE)?;
+    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    end.send(buffer.segment(0..64), 9)?;
+    let mut peer = Peer::accept(&listener)?;
+    let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
+    drop(listener);
+    change("+127.0.0.3")?;
+    end.ep.cancel(9)?;
+    let withdrawn = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
+    check_eq!(withdrawn, sent);
+    peer.respond(sent, CANCELED)?;
+    expect_error(&end.tx, 9, KfiErrno::ECANCELED)?;
+    drop((end, buffer, peer));
+    rig.close()?;
+    // What is sent to it now stays within the node.
+    works(env)
+}
+
+/// NICs come and go, again and again, while others are used, and threads look at all of them and open
+/// domains on those that there are.
+pub(super) fn nics_come_and_go_beside_others(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(
+        &modules,
+        "address=127.0.0.1 loopback=0 peer_timeout=5000 rnr_timeout=5000",
+    )?;
+    let rounds = env.scaled(100, 10);
+    let change_often = |nic: &str| -> Outcome {
+        for _ in 0..rounds {
+            change(&format!("+{nic}"))?;
+            // A domain may be open on it.
+            until(|| match write(&format!("-{nic}")) {
+                Ok(()) => Ok(true),
+                Err(Errno::BUSY) => Ok(false),
+                Err(errno) => Err(Error::Os(errno).into()),
+            })?;
+        }
+        Ok(())
+    };
+    let open_often = || -> Outcome {
+        let session = Session::open()?;
+        let mut opened = 0;
+        for _ in 0..rounds {
+            let info = session.getinfo(&Query::new().provider(PROVIDER))?;
+            let fabric = info.fabric(0)?;
+            match fabric.domain(&info, info.entries().len() - 1) {
+                Ok(domain) => {
+                    opened += 1;
+                    let counter = domain.counter(&CntrAttr::new())?;
+                    counter.close().map_err(|(_, error)| error)?;
+                    domain.close().map_err(|(_, error)| error)?;
+                }
+                Err(Error::Fabric(KfiErrno::ENODEV)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            fabric.close().map_err(|(_, error)| error)?;
+        }
+        check!(opened > 0, "no domain was opened");
+        Ok(())
+    };
+    let use_often = || -> Outcome {
+        let rig = Rig::new(env)?;
+        let (mut end, port) = end_with_port(&rig)?;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+        end.peer = end.av.insert(&peer::name(super::HERE, port))?;
+        for _ in 0..rounds {
+            end.recv(buffer.segment(0..64), 8)?;
+            end.send(buffer.segment(64..128), 7)?;
+            expect_context(&end.rx, 8)?;
+            expect_context(&end.tx, 7)?;
+        }
+        drop((end, buffer));
+        rig.close()
+    };
+    let look_often = || -> Outcome {
+        for _ in 0..rounds {
+            let seen = addresses()?;
+            let all = seen.split(',').collect::<Vec<_>>();
+            check!(all.len() <= 3 && all.contains(&"127.0.0.1"), "{seen}");
+            peers("from")?;
+        }
+        Ok(())
+    };
+    in_threads(0..5, |thread| match thread {
+        0 => change_often("127.0.0.2"),
+        1 => change_often("127.0.0.3"),
+        2 => open_often(),
+        3 => use_often(),
+        _ => look_often(),
+    })?;
+    check_eq!(addresses()?, "127.0.0.1");
+    check_eq!(names()?, ["soft0"]);
+    check_eq!(listeners(), 1);
+    Ok(())
+}
+
+/// The module goes though NICs come and go just then, or somebody has the file open; when it is loaded it has
+/// the NICs that it was told.
+pub(super) fn unloaded_beside_changes(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let mut open = OpenOptions::new().write(true).open(PARAMETER)?;
+    let stop = AtomicBool::new(false);
+    let writes = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut writes = 0;
+            // Relaxed: it will see it in the end.
+            while !stop.load(Ordering::Relaxed) {
+                // The module may not be there.
+                writes += u32::from(write("+127.0.0.2").is_ok());
+                writes += u32::from(write("-127.0.0.2").is_ok());
+            }
+            writes
+        });
+        let reload_often = || -> Outcome {
+            for _ in 0..env.scaled(20, 5) {
+                reload(&modules, PATIENT)?;
+            }
+            until(|| Ok(addresses()? == "127.0.0.1,127.0.0.2"))
+        };
+        let outcome = reload_often();
+        stop.store(true, Ordering::Relaxed);
+        let writes = writer.join();
+        outcome?;
+        writes.map_err(|_| Stop::fail("a thread has panicked"))
+    })?;
+    check!(writes > 0, "nothing was changed");
+    let late = open.write(b"+127.0.0.3").err();
+    let late = late.and_then(|error| error.raw_os_error());
+    check_eq!(late, Some(Errno::NODEV.raw_os_error()));
+    Ok(())
+}
+
+/// Nodes of the fabric by their addresses and numbers, whether or not somebody is there.
+pub(super) fn nodes_by_address(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1,127.0.0.2")?;
+    let rig = Rig::new(env)?;
+    let av = rig.domain.address_vector(&AvAttr::default())?;
+    let node = |last| Ipv4Addr::new(127, 0, 3, last);
+    for text in [
+        c"127.0.3.8",
+        c"776",
+        c"0x308",
+        c"fi_addr_soft://0x308:0x7",
+        c"fi_sockaddr_in://127.0.3.8:7",
+    ] {
+        let inserted = av.insert_service(text, c"7", 0)?;
+        check_eq!(inserted.count, 1, "{text:?}");
+        check_eq!(av.lookup(inserted.addrs[0], 64)?.0, peer::name(node(8), 7));
+    }
+    let inserted = av.insert_symmetric(c"127.0.3.8", 2, c"7", 2, 0)?;
+    check_eq!(inserted.count, 4);
+    let all = [(8, 7), (8, 8), (9, 7), (9, 8)];
+    for (addr, (last, port)) in inserted.addrs.iter().zip(all) {
+        check_eq!(av.lookup(*addr, 64)?.0, peer::name(node(last), port));
+    }
+    for text in [
+        c"127.16.0.1",
+        c"10.0.3.8",
+        c"127.0.3.256",
+        c"::1",
+        c"1048576",
+        c"soft2",
+    ] {
+        expect_fabric(av.insert_service(text, c"7", 0), KfiErrno::EINVAL)?;
+    }
+    drop(av);
+    rig.close()?;
+
+    // What the command says: an answer for each NIC, with that address.
+    let info = |node| tool::text(&["info", "--json", "-p", PROVIDER, "-n", node, "-P", "7"]);
+    for (node, format, address) in [
+        ("127.0.3.8", "KFI_SOCKADDR_IN", "020000077f000308"),
+        ("776", "KFI_ADDR_CXI", "0780300000000000"),
+    ] {
+        let entries: Value = serde_json::from_str(&info(node)?)?;
+        check_eq!(entries.as_array().map(Vec::len), Some(2));
+        for entry in entries.as_array().into_iter().flatten() {
+            check_eq!(entry["addr_format"], json!(format), "{node}");
+            let digits = entry["dest_addr"].as_str().unwrap_or_default();
+            check!(digits.starts_with(address), "{node}: {digits}");
+        }
+    }
+    for node in ["127.16.0.1", "10.0.3.8", "::1", "soft2"] {
+        check!(info(node).is_err(), "{node} is somebody");
+    }
+    Ok(())
+}
