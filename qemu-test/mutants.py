@@ -75,12 +75,16 @@ AREAS: Tuple[Tuple[str, str], ...] = (
         r"kfi_soft/(wires?\.|wire/(atomics|loopback|remote))",
         "message/ tagged/ rma/ atomic/ faults/ network/ module/transfer",
     ),
-    (r"kfi_soft/wire", "network/"),
+    (r"kfi_soft/(wire|hotplug)", "network/"),
     (r"kfi_soft/faults", "faults/ network/"),
     (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/"),
     (r"kfi_soft/memory_region|kfi_soft/transfer/region", "rma/ atomic/ buffer/ module/transfer"),
     (
-        r"kfi_soft/(transfer|endpoint|budget|node|nic)",
+        r"kfi_soft/nic",
+        "info/ message/ network/ module/nics module/nic-base",
+    ),
+    (
+        r"kfi_soft/(transfer|endpoint|budget|node)",
         "message/ tagged/ rma/ atomic/ endpoint/ trigger/ deferred/ flags/ close/ faults/ network/ "
         "module/transfer",
     ),

@@ -172,7 +172,7 @@ pub(crate) enum Wrong<'a> {
     NotOfMachine(&'a [u8]),
     /// This one is on another fabric than those before.
     OtherFabric(&'a [u8]),
-    /// This one is there twice.
+    /// Another NIC has this one.
     Twice(&'a [u8]),
     /// There are too many.
     TooMany,
@@ -212,7 +212,7 @@ impl fmt::Display for Wrong<'_> {
                 text,
                 "on another fabric than the first one, as the upper 12 bits differ",
             ),
-            Self::Twice(text) => (text, "is there twice"),
+            Self::Twice(text) => (text, "another NIC has it"),
             Self::TooMany => (b"", "too many NICs"),
         };
         let text = kernel::str::BStr::from_bytes(text);

@@ -217,7 +217,7 @@ pub(super) fn refused_changes(env: &Env) -> Outcome {
         refused(&text, Errno::INVAL, "239.0.0.1: no machine can have it")?;
     }
     refused("+10.0.0.1", Errno::RANGE, "10.0.0.1: on another fabric")?;
-    refused("+127.0.0.1", Errno::EXIST, "127.0.0.1: is there twice")?;
+    refused("+127.0.0.1", Errno::EXIST, "127.0.0.1: another NIC has it")?;
     refused("-127.0.0.2", Errno::NOENT, "127.0.0.2: no NIC has it")?;
     refused("-10.0.0.1", Errno::NOENT, "10.0.0.1: no NIC has it")?;
     // Somebody else is there.
