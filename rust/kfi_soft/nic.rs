@@ -86,6 +86,7 @@ impl Slot {
     fn fill(&self, number: u32) -> bool {
         // INVARIANT: There was none, and nobody uses it yet.
         // Release: a thread that uses it sees all that was done to make it.
+        // See `qemu-test/litmus/KFI-hold-open.litmus`.
         self.0
             .cmpxchg(0, Self::unused(number), ordering::Release)
             .is_ok()
