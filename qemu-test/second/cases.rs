@@ -41,5 +41,6 @@ mod ops_by_another_name;
 mod ops_of_others;
 mod own_opening;
 mod region_memory;
+mod sleep;
 mod two_of_one;
 mod wait_queue;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! The sleep of the current task.
+//!
+//! Its state and its sleep belong to what makes sure that somebody wakes it: wait queues, and what waits
+//! for values. So these functions are for this folder.
 
 use core::ptr;
 #[cfg(linux_waiters)]
-use kernel::prelude::*;
+use kernel::task::TASK_INTERRUPTIBLE;
 
 use super::bindings;
 use super::timeout::Deadline;
@@ -22,17 +25,33 @@ pub enum Wakeup {
     Interrupted,
 }
 
-/// Sets the state of the current task, with a full barrier after it.
+/// A state that a task may have which goes on by itself or is woken. In others, such as that of a task
+/// that is dead, it would never run again and its stack would be given away.
 #[cfg(linux_waiters)]
-pub fn set_current_state(state: c_int) {
-    // SAFETY: A task may always set its own state.
-    unsafe { bindings::set_current_state(state.cast_unsigned()) };
+#[derive(Clone, Copy)]
+pub(super) enum TaskState {
+    /// It runs.
+    Running,
+    /// It sleeps at its next [`schedule_until`], until somebody or a signal wakes it.
+    Interruptible,
 }
 
-/// Sleeps until woken or `deadline`; returns `false` when it has passed.
-pub fn schedule_until(deadline: Deadline) -> bool {
+/// Sets the state of the current task, with a full barrier after it.
+#[cfg(linux_waiters)]
+pub(super) fn set_current_state(state: TaskState) {
+    let state = match state {
+        TaskState::Running => bindings::TASK_RUNNING,
+        TaskState::Interruptible => TASK_INTERRUPTIBLE.cast_unsigned(),
+    };
+    // SAFETY: A task may always begin to run, or to sleep, so that it can be woken.
+    unsafe { bindings::set_current_state(state) };
+}
+
+/// Sleeps until woken or `deadline`; returns `false` when it has passed. A task that runs goes on at once.
+pub(super) fn schedule_until(deadline: Deadline) -> bool {
     let mut expires = deadline.as_nanos();
     let expires = expires.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
-    // SAFETY: `expires` is null or valid for the call; the caller has set the task's state.
+    // SAFETY: `expires` is null or valid for the call, and in all states that a task may be given here
+    // it comes back.
     unsafe { bindings::schedule_hrtimeout(expires, bindings::hrtimer_mode_HRTIMER_MODE_ABS) != 0 }
 }

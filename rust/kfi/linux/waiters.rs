@@ -33,18 +33,15 @@ use kernel::{
         LockClassKey,
         SpinLockIrq, //
     },
-    task::{
-        Task,
-        TASK_INTERRUPTIBLE, //
-    }, //
+    task::Task, //
 };
 
-use super::bindings;
 use super::{
     random::random_u64,
     sleep::{
         schedule_until,
         set_current_state,
+        TaskState,
         Wakeup, //
     },
     timeout::Deadline, //
@@ -382,7 +379,7 @@ impl<T: Unpin> WaitLock<T> {
             // The state of the task is set before the state of the waiter is read, with a full
             // barrier between. A waker does both the other way round: its wake-up is not lost.
             // See `qemu-test/litmus/waiter-wake-up.litmus`.
-            set_current_state(TASK_INTERRUPTIBLE);
+            set_current_state(TaskState::Interruptible);
             // Acquire: the waker has let go of the waiter.
             if state.load(ordering::Acquire) == WOKEN {
                 break Wakeup::Woken;
@@ -394,7 +391,7 @@ impl<T: Unpin> WaitLock<T> {
                 break Wakeup::Expired;
             }
         };
-        set_current_state(bindings::TASK_RUNNING.cast_signed());
+        set_current_state(TaskState::Running);
         if ended == Wakeup::Woken {
             return ended;
         }
