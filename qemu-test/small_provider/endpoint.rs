@@ -117,7 +117,7 @@ impl Endpoint {
         let address = domain.fabric.addresses.fetch_add(1, Relaxed);
         Ok(Self {
             address: NonZeroU64::new(address).ok_or(ENOSPC)?,
-            binds: Binds::new(OFFER.directions(info)),
+            binds: Binds::new(OFFER.endpoint_caps(info)),
             domain,
         })
     }

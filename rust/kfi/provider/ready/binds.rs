@@ -37,6 +37,7 @@ use crate::kfi::{
     },
     flags::{
         BindFlags,
+        Caps,
         OpFlags, //
     },
     hold::Hold,
@@ -48,6 +49,7 @@ use crate::kfi::{
         Directions,
         DomainOps,
         Failure,
+        Kind,
         Operation,
         Outcome, //
     }, //
@@ -79,7 +81,7 @@ impl<D: DomainOps> Side<D> {
 /// direction that it has a completion queue, a counter, or both. Nothing is bound twice. All three
 /// classes are those of this part, whether or not the domain opens objects of each.
 pub struct Binds<D: DomainOps, A: BookAddress> {
-    directions: Directions,
+    caps: Caps,
     av: SetOnce<Hold<AddressVector<D, A>>>,
     transmit: Side<D>,
     receive: Side<D>,
@@ -105,10 +107,14 @@ where
     >,
     A: BookAddress,
 {
-    /// Nothing is bound to an endpoint with these directions.
-    pub const fn new(directions: Directions) -> Self {
+    /// Nothing is bound to an endpoint with these capabilities. [`Caps::SEND`] and [`Caps::RECV`] are the
+    /// directions that it has, [`Caps::MSG`] and [`Caps::TAGGED`] the messages that it takes;
+    /// [`Offer::endpoint_caps`] says which an entry means.
+    ///
+    /// [`Offer::endpoint_caps`]: super::Offer::endpoint_caps
+    pub const fn new(caps: Caps) -> Self {
         Self {
-            directions,
+            caps,
             av: SetOnce::new(),
             transmit: Side::new(),
             receive: Side::new(),
@@ -118,7 +124,10 @@ where
 
     /// Returns the directions of the endpoint. From any context.
     pub fn directions(&self) -> Directions {
-        self.directions
+        Directions {
+            transmit: self.caps.contains(Caps::SEND),
+            receive: self.caps.contains(Caps::RECV),
+        }
     }
 
     /// Returns what is bound for a direction.
@@ -189,8 +198,9 @@ where
             is_known.then_some(()).ok_or(EBADFLAGS)
         };
         let same = |of: &Fid<D>| ptr::eq(of, domain).then_some(()).ok_or(EINVAL);
-        let lacks_one = transmit && !self.directions.has(Direction::Transmit)
-            || receive && !self.directions.has(Direction::Receive);
+        let directions = self.directions();
+        let lacks_one = transmit && !directions.has(Direction::Transmit)
+            || receive && !directions.has(Direction::Receive);
         let there = || (!lacks_one).then_some(()).ok_or(EINVAL);
         if let Some(av) = other.downcast::<AddressVector<D, A>>() {
             known(BindFlags::NONE, false)?;
@@ -230,7 +240,7 @@ where
         for direction in [Direction::Transmit, Direction::Receive] {
             let side = self.side(direction);
             let hears = side.queue.as_ref().is_some() || side.counter.as_ref().is_some();
-            if !hears && self.directions.has(direction) {
+            if !hears && self.directions().has(direction) {
                 return Err(ENOCQ.into());
             }
         }
@@ -291,13 +301,19 @@ where
     }
 
     /// Takes a message that a consumer posts: `EOPBADSTATE` before the endpoint is enabled, `EOPNOTSUPP`
-    /// if it is no message, or of a direction that the endpoint does not have, what [`Limits::check`]
-    /// says, `EAGAIN` if the queue that would hear of it is full. From any context, with `gfp` as that demands.
+    /// if it is no message, or of a kind or a direction that the endpoint does not have, what
+    /// [`Limits::check`] says, `EAGAIN` if the queue that would hear of it is full. From any context, with
+    /// `gfp` as that demands.
     pub fn take(&self, operation: Operation<'_>, limits: &Limits, gfp: Flags) -> Result<InFlight> {
         if !self.is_enabled() {
             return Err(EOPBADSTATE.into());
         }
-        if !self.directions.has(operation.kind().direction()) {
+        let kind = match operation.kind() {
+            Kind::Send | Kind::Receive => Caps::MSG,
+            Kind::TaggedSend { .. } | Kind::TaggedReceive { .. } => Caps::TAGGED,
+            _ => return Err(EOPNOTSUPP),
+        };
+        if !self.caps.contains(kind) || !self.directions().has(operation.kind().direction()) {
             return Err(EOPNOTSUPP);
         }
         limits.check(&operation)?;
@@ -375,6 +391,9 @@ mod tests {
 
     type TestBinds = Binds<Domain, NonZeroU64>;
 
+    /// The capabilities of endpoints for messages without tags.
+    const MESSAGES: Caps = Caps::MSG.union(Caps::SEND).union(Caps::RECV);
+
     /// The object as a consumer passes it.
     fn any<T: Object>(fid: &Fid<T>) -> Result<AnyFid<'_>> {
         // SAFETY: The tests keep it open.
@@ -404,7 +423,7 @@ mod tests {
         let (spare, foreign) = (queue(&domain)?, queue(&elsewhere)?);
         let queue = queue(&domain)?;
         let counter = counter(&domain)?;
-        let binds = TestBinds::new(Directions::BOTH);
+        let binds = TestBinds::new(MESSAGES);
         let bind = |other, flags| binds.bind(&domain, other, flags);
 
         assert_eq!(binds.enable(), Err(ENOAV.into()));
@@ -455,7 +474,7 @@ mod tests {
             max_msg_size: 2,
             inject_size: 0,
         };
-        let binds = TestBinds::new(Directions::BOTH);
+        let binds = TestBinds::new(MESSAGES);
         let take = |limits: &Limits| {
             let message = binds.take(send(&from), limits, GFP_KERNEL)?;
             binds.tell(
@@ -478,6 +497,11 @@ mod tests {
             ..limits
         };
         assert_eq!(take(&less), Err(EMSGSIZE));
+        // Nor are those with a tag, which it was not opened for.
+        let mut tagged = send(&from);
+        tagged.kind = Kind::TaggedSend { tag: 0 };
+        let taken = binds.take(tagged, &limits, GFP_KERNEL);
+        assert_eq!(taken.err(), Some(EOPNOTSUPP));
         assert_eq!(take(&limits), Ok(()));
         // There is room for one entry.
         assert_eq!(take(&limits), Err(EAGAIN));
@@ -492,7 +516,7 @@ mod tests {
         let av = AddressVector::<_, NonZeroU64>::new(Hold::new(&domain)?, attr)?;
         let av = TestFid::open(av, Context::NONE)?;
         let (queue, counter) = (queue(&domain)?, counter(&domain)?);
-        let binds = TestBinds::new(Directions::only(Direction::Transmit));
+        let binds = TestBinds::new(MESSAGES.without(Caps::RECV));
         let bind = |other, flags| binds.bind(&domain, other, flags);
         bind(any(&av)?, 0)?;
         for flags in [RECV, SEND | RECV] {
@@ -522,7 +546,7 @@ mod tests {
         let domain = domain()?;
         let queue = queue(&domain)?;
         let counter = counter(&domain)?;
-        let binds = TestBinds::new(Directions::BOTH);
+        let binds = TestBinds::new(MESSAGES);
         binds.bind(&domain, any(&queue)?, SEND | SELECTIVE)?;
         binds.bind(&domain, any(&counter)?, SEND | RECV)?;
         let from = [1u8; 2];

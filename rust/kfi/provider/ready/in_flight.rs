@@ -33,7 +33,8 @@ enum Memory {
 }
 
 /// A send or a receive that was posted and has not ended. It is ended by [`Binds::tell`]; what is
-/// dropped instead is given up without a word.
+/// dropped instead is given up without a word, and its consumer never hears of it. That is right
+/// where the post of it fails, and where the endpoint is released; anywhere else it is to be ended.
 ///
 /// It has to be dropped where its memory is the consumer's again: before [`EndpointOps::post`] returns
 /// an error, and before [`Object::release`] of the endpoint returns. What is kept beyond that, and
@@ -42,13 +43,16 @@ enum Memory {
 /// [`Binds::tell`]: super::Binds::tell
 /// [`EndpointOps::post`]: crate::kfi::provider::EndpointOps::post
 /// [`Object::release`]: crate::kfi::fid::Object::release
+#[must_use = "its consumer waits for its end"]
 pub struct InFlight {
     memory: Memory,
     context: Context,
     /// The flags of its entry.
     flags: CompletionFlags,
-    /// The tag of what is sent.
+    /// The tag; 0 if it has none.
     tag: u64,
+    /// The bits of the tag that need not match; of a receive.
+    ignore: u64,
     /// Data that go along.
     data: Option<u64>,
     /// Whether its success gives an entry.
@@ -63,11 +67,10 @@ impl InFlight {
     /// [`Binds::wants_entry`]: super::Binds::wants_entry
     /// [`Binds::take`]: super::Binds::take
     pub fn take(operation: Operation<'_>, wants_entry: bool, gfp: Flags) -> Result<Self> {
-        let (kind, tag) = match operation.kind() {
-            Kind::Send | Kind::Receive => (CompletionFlags::MSG, 0),
-            Kind::TaggedSend { tag } | Kind::TaggedReceive { tag, .. } => {
-                (CompletionFlags::TAGGED, tag)
-            }
+        let (kind, tag, ignore) = match operation.kind() {
+            Kind::Send | Kind::Receive => (CompletionFlags::MSG, 0, 0),
+            Kind::TaggedSend { tag } => (CompletionFlags::TAGGED, tag, 0),
+            Kind::TaggedReceive { tag, ignore } => (CompletionFlags::TAGGED, tag, ignore),
             _ => return Err(EOPNOTSUPP),
         };
         let (context, data) = (operation.context(), operation.data);
@@ -83,6 +86,7 @@ impl InFlight {
             context,
             flags: kind | direction,
             tag,
+            ignore,
             data,
             wants_entry,
         })
@@ -101,8 +105,20 @@ impl InFlight {
         }
     }
 
+    /// Returns whether this is a receive for such a message as `from` is: both have a tag, and the tags
+    /// differ in bits that the receive ignores, if at all; or neither has one. Whom it comes from is up to
+    /// the provider. From any context.
+    pub fn matches(&self, from: &Self) -> bool {
+        let is_tagged = |message: &Self| message.flags.contains(CompletionFlags::TAGGED);
+        self.direction() == Direction::Receive
+            && from.direction() == Direction::Transmit
+            && is_tagged(self) == is_tagged(from)
+            && (self.tag ^ from.tag) & !self.ignore == 0
+    }
+
     /// Receives what `from` sends, as much as there is room for. Returns what is to be told of the
-    /// receive, but for the sender: what has come, and `EMSGSIZE` if that is not all.
+    /// receive, but for the sender: what has come, and `EMSGSIZE` if that is not all. Whether they
+    /// belong together, [`Self::matches`] says.
     ///
     /// From any context. All of it is copied before this returns, so in [`EndpointOps::post`] messages
     /// have to be short, or are left to a work queue.
@@ -118,7 +134,8 @@ impl InFlight {
         let outcome = Outcome {
             flags: data.map_or(0, CompletionFlags::as_raw),
             len,
-            buf: Context::from_number(to.address()),
+            // Told of receives for several messages only, which these are not.
+            buf: Context::NONE,
             data: from.data.unwrap_or(0),
             tag: from.tag,
             ..Outcome::default()
@@ -174,11 +191,41 @@ mod tests {
             assert_eq!((outcome.len, failure.olen), (len, olen));
             assert_eq!((failure.err != 0), (olen != 0));
             assert_eq!(outcome.data, 7);
+            assert_eq!(outcome.buf.as_number(), 0);
             assert_eq!(outcome.flags, CompletionFlags::REMOTE_CQ_DATA.as_raw());
             drop(received);
             assert!(to.iter().take(len).eq(from.iter().take(len)));
             assert!(to.iter().skip(len).all(|byte| *byte == 9));
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_tag_matches_but_for_what_is_ignored() -> Result {
+        let (from, mut to) = ([1u8; 2], [0u8; 2]);
+        let plain = InFlight::take(send(&from), true, GFP_KERNEL)?;
+        let mut operation = send(&from);
+        operation.kind = Kind::TaggedSend { tag: 0x51 };
+        let tagged = InFlight::take(operation, true, GFP_KERNEL)?;
+        let mut matches = |kind: Kind<'static>| -> Result<(bool, bool)> {
+            let mut operation = receive(&mut to);
+            operation.kind = kind;
+            let receive = InFlight::take(operation, true, GFP_KERNEL)?;
+            Ok((receive.matches(&plain), receive.matches(&tagged)))
+        };
+        assert_eq!(matches(Kind::Receive)?, (true, false));
+        for (tag, ignore, is_wanted) in [
+            (0x51, 0, true),
+            (0x50, 0, false),
+            (0x50, 1, true),
+            (0x11, 0x40, true),
+            (0x11, 1, false),
+            (0, u64::MAX, true),
+        ] {
+            let kind = Kind::TaggedReceive { tag, ignore };
+            assert_eq!(matches(kind)?, (false, is_wanted));
+        }
+        assert!(!plain.matches(&plain) && !tagged.matches(&plain));
         Ok(())
     }
 

@@ -10,7 +10,11 @@ use kernel::{
 use super::Limits;
 use crate::kfi::{
     addr::FORMAT_UNSPEC,
-    attr,
+    attr::{
+        self,
+        AvType,
+        ResourceMgmt, //
+    },
     errno::EBADFLAGS,
     flags::{
         Caps,
@@ -21,10 +25,7 @@ use crate::kfi::{
         Info,
         InfoRef, //
     },
-    provider::{
-        Directions,
-        Query, //
-    }, //
+    provider::Query, //
 };
 
 /// The offer of a provider with one fabric and one domain, the endpoints of which are all of one type,
@@ -40,7 +41,7 @@ pub struct Offer {
     pub domain: &'static CStr,
     /// The type of the endpoints (`enum kfi_ep_type`).
     pub endpoints: u32,
-    /// The capabilities of the endpoints.
+    /// The capabilities of the endpoints: all that can be asked for, and what those get who ask for none.
     pub caps: Caps,
     /// The format of addresses (`KFI_ADDR_*`).
     pub addr_format: u32,
@@ -59,12 +60,26 @@ fn is_named(wanted: Option<&CStr>, name: &CStr) -> bool {
     wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name)
 }
 
+/// Kinds of messages.
+const MESSAGES: Caps = Caps::MSG.union(Caps::TAGGED);
+
+/// The directions of messages.
+const MESSAGE_DIRECTIONS: Caps = Caps::SEND.union(Caps::RECV);
+
+/// Kinds of transfers that have a target.
+const REMOTE: Caps = Caps::RMA.union(Caps::ATOMIC).union(Caps::TAGGED_RMA);
+
+/// The directions of these.
+const REMOTE_DIRECTIONS: Caps = Caps::READ
+    .union(Caps::WRITE)
+    .union(Caps::REMOTE_READ)
+    .union(Caps::REMOTE_WRITE);
+
+/// How far endpoints reach, which is a capability of the domain, too.
+const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
+
 /// The capabilities that both kinds of contexts can have.
-const KINDS: Caps = Caps::MSG
-    .union(Caps::TAGGED)
-    .union(Caps::RMA)
-    .union(Caps::ATOMIC)
-    .union(Caps::TRIGGER);
+const KINDS: Caps = MESSAGES.union(REMOTE).union(Caps::TRIGGER);
 
 /// Those that transmit contexts can have.
 const TX_CAPS: Caps = KINDS
@@ -86,10 +101,48 @@ const RX_CAPS: Caps = KINDS
     .union(Caps::DIRECTED_RECV);
 
 impl Offer {
-    /// Returns whether a context can have what is asked of it, which is none of the other kind.
-    fn allows(&self, asked: u64, others: Caps) -> bool {
-        let asked = Caps::from_raw(asked);
-        self.caps.contains(asked) && !asked.intersects(others)
+    /// Returns the capabilities of an endpoint for which some are asked: all if there are none; else
+    /// these, with what goes without saying, of what is offered: the directions of a kind for which
+    /// none is named, and how far it reaches.
+    fn answered(&self, asked: Caps) -> Caps {
+        if asked.is_empty() {
+            return self.caps;
+        }
+        let mut caps = self.with_directions(asked);
+        if !asked.intersects(COMM) {
+            caps = caps | self.caps.intersection(COMM);
+        }
+        caps
+    }
+
+    /// Adds the directions that are offered of kinds for which none is named.
+    fn with_directions(&self, asked: Caps) -> Caps {
+        let mut caps = asked;
+        for (kinds, directions) in [(MESSAGES, MESSAGE_DIRECTIONS), (REMOTE, REMOTE_DIRECTIONS)] {
+            if asked.intersects(kinds) && !asked.intersects(directions) {
+                caps = caps | self.caps.intersection(directions);
+            }
+        }
+        caps
+    }
+
+    /// Returns the capabilities of a context, of those in `kind`, of an endpoint with `caps`: what is
+    /// asked for, or else what there is.
+    fn context_caps(&self, asked: u64, caps: Caps, kind: Caps) -> u64 {
+        let asked = match Caps::from_raw(asked) {
+            Caps::NONE => caps,
+            asked => self.with_directions(asked),
+        };
+        asked.intersection(caps).intersection(kind).as_raw()
+    }
+
+    /// Returns the most bytes of a message that an endpoint with `caps` sends; of one that does not
+    /// send, receives.
+    fn max_msg_size(&self, caps: Caps) -> usize {
+        match caps.contains(Caps::SEND) {
+            true => self.tx.max_msg_size,
+            false => self.rx.max_msg_size,
+        }
     }
 
     /// Answers kfi_getinfo: the one entry if that is what the hints ask for, and `ENODATA` if not, so
@@ -116,55 +169,65 @@ impl Offer {
             return Ok(info);
         }
         attr.name(self.fabric)?;
-        entry.caps(self.caps).addr_format(self.addr_format);
-        let attr = entry.tx_attr()?;
-        attr.caps = self.caps.intersection(TX_CAPS).as_raw();
+        // What is asked for was looked at.
+        let hints = query.hints;
+        let asked = hints.map_or(0, |hints| hints.get().caps);
+        let caps = self.answered(Caps::from_raw(asked));
+        entry.caps(caps).addr_format(self.addr_format);
+        let (attr, asked) = (entry.tx_attr()?, hints.and_then(InfoRef::tx_attr));
+        attr.caps = self.context_caps(asked.map_or(0, |asked| asked.caps), caps, TX_CAPS);
+        attr.op_flags = asked.map_or(0, |asked| asked.op_flags);
+        attr.tclass = asked.map_or(0, |asked| asked.tclass);
         attr.msg_order = self.msg_order.as_raw();
         self.tx.offer_tx(attr);
-        let attr = entry.rx_attr()?;
-        attr.caps = self.caps.intersection(RX_CAPS).as_raw();
+        let (attr, asked) = (entry.rx_attr()?, hints.and_then(InfoRef::rx_attr));
+        attr.caps = self.context_caps(asked.map_or(0, |asked| asked.caps), caps, RX_CAPS);
+        attr.op_flags = asked.map_or(0, |asked| asked.op_flags);
         attr.msg_order = self.msg_order.as_raw();
         self.rx.offer_rx(attr);
-        if let Some(hints) = query.hints {
-            // Those that are asked for, which were looked at.
-            entry.tx_attr()?.op_flags = hints.tx_attr().map_or(0, |asked| asked.op_flags);
-            entry.rx_attr()?.op_flags = hints.rx_attr().map_or(0, |asked| asked.op_flags);
-        }
         let _ = entry
             .ep_attr()?
             .type_(self.endpoints)
-            .max_msg_size(self.tx.max_msg_size.max(self.rx.max_msg_size))
+            .max_msg_size(self.max_msg_size(caps))
             .tx_ctx_cnt(1)
             .rx_ctx_cnt(1);
+        let asked = hints.and_then(InfoRef::domain_attr);
         let _ = entry
             .domain_attr()?
             .name(self.domain)?
             .threading(attr::THREAD_SAFE)
             .control_progress(attr::PROGRESS_AUTO)
             .data_progress(attr::PROGRESS_AUTO)
-            .cq_data_size(self.cq_data_size);
+            .cq_data_size(self.cq_data_size)
+            .caps(self.caps.intersection(COMM).as_raw())
+            .tclass(asked.map_or(0, |asked| asked.tclass))
+            .resource_mgmt(asked.map_or(0, |asked| asked.resource_mgmt))
+            .av_type(asked.map_or(0, |asked| asked.av_type));
         Ok(info)
     }
 
-    /// Returns the directions of an endpoint that is opened with an entry which fits: those that its
-    /// capabilities name, or else those that are offered.
-    pub fn directions(&self, info: InfoRef<'_>) -> Directions {
-        let named = Caps::from_raw(info.get().caps).intersection(Caps::SEND | Caps::RECV);
-        let caps = if named.is_empty() { self.caps } else { named };
-        Directions {
-            transmit: caps.contains(Caps::SEND),
-            receive: caps.contains(Caps::RECV),
-        }
+    /// Returns the capabilities of an endpoint that is opened with an entry which fits: those that it
+    /// names, with what goes without saying, or else all that are offered.
+    pub fn endpoint_caps(&self, info: InfoRef<'_>) -> Caps {
+        self.answered(Caps::from_raw(info.get().caps))
     }
 
     /// Returns whether this is what an entry asks for, be it hints or what an endpoint is opened with.
     ///
     /// What is not part of the offer is up to the provider: how many objects of each class there can
-    /// be, what concerns memory regions, and objects that are open.
+    /// be, what concerns memory regions, objects that are open, and what of traffic classes, resource
+    /// management and kinds of address vectors it leaves to the consumer, as long as there is such a
+    /// value.
     pub fn fits(&self, info: InfoRef<'_>) -> bool {
         let asked = info.get();
+        let caps = self.endpoint_caps(info);
+        // Of a context: no more than the endpoint has, and none of the other direction.
+        let allows = |asked: u64, others: Caps| {
+            let asked = Caps::from_raw(asked);
+            caps.contains(asked) && !asked.intersects(others)
+        };
         !info.has_handle()
-            && self.caps.contains(Caps::from_raw(asked.caps))
+            && self.caps.contains(caps)
             && (asked.addr_format == FORMAT_UNSPEC || asked.addr_format == self.addr_format)
             && info.src_addr().is_none()
             && info.dest_addr().is_none()
@@ -178,13 +241,17 @@ impl Offer {
                     && attr::is_threading(attr.threading)
                     && attr::is_progress(attr.control_progress)
                     && attr::is_progress(attr.data_progress)
+                    && attr::is_traffic_class(attr.tclass)
+                    && ResourceMgmt::from_raw(attr.resource_mgmt).is_ok()
+                    && AvType::from_raw(attr.av_type).is_ok()
                     && attr.cq_data_size <= self.cq_data_size
                     && attr.auth_key_size == 0
+                    && self.caps.contains(Caps::from_raw(attr.caps))
             })
             && info.ep_attr().is_none_or(|attr| {
                 (attr.type_ == 0 || attr.type_ == self.endpoints)
                     && (attr.protocol == 0 && attr.protocol_version == 0)
-                    && attr.max_msg_size <= self.tx.max_msg_size.max(self.rx.max_msg_size)
+                    && attr.max_msg_size <= self.max_msg_size(caps)
                     && attr.msg_prefix_size == 0
                     && attr.max_order_raw_size == 0
                     && attr.max_order_war_size == 0
@@ -194,13 +261,14 @@ impl Offer {
             })
             && self.tx.allow_tx(info.tx_attr())
             && info.tx_attr().is_none_or(|attr| {
-                self.allows(attr.caps, Caps::RECV)
+                allows(attr.caps, Caps::RECV)
+                    && attr::is_traffic_class(attr.tclass)
                     && self.msg_order.contains(Order::from_raw(attr.msg_order))
                     && attr.comp_order == 0
             })
             && self.rx.allow_rx(info.rx_attr())
             && info.rx_attr().is_none_or(|attr| {
-                self.allows(attr.caps, Caps::SEND)
+                allows(attr.caps, Caps::SEND)
                     && self.msg_order.contains(Order::from_raw(attr.msg_order))
                     && attr.comp_order == 0
                     && attr.total_buffered_recv == 0
@@ -218,8 +286,7 @@ mod tests {
             OpFlags,
             KFI_EP_RDM, //
         },
-        info::InfoMut,
-        provider::Direction, //
+        info::InfoMut, //
     };
     use core::ptr;
 
@@ -237,11 +304,17 @@ mod tests {
         fabric: c"fabric",
         domain: c"domain",
         endpoints: KFI_EP_RDM,
-        caps: Caps::MSG.union(Caps::SEND).union(Caps::RECV),
+        caps: MESSAGES
+            .union(MESSAGE_DIRECTIONS)
+            .union(Caps::SOURCE)
+            .union(Caps::LOCAL_COMM),
         addr_format: ADDR_CXI,
         msg_order: Order::NONE,
         tx: LIMITS,
-        rx: LIMITS,
+        rx: Limits {
+            max_msg_size: 16,
+            ..LIMITS
+        },
         cq_data_size: 8,
     };
 
@@ -278,19 +351,81 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_has_the_directions_that_are_named() -> Result {
-        let directions = |caps| {
-            let mut asked = Info::new()?;
-            asked.first_mut().caps(caps);
+    fn capabilities_are_answered_as_they_are_asked_for() -> Result {
+        let far = Caps::LOCAL_COMM;
+        for (asked, caps, tx, rx, size) in [
+            (
+                Caps::NONE,
+                OFFER.caps,
+                MESSAGES | Caps::SEND,
+                MESSAGES | Caps::RECV | Caps::SOURCE,
+                8,
+            ),
+            (
+                Caps::MSG,
+                Caps::MSG | MESSAGE_DIRECTIONS | far,
+                Caps::MSG | Caps::SEND,
+                Caps::MSG | Caps::RECV,
+                8,
+            ),
+            (
+                Caps::MSG | Caps::SEND,
+                Caps::MSG | Caps::SEND | far,
+                Caps::MSG | Caps::SEND,
+                Caps::MSG,
+                8,
+            ),
+            (
+                Caps::TAGGED | Caps::RECV | far,
+                Caps::TAGGED | Caps::RECV | far,
+                Caps::TAGGED,
+                Caps::TAGGED | Caps::RECV,
+                16,
+            ),
+        ] {
+            let mut answer = ask(|entry| {
+                entry.caps(asked);
+                Ok(())
+            })?;
             // SAFETY: As above.
-            let entry = unsafe { InfoRef::from_raw(ptr::from_mut(asked.first_mut().entry)) };
-            Ok::<_, Error>(OFFER.directions(entry.ok_or(EINVAL)?))
-        };
-        assert!(directions(Caps::NONE)? == Directions::BOTH);
-        assert!(directions(Caps::MSG)? == Directions::BOTH);
-        assert!(directions(Caps::SEND | Caps::RECV)? == Directions::BOTH);
-        assert!(directions(Caps::MSG | Caps::SEND)? == Directions::only(Direction::Transmit));
-        assert!(directions(Caps::RECV)? == Directions::only(Direction::Receive));
+            let entry = unsafe { InfoRef::from_raw(ptr::from_mut(answer.first_mut().entry)) };
+            let entry = entry.ok_or(EINVAL)?;
+            // An endpoint that is opened with the answer is what was asked for.
+            assert!(OFFER.fits(entry));
+            assert!(OFFER.endpoint_caps(entry) == caps);
+            assert_eq!(entry.get().caps, caps.as_raw());
+            assert!(entry.tx_attr().is_some_and(|attr| attr.caps == tx.as_raw()));
+            assert!(entry.rx_attr().is_some_and(|attr| attr.caps == rx.as_raw()));
+            assert!(entry
+                .ep_attr()
+                .is_some_and(|attr| attr.max_msg_size == size));
+            assert!(entry
+                .domain_attr()
+                .is_some_and(|attr| attr.caps == far.as_raw()));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_left_to_the_consumer_is_answered_as_it_asks() -> Result {
+        let mut answer = ask(|entry| {
+            entry.tx_attr()?.tclass = attr::TC_BEST_EFFORT;
+            let _ = entry
+                .domain_attr()?
+                .av_type(AvType::Map.as_raw())
+                .resource_mgmt(ResourceMgmt::Disabled.as_raw());
+            Ok(())
+        })?;
+        // SAFETY: As above.
+        let entry = unsafe { InfoRef::from_raw(ptr::from_mut(answer.first_mut().entry)) };
+        let entry = entry.ok_or(EINVAL)?;
+        assert!(entry
+            .tx_attr()
+            .is_some_and(|attr| attr.tclass == attr::TC_BEST_EFFORT));
+        assert!(entry
+            .domain_attr()
+            .is_some_and(|attr| attr.av_type == AvType::Map.as_raw()
+                && attr.resource_mgmt == ResourceMgmt::Disabled.as_raw()));
         Ok(())
     }
 
@@ -298,20 +433,50 @@ mod tests {
     fn what_is_not_offered_is_not_answered() -> Result {
         type Change = fn(&mut InfoMut<'_>) -> Result;
 
-        let good: [Change; 4] = [
+        let good: [Change; 6] = [
             |entry| entry.ep_attr().map(|attr| attr.type_(KFI_EP_RDM)).map(drop),
             |entry| entry.domain_attr()?.name(c"domain").map(drop),
             |entry| entry.tx_attr().map(|attr| attr.size = 4),
             |entry| entry.rx_attr().map(|attr| attr.iov_limit = 1),
+            |entry| {
+                let caps = Caps::LOCAL_COMM.as_raw();
+                entry.domain_attr().map(|attr| attr.caps(caps)).map(drop)
+            },
+            |entry| {
+                entry.caps(Caps::MSG | Caps::RECV);
+                entry.ep_attr().map(|attr| attr.max_msg_size(16)).map(drop)
+            },
         ];
         for change in good {
             assert!(ask(change).is_ok());
         }
-        let bad: [Change; 12] = [
+        let bad: [Change; 20] = [
             |entry| {
                 entry.caps(Caps::RMA);
                 Ok(())
             },
+            |entry| {
+                entry.caps(Caps::MSG | Caps::REMOTE_COMM);
+                Ok(())
+            },
+            |entry| {
+                entry.caps(Caps::MSG | Caps::SEND);
+                entry.rx_attr().map(|attr| attr.caps = Caps::RECV.as_raw())
+            },
+            |entry| entry.tx_attr().map(|attr| attr.caps = Caps::RECV.as_raw()),
+            |entry| {
+                let caps = Caps::REMOTE_COMM.as_raw();
+                entry.domain_attr().map(|attr| attr.caps(caps)).map(drop)
+            },
+            |entry| entry.domain_attr().map(|attr| attr.av_type(99)).map(drop),
+            |entry| {
+                entry
+                    .domain_attr()
+                    .map(|attr| attr.resource_mgmt(99))
+                    .map(drop)
+            },
+            |entry| entry.domain_attr().map(|attr| attr.tclass(1)).map(drop),
+            |entry| entry.tx_attr().map(|attr| attr.tclass = 1),
             |entry| {
                 entry.addr_format(ADDR_CXI + 1);
                 Ok(())

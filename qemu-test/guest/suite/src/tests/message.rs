@@ -81,6 +81,7 @@ fn message(pair: &Pair, (from, to): (&Area, &Area), len: u64, form: Form, seed: 
     if pair.entry().caps.contains(Caps::SOURCE) {
         check_eq!(received.src_addr, b.peer);
     }
+    check_eq!(received.buf, 0, "a place in a buffer for one message");
     if !injects(form) {
         expect(&a.tx, seed, done::SEND_, len)?;
     }

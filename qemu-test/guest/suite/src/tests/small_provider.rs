@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use kfi::{
-    bits, AvAttr, BufferKind, Caps, CqAttr, EpInfo, EpType, Form, InfoEntry, KfiErrno, Kind,
-    Operation, Query, Session,
+    bits, AvAttr, AvType, BufferKind, Caps, CqAttr, EpInfo, EpType, Form, InfoEntry, KfiErrno,
+    Kind, Operation, Query, ResourceMgmt, Session, Tclass,
 };
 
 use crate::check::Outcome;
@@ -25,6 +25,7 @@ use crate::{check, check_eq, tests};
 tests! {
     "small-provider";
     "claims" ["kfabric.h"] claims;
+    "capabilities" ["kfabric.h"] capabilities;
     "directions" ["kfi_endpoint.h"] directions;
     "cntr" ["R-CNTR-3 R-CNTR-18 R-CNTR-21"] cntr;
     "wait" ["R-CNTR-30 R-CNTR-31 R-CNTR-36"] wait;
@@ -48,6 +49,7 @@ fn claims(env: &Env) -> Outcome {
             let caps = Caps::MSG | Caps::SEND | Caps::RECV | Caps::SOURCE | Caps::LOCAL_COMM;
             check_eq!(entry.caps, caps);
             check_eq!(entry.domain_attr.cq_data_size, 8);
+            check_eq!(entry.domain_attr.caps, Caps::LOCAL_COMM);
         }
         only_what_was_asked(env)
     })
@@ -67,7 +69,7 @@ fn only_what_was_asked(env: &Env) -> Outcome {
     let found = |entry: &InfoEntry| rig.session.getinfo(&Query::new().hints(entry.clone()));
     check_eq!(found(&good)?.entries().len(), 1);
     rig.domain.endpoint(EpInfo::Value(&good), 0)?;
-    let changes: [(&str, Change); 8] = [
+    let changes: [(&str, Change); 14] = [
         ("type", |entry| entry.ep_attr.r#type = EpType::MSG),
         ("domain", |entry| entry.domain_attr.name = "nothing".into()),
         ("fabric", |entry| entry.fabric_attr.name = "nothing".into()),
@@ -76,6 +78,20 @@ fn only_what_was_asked(env: &Env) -> Outcome {
         ("data", |entry| entry.domain_attr.cq_data_size = 16),
         ("contexts", |entry| entry.ep_attr.tx_ctx_cnt = 2),
         ("pieces", |entry| entry.tx_attr.iov_limit = 1 << 20),
+        ("reach", |entry| entry.domain_attr.caps = Caps::REMOTE_COMM),
+        ("direction", |entry| entry.tx_attr.caps = Caps::RECV),
+        ("kind of vectors", |entry| {
+            entry.domain_attr.av_type = AvType(77);
+        }),
+        ("resource management", |entry| {
+            entry.domain_attr.resource_mgmt = ResourceMgmt(77);
+        }),
+        ("traffic class", |entry| {
+            entry.domain_attr.tclass = Tclass(1);
+        }),
+        ("traffic class of messages", |entry| {
+            entry.tx_attr.tclass = Tclass(1);
+        }),
     ];
     for (what, change) in changes {
         let mut entry = good.clone();
@@ -94,7 +110,42 @@ fn only_what_was_asked(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// An endpoint that was opened to send, or to receive, has nothing for the other direction.
+/// What is asked for is answered, with what goes without saying and no more.
+fn capabilities(env: &Env) -> Outcome {
+    with_it(env, || {
+        let session = Session::open()?;
+        let found = |caps| session.getinfo(&Query::new().provider(SMALL).caps(caps));
+        let both = Caps::SEND | Caps::RECV;
+        for (asked, answered) in [
+            (Caps::MSG, Caps::MSG | both | Caps::LOCAL_COMM),
+            (
+                Caps::MSG | Caps::SEND,
+                Caps::MSG | Caps::SEND | Caps::LOCAL_COMM,
+            ),
+            (
+                Caps::MSG | Caps::RECV | Caps::SOURCE | Caps::LOCAL_COMM,
+                Caps::MSG | Caps::RECV | Caps::SOURCE | Caps::LOCAL_COMM,
+            ),
+        ] {
+            let info = found(asked)?;
+            let entry = &info.entries()[0];
+            check_eq!(entry.caps, answered);
+            check!(!entry.tx_attr.caps.contains(Caps::RECV), "{entry:?}");
+            check!(!entry.rx_attr.caps.contains(Caps::SEND), "{entry:?}");
+            let sends = answered.contains(Caps::SEND);
+            check_eq!(entry.tx_attr.caps.contains(Caps::SEND), sends);
+            let receives = answered.contains(Caps::RECV);
+            check_eq!(entry.rx_attr.caps.contains(Caps::RECV), receives);
+        }
+        for caps in [Caps::TAGGED, Caps::MSG | Caps::REMOTE_COMM] {
+            expect_fabric(found(caps), KfiErrno::ENODATA)?;
+        }
+        Ok(())
+    })
+}
+
+/// An endpoint that was opened to send, or to receive, has nothing for the other direction. It is
+/// opened with the answer to that as it is.
 fn directions(env: &Env) -> Outcome {
     let settings = Settings {
         provider: Some(SMALL.to_owned()),
@@ -106,9 +157,10 @@ fn directions(env: &Env) -> Outcome {
         let queue = rig.domain.completion_queue(&CqAttr::new())?;
         let buffer = rig.session.buffer(BufferKind::VMALLOC, 64)?;
         let open = |caps| {
-            let mut entry = rig.info.entries()[0].clone();
-            entry.caps = caps;
-            rig.domain.endpoint(EpInfo::Value(&entry), 0)
+            let info = rig
+                .session
+                .getinfo(&Query::new().provider(SMALL).caps(caps))?;
+            rig.domain.endpoint(EpInfo::Entry(&info, 0), 0)
         };
         let post = |kind| {
             let operation = Operation::new(kind, Form::PLAIN);
