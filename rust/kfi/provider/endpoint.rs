@@ -6,7 +6,7 @@
 //! one has the functions of one table, which turn their arguments into an [`Operation`].
 
 mod atomic;
-#[cfg(all(kfi_tests, CONFIG_KUNIT = "y"))]
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 mod calls;
 mod cm;
 mod directions;
