@@ -816,10 +816,10 @@ pub(super) unsafe fn open_into<'o, T: Object>(
 /// # Invariants
 ///
 /// The head is that of an open object, which nobody else closes.
-#[cfg(CONFIG_KUNIT = "y")]
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 pub struct TestFid<T: Object>(ptr::NonNull<Fid<T>>);
 
-#[cfg(CONFIG_KUNIT = "y")]
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 impl<T: Object> TestFid<T> {
     /// Opens an object with a context and what is default for its class.
     pub fn open<E>(object: impl PinInit<T, E>, context: Context) -> Result<Self>
@@ -847,7 +847,7 @@ impl<T: Object> TestFid<T> {
     }
 }
 
-#[cfg(CONFIG_KUNIT = "y")]
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 impl<T: Object> core::ops::Deref for TestFid<T> {
     type Target = Fid<T>;
 
@@ -857,7 +857,7 @@ impl<T: Object> core::ops::Deref for TestFid<T> {
     }
 }
 
-#[cfg(CONFIG_KUNIT = "y")]
+#[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
 impl<T: Object> Drop for TestFid<T> {
     fn drop(&mut self) {
         // SAFETY: It is open by the type invariants.

@@ -192,19 +192,19 @@ impl Completion {
     }
 
     /// With a number for a context.
-    #[cfg(CONFIG_KUNIT = "y")]
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
     pub fn with_number(number: usize, outcome: &Outcome) -> Self {
         Self::new(Context::from_number(number), true, outcome)
     }
 
     /// Returns the context of the operation, for tests.
-    #[cfg(CONFIG_KUNIT = "y")]
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
     pub fn op_context(&self) -> Context {
         self.op_context
     }
 
     /// Returns what was done, for tests.
-    #[cfg(CONFIG_KUNIT = "y")]
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
     pub fn outcome(&self) -> &Outcome {
         &self.outcome
     }
