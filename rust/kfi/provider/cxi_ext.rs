@@ -31,8 +31,11 @@ pub trait CxiFabricOps: FabricOps {
 
 /// The extensions of a domain (`struct kfi_cxi_domain_ops`). All may sleep.
 pub trait CxiDomainOps: DomainOps {
-    /// Returns the device. The one that is returned first stays with the domain, and is the only one
-    /// that consumers are told.
+    /// Returns the device. The one that is returned first stays until the domain is closed, and is the
+    /// only one that consumers are told; it is given up before [`Object::release`] is called. Others are
+    /// given up before this call returns to the consumer.
+    ///
+    /// [`Object::release`]: crate::kfi::fid::Object::release
     fn device(&self) -> Result<Arc<DmaDevice>>;
 }
 
@@ -114,14 +117,9 @@ unsafe extern "C" fn get_device_callback<T: CxiDomainOps>(
         if device.is_null() {
             return Err(EINVAL);
         }
-        let kept = &this.data().device;
-        if kept.as_ref().is_none() {
-            kept.populate(this.device()?);
-        }
-        // Somebody else may be about to keep another one.
-        let kept = kept.as_ref().ok_or(EAGAIN)?;
+        let told = this.data().device.get_or(|| this.device())?;
         // SAFETY: `device` is valid for writes, as it is not null.
-        unsafe { device.write(kept.as_raw()) };
+        unsafe { device.write(told) };
         Ok(0)
     })
 }

@@ -2,12 +2,19 @@
 
 //! Domains.
 
+use core::{
+    marker::PhantomData,
+    ptr, //
+};
 use kernel::{
     error::from_result,
     prelude::*,
     sync::{
-        Arc,
-        SetOnce, //
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
     }, //
 };
 
@@ -92,15 +99,86 @@ unsafe impl Class for DomainClass {
         // SAFETY: By the safety requirements.
         core::ptr::eq(unsafe { (*head).ops }, &tables.domain)
     }
+
+    fn closing(data: &DomainData) {
+        // Here, where it may sleep, and not when the last reference to the domain is dropped.
+        drop(data.device.take());
+    }
 }
 
 /// The data that the abstractions keep of a domain.
 #[derive(Default)]
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct DomainData {
     /// The format of all addresses, if it is one that is known.
     pub(super) address_format: Option<AddressFormat>,
-    /// The device that the consumer has been told, which stays with the domain.
-    pub(super) device: SetOnce<Arc<DmaDevice>>,
+    /// The device that the consumer has been told, which stays until the domain is closed.
+    pub(super) device: KeptDevice,
+}
+
+/// A device that is kept, once there is one.
+///
+/// # Invariants
+///
+/// Null, or a pointer of [`Arc::into_raw`] that this owns.
+pub(super) struct KeptDevice(Atomic<*mut DmaDevice>, PhantomData<Arc<DmaDevice>>);
+
+impl KeptDevice {
+    /// None.
+    const fn new() -> Self {
+        // INVARIANT: Null.
+        Self(Atomic::new(ptr::null_mut()), PhantomData)
+    }
+
+    /// Returns the device for C, which is there until [`Self::take`]; of none that which `new` returns,
+    /// which is kept from here on. Others may do so at the same time: one of theirs is kept.
+    pub(super) fn get_or(
+        &self,
+        new: impl FnOnce() -> Result<Arc<DmaDevice>>,
+    ) -> Result<*mut bindings::device> {
+        // Acquire: what has made it comes before its use.
+        // See `qemu-test/litmus/KFI-kept-device.litmus`.
+        let mut kept = self.0.load(ordering::Acquire);
+        if kept.is_null() {
+            let made = Arc::into_raw(new()?).cast_mut();
+            // INVARIANT: It was null, and what `into_raw` has returned is given to it.
+            // Full: as above, for this one and for those that find it.
+            kept = match self.0.cmpxchg(ptr::null_mut(), made, ordering::Full) {
+                Ok(_) => made,
+                Err(others) => {
+                    // SAFETY: By `into_raw`, and nobody has been given it.
+                    drop(unsafe { Arc::from_raw(made) });
+                    others
+                }
+            };
+        }
+        // SAFETY: By the type invariants; the domain is not closed during a call of its operations, so
+        // that it is not taken meanwhile.
+        Ok(unsafe { &*kept }.as_raw())
+    }
+
+    /// Takes the device out, once nobody uses it any more: the domain is being closed, or gone.
+    fn take(&self) -> Option<Arc<DmaDevice>> {
+        // INVARIANT: Null.
+        // Full: all uses come before it is given up, once.
+        // See `qemu-test/litmus/KFI-once.litmus`.
+        let kept = self.0.xchg(ptr::null_mut(), ordering::Full);
+        // SAFETY: By the type invariants, and this does not own it any more.
+        (!kept.is_null()).then(|| unsafe { Arc::from_raw(kept) })
+    }
+}
+
+impl Default for KeptDevice {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for KeptDevice {
+    fn drop(&mut self) {
+        // Of a domain that was not opened; a close has taken it out.
+        drop(self.take());
+    }
 }
 
 impl DomainData {
@@ -108,12 +186,13 @@ impl DomainData {
     pub(super) fn new<T: DomainOps>(info: InfoRef<'_>) -> Self {
         Self {
             address_format: AddressFormat::from_raw(info.get().addr_format, T::ADDRESS_FORMAT),
-            device: SetOnce::new(),
+            device: KeptDevice::new(),
         }
     }
 }
 
 /// The tables that a domain names.
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct DomainTables {
     /// The domain's own operations.
     domain: bindings::kfi_ops_domain,
@@ -541,4 +620,31 @@ unsafe extern "C" fn query_atomic_callback<T: DomainOps>(
         unsafe { attr.write(bindings::kfi_atomic_attr { count, size }) };
         Ok(0)
     })
+}
+
+#[cfg(unit_tests)]
+#[kunit_tests(kfi_domain)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_is_kept_until_the_domain_is_closed() -> Result {
+        let data = DomainData::default();
+        assert_eq!(data.device.get_or(|| Err(EIO)), Err(EIO));
+        assert!(data.device.take().is_none());
+        // There is no DMA everywhere.
+        let Ok(device) = DmaDevice::new(c"kfi_domain_test") else {
+            return Ok(());
+        };
+        let device = Arc::new(device, GFP_KERNEL)?;
+        let raw = device.as_raw();
+        assert_eq!(data.device.get_or(|| Ok(device.clone())), Ok(raw));
+        // It is that one from then on.
+        assert_eq!(data.device.get_or(|| Err(EIO)), Ok(raw));
+        DomainClass::closing(&data);
+        assert!(data.device.take().is_none());
+        // Nobody else has it: what has kept it has given it up.
+        assert!(Arc::into_unique_or_drop(device).is_some());
+        Ok(())
+    }
 }
