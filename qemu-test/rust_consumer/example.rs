@@ -36,7 +36,8 @@ use crate::kfi::{
         Segment,
         ADDR_MAX, //
     },
-    context::Context, //
+    context::Context,
+    errno::EAVAIL, //
 };
 
 /// Shows a counter at work.
@@ -96,7 +97,17 @@ pub(crate) fn message() -> Result {
 
     for _ in 0..2 {
         // One, within a second, whatever the condition of the queue, and not where it came from.
-        for completion in queue.read(1, Some(1000), 0, false)? {
+        let completions = match queue.read(1, Some(1000), 0, false) {
+            Err(error) if error == Error::from(EAVAIL) => {
+                // An operation has failed: this says which one, and why.
+                let failure = queue.readerr()?;
+                let context = failure.completion.context;
+                pr_err!("failed: {context:?}: errno {}\n", failure.err);
+                return Err(EIO);
+            }
+            completions => completions?,
+        };
+        for completion in completions {
             pr_info!("completed: {:?}\n", completion.context); // Some(1), Some(2)
         }
     }

@@ -122,11 +122,22 @@ pub use quota::{
 pub use text::Text;
 pub use wait_set::WaitSet;
 
+// What functions return, by its name.
+#[allow(unused_imports, reason = "not every consumer writes these names")]
+pub use self::{
+    address_vector::Inserted,
+    completion_queue::Failure,
+    event_queue::EventError,
+    handler::Calls,
+    object::Lineage, //
+};
+
 use kernel::prelude::*;
 
 use super::bindings;
 
-/// The answer of kfabric, which a function passes on that has errors of its own, too.
+/// The answer of kfabric, which a function passes on that has errors of its own, too: with `??` a caller
+/// takes both for one.
 pub type Answer<T = ()> = Result<T>;
 
 /// Returns the version of the API that the core implements, major in the upper, minor in the lower

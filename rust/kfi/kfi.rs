@@ -32,7 +32,8 @@ pub mod consumer;
 pub mod context;
 #[cfg(kfi_provider)]
 pub mod control;
-#[cfg(kfi_provider)]
+#[cfg(any(kfi_provider, kfi_consumer))]
+#[allow(dead_code, reason = "consumers look at some of them, if at all")]
 pub mod errno;
 #[cfg(kfi_provider)]
 pub mod fid;

@@ -246,6 +246,12 @@ impl CompletionQueue {
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
     /// Without `source` the senders are not asked for.
+    ///
+    /// [`EAVAIL`] if the next entry is that of an operation that has failed, which [`Self::readerr`]
+    /// takes out. If there is none: `EAGAIN`, also if [`Self::signal`] ended the sleep; `ETIMEDOUT` once
+    /// the time has passed; `EINTR` if a signal ended the sleep.
+    ///
+    /// [`EAVAIL`]: crate::kfi::errno::EAVAIL
     pub fn read(
         &self,
         count: usize,
@@ -326,7 +332,8 @@ impl CompletionQueue {
         entry
     }
 
-    /// Takes the first error out.
+    /// Takes the first error out; `EAGAIN` if there is none. What went wrong with the operation is in
+    /// what this returns.
     pub fn readerr(&self) -> Result<Failure> {
         let _reading = self.queue.kept().begin();
         let mut entry: bindings::kfi_cq_err_entry = pin_init::zeroed();
