@@ -303,6 +303,12 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     ///
     /// `EAGAIN` means that the consumer may try again; it learns of `ENOMEM` as `EAGAIN`, too.
     ///
+    /// An operation is refused, or it is accepted and ends once. So what was ended here was accepted, and
+    /// `Ok` is the answer, whatever goes wrong after that: the consumer has its context back with the
+    /// end, and would have it back with an error again. And what is accepted is ended in bounded time,
+    /// unless the endpoint is closed before: what is dropped instead is never told. No type sees to
+    /// either.
+    ///
     /// The memory of the operation is the consumer's again when its completion is read, for which
     /// types see to it, and also when this fails, when [`Object::release`] of the endpoint has returned,
     /// and when a call that takes deferred work back has returned: by then what has the memory

@@ -113,6 +113,7 @@ impl Ended {
 /// # Invariants
 ///
 /// The memory that is the caller's again when the call returns is in `inject`.
+#[must_use = "its consumer waits for its end"]
 pub struct Outgoing<'a> {
     memory: Lasting,
     inject: Option<SourceBuffers<'a>>,
