@@ -13,6 +13,7 @@
     non_camel_case_types,
     non_snake_case,
     non_upper_case_globals,
+    unnameable_types,
     unnecessary_transmutes,
     unreachable_pub,
     unsafe_op_in_unsafe_fn

@@ -274,6 +274,7 @@ impl<H> Drop for Object<H> {
 
 /// The right to close, which only [`close`] has: without it no object is closed that may still be
 /// used.
+#[allow(unnameable_types, reason = "only this makes one")]
 pub struct ToClose(());
 
 /// An object that can be closed.
@@ -525,6 +526,7 @@ macro_rules! object {
     };
     (@$flags:vis, $(#[$attr:meta])* $name:ident($head:ident, $class:ident)) => {
         $(#[$attr])*
+        #[allow(unnameable_types, reason = "some are what a type of the interface is made of")]
         pub struct $name(Object<bindings::$head>);
 
         impl Closable for $name {

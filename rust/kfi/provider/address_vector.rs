@@ -64,6 +64,7 @@ unsafe impl Class for AddressVectorClass {
 }
 
 /// The data that the abstractions keep of an address vector.
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct AddressVectorData {
     /// The format of its domain.
     pub(super) address_format: AddressFormat,

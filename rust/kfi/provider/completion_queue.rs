@@ -69,6 +69,7 @@ unsafe impl Class for CompletionQueueClass {
 }
 
 /// The data that the abstractions keep of a queue.
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct CompletionQueueData {
     /// The format of the entries.
     format: CompletionFormat,

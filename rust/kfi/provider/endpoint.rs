@@ -137,6 +137,7 @@ unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
 ///
 /// They are the consumer's, and one of them says that a context is a pointer. So what a provider says
 /// about them does not count.
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct EndpointData {
     /// Of what is transmitted.
     tx_flags: Atomic<u64>,
@@ -263,6 +264,7 @@ impl<T: EndpointOps> Fid<T> {
 }
 
 /// The classes of endpoints and contexts, whatever their number.
+#[allow(unnameable_types, reason = "all numbers have it, and nothing else has")]
 pub trait AnyEndpointClass:
     Class<Head = bindings::kfid_ep, Tables = EndpointTables, Data = EndpointData>
 {
@@ -271,6 +273,7 @@ pub trait AnyEndpointClass:
 impl<const NUMBER: u32> AnyEndpointClass for EndpointClass<NUMBER> {}
 
 /// The tables that an endpoint names.
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct EndpointTables {
     /// The tables that all kinds have.
     endpoint: bindings::kfi_ops_ep,

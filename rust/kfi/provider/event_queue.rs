@@ -66,6 +66,7 @@ unsafe impl Class for EventQueueClass {
 }
 
 /// The data that the abstractions keep of a queue.
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct EventQueueData {
     handler: Handler<unsafe extern "C" fn(*mut bindings::kfid_eq, *mut c_void)>,
 }

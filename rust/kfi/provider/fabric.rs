@@ -71,6 +71,7 @@ unsafe impl Class for FabricClass {
 
 /// The data that the abstractions keep of a fabric.
 #[derive(Default)]
+#[allow(unnameable_types, reason = "known to its class alone")]
 pub struct FabricData {
     /// The version of the API that the consumer was written for.
     pub(super) api_version: u32,

@@ -43,6 +43,8 @@ use crate::kfi::{
     wait_obj::WaitObj, //
 };
 
+#[allow(unused_imports, reason = "not every provider writes its name")]
+pub use completions::First;
 pub use completions::{
     Completions,
     Popped, //

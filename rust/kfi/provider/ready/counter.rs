@@ -87,6 +87,7 @@ use crate::kfi::{
 };
 
 /// The part of a counter that its lock protects, beside the threads that wait.
+#[allow(unnameable_types, reason = "known to the counter alone")]
 pub struct State {
     /// A consumer has asked for the wait queue.
     queue_shared: bool,
