@@ -3,7 +3,7 @@
 //! Loading and unloading. These tests take the modules away and bring them
 //! back: they end with all loaded, whatever happens in between.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,7 +128,16 @@ impl<'a> Modules<'a> {
         &self,
         name: &str,
     ) -> Result<impl Fn() -> Result<(), Errno> + use<>, Errno> {
-        let (file, parameters) = (self.open(name)?, parameters(name));
+        self.loader_with(name, parameters(name))
+    }
+
+    /// As [`Self::loader`], with these parameters.
+    pub(super) fn loader_with(
+        &self,
+        name: &str,
+        parameters: CString,
+    ) -> Result<impl Fn() -> Result<(), Errno> + use<>, Errno> {
+        let file = self.open(name)?;
         Ok(move || rustix::system::finit_module(&file, &parameters, 0))
     }
 
@@ -195,18 +204,18 @@ fn path(env: &Env, name: &str) -> std::path::PathBuf {
     env.settings.modules.join(format!("{name}.ko"))
 }
 
-fn parameters(name: &str) -> std::ffi::CString {
+fn parameters(name: &str) -> CString {
     let line = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let prefix = format!("{name}.");
     let words: Vec<_> = line
         .split_whitespace()
         .filter_map(|word| word.strip_prefix(&prefix))
         .collect();
-    std::ffi::CString::new(words.join(" ")).unwrap_or_default()
+    CString::new(words.join(" ")).unwrap_or_default()
 }
 
 pub(super) fn unload(name: &str) -> Result<(), Errno> {
-    let name = std::ffi::CString::new(name).map_err(|_| Errno::INVAL)?;
+    let name = CString::new(name).map_err(|_| Errno::INVAL)?;
     rustix::system::delete_module(&name, rustix::fs::OFlags::NONBLOCK.bits() as i32)
 }
 
@@ -406,7 +415,7 @@ fn nic_base(env: &Env) -> Outcome {
         for index in 0..2 {
             let number = base + index;
             for node in [format!("{number}"), format!("{number:#x}")] {
-                let node = std::ffi::CString::new(node).unwrap_or_default();
+                let node = CString::new(node).unwrap_or_default();
                 let query = Query::new()
                     .provider(PROVIDER)
                     .flags(GetinfoFlags::SOURCE)
@@ -494,7 +503,7 @@ fn kcxi(env: &Env) -> Outcome {
         }
         let mut lnd = parameters(LND).into_bytes();
         lnd.extend(b" provider=kcxi");
-        let lnd = std::ffi::CString::new(lnd).unwrap_or_default();
+        let lnd = CString::new(lnd).unwrap_or_default();
         run_with(&modules, LND, &lnd)?;
         Ok(())
     })();
@@ -590,7 +599,7 @@ fn says(env: &Env, module: &str, lines: &[&str]) -> Outcome {
 }
 
 /// Skips the test if nobody can say what the kernel has printed.
-fn needs_log(log: &KernelLog) -> Outcome {
+pub(super) fn needs_log(log: &KernelLog) -> Outcome {
     if log.is_open() {
         return Ok(());
     }

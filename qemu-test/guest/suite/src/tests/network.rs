@@ -33,9 +33,10 @@ use self::peer::Peer;
 use crate::check::{Outcome, Stop};
 use crate::ends::{Area, End, Pair, Setup, LONG};
 use crate::env::{Env, Settings};
+use crate::kernel_log::KernelLog;
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
-use crate::tests::module::{could_not, Modules, PROVIDER};
+use crate::tests::module::{could_not, is_loaded, needs_log, unload, Modules, PROVIDER};
 use crate::tests::{small_provider, tool, users};
 use crate::{check, check_eq, tests};
 
@@ -60,6 +61,7 @@ tests! {
     "tagged" ["kfi_tagged.h"] tagged;
     "rma" ["kfi_rma.h"] rma;
     "atomic" ["kfi_atomic.h"] atomic;
+    "greeting" ["kfi_endpoint.h kfi_domain.h"] greeting;
     "secret-is-found" ["kfabric.h"] secret::is_found;
     "secret-between-nics" ["kfi_tagged.h"] secret::between_nics;
     "secret-of-strangers" ["kfi_endpoint.h"] secret::strangers;
@@ -326,6 +328,58 @@ fn rma(env: &Env) -> Outcome {
 
 fn atomic(env: &Env) -> Outcome {
     over_tcp(env, "atomic", &[])
+}
+
+/// The consumer in Documentation/machines.md, once for each of two NICs: each gets what the other one
+/// has sent, whichever of them is there first.
+fn greeting(env: &Env) -> Outcome {
+    const ENDS: [(&str, &str, &str); 2] = [
+        ("kfi_greet", "127.0.0.1", "127.0.0.2"),
+        ("kfi_greet_back", "127.0.0.2", "127.0.0.1"),
+    ];
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    let mut loaders = Vec::new();
+    for (name, local, peer) in ENDS {
+        modules.needs(name)?;
+        let parameters = text(format!("local={local} peer={peer}"));
+        let loader = modules.loader_with(name, parameters);
+        loaders.push(loader.map_err(|errno| could_not("open", name, errno))?);
+    }
+    reload(&modules, OVER_TCP)?;
+    for order in [[0, 1], [1, 0]] {
+        let mut log = KernelLog::open();
+        let loaded = thread::scope(|scope| {
+            let begin = |end: usize| {
+                let loading = scope.spawn(&loaders[end]);
+                // The first one finds nobody.
+                thread::sleep(Duration::from_millis(300));
+                (end, loading)
+            };
+            order
+                .map(begin)
+                .map(|(end, loading)| (end, loading.join().unwrap_or(Err(Errno::IO))))
+        });
+        let said = log.read();
+        for (name, ..) in ENDS {
+            if is_loaded(name)? {
+                unload(name).map_err(|errno| could_not("unload", name, errno))?;
+            }
+        }
+        for (end, result) in loaded {
+            result.map_err(|errno| could_not("load", ENDS[end].0, errno))?;
+        }
+        needs_log(&log)?;
+        for (name, local, peer) in ENDS {
+            let line = format!("{local}: hello from {peer}");
+            check!(
+                said.iter().any(|l| l.contains(&line)),
+                "{name} does not say {line:?}, but {said:?}"
+            );
+        }
+    }
+    check!(sockets(ESTABLISHED) > 0, "nothing went over TCP");
+    Ok(())
 }
 
 /// The port where NICs listen, as the kernel shows it.
