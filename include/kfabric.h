@@ -276,7 +276,7 @@ typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
  * @KFI_FORMAT_UNSPEC: none wanted or given
  * @KFI_SOCKADDR: struct sockaddr, the family tells the rest
  * @KFI_SOCKADDR_IN: struct sockaddr_in, 16 bytes; the port is that of an
- *   endpoint, as in native addresses
+ *   endpoint, as in native addresses, and like the address in network order
  * @KFI_SOCKADDR_IN6: struct sockaddr_in6
  * @KFI_SOCKADDR_IB: struct sockaddr_ib
  * @KFI_ADDR_GNI: native address of the GNI provider

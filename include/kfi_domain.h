@@ -935,8 +935,10 @@ static inline int kfi_av_insert(struct kfid_av *av, const void *addr,
 /**
  * kfi_av_insertsvc() - insert the address of a node and service
  * @av: address vector
- * @node: device name, NIC number or network address as kfi_getinfo() takes it
- * @service: decimal port
+ * @node: device name, NIC number or network address, whatever the address
+ *   format of the domain; or the text of a whole address, as kfi_av_straddr()
+ *   gives it
+ * @service: decimal port; NULL or empty only if @node has the port
  * @kfi_addr: receives the address to use in data transfers
  * @flags: 0, KFI_MORE (more insertions follow at once) or KFI_SYNC_ERR
  * @context: with KFI_EVENT the context of the events; with KFI_SYNC_ERR an

@@ -47,7 +47,10 @@ struct kfi_ops_atomic;
  *   op_context.
  *
  * * -KFI_EAGAIN: a queue is full or memory is short. Nothing was queued; the
- *   same call may be repeated later. It is the only error worth repeating.
+ *   same call may be repeated later. It is the only error of a call worth
+ *   repeating. Whether the peer is there is no matter of the call: an operation
+ *   that was accepted may fail, by an error entry, with KFI_EHOSTUNREACH, and be
+ *   posted anew when the peer is.
  *
  * * -KFI_EOPBADSTATE: the endpoint is not enabled. -KFI_EINVAL, -KFI_EMSGSIZE:
  *   arguments beyond the limits of the endpoint's attributes. -KFI_EBADFLAGS:
