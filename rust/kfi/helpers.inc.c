@@ -46,6 +46,12 @@ void kfi_rust_helper_wait_for_value(atomic_long_t *word, long value)
 	wait_var_event(word, atomic_long_read_acquire(word) == value);
 }
 
+bool kfi_rust_helper_wait_for_value_within(atomic_long_t *word, long value, unsigned int ms)
+{
+	return wait_var_event_timeout(word, atomic_long_read_acquire(word) == value,
+				      msecs_to_jiffies(ms));
+}
+
 void kfi_rust_helper_set_current_state(unsigned int state)
 {
 	set_current_state(state);

@@ -4,9 +4,12 @@
 //!
 //! C header: [`include/linux/wait_bit.h`](srctree/include/linux/wait_bit.h).
 
-use kernel::sync::atomic::{
-    ordering,
-    Atomic, //
+use kernel::{
+    prelude::*,
+    sync::atomic::{
+        ordering,
+        Atomic, //
+    }, //
 };
 
 use super::bindings;
@@ -106,6 +109,27 @@ impl Users {
     /// it again only waits.
     pub fn close(&self) {
         kernel::task::might_sleep();
+        self.refuse_more();
+        let word = core::ptr::from_ref(&self.0).cast_mut();
+        // SAFETY: The word stays during the call, and is changed atomically only.
+        unsafe { bindings::wait_for_value(word.cast(), Self::CLOSED.cast_signed()) };
+    }
+
+    /// As [`Self::close`], and if some are not over after so many milliseconds says how many.
+    pub fn close_or_tell(&self, ms: c_uint, tell: impl FnOnce(usize)) {
+        kernel::task::might_sleep();
+        self.refuse_more();
+        let (word, value) = (core::ptr::from_ref(&self.0), Self::CLOSED.cast_signed());
+        // SAFETY: As above.
+        if !unsafe { bindings::wait_for_value_within(word.cast_mut().cast(), value, ms) } {
+            // Relaxed: a snapshot.
+            tell(self.0.load(ordering::Relaxed) & !Self::CLOSED);
+        }
+        self.close();
+    }
+
+    /// Lets no use begin any more.
+    fn refuse_more(&self) {
         let mut word = self.0.load(ordering::Relaxed);
         while word & Self::CLOSED == 0 {
             // INVARIANT: From here on no use begins, nor is it opened.
@@ -115,13 +139,6 @@ impl Users {
                 Ok(_) => break,
                 Err(current) => word = current,
             }
-        }
-        // SAFETY: The word stays during the call, and is changed atomically only.
-        unsafe {
-            bindings::wait_for_value(
-                core::ptr::from_ref(&self.0).cast_mut().cast(),
-                Self::CLOSED.cast_signed(),
-            );
         }
     }
 }
@@ -157,6 +174,21 @@ mod tests {
         assert!(users.open());
         assert!(users.use_it().is_some());
         users.close();
+    }
+
+    #[test]
+    fn a_close_that_takes_long_tells_how_many_there_are() {
+        let users = Users::new_open();
+        let uses = (users.use_it(), users.use_it());
+        let mut told = None;
+        users.close_or_tell(1, |count| {
+            told = Some(count);
+            drop(uses);
+        });
+        assert_eq!(told, Some(2));
+        // There are none.
+        users.close_or_tell(1, |count| told = Some(count));
+        assert_eq!(told, Some(2));
     }
 
     #[test]
