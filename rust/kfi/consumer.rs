@@ -3,8 +3,41 @@
 //! The public API for consumers in Rust.
 //!
 //! Objects close when they are dropped. A caller that wants to know whether that succeeds closes
-//! explicitly: an object with dependents refuses and is given back. Dependents must therefore go
-//! first.
+//! explicitly, by [`close`]: an object with dependents refuses and is given back.
+//!
+//! # Order
+//!
+//! Dependents go first, and it is the consumer that sees to that. Local variables are dropped in the
+//! opposite order of their declaration, which is right by itself; fields of a struct in the order of
+//! their declaration. So in a struct what depends on others is declared *before* them:
+//!
+//! ```ignore
+//! struct Connection {
+//!     endpoint: Endpoint,
+//!     addresses: AddressVector,
+//!     queue: CompletionQueue,
+//!     domain: Domain,
+//!     fabric: Fabric,
+//! }
+//! ```
+//!
+//! An object that is dropped before its dependents cannot be closed, then or later: the log says "object
+//! left open", it keeps its provider's module until the machine goes down, and what the provider may
+//! still call or write to is leaked. Of a queue with a handler that keeps the consumer's own module,
+//! too, whose end then waits for ever (`linux::live`).
+//!
+//! # Contexts
+//!
+//! Functions are called in process context and may sleep, unless they say "from any context", as those of
+//! a [`Counter`] do but for `open` and `wait`. So other than in C *posting, cancelling and reading queues
+//! may sleep*: they keep the memory of operations and what their contexts stand for, by locks that sleep
+//! and allocations that do. To drop an object, a [`Segment`], a [`Buffer`] or a context may sleep as well.
+//! No type of the kernel's Rust code keeps a caller from using them where that must not be, such as in
+//! [`Woken::woken`], with a spinlock held or with interrupts disabled; kernels with
+//! `CONFIG_DEBUG_ATOMIC_SLEEP` tell. They allocate with `GFP_KERNEL`, so they are not for code that memory
+//! reclaim waits for.
+//!
+//! [`Woken::woken`]: crate::kfi::linux::wait_entry::Woken::woken
 
 mod address_vector;
 mod buffer;

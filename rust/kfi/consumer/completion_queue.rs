@@ -245,7 +245,8 @@ impl CompletionQueue {
     }
 
     /// Takes up to `count` completions out; sleeps for them if there is a timeout, with a condition.
-    /// Without `source` the senders are not asked for.
+    /// Without `source` the senders are not asked for. In process context; may sleep without a timeout,
+    /// too, other than kfi_cq_read.
     ///
     /// [`EAVAIL`] if the next entry is that of an operation that has failed, which [`Self::readerr`]
     /// takes out. If there is none: `EAGAIN`, also if [`Self::signal`] ended the sleep; `ETIMEDOUT` once
@@ -259,6 +260,7 @@ impl CompletionQueue {
         cond: usize,
         source: bool,
     ) -> Result<KVec<Completion>> {
+        kernel::task::might_sleep();
         let cond = ptr::without_provenance(cond);
         // Room for the longest format, whichever it is, without anything that a provider with a
         // shorter one would leave there.
@@ -333,8 +335,9 @@ impl CompletionQueue {
     }
 
     /// Takes the first error out; `EAGAIN` if there is none. What went wrong with the operation is in
-    /// what this returns.
+    /// what this returns. In process context; may sleep.
     pub fn readerr(&self) -> Result<Failure> {
+        kernel::task::might_sleep();
         let _reading = self.queue.kept().begin();
         let mut entry: bindings::kfi_cq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
@@ -371,14 +374,16 @@ impl CompletionQueue {
         })
     }
 
-    /// Ends the waits in [`Self::read`].
+    /// Ends the waits in [`Self::read`]; from any context.
     pub fn signal(&self) -> Result {
         // SAFETY: The queue is open.
         to_result(unsafe { bindings::kfi_cq_signal(self.as_raw()) })
     }
 
-    /// Adds a completion or an error, if the provider is the software provider.
+    /// Adds a completion or an error, if the provider is the software provider. In process context; may
+    /// sleep.
     pub fn write(&self, written: &Written) -> Result<Answer> {
+        kernel::task::might_sleep();
         // Found again when they are read.
         let (contexts, owner) = (self.queue.kept().contexts(), self.owner());
         let context = contexts.written(owner, written.context)?;

@@ -670,7 +670,7 @@ impl Contexts {
         self.acquire(owner, number, Lasts::Kept)
     }
 
-    /// As [`Self::number`], until what is returned is dropped.
+    /// As [`Self::number`], until what is returned is dropped. May sleep, and so may that.
     pub fn named(this: &Arc<Self>, number: u64) -> Result<Named> {
         Ok(Named {
             context: this.acquire(NOBODY, number, Lasts::Once)?,
@@ -700,7 +700,7 @@ impl Contexts {
         })
     }
 
-    /// Returns the number that a pointer stands for; 0 if it means nothing to the user.
+    /// Returns the number that a pointer stands for; 0 if it means nothing to the user. May sleep.
     pub fn number_of(&self, address: usize) -> u64 {
         let table = self.table.lock();
         match table.by_address.get(&address) {

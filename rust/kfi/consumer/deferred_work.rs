@@ -398,7 +398,7 @@ impl DeferredWork {
     /// one, as it is what keeps the regions that are named.
     ///
     /// With objects or arrays that no provider may see it is made all the same, and refused when it
-    /// is queued.
+    /// is queued. In process context; may sleep.
     pub fn new(
         domain: &Domain,
         threshold: u64,
@@ -406,6 +406,7 @@ impl DeferredWork {
         ep: Option<&Endpoint>,
         mut operation: WorkOperation<'_>,
     ) -> Result<Arc<Self>> {
+        kernel::task::might_sleep();
         let quota = domain.contexts().quota();
         let op_type = operation.op_type();
         let checked = objects.checked(domain.lineage());
@@ -498,13 +499,16 @@ impl DeferredWork {
 
     /// Returns whether nobody needs the request any more, as all that was queued has ended. A data
     /// transfer that has fired may be using its memory until the endpoint is closed, whatever is queued
-    /// afterwards.
+    /// afterwards. In process context; may sleep.
     pub fn is_idle(&self) -> bool {
+        kernel::task::might_sleep();
         self.queued.lock().count == 0
     }
 
-    /// Has the request not queued any more; `EBUSY` if somebody may need it.
+    /// Has the request not queued any more; `EBUSY` if somebody may need it. In process context; may
+    /// sleep.
     pub fn release(&self) -> Result {
+        kernel::task::might_sleep();
         let mut queued = self.queued.lock();
         if queued.count != 0 {
             return Err(EBUSY);
@@ -581,7 +585,7 @@ impl Domain {
         Ok(ret)
     }
 
-    /// Queues NULL.
+    /// Queues NULL. May sleep.
     pub fn queue_null(&self) -> Result {
         // SAFETY: Null.
         unsafe { self.work_command(bindings::KFI_QUEUE_WORK, ptr::null_mut()) }
@@ -630,7 +634,7 @@ impl Domain {
 
     /// Frees a request that is released, whose last reference this is unless somebody has tried to
     /// queue it, and cancels the pointer to it, for providers that do not look at it. `EBUSY` if
-    /// somebody may need the request.
+    /// somebody may need the request. May sleep.
     pub fn cancel_stale(&self, work: Arc<DeferredWork>) -> Result<Answer> {
         work.release()?;
         let pointer: *mut bindings::kfi_deferred_work = work.raw.get();
@@ -639,7 +643,7 @@ impl Domain {
         Ok(unsafe { self.work_command(bindings::KFI_CANCEL_WORK, pointer.cast()) })
     }
 
-    /// Cancels NULL.
+    /// Cancels NULL. May sleep.
     pub fn cancel_null(&self) -> Result {
         // SAFETY: Null.
         unsafe { self.work_command(bindings::KFI_CANCEL_WORK, ptr::null_mut()) }

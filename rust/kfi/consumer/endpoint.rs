@@ -903,8 +903,9 @@ impl Endpoint {
     }
 
     /// Cancels an operation that its user knows by a number; `EINTR` for a signal, if there are many
-    /// of that number.
+    /// of that number. In process context; may sleep, other than kfi_cancel.
     pub fn cancel(&self, number: u64) -> Result {
+        kernel::task::might_sleep();
         if self.tables().ops.is_null() {
             return Err(ENOSYS);
         }

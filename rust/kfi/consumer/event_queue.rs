@@ -225,8 +225,10 @@ impl EventQueue {
     }
 
     /// Takes the first event out, with its type and length, or only looks at it, with `KFI_PEEK`; sleeps
-    /// for it if there is a timeout. What `data` has behind the event is 0; `EINTR` for a signal.
+    /// for it if there is a timeout. What `data` has behind the event is 0; `EINTR` for a signal. In
+    /// process context; may sleep without a timeout, too, other than kfi_eq_read.
     pub fn read(&self, data: &mut [u8], flags: u64, timeout: Option<c_int>) -> Result<Event> {
+        kernel::task::might_sleep();
         let peek = flags & u64::from(bindings::KFI_PEEK) != 0;
         loop {
             // Relaxed: a thread that ends the context of an event has counted it before, and one that
@@ -301,8 +303,10 @@ impl EventQueue {
     }
 
     /// Adds an event; returns its length. What could be taken for a pointer at its beginning is handed
-    /// over as one that stands for that, so that it is known again.
+    /// over as one that stands for that, so that it is known again. In process context; may sleep, other
+    /// than kfi_eq_write.
     pub fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<Answer<usize>> {
+        kernel::task::might_sleep();
         let mut copy = KVVec::with_capacity(data.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         copy.extend_from_slice(data, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         let mut context = None;
@@ -326,8 +330,9 @@ impl EventQueue {
         size_result(unsafe { bindings::kfi_eq_write(self.as_raw(), event, buf, len, flags) })
     }
 
-    /// Takes the first error out.
+    /// Takes the first error out. In process context; may sleep.
     pub fn readerr(&self) -> Result<EventError> {
+        kernel::task::might_sleep();
         let mut entry: bindings::kfi_eq_err_entry = pin_init::zeroed();
         // SAFETY: The queue is open; `entry` is valid for writes.
         let ret = unsafe { bindings::kfi_eq_readerr(self.as_raw(), &mut entry, 0) };
@@ -345,7 +350,7 @@ impl EventQueue {
     }
 
     /// Adds an error, if the provider is the software provider; its context is one that stands for
-    /// `number`.
+    /// `number`. In process context; may sleep.
     pub fn write_error(
         &self,
         number: u64,
@@ -353,6 +358,7 @@ impl EventQueue {
         err: c_int,
         prov_errno: c_int,
     ) -> Result<Answer> {
+        kernel::task::might_sleep();
         // Found again when it is read.
         let context = self.contexts().written(self.owner(), number)?;
         let ret = self.write_error_raw(&bindings::kfi_eq_err_entry {

@@ -409,7 +409,8 @@ fn first<T>(array: &[T]) -> *const T {
 
 impl Endpoint {
     /// Posts an operation, with a condition if it is to be triggered. Its buffers stay until the
-    /// endpoint is closed.
+    /// endpoint is closed. In process context; may sleep, other than the functions of C do: it keeps
+    /// the buffers, and a context.
     ///
     /// `EINVAL` for a form that there is not. The answer is that of kfabric, or what it would be:
     /// `EINVAL` for a condition with a counter or a descriptor of a region that is none of the domain,
@@ -419,6 +420,7 @@ impl Endpoint {
         mut operation: Operation<'_>,
         condition: Option<Condition<'_>>,
     ) -> Result<Answer> {
+        kernel::task::might_sleep();
         if !self.can(operation.kind) {
             return Ok(Err(ENOSYS));
         }

@@ -66,8 +66,10 @@ impl Closable for PollSet {
 }
 
 impl PollSet {
-    /// Takes a place for a member; `EDQUOT` if there is not as much memory left.
+    /// Takes a place for a member; `EDQUOT` if there is not as much memory left. In process context; may
+    /// sleep, also when the place is dropped.
     pub fn take_place(&self) -> Result<Taken> {
+        kernel::task::might_sleep();
         Peak::take(&self.places)
     }
 
@@ -109,7 +111,8 @@ impl PollSet {
 
     /// Stores the contexts of members with events and returns how many there are.
     ///
-    /// `count` is passed on as it is; there must be room for as many unless `contexts` is `None`.
+    /// `count` is passed on as it is; there must be room for as many unless `contexts` is `None`. In
+    /// process context; does not wait.
     pub fn poll(&self, contexts: Option<&mut [Context]>, count: c_int) -> Result<usize> {
         let room = match &contexts {
             Some(contexts) => contexts.len(),

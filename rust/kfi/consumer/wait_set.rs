@@ -63,7 +63,8 @@ impl WaitSet {
 
 impl Fabric {
     /// Fails with `EAGAIN` if it is not safe to block on the wait objects of `objects`; with `EINVAL`
-    /// if one of them has none, or is of another fabric.
+    /// if one of them has none, or is of another fabric. In process context; may sleep, other than
+    /// kfi_trywait: between prepare_to_wait() and schedule() it is no use.
     pub fn trywait(&self, objects: &[AnyObject<'_>]) -> Result {
         let count = c_int::try_from(objects.len())?;
         let mut fids = KVVec::with_capacity(objects.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;

@@ -21,7 +21,9 @@ use super::bindings;
 pub trait Woken: Send + Sync + 'static {
     /// The wait queue was woken.
     ///
-    /// Called with the queue's lock held and interrupts disabled.
+    /// Called with the queue's lock held and interrupts disabled, maybe in a hard interrupt. So it must
+    /// not sleep, nor do anything that takes that lock again: whatever wakes the same queue would wait
+    /// for itself.
     fn woken(this: &Arc<Self>);
 }
 
