@@ -33,6 +33,7 @@ pub use crate::kfi::{
     hold::Hold,
     info::*,
     linux::{
+        live::Root,
         queue::*,
         rcu::synchronize_expedited,
         timeout::Timeout, //

@@ -82,6 +82,9 @@ pub trait Provider: Send + Sync + Sized + 'static {
 /// module. So a module has one in its life, as a field of its [`Root`], or, if it has nothing else, for
 /// its root.
 ///
+/// As a field it is declared first and initialised last: fields are dropped in the order in which they
+/// are declared, and what objects use has to be there until the last of these is gone.
+///
 /// # Invariants
 ///
 /// `provider` is registered.
@@ -102,10 +105,12 @@ unsafe impl<P: Provider> Send for Registration<P> {}
 unsafe impl<P: Provider> Sync for Registration<P> {}
 
 impl<P: Provider> Registration<P> {
-    /// Registers the provider; it may be called back before this returns. `EBUSY` for another one of
-    /// this module, also if the first has failed or is gone.
+    /// Registers the provider. `EBUSY` for another one of this module, also if the first has failed or is
+    /// gone.
     ///
-    /// In a module's init, nothing that can fail may follow: consumers may have opened a fabric.
+    /// In a module's init, kfi_getinfo may be asked from here on, even before this returns: what answers
+    /// that is initialised before. The core opens no fabric before the init has succeeded
+    /// (`include/kfi_prov.h`), so what follows may fail.
     pub fn new() -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             _findable: {
