@@ -70,7 +70,8 @@ impl ErrorValue {
     }
 
     /// Changes the value to what `change` makes of it, and returns the old one and the new one; `None`
-    /// if they are the same, which is no change.
+    /// if they are the same, which is no change. `_lock` is that of the counter whose value it is: with
+    /// another one waits may miss the change.
     pub fn change<T>(
         &self,
         _lock: &mut WaitGuard<'_, T>,
@@ -100,6 +101,27 @@ impl ErrorValue {
 ///
 /// The provided functions are what the calls of [`CounterOps`] and of control commands do. All others
 /// are called from any context, hard interrupts included, and must not sleep.
+///
+/// # What a change has to do
+///
+/// Waking is up to the counter: [`CounterOps::reached`], [`add_locked`](CounterOps::add_locked),
+/// [`set`](CounterOps::set) and both functions that change the error value do what follows, in this
+/// order, and so does whatever counts the end of an operation. A counter that leaves something out
+/// has threads that sleep for ever. `ready::Counter` is an example.
+///
+/// 1. Preemption is off, by `NoPreemption`, from before threads are taken out until they are woken:
+///    nobody else can wake them.
+/// 2. The success value changes, with a full barrier between that and any look at what was published,
+///    as additions to a `Tally` have it. The error value changes under the lock of this very counter,
+///    by [`ErrorValue::change`]; after a `None` there is nothing more to do.
+/// 3. Under the lock a few of those that are due are taken out: by [`WaitGuard::detach_due`] with the
+///    value that this change has made, whatever others have made of that meanwhile; if the error value
+///    has changed by [`WaitGuard::detach_all`], as that ends all waits.
+/// 4. With the lock still held, [`Self::publish`].
+/// 5. Without the lock what was taken out is dropped, which wakes it. If `Due::leaves_others` has said so
+///    before, more are due than were taken out, and a work item goes on with
+///    [`WaitGuard::detach_few`], preemption off, until that leaves no others.
+/// 6. If a consumer has the wait queue ([`Self::share_queue`]), all that listen to it are woken.
 pub trait CounterWait: CounterOps {
     /// What the lock of the counter protects, beside the threads that wait.
     type State: Unpin;
@@ -118,8 +140,9 @@ pub trait CounterWait: CounterOps {
     /// Notes that a consumer has the wait queue from now on; under the lock.
     fn share_queue(state: &mut Self::State);
 
-    /// Publishes from which value on changes have to be attended to; under the lock, after every
-    /// change of the state.
+    /// Publishes from which value on changes have to be attended to, which is what the attention of a
+    /// `Tally` is: no more than [`Locked::first_threshold`], and 0 once a consumer has the wait queue;
+    /// under the lock, after every change of the state.
     fn publish(&self, state: &Locked<'_, Self::State>);
 
     /// Publishes that for a thread that begins to wait, or otherwise has to be told of changes; what it

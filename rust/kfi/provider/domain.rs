@@ -330,20 +330,42 @@ pub trait DomainOps: Object<Class = DomainClass> {
         Err(EOPNOTSUPP)
     }
 
-    /// Queues deferred work (KFI_QUEUE_WORK).
+    /// Queues deferred work (KFI_QUEUE_WORK); may sleep, as all three may (R-DWQ-23).
+    ///
+    /// The request was read, and is a copy but for the memory of its operation. What is left to check
+    /// is whether its objects are this provider's and of this domain ([`AnyFid::downcast`]), else
+    /// `EINVAL`. They are held while it is pending, so that closing one answers `EBUSY`: the counter
+    /// that it waits for and those that it changes or counts on; what waits on an endpoint is given up
+    /// when that is closed, without completions.
+    ///
+    /// It begins when the sum of both values of the counter has reached the threshold, at once if it
+    /// has already (R-DWQ-5, 6), in one order with the triggered operations on that counter
+    /// (R-DWQ-18), once. How it ends is told as R-DWQ-7 to 12 say. Nothing of it is left after an
+    /// error (R-DWQ-16): `EOPNOTSUPP` for a direction that the endpoint lacks, `EBADFLAGS`, `EMSGSIZE`,
+    /// `EOPBADSTATE` for an endpoint that is not enabled, `ENOSYS` for an operation that this provider
+    /// does not have (R-DWQ-17), `ENOSPC` beyond a limit, `EAGAIN` or `ENOMEM` if memory is short.
     fn queue_work(this: &Fid<Self>, work: DeferredWork<'_>) -> Result {
         let _ = (this, work);
         Err(ENOSYS)
     }
 
-    /// Takes deferred work back (KFI_CANCEL_WORK).
+    /// Takes deferred work back (KFI_CANCEL_WORK): all that is pending of what was queued by this name,
+    /// which may have been several times; `ENOENT` if nothing is.
+    ///
+    /// Whatever it answers, of what has begun nothing on a counter (`DeferredOp::CounterSet`,
+    /// `DeferredOp::CounterAdd`) goes on when it returns: it *waits* for that. Consumers free the
+    /// request then, and those of `rust/kfi/consumer` let go of what it names. The memory of a transfer
+    /// that was pending is the consumer's again, too.
     fn cancel_work(this: &Fid<Self>, id: WorkId) -> Result {
         let _ = (this, id);
         Err(ENOSYS)
     }
 
-    /// Takes all deferred work back, or that which waits for one counter (KFI_FLUSH_WORK); whatever
-    /// object it is.
+    /// Takes all deferred work of the domain back, or that which waits for one counter
+    /// (KFI_FLUSH_WORK); `EINVAL` for an object that is no counter of this domain, whatever it is.
+    ///
+    /// Nothing of it begins once this has returned, and what has begun on counters has ended, as after
+    /// [`Self::cancel_work`]. Success if there was nothing.
     fn flush_work(this: &Fid<Self>, triggering: Option<AnyFid<'_>>) -> Result {
         let _ = (this, triggering);
         Err(ENOSYS)
