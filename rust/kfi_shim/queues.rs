@@ -10,18 +10,60 @@ use kernel::{
 };
 
 use crate::{
-    kfi::linux::work_queue::{
-        WorkQueue,
-        WorkQueueFlags, //
+    kfi::linux::{
+        users::Users,
+        work_queue::{
+            WorkItem,
+            WorkQueue,
+            WorkQueueFlags, //
+        }, //
     },
     QUEUES, //
 };
+
+/// How long the module waits at a time for sessions that end, in milliseconds: less than makes the kernel
+/// report a task that hangs.
+const PATIENCE: u32 = 10_000;
+
+/// Where sessions end.
+pub(crate) struct Ends {
+    queue: Arc<WorkQueue>,
+    /// Sessions that are queued, and those that are ending.
+    under_way: Users,
+}
+
+impl Ends {
+    /// Queues the end of a session, which calls [`Self::leave`] when it has run; `false` if the module goes,
+    /// or it is queued already.
+    pub(crate) fn queue<T: WorkItem>(&self, end: Arc<T>) -> bool {
+        if !self.under_way.enter() {
+            return false;
+        }
+        let is_queued = self.queue.queue::<_, 0>(end);
+        if !is_queued {
+            self.under_way.leave();
+        }
+        is_queued
+    }
+
+    /// The end of a session that was queued has run.
+    pub(crate) fn leave(&self) {
+        self.under_way.leave();
+    }
+
+    /// Waits until all sessions have ended, and destroys the queue.
+    fn destroy(&self) {
+        // A session with very much takes minutes to end on a slow machine, as it should; but nothing hangs.
+        while !self.under_way.close_within(PATIENCE) {}
+        self.queue.destroy();
+    }
+}
 
 /// The work queues.
 #[derive(Clone)]
 pub(crate) struct Queues {
     /// Where sessions end.
-    pub(crate) ends: Arc<WorkQueue>,
+    pub(crate) ends: Arc<Ends>,
     /// Where those are woken that wait for a descriptor, if there are many.
     pub(crate) wakes: Arc<WorkQueue>,
 }
@@ -35,8 +77,16 @@ impl QueuesUse {
         // The memory of sessions that were killed for want of it is freed there.
         let flags = WorkQueueFlags::UNBOUND.union(WorkQueueFlags::MEM_RECLAIM);
         let queue = |name| Arc::pin_init(WorkQueue::new(name, flags), GFP_KERNEL);
+        let under_way = Users::new();
+        under_way.open();
         let queues = Queues {
-            ends: queue(c"kfi_shim_ends")?,
+            ends: Arc::new(
+                Ends {
+                    queue: queue(c"kfi_shim_ends")?,
+                    under_way,
+                },
+                GFP_KERNEL,
+            )?,
             wakes: queue(c"kfi_shim_wakes")?,
         };
         *QUEUES.lock() = Some(queues.clone());

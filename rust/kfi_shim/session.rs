@@ -291,9 +291,9 @@ impl Drop for Held {
         let is_user = |owner: &Arc<Owner>| owner.user.is_current();
         let is_user = self.owner.lock().as_ref().is_some_and(is_user);
         if let Some(holdings) = self.turns.begin(self.0.clone()) {
-            if !self.queues.ends.queue::<_, 0>(holdings.clone()) {
+            if !self.queues.ends.queue(holdings.clone()) {
                 // The queue is there as long as there are sessions; but nothing is to stay.
-                Holdings::run(holdings);
+                Holdings::end(holdings);
                 return;
             }
         }
@@ -323,13 +323,9 @@ impl WorkItem for Holdings {
     }
 
     fn run(this: Arc<Self>) {
-        let mut turn = Some(this);
-        while let Some(this) = turn.take() {
-            this.close();
-            // Behind what others have queued meanwhile. When the module goes, the queue takes no more.
-            let queue = |next: &Arc<Self>| this.queues.ends.queue::<_, 0>(next.clone());
-            turn = this.turns.end().filter(|next| !queue(next));
-        }
+        let ends = this.queues.ends.clone();
+        Self::end(this);
+        ends.leave();
     }
 }
 
@@ -340,6 +336,17 @@ impl Turn for Holdings {
 }
 
 impl Holdings {
+    /// Closes everything, and lets the next session of the user end.
+    fn end(this: Arc<Self>) {
+        let mut turn = Some(this);
+        while let Some(this) = turn.take() {
+            this.close();
+            // Behind what others have queued meanwhile. When the module goes, the queue takes no more.
+            let queue = |next: &Arc<Self>| this.queues.ends.queue(next.clone());
+            turn = this.turns.end().filter(|next| !queue(next));
+        }
+    }
+
     /// Waits until all is closed, the deadline has passed, or the task is killed.
     fn wait(&self, deadline: Deadline) {
         // Acquire: all that was closed has been given back. However it ends, the rest is done.

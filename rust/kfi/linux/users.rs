@@ -115,13 +115,18 @@ impl Users {
         unsafe { bindings::wait_for_value(word.cast(), Self::CLOSED.cast_signed()) };
     }
 
-    /// As [`Self::close`], and if some are not over after so many milliseconds says how many.
-    pub fn close_or_tell(&self, ms: c_uint, tell: impl FnOnce(usize)) {
+    /// As [`Self::close`], but waits for so many milliseconds at most; returns whether all are over.
+    pub fn close_within(&self, ms: c_uint) -> bool {
         kernel::task::might_sleep();
         self.refuse_more();
         let (word, value) = (core::ptr::from_ref(&self.0), Self::CLOSED.cast_signed());
-        // SAFETY: As above.
-        if !unsafe { bindings::wait_for_value_within(word.cast_mut().cast(), value, ms) } {
+        // SAFETY: The word stays during the call, and is changed atomically only.
+        unsafe { bindings::wait_for_value_within(word.cast_mut().cast(), value, ms) }
+    }
+
+    /// As [`Self::close`], and if some are not over after so many milliseconds says how many.
+    pub fn close_or_tell(&self, ms: c_uint, tell: impl FnOnce(usize)) {
+        if !self.close_within(ms) {
             // Relaxed: a snapshot.
             tell(self.0.load(ordering::Relaxed) & !Self::CLOSED);
         }
@@ -187,6 +192,7 @@ mod tests {
         });
         assert_eq!(told, Some(2));
         // There are none.
+        assert!(users.close_within(1));
         users.close_or_tell(1, |count| told = Some(count));
         assert_eq!(told, Some(2));
     }
