@@ -172,7 +172,10 @@ fn refused_addresses(env: &Env) -> Outcome {
         ("address=0.0.0.0", "0.0.0.0: no machine can have it"),
         ("address=239.0.0.1", "239.0.0.1: no machine can have it"),
         ("address=127.0.0.1,10.0.0.1", "10.0.0.1: on another fabric"),
-        ("address=127.0.0.1,127.0.0.1", "127.0.0.1: another NIC has it"),
+        (
+            "address=127.0.0.1,127.0.0.1",
+            "127.0.0.1: another NIC has it",
+        ),
         (&format!("address={}", many.join(",")), "too many NICs"),
         ("address=127.0.0.1 port=0", "port=0"),
         ("address=127.0.0.1 peer_timeout=1999", "peer_timeout=1999"),
