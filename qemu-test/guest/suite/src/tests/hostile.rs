@@ -50,6 +50,6 @@ tests! {
     alone "as-many-objects-as-it-takes" ["kfi_shim.h"] object_limit;
     "requests-about-transfers" ["kfi_shim.h"] transfers;
     "huge-counts" ["kfi_shim.h"] huge_counts;
-    "fuzz" ["kfi_shim.h"] fuzz;
+    alone "fuzz" ["kfi_shim.h"] fuzz;
     alone "fuzz-two-threads" ["kfi_shim.h"] fuzz_two_threads;
 }
