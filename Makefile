@@ -390,6 +390,8 @@ mutations:
 # Made by rules, in copies in build/mutants; goes on where it was cut off.
 .PHONY: mutants
 mutants:
+	@scripts/setup --quiet
+	@scripts/kernel uml >/dev/null
 	@$(call tool,PYTHON,python3) qemu-test/mutants.py $(ARGS)
 
 # Which lines of the modules in Rust the suite reaches. It tells also if tests fail, which they may where
