@@ -550,6 +550,20 @@ fn key_used_again(env: &Env) -> Outcome {
     rig.close()
 }
 
+/// Sends as many messages as keep others waiting, for which there is no receive, and reads that they were
+/// not taken; returns how many these are.
+fn refused(peer: &mut Peer, port: u16) -> Result<u64, Stop> {
+    let half = peer.window() / 2;
+    for id in 1..=half {
+        peer.message(id, port, false, 0)?;
+    }
+    for wanted in 1..=half {
+        let (id, response) = peer.response()?;
+        check_eq!((id, response.status), (wanted, NOT_READY));
+    }
+    Ok(half)
+}
+
 /// Messages that keep others waiting are not taken, and come again: a peer is told when until they do, and
 /// their time goes on. It is the peer that says how long that was, and cannot make more of it than there is.
 fn not_ready(env: &Env) -> Outcome {
@@ -561,14 +575,7 @@ fn not_ready(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
-    let half = peer.window() / 2;
-    for id in 1..=half {
-        peer.message(id, port, false, 0)?;
-    }
-    for wanted in 1..=half {
-        let (id, response) = peer.response()?;
-        check_eq!((id, response.status), (wanted, NOT_READY));
-    }
+    let half = refused(&mut peer, port)?;
     // Those that come before the first one are not taken either, and bring along how long they have waited.
     peer.message(half + 1, port, false, 7)?;
     let (id, response) = peer.response()?;
@@ -595,14 +602,7 @@ fn not_ready(env: &Env) -> Outcome {
 /// Sends so many messages for which there is no receive that the flow of these is stopped, and says that it
 /// knows that; returns the number that the next one has.
 fn stop_flow(peer: &mut Peer, port: u16) -> Result<u64, Stop> {
-    let half = peer.window() / 2;
-    for id in 1..=half {
-        peer.message(id, port, false, 0)?;
-    }
-    for wanted in 1..=half {
-        let (id, response) = peer.response()?;
-        check_eq!((id, response.status), (wanted, NOT_READY));
-    }
+    let half = refused(peer, port)?;
     peer.acknowledge(half + 1)?;
     Ok(half + 1)
 }
