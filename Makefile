@@ -288,8 +288,9 @@ DEEP_JOBS ?= 1
 FUZZ_SECONDS ?= 90
 SOAK_SECONDS ?= 75
 # The longest ones first.
-deep_runs := suite driver trust fuzz load soak
-deep_suite := --scale 0.1 --jobs $(JOBS) -x fuzz/ -x failslab/ -x lifetime/ -x load/
+deep_runs := suite network driver trust fuzz load soak
+deep_suite := --scale 0.1 --jobs $(JOBS) -x network/ -x fuzz/ -x failslab/ -x lifetime/ -x load/
+deep_network := --scale 0.1 --jobs $(JOBS) network/
 deep_fuzz := --fuzz-seconds $(FUZZ_SECONDS) fuzz/
 deep_trust := --scale 0.1 failslab/ lifetime/
 deep_load := load/
