@@ -1375,23 +1375,13 @@ impl Visitors {
 
     /// Ends those that ask a NIC for something, where nobody listens any more. May sleep.
     pub(super) fn remove(&self, nic: u32) {
-        loop {
-            let removed = {
-                let mut known = self.known.lock();
-                let of_nic = |pair: &&Pair| pair.1 == nic;
-                let Some(pair) = known.visitors.keys().find(of_nic).copied() else {
-                    return;
-                };
-                known.count = known.count.saturating_sub(1);
-                known.visitors.remove_node(&pair)
-            };
-            // Without the lock.
-            if let Some(removed) = removed {
-                let (_, visitor) = removed.to_key_value();
-                Visitor::close(&visitor);
-            }
-            cond_resched();
-        }
+        let visitors = {
+            let mut known = self.known.lock();
+            let (visitors, count) = take_target(&mut known.visitors, nic);
+            known.count = known.count.saturating_sub(count);
+            visitors
+        };
+        Self::close_all(&visitors);
     }
 
     /// Ends all. May sleep.
@@ -1401,8 +1391,66 @@ impl Visitors {
             known.closed = true;
             core::mem::replace(&mut known.visitors, RBTree::new())
         };
+        Self::close_all(&visitors);
+    }
+
+    /// Ends these, without the lock. May sleep.
+    fn close_all(visitors: &RBTree<Pair, Arc<Visitor>>) {
         for visitor in visitors.values() {
             Visitor::close(visitor);
+            cond_resched();
         }
+    }
+}
+
+/// Takes out what is of associations with a target; returns that, and how much it is. May sleep.
+fn take_target<T>(tree: &mut RBTree<Pair, T>, nic: u32) -> (RBTree<Pair, T>, usize) {
+    let (mut taken, mut count) = (RBTree::new(), 0usize);
+    let mut next = tree.cursor_front_mut();
+    while let Some(cursor) = next {
+        let (&(_, target), _) = cursor.current();
+        next = if target == nic {
+            // Behind the last one it goes back to the one before, which is of another target.
+            let (next, node) = cursor.remove_current();
+            // There was none.
+            let _ = taken.insert(node);
+            count = count.saturating_add(1);
+            next
+        } else {
+            cursor.move_next()
+        };
+        cond_resched();
+    }
+    (taken, count)
+}
+
+#[kunit_tests(kfi_soft_target)]
+mod tests {
+    use super::*;
+
+    /// Checks what is taken out of associations, and what stays.
+    fn check(pairs: &[Pair], nic: u32, taken: &[Pair], rest: &[Pair]) -> Result {
+        let mut tree = RBTree::new();
+        for &pair in pairs {
+            tree.try_create_and_insert(pair, (), GFP_KERNEL)?;
+        }
+        let (found, count) = take_target(&mut tree, nic);
+        assert!(found.keys().eq(taken));
+        assert_eq!(count, taken.len());
+        assert!(tree.keys().eq(rest));
+        Ok(())
+    }
+
+    #[test]
+    fn all_of_a_target_are_taken() -> Result {
+        check(&[], 2, &[], &[])?;
+        check(&[(1, 2)], 2, &[(1, 2)], &[])?;
+        check(&[(1, 3), (2, 1)], 2, &[], &[(1, 3), (2, 1)])?;
+        // At both ends, and several in a row.
+        let pairs = [(1, 2), (1, 3), (2, 1), (2, 2), (3, 2), (4, 1), (5, 2)];
+        let taken = [(1, 2), (2, 2), (3, 2), (5, 2)];
+        check(&pairs, 2, &taken, &[(1, 3), (2, 1), (4, 1)])?;
+        check(&pairs[..2], 2, &taken[..1], &pairs[1..2])?;
+        check(&taken, 2, &taken, &[])
     }
 }
