@@ -10,8 +10,6 @@ sys.dont_write_bytecode = True
 
 import argparse
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import tempfile
 import unittest
@@ -21,11 +19,9 @@ from typing import List, Tuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-loader = importlib.machinery.SourceFileLoader("machines", str(HERE / "machines"))
-spec = importlib.util.spec_from_loader("machines", loader)
-assert spec
-machines = importlib.util.module_from_spec(spec)
-loader.exec_module(machines)
+import script
+
+machines = script.load(HERE / "machines")
 run = machines.run
 
 KNOWN = "somebody-else\n^BUG: KASAN\nelsewhere\nwhy it is\n"

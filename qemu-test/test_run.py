@@ -12,8 +12,6 @@ import sys
 sys.dont_write_bytecode = True
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import os
 import shutil
@@ -31,13 +29,9 @@ sys.path.insert(0, str(HERE))
 
 import kernel_log
 import ktap
+import script
 
-loader = importlib.machinery.SourceFileLoader("run", str(HERE / "run"))
-spec = importlib.util.spec_from_loader("run", loader)
-assert spec
-run = importlib.util.module_from_spec(spec)
-sys.modules["run"] = run
-loader.exec_module(run)
+run = script.load(HERE / "run")
 
 
 def lines(text: str) -> List[str]:

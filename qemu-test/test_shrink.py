@@ -9,20 +9,17 @@ import sys
 sys.dont_write_bytecode = True
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import tempfile
 import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
 
-loader = importlib.machinery.SourceFileLoader("shrink", str(HERE / "shrink"))
-spec = importlib.util.spec_from_loader("shrink", loader)
-assert spec
-shrink = importlib.util.module_from_spec(spec)
-loader.exec_module(shrink)
+import script
+
+shrink = script.load(HERE / "shrink")
 
 # Fails if steps 3 and 7 are there.
 COMMAND = """

@@ -13,19 +13,14 @@ import shutil
 import subprocess
 import textwrap
 import unittest
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "qemu-test"))
 
-_loader = SourceFileLoader("syzlang", str(ROOT / "scripts/syzlang"))
-_spec = spec_from_loader("syzlang", _loader)
-assert _spec
-syzlang = module_from_spec(_spec)
-# Where dataclasses look for it.
-sys.modules["syzlang"] = syzlang
-_loader.exec_module(syzlang)
+import script
+
+syzlang = script.load(ROOT / "scripts/syzlang")
 
 SMALL = """
 #define KFI_SHIM_IOC_MAGIC 0xF1
