@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Endpoints of all sorts: scalable, sharing, aliases, with names and keys.
+ * Endpoints of all sorts: sharing, aliases, with names and keys.
  */
 #include <linux/delay.h>
 #include <linux/slab.h>
@@ -9,182 +9,6 @@
 #include <kfi_trigger.h>
 
 #include "transfer.h"
-
-#define BITS 4
-
-/* A scalable endpoint with a few contexts, each with its queue. */
-struct scalable {
-	struct kfi_info *info;
-	struct kfid_domain *domain;
-	struct kfid_av *av;
-	struct kfid_ep *sep;
-	struct kfid_ep *tx[2];
-	struct kfid_cq *tx_cq[2];
-	struct kfid_ep *rx[3];
-	struct kfid_cq *rx_cq[3];
-};
-
-static void scalable_close(struct test *t, struct scalable *s)
-{
-	unsigned int i;
-
-	for (i = 0; i < 2; i++) {
-		if (s->tx[i])
-			close_fid(t, &s->tx[i]->fid);
-		if (s->tx_cq[i])
-			close_fid(t, &s->tx_cq[i]->fid);
-	}
-	for (i = 0; i < 3; i++) {
-		if (s->rx[i])
-			close_fid(t, &s->rx[i]->fid);
-		if (s->rx_cq[i])
-			close_fid(t, &s->rx_cq[i]->fid);
-	}
-	if (s->sep)
-		close_fid(t, &s->sep->fid);
-	if (s->av)
-		close_fid(t, &s->av->fid);
-	kfi_freeinfo(s->info);
-}
-
-static bool scalable_open(struct test *t, struct scalable *s, unsigned int nic)
-{
-	struct kfi_av_attr attr = { .type = KFI_AV_MAP, .rx_ctx_bits = BITS };
-	unsigned int i;
-
-	*s = (struct scalable) { .domain = nic_domain[nic] };
-	s->info = kfi_dupinfo(nic_info[nic]);
-	if (!expect_true(t, s->info))
-		return false;
-	s->info->ep_attr->tx_ctx_cnt = 2;
-	s->info->ep_attr->rx_ctx_cnt = 3;
-	if (!expect(t, kfi_av_open(s->domain, &attr, &s->av, NULL), 0) ||
-	    !expect(t, kfi_scalable_ep(s->domain, s->info, &s->sep, NULL), 0) ||
-	    !expect(t, kfi_scalable_ep_bind(s->sep, &s->av->fid, 0), 0))
-		goto close;
-	expect(t, kfi_enable(s->sep), 0);
-	for (i = 0; i < 2; i++) {
-		s->tx_cq[i] = cq_open(t, s->domain, 0);
-		if (!s->tx_cq[i] ||
-		    !expect(t, kfi_tx_context(s->sep, i, NULL, &s->tx[i], NULL), 0) ||
-		    !expect(t, kfi_ep_bind(s->tx[i], &s->tx_cq[i]->fid, KFI_TRANSMIT), 0) ||
-		    !expect(t, kfi_enable(s->tx[i]), 0))
-			goto close;
-	}
-	for (i = 0; i < 3; i++) {
-		s->rx_cq[i] = cq_open(t, s->domain, 0);
-		if (!s->rx_cq[i] ||
-		    !expect(t, kfi_rx_context(s->sep, i, NULL, &s->rx[i], NULL), 0) ||
-		    !expect(t, kfi_ep_bind(s->rx[i], &s->rx_cq[i]->fid, KFI_RECV), 0) ||
-		    !expect(t, kfi_enable(s->rx[i]), 0))
-			goto close;
-	}
-	return true;
-close:
-	scalable_close(t, s);
-	return false;
-}
-
-static kfi_addr_t scalable_knows(struct test *t, struct scalable *s,
-				 struct kfid_ep *peer)
-{
-	kfi_addr_t addr = KFI_ADDR_NOTAVAIL;
-	size_t len = 8;
-	u8 name[8];
-
-	expect(t, kfi_getname(&peer->fid, name, &len), 0);
-	expect(t, kfi_av_insert(s->av, name, 1, &addr, 0, NULL), 1);
-	return addr;
-}
-
-static void scalable(struct test *t)
-{
-	struct kfid_ep *other = NULL;
-	struct scalable a, b;
-	unsigned int tx, rx;
-	kfi_addr_t addr, source;
-	u8 from[8], to[8];
-
-	if (!scalable_open(t, &a, 0))
-		return;
-	if (!scalable_open(t, &b, 1))
-		goto close_a;
-	addr = scalable_knows(t, &a, b.sep);
-	scalable_knows(t, &b, a.sep);
-	expect(t, addr >> (64 - BITS), 0);
-	for (tx = 0; tx < 2; tx++) {
-		for (rx = 0; rx < 3; rx++) {
-			struct kfi_cq_tagged_entry entry;
-
-			from[0] = tx * 3 + rx;
-			expect(t, kfi_recv(b.rx[rx], to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(rx)),
-			       0);
-			expect(t, kfi_send(a.tx[tx], from, 8, NULL, kfi_rx_addr(addr, rx, BITS),
-					   CONTEXT(9)), 0);
-			expect_completion(t, a.tx_cq[tx], CONTEXT(9), SENT, 8);
-			if (await(t, b.rx_cq[rx], &entry, &source)) {
-				expect_true(t, entry.op_context == CONTEXT(rx));
-				expect_true(t, source != KFI_ADDR_NOTAVAIL);
-			}
-			expect(t, to[0], from[0]);
-		}
-	}
-	for (rx = 0; rx < 3; rx++)
-		expect_nothing(t, b.rx_cq[rx]);
-	/* There is no fourth one. */
-	expect(t, kfi_send(a.tx[0], from, 8, NULL, kfi_rx_addr(addr, 3, BITS), CONTEXT(9)), 0);
-	expect_failure(t, a.tx_cq[0], CONTEXT(9), SENT, KFI_EHOSTUNREACH, 0, 0);
-
-	/* Contexts have one direction, and the endpoint has none. */
-	expect(t, kfi_recv(a.tx[0], to, 8, NULL, KFI_ADDR_UNSPEC, NULL), -KFI_EOPNOTSUPP);
-	expect(t, kfi_send(a.rx[0], from, 8, NULL, addr, NULL), -KFI_EOPNOTSUPP);
-	expect(t, kfi_send(a.sep, from, 8, NULL, addr, NULL), -KFI_EOPNOTSUPP);
-	expect(t, kfi_ep_bind(a.tx[0], &a.av->fid, 0), -KFI_EOPBADSTATE);
-
-	/* Numbers of contexts. */
-	expect(t, kfi_tx_context(a.sep, 2, NULL, &other, NULL), -KFI_EINVAL);
-	expect(t, kfi_tx_context(a.sep, -1, NULL, &other, NULL), -KFI_EINVAL);
-	expect(t, kfi_rx_context(a.sep, 3, NULL, &other, NULL), -KFI_EINVAL);
-	expect(t, kfi_tx_context(a.sep, 1, NULL, &other, NULL), -KFI_EADDRINUSE);
-	expect(t, kfi_rx_context(a.sep, 0, NULL, &other, NULL), -KFI_EADDRINUSE);
-	close_fid(t, &a.rx[0]->fid);
-	a.rx[0] = NULL;
-	expect(t, kfi_rx_context(a.sep, 0, NULL, &a.rx[0], NULL), 0);
-	expect(t, kfi_ep_bind(a.rx[0], &a.tx_cq[0]->fid, KFI_TRANSMIT), -KFI_EINVAL);
-	expect(t, kfi_enable(a.rx[0]), -KFI_ENOCQ);
-	/* The endpoint is busy as long as there are contexts. */
-	expect(t, kfi_close(&a.sep->fid), -KFI_EBUSY);
-	expect(t, kfi_close(&a.av->fid), -KFI_EBUSY);
-	expect(t, kfi_close(&a.tx_cq[0]->fid), -KFI_EBUSY);
-	scalable_close(t, &b);
-close_a:
-	scalable_close(t, &a);
-}
-
-/* Which receive context of a scalable endpoint has which region. */
-static void scalable_without_av(struct test *t)
-{
-	struct kfi_info *info = kfi_dupinfo(nic_info[0]);
-	struct kfid_ep *sep = NULL, *tx = NULL;
-	struct kfid_cq *cq;
-
-	if (!expect_true(t, info))
-		return;
-	cq = cq_open(t, nic_domain[0], 0);
-	if (cq && expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), 0) &&
-	    expect(t, kfi_tx_context(sep, 0, NULL, &tx, NULL), 0)) {
-		expect(t, kfi_ep_bind(tx, &cq->fid, KFI_TRANSMIT), 0);
-		expect(t, kfi_enable(tx), -KFI_ENOAV);
-		close_fid(t, &tx->fid);
-	}
-	if (sep)
-		close_fid(t, &sep->fid);
-	if (cq)
-		close_fid(t, &cq->fid);
-	info->ep_attr->tx_ctx_cnt = 257;
-	expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), -KFI_EINVAL);
-	kfi_freeinfo(info);
-}
 
 /* Endpoints that receive from one queue. */
 static void shared_receive(struct test *t)
@@ -885,8 +709,6 @@ close:
 }
 
 const struct test_case endpoint_tests[] = {
-	{ "endpoint/scalable", "", scalable },
-	{ "endpoint/scalable-without-av", "", scalable_without_av },
 	{ "endpoint/shared-receive", "", shared_receive },
 	{ "endpoint/shared-transmit", "", shared_transmit },
 	{ "endpoint/aliases", "R-TRIG-3", aliases },

@@ -9,8 +9,9 @@
 #include "transfer.h"
 
 /**
- * struct contexts - a scalable endpoint with pairs of contexts
- * @count: number of pairs
+ * struct contexts - a scalable endpoint with its contexts
+ * @tx_count: number of transmit contexts
+ * @rx_count: number of receive contexts
  * @domain: domain
  * @av: address vector
  * @sep: the endpoint
@@ -21,7 +22,8 @@
  * @rx_cq: their queues
  */
 struct contexts {
-	unsigned int count;
+	unsigned int tx_count;
+	unsigned int rx_count;
 	struct kfid_domain *domain;
 	struct kfid_av *av;
 	struct kfid_ep *sep;
@@ -36,13 +38,15 @@ static void contexts_close(struct test *t, struct contexts *c)
 {
 	unsigned int i;
 
-	for (i = 0; c->tx && i < c->count; i++) {
+	for (i = 0; c->tx && i < c->tx_count; i++) {
 		if (c->tx[i])
 			close_fid(t, &c->tx[i]->fid);
-		if (c->rx[i])
-			close_fid(t, &c->rx[i]->fid);
 		if (c->tx_cq[i])
 			close_fid(t, &c->tx_cq[i]->fid);
+	}
+	for (i = 0; c->rx && i < c->rx_count; i++) {
+		if (c->rx[i])
+			close_fid(t, &c->rx[i]->fid);
 		if (c->rx_cq[i])
 			close_fid(t, &c->rx_cq[i]->fid);
 	}
@@ -54,41 +58,52 @@ static void contexts_close(struct test *t, struct contexts *c)
 	*c = (struct contexts) {};
 }
 
-static bool open_pair(struct test *t, struct contexts *c, unsigned int i)
+static bool open_tx(struct test *t, struct contexts *c, unsigned int i)
 {
 	c->tx_cq[i] = cq_open(t, c->domain, 16);
-	c->rx_cq[i] = cq_open(t, c->domain, 16);
-	return c->tx_cq[i] && c->rx_cq[i] &&
-	       expect(t, kfi_rx_context(c->sep, i, NULL, &c->rx[i], NULL), 0) &&
+	return c->tx_cq[i] &&
 	       expect(t, kfi_tx_context(c->sep, i, NULL, &c->tx[i], NULL), 0) &&
-	       expect(t, kfi_ep_bind(c->rx[i], &c->rx_cq[i]->fid, 0), 0) &&
 	       expect(t, kfi_ep_bind(c->tx[i], &c->tx_cq[i]->fid, 0), 0) &&
-	       expect(t, kfi_enable(c->rx[i]), 0) &&
 	       expect(t, kfi_enable(c->tx[i]), 0);
 }
 
-/* Opens @count pairs of @info, which is enabled first. */
+static bool open_rx(struct test *t, struct contexts *c, unsigned int i)
+{
+	c->rx_cq[i] = cq_open(t, c->domain, 16);
+	return c->rx_cq[i] &&
+	       expect(t, kfi_rx_context(c->sep, i, NULL, &c->rx[i], NULL), 0) &&
+	       expect(t, kfi_ep_bind(c->rx[i], &c->rx_cq[i]->fid, 0), 0) &&
+	       expect(t, kfi_enable(c->rx[i]), 0);
+}
+
+/* Opens so many contexts of @info, which is enabled first. */
 static bool contexts_open(struct test *t, struct contexts *c, struct kfid_domain *domain,
-			  struct kfi_info *info, unsigned int count)
+			  struct kfi_info *info, unsigned int tx_count, unsigned int rx_count)
 {
 	struct kfi_av_attr attr = { .rx_ctx_bits = 8 };
-	void **all = kvcalloc(4 * count, sizeof(*all), GFP_KERNEL);
+	void **all = kvcalloc(2 * (tx_count + rx_count), sizeof(*all), GFP_KERNEL);
 	unsigned int i;
 
-	*c = (struct contexts) { .count = count, .domain = domain };
+	*c = (struct contexts) {
+		.tx_count = tx_count, .rx_count = rx_count, .domain = domain,
+	};
 	if (!expect_true(t, all))
 		return false;
 	c->tx = (void *)all;
-	c->rx = (void *)(all + count);
-	c->tx_cq = (void *)(all + 2 * count);
-	c->rx_cq = (void *)(all + 3 * count);
+	c->tx_cq = (void *)(all + tx_count);
+	c->rx = (void *)(all + 2 * tx_count);
+	c->rx_cq = (void *)(all + 2 * tx_count + rx_count);
 	if (!expect(t, kfi_av_open(domain, &attr, &c->av, NULL), 0) ||
 	    !expect(t, kfi_scalable_ep(domain, info, &c->sep, NULL), 0) ||
 	    !expect(t, kfi_scalable_ep_bind(c->sep, &c->av->fid, 0), 0) ||
 	    !expect(t, kfi_enable(c->sep), 0))
 		goto close;
-	for (i = 0; i < count; i++) {
-		if (!open_pair(t, c, i))
+	for (i = 0; i < tx_count; i++) {
+		if (!open_tx(t, c, i))
+			goto close;
+	}
+	for (i = 0; i < rx_count; i++) {
+		if (!open_rx(t, c, i))
 			goto close;
 	}
 	return true;
@@ -149,9 +164,9 @@ static void all_contexts(struct test *t)
 	expect_true(t, info_a->ep_attr->rx_ctx_cnt >= 128);
 	expect_true(t, info_a->domain_attr->max_ep_tx_ctx >= info_a->ep_attr->tx_ctx_cnt);
 	expect_true(t, info_a->domain_attr->max_ep_rx_ctx >= info_a->ep_attr->rx_ctx_cnt);
-	if (t->failed || !contexts_open(t, &a, nic_domain[0], info_a, 128))
+	if (t->failed || !contexts_open(t, &a, nic_domain[0], info_a, 128, 128))
 		goto free;
-	if (contexts_open(t, &b, nic_domain[1], info_b, 128)) {
+	if (contexts_open(t, &b, nic_domain[1], info_b, 128, 128)) {
 		contexts_know(t, &a, &b);
 		for (i = 0; i < 128 && !t->failed; i++)
 			expect_reaches(t, &a, i, kfi_rx_addr(a.peer, 127 - i, 8), &b, 127 - i);
@@ -179,9 +194,9 @@ static void beside(struct test *t)
 	info_a->ep_attr->rx_ctx_cnt = 6;
 	info_b->ep_attr->tx_ctx_cnt = 4;
 	info_b->ep_attr->rx_ctx_cnt = 4;
-	if (!contexts_open(t, &a, nic_domain[0], info_a, 6))
+	if (!contexts_open(t, &a, nic_domain[0], info_a, 6, 6))
 		goto free;
-	if (!contexts_open(t, &b, nic_domain[1], info_b, 4))
+	if (!contexts_open(t, &b, nic_domain[1], info_b, 4, 4))
 		goto close_a;
 	contexts_know(t, &a, &b);
 	contexts_know(t, &b, &a);
@@ -210,6 +225,108 @@ close_a:
 free:
 	kfi_freeinfo(info_a);
 	kfi_freeinfo(info_b);
+}
+
+/* Each context has its number and its direction, and the endpoint has none. */
+static void of_each_direction(struct test *t)
+{
+	struct kfi_info *info_a = kfi_dupinfo(nic_info[0]);
+	struct kfi_info *info_b = kfi_dupinfo(nic_info[1]);
+	struct kfid_ep *other = NULL;
+	struct contexts a, b;
+	unsigned int tx, rx;
+	kfi_addr_t source;
+	u8 from[8], to[8];
+
+	if (!expect_true(t, info_a && info_b))
+		goto free;
+	info_a->ep_attr->tx_ctx_cnt = 2;
+	info_a->ep_attr->rx_ctx_cnt = 3;
+	info_b->ep_attr->tx_ctx_cnt = 2;
+	info_b->ep_attr->rx_ctx_cnt = 3;
+	if (!contexts_open(t, &a, nic_domain[0], info_a, 2, 3))
+		goto free;
+	if (!contexts_open(t, &b, nic_domain[1], info_b, 2, 3))
+		goto close_a;
+	contexts_know(t, &a, &b);
+	contexts_know(t, &b, &a);
+	expect(t, a.peer >> 56, 0);
+	for (tx = 0; tx < 2; tx++) {
+		for (rx = 0; rx < 3; rx++) {
+			struct kfi_cq_tagged_entry entry;
+
+			from[0] = tx * 3 + rx;
+			expect(t, kfi_recv(b.rx[rx], to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(rx)),
+			       0);
+			expect(t, kfi_send(a.tx[tx], from, 8, NULL, kfi_rx_addr(a.peer, rx, 8),
+					   CONTEXT(9)), 0);
+			expect_completion(t, a.tx_cq[tx], CONTEXT(9), SENT, 8);
+			if (await(t, b.rx_cq[rx], &entry, &source)) {
+				expect_true(t, entry.op_context == CONTEXT(rx));
+				expect_true(t, source != KFI_ADDR_NOTAVAIL);
+			}
+			expect(t, to[0], from[0]);
+		}
+	}
+	for (rx = 0; rx < 3; rx++)
+		expect_nothing(t, b.rx_cq[rx]);
+	/* There is no fourth one. */
+	expect(t, kfi_send(a.tx[0], from, 8, NULL, kfi_rx_addr(a.peer, 3, 8), CONTEXT(9)), 0);
+	expect_failure(t, a.tx_cq[0], CONTEXT(9), SENT, KFI_EHOSTUNREACH, 0, 0);
+
+	expect(t, kfi_recv(a.tx[0], to, 8, NULL, KFI_ADDR_UNSPEC, NULL), -KFI_EOPNOTSUPP);
+	expect(t, kfi_send(a.rx[0], from, 8, NULL, a.peer, NULL), -KFI_EOPNOTSUPP);
+	expect(t, kfi_send(a.sep, from, 8, NULL, a.peer, NULL), -KFI_EOPNOTSUPP);
+	expect(t, kfi_ep_bind(a.tx[0], &a.av->fid, 0), -KFI_EOPBADSTATE);
+
+	expect(t, kfi_tx_context(a.sep, 2, NULL, &other, NULL), -KFI_EINVAL);
+	expect(t, kfi_tx_context(a.sep, -1, NULL, &other, NULL), -KFI_EINVAL);
+	expect(t, kfi_rx_context(a.sep, 3, NULL, &other, NULL), -KFI_EINVAL);
+	expect(t, kfi_tx_context(a.sep, 1, NULL, &other, NULL), -KFI_EADDRINUSE);
+	expect(t, kfi_rx_context(a.sep, 0, NULL, &other, NULL), -KFI_EADDRINUSE);
+	close_fid(t, &a.rx[0]->fid);
+	a.rx[0] = NULL;
+	if (expect(t, kfi_rx_context(a.sep, 0, NULL, &a.rx[0], NULL), 0)) {
+		expect(t, kfi_ep_bind(a.rx[0], &a.tx_cq[0]->fid, KFI_TRANSMIT), -KFI_EINVAL);
+		expect(t, kfi_enable(a.rx[0]), -KFI_ENOCQ);
+		expect(t, kfi_ep_bind(a.rx[0], &a.rx_cq[0]->fid, KFI_RECV), 0);
+		expect(t, kfi_enable(a.rx[0]), 0);
+	}
+	/* The endpoint is busy as long as there are contexts. */
+	expect(t, kfi_close(&a.sep->fid), -KFI_EBUSY);
+	expect(t, kfi_close(&a.av->fid), -KFI_EBUSY);
+	expect(t, kfi_close(&a.tx_cq[0]->fid), -KFI_EBUSY);
+	contexts_close(t, &b);
+close_a:
+	contexts_close(t, &a);
+free:
+	kfi_freeinfo(info_a);
+	kfi_freeinfo(info_b);
+}
+
+/* Nothing is sent by a context of an endpoint without an address vector. */
+static void without_av(struct test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(nic_info[0]);
+	struct kfid_ep *sep = NULL, *tx = NULL;
+	struct kfid_cq *cq;
+
+	if (!expect_true(t, info))
+		return;
+	cq = cq_open(t, nic_domain[0], 0);
+	if (cq && expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), 0) &&
+	    expect(t, kfi_tx_context(sep, 0, NULL, &tx, NULL), 0)) {
+		expect(t, kfi_ep_bind(tx, &cq->fid, KFI_TRANSMIT), 0);
+		expect(t, kfi_enable(tx), -KFI_ENOAV);
+		close_fid(t, &tx->fid);
+	}
+	if (sep)
+		close_fid(t, &sep->fid);
+	if (cq)
+		close_fid(t, &cq->fid);
+	info->ep_attr->tx_ctx_cnt = 257;
+	expect(t, kfi_scalable_ep(nic_domain[0], info, &sep, NULL), -KFI_EINVAL);
+	kfi_freeinfo(info);
 }
 
 /* A context and what there is to bind to it. */
@@ -456,7 +573,7 @@ static void of_contexts(struct test *t)
 
 	if (!info)
 		return;
-	if (!contexts_open(t, &c, nic_domain[0], info, 1))
+	if (!contexts_open(t, &c, nic_domain[0], info, 1, 1))
 		goto free;
 	expect(t, kfi_setopt(&c.rx[0]->fid, KFI_OPT_ENDPOINT, KFI_OPT_MIN_MULTI_RECV, &value, len),
 	       0);
@@ -528,9 +645,9 @@ static void remote_events(struct test *t)
 			break;
 		if (!expect(t, kfi_domain(t->fabric, info_b, &domain, NULL), 0))
 			goto free;
-		if (!contexts_open(t, &a, nic_domain[0], info_a, 3))
+		if (!contexts_open(t, &a, nic_domain[0], info_a, 3, 3))
 			goto close_domain;
-		if (!contexts_open(t, &b, domain, info_b, 3))
+		if (!contexts_open(t, &b, domain, info_b, 3, 3))
 			goto close_a;
 		contexts_know(t, &a, &b);
 		expect(t, kfi_mr_reg(domain, &target, 8, KFI_REMOTE_READ | KFI_REMOTE_WRITE,
@@ -580,9 +697,9 @@ static void bound_regions(struct test *t)
 		info_b->domain_attr->mr_mode = of_context ? KFI_MR_ENDPOINT : 0;
 		if (!expect(t, kfi_domain(t->fabric, info_b, &domain, NULL), 0))
 			goto free;
-		if (!contexts_open(t, &a, nic_domain[0], info_a, 2))
+		if (!contexts_open(t, &a, nic_domain[0], info_a, 2, 2))
 			goto close_domain;
-		if (!contexts_open(t, &b, domain, info_b, 2))
+		if (!contexts_open(t, &b, domain, info_b, 2, 2))
 			goto close_a;
 		contexts_know(t, &a, &b);
 		/* With one key where each context has keys of its own. */
@@ -634,6 +751,8 @@ const struct test_case scalable_tests[] = {
 	{ "scalable/bound-regions", "", bound_regions },
 	{ "scalable/all-contexts", "", all_contexts },
 	{ "scalable/beside", "", beside },
+	{ "scalable/of-each-direction", "", of_each_direction },
+	{ "scalable/without-av", "", without_av },
 	{ "scalable/bind-without-flags", "", bind_without_flags },
 	{ "scalable/bind-endpoint", "", bind_endpoint },
 	{ "scalable/bind-classes", "", bind_classes },
