@@ -12,19 +12,34 @@
 
 #include "transfer.h"
 
-static ssize_t send_triggered(struct end *e, void *buf, size_t len, void *context)
+static ssize_t post_triggered(struct end *e, enum family kind, void *buf, size_t len,
+			      void *context)
 {
 	const struct op op = {
-		.family = F_SEND,
+		.family = kind,
 		.form = FORM_MSG_KVEC,
 		.buf = buf,
 		.len = len,
 		.flags = KFI_TRIGGER | KFI_COMPLETION,
-		.peer = e->peer,
+		.peer = kind == F_SEND ? e->peer : KFI_ADDR_UNSPEC,
 		.context = context,
 	};
 
 	return op_post(e->ep, &op);
+}
+
+static ssize_t send_triggered(struct end *e, void *buf, size_t len, void *context)
+{
+	return post_triggered(e, F_SEND, buf, len, context);
+}
+
+/* The condition that a counter has come to a value. */
+static struct kfi_triggered_context due_at(struct kfid_cntr *cntr, size_t threshold)
+{
+	return (struct kfi_triggered_context) {
+		.event_type = KFI_TRIGGER_THRESHOLD,
+		.trigger.threshold = { .cntr = cntr, .threshold = threshold },
+	};
 }
 
 static void larger_context(struct test *t)
@@ -77,10 +92,7 @@ static void scribbled_context(struct test *t)
 		for (j = 0; j < 2; j++) {
 			struct kfi_triggered_context *context = &contexts[i][j];
 
-			*context = (struct kfi_triggered_context) {
-				.event_type = KFI_TRIGGER_THRESHOLD,
-				.trigger.threshold = { .cntr = cntr, .threshold = 3 },
-			};
+			*context = due_at(cntr, 3);
 			expect(t, send_triggered(&a, from, 8, context), 0);
 			memset(context, fills[i], sizeof(*context));
 		}
@@ -118,10 +130,7 @@ static void posted_in_order(struct test *t)
 		goto close;
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		from[i] = i;
-		contexts[i] = (struct kfi_triggered_context) {
-			.event_type = KFI_TRIGGER_THRESHOLD,
-			.trigger.threshold = { .cntr = cntr, .threshold = thresholds[i] },
-		};
+		contexts[i] = due_at(cntr, thresholds[i]);
 		expect(t, send_triggered(&a, &from[i], 1, &contexts[i]), 0);
 		expect(t, kfi_recv(b.ep, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
 	}
@@ -185,10 +194,7 @@ static void few_bytes_with_interrupts_off(struct test *t)
 		memset(to, FILL, MESSAGES * len);
 		due.to = to;
 		for (j = 0; j < MESSAGES; j++) {
-			contexts[j] = (struct kfi_triggered_context) {
-				.event_type = KFI_TRIGGER_THRESHOLD,
-				.trigger.threshold = { .cntr = cntr, .threshold = i + 1 },
-			};
+			contexts[j] = due_at(cntr, i + 1);
 			expect(t, kfi_recv(b.ep, to + j * len, len, NULL, KFI_ADDR_UNSPEC,
 					   CONTEXT(j)), 0);
 			expect(t, send_triggered(&a, from + j * len, len, &contexts[j]), 0);
@@ -219,7 +225,9 @@ static long add_some(void *arg)
 	return kfi_cntr_add(arg, 150);
 }
 
-static int send_deferred(struct end *e, struct kfid_cntr *trigger, u64 threshold, u8 *buf)
+/* Sends a byte when a counter has come to a value, and counts that in another one, or nowhere. */
+static int send_deferred(struct end *e, struct kfid_cntr *trigger, u64 threshold, u8 *buf,
+			 struct kfid_cntr *completion)
 {
 	struct kvec iov = { .iov_base = buf, .iov_len = 1 };
 	struct kfi_op_msg op = {
@@ -231,6 +239,7 @@ static int send_deferred(struct end *e, struct kfid_cntr *trigger, u64 threshold
 	struct kfi_deferred_work work = {
 		.threshold = threshold,
 		.triggering_cntr = trigger,
+		.completion_cntr = completion,
 		.op_type = KFI_OP_SEND,
 		.op.msg = &op,
 	};
@@ -274,14 +283,11 @@ static void in_order_when_passed(struct test *t)
 		for (i = SENDS; i--;) {
 			u64 threshold = U64_MAX - 150 + i;
 
-			contexts[i] = (struct kfi_triggered_context) {
-				.event_type = KFI_TRIGGER_THRESHOLD,
-				.trigger.threshold = { .cntr = cntr, .threshold = threshold },
-			};
+			contexts[i] = due_at(cntr, threshold);
 			if (i & 1)
 				expect(t, send_triggered(&a, &from[i], 1, &contexts[i]), 0);
 			else
-				expect(t, send_deferred(&a, cntr, threshold, &from[i]), 0);
+				expect(t, send_deferred(&a, cntr, threshold, &from[i], NULL), 0);
 		}
 		/* All is due after the first one; the second one passes 2^64. */
 		if (!job_start(t, &jobs[0], add_some, cntr, cpu))
@@ -289,7 +295,7 @@ static void in_order_when_passed(struct test *t)
 		if (job_start(t, &jobs[1], add_some, cntr, other_cpu(cpu))) {
 			while (kfi_cntr_read(cntr) > 1000)
 				cpu_relax();
-			expect(t, send_deferred(&a, cntr, 1000, &from[SENDS]), 0);
+			expect(t, send_deferred(&a, cntr, 1000, &from[SENDS], NULL), 0);
 			expect(t, job_finish(&jobs[1]), 0);
 		}
 		expect(t, job_finish(&jobs[0]), 0);
@@ -331,21 +337,6 @@ static void queue_backlog(struct test *t, struct kfid_domain *domain, struct kfi
 			return;
 }
 
-static ssize_t receive_triggered(struct end *e, void *buf, size_t len, void *context)
-{
-	const struct op op = {
-		.family = F_RECV,
-		.form = FORM_MSG_KVEC,
-		.buf = buf,
-		.len = len,
-		.flags = KFI_TRIGGER | KFI_COMPLETION,
-		.peer = KFI_ADDR_UNSPEC,
-		.context = context,
-	};
-
-	return op_post(e->ep, &op);
-}
-
 /* What has fired and is yet to begin is found: cancelled, it completes once. */
 static void cancelled_when_fired(struct test *t)
 {
@@ -363,12 +354,9 @@ static void cancelled_when_fired(struct test *t)
 		goto close;
 	queue_backlog(t, a.domain, trigger, target);
 	for (i = 0; i < ARRAY_SIZE(contexts); i++)
-		contexts[i] = (struct kfi_triggered_context) {
-			.event_type = KFI_TRIGGER_THRESHOLD,
-			.trigger.threshold = { .cntr = trigger, .threshold = 2 },
-		};
+		contexts[i] = due_at(trigger, 2);
 	expect(t, send_triggered(&a, from, 8, &contexts[0]), 0);
-	expect(t, receive_triggered(&a, to, 8, &contexts[1]), 0);
+	expect(t, post_triggered(&a, F_RECV, to, 8, &contexts[1]), 0);
 	expect(t, send_triggered(&a, from, 8, &contexts[2]), 0);
 	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
 	expect(t, kfi_cntr_add(trigger, 2), 0);
@@ -394,15 +382,8 @@ close:
 static void closed_when_fired(struct test *t)
 {
 	struct kfid_cntr *trigger, *target, *completion;
-	struct kfi_op_msg op = {};
-	struct kfi_deferred_work work = {
-		.threshold = 2,
-		.op_type = KFI_OP_SEND,
-		.op.msg = &op,
-	};
-	u8 from[8] = {};
-	struct kvec iov = { .iov_base = from, .iov_len = sizeof(from) };
 	struct end a, b;
+	u8 from = 0;
 
 	if (!pair_open(t, &a, &b, NULL, NULL))
 		return;
@@ -412,13 +393,7 @@ static void closed_when_fired(struct test *t)
 	if (!trigger || !target || !completion)
 		goto close;
 	queue_backlog(t, a.domain, trigger, target);
-	op.ep = a.ep;
-	op.msg = (struct kfi_msg) {
-		.type = KFI_KVEC, .msg_iov = &iov, .iov_count = 1, .addr = a.peer,
-	};
-	work.triggering_cntr = trigger;
-	work.completion_cntr = completion;
-	expect(t, kfi_control(&a.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	expect(t, send_deferred(&a, trigger, 2, &from, completion), 0);
 	expect(t, kfi_cntr_add(trigger, 2), 0);
 	close_fid(t, &a.ep->fid);
 	a.ep = NULL;

@@ -213,6 +213,17 @@ free:
 }
 
 /*
+ * Queues work of an endpoint that fires at once. Its counter of writes, of which
+ * there are none, counts that it has completed.
+ */
+static void fire(struct test *t, struct end *e, struct kfi_deferred_work work)
+{
+	work.triggering_cntr = e->cntr[COUNT_READ];
+	work.completion_cntr = e->cntr[COUNT_WRITE];
+	expect(t, kfi_control(&e->domain->fid, KFI_QUEUE_WORK, &work), 0);
+}
+
+/*
  * A receive that has fired and found no room is posted as soon as there is
  * some, and is not overtaken by what is posted later.
  */
@@ -221,20 +232,13 @@ static void fired_has_its_turn(struct test *t)
 	enum { ROOM = 4 };
 	const struct setup setup = { .rx_size = ROOM };
 	u8 from[ROOM + 1], to[ROOM + 2] = {};
-	struct kfid_cntr *trigger, *completion;
-	struct kfi_op_msg op = {};
-	struct kfi_deferred_work work = { .op_type = KFI_OP_RECV, .op.msg = &op };
 	struct kvec iov = { .iov_base = to + ROOM, .iov_len = 1 };
+	struct kfi_op_msg op = {};
 	unsigned int i, round;
 	struct end a, b;
 
-	/* On the NIC of the counters. */
-	if (!pair_open(t, &b, &a, &setup, NULL))
+	if (!pair_open(t, &a, &b, NULL, &setup))
 		return;
-	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
-	completion = open_cntr(t, KFI_WAIT_UNSPEC);
-	if (!trigger || !completion)
-		goto close;
 	for (round = 0; round < 2 && !t->failed; round++) {
 		for (i = 0; i <= ROOM; i++)
 			from[i] = 10 * round + i + 1;
@@ -246,10 +250,9 @@ static void fired_has_its_turn(struct test *t)
 			.addr = KFI_ADDR_UNSPEC, .context = CONTEXT(ROOM),
 		};
 		op.flags = KFI_COMPLETION;
-		work.triggering_cntr = trigger;
-		work.completion_cntr = completion;
-		work.threshold = 0;
-		expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), 0);
+		fire(t, &b, (struct kfi_deferred_work) {
+			.op_type = KFI_OP_RECV, .op.msg = &op,
+		});
 		/* Messages of the peer and of the fired one; nothing gets between. */
 		expect(t, kfi_recv(b.ep, to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(99)), -KFI_EAGAIN);
 		if (round) {
@@ -268,14 +271,9 @@ static void fired_has_its_turn(struct test *t)
 			expect_completion(t, a.tx_cq, CONTEXT(i), SENT, 1);
 			expect(t, to[i], from[i]);
 		}
-		expect_count(t, completion, round + 1, 0);
+		expect_count(t, b.cntr[COUNT_WRITE], round + 1, 0);
 	}
 	expect_nothing(t, b.rx_cq);
-close:
-	if (completion)
-		close_fid(t, &completion->fid);
-	if (trigger)
-		close_fid(t, &trigger->fid);
 	pair_close(t, &a, &b);
 }
 
@@ -606,21 +604,14 @@ static void crowded_in_order(struct test *t)
 {
 	const struct setup setup = { .rx_cq_size = 1 };
 	u8 from[2] = { 1, 2 }, to[2] = {}, next = 1;
-	struct kfi_op_tagged op = {};
-	struct kfi_deferred_work work = { .op_type = KFI_OP_TRECV, .op.tagged = &op };
 	struct kvec iov = { .iov_base = to, .iov_len = 1 };
-	struct kfid_cntr *trigger, *completion;
+	struct kfi_op_tagged op = {};
 	struct end a, b;
 	unsigned int i;
 	int ret;
 
-	/* On the NIC of the counters. */
-	if (!pair_open(t, &b, &a, &setup, NULL))
+	if (!pair_open(t, &a, &b, NULL, &setup))
 		return;
-	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
-	completion = open_cntr(t, KFI_WAIT_UNSPEC);
-	if (!trigger || !completion)
-		goto close;
 	for (i = 0; i < 2; i++)
 		expect(t, kfi_tinject(a.ep, &from[i], 1, a.peer, 1 + i), 0);
 	crowd(t, &a, &b, 0);
@@ -631,9 +622,7 @@ static void crowded_in_order(struct test *t)
 		.addr = KFI_ADDR_UNSPEC, .tag = 1, .context = CONTEXT(1),
 	};
 	op.flags = KFI_COMPLETION;
-	work.triggering_cntr = trigger;
-	work.completion_cntr = completion;
-	expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	fire(t, &b, (struct kfi_deferred_work) { .op_type = KFI_OP_TRECV, .op.tagged = &op });
 	ret = kfi_cancel(&b.ep->fid, CONTEXT(1));
 	disperse(t, &b);
 	if (ret) {
@@ -651,12 +640,7 @@ static void crowded_in_order(struct test *t)
 		expect(t, to[0], next++);
 	}
 	expect_nothing(t, b.rx_cq);
-close:
-	if (completion)
-		close_fid(t, &completion->fid);
-	if (trigger)
-		close_fid(t, &trigger->fid);
-	pair_close(t, &b, &a);
+	pair_close(t, &a, &b);
 }
 
 /*
@@ -810,22 +794,15 @@ free:
 static void posted_behind_fired(struct test *t)
 {
 	struct kfi_op_msg op = {};
-	struct kfi_deferred_work work = { .op_type = KFI_OP_SEND, .op.msg = &op };
 	u8 from[4] = { 1, 2, 3, 4 }, to[4] = {};
 	struct kvec iov[2] = { { &from[1], 1 }, { &from[2], 1 } };
 	struct kfi_msg msg = { .type = KFI_KVEC, .msg_iov = &iov[0], .iov_count = 1,
 			       .context = CONTEXT(1) };
-	struct kfid_cntr *trigger, *completion;
 	struct end a, b;
 	unsigned int i;
 
-	/* On the NIC of the counters. */
 	if (!pair_open(t, &a, &b, NULL, NULL))
 		return;
-	trigger = open_cntr(t, KFI_WAIT_UNSPEC);
-	completion = open_cntr(t, KFI_WAIT_UNSPEC);
-	if (!trigger || !completion)
-		goto close;
 	expect(t, send_to(&a, &from[0], 1, CONTEXT(0)), 0);
 	msg.addr = a.peer;
 	expect(t, kfi_sendmsg(a.ep, &msg, KFI_FENCE), 0);
@@ -835,9 +812,7 @@ static void posted_behind_fired(struct test *t)
 		.addr = a.peer, .context = CONTEXT(2),
 	};
 	op.flags = KFI_COMPLETION;
-	work.triggering_cntr = trigger;
-	work.completion_cntr = completion;
-	expect(t, kfi_control(&a.domain->fid, KFI_QUEUE_WORK, &work), 0);
+	fire(t, &a, (struct kfi_deferred_work) { .op_type = KFI_OP_SEND, .op.msg = &op });
 	expect(t, send_to(&a, &from[3], 1, CONTEXT(3)), 0);
 	for (i = 0; i < 4; i++)
 		expect(t, kfi_recv(b.ep, &to[i], 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(i)), 0);
@@ -846,12 +821,7 @@ static void posted_behind_fired(struct test *t)
 		expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
 	}
 	expect(t, memcmp(from, to, 4), 0);
-	expect_count(t, completion, 1, 0);
-close:
-	if (completion)
-		close_fid(t, &completion->fid);
-	if (trigger)
-		close_fid(t, &trigger->fid);
+	expect_count(t, a.cntr[COUNT_WRITE], 1, 0);
 	pair_close(t, &a, &b);
 }
 
