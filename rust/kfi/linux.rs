@@ -35,6 +35,8 @@ pub mod queue;
 #[cfg(linux_random)]
 pub mod random;
 pub mod rcu;
+#[cfg(linux_registry)]
+pub mod registry;
 #[cfg(linux_sleep)]
 pub mod sleep;
 #[cfg(linux_socket)]

@@ -82,10 +82,7 @@ use crate::{
         NicUse, //
     },
     open_objects,
-    owner::{
-        Owner,
-        Owners, //
-    },
+    owner::Owner,
     personality::{
         self,
         Personality, //
@@ -235,7 +232,7 @@ impl Domain {
         let limit = *module_parameters::pending.value_ref();
         let run_list = RunList::new(work_queue.clone(), limit)?;
         let reserve = Reserve::new(RESERVE)?;
-        let owner = Owners::current(&fabric.node().owners)?;
+        let owner = fabric.node().owners.current()?;
         Ok(pin_init!(Self {
             run_list,
             work_queue,

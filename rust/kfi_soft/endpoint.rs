@@ -34,10 +34,7 @@ use kernel::{
 
 use crate::{
     address::{
-        auth_key::{
-            AuthKey,
-            AuthKeys, //
-        },
+        auth_key::AuthKey,
         native::Address,
         place::{
             AddressBytes,
@@ -879,7 +876,7 @@ fn whereabouts(
     if key.len() > limits::MAX_AUTH_KEY_SIZE {
         return Err(EINVAL);
     }
-    let key = Arc::new(AuthKeys::get(&node.auth_keys, key)?, GFP_KERNEL)?;
+    let key = Arc::new(node.auth_keys.get(key)?, GFP_KERNEL)?;
     let port = Node::take_port(node, &key, nic, port, contexts)?;
     let port = Arc::new(port, GFP_KERNEL)?;
     Ok((port, key))

@@ -31,7 +31,7 @@
 //!    `kfi_soft::Visitor::quiet`, `kfi_soft::Complaints::told`,
 //!    `kfi_soft::MultiBuffer::notify`, `kfi_soft::NicPorts::ports`,
 //!    `kfi_soft::SharedBinds::completer`, `kfi_soft::Regions::regions`,
-//!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys::keys`, `kfi_soft::Owners::known`,
+//!    `kfi_soft::Region::counters`, `kfi_soft::AuthKeys`, `kfi_soft::Owners`,
 //!    `kfi::AddressBook::indices` and `kfi_soft::Faults::state`;
 //! 8. the locks of wait queues, under which the wake functions of waiters run, and those of
 //!    work queues.

@@ -18,7 +18,6 @@ use kernel::{
 };
 
 use crate::{
-    address::auth_key::AuthKeys,
     counter::Counter,
     domain::Domain,
     endpoint::{
@@ -175,7 +174,7 @@ impl MemoryRegion {
         let event = attr.flags.contains(RegionFlags::RMA_EVENT);
         // Without a key of its own it is open to all that the domain is open to.
         let auth_key = match attr.auth_key {
-            Some(bytes) => Some(AuthKeys::get(&domain.fabric().node().auth_keys, bytes)?),
+            Some(bytes) => Some(domain.fabric().node().auth_keys.get(bytes)?),
             None => None,
         };
         let region = Region::new(attr.memory, attr.access, base, event, auth_key)?;

@@ -75,7 +75,7 @@ pub(crate) struct Node {
     /// The authorization keys of endpoints.
     pub(crate) auth_keys: Arc<AuthKeys>,
     /// The users of domains.
-    pub(crate) owners: Arc<Owners>,
+    pub(crate) owners: Owners,
     /// The faults that are injected.
     #[pin]
     pub(crate) faults: Faults<Origin>,

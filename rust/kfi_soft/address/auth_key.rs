@@ -9,18 +9,23 @@
 
 use kernel::{
     prelude::*,
-    rbtree::{
-        RBTree,
-        RBTreeNodeReservation, //
-    },
+    static_lock_class,
     sync::{
-        new_spinlock_irq,
-        Arc,
-        SpinLockIrq, //
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc, //
     }, //
 };
 
-use crate::limits;
+use crate::{
+    kfi::linux::registry::{
+        Registered,
+        Registry, //
+    },
+    limits, //
+};
 
 /// The number of a key that is in use.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,123 +56,56 @@ impl KeyBytes {
     }
 }
 
-/// A key that is in use.
-struct Used {
-    number: KeyNumber,
-    users: usize,
-}
-
-/// The part that the lock protects.
-struct Numbered {
-    keys: RBTree<KeyBytes, Used>,
-    /// The number given last.
-    last: u64,
-}
-
 /// The keys that are in use.
-#[pin_data]
 pub(crate) struct AuthKeys {
-    #[pin]
-    keys: SpinLockIrq<Numbered>,
+    keys: Arc<Registry<KeyBytes, KeyNumber>>,
+    /// The number given last.
+    last: Atomic<u64>,
 }
 
 impl AuthKeys {
     /// No keys.
     pub(crate) fn new() -> Result<Arc<Self>> {
-        Arc::pin_init(
-            pin_init!(Self {
-                keys <- new_spinlock_irq!(
-                    Numbered {
-                        keys: RBTree::new(),
-                        last: 0,
-                    },
-                    "kfi_soft::AuthKeys::keys"
-                ),
-            }),
-            GFP_KERNEL,
-        )
+        let this = Self {
+            keys: Registry::new(c"kfi_soft::AuthKeys", static_lock_class!())?,
+            last: Atomic::new(0),
+        };
+        Ok(Arc::new(this, GFP_KERNEL)?)
     }
 
     /// Begins to use a key; `EINVAL` if it is too long. May sleep.
-    pub(crate) fn get(this: &Arc<Self>, bytes: &[u8]) -> Result<AuthKey> {
+    pub(crate) fn get(&self, bytes: &[u8]) -> Result<AuthKey> {
         let bytes = KeyBytes::new(bytes)?;
-        // Made without the lock; not needed if somebody uses the key.
-        let mut node = Some(RBTreeNodeReservation::new(GFP_KERNEL)?);
-        let mut keys = this.keys.lock();
-        let Numbered { keys: used, last } = &mut *keys;
-        if used.get(&bytes).is_none() {
-            if let Some(node) = node.take() {
-                // They last for the time of a machine.
-                *last = last.wrapping_add(1);
-                let new = Used {
-                    number: KeyNumber(*last),
-                    users: 0,
-                };
-                // There was none.
-                let _ = used.insert(node.into_node(bytes, new));
-            }
-        }
-        let found = used.get_mut(&bytes).map(|used| {
-            used.users = used.users.saturating_add(1);
-            used.number
-        });
-        drop(keys);
-        drop(node);
-        Ok(AuthKey {
-            keys: this.clone(),
-            bytes,
-            number: found.ok_or(ENOMEM)?,
-        })
+        // A key that is in use has its number, and this one is lost: they last for the time of a machine.
+        // Relaxed: no two get the same.
+        let last = self.last.fetch_add(1, ordering::Relaxed);
+        let number = KeyNumber(last.wrapping_add(1));
+        self.keys.get(bytes, number).map(AuthKey)
     }
-}
 
-impl AuthKeys {
     /// Returns the number of a key, or, if nobody uses it, one that no key has.
     pub(crate) fn find(&self, bytes: &[u8]) -> KeyNumber {
-        let Ok(bytes) = KeyBytes::new(bytes) else {
-            return KeyNumber::NONE;
-        };
-        let keys = self.keys.lock();
-        keys.keys
-            .get(&bytes)
-            .map_or(KeyNumber::NONE, |used| used.number)
+        let bytes = KeyBytes::new(bytes).ok();
+        bytes
+            .and_then(|bytes| self.keys.find(&bytes))
+            .unwrap_or(KeyNumber::NONE)
     }
 }
 
 /// A key in use.
-pub(crate) struct AuthKey {
-    keys: Arc<AuthKeys>,
-    bytes: KeyBytes,
-    number: KeyNumber,
-}
+pub(crate) struct AuthKey(Registered<KeyBytes, KeyNumber>);
 
 impl AuthKey {
     /// Returns its number, which is that of this key only.
     pub(crate) fn number(&self) -> KeyNumber {
-        self.number
+        *self.0.value()
     }
 
     /// Returns its bytes. A transmit context has its key, so nobody looks for the bytes by the number.
     pub(crate) fn bytes(&self) -> &[u8] {
+        let KeyBytes { len, bytes } = self.0.key();
         // No key is longer than the array.
-        self.bytes.bytes.get(..self.bytes.len).unwrap_or(&[])
-    }
-}
-
-impl Drop for AuthKey {
-    fn drop(&mut self) {
-        let mut keys = self.keys.keys.lock();
-        let unused = keys.keys.get_mut(&self.bytes).is_some_and(|used| {
-            used.users = used.users.saturating_sub(1);
-            used.users == 0
-        });
-        let old = if unused {
-            keys.keys.remove_node(&self.bytes)
-        } else {
-            None
-        };
-        drop(keys);
-        drop(old);
+        bytes.get(..*len).unwrap_or(&[])
     }
 }
 
@@ -178,25 +116,25 @@ mod tests {
     #[test]
     fn the_same_bytes_have_the_same_number() -> Result {
         let keys = AuthKeys::new()?;
-        let one = AuthKeys::get(&keys, b"one")?;
-        let two = AuthKeys::get(&keys, b"two")?;
+        let one = keys.get(b"one")?;
+        let two = keys.get(b"two")?;
         assert!(one.number() != two.number());
-        assert!(AuthKeys::get(&keys, b"one")?.number() == one.number());
-        assert!(AuthKeys::get(&keys, b"")?.number() != one.number());
-        assert!(AuthKeys::get(&keys, b"one\0")?.number() != one.number());
+        assert!(keys.get(b"one")?.number() == one.number());
+        assert!(keys.get(b"")?.number() != one.number());
+        assert!(keys.get(b"one\0")?.number() != one.number());
         let number = two.number();
         drop(two);
         // Nobody has the number of what is gone.
-        assert!(AuthKeys::get(&keys, b"three")?.number() != number);
-        assert!(AuthKeys::get(&keys, b"two")?.number() != number);
+        assert!(keys.get(b"three")?.number() != number);
+        assert!(keys.get(b"two")?.number() != number);
         Ok(())
     }
 
     #[test]
     fn keys_are_found() -> Result {
         let keys = AuthKeys::new()?;
-        let one = AuthKeys::get(&keys, b"one")?;
-        let other = AuthKeys::get(&keys, b"other")?;
+        let one = keys.get(b"one")?;
+        let other = keys.get(b"other")?;
         assert!(keys.find(b"one") == one.number());
         assert!(keys.find(b"other") == other.number());
         assert!(keys.find(b"") == KeyNumber::NONE);
@@ -208,24 +146,10 @@ mod tests {
     #[test]
     fn keys_have_their_bytes() -> Result {
         let keys = AuthKeys::new()?;
-        assert_eq!(AuthKeys::get(&keys, b"")?.bytes(), b"");
-        assert_eq!(AuthKeys::get(&keys, b"one\0")?.bytes(), b"one\0");
+        assert_eq!(keys.get(b"")?.bytes(), b"");
+        assert_eq!(keys.get(b"one\0")?.bytes(), b"one\0");
         let longest = [7; limits::MAX_AUTH_KEY_SIZE];
-        assert_eq!(AuthKeys::get(&keys, &longest)?.bytes(), longest);
-        Ok(())
-    }
-
-    #[test]
-    fn many_keys() -> Result {
-        let keys = AuthKeys::new()?;
-        let mut held = KVec::new();
-        for number in 0..100u32 {
-            held.push(AuthKeys::get(&keys, &number.to_ne_bytes())?, GFP_KERNEL)?;
-        }
-        for (at, key) in held.iter().enumerate() {
-            let same = AuthKeys::get(&keys, &u32::try_from(at)?.to_ne_bytes())?;
-            assert!(same.number() == key.number());
-        }
+        assert_eq!(keys.get(&longest)?.bytes(), longest);
         Ok(())
     }
 }

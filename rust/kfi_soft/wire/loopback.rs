@@ -446,7 +446,7 @@ mod tests {
     fn leaves_go_with_their_last_port() -> Result {
         let wire = Loopback::<()>::new(1)?;
         let keys = AuthKeys::new()?;
-        let key = AuthKeys::get(&keys, b"leaves")?;
+        let key = keys.get(b"leaves")?;
         let first = Nic::all().next().ok_or(ENODEV)?;
         let (number, nic) = (key.number(), first.number());
         let kept = wire.take_port(number, nic, Some(1), None)?;
