@@ -67,6 +67,7 @@ mod personality;
 mod poll_set;
 mod provider;
 mod queue;
+mod share;
 mod sum;
 mod transfer;
 mod trigger;

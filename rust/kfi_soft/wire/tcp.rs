@@ -79,6 +79,7 @@ use crate::{
     },
     limits,
     owner::Owner,
+    share,
     sum::{
         Count,
         Sum, //
@@ -514,8 +515,7 @@ enum Place {
 /// These are no more than there is room left. So a user that sends to addresses where nobody is takes half of
 /// what there is, the next one half of the rest, and so on; one that reaches its peers takes what it needs.
 fn has_room(known: usize, unreached: usize) -> bool {
-    let left = MAX_ASSOCIATIONS.saturating_sub(known);
-    left != 0 && unreached < left.max(FEW_UNREACHED)
+    share::has_room(MAX_ASSOCIATIONS, known, unreached, FEW_UNREACHED)
 }
 
 impl<O: Initiator + Send + Sync + 'static> Associations<O> {
