@@ -55,7 +55,10 @@ use super::{
     },
     nonce,
     random,
-    stops::Stopped,
+    stops::{
+        Stopped,
+        User, //
+    },
     stream::Part,
     Pair,
     Shared,
@@ -103,7 +106,7 @@ use crate::{
         remote::{
             Answer,
             Answers,
-            Counts,
+            Charge,
             Name,
             RemotePayload,
             RemoteRequest,
@@ -251,7 +254,7 @@ pub(super) struct Partial {
     /// None if its bytes go straight to where they belong.
     bytes: Option<Bytes>,
     /// What counts these, and what else there may be a lot of.
-    counts: Counts,
+    charge: Charge,
     entry: Vacant,
 }
 
@@ -445,13 +448,14 @@ impl Service {
                 .fold(sum, usize::saturating_add);
         }
         if sum != 0 && !has_room(BYTES_FACTOR) {
-            return Ok(Begun::NoRoom);
+            return Ok(Begun::NoRoom(recipient.number()));
         }
         let counts = [
             own.count(sum),
             recipient.received().count(sum),
             all.count(sum),
         ];
+        let charge = Charge::new(recipient, counts);
         let bytes = if distant {
             None
         } else {
@@ -466,7 +470,7 @@ impl Service {
             request,
             remote: RemoteMemory::collect(count, ranges)?,
             bytes,
-            counts,
+            charge,
             entry: Vacant::new(GFP_KERNEL)?,
         }))
     }
@@ -520,7 +524,7 @@ impl Target for Service {
             request,
             remote,
             bytes,
-            counts,
+            charge,
             entry,
         } = partial;
         let answers: Arc<dyn Answers> = self.visitor.clone();
@@ -535,9 +539,9 @@ impl Target for Service {
                     compare: compare.into_source(),
                     target: results,
                 };
-                RemoteRequest::new(request, (remote, payload), counts, name, answers)
+                RemoteRequest::new(request, (remote, payload), charge, name, answers)
             }
-            None => RemoteRequest::distant(request, remote, counts, name, answers),
+            None => RemoteRequest::distant(request, remote, charge, name, answers),
         };
         let request = request.map_err(|_| Stop::NoMemory)?;
         self.arrived.push_back(entry.fill(request.clone()));
@@ -586,6 +590,10 @@ impl Target for Service {
 
     fn flow(open: &Arc<RemoteRequest>) -> u16 {
         open.name().flow
+    }
+
+    fn user(open: &Arc<RemoteRequest>) -> User {
+        open.user()
     }
 
     fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<u32> {
