@@ -32,7 +32,6 @@ use crate::{
         },
         provider::CounterOps, //
     },
-    nic,
     node,
     open_objects::DomainsFile,
     trigger::{
@@ -97,8 +96,8 @@ pub(crate) struct ProviderFiles {
     _counters: Pin<KBox<File<()>>>,
     /// The operations that are pending on them.
     _pending: Pin<KBox<File<()>>>,
-    /// The peers, if there is a network.
-    _peers: Option<Pin<KBox<File<()>>>>,
+    /// The peers, of which there are none before there is a network.
+    _peers: Pin<KBox<File<()>>>,
     /// The domains.
     _domains: DomainsFile,
     /// The faults that can be injected.
@@ -118,12 +117,7 @@ impl ProviderFiles {
                 dir.read_callback_file(c"pending", (), show_pending),
                 GFP_KERNEL,
             )?,
-            _peers: if nic::has_network() {
-                let peers = dir.read_callback_file(c"peers", (), show_peers);
-                Some(KBox::pin_init(peers, GFP_KERNEL)?)
-            } else {
-                None
-            },
+            _peers: KBox::pin_init(dir.read_callback_file(c"peers", (), show_peers), GFP_KERNEL)?,
             _domains: DomainsFile::new(&dir)?,
             _faults: FaultFiles::new(&dir)?,
         })

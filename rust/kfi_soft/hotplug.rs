@@ -3,8 +3,14 @@
 //! NICs that come and go while the module is loaded: what is written to its parameter `address`.
 //!
 //! `+ADDRESS` is a NIC that comes, in the first place that is free, `-ADDRESS` one that goes. The fabric
-//! stays, as all that consumers have opened belongs to it: so a node without a network gets none, and
-//! all addresses have the upper 12 bits of the first one.
+//! stays, as all that consumers have opened belongs to it: so all addresses have the upper 12 bits of the first
+//! one.
+//!
+//! Where NICs have no addresses the first one that comes with one is of another fabric, with another name, and
+//! other addresses of endpoints. A node has one fabric: so the NICs without addresses make place for it, and
+//! that is refused while anybody has opened theirs. A fabric that is being opened meanwhile is either found
+//! open, or is not there any more by its name ([`open_objects::unless_open`]). What can fail is done before:
+//! after that there are no NICs but that one. As no domain was open nothing is under way between those that go.
 //!
 //! A NIC with an open domain stays. When it has none no endpoint is left to which requests could come, or
 //! from which they could go. A domain that is being opened meanwhile, from an answer of `kfi_getinfo` that
@@ -17,21 +23,26 @@
 
 #![forbid(unsafe_code)]
 
+use core::net::Ipv4Addr;
 use kernel::{
     fmt,
     prelude::*, //
 };
 
 use crate::{
+    address::native::Address,
     devices,
     faults::files,
     kfi::linux::socket::inet_of_device,
     nic::{
         self,
+        FabricName,
         Nic,
         Wrong, //
     },
-    node, //
+    node,
+    open_objects,
+    wires, //
 };
 
 /// Carries out what was written. By the thread that may change the NICs; may sleep.
@@ -39,20 +50,15 @@ use crate::{
 /// # Errors
 ///
 /// `EINVAL`: this is neither, or not with an address; `EAFNOSUPPORT`: with one of IPv6; `EADDRNOTAVAIL`: a
-/// network device without address, or no interface of this machine has it; `EOPNOTSUPP`: there is no
-/// network. Of a NIC that is to come `ERANGE`: it is of another fabric; `EEXIST`: it is there; `ENOSPC`: there
-/// are too many; `EADDRINUSE`. Of one that is to go `ENOENT`: it is not there; `EBUSY`: a domain is open on it.
-/// Nothing has changed then, and the log says why, unless that is how it is just now (`EBUSY`).
+/// network device without address, or no interface of this machine has it. Of a NIC that is to come `ERANGE`:
+/// it is of another fabric; `EEXIST`: it is there; `ENOSPC`: there are too many; `EADDRINUSE`; `EBUSY`: NICs have no
+/// addresses, and their fabric is open. Of one that is to go `ENOENT`: it is not there; `EBUSY`: a domain is open on it.
+/// Nothing has changed then, and the log says why, unless a domain is open.
 pub(crate) fn change(written: &[u8]) -> Result {
     // What `echo` writes ends with a line.
     let text = written.strip_suffix(b"\n").unwrap_or(written);
-    if !nic::has_network() {
-        pr_err!(
-            "address: the NICs have none, and get none before the module is loaded with some\n"
-        );
-        return Err(EOPNOTSUPP);
-    }
     match text.split_first() {
+        Some((b'+', text)) if !nic::has_network() => begin_network(text),
         Some((b'+', text)) => add(text),
         Some((b'-', text)) => remove(text),
         _ => {
@@ -85,11 +91,58 @@ fn add(text: &[u8]) -> Result {
     })
 }
 
+/// Lets the first NIC with an address come, and those without go.
+fn begin_network(text: &[u8]) -> Result {
+    let address = nic::parse(text, inet_of_device).map_err(refuse)?;
+    wires::check_parameters()?;
+    let number = address & Address::MAX_NIC;
+    let fabric = address ^ number;
+    let name = FabricName::new(fabric)?;
+    // The first place has a device, and files about its faults, which its NIC takes over.
+    let mut others = KVec::new();
+    for nic in Nic::without_addresses().skip(1) {
+        others.push(nic, GFP_KERNEL)?;
+    }
+    let node = node::current()?;
+    let network = node.network(fabric)?;
+    let listens = network.listen(number, Ipv4Addr::from_bits(address));
+    let mut unused = Some(network);
+    let result = listens.and_then(|()| {
+        open_objects::unless_open(|| {
+            Nic::begin_network(address, name)?;
+            unused = unused.take().and_then(|network| node.join(network).err());
+            Ok(())
+        })
+    });
+    if let Some(network) = unused {
+        network.close();
+    }
+    if result == Err(EBUSY) {
+        let text = kernel::str::BStr::from_bytes(text);
+        pr_err!(
+            "address: {}: on another fabric than NICs without addresses, which is open\n",
+            text
+        );
+    }
+    result?;
+    for nic in others {
+        files::remove(nic);
+    }
+    node.reset_faults();
+    Ok(())
+}
+
 /// Lets a NIC go.
 fn remove(text: &[u8]) -> Result {
     let address = nic::parse(text, inet_of_device).map_err(refuse)?;
     let node = node::current()?;
-    let Some(nic) = nic::of_inet(address).and_then(Nic::new) else {
+    let found = if nic::has_network() {
+        nic::of_inet(address).and_then(Nic::new)
+    } else {
+        // Those without addresses only look as if they had some.
+        None
+    };
+    let Some(nic) = found else {
         let text = kernel::str::BStr::from_bytes(text);
         pr_err!("address: {}: no NIC has it\n", text);
         return Err(ENOENT);

@@ -214,20 +214,7 @@ fn configure() -> Result<Nics> {
             );
         });
     }
-    let timeout = *module_parameters::peer_timeout.value_ref();
-    if !limits::PEER_TIMEOUTS.contains(&timeout) {
-        pr_err!(
-            "peer_timeout={}: must be from {} to {}\n",
-            timeout,
-            limits::PEER_TIMEOUTS.start(),
-            limits::PEER_TIMEOUTS.end()
-        );
-        return Err(EINVAL);
-    }
-    if *module_parameters::port.value_ref() == 0 {
-        pr_err!("port=0: must be from 1 to {}\n", u16::MAX);
-        return Err(EINVAL);
-    }
+    wires::check_parameters()?;
     Nics::addressed(list, inet_of_device).map_err(|wrong| {
         pr_err!("address={}\n", wrong);
         wrong.error_at_load()
@@ -250,7 +237,7 @@ impl Root for KfiSoft {
                 // SAFETY: As above.
                 unsafe { COUNTERS.init() };
             },
-            _node: NodeUse::new(nic::places())?,
+            _node: NodeUse::new()?,
             _devices: Devices::new()?,
             _files: debugfs::ProviderFiles::new()?,
             // Consumers may come from here on.

@@ -7,7 +7,8 @@
 //! addresses these are those of 127.0.0.0.
 //!
 //! Those with addresses come and go while the module is loaded ([`hotplug`](crate::hotplug)): each has a
-//! place, where nothing is, or a NIC with as many uses as there are open domains on it.
+//! place, where nothing is, or a NIC with as many uses as there are open domains on it. Those without stay, but
+//! all of them make place for the first one with an address, which names another fabric.
 
 #![forbid(unsafe_code)]
 
@@ -144,18 +145,32 @@ pub(crate) struct Nics {
     places: Atomic<u32>,
     /// The number of the first one, when the module was loaded.
     first: u32,
-    /// So many have numbers in a row from there on and stay: all of them, unless they have addresses.
+    /// So many have numbers in a row from there on, as long as they have no addresses.
     row: u32,
-    /// The bits of their addresses that are no number.
-    fabric: u32,
-    /// They were given addresses, by which they reach those of other machines.
-    has_network: bool,
-    /// The name of the fabric, with a null, if they were.
-    fabric_name: [u8; FABRIC_NAME],
+    /// The bits of their addresses that are no number, from when they were given some, by which they reach
+    /// those of other machines.
+    network: SetOnce<u32>,
+    /// The name of the fabric, from before that.
+    fabric_name: SetOnce<FabricName>,
 }
 
-/// Bytes of a fabric's name.
-const FABRIC_NAME: usize = 32;
+/// The name of a fabric whose NICs have addresses, with a null.
+pub(crate) struct FabricName([u8; 32]);
+
+impl FabricName {
+    /// That of the fabric with these bits, which are no number.
+    pub(crate) fn new(fabric: u32) -> Result<Self> {
+        let name = personality::current().fabric_name();
+        let [a, b, c, d] = fabric.to_be_bytes();
+        let text = CString::try_from_fmt(fmt!("{}:{}.{}.{}.{}/12", name, a, b, c, d))?;
+        let bytes = text.to_bytes_with_nul();
+        let mut name = [0; 32];
+        name.get_mut(..bytes.len())
+            .ok_or(EINVAL)?
+            .copy_from_slice(bytes);
+        Ok(Self(name))
+    }
+}
 
 /// The NICs of this node, from when the module is initialised.
 static NICS: SetOnce<Nics> = SetOnce::new();
@@ -247,15 +262,14 @@ pub(crate) fn parse(
 
 impl Nics {
     /// None, the first of which is to have this number.
-    fn none(first: u32, fabric: u32, has_network: bool) -> Self {
+    fn none(first: u32) -> Self {
         Self {
             slots: [const { Slot::vacant() }; limits::MAX_NICS as usize],
             places: Atomic::new(0),
             first,
             row: 0,
-            fabric,
-            has_network,
-            fabric_name: [0; FABRIC_NAME],
+            network: SetOnce::new(),
+            fabric_name: SetOnce::new(),
         }
     }
 
@@ -263,7 +277,7 @@ impl Nics {
     pub(crate) fn numbered(base: u32, count: u32) -> Result<Self> {
         check_count(count)?;
         check_base(base, count)?;
-        let mut this = Self::none(base, LOOPBACK, false);
+        let mut this = Self::none(base);
         this.row = count;
         for index in 0..count {
             this.put(Nic {
@@ -283,8 +297,11 @@ impl Nics {
         for text in list.split(|byte| *byte == b',') {
             let address = parse(text, &device)?;
             let number = address & Address::MAX_NIC;
-            let nics: &Self =
-                this.get_or_insert_with(|| Self::none(number, address ^ number, true));
+            let nics: &Self = this.get_or_insert_with(|| {
+                let none = Self::none(number);
+                none.network.populate(address ^ number);
+                none
+            });
             let nic = nics.place_for(address, text)?;
             nics.put(nic).map_err(|_| Wrong::Twice(text))?;
         }
@@ -293,18 +310,57 @@ impl Nics {
     }
 
     /// Makes these the NICs of this node.
-    pub(crate) fn use_them(mut self) -> Result {
-        let name = personality::current().fabric_name();
-        let [a, b, c, d] = self.fabric.to_be_bytes();
-        let text = CString::try_from_fmt(fmt!("{}:{}.{}.{}.{}/12", name, a, b, c, d))?;
-        let bytes = text.to_bytes_with_nul();
-        self.fabric_name
-            .get_mut(..bytes.len())
-            .ok_or(EINVAL)?
-            .copy_from_slice(bytes);
+    pub(crate) fn use_them(self) -> Result {
+        if let Some(fabric) = self.network.as_ref() {
+            self.fabric_name.populate(FabricName::new(*fabric)?);
+        }
         // Once, as a module is initialised once.
         NICS.populate(self);
         Ok(())
+    }
+
+    /// Returns whether they have addresses.
+    #[inline]
+    fn has_network(&self) -> bool {
+        self.network.as_ref().is_some()
+    }
+
+    /// Returns the bits of their addresses that are no number.
+    fn fabric(&self) -> u32 {
+        self.network.as_ref().copied().unwrap_or(LOOPBACK)
+    }
+
+    /// Returns those without addresses, unless they have some by now.
+    fn without_addresses(&self) -> impl Iterator<Item = Nic> {
+        let (first, row) = (self.first, self.row);
+        let row = if self.has_network() { 0 } else { row };
+        (0..row).map(move |index| Nic {
+            index,
+            number: first.wrapping_add(index),
+        })
+    }
+
+    /// Puts the first one with an address, and that fabric, in place of all that have none; `EBUSY`, and nothing
+    /// changes, if somebody uses one of these.
+    fn begin_network(&self, address: u32, name: FabricName) -> Result<Nic> {
+        for nic in self.without_addresses() {
+            let result = self.slot(nic.index).ok_or(EINVAL)?.empty(nic.number);
+            if let Err(error) = result {
+                // Those before it stay as well.
+                for before in self.without_addresses().take_while(|before| *before != nic) {
+                    self.put(before)?;
+                }
+                return Err(error);
+            }
+        }
+        let number = address & Address::MAX_NIC;
+        // Before: it is read when there is a network.
+        self.fabric_name.populate(name);
+        self.network.populate(address ^ number);
+        // All places are free.
+        let nic = Nic { index: 0, number };
+        self.put(nic)?;
+        Ok(nic)
     }
 
     /// Returns a place.
@@ -324,7 +380,7 @@ impl Nics {
     /// Finds a place for a NIC with an address, which was given as `text`.
     fn place_for<'a>(&self, address: u32, text: &'a [u8]) -> core::result::Result<Nic, Wrong<'a>> {
         let number = address & Address::MAX_NIC;
-        if self.fabric != address ^ number {
+        if self.fabric() != address ^ number {
             return Err(Wrong::OtherFabric(text));
         }
         if self.find(number).is_some() {
@@ -356,7 +412,7 @@ impl Nics {
     #[inline]
     fn find(&self, number: u32) -> Option<Nic> {
         let index = number.wrapping_sub(self.first);
-        if !self.has_network {
+        if !self.has_network() {
             return (index < self.row).then_some(Nic { index, number });
         }
         // Relaxed: see `put`.
@@ -397,6 +453,18 @@ impl Nic {
     /// what a NIC needs.
     pub(crate) fn come(self) -> Result {
         NICS.as_ref().ok_or(ENODEV)?.put(self)
+    }
+
+    /// Returns those that have no addresses, which is all of them or none.
+    pub(crate) fn without_addresses() -> impl Iterator<Item = Self> {
+        NICS.as_ref().into_iter().flat_map(Nics::without_addresses)
+    }
+
+    /// From here on there is a network, with one NIC that has this address, in the first place, and none without
+    /// address; `EBUSY`, and nothing changes, if somebody uses one of those. By the thread that may change the
+    /// NICs, where there is no network.
+    pub(crate) fn begin_network(address: u32, name: FabricName) -> Result<Self> {
+        NICS.as_ref().ok_or(ENODEV)?.begin_network(address, name)
     }
 
     /// From here on it is none of this node; `EBUSY`, and nothing changes, if somebody uses it. By the
@@ -477,32 +545,22 @@ impl Drop for NicUse {
     }
 }
 
-/// Returns how many there may be at a time: each is in one of so many places.
-pub(crate) fn places() -> u32 {
-    NICS.as_ref().map_or(0, |nics| {
-        if nics.has_network {
-            limits::MAX_NICS
-        } else {
-            nics.row
-        }
-    })
-}
-
-/// Returns whether those of other machines can be reached.
+/// Returns whether those of other machines can be reached. Once it is so it stays.
 pub(crate) fn has_network() -> bool {
-    NICS.as_ref().is_some_and(|nics| nics.has_network)
+    NICS.as_ref().is_some_and(Nics::has_network)
 }
 
 /// Returns the upper bits of the addresses, which name the fabric.
 pub(crate) fn fabric() -> u32 {
-    NICS.as_ref().map_or(LOOPBACK, |nics| nics.fabric)
+    NICS.as_ref().map_or(LOOPBACK, Nics::fabric)
 }
 
 /// Returns the name of the fabric, which tells the upper bits if NICs have addresses.
 pub(crate) fn fabric_name() -> &'static CStr {
     NICS.as_ref()
-        .filter(|nics| nics.has_network)
-        .and_then(|nics| CStr::from_bytes_until_nul(&nics.fabric_name).ok())
+        .filter(|nics| nics.has_network())
+        .and_then(|nics| nics.fabric_name.as_ref())
+        .and_then(|name| CStr::from_bytes_until_nul(&name.0).ok())
         .unwrap_or(personality::current().fabric_name())
 }
 
@@ -524,7 +582,7 @@ pub(crate) fn number(name: &[u8]) -> Option<u32> {
     // A NIC has one name.
     let index = native::plain_decimal(digits)?;
     let nics = NICS.as_ref()?;
-    if nics.has_network {
+    if nics.has_network() {
         return nics.slot(index)?.number();
     }
     nics.first
@@ -594,7 +652,7 @@ mod tests {
         assert_eq!(index_of(&nics, 9), Some(2));
         assert!(nics.find(10).is_none());
         assert!(Nics::numbered(0, 1)?.find(u32::MAX).is_none());
-        assert!(Nic::all().count() <= places() as usize);
+        assert!(Nic::all().count() <= limits::MAX_NICS as usize);
         for nic in Nic::all() {
             assert_eq!(Nic::new(nic.number()), Some(nic));
         }
@@ -618,7 +676,7 @@ mod tests {
         let nics = addressed(b"10.16.3.7,10.31.255.255,10.16.0.0").map_err(Wrong::error)?;
         let numbers = [0x307, Address::MAX_NIC, 0];
         assert!(nics.present().map(Nic::number).eq(numbers));
-        assert_eq!(nics.fabric, u32::from_be_bytes([10, 16, 0, 0]));
+        assert_eq!(nics.fabric(), u32::from_be_bytes([10, 16, 0, 0]));
         assert_eq!(index_of(&nics, 0), Some(2));
         assert_eq!(index_of(&nics, Address::MAX_NIC), Some(1));
         assert_eq!(nics.find(1), None);
@@ -703,6 +761,31 @@ mod tests {
             assert_eq!(slot.number(), None);
             assert!(!slot.hold(number));
         }
+    }
+
+    #[test]
+    fn those_without_addresses_make_place_for_the_first_one() -> Result {
+        let nics = Nics::numbered(7, 3)?;
+        let address = u32::from_be_bytes([10, 0, 0, 8]);
+        let begin = || nics.begin_network(address, FabricName::new(0)?);
+        // The one that stays keeps all of them.
+        let used = nics.slot(1).ok_or(EINVAL)?;
+        assert!(used.hold(8));
+        assert_eq!(begin(), Err(EBUSY));
+        assert!(!nics.has_network());
+        assert!(nics.present().map(Nic::number).eq([7, 8, 9]));
+        assert!(nics.without_addresses().eq(nics.present()));
+        used.release();
+        let nic = begin()?;
+        assert_eq!((nic.index, nic.number), (0, 8));
+        assert!(nics.present().eq([nic]));
+        assert_eq!(nics.find(8), Some(nic));
+        assert_eq!((nics.find(7), nics.find(9)), (None, None));
+        assert_eq!(nics.without_addresses().count(), 0);
+        assert_eq!(nics.fabric(), u32::from_be_bytes([10, 0, 0, 0]));
+        let other = nics.place_for(u32::from_be_bytes([10, 0, 0, 7]), b"10.0.0.7");
+        assert!(other.is_ok_and(|other| other.index == 1));
+        Ok(())
     }
 
     #[test]

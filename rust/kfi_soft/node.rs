@@ -43,6 +43,7 @@ use crate::{
         },
         memory::RemoteMemory, //
     },
+    limits,
     nic::Nic,
     owner::Owners,
     transfer::{
@@ -58,7 +59,10 @@ use crate::{
         Response,
         Wire, //
     },
-    wires::Wires,
+    wires::{
+        Network,
+        Wires, //
+    },
     NODE, //
 };
 
@@ -89,12 +93,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// A node with so many places for NICs.
-    pub(crate) fn new(places: u32) -> Result<Arc<Self>> {
-        let targets = Targets::new(places)?;
+    /// A node with as many places as there may be NICs.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let targets = Targets::new(limits::MAX_NICS)?;
         let auth_keys = AuthKeys::new()?;
         let wires = Wires::new(targets, &auth_keys)?;
-        let faults = Faults::new(places)?;
+        let faults = Faults::new(limits::MAX_NICS)?;
         Arc::try_pin_init(
             try_pin_init!(Self {
                 wires,
@@ -133,6 +137,24 @@ impl Node {
     pub(crate) fn detach(&self, nic: Nic) {
         self.wires.detach(nic);
         self.faults.reset(nic.index());
+    }
+
+    /// Makes a network for NICs of a fabric, which has its upper bits in `prefix`, without any of these yet. May
+    /// sleep.
+    pub(crate) fn network(&self, prefix: u32) -> Result<Network> {
+        self.wires.make_network(&self.auth_keys, prefix)
+    }
+
+    /// From here on there is this network, if there was none; else it is given back.
+    pub(crate) fn join(&self, network: Network) -> core::result::Result<(), Network> {
+        self.wires.join(network)
+    }
+
+    /// Turns the knobs of all NICs off.
+    pub(crate) fn reset_faults(&self) {
+        for place in 0..limits::MAX_NICS as usize {
+            self.faults.reset(place);
+        }
     }
 
     /// Returns whether requests may go to other nodes, or as if they did.
@@ -228,9 +250,9 @@ impl WorkItem for Node {
 pub(crate) struct NodeUse(Arc<Node>);
 
 impl NodeUse {
-    /// Creates the node, with so many places for NICs, and those that there are.
-    pub(crate) fn new(places: u32) -> Result<Self> {
-        let node = Node::new(places)?;
+    /// Creates the node, with the NICs that there are.
+    pub(crate) fn new() -> Result<Self> {
+        let node = Node::new()?;
         *NODE.lock() = Some(node.clone());
         // A failure undoes what was done.
         let this = Self(node);

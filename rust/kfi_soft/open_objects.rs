@@ -73,9 +73,23 @@ impl OpenObjects {
     }
 }
 
-/// Adds a fabric that is being opened.
-pub(crate) fn add_fabric(fabric: Arc<Fid<Fabric>>) -> Result {
-    OPEN_OBJECTS.lock().fabrics.add(fabric)
+/// Adds a fabric that is being opened, if it `is_there`, which does not change meanwhile
+/// ([`unless_open`]); `ENODEV` if not.
+pub(crate) fn add_fabric(fabric: Arc<Fid<Fabric>>, is_there: impl FnOnce() -> bool) -> Result {
+    let mut open = OPEN_OBJECTS.lock();
+    if !is_there() {
+        return Err(ENODEV);
+    }
+    open.fabrics.add(fabric)
+}
+
+/// Changes what fabric there is, while none is open, nor is being opened; `EBUSY` if one is.
+pub(crate) fn unless_open<T>(change: impl FnOnce() -> Result<T>) -> Result<T> {
+    let open = OPEN_OBJECTS.lock();
+    if !open.fabrics.0.is_empty() {
+        return Err(EBUSY);
+    }
+    change()
 }
 
 /// Takes out a fabric that is being closed.

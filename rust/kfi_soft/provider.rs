@@ -50,12 +50,13 @@ impl Provider for Soft {
         attr: FabricAttr<'_>,
         opening: Opening<'o, FabricClass>,
     ) -> Result<NewFid<'o, Fabric>> {
-        let fabric_name = nic::fabric_name();
-        if attr.name().is_some_and(|name| name != fabric_name) {
+        let is_there = || attr.name().is_none_or(|name| name == nic::fabric_name());
+        if !is_there() {
             return Err(ENODEV);
         }
         let fabric = NewFid::new(Fabric::new(node::current()?), opening)?;
-        open_objects::add_fabric(fabric.arc())?;
+        // It may be another one by now.
+        open_objects::add_fabric(fabric.arc(), is_there)?;
         Ok(fabric)
     }
 }

@@ -4,10 +4,14 @@
 
 #![forbid(unsafe_code)]
 
+use core::net::Ipv4Addr;
 use kernel::{
     fmt,
     prelude::*,
-    sync::Arc, //
+    sync::{
+        Arc,
+        SetOnce, //
+    }, //
 };
 
 use crate::{
@@ -18,6 +22,7 @@ use crate::{
         linux::interrupts::IrqGuard,
         memory::RemoteMemory, //
     },
+    limits,
     module_parameters,
     nic::{
         self,
@@ -43,45 +48,98 @@ use crate::{
     }, //
 };
 
+/// Fails if there can be no network with the parameters of the module, and says why.
+pub(crate) fn check_parameters() -> Result {
+    let timeout = *module_parameters::peer_timeout.value_ref();
+    if !limits::PEER_TIMEOUTS.contains(&timeout) {
+        pr_err!(
+            "peer_timeout={}: must be from {} to {}\n",
+            timeout,
+            limits::PEER_TIMEOUTS.start(),
+            limits::PEER_TIMEOUTS.end()
+        );
+        return Err(EINVAL);
+    }
+    if *module_parameters::port.value_ref() == 0 {
+        pr_err!("port=0: must be from 1 to {}\n", u16::MAX);
+        return Err(EINVAL);
+    }
+    Ok(())
+}
+
 /// How a node reaches others.
-struct Network {
+pub(crate) struct Network {
     tcp: Tcp<Origin>,
     /// The NICs of this node are reached over it, too.
     only: bool,
 }
 
+impl Network {
+    /// Lets other nodes reach the NIC of a number, which has this address. May sleep.
+    pub(crate) fn listen(&self, number: u32, address: Ipv4Addr) -> Result {
+        self.tcp.listen(number).inspect_err(|error| {
+            pr_err!(
+                "nobody can listen at {:?}, port {}: {:?}\n",
+                address,
+                *module_parameters::port.value_ref(),
+                error
+            );
+        })
+    }
+
+    /// Ends all that has to do with other nodes. May sleep.
+    pub(crate) fn close(&self) {
+        self.tcp.close();
+    }
+}
+
 /// The wires of a node.
 pub(crate) struct Wires {
     targets: Arc<Targets>,
-    network: Option<Network>,
+    /// From when NICs have addresses.
+    network: SetOnce<Network>,
 }
 
 impl Wires {
     /// Those that the parameters ask for. Nobody listens yet.
     pub(crate) fn new(targets: Arc<Targets>, keys: &Arc<AuthKeys>) -> Result<Self> {
-        if !nic::has_network() {
-            return Ok(Self {
-                targets,
-                network: None,
-            });
+        let this = Self {
+            targets,
+            network: SetOnce::new(),
+        };
+        if nic::has_network() {
+            let network = this.make_network(keys, nic::fabric())?;
+            this.network.populate(network);
         }
+        Ok(this)
+    }
+
+    /// Makes a network for NICs whose addresses have these upper bits. Nobody listens yet.
+    pub(crate) fn make_network(&self, keys: &Arc<AuthKeys>, prefix: u32) -> Result<Network> {
         let only = !*module_parameters::loopback.value_ref();
         let fabric = Fabric {
-            prefix: nic::fabric(),
+            prefix,
             port: *module_parameters::port.value_ref(),
         };
         let tcp = Tcp::new(TcpConfig {
             fabric,
             peer_timeout: *module_parameters::peer_timeout.value_ref(),
             local: only,
-            arrivals: targets.clone(),
+            arrivals: self.targets.clone(),
             keys: keys.clone(),
             secret: Self::secret(fabric)?,
         })?;
-        Ok(Self {
-            targets,
-            network: Some(Network { tcp, only }),
-        })
+        Ok(Network { tcp, only })
+    }
+
+    /// From here on there is this network; it is given back if there is one. By one thread at a time.
+    pub(crate) fn join(&self, network: Network) -> core::result::Result<(), Network> {
+        if self.network.as_ref().is_some() {
+            return Err(network);
+        }
+        // There was none.
+        self.network.populate(network);
+        Ok(())
     }
 
     /// Returns the secret that the parameters name. May sleep.
@@ -100,29 +158,22 @@ impl Wires {
 
     /// Lets other nodes reach a NIC of this one, if there is a network. May sleep.
     pub(crate) fn attach(&self, nic: Nic) -> Result {
-        let Some(Network { tcp, .. }) = &self.network else {
-            return Ok(());
-        };
-        tcp.listen(nic.number()).inspect_err(|error| {
-            pr_err!(
-                "nobody can listen at {:?}, port {}: {:?}\n",
-                nic.inet(),
-                *module_parameters::port.value_ref(),
-                error
-            );
-        })
+        match self.network.as_ref() {
+            Some(network) => network.listen(nic.number(), nic.inet()),
+            None => Ok(()),
+        }
     }
 
     /// Ends all that a NIC without endpoints has to do with other nodes. May sleep.
     pub(crate) fn detach(&self, nic: Nic) {
-        if let Some(Network { tcp, .. }) = &self.network {
+        if let Some(Network { tcp, .. }) = self.network.as_ref() {
             tcp.leave(nic.number());
         }
     }
 
     /// Shows the peers of this node. May sleep.
     pub(crate) fn show_peers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.network {
+        match self.network.as_ref() {
             Some(Network { tcp, .. }) => tcp.show(f),
             None => Ok(()),
         }
@@ -130,14 +181,14 @@ impl Wires {
 
     /// Ends all that has to do with other nodes. All endpoints are closed. May sleep.
     pub(crate) fn close(&self) {
-        if let Some(Network { tcp, .. }) = &self.network {
-            tcp.close();
+        if let Some(network) = self.network.as_ref() {
+            network.close();
         }
     }
 
     /// Returns whether there are targets that are reached over a network.
     pub(crate) fn has_network(&self) -> bool {
-        self.network.is_some()
+        self.network.as_ref().is_some()
     }
 
     /// Returns the wire to a request's target, if that is not inside of this kernel. The next time it may be
@@ -175,7 +226,7 @@ impl Wire for Wires {
 
     fn withdraw(&self, origin: &Origin) {
         // It may have been carried when its target was no NIC of this node yet.
-        if let Some(Network { tcp, .. }) = &self.network {
+        if let Some(Network { tcp, .. }) = self.network.as_ref() {
             tcp.withdraw(origin);
         }
         if self.network(origin.request()).is_none() {

@@ -22,10 +22,8 @@ use crate::{
         Dir,
         File, //
     },
-    nic::{
-        self,
-        Nic, //
-    },
+    limits,
+    nic::Nic,
     node::{
         self,
         Node, //
@@ -92,7 +90,7 @@ impl FaultFiles {
     pub(crate) fn new(parent: &Dir) -> Result<Self> {
         let list = FaultFileList {
             parent: parent.clone(),
-            nics: KVec::with_capacity(usize::try_from(nic::places())?, GFP_KERNEL)?,
+            nics: KVec::with_capacity(usize::try_from(limits::MAX_NICS)?, GFP_KERNEL)?,
         };
         *FAULT_FILES.lock() = Some(list);
         // A failure below undoes what was done.

@@ -48,6 +48,7 @@ tests! {
     "network-devices" ["kfabric.h"] hotplug::network_devices;
     "nics-come-and-go" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go;
     "nics-come-and-go-over-tcp" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_over_tcp;
+    "nics-come-where-none-has-an-address" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_where_none_has_an_address;
     "nics-come-and-go-beside-others" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_beside_others;
     "nic-goes-with-its-peers" ["kfi_endpoint.h"] hotplug::nic_goes_with_its_peers;
     "nic-goes-before-a-deferred-send" ["R-DWQ-12 kfi_endpoint.h"] hotplug::nic_goes_before_a_deferred_send;

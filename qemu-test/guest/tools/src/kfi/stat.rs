@@ -114,6 +114,8 @@ fn read(root: &Path) -> Result<Vec<(&'static str, Table)>, Problem> {
     let mut tables = Vec::new();
     for (name, file) in FILES {
         match fs::read_to_string(root.join(file)) {
+            // There are no peers without a network.
+            Ok(text) if text.is_empty() => (),
             Ok(text) => tables.push((name, Table::new(&text))),
             Err(error) if error.kind() == ErrorKind::NotFound => (),
             Err(error) => {

@@ -172,6 +172,100 @@ pub(super) fn nics_come_and_go_over_tcp(env: &Env) -> Outcome {
     come_and_go(env, 0)
 }
 
+/// Returns the name of the fabric that is opened without one, as the provider answers.
+fn fabric_name() -> Result<String, Stop> {
+    let info = Session::open()?.getinfo(&Query::new().provider(PROVIDER))?;
+    Ok(info.entries()[0].fabric_attr.name.clone())
+}
+
+/// The first NIC with an address takes the place of all that have none, when nobody has opened anything of
+/// these; their answers are of no use from then on. Whoever has opened something goes on with it.
+pub(super) fn nics_come_where_none_has_an_address(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    for loopback in [1, 0] {
+        reload(
+            &modules,
+            &format!("nics=3 loopback={loopback} peer_timeout=5000 rnr_timeout=5000"),
+        )?;
+        check_eq!(peers("from")?, [""; 0]);
+        let both = pair(env)?;
+        exchange(&both)?;
+        check_eq!(write("+127.0.0.1"), Err(Errno::BUSY));
+        exchange(&both)?;
+        let Pair { a, b, far, rig } = both;
+        drop((a, b));
+        far.close().map_err(|(_, error)| error)?;
+        // One domain will do, and so will the fabric.
+        let why = "127.0.0.1: on another fabric than NICs without addresses";
+        let said = log_lines(why)?;
+        check_eq!(write("+127.0.0.1"), Err(Errno::BUSY));
+        check!(log_lines(why)? > said, "nothing about {why}");
+        let Rig {
+            session,
+            info,
+            fabric,
+            domain,
+        } = rig;
+        domain.close().map_err(|(_, error)| error)?;
+        check_eq!(write("+127.0.0.1"), Err(Errno::BUSY));
+        fabric.close().map_err(|(_, error)| error)?;
+        check_eq!((addresses()?.as_str(), listeners()), ("", 0));
+        check_eq!(names()?, ["soft0", "soft1", "soft2"]);
+        works(env)?;
+
+        // Nothing changes when it cannot come: it is of another machine.
+        check_eq!(write("+192.0.2.1"), Err(Errno::ADDRNOTAVAIL));
+        let listener = Peer::listen(SECOND)?;
+        check_eq!(write("+127.0.0.2"), Err(Errno::ADDRINUSE));
+        drop(listener);
+        check_eq!((addresses()?.as_str(), listeners()), ("", 0));
+        check_eq!(fabric_name()?, "soft");
+        works(env)?;
+
+        change("+127.0.0.2")?;
+        check_eq!(addresses()?, "127.0.0.2");
+        check_eq!(names()?, ["soft0"]);
+        check_eq!(fabric_name()?, "soft:127.0.0.0/12");
+        check_eq!(listeners(), 1);
+        // The fabric of before is not there any more.
+        expect_fabric(info.fabric(0), KfiErrno::ENODEV)?;
+        drop((info, session));
+        works(env)?;
+        // With the other wire those of this machine are no peers.
+        let mut visitor = None;
+        if loopback == 0 {
+            visitor = Some(Peer::connect(THERE, SECOND, 1)?);
+            let is_its = |line: &String| line.starts_with("from 3 2 ");
+            until(|| Ok(peers("from")?.iter().any(is_its)))?;
+        }
+
+        change("+127.0.0.1")?;
+        check_eq!(names()?, ["soft0", "soft1"]);
+        works(env)?;
+        check_eq!(write("+10.0.0.1"), Err(Errno::RANGE));
+        change("-127.0.0.2")?;
+        if let Some(mut visitor) = visitor {
+            visitor.until(|frame| matches!(frame, Frame::Bye(_)))?;
+        }
+        check_eq!(addresses()?, "127.0.0.1");
+        check_eq!(names()?, ["soft1"]);
+        works(env)?;
+    }
+    // As when it is loaded.
+    for (parameters, why) in [
+        ("port=0", "port=0"),
+        ("peer_timeout=1999", "peer_timeout=1999"),
+    ] {
+        reload(&modules, parameters)?;
+        let said = log_lines(why)?;
+        check_eq!(write("+127.0.0.1"), Err(Errno::INVAL));
+        check!(log_lines(why)? > said, "nothing about {why}");
+        check_eq!(fabric_name()?, "soft");
+    }
+    modules.load_all()
+}
+
 /// What cannot be is refused, the log says why, and nothing changes.
 pub(super) fn refused_changes(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
@@ -185,9 +279,13 @@ pub(super) fn refused_changes(env: &Env) -> Outcome {
         Ok::<_, Stop>(())
     };
     reload(&modules, "")?;
-    for text in ["+127.0.0.2", "-127.0.0.1", "127.0.0.2"] {
-        refused(text, Errno::OPNOTSUPP, "the NICs have none")?;
-    }
+    refused("-127.0.0.1", Errno::NOENT, "127.0.0.1: no NIC has it")?;
+    refused(
+        "127.0.0.1",
+        Errno::INVAL,
+        "127.0.0.1: neither +ADDRESS nor -ADDRESS",
+    )?;
+    refused("+no-such-device", Errno::INVAL, "no-such-device: no IPv4")?;
     reload(&modules, "address=127.0.0.1")?;
     for text in ["127.0.0.2", "\n", "=127.0.0.2", " +127.0.0.2"] {
         refused(text, Errno::INVAL, "neither +ADDRESS nor -ADDRESS")?;
