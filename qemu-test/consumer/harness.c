@@ -75,6 +75,8 @@ void print_result(const struct test *t, const char *name,
 
 static bool is_wanted(const struct plan *plan, const struct test_case *test)
 {
+	if (plan->network && test->within_node)
+		return false;
 	return !plan->only || strstarts(test->name, plan->only);
 }
 

@@ -44,11 +44,13 @@ struct test {
  * @name: area, number of the case in the project's list, what is shown
  * @requirements: what the case is about
  * @run: the test; it leaves nothing open that it opened
+ * @within_node: about what is so only where no network is between the NICs
  */
 struct test_case {
 	const char *name;
 	const char *requirements;
 	void (*run)(struct test *t);
+	bool within_node;
 };
 
 /**
@@ -56,12 +58,14 @@ struct test_case {
  * @suites: each ends with an entry that is all 0
  * @count: number of @suites
  * @only: beginning of the names of those that are to run; NULL for all
+ * @network: there is a network between the NICs
  * @after: called after each test, or NULL
  */
 struct plan {
 	const struct test_case *const *suites;
 	unsigned int count;
 	const char *only;
+	bool network;
 	void (*after)(struct test *t);
 };
 

@@ -23,6 +23,8 @@
 extern int strict;
 /* As the module parameter of the provider, in milliseconds. */
 extern unsigned int rnr_timeout;
+/* The NICs reach each other, and themselves, over a network. */
+extern bool network;
 
 /* Contexts of operations: numbers that tell them apart. */
 #define CONTEXT(number) ((void *)(0xc000UL + (number)))
@@ -144,6 +146,19 @@ bool pair_open(struct test *t, struct end *a, struct end *b,
 void pair_close(struct test *t, struct end *a, struct end *b);
 
 struct kfid_cq *cq_open(struct test *t, struct kfid_domain *domain, size_t size);
+
+/* Endpoints of settle(), one on each NIC. */
+bool couriers_open(struct test *t);
+void couriers_close(struct test *t);
+
+/*
+ * Waits until all that was posted and cancelled so far has come to where it goes,
+ * and was answered if it could be. Within a node that is so when a call returns,
+ * and nothing is done. Over a network the requests of one NIC to another one come
+ * in the order in which they were posted, whoever has posted them, if none was
+ * refused: so those before a message have come when that has been received.
+ */
+void settle(struct test *t);
 
 /* Kinds of memory. */
 enum memory {

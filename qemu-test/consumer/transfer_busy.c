@@ -229,6 +229,7 @@ static void with_fence(struct test *t)
 	msg.addr = a.peer;
 	expect(t, kfi_tsendmsg(a.ep, &msg, KFI_FENCE), 0);
 	expect(t, kfi_tsend(a.ep, NULL, 0, NULL, a.peer, 1, CONTEXT(1)), 0);
+	settle(t);
 	msg.addr = KFI_ADDR_UNSPEC;
 	expect(t, kfi_trecvmsg(b.ep, &msg, KFI_PEEK | KFI_CLAIM), 0);
 	expect_completion(t, b.rx_cq, CONTEXT(1), TRECEIVED, 0);
@@ -328,7 +329,7 @@ const struct test_case busy_tests[] = {
 	{ "close/case-71-bound", "R-CLOSE-1 R-CLOSE-7", bound },
 	{ "close/case-71-domains", "R-CLOSE-5", domains },
 	{ "close/case-71-failures", "R-CLOSE-1", failures },
-	{ "close/case-29-with-work", "R-CLOSE-4", with_work },
+	{ "close/case-29-with-work", "R-CLOSE-4", with_work, true },
 	{ "close/case-29-with-fence", "R-CLOSE-4", with_fence },
 	{ "close/beside-flush", "R-CLOSE-2 R-CLOSE-4 R-CTL-3", beside_flush },
 	{}

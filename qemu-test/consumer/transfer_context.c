@@ -252,7 +252,7 @@ static void ping_pong(struct test *t)
 
 const struct test_case context_tests[] = {
 	{ "context/hard-interrupt", "", from_hardirq },
-	{ "context/interrupts-off", "", with_bottom_halves_off },
+	{ "context/interrupts-off", "", with_bottom_halves_off, true },
 	{ "context/ping-pong-in-handlers", "", ping_pong },
 	{}
 };

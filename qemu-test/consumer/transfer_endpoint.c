@@ -665,6 +665,7 @@ static void more_and_crowded(struct test *t)
 	}
 	expect(t, send_more(&a, from[0], 0, 0), 0);
 	expect_completion(t, b.rx_cq, CONTEXT(9), RECEIVED, 8);
+	expect_count(t, a.cntr[COUNT_SEND], 1, 0);
 	expect(t, send_more(&a, from[1], 1, KFI_MORE), 0);
 	expect(t, send_more(&a, from[2], 2, KFI_MORE), 0);
 	/* Of one entry, another lies behind it. */

@@ -375,11 +375,11 @@ free:
 }
 
 const struct test_case late_tests[] = {
-	{ "waiting/late-cancelled-without-target", "R-TRIG-26", cancelled_without_target },
-	{ "waiting/late-target-closed", "R-CLOSE-4", target_closed },
-	{ "waiting/late-another-at-the-address", "", another_at_the_address },
-	{ "waiting/late-told-since", "", told_since },
-	{ "waiting/late-told-meanwhile", "", told_meanwhile },
-	{ "waiting/late-told-and-closed", "R-CLOSE-4", told_and_closed },
+	{ "waiting/late-cancelled-without-target", "R-TRIG-26", cancelled_without_target, true },
+	{ "waiting/late-target-closed", "R-CLOSE-4", target_closed, true },
+	{ "waiting/late-another-at-the-address", "", another_at_the_address, true },
+	{ "waiting/late-told-since", "", told_since, true },
+	{ "waiting/late-told-meanwhile", "", told_meanwhile, true },
+	{ "waiting/late-told-and-closed", "R-CLOSE-4", told_and_closed, true },
 	{}
 };

@@ -26,6 +26,9 @@ unsigned int rnr_timeout = 500;
 module_param(rnr_timeout, uint, 0444);
 MODULE_PARM_DESC(rnr_timeout, "That of the provider");
 
+module_param(network, bool, 0444);
+MODULE_PARM_DESC(network, "NICs reach each other over a network: without the tests of what is so within a node only");
+
 static char *only = "";
 module_param(only, charp, 0444);
 MODULE_PARM_DESC(only, "Run only the tests whose names start so");
@@ -41,20 +44,23 @@ static int __init kfi_transfer_init(void)
 {
 	const struct plan plan = {
 		.suites = suites, .count = ARRAY_SIZE(suites), .only = only,
+		.network = network,
 	};
 	struct test t = {};
 
 	if (strict < 0)
 		strict = strcmp(provider, "kcxi");
 	begin_results(count_tests(&plan) + 2);
-	if (!open_fabric(&t) || !nics_open(&t)) {
+	if (!open_fabric(&t) || !nics_open(&t) || !couriers_open(&t)) {
 		pr_info("Bail out! nothing can be opened\n");
+		couriers_close(&t);
 		nics_close(&t);
 		close_all(&t);
 		return 0;
 	}
 	print_result(&t, "open/all", "");
 	run_tests(&t, &plan);
+	couriers_close(&t);
 	nics_close(&t);
 	close_all(&t);
 	print_result(&t, "close/all", "R-CLOSE-1");

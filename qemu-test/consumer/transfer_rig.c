@@ -13,6 +13,7 @@
 
 #include "transfer.h"
 
+bool network;
 struct kfi_info *nic_info[2];
 struct kfid_domain *nic_domain[2];
 
@@ -213,6 +214,59 @@ void pair_close(struct test *t, struct end *a, struct end *b)
 {
 	end_close(t, a);
 	end_close(t, b);
+}
+
+/* With the addresses of both. */
+static struct courier {
+	struct end end;
+	kfi_addr_t addr[2];
+} couriers[2];
+
+bool couriers_open(struct test *t)
+{
+	unsigned int i, j;
+
+	if (!network)
+		return true;
+	for (i = 0; i < 2; i++) {
+		if (!end_open(t, &couriers[i].end, i, NULL))
+			return false;
+	}
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < 2; j++) {
+			if (!end_knows(t, &couriers[i].end, couriers[j].end.ep,
+				       &couriers[i].addr[j]))
+				return false;
+		}
+	}
+	return true;
+}
+
+void couriers_close(struct test *t)
+{
+	unsigned int i;
+
+	for (i = 0; i < 2 && network; i++)
+		end_close(t, &couriers[i].end);
+}
+
+void settle(struct test *t)
+{
+	static u8 from, to;
+	unsigned int i, j;
+
+	if (!network)
+		return;
+	for (i = 0; i < 2; i++) {
+		for (j = 0; j < 2; j++) {
+			struct courier *a = &couriers[i], *b = &couriers[j];
+
+			expect(t, kfi_recv(b->end.ep, &to, 1, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
+			expect(t, kfi_send(a->end.ep, &from, 1, NULL, a->addr[j], CONTEXT(2)), 0);
+			expect_completion(t, b->end.rx_cq, CONTEXT(1), RECEIVED, 1);
+			expect_completion(t, a->end.tx_cq, CONTEXT(2), SENT, 1);
+		}
+	}
 }
 
 /* Memory whose use starts at an offset from the start of a page. */

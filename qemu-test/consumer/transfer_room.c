@@ -19,6 +19,7 @@
 static unsigned int send_until_full(struct test *t, struct end *a, struct end *b,
 				    unsigned int limit)
 {
+	u64 before = kfi_cntr_read(a->cntr[COUNT_SEND]);
 	unsigned int sent;
 	u8 buf[8] = {};
 
@@ -34,6 +35,8 @@ static unsigned int send_until_full(struct test *t, struct end *a, struct end *b
 			break;
 		}
 		expect_completion(t, b->rx_cq, CONTEXT(1), RECEIVED, 8);
+		/* So it is in the queue, or just about to be. */
+		expect_count(t, a->cntr[COUNT_SEND], before + sent + 1, 0);
 		if (t->failed)
 			break;
 	}

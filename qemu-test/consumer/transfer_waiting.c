@@ -143,8 +143,12 @@ static void all_at_once(struct test *t)
 			cancelled += !kfi_cancel(&a.ep->fid, CONTEXT(2 * MANY));
 		ends = read_ends(t, a.tx_cq, MANY + MANY / 4, CONTEXT(2 * MANY));
 		expect(t, ends.good, MANY);
-		expect(t, ends.cancelled, cancelled);
-		expect(t, ends.given_up, MANY / 4 - cancelled);
+		/* What somebody else has may end by itself before he is told that it is cancelled. */
+		if (network)
+			expect_true(t, ends.cancelled <= cancelled);
+		else
+			expect(t, ends.cancelled, cancelled);
+		expect(t, ends.given_up, MANY / 4 - ends.cancelled);
 		expect_nothing(t, a.tx_cq);
 	}
 	pair_close(t, &a, &b);
@@ -556,6 +560,7 @@ static void found_in_interrupt(struct test *t)
 		memset(from, i, BYTES);
 		expect(t, kfi_tinject(a.ep, from, BYTES, a.peer, i), 0);
 	}
+	settle(t);
 	for (n = 0; n < ARRAY_SIZE(flags); n++) {
 		for (in_hardirq = 0; in_hardirq < 2 && !t->failed; in_hardirq++) {
 			unsigned int tag = MANY - 1 - 2 * n - in_hardirq;
@@ -662,6 +667,7 @@ static void parked_in_order(struct test *t)
 		expect(t, kfi_inject(a.ep, &from[0], 1, a.peer), 0);
 		crowd(t, &a, &b, 4 * round);
 		expect(t, kfi_inject(a.ep, &from[1], 1, a.peer), 0);
+		settle(t);
 		memset(to, 0, 2);
 		disperse(t, &b);
 		for (i = 0; i < 2; i++) {
@@ -694,6 +700,7 @@ static void not_cancelled_when_landing(struct test *t)
 		memset(from, i, LEN);
 		expect(t, kfi_recv(b.ep, to, LEN, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
 		expect(t, send_to(&a, from, LEN, CONTEXT(2)), 0);
+		settle(t);
 		/* Somebody else copies, now or later: it was taken by the message. */
 		expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), -KFI_ENOENT);
 		/* The sender has it still, or has read the end of it. */
@@ -885,6 +892,7 @@ static void waits_for_room(struct test *t)
 	early = expect_some(t, &a, &b, COUNT);
 	/* Those that are not wanted any more are not there. */
 	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(COUNT - 1)), 0);
+	settle(t);
 	expect_in_order(t, b.rx_cq, COUNT - 1 - early);
 	expect_count(t, a.cntr[COUNT_SEND], COUNT - 1 - early, 1 + early);
 	/* And what comes now does as before. */
@@ -1033,8 +1041,14 @@ static void not_behind_accesses(struct test *t)
 	expect(t, send_to(&a, from, LARGE, CONTEXT(1)), 0);
 	expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, LARGE);
 	expect_true(t, kfi_cntr_read(busy.cntr[COUNT_WRITE]) < ACCESSES);
-	for (i = 0; i < ACCESSES; i++)
-		expect_completion(t, busy.tx_cq, CONTEXT(0), WRITTEN, PIECES * PIECE);
+	/* They take turns where there is a network, so that the first one ends late. */
+	for (i = 0; i < ACCESSES && !t->failed; i++) {
+		struct kfi_cq_tagged_entry entry = {};
+
+		expect(t, kfi_cq_sread(busy.tx_cq, &entry, 1, NULL, 20 * SOON), 1);
+		expect(t, entry.flags, WRITTEN);
+		expect(t, entry.len, PIECES * PIECE);
+	}
 close_busy:
 	if (mr)
 		close_fid(t, &mr->fid);
@@ -1051,7 +1065,7 @@ free:
 
 const struct test_case waiting_tests[] = {
 	{ "waiting/cancelled-by-context", "R-TRIG-26", cancelled_by_context },
-	{ "waiting/cancelled-behind-ending", "R-TRIG-26", cancelled_behind_ending },
+	{ "waiting/cancelled-behind-ending", "R-TRIG-26", cancelled_behind_ending, true },
 	{ "waiting/posted-behind-fired", "R-TRIG-24", posted_behind_fired },
 	{ "waiting/for-room", "", waits_for_room },
 	{ "waiting/for-room-where-shared", "", waits_where_shared },
