@@ -610,7 +610,16 @@ pub(super) fn needs_log(log: &KernelLog) -> Outcome {
 fn transfer(env: &Env) -> Outcome {
     // It marks itself when it is to have no memory, if the kernel can do that.
     let _failing = Failing::of_marked().ok();
-    run_in_kernel(env, TRANSFER, &parameters(TRANSFER))
+    let mut text = parameters(TRANSFER).into_bytes();
+    // Some of it is about what is so within a node only.
+    let provider = parameters(PROVIDER).into_bytes();
+    if provider
+        .split(|byte| *byte == b' ')
+        .any(|word| word == b"loopback=0")
+    {
+        text.extend_from_slice(b" network=1");
+    }
+    run_in_kernel(env, TRANSFER, &CString::new(text).unwrap_or_default())
 }
 
 /// A consumer in C of the shape of the network drivers of file systems.
