@@ -1304,7 +1304,10 @@ void kfi_freeparams(struct kfi_param *params);
  * @internal: the provider's
  *
  * Under the mode bit KFI_CONTEXT every operation's context points to one of
- * these, which stays valid until the operation completes or is cancelled.
+ * these, which stays valid until the completion of the operation was read, or
+ * was counted if a counter alone tells it. An operation of whose success nobody
+ * is told needs it until its endpoint is closed. kfi_cancel() alone does not
+ * give it back: on 0 a completion follows.
  */
 struct kfi_context {
 	void *internal[4];

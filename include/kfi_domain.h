@@ -560,7 +560,8 @@ static inline int kfi_poll_open(struct kfid_domain *domain,
  *
  * Return: 0; -KFI_EINVAL for no access or a bad range; -KFI_EBADFLAGS;
  *   -KFI_EKEYREJECTED if the key is too wide; -KFI_ENOKEY if it is taken;
- *   -KFI_ENOMEM.
+ *   -KFI_EAGAIN if an event queue was bound with KFI_REG_MR and has no room for
+ *   the event; -KFI_ENOMEM.
  */
 static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf,
 			     size_t len, uint64_t access, uint64_t offset,
@@ -590,7 +591,8 @@ static inline int kfi_mr_reg(struct kfid_domain *domain, const void *buf,
  *
  * Return: 0; -KFI_EINVAL for no access or a bad range; -KFI_EBADFLAGS;
  *   -KFI_EKEYREJECTED if the key is too wide; -KFI_ENOKEY if it is taken;
- *   -KFI_ENOMEM.
+ *   -KFI_EAGAIN if an event queue was bound with KFI_REG_MR and has no room for
+ *   the event; -KFI_ENOMEM.
  */
 static inline int kfi_mr_regv(struct kfid_domain *domain,
 			      const struct kvec *iov, size_t count,
@@ -621,7 +623,8 @@ static inline int kfi_mr_regv(struct kfid_domain *domain,
  *
  * Return: 0; -KFI_EINVAL for no access or a bad range; -KFI_EBADFLAGS;
  *   -KFI_EKEYREJECTED if the key is too wide; -KFI_ENOKEY if it is taken;
- *   -KFI_ENOMEM.
+ *   -KFI_EAGAIN if an event queue was bound with KFI_REG_MR and has no room for
+ *   the event; -KFI_ENOMEM.
  */
 static inline int kfi_mr_regbv(struct kfid_domain *domain,
 			       const struct bio_vec *biov, size_t count,
@@ -652,7 +655,8 @@ static inline int kfi_mr_regbv(struct kfid_domain *domain,
  *
  * Return: 0; -KFI_EINVAL for no access or a bad range; -KFI_EBADFLAGS;
  *   -KFI_EKEYREJECTED if the key is too wide; -KFI_ENOKEY if it is taken;
- *   -KFI_ENOMEM.
+ *   -KFI_EAGAIN if an event queue was bound with KFI_REG_MR and has no room for
+ *   the event; -KFI_ENOMEM.
  */
 static inline int kfi_mr_regsgl(struct kfid_domain *domain,
 				const struct scatterlist *sgl, size_t count,
@@ -678,7 +682,8 @@ static inline int kfi_mr_regsgl(struct kfid_domain *domain,
  *
  * Return: 0; -KFI_EINVAL for no access or a bad range; -KFI_EBADFLAGS;
  *   -KFI_EKEYREJECTED if the key is too wide; -KFI_ENOKEY if it is taken;
- *   -KFI_ENOMEM.
+ *   -KFI_EAGAIN if an event queue was bound with KFI_REG_MR and has no room for
+ *   the event; -KFI_ENOMEM.
  */
 static inline int kfi_mr_regattr(struct kfid_domain *domain,
 				 const struct kfi_mr_attr *attr, uint64_t flags,
@@ -795,16 +800,21 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, uint64_t key)
  * kfi_mr_bind() - bind a region to an endpoint or a counter
  * @mr: memory region
  * @bfid: fid of the endpoint or counter; busy until the region is closed
- * @flags: 0 for an endpoint, KFI_REMOTE_WRITE for a counter
+ * @flags: 0 for an endpoint; KFI_REMOTE_READ, KFI_REMOTE_WRITE or both for a
+ *   counter
  *
  * To an endpoint or receive context, before kfi_mr_enable(), under
- * KFI_MR_ENDPOINT; to a counter to count the peers' operations on the region.
+ * KFI_MR_ENDPOINT; to a counter to count what peers do to the region: what only
+ * reads it, plain reads and atomics, with KFI_REMOTE_READ, and what writes to
+ * it with KFI_REMOTE_WRITE. There is one counter for each direction, and it may
+ * be the same one for both.
  *
  * Context: Process context; may sleep.
  *
- * Return: 0; -KFI_EINVAL for an object of another class or domain, or if one of
- *   the kind is bound already; -KFI_EOPBADSTATE for an endpoint or context that
- *   is not enabled.
+ * Return: 0; -KFI_EINVAL for an object of another class or domain, or if an
+ *   endpoint, or a counter of one of the directions, is bound already;
+ *   -KFI_EBADFLAGS for other flags, of a counter also for 0; -KFI_EOPBADSTATE
+ *   for an endpoint or context that is not enabled.
  */
 static inline int kfi_mr_bind(struct kfid_mr *mr, struct kfid *bfid,
 			      uint64_t flags)

@@ -48,9 +48,12 @@ struct kfi_ops_atomic;
  *
  * * -KFI_EAGAIN: a queue is full or memory is short. Nothing was queued; the
  *   same call may be repeated later. It is the only error of a call worth
- *   repeating. Whether the peer is there is no matter of the call: an operation
- *   that was accepted may fail, by an error entry, with KFI_EHOSTUNREACH, and be
- *   posted anew when the peer is.
+ *   repeating, but for -KFI_ENOSPC with KFI_TRIGGER: the domain has as many
+ *   triggered operations and deferred work pending as it may, so the call may
+ *   be repeated when some of that has started or was cancelled. Whether the
+ *   peer is there is no matter of the call: an operation that was accepted may
+ *   fail, by an error entry, with KFI_EHOSTUNREACH, and be posted anew when the
+ *   peer is.
  *
  * * -KFI_EOPBADSTATE: the endpoint is not enabled. -KFI_EINVAL, -KFI_EMSGSIZE:
  *   arguments beyond the limits of the endpoint's attributes. -KFI_EBADFLAGS:
@@ -418,9 +421,15 @@ static inline int kfi_enable(struct kfid_ep *ep)
  * context one of them is cancelled. A pending triggered operation is cancelled
  * alike; deferred work is not until it has started, see KFI_CANCEL_WORK.
  *
+ * A receive of a shared receive context is told by the completion queue that is
+ * bound to that context. If there is none no completion follows: the receive is
+ * the caller's again when the call returns 0.
+ *
  * Context: Any, including hard interrupt; never sleeps.
  *
- * Return: 0; -KFI_ENOENT if no operation has this context.
+ * Return: 0; -KFI_ENOENT if no operation with this context can be cancelled any
+ *   more; -KFI_EBUSY if messages are landing in a receive of a shared receive
+ *   context without a completion queue, the last of which tells its release.
  */
 static inline ssize_t kfi_cancel(struct kfid *fid, void *context)
 {

@@ -29,8 +29,11 @@ struct kfid_cntr;
  *
  * * The @context of the call is a struct kfi_triggered_context with the
  *   condition; NULL, an unknown event type, or a counter of another domain is
- *   -KFI_EINVAL. The provider may change its contents from then on, and it must
- *   stay allocated until the operation completes or is cancelled.
+ *   -KFI_EINVAL. The provider may change its contents from then on. It must stay
+ *   allocated until the completion of the operation was read, or was counted if
+ *   a counter alone tells it; if nobody is told of a success, until the endpoint
+ *   is closed. kfi_cancel() alone does not give it back: on 0 a completion with
+ *   this context follows, maybe the real one.
  *
  * * It starts when the success value of the counter is at or above the
  *   threshold, at once if it is already. Operations on one counter start in the
@@ -45,7 +48,9 @@ struct kfid_cntr;
  *   op_context. kfi_cancel() finds it by that context.
  *
  * * Posting never sleeps, as for any data transfer; -KFI_EAGAIN if memory is
- *   short.
+ *   short, -KFI_ENOSPC beyond a limit of the provider on what a domain has
+ *   pending, deferred work included. Both are worth repeating: the latter when
+ *   something that was pending has started or was cancelled.
  */
 
 /**
@@ -234,8 +239,8 @@ struct kfi_op_cntr {
  * @trigger.internal: for the provider, once the operation is posted
  *
  * Takes the place of struct kfi_context, hence the same size (R-TRIG-7). The
- * caller allocates it, passes it as @context and keeps it until the operation
- * completes or is cancelled; it must not be used twice at a time.
+ * caller allocates it, passes it as @context and keeps it as long as "Triggered
+ * operations" says; it must not be used twice at a time.
  */
 struct kfi_triggered_context {
 	enum kfi_trigger_event event_type;
@@ -254,8 +259,8 @@ struct kfi_triggered_context {
  * @trigger.internal: for the provider, once the operation is posted
  *
  * Takes the place of struct kfi_context2, hence the same size (R-TRIG-7). The
- * caller allocates it, passes it as @context and keeps it until the operation
- * completes or is cancelled; it must not be used twice at a time.
+ * caller allocates it, passes it as @context and keeps it as long as "Triggered
+ * operations" says; it must not be used twice at a time.
  */
 struct kfi_triggered_context2 {
 	enum kfi_trigger_event event_type;
@@ -292,6 +297,10 @@ static_assert(sizeof(struct kfi_triggered_context2) ==
  * The caller keeps the request, the operation structure and the arrays and
  * buffers it names until the operation completes or is cancelled
  * (fi_trigger(3)). Data buffers are not looked at before the start.
+ * KFI_CANCEL_WORK ends it with 0, and a counter operation also with
+ * -KFI_ENOENT. The end of a data transfer that has started is learned from
+ * @completion_cntr, or, with KFI_COMPLETION in its flags, from the completion
+ * of its endpoint; without either, from the close of the endpoint.
  *
  * An operation with KFI_COMPLETION gives a completion queue entry whose
  * op_context is the context of its message. Failed operations give an error
