@@ -157,36 +157,63 @@ static void refused(struct test *t)
 	}
 }
 
+/* The writes and the reads of peers, each on a counter of its own or both on one. */
 static void counters(struct test *t)
 {
-	struct kfid_cntr *cntr = NULL;
+	struct kfid_cntr *cntr = NULL, *reads = NULL;
 	u64 target = 0, back = 0;
 	struct kfid_mr *mr;
 	struct end a, b;
 
-	/* The domain of the counter is the first one: the first is the target. */
+	/* The domain of the counters is the first one: the first is the target. */
 	if (!pair_open(t, &b, &a, NULL, NULL))
 		return;
 	mr = region_open(t, &b, &target, 8, ALL_ACCESS, 1);
 	cntr = open_cntr(t, KFI_WAIT_UNSPEC);
-	if (mr && cntr) {
-		expect(t, kfi_mr_bind(mr, &cntr->fid, 0), -KFI_EBADFLAGS);
-		expect(t, kfi_mr_bind(mr, &a.cntr[0]->fid, KFI_REMOTE_WRITE), -KFI_EINVAL);
-		expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_WRITE), 0);
-		expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_WRITE), -KFI_EINVAL);
-		expect(t, kfi_close(&cntr->fid), -KFI_EBUSY);
-		put(t, &a, 7, 0, 1, 0);
-		expect_count(t, cntr, 1, 0);
-		expect_count(t, b.cntr[COUNT_REMOTE_WRITE], 1, 0);
-		expect(t, kfi_read(a.ep, &back, 8, NULL, a.peer, 0, 1, CONTEXT(2)), 0);
-		expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 8);
-		expect(t, back, 7);
-		expect_count(t, cntr, 1, 0);
-		put(t, &a, 7, 1, 1, KFI_EACCES);
-		expect_count(t, cntr, 1, 0);
-	}
+	reads = open_cntr(t, KFI_WAIT_UNSPEC);
+	if (!mr || !cntr || !reads)
+		goto close;
+	expect(t, kfi_mr_bind(mr, &cntr->fid, 0), -KFI_EBADFLAGS);
+	expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_READ | KFI_READ), -KFI_EBADFLAGS);
+	expect(t, kfi_mr_bind(mr, &b.ep->fid, KFI_REMOTE_READ), -KFI_EBADFLAGS);
+	expect(t, kfi_mr_bind(mr, &a.cntr[0]->fid, KFI_REMOTE_WRITE), -KFI_EINVAL);
+	expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_WRITE), 0);
+	expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_WRITE), -KFI_EINVAL);
+	/* One of the two is taken, and so the other is not bound either. */
+	expect(t, kfi_mr_bind(mr, &reads->fid, KFI_REMOTE_READ | KFI_REMOTE_WRITE), -KFI_EINVAL);
+	expect(t, kfi_mr_bind(mr, &reads->fid, KFI_REMOTE_READ), 0);
+	expect(t, kfi_mr_bind(mr, &reads->fid, KFI_REMOTE_READ), -KFI_EINVAL);
+	expect(t, kfi_close(&cntr->fid), -KFI_EBUSY);
+	expect(t, kfi_close(&reads->fid), -KFI_EBUSY);
+	put(t, &a, 7, 0, 1, 0);
+	expect_count(t, cntr, 1, 0);
+	expect_count(t, reads, 0, 0);
+	expect_count(t, b.cntr[COUNT_REMOTE_WRITE], 1, 0);
+	expect(t, kfi_read(a.ep, &back, 8, NULL, a.peer, 0, 1, CONTEXT(2)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(2), READ_DONE, 8);
+	expect(t, back, 7);
+	expect_count(t, reads, 1, 0);
+	expect_count(t, cntr, 1, 0);
+	put(t, &a, 7, 1, 1, KFI_EACCES);
+	expect_count(t, cntr, 1, 0);
+	expect_count(t, reads, 1, 0);
+	close_fid(t, &mr->fid);
+	mr = region_open(t, &b, &target, 8, ALL_ACCESS, 1);
+	if (!mr)
+		goto close;
+	expect(t, kfi_mr_bind(mr, &cntr->fid, KFI_REMOTE_READ | KFI_REMOTE_WRITE), 0);
+	expect(t, kfi_mr_bind(mr, &reads->fid, KFI_REMOTE_READ), -KFI_EINVAL);
+	put(t, &a, 8, 0, 1, 0);
+	expect_count(t, cntr, 2, 0);
+	expect(t, kfi_read(a.ep, &back, 8, NULL, a.peer, 0, 1, CONTEXT(3)), 0);
+	expect_completion(t, a.tx_cq, CONTEXT(3), READ_DONE, 8);
+	expect_count(t, cntr, 3, 0);
+	expect_count(t, reads, 1, 0);
+close:
 	if (mr)
 		close_fid(t, &mr->fid);
+	if (reads)
+		close_fid(t, &reads->fid);
 	if (cntr)
 		close_fid(t, &cntr->fid);
 	pair_close(t, &b, &a);

@@ -480,8 +480,18 @@ fn regions_counted(env: &Env) -> Outcome {
         other.bind(stranger.handle(), bits::REMOTE_WRITE),
         KfiErrno::EINVAL,
     )?;
+    // Reads have a counter of their own.
+    let reads = pair.far.counter(&CntrAttr::new())?;
+    let both = bits::REMOTE_READ | bits::REMOTE_WRITE;
+    expect_fabric(region.bind(reads.handle(), both), KfiErrno::EINVAL)?;
+    region.bind(reads.handle(), bits::REMOTE_READ)?;
+    expect_fabric(
+        region.bind(reads.handle(), bits::REMOTE_READ),
+        KfiErrno::EINVAL,
+    )?;
     expect_busy(pair.session.close_handle(counter.handle()))?;
-    let mut writes = 0;
+    expect_busy(pair.session.close_handle(reads.handle()))?;
+    let mut rounds = 0;
     for end in [a, b] {
         // The second end writes to itself.
         let target = if std::ptr::eq(end, a) {
@@ -498,19 +508,23 @@ fn regions_counted(env: &Env) -> Outcome {
         for _ in 0..5 {
             end.post(&operation(Kind::WRITE, 1))?;
             expect(&end.tx, 0, done::RMA_WRITE, 8)?;
-            writes += 1;
-            counter.wait_ms(writes, 20_000)?;
-            check_eq!((counter.read()?, counter.read_err()?), (writes, 0));
-            // Others do not count: neither reads nor another region.
+            rounds += 1;
+            counter.wait_ms(rounds, 20_000)?;
+            check_eq!((counter.read()?, counter.read_err()?), (rounds, 0));
             end.post(&operation(Kind::READ, 1))?;
             expect(&end.tx, 0, done::RMA_READ, 8)?;
+            reads.wait_ms(rounds, 20_000)?;
+            check_eq!((reads.read()?, reads.read_err()?), (rounds, 0));
+            // Another region does not count.
             end.post(&operation(Kind::WRITE, 2))?;
             expect(&end.tx, 0, done::RMA_WRITE, 8)?;
         }
     }
     check_eq!((counter.read()?, counter.read_err()?), (10, 0));
+    check_eq!((reads.read()?, reads.read_err()?), (10, 0));
     region.close().map_err(|(_, error)| error)?;
     counter.close().map_err(|(_, error)| error)?;
+    reads.close().map_err(|(_, error)| error)?;
     drop((other, stranger, local, remote));
     pair.close()
 }
