@@ -207,7 +207,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     let (mut stranger, _) = Peer::call((Ipv4Addr::new(127, 0, 0, 9), HERE), 1, true)?;
     stranger.ends_silently()?;
     let waited = begun.elapsed();
-    check!((4..60).contains(&waited.as_secs()), "it was {waited:?}");
+    check!(waited.as_secs() >= 4, "it was {waited:?}");
     is_served(&mut friend, 12)?;
     let peers = fs::read_to_string("/sys/kernel/debug/kfi_soft/peers")?;
     check!(peers.contains("from 3 1 ready 5 "), "{peers}");
