@@ -14,7 +14,10 @@ use kernel::{
 
 use crate::{
     kfi::linux::dma_device::DmaDevice,
-    nic::Nic,
+    nic::{
+        self,
+        Nic, //
+    },
     personality::{
         self,
         Personality, //
@@ -22,7 +25,7 @@ use crate::{
     DEVICES, //
 };
 
-/// The devices, by place.
+/// The devices, by place: with all places while [`Devices`] is there.
 pub(crate) type DeviceList = KVec<Option<Arc<DmaDevice>>>;
 
 /// Says that the devices are there; dropped, they are gone.
@@ -32,10 +35,20 @@ impl Devices {
     /// Registers the devices. On a machine that has none for us only kcxi is refused: others ask for
     /// a device if they want one.
     pub(crate) fn new() -> Result<Self> {
+        let places = usize::try_from(nic::places())?;
+        let list = DeviceList::from_elem(None, places, GFP_KERNEL)?;
+        *DEVICES.lock() = list;
         // A failure below undoes what was done.
         let this = Self(());
         for nic in Nic::all() {
-            if !add(nic)? {
+            let added = add(nic);
+            // Said once: it is the same for all NICs, also for those that come later.
+            if matches!(added, Ok(false) | Err(EOPNOTSUPP)) {
+                pr_err!(
+                    "memory that is mapped for DMA does not stay where it is on this machine\n"
+                );
+            }
+            if !added? {
                 break;
             }
         }
@@ -50,9 +63,6 @@ pub(crate) fn add(nic: Nic) -> Result<bool> {
         return Ok(true);
     }
     let registered = register(nic);
-    if registered == Err(EOPNOTSUPP) {
-        pr_err!("memory that is mapped for DMA does not stay where it is on this machine\n");
-    }
     may_do_without(personality::current(), registered)?;
     Ok(registered.is_ok())
 }
@@ -60,13 +70,8 @@ pub(crate) fn add(nic: Nic) -> Result<bool> {
 /// Registers the device of a NIC.
 fn register(nic: Nic) -> Result {
     let device = Arc::new(DmaDevice::new(&nic.name()?)?, GFP_KERNEL)?;
-    let mut list = DEVICES.lock();
-    while list.len() <= nic.index() {
-        list.push(None, GFP_KERNEL)?;
-    }
-    if let Some(place) = list.get_mut(nic.index()) {
-        *place = Some(device);
-    }
+    // There is nothing in the place that would be dropped under the lock.
+    *DEVICES.lock().get_mut(nic.index()).ok_or(ENODEV)? = Some(device);
     Ok(())
 }
 
