@@ -448,22 +448,12 @@ impl EndpointState {
         Err(EINVAL)
     }
 
-    /// Makes the object ready for operations.
-    fn enable(&self) -> Result {
-        let mut setup = self.setup.lock();
-        if setup.enabled {
-            return Err(EOPBADSTATE.into());
-        }
-        let av = match (&setup.av, &self.parent) {
-            (Some(av), _) => av.fid().clone(),
-            (None, Some(parent)) => parent.av().ok_or(ENOAV)?,
-            (None, None) => return Err(ENOAV.into()),
-        };
+    /// Returns the objects that hear of operations, those that are bound to shared contexts included:
+    /// these stand in for those that the endpoint itself lacks. `ENOCQ` if a direction has none.
+    fn completed_binds(&self, setup: &Setup) -> Result<Binds> {
         let EndpointAttributes {
             tx_caps, rx_caps, ..
         } = self.attributes;
-        // Objects that shared contexts are bound to stand in for those that the endpoint itself
-        // lacks.
         let mut binds = setup.binds.clone();
         if let Some(stx) = &setup.stx {
             stx.binds().complete(&mut binds)?;
@@ -480,56 +470,92 @@ impl EndpointState {
         if receives && !binds.tells(Direction::Receive) {
             return Err(ENOCQ.into());
         }
+        Ok(binds)
+    }
 
-        let port = self.port();
-        let node = port.node();
-        let queue = match &setup.srx {
-            Some(srx) => srx.queue().clone(),
-            None => ReceiveQueue::new(&self.domain, self.attributes.rx_size)?,
-        };
+    /// Makes the side that transmits, if there is one.
+    fn new_transmitter(
+        &self,
+        setup: &Setup,
+        binds: &Binds,
+        port: &Port,
+        av: &Arc<Fid<AddressVector>>,
+    ) -> Result<Option<Arc<Transmitter>>> {
+        if !self.directions.transmit {
+            return Ok(None);
+        }
         let credits = match &setup.stx {
             Some(stx) => stx.credits().clone(),
             None => Credits::new(self.attributes.tx_size)?,
         };
+        let transmitter = Transmitter::new(transmitter::TxConfig {
+            completer: binds.completer(Direction::Transmit),
+            domain: self.domain().clone(),
+            node: port.node().clone(),
+            source: port.address(),
+            index: self.index,
+            av: av.clone(),
+            auth_key: self.auth_key.clone(),
+            caps: info::allowed(self.attributes.tx_caps),
+            credits,
+            shares_credits: setup.stx.is_some(),
+            iov_limit: self.attributes.tx_iov_limit,
+            rma_iov_limit: self.attributes.rma_iov_limit,
+            inject_size: self.attributes.inject_size,
+        })?;
+        Ok(Some(transmitter))
+    }
+
+    /// Makes the side that receives, if there is one.
+    fn new_receiver(
+        &self,
+        setup: &Setup,
+        binds: &Binds,
+        port: &Port,
+        av: &Arc<Fid<AddressVector>>,
+    ) -> Result<Option<Arc<Receiver>>> {
+        if !self.directions.receive {
+            return Ok(None);
+        }
+        let queue = match &setup.srx {
+            Some(srx) => srx.queue().clone(),
+            None => ReceiveQueue::new(&self.domain, self.attributes.rx_size)?,
+        };
+        let rx_caps = self.attributes.rx_caps;
+        let receiver = Receiver::new(receiver::RxConfig {
+            queue,
+            shared: setup.srx.is_some(),
+            completer: binds.completer(Direction::Receive),
+            domain: self.domain().clone(),
+            node: port.node().clone(),
+            nic: port.address().nic(),
+            sources: rx_caps.contains(Caps::SOURCE).then(|| av.clone()),
+            caps: info::allowed(rx_caps),
+        })?;
+        Ok(Some(receiver))
+    }
+
+    /// Makes the object ready for operations.
+    fn enable(&self) -> Result {
+        let mut setup = self.setup.lock();
+        if setup.enabled {
+            return Err(EOPBADSTATE.into());
+        }
+        let av = match (&setup.av, &self.parent) {
+            (Some(av), _) => av.fid().clone(),
+            (None, Some(parent)) => parent.av().ok_or(ENOAV)?,
+            (None, None) => return Err(ENOAV.into()),
+        };
+        let binds = self.completed_binds(&setup)?;
 
         // All that may fail comes first. A caller that enables it again after a failure has the
         // number already.
         if self.owner.as_ref().is_none() {
             self.owner.populate(self.domain.run_list().add_owner()?);
         }
-        let transmitter = if self.directions.transmit {
-            Some(Transmitter::new(transmitter::TxConfig {
-                completer: binds.completer(Direction::Transmit),
-                domain: self.domain().clone(),
-                node: node.clone(),
-                source: port.address(),
-                index: self.index,
-                av: av.clone(),
-                auth_key: self.auth_key.clone(),
-                caps: info::allowed(tx_caps),
-                credits,
-                shares_credits: setup.stx.is_some(),
-                iov_limit: self.attributes.tx_iov_limit,
-                rma_iov_limit: self.attributes.rma_iov_limit,
-                inject_size: self.attributes.inject_size,
-            })?)
-        } else {
-            None
-        };
-        let receiver = if self.directions.receive {
-            Some(Receiver::new(receiver::RxConfig {
-                queue,
-                shared: setup.srx.is_some(),
-                completer: binds.completer(Direction::Receive),
-                domain: self.domain().clone(),
-                node: node.clone(),
-                nic: port.address().nic(),
-                sources: rx_caps.contains(Caps::SOURCE).then(|| av.clone()),
-                caps: info::allowed(rx_caps),
-            })?)
-        } else {
-            None
-        };
+        let port = self.port();
+        let transmitter = self.new_transmitter(&setup, &binds, &port, &av)?;
+        let receiver = self.new_receiver(&setup, &binds, &port, &av)?;
         let listener = match (&receiver, binds.queue(Direction::Receive)) {
             (Some(receiver), Some(bound)) => {
                 let watch = Arc::new(SpaceWatch(receiver.clone()), GFP_KERNEL)?;
