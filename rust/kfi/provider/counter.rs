@@ -71,6 +71,9 @@ pub trait CounterOps: Object<Class = CounterClass> {
 
     /// Attends to the addition of `value`, which has made `sum`: that has reached the limit, or has
     /// passed 2^64.
+    ///
+    /// The caller has made the addition, fully ordered before this call, and keeps preemption off as
+    /// `NoPreemption` does, from before the addition until this returns.
     fn reached(&self, value: u64, sum: u64);
 
     /// Adds `value`, a negative number or one that is not less than [`Tally::LIMIT`].

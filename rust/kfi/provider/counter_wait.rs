@@ -105,12 +105,13 @@ impl ErrorValue {
 /// # What a change has to do
 ///
 /// Waking is up to the counter: [`CounterOps::reached`], [`add_locked`](CounterOps::add_locked),
-/// [`set`](CounterOps::set) and both functions that change the error value do what follows, in this
-/// order, and so does whatever counts the end of an operation. A counter that leaves something out
+/// [`set`](CounterOps::set) and both functions that change the error value do the following, in this
+/// order, and so does all code that counts the end of an operation. A counter that leaves something out
 /// has threads that sleep for ever. `ready::Counter` is an example.
 ///
 /// 1. Preemption is off, by `NoPreemption`, from before threads are taken out until they are woken:
-///    nobody else can wake them.
+///    nobody else can wake them. The caller of [`CounterOps::reached`] has done this and the next step; a
+///    function that other calls share with it, as `attend` in `ready::Counter`, leaves both to them.
 /// 2. The success value changes, with a full barrier between that and any look at what was published,
 ///    as additions to a `Tally` have it. The error value changes under the lock of this very counter,
 ///    by [`ErrorValue::change`]; after a `None` there is nothing more to do.

@@ -183,8 +183,9 @@ where
         Ok(())
     }
 
-    /// Binds an object of the same domain: `EINVAL` for one of another class, whatever the flags, for
-    /// what is bound already, and for a direction that the endpoint does not have; `EOPBADSTATE` for an endpoint that is enabled. May sleep.
+    /// Binds an object of the same domain: `EINVAL` for one of another class, whatever the flags, for one of
+    /// a kind that is bound already, and for a direction that the endpoint does not have; `EOPBADSTATE` for
+    /// an endpoint that is enabled. May sleep.
     pub fn bind(&self, domain: &Fid<D>, other: AnyFid<'_>, flags: u64) -> Result {
         if self.is_enabled() {
             return Err(EOPBADSTATE.into());
@@ -325,7 +326,9 @@ where
     }
 
     /// Ends a message: tells its consumer of it, by an entry in `memory` if there is to be one, and
-    /// counts it. What the message is need not stand in `outcome`. From any context.
+    /// counts it. `memory` is that of the `Entry` in which the message has waited, or another one that was
+    /// allocated when it was posted: so an end needs none, and cannot fail. `Entry::empty` gives it. The
+    /// kind of the message need not stand in `outcome`. From any context.
     pub fn tell(&self, message: InFlight, outcome: Outcome, failure: Failure, memory: Vacant) {
         let side = self.side(message.direction());
         let is_success = failure.err == 0;
