@@ -27,7 +27,7 @@ MODULE_PARM_DESC(peer, "IPv4 address of the NIC of the other one");
 /* How long the other machine may take to get ready. */
 #define PATIENCE (60 * HZ)
 
-/* What operations use, until they have completed. */
+/* Memory that operations use, until they have completed. */
 struct greeting {
 	char out[64];
 	char in[64];
