@@ -153,7 +153,7 @@ const QUIET_MILLIS: u32 = 10_000;
 /// ... and of so many peers.
 const MOST_TOLD: usize = 8;
 
-/// What is to be told of a complaint.
+/// How much of a complaint is to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Telling {
     /// Nothing: that was done just before.
@@ -180,7 +180,7 @@ impl Told {
         others: None,
     };
 
-    /// Notes a complaint; returns what is to be told of it.
+    /// Notes a complaint; returns how much of it is to be told.
     fn note(&mut self, peer: Ipv4Addr, now: Jiffies) -> Telling {
         let quiet = msecs_to_jiffies(QUIET_MILLIS);
         let is_over = |then: Jiffies| now.wrapping_sub(then) >= quiet;
@@ -205,9 +205,9 @@ impl Told {
     }
 }
 
-/// What the log was told of peers.
+/// The complaints that the log was told of.
 ///
-/// That is not done often, as a peer that is refused comes again at once; but none keeps the log from being
+/// It is not told often of one peer, which comes again at once when it is refused; but none keeps it from being
 /// told of another one.
 #[pin_data]
 pub(super) struct Complaints {
@@ -234,13 +234,10 @@ impl Complaints {
         };
         let (who, what) = match complaint {
             Complaint::Target => ("", "does not have the secret of this machine"),
-            Complaint::Initiator => (
-                "who calls from ",
-                "does not have the secret of this machine",
-            ),
+            Complaint::Initiator => ("a caller from ", "does not have the secret of this machine"),
             Complaint::TargetWants => ("", "wants a secret, and there is none here: see secret="),
             Complaint::InitiatorWants => (
-                "who calls from ",
+                "a caller from ",
                 "wants a secret, and there is none here: see secret=",
             ),
         };
@@ -249,7 +246,7 @@ impl Complaints {
             Telling::Nothing => {}
             Telling::Peer => pr_warn!("{}{}.{}.{}.{} {}\n", who, a, b, c, d, what),
             Telling::Others => pr_warn!(
-                "there are others, not named here, of which the same is to be said: {}{}.{}.{}.{} {}\n",
+                "others as well, of whom no more are named for a while: {}{}.{}.{}.{} {}\n",
                 who,
                 a,
                 b,
@@ -354,7 +351,7 @@ mod tests {
         Ok(())
     }
 
-    /// What one peer does is no reason to say nothing of another one.
+    /// That one peer was told of is no reason to say nothing of another one.
     #[test]
     fn peers_are_told_of_apart() {
         let peer = |last| Ipv4Addr::new(10, 16, 0, last);

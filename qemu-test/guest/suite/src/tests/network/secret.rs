@@ -174,7 +174,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     // Others are named, too, though that was just before, and also if they name a session that is not there.
     for (last, birth) in [(7, 0), (8, 1)] {
         let other = Ipv4Addr::new(127, 0, 0, last);
-        let complaint = format!("who calls from {other} does not have the secret");
+        let complaint = format!("a caller from {other} does not have the secret");
         let said = log_lines(&complaint)?;
         let (mut stranger, _) = Peer::call_again((other, HERE), birth)?;
         stranger.prove([0; 32])?;
@@ -247,10 +247,10 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     let answers: [Code; 5] = [
         |_| [0; 32],
         |said| said.target(OTHER),
-        // What NICs of the same numbers say to each other elsewhere, passed on from there.
+        // The codes of NICs of the same numbers elsewhere, passed on from there.
         |said| said.target_of(OTHER_ADDRESSES, SECRET),
         |said| said.target_of(OTHER_PORT, SECRET),
-        // What an initiator proves itself with.
+        // The code that an initiator proves itself with.
         |said| said.initiator(SECRET),
     ];
     let mut session = None;
@@ -305,7 +305,7 @@ pub(super) fn of_one_side(env: &Env) -> Outcome {
     // Here is none.
     reload(&modules, PATIENT)?;
     let complaint = "127.0.0.3 wants a secret";
-    let calls = "who calls from 127.0.0.3 wants a secret";
+    let calls = "a caller from 127.0.0.3 wants a secret";
     let (said, called) = (log_lines(complaint)?, log_lines(calls)?);
     let (mut stranger, answer) = Peer::call((THERE, HERE), 1, true)?;
     let parsed = Frame::parse(&answer.welcome).map(|(_, frame)| frame);
