@@ -58,7 +58,7 @@ RELA = struct.Struct("<QQq")
 # A line of llvm-objdump: an address, an instruction, and where it jumps to.
 INSTRUCTION = re.compile(r"\s*([0-9a-f]+):\s+(\S+)(?:\s+(?:0x)?([0-9a-f]+)(?: <.*)?)?")
 FUNCTION = re.compile(r"([0-9a-f]+) <.+>:$")
-# What ends a block of machine code.
+# Instructions that end a block of machine code.
 JUMP = re.compile(r"(j\w+|loop\w*|ret\w*|ud2|int3|hlt)$")
 # A line of llvm-symbolizer.
 PLACE = re.compile(r"(.+):(\d+):\d+$")
@@ -77,7 +77,7 @@ class CannotTell(Exception):
 
 @dataclass
 class Marks:
-    """What was noted of one part of a module: where calls returned to, in units of GRAIN."""
+    """The marks of one part of a module: where calls returned to, in units of GRAIN."""
 
     size: int = 0
     set: Set[int] = field(default_factory=set)
@@ -123,7 +123,7 @@ class Section(NamedTuple):
 
 
 class Elf:
-    """What is needed of a module's file."""
+    """The parts of a module's file that are needed."""
 
     def __init__(self, content: bytes) -> None:
         if content[:6] != b"\x7fELF\x02\x01":

@@ -346,9 +346,9 @@ def words_for(areas: str) -> str:
     return f"{areas} {OPTIONS}"
 
 
-# What says that the machine ended too early, not which test failed.
+# Signs that the machine ended too early, which do not say what test failed.
 WHOLE = re.compile(r"guest|command|the run|test plan")
-# What the compiler says, or the linker of what must not be called (build_assert).
+# Complaints of the compiler, or of the linker about a function that must not be called (build_assert).
 REFUSED = re.compile(r"^(error(\[E\d+\])?: |ld\.lld: error: |ERROR: modpost: )", re.M)
 
 
@@ -389,7 +389,7 @@ def noticed_by(ran: mutations.Outcome, known: Set[str], may_skip: Iterable[str])
 def attempt(
     tree: Path, mutant: Mutant, known: Set[str], may_skip: Iterable[str], limit: float
 ) -> Found:
-    """Builds it and runs the tests. What is known does not count."""
+    """Builds it and runs the tests. Failures that are known do not count."""
     start = time.monotonic()
     mutations.copy_tree(tree)
     put(tree, mutant)

@@ -209,7 +209,7 @@ class Runs:
 
 RUNS = Runs()
 
-# What a make that runs this says to those below it. They decide for themselves.
+# Variables of a make that runs this, which are for those below it: these decide for themselves.
 OF_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "KIND", "APPEND")
 
 

@@ -115,7 +115,7 @@ class Log(unittest.TestCase):
             self.read("[    9.000000] guest: status 0\n")
 
     def test_nothing_is_a_report(self) -> None:
-        # Whatever is in a row.
+        # Anything in a row.
         for row in ("deadbeef" * 16, "bad0" * 32, "00" * 64):
             line = f"kfi_coverage: kfi_soft text 1f800 {row}"
             self.assertFalse(kernel_log.is_report(line))
@@ -173,7 +173,7 @@ class Blocks(unittest.TestCase):
             [
                 Block((0x0, 0x1, 0x6, 0x9), (0x6,)),
                 Block((0xB, 0x10, 0x16), (0x10,)),
-                # What follows is jumped to. The padding is no block with a call.
+                # The next one is jumped to. The padding is no block with a call.
                 Block((0x18,), (0x1D,)),
                 Block((0x30, 0x35), (0x35,)),
             ],

@@ -299,7 +299,7 @@ static void looks_rest(struct test *t)
 	/* Then all is done for which there is room. */
 	msleep(A_WHILE);
 	expect_rest(t, &a);
-	/* What has room comes in order, and the answer with it; nobody promises behind how many. */
+	/* Messages that have room come in order, and the answer with them, behind any number. */
 	i = 0;
 	until = jiffies + msecs_to_jiffies(SOON);
 	do {

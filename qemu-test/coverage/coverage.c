@@ -6,7 +6,7 @@
  * kernel. When this module is unloaded, after them, it prints what it has
  * noted to the kernel's log; qemu-test/line_coverage.py makes lines of that.
  *
- * A module may come and go. What is noted of it stays.
+ * A module may come and go. The marks of it stay.
  */
 #include <linux/bits.h>
 #include <linux/compiler.h>
@@ -25,7 +25,7 @@
 /* A call is longer than that: each has a mark of its own. */
 #define GRAIN 4
 
-/* What one line of the log has: 1024 of them with the rest of the line. */
+/* Marks in one line of the log, which has 1024 characters with the rest of it. */
 #define MARKS_IN_ROW 512
 
 /**

@@ -2,7 +2,7 @@
 #ifndef KFI_COVERAGE_H
 #define KFI_COVERAGE_H
 
-/* What code that is watched calls; the compiler has its name. */
+/* Called by code that is watched; the compiler has its name. */
 void __sanitizer_cov_trace_pc(void);
 
 #endif /* KFI_COVERAGE_H */

@@ -155,7 +155,7 @@ pub use quota::{
 pub use text::Text;
 pub use wait_set::WaitSet;
 
-// What functions return, by its name.
+// The types that functions return, by their names.
 #[allow(unused_imports, reason = "not every consumer writes these names")]
 pub use self::{
     address_vector::Inserted,

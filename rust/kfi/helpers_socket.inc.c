@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What rust/kfi/linux/socket.rs needs of struct sock and struct net_device, whose members Rust does
- * not see.
+ * For rust/kfi/linux/socket.rs: members of struct sock and struct net_device, which Rust does not
+ * see.
  */
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>

@@ -17,7 +17,7 @@ MODULE_PARM_DESC(rounds, "Rounds that count, after one that does not (default 7)
 
 static char *set = "node";
 module_param(set, charp, 0444);
-MODULE_PARM_DESC(set, "What is measured: node (all within one, the default), tcp (two NICs that reach each other over TCP) or mesh (64 of these)");
+MODULE_PARM_DESC(set, "Which cases are measured: node (all within one, the default), tcp (two NICs that reach each other over TCP) or mesh (64 of these)");
 
 static const struct kfi_bench_case *const node_lists[] = {
 	bench_counter_cases, bench_trigger_cases, bench_wait_cases, bench_message_cases,
@@ -37,7 +37,7 @@ static const struct {
 	{ "mesh", mesh_lists },
 };
 
-/* What the set has, or NULL if there is none of that name. */
+/* The lists of the set, or NULL if there is none of that name. */
 static const struct kfi_bench_case *const *lists(void)
 {
 	unsigned int i;

@@ -4,8 +4,8 @@
  * make one, and the memory that it has when nothing goes on there.
  *
  * The provider keeps its connections, so every round makes others, until the
- * last one has made all. What there is of one NIC at both ends of a connection
- * is what a node has of a peer with which it has one in each direction.
+ * last one has made all. One NIC has at both ends of a connection as much as a
+ * node has of a peer with which it has one in each direction.
  */
 #include <linux/delay.h>
 #include <linux/err.h>
@@ -212,7 +212,7 @@ free:
 	return ret;
 }
 
-/* What the case before has found in this round. */
+/* The memory that the case before has found in this round. */
 static int memory_of(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
 {
 	const struct memory *memory = c->design_data;

@@ -88,7 +88,7 @@ struct player {
 	/* With kfabric, or without it. */
 	struct bench_endpoint *end;
 	struct socket *socket;
-	/* What it says, and what it hears. The first byte of the last message is 1. */
+	/* Bytes that it sends, and that it receives. The first byte of the last message is 1. */
 	u8 *out, *in;
 	struct kfi_bench_sample *sample;
 };

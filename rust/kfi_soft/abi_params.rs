@@ -93,7 +93,7 @@ unsafe extern "C" fn kfi_soft_address_list(text: *mut c_char, size: usize) -> c_
     })
 }
 
-// What differs from the declarations does not compile: both arms have one type.
+// A function that differs from its declaration does not compile: both arms have one type.
 const _: () = {
     if true {
         bindings::kfi_soft_address_change

@@ -15,7 +15,7 @@
 //! A NIC with an open domain stays. When it has none no endpoint is left to which requests could come, or
 //! from which they could go. A domain that is being opened meanwhile, from an answer of `kfi_getinfo` that
 //! is older, either keeps the NIC ([`NicUse`](crate::nic::NicUse)) or does not find it any more. Nothing of
-//! what follows can fail. All of that, and what makes a NIC come, is done by one thread at a time: the one
+//! what follows can fail. All of that, and all that makes a NIC come, is done by one thread at a time: the one
 //! that has the lock of the module's parameters. So no other NIC gets the place before it is done.
 //!
 //! A request that was posted before goes to where its target is when it is carried: to a NIC of this node, or
@@ -53,9 +53,9 @@ use crate::{
 /// network device without address, or no interface of this machine has it. Of a NIC that is to come `ERANGE`:
 /// it is of another fabric; `EEXIST`: it is there; `ENOSPC`: there are too many; `EADDRINUSE`; `EBUSY`: NICs have no
 /// addresses, and their fabric is open. Of one that is to go `ENOENT`: it is not there; `EBUSY`: a domain is open on it.
-/// Nothing has changed then, and the log says why, unless a domain is open.
+/// There are the same NICs as before then, and the log says why, unless a domain is open.
 pub(crate) fn change(written: &[u8]) -> Result {
-    // What `echo` writes ends with a line.
+    // `echo` ends the text with a new line.
     let text = written.strip_suffix(b"\n").unwrap_or(written);
     match text.split_first() {
         Some((b'+', text)) if !nic::has_network() => begin_network(text),
@@ -82,7 +82,7 @@ fn add(text: &[u8]) -> Result {
     let node = node::current()?;
     devices::add(nic)?;
     node.attach(nic)?;
-    // What was done is undone.
+    // A failure from here on undoes what was done, but for the device, which is the place's.
     files::add(nic).inspect_err(|_| node.detach(nic))?;
     // Nobody else changes them, so the place is free.
     nic.come().inspect_err(|_| {

@@ -334,8 +334,8 @@ impl CompletionQueue {
         entry
     }
 
-    /// Takes the first error out; `EAGAIN` if there is none. What went wrong with the operation is in
-    /// what this returns. In process context; may sleep.
+    /// Takes the first error out, which says how the operation has failed; `EAGAIN` if there is none. In
+    /// process context; may sleep.
     pub fn readerr(&self) -> Result<Failure> {
         kernel::task::might_sleep();
         let _reading = self.queue.kept().begin();

@@ -225,7 +225,7 @@ impl EventQueue {
     }
 
     /// Takes the first event out, with its type and length, or only looks at it, with `KFI_PEEK`; sleeps
-    /// for it if there is a timeout. What `data` has behind the event is 0; `EINTR` for a signal. In
+    /// for it if there is a timeout. `data` is 0 behind the event; `EINTR` for a signal. In
     /// process context; may sleep without a timeout, too, other than kfi_eq_read.
     pub fn read(&self, data: &mut [u8], flags: u64, timeout: Option<c_int>) -> Result<Event> {
         kernel::task::might_sleep();

@@ -332,11 +332,11 @@ pub trait DomainOps: Object<Class = DomainClass> {
 
     /// Queues deferred work (KFI_QUEUE_WORK); may sleep, as all three may (R-DWQ-23).
     ///
-    /// The request was read, and is a copy but for the memory of its operation. What is left to check
-    /// is whether its objects are this provider's and of this domain ([`AnyFid::downcast`]), else
-    /// `EINVAL`. They are held while it is pending, so that closing one answers `EBUSY`: the counter
-    /// that it waits for and those that it changes or counts on; what waits on an endpoint is given up
-    /// when that is closed, without completions.
+    /// The request was read, and is a copy but for the memory of its operation. One check is left to do:
+    /// its objects have to be this provider's and of this domain ([`AnyFid::downcast`]), else `EINVAL`.
+    /// They are held while it is pending, so that closing one answers `EBUSY`: the counter that it waits
+    /// for and those that it changes or counts on; what waits on an endpoint is given up when that is
+    /// closed, without completions.
     ///
     /// It begins when the sum of both values of the counter has reached the threshold, at once if it
     /// has already (R-DWQ-5, 6), in one order with the triggered operations on that counter
@@ -352,10 +352,10 @@ pub trait DomainOps: Object<Class = DomainClass> {
     /// Takes deferred work back (KFI_CANCEL_WORK): all that is pending of what was queued by this name,
     /// which may have been several times; `ENOENT` if nothing is.
     ///
-    /// Whatever it answers, of what has begun nothing on a counter (`DeferredOp::CounterSet`,
-    /// `DeferredOp::CounterAdd`) goes on when it returns: it *waits* for that. Consumers free the
-    /// request then, and those of `rust/kfi/consumer` let go of what it names. The memory of a transfer
-    /// that was pending is the consumer's again, too.
+    /// Work that has begun to change a counter (`DeferredOp::CounterSet`, `DeferredOp::CounterAdd`) has
+    /// ended when this returns, with success or not: it *waits* for that. Consumers free the request
+    /// then, and those of `rust/kfi/consumer` let go of what it names. The memory of a transfer that was
+    /// pending is the consumer's again, too.
     fn cancel_work(this: &Fid<Self>, id: WorkId) -> Result {
         let _ = (this, id);
         Err(ENOSYS)

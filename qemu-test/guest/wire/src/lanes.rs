@@ -1083,8 +1083,8 @@ fn how_long_a_receiver_was_not_ready_is_known() {
     }
 }
 
-/// What a request has waited for at the target that is not its receiver, but room there, does not count: the
-/// target does not say it, and the initiator adds no more than what it has kept it for itself.
+/// Time in which a request has waited at the target for room there, and not for its receiver, does not count:
+/// the target does not say it, and the initiator adds no more than what it has kept it for itself.
 #[test]
 fn only_what_waits_for_a_receiver_counts() {
     let mut world = pinned();
@@ -1108,7 +1108,7 @@ fn only_what_waits_for_a_receiver_counts() {
     }
 }
 
-/// What was lost with a connection is sent again as it was, whenever that is.
+/// A request that was lost with a connection is sent again as it was, whenever that is.
 #[test]
 fn how_long_it_was_under_way_does_not_count() {
     let mut world = pinned();

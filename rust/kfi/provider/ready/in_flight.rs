@@ -106,8 +106,8 @@ impl InFlight {
     }
 
     /// Returns whether this is a receive for such a message as `from` is: both have a tag, and the tags
-    /// differ in bits that the receive ignores, if at all; or neither has one. Whom it comes from is up to
-    /// the provider. From any context.
+    /// differ in bits that the receive ignores, if at all; or neither has one. The provider looks at the
+    /// sender itself. From any context.
     pub fn matches(&self, from: &Self) -> bool {
         let is_tagged = |message: &Self| message.flags.contains(CompletionFlags::TAGGED);
         self.direction() == Direction::Receive

@@ -169,7 +169,7 @@ impl Offer {
             return Ok(info);
         }
         attr.name(self.fabric)?;
-        // What is asked for was looked at.
+        // Whether these are on offer was looked at above.
         let hints = query.hints;
         let asked = hints.map_or(0, |hints| hints.get().caps);
         let caps = self.answered(Caps::from_raw(asked));

@@ -172,7 +172,7 @@ pub(crate) struct Hello {
 /// secret both sides prove that they mean the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fabric {
-    /// What the addresses of all NICs have in common; the low 20 bits are 0.
+    /// The upper bits, which the addresses of all NICs have in common; the low 20 bits are 0.
     pub(crate) prefix: u32,
     /// Where all of them listen.
     pub(crate) port: u16,

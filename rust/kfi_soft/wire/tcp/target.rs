@@ -149,7 +149,7 @@ const QUIET_TIMES: u32 = 8;
 /// So often a connection is looked at before others have the work queue.
 const TURNS: usize = 64;
 
-/// What could not be done for a reason that nobody says is over is tried again after so many milliseconds.
+/// Flows that could not be stopped are tried again after so many milliseconds: nothing says when they can be.
 const RETRY_MILLIS: u64 = 10;
 
 /// Memory for some requests of a lane.
@@ -649,9 +649,9 @@ struct State {
     down: Instant,
     /// Since when all requests that were read have been over; none if they are not.
     over: Option<Instant>,
-    /// What was last seen of [`Lane::progress`], and when that was new, or nothing was owed.
+    /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
-    /// What was last seen of [`Lane::told`], with that, and when either was new, or nothing was told.
+    /// The last value of [`Lane::told`], with that one, and when either was new, or nothing was told.
     told: (Option<u64>, u64, Instant),
     /// How many connections of the session broke the protocol.
     strikes: u32,
@@ -1080,7 +1080,7 @@ impl Visitor {
                 self.end(state, service, end);
             }
         }
-        // Whatever comes all the time, it need not be what others wait for.
+        // Bytes may come all the time, and not be those that others wait for.
         if let Err(end) = self.patience(state) {
             self.end(state, service, end);
         }

@@ -110,7 +110,7 @@ fn only_what_was_asked(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What is asked for is answered, with what goes without saying and no more.
+/// The capabilities that are asked for are answered, with those that go without saying and no more.
 fn capabilities(env: &Env) -> Outcome {
     with_it(env, || {
         let session = Session::open()?;

@@ -29,7 +29,7 @@ use crate::tests::module::{Modules, PROVIDER};
 use crate::tests::tool;
 use crate::{check, check_eq};
 
-/// What is written to, and read from.
+/// The file that is written to, and read from.
 const PARAMETER: &str = "/sys/module/kfi_soft/parameters/address";
 
 /// The NIC that comes and goes, and where it listens.
@@ -266,7 +266,7 @@ pub(super) fn nics_come_where_none_has_an_address(env: &Env) -> Outcome {
     modules.load_all()
 }
 
-/// What cannot be is refused, the log says why, and nothing changes.
+/// Changes that cannot be are refused, the log says why, and nothing changes.
 pub(super) fn refused_changes(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
     needs_network()?;
@@ -423,8 +423,8 @@ pub(super) fn nic_goes_before_a_deferred_send(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What has gone to another node is asked back there, though the NIC that it was for is one of this node by
-/// then.
+/// A request that has gone to another node is asked back there, though the NIC that it was for is one of this
+/// node by then.
 pub(super) fn nic_comes_while_it_is_sent_to(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
     needs_network()?;
@@ -446,7 +446,7 @@ pub(super) fn nic_comes_while_it_is_sent_to(env: &Env) -> Outcome {
     expect_error(&end.tx, 9, KfiErrno::ECANCELED)?;
     drop((end, buffer, peer));
     rig.close()?;
-    // What is sent to it now stays within the node.
+    // Requests to it stay within the node now.
     works(env)
 }
 
@@ -605,7 +605,7 @@ pub(super) fn nodes_by_address(env: &Env) -> Outcome {
     drop(av);
     rig.close()?;
 
-    // What the command says: an answer for each NIC, with that address.
+    // The command prints an answer for each NIC, with that address.
     let info = |node| tool::text(&["info", "--json", "-p", PROVIDER, "-n", node, "-P", "7"]);
     for (node, format, address) in [
         ("127.0.3.8", "KFI_SOCKADDR_IN", "020000077f000308"),
