@@ -132,7 +132,12 @@ impl KeptDevice {
 
     /// Returns the device for C, which is there until [`Self::take`]; of none that which `new` returns,
     /// which is kept from here on. Others may do so at the same time: one of theirs is kept.
-    pub(super) fn get_or(
+    ///
+    /// # Safety
+    ///
+    /// The device must not be taken out before this returns: the domain must be open until then, as it is
+    /// during a call of its operations.
+    pub(super) unsafe fn get_or(
         &self,
         new: impl FnOnce() -> Result<Arc<DmaDevice>>,
     ) -> Result<*mut bindings::device> {
@@ -152,8 +157,7 @@ impl KeptDevice {
                 }
             };
         }
-        // SAFETY: By the type invariants; the domain is not closed during a call of its operations, so
-        // that it is not taken meanwhile.
+        // SAFETY: By the type invariants, and by the safety requirements it is not taken meanwhile.
         Ok(unsafe { &*kept }.as_raw())
     }
 
@@ -652,7 +656,9 @@ mod tests {
     #[test]
     fn a_device_is_kept_until_the_domain_is_closed() -> Result {
         let data = DomainData::default();
-        assert_eq!(data.device.get_or(|| Err(EIO)), Err(EIO));
+        // SAFETY: Nobody takes it out meanwhile, here and below.
+        let get_or = |new: Result<Arc<DmaDevice>>| unsafe { data.device.get_or(|| new) };
+        assert_eq!(get_or(Err(EIO)), Err(EIO));
         assert!(data.device.take().is_none());
         let device = match DmaDevice::new(c"kfi_domain_test") {
             // There is no such DMA everywhere. Any other failure is one.
@@ -660,9 +666,9 @@ mod tests {
             device => Arc::new(device?, GFP_KERNEL)?,
         };
         let raw = device.as_raw();
-        assert_eq!(data.device.get_or(|| Ok(device.clone())), Ok(raw));
+        assert_eq!(get_or(Ok(device.clone())), Ok(raw));
         // It is that one from then on.
-        assert_eq!(data.device.get_or(|| Err(EIO)), Ok(raw));
+        assert_eq!(get_or(Err(EIO)), Ok(raw));
         DomainClass::closing(&data);
         assert!(data.device.take().is_none());
         // Nobody else has it: what has kept it has given it up.
