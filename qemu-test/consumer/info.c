@@ -179,6 +179,46 @@ static void no_such_fabric(struct test *t)
 	expect(t, kfi_fabric(&attr, &fabric, NULL), -KFI_EINVAL);
 }
 
+/* Opens a domain, and closes it. */
+static int try_domain(struct test *t, struct kfi_info *info)
+{
+	struct kfid_domain *domain = NULL;
+	int ret = kfi_domain(t->fabric, info, &domain, NULL);
+
+	if (!ret)
+		close_fid(t, &domain->fid);
+	else
+		expect_true(t, !domain);
+	return ret;
+}
+
+/* A provider opens the fabrics and domains that it has, and no others. */
+static void other_names(struct test *t)
+{
+	struct kfi_info *info = kfi_dupinfo(t->info);
+	struct kfid_fabric *fabric = NULL;
+	char *name;
+
+	if (!expect_true(t, info))
+		return;
+	name = info->fabric_attr->name;
+	info->fabric_attr->name = "nothing";
+	if (!expect(t, kfi_fabric(info->fabric_attr, &fabric, NULL), -KFI_ENODEV) && fabric)
+		close_fid(t, &fabric->fid);
+	info->fabric_attr->name = name;
+	name = info->domain_attr->name;
+	info->domain_attr->name = "nothing";
+	expect_errno(t, try_domain(t, info));
+	info->domain_attr->name = name;
+	name = info->fabric_attr->prov_name;
+	info->fabric_attr->prov_name = "somebody";
+	expect(t, try_domain(t, info), -KFI_EINVAL);
+	info->fabric_attr->prov_name = name;
+	/* Nothing else was wrong with these. */
+	expect(t, try_domain(t, info), 0);
+	kfi_freeinfo(info);
+}
+
 /* Copies hints of the provider under test. */
 static struct kfi_info *hints_of(struct test *t)
 {
@@ -490,6 +530,7 @@ const struct test_case info_tests[] = {
 	{ "open/fabric", "", fabric },
 	{ "open/domain", "", domain },
 	{ "open/no-such-fabric", "", no_such_fabric },
+	{ "open/other-names", "", other_names },
 	{ "open/bad-domains", "", bad_domains },
 	{}
 };

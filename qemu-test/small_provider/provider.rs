@@ -46,9 +46,12 @@ impl Provider for Small {
     }
 
     fn fabric<'o>(
-        _attr: FabricAttr<'_>,
+        attr: FabricAttr<'_>,
         opening: Opening<'o, FabricClass>,
     ) -> Result<NewFid<'o, Fabric>> {
+        if !OFFER.has_fabric(&attr) {
+            return Err(ENODEV);
+        }
         let fabric = pin_init!(Fabric {
             net <- new_spinlock_irq!(Net::new(), "kfi_small::Fabric::net"),
             addresses: Atomic::new(1000),
@@ -88,7 +91,10 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
-    fn new(fabric: Hold<Fabric>, _info: InfoRef<'_>) -> Result<Self> {
+    fn new(fabric: Hold<Fabric>, info: InfoRef<'_>) -> Result<Self> {
+        if !OFFER.fits(info) {
+            return Err(EINVAL);
+        }
         Ok(Self { fabric })
     }
 }

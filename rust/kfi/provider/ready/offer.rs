@@ -25,7 +25,10 @@ use crate::kfi::{
         Info,
         InfoRef, //
     },
-    provider::Query, //
+    provider::{
+        FabricAttr,
+        Query, //
+    }, //
 };
 
 /// The offer of a provider with one fabric and one domain, the endpoints of which are all of one type,
@@ -206,13 +209,20 @@ impl Offer {
         Ok(info)
     }
 
+    /// Returns whether the fabric is the one that kfi_fabric is to open; `ENODEV` is the answer if not.
+    /// The core has looked for the name of the provider.
+    pub fn has_fabric(&self, attr: &FabricAttr<'_>) -> bool {
+        is_named(attr.name(), self.fabric)
+    }
+
     /// Returns the capabilities of an endpoint that is opened with an entry which fits: those that it
     /// names, with what goes without saying, or else all that are offered.
     pub fn endpoint_caps(&self, info: InfoRef<'_>) -> Caps {
         self.answered(Caps::from_raw(info.get().caps))
     }
 
-    /// Returns whether this is what an entry asks for, be it hints or what an endpoint is opened with.
+    /// Returns whether this is what an entry asks for, be it hints or what a domain or an endpoint is
+    /// opened with.
     ///
     /// What is not part of the offer is up to the provider: how many objects of each class there can
     /// be, what concerns memory regions, objects that are open, and what of traffic classes, resource
@@ -282,6 +292,7 @@ mod tests {
     use super::*;
     use crate::kfi::{
         addr::ADDR_CXI,
+        bindings,
         flags::{
             OpFlags,
             KFI_EP_RDM, //
@@ -348,6 +359,22 @@ mod tests {
             .is_some_and(|attr| attr.type_ == KFI_EP_RDM && attr.max_msg_size == 8));
         assert!(entry.tx_attr().is_some_and(|attr| attr.size == 4));
         Ok(())
+    }
+
+    #[test]
+    fn the_fabric_has_a_name() {
+        let has = |name: Option<&'static CStr>| {
+            let attr = bindings::kfi_fabric_attr {
+                name: name.map_or(ptr::null_mut(), |name| name.as_char_ptr().cast_mut()),
+                ..Default::default()
+            };
+            // SAFETY: The name is null or a text that stays.
+            OFFER.has_fabric(&unsafe { FabricAttr::new(&attr) })
+        };
+        assert!(has(Some(OFFER.fabric)));
+        assert!(has(None));
+        assert!(!has(Some(c"nothing")));
+        assert!(!has(Some(OFFER.domain)));
     }
 
     #[test]

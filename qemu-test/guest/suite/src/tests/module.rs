@@ -48,7 +48,7 @@ tests! {
 pub(super) const CORE: &str = "kfabric";
 pub(super) const PROVIDER: &str = "kfi_soft";
 pub(super) const DEVICE_MODULE: &str = "kfi_shim";
-const CONSUMER: &str = "kfi_consumer";
+pub(super) const CONSUMER: &str = "kfi_consumer";
 const RUST_CONSUMER: &str = "kfi_rust_consumer";
 const EXAMPLE: &str = "kfi_example";
 const EXAMPLE_PROVIDER: &str = "kfi_mock_provider";
@@ -666,7 +666,7 @@ fn second_provider(env: &Env) -> Outcome {
 
 /// Loads a module that runs its tests when it is loaded and prints them to the
 /// kernel's log.
-fn run_in_kernel(env: &Env, module: &str, parameters: &CStr) -> Outcome {
+pub(super) fn run_in_kernel(env: &Env, module: &str, parameters: &CStr) -> Outcome {
     run_with(&Modules::new(env)?, module, parameters)
 }
 

@@ -19,7 +19,7 @@ use crate::harness::{self, Options, Test};
 use crate::kernel_log::KernelLog;
 use crate::report::{self, Report};
 use crate::rig::{expect_fabric, Rig};
-use crate::tests::module::{could_not, unload, Modules};
+use crate::tests::module::{could_not, run_in_kernel, unload, Modules, CONSUMER};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -27,6 +27,7 @@ tests! {
     "claims" ["kfabric.h"] claims;
     "capabilities" ["kfabric.h"] capabilities;
     "directions" ["kfi_endpoint.h"] directions;
+    "names" ["kfabric.h kfi_domain.h"] names;
     "cntr" ["R-CNTR-3 R-CNTR-18 R-CNTR-21"] cntr;
     "wait" ["R-CNTR-30 R-CNTR-31 R-CNTR-36"] wait;
     "control" ["R-CTL-9"] control;
@@ -183,6 +184,15 @@ fn directions(env: &Env) -> Outcome {
         queue.close().map_err(|(_, error)| error)?;
         av.close().map_err(|(_, error)| error)?;
         rig.close()
+    })
+}
+
+/// A fabric or domain that it does not have is not opened. Only in the kernel can an answer be changed
+/// before something is opened with it.
+fn names(env: &Env) -> Outcome {
+    with_it(env, || {
+        let parameters = c"provider=kfi_small only=open/other-names";
+        run_in_kernel(env, CONSUMER, parameters)
     })
 }
 
