@@ -407,7 +407,8 @@ struct kfid_domain {
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EINVAL if @info is not an answer of this provider;
- *   -KFI_ENODEV if the device is gone; -KFI_ENOMEM.
+ *   -KFI_ENODEV if the device is gone, or another one has its name since;
+ *   -KFI_ENOMEM.
  */
 static inline int kfi_domain(struct kfid_fabric *fabric, struct kfi_info *info,
 			     struct kfid_domain **domain, void *context)

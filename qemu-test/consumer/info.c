@@ -405,15 +405,16 @@ static void bad_domains(struct test *t)
 	if (!expect_true(t, info))
 		return;
 	attr = info->domain_attr;
-#define BAD(member, value)						\
+#define BAD_AS(member, value, error)					\
 	do {								\
 		typeof(member) good = member;				\
 									\
 		member = value;						\
 		expect(t, kfi_domain(t->fabric, info, &domain, NULL),	\
-		       -KFI_EINVAL);					\
+		       -(error));					\
 		member = good;						\
 	} while (0)
+#define BAD(member, value) BAD_AS(member, value, KFI_EINVAL)
 	BAD(info->caps, KFI_MULTICAST);
 	BAD(info->addr_format, KFI_ADDR_GNI);
 	BAD(attr->mr_mode, 1 << 7);
@@ -427,6 +428,10 @@ static void bad_domains(struct test *t)
 	BAD(attr->auth_key_size, 4);
 	BAD(info->domain_attr, NULL);
 	BAD(info->fabric_attr->prov_name, "somebody");
+	BAD(info->src_addrlen, 7);
+	/* With the name of a NIC, and the address of another one. */
+	if (expect_true(t, t->info->next))
+		BAD_AS(info->src_addr, t->info->next->src_addr, KFI_ENODEV);
 	name = attr->name;
 	attr->name = NULL;
 	expect(t, kfi_domain(t->fabric, info, &domain, NULL), -KFI_EINVAL);
@@ -435,6 +440,11 @@ static void bad_domains(struct test *t)
 	attr->name = name;
 	expect(t, kfi_domain(t->fabric, NULL, &domain, NULL), -KFI_EINVAL);
 	expect_true(t, !domain);
+	/* It need not name an address. */
+	kfree(info->src_addr);
+	info->src_addr = NULL;
+	info->src_addrlen = 0;
+	expect(t, try_domain(t, info), 0);
 	kfi_freeinfo(info);
 }
 

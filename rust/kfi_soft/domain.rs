@@ -17,7 +17,10 @@ use kernel::{
 
 use crate::{
     address::{
-        place::AddressFormat,
+        place::{
+            AddressFormat,
+            Place, //
+        },
         vector::AddressVector, //
     },
     counter::Counter,
@@ -124,7 +127,7 @@ pub(crate) struct DomainAttributes {
 
 impl DomainAttributes {
     /// Reads what kfi_getinfo has answered; `EINVAL` if it was not this provider, `ENODEV` if there
-    /// is no such NIC.
+    /// is no such NIC, or another one has its name by now.
     pub(crate) fn new(info: InfoRef<'_>) -> Result<Self> {
         let attr = info.domain_attr().ok_or(EINVAL)?;
         let name = info.domain_name().ok_or(EINVAL)?;
@@ -139,6 +142,14 @@ impl DomainAttributes {
             addr::FORMAT_UNSPEC => AddressFormat::Native,
             raw => AddressFormat::from_raw(raw).ok_or(EINVAL)?,
         };
+        if let Some(bytes) = info.src_addr() {
+            let place = Place::decode(address_format, bytes).ok_or(EINVAL)?;
+            // The name is that of a place, where another NIC may have come since the answer. No
+            // endpoint could be opened with that answer in a domain of this one.
+            if place.nic != nic.number() {
+                return Err(ENODEV);
+            }
+        }
         let caps = info::answered_caps(Caps::from_raw(info.get().caps)).ok_or(EINVAL)?;
         let mr_mode = MrMode::from_attr(attr.mr_mode);
         if !info::MR_MODES.contains(mr_mode)

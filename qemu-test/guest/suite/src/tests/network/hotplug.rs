@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use kfi::{
-    bits, AvAttr, BufferKind, Caps, CntrAttr, EpInfo, Error, Form, KfiErrno, Kind, OpType,
-    Operation, Query, Session, Work,
+    bits, AddrFormat, AvAttr, BufferKind, Caps, CntrAttr, EpInfo, Error, Fabric, Form, InfoEntry,
+    InfoList, KfiErrno, Kind, OpType, Operation, Query, Session, Work,
 };
 use rustix::io::Errno;
 use serde_json::{json, Value};
@@ -160,6 +160,56 @@ fn come_and_go(env: &Env, loopback: u8) -> Outcome {
         change(address)?;
     }
     works(env)
+}
+
+/// An answer is of no use when another NIC has the name of the one that it was about, and is good again when
+/// that one is back.
+pub(super) fn nic_replaced_after_an_answer(env: &Env) -> Outcome {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "address=127.0.0.1,127.0.0.2")?;
+    for format in [AddrFormat::UNSPEC, AddrFormat::SOCKADDR_IN] {
+        let session = Session::open()?;
+        let hints = InfoEntry {
+            addr_format: format,
+            ..InfoEntry::default()
+        };
+        let ask = || session.getinfo(&Query::new().hints(hints.clone()).provider(PROVIDER));
+        let old = ask()?;
+        let fabric = old.fabric(0)?;
+        change("-127.0.0.2")?;
+        expect_fabric(fabric.domain(&old, 1), KfiErrno::ENODEV)?;
+        change("+127.0.0.3")?;
+        check_eq!(names()?, ["soft0", "soft1"]);
+        // Neither with the NIC that has the name, nor with the address that is nobody's.
+        expect_fabric(fabric.domain(&old, 1), KfiErrno::ENODEV)?;
+        // The other one is what it was.
+        open_with(&fabric, &old, 0, 1)?;
+        // Whoever asks again is told of the one that has come.
+        let new = ask()?;
+        open_with(&fabric, &new, 1, 3)?;
+        change("-127.0.0.3")?;
+        change("+127.0.0.2")?;
+        open_with(&fabric, &old, 1, 2)?;
+        expect_fabric(fabric.domain(&new, 1), KfiErrno::ENODEV)?;
+        fabric.close().map_err(|(_, error)| error)?;
+    }
+    Ok(())
+}
+
+/// Opens a domain with an answer, and an endpoint in it, which is at the NIC 127.0.0.`last`.
+fn open_with(fabric: &Fabric, info: &InfoList, index: usize, last: u8) -> Outcome {
+    let domain = fabric.domain(info, index)?;
+    let ep = domain.endpoint(EpInfo::Entry(info, index), 0)?;
+    let name = ep.name()?;
+    match info.entries()[index].addr_format {
+        AddrFormat::SOCKADDR_IN => check_eq!(name[4..8], [127, 0, 0, last]),
+        // Behind 12 bits of port.
+        _ => check_eq!((name[1] >> 4, name[2], name[3]), (last, 0, 0)),
+    }
+    ep.close().map_err(|(_, error)| error)?;
+    domain.close().map_err(|(_, error)| error)?;
+    Ok(())
 }
 
 /// Within the node.
