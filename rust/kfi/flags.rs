@@ -335,3 +335,78 @@ impl MrMode {
         self.0 as c_int
     }
 }
+
+#[cfg(kfi_provider)]
+impl Caps {
+    /// Messages, without tags and with them.
+    pub const MESSAGES: Self = Self::MSG.union(Self::TAGGED);
+    /// The directions of messages.
+    pub const MESSAGE_DIRECTIONS: Self = Self::SEND.union(Self::RECV);
+    /// Transfers from and to memory of a target.
+    pub const REMOTE_ACCESS: Self = Self::RMA.union(Self::ATOMIC).union(Self::TAGGED_RMA);
+    /// The directions of these.
+    pub const REMOTE_ACCESS_DIRECTIONS: Self = Self::READ
+        .union(Self::WRITE)
+        .union(Self::REMOTE_READ)
+        .union(Self::REMOTE_WRITE);
+    /// How far endpoints reach, which is a capability of the domain, too.
+    pub const COMM: Self = Self::LOCAL_COMM.union(Self::REMOTE_COMM);
+    /// Those that transmit and receive contexts can have.
+    const CONTEXT: Self = Self::MESSAGES
+        .union(Self::REMOTE_ACCESS)
+        .union(Self::TRIGGER);
+    /// Those that transmit contexts can have.
+    pub const TX: Self = Self::CONTEXT
+        .union(Self::SEND)
+        .union(Self::READ)
+        .union(Self::WRITE)
+        .union(Self::FENCE)
+        .union(Self::NAMED_RX_CTX);
+    /// Those that receive contexts can have.
+    pub const RX: Self = Self::CONTEXT
+        .union(Self::RECV)
+        .union(Self::REMOTE_READ)
+        .union(Self::REMOTE_WRITE)
+        .union(Self::MULTI_RECV)
+        .union(Self::TAGGED_MULTI_RECV)
+        .union(Self::RMA_EVENT)
+        .union(Self::SOURCE)
+        .union(Self::DIRECTED_RECV);
+
+    /// Adds the directions of kinds of transfers for which none is named, as far as they are offered.
+    fn with_directions(self, offered: Self) -> Self {
+        let mut caps = self;
+        for (kinds, directions) in [
+            (Self::MESSAGES, Self::MESSAGE_DIRECTIONS),
+            (Self::REMOTE_ACCESS, Self::REMOTE_ACCESS_DIRECTIONS),
+        ] {
+            if self.intersects(kinds) && !self.intersects(directions) {
+                caps = caps | offered.intersection(directions);
+            }
+        }
+        caps
+    }
+
+    /// Returns the capabilities of an endpoint for which these are asked: they, with what goes without
+    /// saying, as far as it is offered. That is the directions of kinds of transfers for which none is
+    /// named, and how far the endpoint reaches.
+    pub fn completed(self, offered: Self) -> Self {
+        let caps = self.with_directions(offered);
+        if caps.intersects(Self::COMM) {
+            caps
+        } else {
+            caps | offered.intersection(Self::COMM)
+        }
+    }
+
+    /// Returns the capabilities of a context, or domain, for which these are asked: of an endpoint with
+    /// `endpoint`, and of those in `kind`. Without any it is all that there are.
+    pub fn of_context(self, endpoint: Self, kind: Self) -> Self {
+        let caps = if self.is_empty() {
+            endpoint
+        } else {
+            self.with_directions(endpoint)
+        };
+        caps.intersection(endpoint).intersection(kind)
+    }
+}

@@ -152,6 +152,12 @@ unsafe fn bytes<'a>(bytes: *const u8, len: usize) -> Option<&'a [u8]> {
     (!bytes.is_null()).then(|| unsafe { slice::from_raw_parts(bytes, len) })
 }
 
+/// Returns whether a name is the wanted one, if one is wanted.
+#[cfg(kfi_provider)]
+pub fn is_named(wanted: Option<&CStr>, name: &CStr) -> bool {
+    wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name)
+}
+
 impl<'a> InfoRef<'a> {
     /// Takes an entry from C, `None` for null.
     ///

@@ -38,6 +38,7 @@ use crate::{
             SHARED_CONTEXT, //
         },
         info::{
+            is_named,
             Info,
             InfoRef,
             KFI_VERSION, //
@@ -62,28 +63,14 @@ pub(crate) fn is_offered(type_: u32) -> bool {
     type_ == 0 || type_ == KFI_EP_RDM
 }
 
-/// Kinds of transfers.
-const MESSAGES: Caps = Caps::MSG.union(Caps::TAGGED);
-/// Kinds of transfers that have a target.
-const REMOTE: Caps = Caps::RMA.union(Caps::ATOMIC).union(Caps::TAGGED_RMA);
-/// Directions of messages.
-const MESSAGE_DIRECTIONS: Caps = Caps::SEND.union(Caps::RECV);
-/// Directions of all else.
-const REMOTE_DIRECTIONS: Caps = Caps::READ
-    .union(Caps::WRITE)
-    .union(Caps::REMOTE_READ)
-    .union(Caps::REMOTE_WRITE);
-/// The scope of communication: a NIC reaches the others of the fabric, which is inside of one node
-/// unless NICs have addresses.
-const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
-
 /// The capabilities for consumers that ask for none: all but those that make entries which these do
-/// not expect.
-const DEFAULT_CAPS: Caps = MESSAGES
-    .union(REMOTE)
-    .union(MESSAGE_DIRECTIONS)
-    .union(REMOTE_DIRECTIONS)
-    .union(COMM)
+/// not expect. A NIC reaches the others of the fabric, which is inside of one node unless NICs have
+/// addresses.
+const DEFAULT_CAPS: Caps = Caps::MESSAGES
+    .union(Caps::REMOTE_ACCESS)
+    .union(Caps::MESSAGE_DIRECTIONS)
+    .union(Caps::REMOTE_ACCESS_DIRECTIONS)
+    .union(Caps::COMM)
     .union(Caps::MULTI_RECV)
     .union(Caps::TAGGED_MULTI_RECV)
     .union(Caps::TRIGGER)
@@ -95,34 +82,11 @@ const DEFAULT_CAPS: Caps = MESSAGES
 /// All that is offered.
 const CAPS: Caps = DEFAULT_CAPS.union(Caps::RMA_EVENT);
 
-/// The part of it that concerns transmit contexts.
-const TX_CAPS: Caps = MESSAGES
-    .union(REMOTE)
-    .union(Caps::SEND)
-    .union(Caps::READ)
-    .union(Caps::WRITE)
-    .union(Caps::TRIGGER)
-    .union(Caps::FENCE)
-    .union(Caps::NAMED_RX_CTX);
-
-/// The part of it that concerns receive contexts.
-const RX_CAPS: Caps = MESSAGES
-    .union(REMOTE)
-    .union(Caps::RECV)
-    .union(Caps::REMOTE_READ)
-    .union(Caps::REMOTE_WRITE)
-    .union(Caps::MULTI_RECV)
-    .union(Caps::TAGGED_MULTI_RECV)
-    .union(Caps::TRIGGER)
-    .union(Caps::RMA_EVENT)
-    .union(Caps::SOURCE)
-    .union(Caps::DIRECTED_RECV);
-
 /// The capabilities that say what an endpoint may do; the rest changes how it does that.
-const PERMISSIONS: Caps = MESSAGES
-    .union(REMOTE)
-    .union(MESSAGE_DIRECTIONS)
-    .union(REMOTE_DIRECTIONS)
+const PERMISSIONS: Caps = Caps::MESSAGES
+    .union(Caps::REMOTE_ACCESS)
+    .union(Caps::MESSAGE_DIRECTIONS)
+    .union(Caps::REMOTE_ACCESS_DIRECTIONS)
     .union(Caps::MULTI_RECV)
     .union(Caps::TAGGED_MULTI_RECV)
     .union(Caps::TRIGGER)
@@ -170,32 +134,16 @@ fn traffic_class(asked: u32) -> u32 {
     }
 }
 
-/// Adds the directions that go without saying: all, if none was named.
-fn with_directions(asked: Caps) -> Caps {
-    let mut caps = asked;
-    if asked.intersects(MESSAGES) && !asked.intersects(MESSAGE_DIRECTIONS) {
-        caps = caps | MESSAGE_DIRECTIONS;
-    }
-    if asked.intersects(REMOTE) && !asked.intersects(REMOTE_DIRECTIONS) {
-        caps = caps | REMOTE_DIRECTIONS;
-    }
-    caps
-}
-
 /// Returns the capabilities with which those that are asked for are answered; `None` if one is not
 /// offered.
 pub(crate) fn answered_caps(asked: Caps) -> Option<Caps> {
     if !CAPS.contains(asked) {
         return None;
     }
-    if asked.is_empty() {
-        return Some(DEFAULT_CAPS);
-    }
-    let caps = with_directions(asked);
-    Some(if caps.intersects(COMM) {
-        caps
+    Some(if asked.is_empty() {
+        DEFAULT_CAPS
     } else {
-        caps | COMM
+        asked.completed(CAPS)
     })
 }
 
@@ -206,22 +154,17 @@ fn context_caps(asked: u64, endpoint: Caps, kind: Caps, wrong: Caps) -> Option<C
     if !endpoint.contains(asked) || asked.intersects(wrong) {
         return None;
     }
-    let asked = if asked.is_empty() {
-        endpoint
-    } else {
-        with_directions(asked)
-    };
-    Some(asked.intersection(endpoint).intersection(kind))
+    Some(asked.of_context(endpoint, kind))
 }
 
 /// As [`context_caps`], for transmit contexts.
 pub(crate) fn tx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
-    context_caps(asked, endpoint, TX_CAPS, Caps::RECV)
+    context_caps(asked, endpoint, Caps::TX, Caps::RECV)
 }
 
 /// As [`context_caps`], for receive contexts.
 pub(crate) fn rx_caps(asked: u64, endpoint: Caps) -> Option<Caps> {
-    context_caps(asked, endpoint, RX_CAPS, Caps::SEND)
+    context_caps(asked, endpoint, Caps::RX, Caps::SEND)
 }
 
 /// Returns the capabilities of a consumer that has asked for some.
@@ -279,11 +222,6 @@ fn api_version(query: &Query<'_>) -> u32 {
         0 => KFI_VERSION,
         version => version,
     }
-}
-
-/// Returns whether a name is the wanted one, if one is wanted.
-fn is_named(wanted: Option<&CStr>, name: &CStr) -> bool {
-    wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name)
 }
 
 /// A question that can be answered, as far as that does not depend on the NIC.
@@ -433,7 +371,7 @@ impl<'a> Question<'a> {
         context_caps(
             asked(domain_attr.map(|attr| attr.caps)),
             caps,
-            COMM,
+            Caps::COMM,
             Caps::NONE,
         )?;
 
@@ -680,7 +618,7 @@ impl<'a> Question<'a> {
             .max_ep_srx_ctx(limits::ENDPOINTS)
             .cntr_cnt(limits::COUNTERS)
             .mr_iov_limit(limits::MR_IOV_LIMIT)
-            .caps(self.caps.intersection(COMM).as_raw())
+            .caps(self.caps.intersection(Caps::COMM).as_raw())
             .max_err_data(limits::MAX_ERR_DATA)
             .mr_cnt(limits::MEMORY_REGIONS)
             .tclass(traffic_class(asked.map_or(0, |asked| asked.tclass)))
@@ -744,9 +682,14 @@ mod tests {
 
     #[test]
     fn directions_go_without_saying() {
-        assert!(answered_caps(Caps::MSG) == Some(Caps::MSG | MESSAGE_DIRECTIONS | COMM));
-        assert!(answered_caps(Caps::MSG | Caps::SEND) == Some(Caps::MSG | Caps::SEND | COMM));
-        assert!(answered_caps(Caps::RMA) == Some(Caps::RMA | REMOTE_DIRECTIONS | COMM));
+        assert!(
+            answered_caps(Caps::MSG) == Some(Caps::MSG | Caps::MESSAGE_DIRECTIONS | Caps::COMM)
+        );
+        assert!(answered_caps(Caps::MSG | Caps::SEND) == Some(Caps::MSG | Caps::SEND | Caps::COMM));
+        assert!(
+            answered_caps(Caps::RMA)
+                == Some(Caps::RMA | Caps::REMOTE_ACCESS_DIRECTIONS | Caps::COMM)
+        );
         let one = Caps::ATOMIC | Caps::WRITE | Caps::LOCAL_COMM;
         assert!(answered_caps(one) == Some(one));
     }

@@ -22,6 +22,7 @@ use crate::kfi::{
         Order, //
     },
     info::{
+        is_named,
         Info,
         InfoRef, //
     },
@@ -45,6 +46,8 @@ pub struct Offer {
     /// The type of the endpoints (`enum kfi_ep_type`).
     pub endpoints: u32,
     /// The capabilities of the endpoints: all that can be asked for, and what those get who ask for none.
+    /// Those of messages, plain and tagged; there are no limits of RMA and atomics in an offer, so that
+    /// `rma_iov_limit` is always 0.
     pub caps: Caps,
     /// The format of addresses (`KFI_ADDR_*`).
     pub addr_format: u32,
@@ -58,85 +61,13 @@ pub struct Offer {
     pub cq_data_size: usize,
 }
 
-/// Returns whether a name is the wanted one, if one is wanted.
-fn is_named(wanted: Option<&CStr>, name: &CStr) -> bool {
-    wanted.is_none_or(|wanted| wanted.is_empty() || wanted == name)
-}
-
-/// Kinds of messages.
-const MESSAGES: Caps = Caps::MSG.union(Caps::TAGGED);
-
-/// The directions of messages.
-const MESSAGE_DIRECTIONS: Caps = Caps::SEND.union(Caps::RECV);
-
-/// Kinds of transfers that have a target.
-const REMOTE: Caps = Caps::RMA.union(Caps::ATOMIC).union(Caps::TAGGED_RMA);
-
-/// The directions of these.
-const REMOTE_DIRECTIONS: Caps = Caps::READ
-    .union(Caps::WRITE)
-    .union(Caps::REMOTE_READ)
-    .union(Caps::REMOTE_WRITE);
-
-/// How far endpoints reach, which is a capability of the domain, too.
-const COMM: Caps = Caps::LOCAL_COMM.union(Caps::REMOTE_COMM);
-
-/// The capabilities that both kinds of contexts can have.
-const KINDS: Caps = MESSAGES.union(REMOTE).union(Caps::TRIGGER);
-
-/// Those that transmit contexts can have.
-const TX_CAPS: Caps = KINDS
-    .union(Caps::SEND)
-    .union(Caps::READ)
-    .union(Caps::WRITE)
-    .union(Caps::FENCE)
-    .union(Caps::NAMED_RX_CTX);
-
-/// Those that receive contexts can have.
-const RX_CAPS: Caps = KINDS
-    .union(Caps::RECV)
-    .union(Caps::REMOTE_READ)
-    .union(Caps::REMOTE_WRITE)
-    .union(Caps::MULTI_RECV)
-    .union(Caps::TAGGED_MULTI_RECV)
-    .union(Caps::RMA_EVENT)
-    .union(Caps::SOURCE)
-    .union(Caps::DIRECTED_RECV);
-
 impl Offer {
-    /// Returns the capabilities of an endpoint for which some are asked: all if there are none; else
-    /// these, with what goes without saying, of what is offered: the directions of a kind for which
-    /// none is named, and how far it reaches.
-    fn answered(&self, asked: Caps) -> Caps {
-        if asked.is_empty() {
-            return self.caps;
+    /// Returns the capabilities of an endpoint for which some are asked: all if there are none.
+    fn answered(&self, asked: u64) -> Caps {
+        match Caps::from_raw(asked) {
+            Caps::NONE => self.caps,
+            asked => asked.completed(self.caps),
         }
-        let mut caps = self.with_directions(asked);
-        if !asked.intersects(COMM) {
-            caps = caps | self.caps.intersection(COMM);
-        }
-        caps
-    }
-
-    /// Adds the directions that are offered of kinds for which none is named.
-    fn with_directions(&self, asked: Caps) -> Caps {
-        let mut caps = asked;
-        for (kinds, directions) in [(MESSAGES, MESSAGE_DIRECTIONS), (REMOTE, REMOTE_DIRECTIONS)] {
-            if asked.intersects(kinds) && !asked.intersects(directions) {
-                caps = caps | self.caps.intersection(directions);
-            }
-        }
-        caps
-    }
-
-    /// Returns the capabilities of a context, of those in `kind`, of an endpoint with `caps`: what is
-    /// asked for, or else what there is.
-    fn context_caps(&self, asked: u64, caps: Caps, kind: Caps) -> u64 {
-        let asked = match Caps::from_raw(asked) {
-            Caps::NONE => caps,
-            asked => self.with_directions(asked),
-        };
-        asked.intersection(caps).intersection(kind).as_raw()
     }
 
     /// Returns the most bytes of a message that an endpoint with `caps` sends; of one that does not
@@ -174,17 +105,20 @@ impl Offer {
         attr.name(self.fabric)?;
         // Whether these are on offer was looked at above.
         let hints = query.hints;
-        let asked = hints.map_or(0, |hints| hints.get().caps);
-        let caps = self.answered(Caps::from_raw(asked));
+        let caps = self.answered(hints.map_or(0, |hints| hints.get().caps));
+        let of_context = |asked: Option<u64>, kind| {
+            let asked = Caps::from_raw(asked.unwrap_or(0));
+            asked.of_context(caps, kind).as_raw()
+        };
         entry.caps(caps).addr_format(self.addr_format);
         let (attr, asked) = (entry.tx_attr()?, hints.and_then(InfoRef::tx_attr));
-        attr.caps = self.context_caps(asked.map_or(0, |asked| asked.caps), caps, TX_CAPS);
+        attr.caps = of_context(asked.map(|asked| asked.caps), Caps::TX);
         attr.op_flags = asked.map_or(0, |asked| asked.op_flags);
         attr.tclass = asked.map_or(0, |asked| asked.tclass);
         attr.msg_order = self.msg_order.as_raw();
         self.tx.offer_tx(attr);
         let (attr, asked) = (entry.rx_attr()?, hints.and_then(InfoRef::rx_attr));
-        attr.caps = self.context_caps(asked.map_or(0, |asked| asked.caps), caps, RX_CAPS);
+        attr.caps = of_context(asked.map(|asked| asked.caps), Caps::RX);
         attr.op_flags = asked.map_or(0, |asked| asked.op_flags);
         attr.msg_order = self.msg_order.as_raw();
         self.rx.offer_rx(attr);
@@ -202,7 +136,7 @@ impl Offer {
             .control_progress(attr::PROGRESS_AUTO)
             .data_progress(attr::PROGRESS_AUTO)
             .cq_data_size(self.cq_data_size)
-            .caps(self.caps.intersection(COMM).as_raw())
+            .caps(self.caps.intersection(Caps::COMM).as_raw())
             .tclass(asked.map_or(0, |asked| asked.tclass))
             .resource_mgmt(asked.map_or(0, |asked| asked.resource_mgmt))
             .av_type(asked.map_or(0, |asked| asked.av_type));
@@ -218,7 +152,7 @@ impl Offer {
     /// Returns the capabilities of an endpoint that is opened with an entry which fits: those that it
     /// names, with what goes without saying, or else all that are offered.
     pub fn endpoint_caps(&self, info: InfoRef<'_>) -> Caps {
-        self.answered(Caps::from_raw(info.get().caps))
+        self.answered(info.get().caps)
     }
 
     /// Returns whether this is what an entry asks for, be it hints or what a domain or an endpoint is
@@ -315,8 +249,8 @@ mod tests {
         fabric: c"fabric",
         domain: c"domain",
         endpoints: KFI_EP_RDM,
-        caps: MESSAGES
-            .union(MESSAGE_DIRECTIONS)
+        caps: Caps::MESSAGES
+            .union(Caps::MESSAGE_DIRECTIONS)
             .union(Caps::SOURCE)
             .union(Caps::LOCAL_COMM),
         addr_format: ADDR_CXI,
@@ -384,13 +318,13 @@ mod tests {
             (
                 Caps::NONE,
                 OFFER.caps,
-                MESSAGES | Caps::SEND,
-                MESSAGES | Caps::RECV | Caps::SOURCE,
+                Caps::MESSAGES | Caps::SEND,
+                Caps::MESSAGES | Caps::RECV | Caps::SOURCE,
                 8,
             ),
             (
                 Caps::MSG,
-                Caps::MSG | MESSAGE_DIRECTIONS | far,
+                Caps::MSG | Caps::MESSAGE_DIRECTIONS | far,
                 Caps::MSG | Caps::SEND,
                 Caps::MSG | Caps::RECV,
                 8,
