@@ -51,6 +51,10 @@ pub(crate) struct Nic {
 
 /// A place for a NIC.
 ///
+/// As [`Dependents`](crate::kfi::hold::Dependents) does for an object that is closed once, it keeps the
+/// number of uses and whether there may be any in one word. A place is filled again, so the word says of
+/// which NIC they are, too.
+///
 /// # Invariants
 ///
 /// The word is 0 if there is none, else [`Self::TAKEN`], with its number below that and the number of its
