@@ -75,23 +75,23 @@ fn refuse(wrong: Wrong<'_>) -> Error {
     wrong.error()
 }
 
-/// Lets a NIC come.
+/// Adds a NIC.
 fn add(text: &[u8]) -> Result {
     let address = nic::parse(text, inet_of_device).map_err(refuse)?;
-    let nic = Nic::to_come(address, text).map_err(refuse)?;
+    let nic = Nic::prepare(address, text).map_err(refuse)?;
     let node = node::current()?;
     devices::add(nic)?;
     node.attach(nic)?;
     // A failure from here on undoes what was done, but for the device, which is the place's.
     files::add(nic).inspect_err(|_| node.detach(nic))?;
     // Nobody else changes them, so the place is free.
-    nic.come().inspect_err(|_| {
+    nic.add().inspect_err(|_| {
         files::remove(nic);
         node.detach(nic);
     })
 }
 
-/// Lets the first NIC with an address come, and those without go.
+/// Adds the first NIC with an address, and removes those without.
 fn begin_network(text: &[u8]) -> Result {
     let address = nic::parse(text, inet_of_device).map_err(refuse)?;
     wires::check_parameters()?;
@@ -132,7 +132,7 @@ fn begin_network(text: &[u8]) -> Result {
     Ok(())
 }
 
-/// Lets a NIC go.
+/// Removes a NIC.
 fn remove(text: &[u8]) -> Result {
     let address = nic::parse(text, inet_of_device).map_err(refuse)?;
     let node = node::current()?;
@@ -147,7 +147,7 @@ fn remove(text: &[u8]) -> Result {
         pr_err!("address: {}: no NIC has it\n", text);
         return Err(ENOENT);
     };
-    nic.go()?;
+    nic.remove()?;
     // Before the knobs are turned off: nobody turns them on after that.
     files::remove(nic);
     node.detach(nic);

@@ -187,7 +187,7 @@ pub(crate) enum Wrong<'a> {
     /// This is one of IPv6.
     Inet6(&'a [u8]),
     /// This is a network device, which has none.
-    Bare(&'a [u8]),
+    DeviceWithoutAddress(&'a [u8]),
     /// No machine can have this one.
     NotOfMachine(&'a [u8]),
     /// This one is on another fabric than those before.
@@ -204,7 +204,7 @@ impl Wrong<'_> {
         match self {
             Self::NoAddress(_) | Self::NotOfMachine(_) => EINVAL,
             Self::Inet6(_) => EAFNOSUPPORT,
-            Self::Bare(_) => EADDRNOTAVAIL,
+            Self::DeviceWithoutAddress(_) => EADDRNOTAVAIL,
             Self::OtherFabric(_) => ERANGE,
             Self::Twice(_) => EEXIST,
             Self::TooMany => ENOSPC,
@@ -215,7 +215,7 @@ impl Wrong<'_> {
     /// that believe to know what they mean.
     pub(crate) fn error_at_load(self) -> Error {
         match self {
-            Self::Bare(_) => EADDRNOTAVAIL,
+            Self::DeviceWithoutAddress(_) => EADDRNOTAVAIL,
             _ => EINVAL,
         }
     }
@@ -226,7 +226,7 @@ impl fmt::Display for Wrong<'_> {
         let (text, what): (&[u8], _) = match self {
             Self::NoAddress(text) => (text, "no IPv4 address, and no network device has that name"),
             Self::Inet6(text) => (text, "addresses of IPv6 are not supported"),
-            Self::Bare(text) => (text, "this network device has no IPv4 address"),
+            Self::DeviceWithoutAddress(text) => (text, "this network device has no IPv4 address"),
             Self::NotOfMachine(text) => (text, "no machine can have it"),
             Self::OtherFabric(text) => (
                 text,
@@ -252,7 +252,7 @@ pub(crate) fn parse(
         None if text.contains(&b':') => return Err(Wrong::Inet6(text)),
         None => match device(text) {
             Ok(address) => address.to_bits(),
-            Err(EADDRNOTAVAIL) => return Err(Wrong::Bare(text)),
+            Err(EADDRNOTAVAIL) => return Err(Wrong::DeviceWithoutAddress(text)),
             Err(_) => return Err(Wrong::NoAddress(text)),
         },
     };
@@ -446,16 +446,16 @@ impl Nic {
         Self::new(number(name)?)
     }
 
-    /// Returns the NIC that is to come with an address, which was given as `text`. By the thread that may
+    /// Returns the NIC that is to be added with an address, which was given as `text`. By the thread that may
     /// change the NICs.
-    pub(crate) fn to_come(address: u32, text: &[u8]) -> core::result::Result<Self, Wrong<'_>> {
+    pub(crate) fn prepare(address: u32, text: &[u8]) -> core::result::Result<Self, Wrong<'_>> {
         let nics = NICS.as_ref().ok_or(Wrong::TooMany)?;
         nics.place_for(address, text)
     }
 
-    /// From here on it is one of this node. By the thread that has asked [`Self::to_come`], and has done
+    /// From here on it is one of this node. By the thread that has asked [`Self::prepare`], and has done
     /// what a NIC needs.
-    pub(crate) fn come(self) -> Result {
+    pub(crate) fn add(self) -> Result {
         NICS.as_ref().ok_or(ENODEV)?.put(self)
     }
 
@@ -473,7 +473,7 @@ impl Nic {
 
     /// From here on it is none of this node; `EBUSY`, and nothing changes, if somebody uses it. By the
     /// thread that may change the NICs.
-    pub(crate) fn go(self) -> Result {
+    pub(crate) fn remove(self) -> Result {
         let slot = NICS.as_ref().and_then(|nics| nics.slot(self.index));
         slot.ok_or(ENOENT)?.empty(self.number)
     }
@@ -722,7 +722,7 @@ mod tests {
         let both = nics(b"10.0.0.1,eth0");
         assert!(both.is_ok_and(|nics| index_of(&nics, 0x307) == Some(1)));
         let wrong = |list| nics(list).err();
-        assert_eq!(wrong(b"eth1"), Some(Wrong::Bare(b"eth1")));
+        assert_eq!(wrong(b"eth1"), Some(Wrong::DeviceWithoutAddress(b"eth1")));
         assert_eq!(wrong(b"eth2"), Some(Wrong::NoAddress(b"eth2")));
         assert_eq!(wrong(b"10.0.3.7,eth0"), Some(Wrong::Twice(b"eth0")));
         assert_eq!(wrong(b"eth0,lo"), Some(Wrong::OtherFabric(b"lo")));
@@ -795,16 +795,16 @@ mod tests {
     #[test]
     fn a_place_is_used_again() -> Result {
         let nics = addressed(b"10.0.0.1,10.0.0.2,10.0.0.3").map_err(Wrong::error)?;
-        let to_come = |address: &'static [u8; 8]| {
+        let prepare = |address: &'static [u8; 8]| {
             let bits = native::inet(address).unwrap_or(0);
             nics.place_for(bits, address)
         };
-        assert_eq!(to_come(b"10.0.0.2"), Err(Wrong::Twice(b"10.0.0.2")));
-        assert_eq!(to_come(b"10.0.0.9").map(|nic| nic.index), Ok(3));
+        assert_eq!(prepare(b"10.0.0.2"), Err(Wrong::Twice(b"10.0.0.2")));
+        assert_eq!(prepare(b"10.0.0.9").map(|nic| nic.index), Ok(3));
         nics.slot(1).ok_or(EINVAL)?.empty(2)?;
         assert_eq!(nics.find(2), None);
         assert_eq!(index_of(&nics, 3), Some(2));
-        let nic = to_come(b"10.0.0.9").map_err(Wrong::error)?;
+        let nic = prepare(b"10.0.0.9").map_err(Wrong::error)?;
         assert_eq!(nic.index, 1);
         assert_eq!(nics.find(9), None);
         nics.put(nic)?;
