@@ -35,7 +35,7 @@ use crate::{
     wire::{
         tcp::{
             secret::Secret,
-            Fabric,
+            FabricId,
             Tcp,
             TcpConfig, //
         },
@@ -117,7 +117,7 @@ impl Wires {
     /// Makes a network for NICs whose addresses have these upper bits. Nobody listens yet.
     pub(crate) fn make_network(&self, keys: &Arc<AuthKeys>, prefix: u32) -> Result<Network> {
         let only = !*module_parameters::loopback.value_ref();
-        let fabric = Fabric {
+        let fabric = FabricId {
             prefix,
             port: *module_parameters::port.value_ref(),
         };
@@ -143,7 +143,7 @@ impl Wires {
     }
 
     /// Returns the secret that the parameters name. May sleep.
-    fn secret(fabric: Fabric) -> Result<Option<Secret>> {
+    fn secret(fabric: FabricId) -> Result<Option<Secret>> {
         let description = abi_params::secret();
         if description.is_empty() {
             return Ok(None);

@@ -117,7 +117,7 @@ mod stream;
 mod target;
 mod waiting;
 
-pub(crate) use frame::Fabric;
+pub(crate) use frame::FabricId;
 
 /// Codes of `BYE`.
 mod bye {
@@ -168,7 +168,7 @@ const QUIET_TIMES: u32 = 6;
 /// The configuration of the wire.
 pub(crate) struct TcpConfig {
     /// The addresses of all NICs, and where these listen.
-    pub(crate) fabric: Fabric,
+    pub(crate) fabric: FabricId,
     /// For how many milliseconds a peer may be silent.
     pub(crate) peer_timeout: u32,
     /// Peers may be of this machine.

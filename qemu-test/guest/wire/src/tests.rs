@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::frame::{
-    Broken, Common, Fabric, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON,
+    Broken, Common, FabricId, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON,
     FEW_FLOWS, MAJOR, MAX_ATOMIC, MAX_BODY, MAX_FLOWS, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN,
     MAX_RANGES, MINOR, NOT_READY,
 };
@@ -233,7 +233,7 @@ fn check_again(bytes: &[u8]) -> Result<(), TestCaseError> {
 /// As the text has it.
 #[test]
 fn fabrics_are_proved_little_endian() {
-    let fabric = Fabric {
+    let fabric = FabricId {
         prefix: u32::from(std::net::Ipv4Addr::new(10, 16, 0, 0)),
         port: 7471,
     };
@@ -297,7 +297,7 @@ proptest! {
     #[test]
     fn fabrics_are_told_apart(one in any::<(u16, u16)>(), other in any::<(u16, u16)>()) {
         // Of the upper part only 12 bits.
-        let fabric = |(upper, port)| Fabric { prefix: u32::from(upper) >> 4 << 20, port };
+        let fabric = |(upper, port)| FabricId { prefix: u32::from(upper) >> 4 << 20, port };
         let same = fabric(one) == fabric(other);
         prop_assert_eq!(fabric(one).bytes() == fabric(other).bytes(), same);
     }

@@ -171,14 +171,14 @@ pub(crate) struct Hello {
 /// It is in no frame, as it follows from the addresses and the port of the connection; but where there is a
 /// secret both sides prove that they mean the same one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fabric {
+pub(crate) struct FabricId {
     /// The upper bits, which the addresses of all NICs have in common; the low 20 bits are 0.
     pub(crate) prefix: u32,
     /// Where all of them listen.
     pub(crate) port: u16,
 }
 
-impl Fabric {
+impl FabricId {
     /// Returns it as it is proved.
     pub(crate) fn bytes(self) -> [u8; FABRIC] {
         ((u64::from(self.port) << 32) | u64::from(self.prefix)).to_le_bytes()

@@ -24,7 +24,7 @@ use kernel::{
 
 use super::frame::{
     self,
-    Fabric,
+    FabricId,
     Frame,
     Hello, //
 };
@@ -61,7 +61,7 @@ pub(crate) struct Secret {
 impl Secret {
     /// Takes the payload of the key that has this description: one that user space cannot read, if there
     /// is one, or one of the user. Whoever loads the module has to find it. May sleep.
-    pub(crate) fn find(description: &CStr, fabric: Fabric) -> Result<Self> {
+    pub(crate) fn find(description: &CStr, fabric: FabricId) -> Result<Self> {
         Self::look_for(description, fabric).inspect_err(|error| match *error {
             EINVAL => pr_err!(
                 "secret={:?}: the key has less than {} bytes\n",
@@ -81,7 +81,7 @@ impl Secret {
     }
 
     /// As [`Self::find`].
-    fn look_for(description: &CStr, fabric: Fabric) -> Result<Self> {
+    fn look_for(description: &CStr, fabric: FabricId) -> Result<Self> {
         let key = match Key::request(KeyType::Logon, description) {
             Err(ENOKEY) => Key::request(KeyType::User, description),
             found => found,
@@ -90,7 +90,7 @@ impl Secret {
     }
 
     /// Takes a secret; `EINVAL` if it is too short.
-    fn new(secret: &[u8], fabric: Fabric) -> Result<Self> {
+    fn new(secret: &[u8], fabric: FabricId) -> Result<Self> {
         if secret.len() < MIN_LEN {
             return Err(EINVAL);
         }
@@ -264,12 +264,12 @@ mod tests {
 
     const SECRET: &[u8] = b"0123456789abcdef";
 
-    const FABRIC: Fabric = Fabric {
+    const FABRIC: FabricId = FabricId {
         prefix: 0x0a10_0000,
         port: 7471,
     };
 
-    fn secret(fabric: Fabric) -> Result<Secret> {
+    fn secret(fabric: FabricId) -> Result<Secret> {
         Secret::new(SECRET, fabric)
     }
 
@@ -334,11 +334,11 @@ mod tests {
         let (mac, proof) = one.prove(&said, hello(2), 0);
         let answer = bytes(&Frame::Welcome(hello(2), mac), 0);
         let others = [
-            Fabric {
+            FabricId {
                 prefix: 0x0a20_0000,
                 ..FABRIC
             },
-            Fabric {
+            FabricId {
                 port: 7472,
                 ..FABRIC
             },
