@@ -146,11 +146,18 @@ impl Newcomer {
 
     /// Has its work item run when there is something to be done.
     fn start(this: &Arc<Self>) -> Result {
-        let queue = &this.listener.shared.queue;
-        if let Some((connection, _)) = &*this.connection.lock() {
+        {
+            let place = this.connection.lock();
+            let Some((connection, _)) = &*place else {
+                return Ok(());
+            };
             connection.set_events(this.clone())?;
+            // With the lock, without which nobody ends it: whoever does finds the timer set, and cancels
+            // it. Set later, it might be that of a newcomer which is in no list any more, and the end of
+            // the queue would wait for it.
+            let queue = &this.listener.shared.queue;
+            queue.queue_delayed::<Self, 1>(this.clone(), msecs_to_jiffies(HELLO_MILLIS));
         }
-        queue.queue_delayed::<Self, 1>(this.clone(), msecs_to_jiffies(HELLO_MILLIS));
         Self::wake(this);
         Ok(())
     }
