@@ -22,7 +22,10 @@ pub(crate) mod loopback;
 pub(crate) mod remote;
 pub(crate) mod tcp;
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
 
 use crate::{
     address::{
@@ -206,7 +209,7 @@ pub(crate) trait Initiator: Clone + Unpin {
     fn auth_key(&self) -> &[u8];
 
     /// Returns the user whose it is, if that is one of this kernel.
-    fn owner(&self) -> Option<&Owner>;
+    fn owner(&self) -> Option<&Arc<Owner>>;
 
     /// Takes the operation out of the hands of its initiator, to be sent to another kernel: the wire
     /// alone ends it from here on. `None` if it has been ended meanwhile, or was sent out before.

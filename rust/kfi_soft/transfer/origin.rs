@@ -221,7 +221,7 @@ impl Initiator for Origin {
         }
     }
 
-    fn owner(&self) -> Option<&Owner> {
+    fn owner(&self) -> Option<&Arc<Owner>> {
         match self {
             Self::Local(transfer) => Some(transfer.transmitter().domain().owner()),
             Self::Remote(_) => None,

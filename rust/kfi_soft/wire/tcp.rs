@@ -78,11 +78,11 @@ use crate::{
         memory::RemoteMemory, //
     },
     limits,
-    owner::Owner,
+    owner::{
+        Owner,
+        Unreached, //
+    },
     share,
-    sum::{
-        Count,
-        Sum, //
     }, //
 };
 use initiator::{
@@ -503,7 +503,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
 /// Where an association is to have its place.
 enum Place {
     /// There is one; what counts it there until it has a connection.
-    Free(Option<Count>),
+    Free(Option<Unreached>),
     /// There is none for the user who has sent the first request, `number`, and who has so many others
     /// that never had a connection.
     Taken { number: usize, unreached: usize },
@@ -554,10 +554,10 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
     fn first_waiting(&self) -> Option<(Pair, Place)> {
         let associations = self.associations.lock();
         let (pair, first) = associations.waiting.first()?;
-        let sum = first.origin.owner().map(Owner::unreached);
-        let unreached = sum.map_or(0, Sum::sum);
+        let owner = first.origin.owner();
+        let unreached = owner.map_or(0, |owner| owner.unreached().sum());
         let place = if has_room(associations.count, unreached) {
-            Place::Free(sum.map(|sum| sum.count(1)))
+            Place::Free(owner.map(Owner::reach))
         } else {
             Place::Taken {
                 number: first.origin.number(),
@@ -589,7 +589,7 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
 
     /// Makes an association, which takes on the requests that wait for it; `unreached` counts it until it has a
     /// connection.
-    fn make(self: &Arc<Self>, pair: Pair, unreached: Option<Count>) -> Result {
+    fn make(self: &Arc<Self>, pair: Pair, unreached: Option<Unreached>) -> Result {
         let association = Association::new(self.shared.clone(), pair, unreached)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut associations = self.associations.lock();

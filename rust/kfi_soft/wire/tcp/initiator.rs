@@ -82,7 +82,10 @@ use crate::{
         },
         provider::AtomicCall, //
     },
-    sum::Count,
+    owner::{
+        Owner,
+        Unreached, //
+    },
     wire::{
         ContextIndex,
         Initiator,
@@ -466,7 +469,7 @@ struct Inbox<O: Initiator> {
     /// It has had a connection that was of use.
     reached: bool,
     /// Before that: counts it among those of the user for whose requests there is one to be made.
-    unreached: Option<Count>,
+    unreached: Option<Unreached>,
 }
 
 /// All requests of a NIC to another.
@@ -491,7 +494,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     pub(super) fn new(
         shared: Arc<Shared>,
         pair: Pair,
-        unreached: Option<Count>,
+        unreached: Option<Unreached>,
     ) -> Result<Arc<Self>> {
         let session = shared.next_session();
         let inbox = Inbox {
@@ -546,7 +549,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         let was_quiet = inbox.quiet.take().is_some();
         let before = if was_quiet && !inbox.reached {
             // From here on a connection is made for this user.
-            let count = entry.origin.owner().map(|owner| owner.unreached().count(1));
+            let count = entry.origin.owner().map(Owner::reach);
             core::mem::replace(&mut inbox.unreached, count)
         } else {
             None
