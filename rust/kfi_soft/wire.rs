@@ -238,6 +238,12 @@ pub(crate) trait Initiator: Clone + Unpin {
     ///
     /// Any context; does not sleep.
     fn refuse(&self, error: Error, budget: &mut Budget);
+
+    /// As [`Self::refuse`], but what comes of it is done elsewhere, for its initiator alone: for a thread that
+    /// works for all. `memory` is that of the request.
+    ///
+    /// Any context; does not sleep.
+    fn refuse_later(self, error: Error, memory: Vacant);
 }
 
 /// A request that is under way.

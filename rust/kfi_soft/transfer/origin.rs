@@ -114,17 +114,6 @@ impl Origin {
         }
     }
 
-    /// As [`Initiator::refuse`], by a work queue if that is not near.
-    pub(crate) fn refuse_later(self, error: Error, memory: Vacant) {
-        match self {
-            Self::Local(transfer) => {
-                let transmitter = transfer.transmitter().clone();
-                transmitter.refuse_later(transfer, error, memory);
-            }
-            Self::Remote(_) => self.refuse(error, &mut Budget::of_caller()),
-        }
-    }
-
     /// Returns the requests beside this one that the work queue carries out at `receiver`, and that are
     /// done to memory regions and not told there: those of the same transmit context, or of all other
     /// nodes.
@@ -276,6 +265,16 @@ impl Initiator for Origin {
                     request.answer(Response::failed(error));
                 }
             }
+        }
+    }
+
+    fn refuse_later(self, error: Error, memory: Vacant) {
+        match self {
+            Self::Local(transfer) => {
+                let transmitter = transfer.transmitter().clone();
+                transmitter.refuse_later(transfer, error, memory);
+            }
+            Self::Remote(_) => self.refuse(error, &mut Budget::of_caller()),
         }
     }
 }

@@ -82,8 +82,7 @@ use crate::{
         Owner,
         Unreached, //
     },
-    share,
-    }, //
+    share, //
 };
 use initiator::{
     Association,
@@ -159,7 +158,7 @@ const FEW_UNREACHED: usize = MAX_ASSOCIATIONS / 16;
 /// many milliseconds.
 const LOOK_MILLIS: u64 = 10;
 
-/// Associations that are looked at before others get the lock.
+/// Associations that are looked at, or requests that are added to one, before others get the lock.
 const STEP: usize = 64;
 
 /// An association that nobody has used for so many times `peer_timeout` has no connection any more.
@@ -259,6 +258,12 @@ fn nonce() -> [u8; 32] {
 /// An association, by the numbers of its NICs: the source, and the target.
 type Pair = (u32, u32);
 
+/// The number of the user who has posted a request; none if that is none of this kernel.
+type User = Option<u32>;
+
+/// The requests of a user that are for one association.
+type Key = (Pair, User);
+
 /// An association that was taken out of these.
 type KnownNode<O> = RBTreeNode<Pair, Arc<Association<O>>>;
 
@@ -267,8 +272,12 @@ struct Associations<O: Initiator + Send + Sync + 'static> {
     known: RBTree<Pair, Arc<Association<O>>>,
     /// How many these are.
     count: usize,
-    /// Requests of others, which a work queue is about to make: a line for each of them.
-    waiting: Lines<Pair, Fresh<O>>,
+    /// Requests of others, which a work queue is about to make: for each of them a line of each user, so that
+    /// nobody stands behind what another user has posted.
+    ///
+    /// What a user posts while there is a line of his goes there, whatever is known by then: so it stays in
+    /// order.
+    waiting: Lines<Key, Fresh<O>>,
     /// When none was found that never had a connection, and that nobody uses.
     all_used: Option<u64>,
     closed: bool,
@@ -390,8 +399,8 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
         };
         // It is not queued any more.
         inner.sweep.cancel_sync();
-        while let Some(pair) = waiting.first().map(|(pair, _)| pair) {
-            if let Some(line) = waiting.take_line(pair) {
+        while let Some(key) = waiting.first().map(|(key, _)| key) {
+            if let Some(line) = waiting.take_line(key) {
                 refuse(line);
             }
         }
@@ -403,9 +412,11 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
 }
 
 impl<O: Initiator + Send + Sync + 'static> Inner<O> {
-    /// Returns the association that a request belongs to.
-    fn pair(request: &Request) -> Pair {
-        (request.source.nic(), request.destination.nic())
+    /// Returns which requests one belongs to.
+    fn key(origin: &O) -> Key {
+        let request = origin.request();
+        let pair = (request.source.nic(), request.destination.nic());
+        (pair, origin.owner().map(|owner| owner.number()))
     }
 }
 
@@ -424,37 +435,31 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
 
     fn carry(&self, packet: Packet<O>, budget: &mut Budget) {
         let inner = &self.0;
-        let request = packet.origin.request();
-        let pair = Inner::<O>::pair(request);
         let mut associations = inner.associations.lock();
         if associations.closed {
             drop(associations);
             packet.origin.refuse(EHOSTUNREACH, budget);
             return;
         }
-        // It has taken on all that has waited for it.
-        if let Some(association) = associations.known.get(&pair) {
-            Association::add(association, Fresh::new(packet));
+        if !associations.add(Fresh::new(packet)) {
             return;
         }
-        associations.waiting.push(pair, Fresh::new(packet));
         drop(associations);
         inner.shared.queue.queue::<Inner<O>, 0>(inner.clone());
     }
 
     fn withdraw(&self, origin: &O) {
-        let pair = Inner::<O>::pair(origin.request());
+        let key = Inner::<O>::key(origin);
         let number = origin.number();
         let taken = {
             let mut associations = self.0.associations.lock();
-            match associations.known.get(&pair) {
-                // With the lock, under which it stays: whoever has the last reference to one may have to sleep.
-                Some(association) => Association::withdraw(association, origin),
-                None => {
-                    let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
-                    associations.waiting.take(pair, &number, same)
-                }
-            }
+            let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
+            let waiting = associations.waiting.take(key, &number, same);
+            // With the lock, under which it stays: whoever has the last reference to one may have to sleep.
+            waiting.or_else(|| {
+                let association = associations.known.get(&key.0)?;
+                Association::withdraw(association, origin)
+            })
         };
         // Without the lock.
         drop(taken);
@@ -468,17 +473,20 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
 
     fn run(this: Arc<Self>) {
         let _no_io = NoIo::new();
-        while let Some((pair, place)) = this.first_waiting() {
-            let made = match place {
-                Place::Free(unreached) => this.make(pair, unreached),
-                Place::Taken { number, unreached } => {
+        loop {
+            let turn = this.associations.lock().turn();
+            let result = match turn {
+                Turn::Nobody => return,
+                Turn::Added => Ok(()),
+                Turn::Free(key, unreached) => this.make(key, unreached),
+                Turn::Full(key, unreached) => {
                     if !this.make_place(unreached) {
-                        this.refuse_waiting(pair, number, unreached);
+                        this.refuse_waiting(key);
                     }
                     Ok(())
                 }
             };
-            if made.is_err() {
+            if result.is_err() {
                 // There is no memory. Nothing is lost: what waits has all that it needs.
                 this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
                 return;
@@ -500,13 +508,16 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
     }
 }
 
-/// Where an association is to have its place.
-enum Place {
-    /// There is one; what counts it there until it has a connection.
-    Free(Option<Unreached>),
-    /// There is none for the user who has sent the first request, `number`, and who has so many others
-    /// that never had a connection.
-    Taken { number: usize, unreached: usize },
+/// What is to be done for the line of requests that has waited for longest.
+enum Turn {
+    /// There is none.
+    Nobody,
+    /// Nothing: requests were added to their association.
+    Added,
+    /// An association is to be made for it. There is room for one, which this counts until it has a connection.
+    Free(Key, Option<Unreached>),
+    /// As before, but there is no room for a user who has so many others that never had a connection.
+    Full(Key, usize),
 }
 
 /// Returns whether there is room for an association, besides so many, for a user of whose others so many never
@@ -547,54 +558,63 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
         self.count = self.count.saturating_sub(1);
         self.known.remove_node(&pair)
     }
+
+    /// Adds a request to its association, or to those that wait for one; returns whether it waits.
+    fn add(&mut self, fresh: FreshEntry<O>) -> bool {
+        let key = Inner::key(&fresh.origin);
+        if !self.waiting.has(key) {
+            if let Some(association) = self.known.get(&key.0) {
+                Association::add(association, &mut Some(fresh).into_iter());
+                return false;
+            }
+        }
+        self.waiting.push(key, fresh);
+        true
+    }
+
+    /// Looks at the line of requests that has waited for longest; returns what is to be done for it.
+    fn turn(&mut self) -> Turn {
+        let Some((key, first)) = self.waiting.first() else {
+            return Turn::Nobody;
+        };
+        if let Some(association) = self.known.get(&key.0) {
+            // It was made for another user meanwhile.
+            let waiting = &mut self.waiting;
+            let next = core::iter::from_fn(|| waiting.pop(key));
+            Association::add(association, &mut next.take(STEP));
+            // More of them have another turn, so that nobody waits for as long as one user posts.
+            self.waiting.send_back(key);
+            return Turn::Added;
+        }
+        let owner = first.origin.owner();
+        let unreached = owner.map_or(0, |owner| owner.unreached().sum());
+        if has_room(self.count, unreached) {
+            Turn::Free(key, owner.map(Owner::reach))
+        } else {
+            Turn::Full(key, unreached)
+        }
+    }
 }
 
 impl<O: Initiator + Send + Sync + 'static> Inner<O> {
-    /// Returns the association for which requests have waited for longest, and its place.
-    fn first_waiting(&self) -> Option<(Pair, Place)> {
-        let associations = self.associations.lock();
-        let (pair, first) = associations.waiting.first()?;
-        let owner = first.origin.owner();
-        let unreached = owner.map_or(0, |owner| owner.unreached().sum());
-        let place = if has_room(associations.count, unreached) {
-            Place::Free(owner.map(Owner::reach))
-        } else {
-            Place::Taken {
-                number: first.origin.number(),
-                unreached,
-            }
-        };
-        Some((pair, place))
-    }
-
-    /// Refuses the requests that wait for an association for which there is no place, and no others. If that
-    /// is so for one user alone, who has `unreached` others, it is the first one, `number`, as those behind it may be
-    /// of other users.
-    fn refuse_waiting(&self, pair: Pair, number: usize, unreached: usize) {
-        if unreached < FEW_UNREACHED {
-            let line = self.associations.lock().waiting.take_line(pair);
-            // Without the lock.
-            if let Some(line) = line {
-                refuse(line);
-            }
-            return;
-        }
-        let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
-        let first = self.associations.lock().waiting.take(pair, &number, same);
-        if let Some(fresh) = first {
-            let budget = &mut Budget::thread();
-            fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
+    /// Refuses the requests of a user that wait for an association for which there is no place, and no others.
+    fn refuse_waiting(&self, key: Key) {
+        let line = self.associations.lock().waiting.take_line(key);
+        // Without the lock.
+        if let Some(line) = line {
+            refuse(line);
         }
     }
 
-    /// Makes an association, which takes on the requests that wait for it; `unreached` counts it until it has a
-    /// connection.
-    fn make(self: &Arc<Self>, pair: Pair, unreached: Option<Unreached>) -> Result {
+    /// Makes an association for a user, which takes on the requests of this one that wait for it; those of
+    /// others have turns of their own. `unreached` counts it until it has a connection.
+    fn make(self: &Arc<Self>, key: Key, unreached: Option<Unreached>) -> Result {
+        let (pair, _) = key;
         let association = Association::new(self.shared.clone(), pair, unreached)?;
         let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
         let mut associations = self.associations.lock();
         // If none is left, or this ends, there is nobody who would use it.
-        if let Some(line) = associations.waiting.take_line(pair) {
+        if let Some(line) = associations.waiting.take_line(key) {
             Association::take_on(&association, line);
             associations.count = associations.count.saturating_add(1);
             // There was none, and nobody else makes any.
@@ -708,11 +728,12 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
 /// A request in a queue.
 type FreshEntry<O> = Entry<Fresh<O>>;
 
-/// Refuses requests that were not sent.
+/// Refuses requests that were not sent. What comes of that is not done here: nobody waits behind what an end
+/// sets going at another user.
 fn refuse<O: Initiator>(mut line: Line<Fresh<O>>) {
     while let Some(fresh) = line.pop() {
-        let budget = &mut Budget::thread();
-        fresh.into_inner().origin.refuse(EHOSTUNREACH, budget);
+        let (fresh, memory) = fresh.empty();
+        fresh.origin.refuse_later(EHOSTUNREACH, memory);
         cond_resched();
     }
 }
@@ -720,6 +741,143 @@ fn refuse<O: Initiator>(mut line: Line<Fresh<O>>) {
 #[kunit_tests(kfi_soft_associations)]
 mod tests {
     use super::*;
+    use crate::{
+        kfi::linux::queue::Vacant,
+        owner::Owners,
+        wire::{
+            ContextIndex,
+            LentMemory,
+            RequestKind, //
+        }, //
+    };
+
+    /// The number of a NIC here, and of one elsewhere.
+    const PAIR: Pair = (1, 9);
+
+    /// Memory that nobody lends.
+    enum NoMemory {}
+
+    impl LentMemory for NoMemory {
+        fn payload(&self) -> Payload<'_> {
+            match *self {}
+        }
+
+        fn respond(self, _response: Response, _budget: &mut Budget) {
+            match self {}
+        }
+    }
+
+    /// A request that a user has posted, and that is never sent.
+    struct Posted {
+        owner: Arc<Owner>,
+        number: usize,
+        request: Request,
+        remote: RemoteMemory,
+    }
+
+    #[derive(Clone)]
+    struct Poster(Arc<Posted>);
+
+    impl Initiator for Poster {
+        type Lent = NoMemory;
+
+        fn request(&self) -> &Request {
+            &self.0.request
+        }
+
+        fn remote(&self) -> &RemoteMemory {
+            &self.0.remote
+        }
+
+        fn auth_key(&self) -> &[u8] {
+            &[]
+        }
+
+        fn owner(&self) -> Option<&Arc<Owner>> {
+            Some(&self.0.owner)
+        }
+
+        fn send_out(&self) -> Option<NoMemory> {
+            None
+        }
+
+        fn is_waiting(&self) -> bool {
+            true
+        }
+
+        fn number(&self) -> usize {
+            self.0.number
+        }
+
+        fn lane(&self) -> u64 {
+            0
+        }
+
+        fn refuse(&self, _error: Error, _budget: &mut Budget) {}
+
+        fn refuse_later(self, _error: Error, _memory: Vacant) {}
+    }
+
+    /// Returns a message of a user to the NIC elsewhere.
+    fn posted(owner: &Arc<Owner>, number: usize) -> Result<FreshEntry<Poster>> {
+        let (source, target) = PAIR;
+        let address = |nic| Address::new(nic, 1).ok_or(EINVAL);
+        let request = Request {
+            source: address(source)?,
+            destination: address(target)?,
+            context: ContextIndex::Named(0),
+            auth_key: AuthKeys::new()?.find(b""),
+            kind: RequestKind::Message,
+            data: None,
+            len: 0,
+        };
+        let posted = Posted {
+            owner: owner.clone(),
+            number,
+            request,
+            remote: RemoteMemory::collect(0, core::iter::empty())?,
+        };
+        Ok(Fresh::new(Packet {
+            origin: Poster(Arc::new(posted, GFP_KERNEL)?),
+            memory: Vacant::new(GFP_KERNEL)?,
+        }))
+    }
+
+    #[test]
+    fn a_user_without_room_stands_before_nobody() -> Result {
+        let owners = Owners::new()?;
+        let (one, other) = (Owners::get(&owners, 7)?, Owners::get(&owners, 8)?);
+        let mut associations = Associations {
+            known: RBTree::new(),
+            count: MAX_ASSOCIATIONS - FEW_UNREACHED,
+            waiting: Lines::new(),
+            all_used: None,
+            closed: false,
+        };
+        let many = one.unreached().count(FEW_UNREACHED);
+        for (number, owner) in [&one, &one, &other, &one].into_iter().enumerate() {
+            assert!(associations.add(posted(owner, number)?));
+        }
+        let (first, second) = ((PAIR, Some(7)), (PAIR, Some(8)));
+        let is_full = |turn: &Turn| matches!(turn, Turn::Full(key, FEW_UNREACHED) if *key == first);
+        assert!(is_full(&associations.turn()));
+        // Its turn is the same one when its first request is cancelled.
+        assert!(associations.waiting.take(first, &0, |_| true).is_some());
+        assert!(is_full(&associations.turn()));
+        // It is refused what it has, and nobody else is.
+        let refused = associations.waiting.take_line(first).ok_or(EINVAL)?;
+        assert_eq!(refused.len(), 2);
+        let turn = associations.turn();
+        assert!(matches!(&turn, Turn::Free(key, Some(_)) if *key == second));
+        assert_eq!(other.unreached().sum(), 1);
+        assert_eq!(one.unreached().sum(), FEW_UNREACHED);
+        drop((turn, many));
+        assert_eq!(other.unreached().sum(), 0);
+        let taken_on = associations.waiting.take_line(second).ok_or(EINVAL)?;
+        assert_eq!(taken_on.len(), 1);
+        assert!(matches!(associations.turn(), Turn::Nobody));
+        Ok(())
+    }
 
     /// Returns how many associations a user gets who reaches nobody, besides so many of others.
     fn most(others: usize) -> usize {

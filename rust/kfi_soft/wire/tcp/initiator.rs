@@ -543,18 +543,19 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         )
     }
 
-    /// Adds a request, with the lock of all associations. Any context; does not sleep.
-    pub(super) fn add(this: &Arc<Self>, entry: FreshEntry<O>) {
+    /// Adds requests of a user, with the lock of all associations. Any context; does not sleep.
+    pub(super) fn add(this: &Arc<Self>, entries: &mut dyn Iterator<Item = FreshEntry<O>>) {
         let mut inbox = this.inbox.lock();
         let was_quiet = inbox.quiet.take().is_some();
-        let before = if was_quiet && !inbox.reached {
-            // From here on a connection is made for this user.
-            let count = entry.origin.owner().map(Owner::reach);
-            core::mem::replace(&mut inbox.unreached, count)
-        } else {
-            None
-        };
-        inbox.fresh.push(entry);
+        let mut before = None;
+        for entry in entries {
+            if was_quiet && !inbox.reached && before.is_none() {
+                // From here on a connection is made for this user.
+                let count = entry.origin.owner().map(Owner::reach);
+                before = Some(core::mem::replace(&mut inbox.unreached, count));
+            }
+            inbox.fresh.push(entry);
+        }
         drop(inbox);
         drop(before);
         Self::wake(this);

@@ -3,8 +3,8 @@
 //! Lines of entries: one for each key.
 //!
 //! Nothing is allocated for a line, and so there may be as many as there are entries: a line lies in
-//! the memory of its first entry. It is found by its key without a look at the others, and taken out
-//! in one step, however long it is.
+//! the memory of one of its entries, which has the memory of the next one when that has left. It is found by
+//! its key without a look at the others, and taken out in one step, however long it is.
 
 #![forbid(unsafe_code)]
 
@@ -19,7 +19,7 @@ use crate::kfi::linux::queue::{
 
 /// Entries in order, also found by their names.
 pub(super) struct Line<T: Named> {
-    /// The first one, if the line has lain in the memory of that.
+    /// The first one, if the line has lain in the memory of an entry.
     first: Option<Entry<T>>,
     /// The others.
     behind: EntryQueue<T>,
@@ -77,7 +77,7 @@ fn take_from<T: Named>(
     queue.take_named(name, |value| value.name() == *name && same(value))
 }
 
-/// A line, in the memory of its first entry.
+/// A line, in the memory of an entry.
 struct Headed<K, T> {
     key: K,
     first: T,
@@ -92,6 +92,18 @@ impl<K: Copy + Ord, T> Named for Headed<K, T> {
     }
 }
 
+impl<K, T> Headed<K, T> {
+    /// Takes the first entry out of a line, which keeps its place, and ends with its last entry.
+    fn pop(mut line: FoundEntry<'_, Self>) -> Entry<T> {
+        let Some(next) = line.behind.pop_front() else {
+            let (line, memory) = line.take().empty();
+            return memory.fill(line.first);
+        };
+        let (next, memory) = next.empty();
+        memory.fill(core::mem::replace(&mut line.first, next))
+    }
+}
+
 /// Lines by their keys. None of them is empty.
 pub(super) struct Lines<K, T>(EntryQueue<Headed<K, T>>);
 
@@ -101,8 +113,8 @@ impl<K: Copy + Ord, T: Named> Lines<K, T> {
         Self(EntryQueue::new())
     }
 
-    /// Returns the key of the first line, and its first entry. They are in the order in which they began,
-    /// and one whose first entry is taken out begins anew.
+    /// Returns the key of the first line, and its first entry. They are in the order in which they began, but
+    /// for those that were sent behind the others.
     pub(super) fn first(&self) -> Option<(K, &T)> {
         self.0.front().map(|line| (line.key, &line.first))
     }
@@ -113,20 +125,33 @@ impl<K: Copy + Ord, T: Named> Lines<K, T> {
         (found.key == key).then_some(found)
     }
 
+    /// Returns whether there is a line that has a key.
+    pub(super) fn has(&mut self, key: K) -> bool {
+        self.find(key).is_some()
+    }
+
     /// Adds an entry at the end of the line that has a key.
     pub(super) fn push(&mut self, key: K, entry: Entry<T>) {
         if let Some(mut line) = self.find(key) {
             line.behind.push_named(entry);
             return;
         }
-        self.add(key, entry, EntryQueue::new());
-    }
-
-    /// Adds a line.
-    fn add(&mut self, key: K, first: Entry<T>, behind: EntryQueue<T>) {
-        let (first, memory) = first.empty();
+        let (first, memory) = entry.empty();
+        let behind = EntryQueue::new();
         let line = memory.fill(Headed { key, first, behind });
         self.0.push_named(line);
+    }
+
+    /// Takes the first entry out of the line that has a key. The line keeps its place.
+    pub(super) fn pop(&mut self, key: K) -> Option<Entry<T>> {
+        self.find(key).map(Headed::pop)
+    }
+
+    /// Sends the line that has a key behind all others.
+    pub(super) fn send_back(&mut self, key: K) {
+        if let Some(line) = self.find(key).map(FoundEntry::take) {
+            self.0.push_named(line);
+        }
     }
 
     /// Takes out the line that has a key.
@@ -140,7 +165,7 @@ impl<K: Copy + Ord, T: Named> Lines<K, T> {
     }
 
     /// Takes the entry that has a name out of the line that has a key, if it is `same`. No two of a line have
-    /// the same name.
+    /// the same name. The line keeps its place.
     pub(super) fn take(
         &mut self,
         key: K,
@@ -148,14 +173,10 @@ impl<K: Copy + Ord, T: Named> Lines<K, T> {
         same: impl Fn(&T) -> bool,
     ) -> Option<Entry<T>> {
         let mut line = self.find(key)?;
-        if line.first.name() != *name || !same(&line.first) {
-            return take_from(&mut line.behind, name, same);
+        if line.first.name() == *name && same(&line.first) {
+            return Some(Headed::pop(line));
         }
-        let Line { first, mut behind } = self.take_line(key)?;
-        if let Some(next) = behind.pop_front() {
-            self.add(key, next, behind);
-        }
-        first
+        take_from(&mut line.behind, name, same)
     }
 }
 
@@ -254,6 +275,30 @@ mod tests {
         }
         assert!(lines.take_line(0).is_none());
         assert_eq!(first(&lines), Some(1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_keeps_its_place() -> Result {
+        let mut lines = three()?;
+        // Also when its first entry leaves.
+        assert!(lines.take(0, &0, |_| true).is_some());
+        assert_eq!(first(&lines), Some(0));
+        assert_eq!(lines.pop(0).ok_or(EINVAL)?.into_inner().0, 3);
+        lines.push(0, entry(9, 9)?);
+        assert_eq!(first(&lines), Some(0));
+        assert_eq!(lines.pop(0).ok_or(EINVAL)?.into_inner().0, 6);
+        assert_eq!(lines.pop(0).ok_or(EINVAL)?.into_inner().0, 9);
+        assert!(lines.pop(0).is_none() && !lines.has(0));
+        assert_eq!(first(&lines), Some(1));
+        // Unless it is sent away.
+        lines.send_back(1);
+        assert_eq!(first(&lines), Some(2));
+        lines.send_back(0);
+        drop(lines.take_line(2));
+        assert!(lines.has(1));
+        let line = names(lines.take_line(1).ok_or(EINVAL)?)?;
+        assert_eq!(line.as_slice(), &[1, 4, 7]);
         Ok(())
     }
 
