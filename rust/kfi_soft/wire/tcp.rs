@@ -478,6 +478,10 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
             let result = match turn {
                 Turn::Nobody => return,
                 Turn::Added => Ok(()),
+                Turn::Anew(taken) => {
+                    close(taken);
+                    Ok(())
+                }
                 Turn::Free(key, unreached) => this.make(key, unreached),
                 Turn::Full(key, unreached) => {
                     if !this.make_place(unreached) {
@@ -509,11 +513,13 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
 }
 
 /// What is to be done for the line of requests that has waited for longest.
-enum Turn {
+enum Turn<O: Initiator + Send + Sync + 'static> {
     /// There is none.
     Nobody,
     /// Nothing: requests were added to their association.
     Added,
+    /// This association, if there is one, makes place for one that is to be made anew.
+    Anew(Option<KnownNode<O>>),
     /// An association is to be made for it. There is room for one, which this counts until it has a connection.
     Free(Key, Option<Unreached>),
     /// As before, but there is no room for a user who has so many others that never had a connection.
@@ -562,26 +568,36 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
     /// Adds a request to its association, or to those that wait for one; returns whether it waits.
     fn add(&mut self, fresh: FreshEntry<O>) -> bool {
         let key = Inner::key(&fresh.origin);
-        if !self.waiting.has(key) {
-            if let Some(association) = self.known.get(&key.0) {
-                Association::add(association, &mut Some(fresh).into_iter());
-                return false;
-            }
+        let (pair, user) = key;
+        let mut fresh = Some(fresh);
+        let known = self.known.get(&pair);
+        if let Some(association) = known.filter(|_| !self.waiting.has(key)) {
+            // If it has to be made anew, nothing is taken.
+            Association::add(association, user, || fresh.take());
         }
+        let Some(fresh) = fresh else {
+            return false;
+        };
         self.waiting.push(key, fresh);
         true
     }
 
     /// Looks at the line of requests that has waited for longest; returns what is to be done for it.
-    fn turn(&mut self) -> Turn {
+    fn turn(&mut self) -> Turn<O> {
         let Some((key, first)) = self.waiting.first() else {
             return Turn::Nobody;
         };
-        if let Some(association) = self.known.get(&key.0) {
-            // It was made for another user meanwhile.
+        let (pair, user) = key;
+        if let Some(association) = self.known.get(&pair) {
+            let mut left = STEP;
             let waiting = &mut self.waiting;
-            let next = core::iter::from_fn(|| waiting.pop(key));
-            Association::add(association, &mut next.take(STEP));
+            let next = || {
+                left = left.checked_sub(1)?;
+                waiting.pop(key)
+            };
+            if !Association::add(association, user, next) {
+                return Turn::Anew(self.take_quiet(pair));
+            }
             // More of them have another turn, so that nobody waits for as long as one user posts.
             self.waiting.send_back(key);
             return Turn::Added;
@@ -650,10 +666,7 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
                 }
             };
             // Without the lock.
-            if let Some(forgotten) = forgotten {
-                let (_, association) = forgotten.to_key_value();
-                Association::close(&association);
-            }
+            close(forgotten);
             cond_resched();
         }
     }
@@ -674,10 +687,7 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
                 associations.known.remove_node(&pair)
             };
             // Without the lock.
-            if let Some(removed) = removed {
-                let (_, association) = removed.to_key_value();
-                Association::close(&association);
-            }
+            close(removed);
             cond_resched();
         }
     }
@@ -717,11 +727,16 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         };
         // If somebody has begun to use it meanwhile, there is another one, or there is none.
         let taken = self.associations.lock().take_quiet(pair);
-        if let Some(taken) = taken {
-            let (_, association) = taken.to_key_value();
-            Association::close(&association);
-        }
+        close(taken);
         true
+    }
+}
+
+/// Ends an association that was taken out of the others, if there is one. May sleep.
+fn close<O: Initiator + Send + Sync + 'static>(taken: Option<KnownNode<O>>) {
+    if let Some(taken) = taken {
+        let (_, association) = taken.to_key_value();
+        Association::close(&association);
     }
 }
 
@@ -859,7 +874,8 @@ mod tests {
             assert!(associations.add(posted(owner, number)?));
         }
         let (first, second) = ((PAIR, Some(7)), (PAIR, Some(8)));
-        let is_full = |turn: &Turn| matches!(turn, Turn::Full(key, FEW_UNREACHED) if *key == first);
+        let is_full =
+            |turn: &Turn<_>| matches!(turn, Turn::Full(key, FEW_UNREACHED) if *key == first);
         assert!(is_full(&associations.turn()));
         // Its turn is the same one when its first request is cancelled.
         assert!(associations.waiting.take(first, &0, |_| true).is_some());

@@ -56,7 +56,8 @@ use super::{
     waiting::Line,
     FreshEntry,
     Pair,
-    Shared, //
+    Shared,
+    User, //
 };
 use crate::{
     budget::Budget,
@@ -82,10 +83,7 @@ use crate::{
         },
         provider::AtomicCall, //
     },
-    owner::{
-        Owner,
-        Unreached, //
-    },
+    owner::Unreached,
     wire::{
         ContextIndex,
         Initiator,
@@ -468,8 +466,17 @@ struct Inbox<O: Initiator> {
     quiet: Option<Quiet>,
     /// It has had a connection that was of use.
     reached: bool,
-    /// Before that: counts it among those of the user for whose requests there is one to be made.
+    /// Before that: counts it among those of the user for whom it was made.
     unreached: Option<Unreached>,
+}
+
+impl<O: Initiator> Inbox<O> {
+    /// Returns whether a user may begin to use it. If nobody does, and it was made for another one, and never had
+    /// a connection, that is as if there were none: it has to be made anew, if there is room for this user.
+    fn is_open_to(&self, user: User) -> bool {
+        let is_theirs = || user == self.unreached.as_ref().map(Unreached::user);
+        self.quiet.is_none() || self.reached || is_theirs()
+    }
 }
 
 /// All requests of a NIC to another.
@@ -543,22 +550,25 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         )
     }
 
-    /// Adds requests of a user, with the lock of all associations. Any context; does not sleep.
-    pub(super) fn add(this: &Arc<Self>, entries: &mut dyn Iterator<Item = FreshEntry<O>>) {
-        let mut inbox = this.inbox.lock();
-        let was_quiet = inbox.quiet.take().is_some();
-        let mut before = None;
-        for entry in entries {
-            if was_quiet && !inbox.reached && before.is_none() {
-                // From here on a connection is made for this user.
-                let count = entry.origin.owner().map(Owner::reach);
-                before = Some(core::mem::replace(&mut inbox.unreached, count));
+    /// Adds the next requests of a user, with the lock of all associations; none, and returns `false`, if it has
+    /// to be made anew for that. Any context; does not sleep.
+    pub(super) fn add(
+        this: &Arc<Self>,
+        user: User,
+        mut next: impl FnMut() -> Option<FreshEntry<O>>,
+    ) -> bool {
+        {
+            let mut inbox = this.inbox.lock();
+            if !inbox.is_open_to(user) {
+                return false;
             }
-            inbox.fresh.push(entry);
+            inbox.quiet = None;
+            while let Some(entry) = next() {
+                inbox.fresh.push(entry);
+            }
         }
-        drop(inbox);
-        drop(before);
         Self::wake(this);
+        true
     }
 
     /// Adds the requests that have waited for it, which are the first ones, with the lock of all associations.
