@@ -759,6 +759,7 @@ mod tests {
     use crate::{
         kfi::linux::queue::Vacant,
         owner::Owners,
+        transfer::targets::Targets,
         wire::{
             ContextIndex,
             LentMemory,
@@ -833,6 +834,42 @@ mod tests {
         fn refuse_later(self, _error: Error, _memory: Vacant) {}
     }
 
+    /// Returns which requests of a user go to the NIC elsewhere.
+    fn key_of(owner: &Owner) -> Key {
+        (PAIR, Some(owner.number()))
+    }
+
+    /// A wire on which nothing runs.
+    fn still() -> Result<Tcp<Poster>> {
+        let tcp = Tcp::new(TcpConfig {
+            fabric: Fabric {
+                prefix: 127 << 24,
+                port: 1,
+            },
+            peer_timeout: 10_000,
+            local: false,
+            arrivals: Targets::new(1)?,
+            keys: AuthKeys::new()?,
+            secret: None,
+        })?;
+        tcp.0.shared.queue.destroy();
+        Ok(tcp)
+    }
+
+    /// Lets an association be known that was made for a user, and that nobody uses.
+    fn add_idle(tcp: &Tcp<Poster>, owner: &Arc<Owner>) -> Result<Arc<Association<Poster>>> {
+        let shared = tcp.0.shared.clone();
+        let association = Association::new(shared, PAIR, Some(Owner::reach(owner)))?;
+        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let mut associations = tcp.0.associations.lock();
+        associations.count = 1;
+        // There was none.
+        let _ = associations
+            .known
+            .insert(node.into_node(PAIR, association.clone()));
+        Ok(association)
+    }
+
     /// Returns a message of a user to the NIC elsewhere.
     fn posted(owner: &Arc<Owner>, number: usize) -> Result<FreshEntry<Poster>> {
         let (source, target) = PAIR;
@@ -873,7 +910,7 @@ mod tests {
         for (number, owner) in [&one, &one, &other, &one].into_iter().enumerate() {
             assert!(associations.add(posted(owner, number)?));
         }
-        let (first, second) = ((PAIR, Some(7)), (PAIR, Some(8)));
+        let (first, second) = (key_of(&one), key_of(&other));
         let is_full =
             |turn: &Turn<_>| matches!(turn, Turn::Full(key, FEW_UNREACHED) if *key == first);
         assert!(is_full(&associations.turn()));
@@ -892,6 +929,72 @@ mod tests {
         let taken_on = associations.waiting.take_line(second).ok_or(EINVAL)?;
         assert_eq!(taken_on.len(), 1);
         assert!(matches!(associations.turn(), Turn::Nobody));
+        Ok(())
+    }
+
+    #[test]
+    fn an_idle_association_of_another_user_is_made_anew() -> Result {
+        let tcp = still()?;
+        let owners = Owners::new()?;
+        let (one, other) = (Owners::get(&owners, 7)?, Owners::get(&owners, 8)?);
+        let association = add_idle(&tcp, &one)?;
+        let (first, second) = (posted(&other, 0)?, posted(&other, 1)?);
+        let add = |fresh| tcp.0.associations.lock().add(fresh);
+        let turn = || tcp.0.associations.lock().turn();
+        assert!(add(first));
+        let goes = turn();
+        assert!(matches!(&goes, Turn::Anew(Some(_))));
+        drop((goes, association));
+        assert_eq!(one.unreached().sum(), 0);
+        let place = turn();
+        assert!(matches!(&place, Turn::Free(key, Some(_)) if *key == key_of(&other)));
+        assert_eq!(other.unreached().sum(), 1);
+        drop(place);
+        // That of the same user is as good as a new one.
+        let line = tcp.0.associations.lock().waiting.take_line(key_of(&other));
+        drop(line);
+        let association = add_idle(&tcp, &other)?;
+        assert!(!add(second));
+        // And one that is used is everybody's.
+        let third = posted(&one, 2)?;
+        let origin = third.origin.clone();
+        assert!(!add(third));
+        assert!(Association::withdraw(&association, &origin).is_some());
+        assert_eq!((one.unreached().sum(), other.unreached().sum()), (0, 1));
+        Ok(())
+    }
+
+    #[test]
+    fn what_has_waited_is_added_in_steps() -> Result {
+        const MANY: usize = STEP + 2;
+        let tcp = still()?;
+        let owners = Owners::new()?;
+        let (one, other) = (Owners::get(&owners, 7)?, Owners::get(&owners, 8)?);
+        let add = |fresh| tcp.0.associations.lock().add(fresh);
+        let turn = || tcp.0.associations.lock().turn();
+        let mut origins = KVec::new();
+        let mut made = None;
+        for number in 0..=MANY {
+            if number == MANY {
+                // One is made for another user meanwhile, and what comes now goes behind what waits.
+                made = Some(add_idle(&tcp, &one)?);
+                assert!(!add(posted(&one, MANY + 1)?));
+            }
+            let fresh = posted(&other, number)?;
+            origins.push(fresh.origin.clone(), GFP_KERNEL)?;
+            assert!(add(fresh));
+        }
+        for left in [true, false] {
+            assert!(matches!(turn(), Turn::Added));
+            let has = tcp.0.associations.lock().waiting.has(key_of(&other));
+            assert_eq!(has, left);
+        }
+        assert!(matches!(turn(), Turn::Nobody));
+        // All are with the association now.
+        let association = made.ok_or(EINVAL)?;
+        for origin in &origins {
+            assert!(Association::withdraw(&association, origin).is_some());
+        }
         Ok(())
     }
 

@@ -31,6 +31,7 @@ use serde_json::{json, Value};
 use self::frame::{Frame, Kind, Response, NOT_READY};
 use self::peer::Peer;
 use crate::check::{Outcome, Stop};
+use crate::child;
 use crate::ends::{Area, End, Pair, Setup, LONG};
 use crate::env::{Env, Settings};
 use crate::kernel_log::KernelLog;
@@ -81,6 +82,7 @@ tests! {
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
     "addresses-without-anybody" ["kfi_endpoint.h"] addresses_without_anybody;
+    "associations-of-users" ["kfi_endpoint.h"] associations_of_users;
     "stat" ["kfi_shim.h"] stat;
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
@@ -781,6 +783,48 @@ fn expect_one(end: &End) -> Outcome {
     })
 }
 
+/// Returns how many peers there are that this node has something to say to.
+fn busy_peers() -> Result<usize, Stop> {
+    let is_busy = |line: &&String| line.split(' ').nth(8).is_some_and(|open| open != "0");
+    Ok(peers("to")?.iter().filter(is_busy).count())
+}
+
+/// Sends to so many addresses of networks where nobody is; returns when each of these messages was refused, or
+/// it is being tried to bring it. No others are under way.
+fn send_to_nobody(rig: &Rig, networks: &[(u8, u16)]) -> Result<(End, Buffer), Stop> {
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut entry = rig.info.entries()[0].clone();
+    entry.tx_attr.size = 8192;
+    let setup = Setup {
+        cq_size: 8192,
+        ..Setup::default()
+    };
+    let mut many = End::open(&rig.domain, EpInfo::Value(&entry), &setup)?;
+    many.enable()?;
+    let mut sent = 0;
+    for &(network, count) in networks {
+        for number in 0..count {
+            let [high, low] = number.to_be_bytes();
+            let nobody = Ipv4Addr::new(127, network, high, low);
+            many.peer = many.av.insert(&peer::name(nobody, 5))?;
+            many.send(buffer.segment(0..64), 9)?;
+            sent += 1;
+        }
+    }
+    let mut refused = 0;
+    until(|| loop {
+        match many.tx.read_err() {
+            Ok(error) => {
+                check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+                refused += 1;
+            }
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => return Ok(refused + busy_peers()? >= sent),
+            Err(error) => return Err(error.into()),
+        }
+    })?;
+    Ok((many, buffer))
+}
+
 /// A user who sends to many addresses where nobody is takes half of what there is for that, and ends nothing
 /// that is good: others reach whom they reached before, and somebody else.
 fn addresses_without_anybody(env: &Env) -> Outcome {
@@ -803,36 +847,9 @@ fn addresses_without_anybody(env: &Env) -> Outcome {
     end.send(buffer.segment(0..64), 7)?;
     let peer = take_one(&listener)?;
     expect_one(&end)?;
-    drop(end);
+    drop((end, buffer));
 
-    let mut entry = rig.info.entries()[0].clone();
-    entry.tx_attr.size = 8192;
-    let setup = Setup {
-        cq_size: 8192,
-        ..Setup::default()
-    };
-    let mut many = End::open(&rig.domain, EpInfo::Value(&entry), &setup)?;
-    many.enable()?;
-    for number in 0..MANY {
-        let [high, low] = number.to_be_bytes();
-        let nobody = Ipv4Addr::new(127, 1, high, low);
-        many.peer = many.av.insert(&peer::name(nobody, 5))?;
-        many.send(buffer.segment(0..64), u64::from(number))?;
-    }
-    // It is being tried to reach them, or they were refused.
-    let mut refused = 0;
-    until(|| loop {
-        match many.tx.read_err() {
-            Ok(error) => {
-                check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
-                refused += 1;
-            }
-            Err(Error::Fabric(KfiErrno::EAGAIN)) => {
-                return Ok(refused + peers("to")?.len() >= usize::from(MANY));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    })?;
+    let many = send_to_nobody(&rig, &[(1, MANY)])?;
     let known = peers("to")?;
     check!(known.len() <= MOST + 1, "{} are known", known.len());
     let is_good = |line: &String| line.starts_with("to 1 3 ready");
@@ -855,8 +872,43 @@ fn addresses_without_anybody(env: &Env) -> Outcome {
     })?;
     let other = take_one(&listener)?;
     check_eq!(child.wait()?, Status::Exited(0));
-    drop((peer, other, listener, many, buffer));
+    drop((peer, other, listener, many));
     rig.close()
+}
+
+/// A user is asked for room also for an association that was made for another user, and that nobody uses; and
+/// what it has taken counts on when all of its domains are closed.
+fn associations_of_users(env: &Env) -> Outcome {
+    // Half of as many as there may be, and some that are still used when somebody else begins to.
+    const MOST: usize = 2048 + 50;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    // They are not given up, nor forgotten, before the end.
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let many = send_to_nobody(&rig, &[(1, 1200)])?;
+    check_eq!(busy_peers()?, 1200);
+    drop(many);
+    rig.close()?;
+    let as_another_user = |networks: &[(u8, u16)], count: fn() -> Result<usize, Stop>| -> Outcome {
+        let (status, text) = child::run(|| {
+            users::become_another_user()?;
+            let rig = Rig::new(env)?;
+            let many = send_to_nobody(&rig, networks)?;
+            let count = count()?;
+            check!(count <= MOST, "{count} in {networks:?}");
+            drop(many);
+            rig.close()
+        })?;
+        check!(status == Status::Exited(0), "{status:?}: {text}");
+        Ok(())
+    };
+    as_another_user(&[(3, 1000), (1, 1200)], busy_peers)?;
+    // It has half of all, which nobody uses.
+    as_another_user(&[(4, 200)], || Ok(peers("to")?.len()))
 }
 
 /// What people see of peers.
