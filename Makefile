@@ -426,12 +426,17 @@ bench:
 	+@$(MAKE) VEHICLE=$(bench_vehicle) TIMEOUT=$(if $(filter qemu,$(bench_vehicle)),7200,3600) \
 		run-bench
 
+# Tables and plots are made of what there is; it fails if that is not all that was asked for, or if the
+# machine did not end well, which nobody learns of through the pipe but by the last line.
 .PHONY: run-bench
 run-bench: machine
 	@mkdir -p $(bench)
-	@$(run) --log $(bench)/$(VEHICLE).log --transcript -- kfi-bench run $(ARGS) | \
-		$(kfi_bench) collect --vehicle $(VEHICLE) --output $(bench)/$(VEHICLE).jsonl
+	@{ $(run) --log $(bench)/$(VEHICLE).log --transcript -- kfi-bench run $(ARGS); \
+		echo "{\"status\":$$?}"; } | \
+		{ $(kfi_bench) collect --vehicle $(VEHICLE) --output $(bench)/$(VEHICLE).jsonl \
+			2>$(bench)/failures; echo $$? >$(bench)/status; }
 	+@$(MAKE) bench-report
+	@cat $(bench)/failures >&2; exit "$$(cat $(bench)/status)"
 
 # Of user-mode Linux, with what there is of QEMU beside it; of QEMU alone if there is only that.
 .PHONY: bench-report

@@ -3,11 +3,13 @@
 //! Makes a file of results of what a guest prints.
 
 use std::fs;
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Write};
+use std::iter;
 use std::path::Path;
 
-use crate::figure::{Line, Machine};
+use crate::figure::{Figure, Line, Machine, Results};
 use crate::table::{number, spread};
+use crate::targets::unmeasured;
 use crate::Error;
 
 /// The average number of processes that wanted to run in the last minute.
@@ -30,7 +32,85 @@ fn processor() -> (String, usize) {
     (name.unwrap_or_default(), count)
 }
 
-/// Reads until the input ends.
+/// What a guest has printed.
+#[derive(Default)]
+struct Collected {
+    /// All of a file of results but for the machine.
+    lines: Vec<Line>,
+    /// The last line has come.
+    complete: bool,
+    /// How the virtual machine ended, if that was said.
+    status: Option<i32>,
+}
+
+impl Collected {
+    /// Reads until the input ends, and shows what people want to see.
+    fn read(input: impl BufRead, out: &mut impl Write) -> io::Result<Self> {
+        let mut collected = Self::default();
+        for text in input.lines() {
+            let text = text?;
+            match serde_json::from_str(&text) {
+                Ok(Line::Figure(mut figure)) => {
+                    figure.complete();
+                    writeln!(out, "{}", shown(&figure))?;
+                    collected.lines.push(Line::Figure(figure));
+                }
+                Ok(Line::Missing(missing)) => {
+                    writeln!(out, "not measured: {}: {}", missing.missing, missing.reason)?;
+                    collected.lines.push(Line::Missing(missing));
+                }
+                Ok(line @ Line::Asked(_)) => collected.lines.push(line),
+                Ok(Line::End { .. }) => collected.complete = true,
+                Ok(Line::Status { status }) => collected.status = Some(status),
+                Ok(Line::Machine(_)) => {}
+                Err(_) => writeln!(out, "{text}")?,
+            }
+        }
+        Ok(collected)
+    }
+
+    /// What keeps it from being what was asked for; a line each.
+    fn failures(&self) -> Vec<String> {
+        let mut failures = Vec::new();
+        if let Some(status) = self.status.filter(|&status| status != 0) {
+            failures.push(format!("the virtual machine ended with status {status}"));
+        }
+        if !self.complete {
+            failures.push("the run did not end".to_owned());
+        }
+        let mut results = Results::default();
+        for line in &self.lines {
+            results.add(line.clone());
+        }
+        let unmeasured = unmeasured(&results);
+        failures.extend(unmeasured.iter().map(|row| format!("not measured: {row}")));
+        failures
+    }
+}
+
+/// A figure as it is shown when it comes.
+fn shown(figure: &Figure) -> String {
+    let mut said = match (figure.error, figure.quartiles) {
+        (Some(error), _) => format!("error {error}"),
+        (None, Some(quartiles)) => format!(
+            "{} {} {}",
+            number(figure.median.unwrap_or_default()),
+            figure.unit,
+            spread(quartiles)
+        ),
+        (None, None) => "nothing".to_owned(),
+    };
+    if let (Some(p50), Some(p99)) = (figure.p50, figure.p99) {
+        said += &format!("  p50 {p50} p99 {p99}");
+    }
+    format!(
+        "{:26} {:26} {:>8}  {said}",
+        figure.item, figure.design, figure.size
+    )
+}
+
+/// Reads until the input ends, and writes what there is in any case; fails if that is not all that was
+/// asked for.
 pub(crate) fn collect(vehicle: &str, output: &Path) -> Result<(), Error> {
     let failed = |error| Error::File(output.display().to_string(), error);
     let (processor, processors) = processor();
@@ -40,40 +120,11 @@ pub(crate) fn collect(vehicle: &str, output: &Path) -> Result<(), Error> {
         processors,
         load: [load(); 2],
     };
-    let (mut lines, mut complete) = (Vec::new(), false);
-    for text in io::stdin().lock().lines() {
-        let text = text.map_err(|error| Error::File("input".to_owned(), error))?;
-        match serde_json::from_str(&text) {
-            Ok(Line::Figure(mut figure)) => {
-                figure.complete();
-                let mut said = match (figure.error, figure.quartiles) {
-                    (Some(error), _) => format!("error {error}"),
-                    (None, Some(quartiles)) => format!(
-                        "{} {} {}",
-                        number(figure.median.unwrap_or_default()),
-                        figure.unit,
-                        spread(quartiles)
-                    ),
-                    (None, None) => "nothing".to_owned(),
-                };
-                if let (Some(p50), Some(p99)) = (figure.p50, figure.p99) {
-                    said += &format!("  p50 {p50} p99 {p99}");
-                }
-                println!(
-                    "{:26} {:26} {:>8}  {said}",
-                    figure.item, figure.design, figure.size
-                );
-                lines.push(Line::Figure(figure));
-            }
-            Ok(Line::End { .. }) => complete = true,
-            Ok(Line::Machine(_)) => {}
-            Err(_) => println!("{text}"),
-        }
-    }
+    let collected = Collected::read(io::stdin().lock(), &mut io::stdout())
+        .map_err(|error| Error::File("input".to_owned(), error))?;
     machine.load[1] = load();
-    lines.insert(0, Line::Machine(machine));
     let mut text = String::new();
-    for line in &lines {
+    for line in iter::once(&Line::Machine(machine)).chain(&collected.lines) {
         text += &serde_json::to_string(line).map_err(|error| failed(error.into()))?;
         text.push('\n');
     }
@@ -81,8 +132,72 @@ pub(crate) fn collect(vehicle: &str, output: &Path) -> Result<(), Error> {
         fs::create_dir_all(folder).map_err(failed)?;
     }
     fs::write(output, text).map_err(failed)?;
-    if complete {
+    let failures = collected.failures();
+    if failures.is_empty() {
         return Ok(());
     }
-    Err(Error::Results("the run did not end".to_owned()))
+    Err(Error::Results(failures.join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left of a run of these lines.
+    fn failures(lines: &[&str]) -> Vec<String> {
+        let mut shown = Vec::new();
+        let collected = Collected::read(lines.join("\n").as_bytes(), &mut shown).unwrap();
+        collected.failures()
+    }
+
+    const ASKED: &str = r#"{"asked":["node"],"items":["memory, pending"]}"#;
+    const MEASURED: &str = r#"{"item":"memory, pending operation","design":"kfi_soft","size":100000,"unit":"bytes","values":[144.0]}"#;
+    const FAILED: &str = r#"{"item":"memory, pending operation","design":"kfi_soft","size":100000,"unit":"bytes","error":-28}"#;
+    const OTHER: &str =
+        r#"{"item":"memory, counter","design":"kfi_soft","size":1000,"unit":"bytes","error":-12}"#;
+    const END: &str = r#"{"end":true}"#;
+    const WELL: &str = r#"{"status":0}"#;
+
+    #[test]
+    fn all_was_measured() {
+        assert_eq!(failures(&[ASKED, "text", MEASURED, END, WELL]), [""; 0]);
+    }
+
+    #[test]
+    fn a_row_that_is_missing_is_named() {
+        // An error, with its reason; nothing at all.
+        let told = failures(&[ASKED, FAILED, END, WELL]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("not measured: memory of a pending counter operation"));
+        assert!(told[0].contains("No space left on device"));
+        let told = failures(&[ASKED, END, WELL]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].contains("the module has not told it"));
+        // What has no row is named by its own name.
+        let told = failures(&[ASKED, MEASURED, OTHER, END, WELL]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("not measured: memory, counter, kfi_soft, 1000: "));
+    }
+
+    #[test]
+    fn a_set_that_is_missing_has_its_reason() {
+        let asked = r#"{"asked":["tcp"],"items":[]}"#;
+        let missing = r#"{"missing":"tcp","reason":"the kernel has no TCP"}"#;
+        let told = failures(&[asked, missing, END, WELL]);
+        assert!(told.len() > 1);
+        assert!(told
+            .iter()
+            .all(|row| row.ends_with(": the kernel has no TCP")));
+        // All of it, if nothing else was said.
+        assert!(failures(&[END]).len() > told.len());
+    }
+
+    #[test]
+    fn a_run_that_went_wrong_fails() {
+        assert_eq!(failures(&[ASKED, MEASURED, WELL]), ["the run did not end"]);
+        assert_eq!(
+            failures(&[ASKED, MEASURED, END, r#"{"status":1}"#]),
+            ["the virtual machine ended with status 1"]
+        );
+    }
 }

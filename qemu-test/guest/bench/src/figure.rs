@@ -9,19 +9,56 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// One line of a file of results.
+/// One line of a file of results, or of what a run prints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Line {
     /// A figure.
     Figure(Figure),
-    /// The last one.
+    /// The last one of a run.
     End {
         /// Always true.
         end: bool,
     },
     /// Where it was measured.
     Machine(Machine),
+    /// The first one of a run.
+    Asked(Asked),
+    /// A set that cannot be measured.
+    Missing(Missing),
+    /// How the virtual machine ended.
+    Status {
+        /// 0 if all went well.
+        status: i32,
+    },
+}
+
+/// What was to be measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Asked {
+    /// The sets, or none for all.
+    pub(crate) asked: Vec<String>,
+    /// Words in the names of items, or none for all.
+    pub(crate) items: Vec<String>,
+}
+
+impl Asked {
+    /// Returns whether an item of a set was to be measured; the module decides alike.
+    pub(crate) fn wants(&self, set: &str, item: &str) -> bool {
+        let words = self.items.join(",");
+        let mut words_wanted = words.split(',').filter(|word| !word.is_empty());
+        (self.asked.is_empty() || self.asked.iter().any(|asked| asked == set))
+            && (words.is_empty() || words_wanted.any(|word| item.contains(word)))
+    }
+}
+
+/// A set that cannot be measured.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Missing {
+    /// Its name.
+    pub(crate) missing: String,
+    /// Why.
+    pub(crate) reason: String,
 }
 
 /// Where it was measured.
@@ -111,10 +148,14 @@ impl Spread {
 }
 
 /// All figures of a run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Results {
     /// Where it was measured.
     pub(crate) machine: Option<Machine>,
+    /// What was to be measured.
+    pub(crate) asked: Asked,
+    /// What of that cannot be.
+    pub(crate) missing: Vec<Missing>,
     /// In the order in which they were measured.
     pub(crate) figures: Vec<Figure>,
 }
@@ -124,20 +165,24 @@ impl Results {
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
         let name = path.display().to_string();
         let text = fs::read_to_string(path).map_err(|error| Error::File(name.clone(), error))?;
-        let mut results = Self {
-            machine: None,
-            figures: Vec::new(),
-        };
+        let mut results = Self::default();
         for (number, line) in text.lines().enumerate() {
             let line = serde_json::from_str(line)
                 .map_err(|error| Error::Results(format!("{name}:{}: {error}", number + 1)))?;
-            match line {
-                Line::Figure(figure) => results.figures.push(figure),
-                Line::Machine(machine) => results.machine = Some(machine),
-                Line::End { .. } => {}
-            }
+            results.add(line);
         }
         Ok(results)
+    }
+
+    /// Adds what a line says.
+    pub(crate) fn add(&mut self, line: Line) {
+        match line {
+            Line::Figure(figure) => self.figures.push(figure),
+            Line::Machine(machine) => self.machine = Some(machine),
+            Line::Asked(asked) => self.asked = asked,
+            Line::Missing(missing) => self.missing.push(missing),
+            Line::End { .. } | Line::Status { .. } => {}
+        }
     }
 
     /// The figure, if it was measured.
@@ -181,5 +226,43 @@ mod tests {
             serde_json::from_str(r#"{"end":true}"#),
             Ok(Line::End { .. })
         ));
+        assert!(matches!(
+            serde_json::from_str(r#"{"status":1}"#),
+            Ok(Line::Status { status: 1 })
+        ));
+        let asked = Asked {
+            asked: vec!["tcp".to_owned()],
+            items: Vec::new(),
+        };
+        for line in [
+            Line::Asked(asked.clone()),
+            Line::Missing(Missing {
+                missing: "mesh".to_owned(),
+                reason: "none".to_owned(),
+            }),
+        ] {
+            let mut results = Results::default();
+            let text = serde_json::to_string(&line).unwrap();
+            results.add(serde_json::from_str(&text).unwrap());
+            assert_eq!(results.asked == asked, matches!(line, Line::Asked(_)));
+            assert_eq!(
+                results.missing.len(),
+                usize::from(matches!(line, Line::Missing(_)))
+            );
+        }
+    }
+
+    #[test]
+    fn items_are_asked_for_as_the_module_takes_them() {
+        let asked = |sets: &[&str], items: &[&str]| Asked {
+            asked: sets.iter().map(|&set| set.to_owned()).collect(),
+            items: items.iter().map(|&item| item.to_owned()).collect(),
+        };
+        assert!(asked(&[], &[]).wants("node", "add"));
+        assert!(asked(&["tcp", "node"], &["fire", "ad"]).wants("node", "add"));
+        assert!(!asked(&["tcp"], &[]).wants("node", "add"));
+        assert!(!asked(&[], &["fire"]).wants("node", "add"));
+        assert!(asked(&[], &["", "fire,add"]).wants("node", "add"));
+        assert!(asked(&[], &[""]).wants("node", "add"));
     }
 }

@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::thread::CpuSet;
 
+use crate::figure::{Asked, Line, Missing};
 use crate::Error;
 
 /// What the module's lines begin with.
@@ -30,6 +31,8 @@ const PROVIDER_FILE: &str = "kfi_soft.ko";
 const SOCKETS: &str = "/proc/net/tcp";
 /// NICs of the mesh, as the module has it.
 const NICS: u32 = 64;
+/// What a domain may have pending: of the memory of an operation 100,000 are measured beside as many.
+const PENDING: u64 = 262_144;
 
 /// Cases that are measured with the same provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -44,7 +47,7 @@ pub(crate) enum Set {
 
 impl Set {
     /// What the module calls it.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Node => "node",
             Self::Tcp => "tcp",
@@ -52,59 +55,89 @@ impl Set {
         }
     }
 
-    /// The parameters of the provider; none if it is the one that is loaded.
-    fn provider(self) -> Option<String> {
+    /// Whether it needs TCP.
+    fn needs_sockets(self) -> bool {
+        match self {
+            Self::Node => false,
+            Self::Tcp | Self::Mesh => true,
+        }
+    }
+
+    /// The parameters of the provider, which has its `own` where none of them is in the way.
+    fn parameters(self, own: &str) -> String {
         // Receives may be late in a slow machine, and connections of the mesh stay although nobody uses
         // them.
         let (nics, timeouts) = match self {
-            Self::Node => return None,
+            Self::Node => return with_others(&format!("pending={PENDING}"), own),
             Self::Tcp => (2, "rnr_timeout=5000"),
             Self::Mesh => (NICS, "rnr_timeout=5000 peer_timeout=600000"),
         };
         let addresses: Vec<_> = (1..=nics).map(|nic| format!("127.0.0.{nic}")).collect();
-        Some(format!(
-            "address={} loopback=0 {timeouts}",
-            addresses.join(",")
-        ))
+        format!("address={} loopback=0 {timeouts}", addresses.join(","))
     }
+}
+
+/// Parameters, and those of others that are not among them: the provider takes each once.
+fn with_others(parameters: &str, others: &str) -> String {
+    fn name(word: &str) -> &str {
+        word.split('=').next().unwrap_or_default()
+    }
+    let others = others.split_whitespace().filter(|other| {
+        let same = |word: &str| name(word) == name(other);
+        !parameters.split_whitespace().any(same)
+    });
+    let words: Vec<_> = parameters.split_whitespace().chain(others).collect();
+    words.join(" ")
 }
 
 /// Loads the module for each of the sets, or for all if there are none, prints what it measures, and
 /// unloads it.
 pub(crate) fn run(module: &Path, sets: &[Set], items: &[String], rounds: u32) -> Result<(), Error> {
     let mut log = Log::open().map_err(Error::Module)?;
+    tell(&Line::Asked(Asked {
+        asked: sets.iter().map(|set| set.name().to_owned()).collect(),
+        items: items.to_vec(),
+    }))?;
     for set in Set::value_variants() {
         if !sets.is_empty() && !sets.contains(set) {
             continue;
         }
-        let parameters = CString::new(format!(
-            "set={} items={} rounds={rounds}",
+        if set.needs_sockets() && !Path::new(SOCKETS).exists() {
+            tell(&Line::Missing(Missing {
+                missing: set.name().to_owned(),
+                reason: "the kernel has no TCP".to_owned(),
+            }))?;
+            continue;
+        }
+        let parameters = format!(
+            "set={} items=\"{}\" rounds={rounds}",
             set.name(),
             items.join(",")
-        ))
-        .map_err(|error| Error::Module(error.into()))?;
-        let provider = match set.provider() {
-            Some(_) if !Path::new(SOCKETS).exists() => {
-                println!("not measured: {}, as the kernel has no TCP", set.name());
-                continue;
-            }
-            Some(parameters) => {
-                let file = module.with_file_name(PROVIDER_FILE);
-                Some(Provider::load(file, &parameters).map_err(Error::Provider)?)
-            }
-            None => None,
-        };
-        measure(&mut log, module, parameters)?;
-        if let Some(provider) = provider {
-            provider.restore().map_err(Error::Provider)?;
-        }
+        );
+        measure(&mut log, module, *set, &parameters)?;
     }
     println!("{END}");
     Ok(())
 }
 
+/// Prints a line for [`collect`](crate::collect).
+fn tell(line: &Line) -> Result<(), Error> {
+    let text = serde_json::to_string(line).map_err(|error| Error::Module(error.into()))?;
+    println!("{text}");
+    Ok(())
+}
+
+/// Loads the provider as a set needs it, measures, and loads it as it was.
+fn measure(log: &mut Log, module: &Path, set: Set, parameters: &str) -> Result<(), Error> {
+    let file = module.with_file_name(PROVIDER_FILE);
+    let provider = Provider::load(file, set).map_err(Error::Provider)?;
+    measure_now(log, module, parameters)?;
+    provider.restore().map_err(Error::Provider)
+}
+
 /// Loads the module, prints what it measures, and unloads it.
-fn measure(log: &mut Log, module: &Path, parameters: CString) -> Result<(), Error> {
+fn measure_now(log: &mut Log, module: &Path, parameters: &str) -> Result<(), Error> {
+    let parameters = CString::new(parameters).map_err(|error| Error::Module(error.into()))?;
     let file = File::open(module).map_err(Error::Module)?;
     let loader = thread::spawn(move || {
         // What runs on one CPU stays there.
@@ -142,14 +175,15 @@ struct Provider {
 }
 
 impl Provider {
-    /// Loads it again, with other parameters.
-    fn load(file: PathBuf, parameters: &str) -> io::Result<Self> {
+    /// Loads it again, with the parameters for a set.
+    fn load(file: PathBuf, set: Set) -> io::Result<Self> {
+        let own = own_parameters(&fs::read_to_string("/proc/cmdline")?);
         unload(PROVIDER)?;
         let provider = Self {
             file,
             restored: false,
         };
-        provider.insert(parameters)?;
+        provider.insert(&set.parameters(&own))?;
         Ok(provider)
     }
 
@@ -247,6 +281,7 @@ impl Log {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::targets::TARGETS;
 
     #[test]
     fn parameters_are_those_of_the_provider() {
@@ -257,13 +292,36 @@ mod tests {
     }
 
     #[test]
+    fn parameters_are_given_once() {
+        assert_eq!(with_others("a=1 b=2", "b=3 c=4"), "a=1 b=2 c=4");
+        assert_eq!(with_others("a=1", ""), "a=1");
+        assert_eq!(with_others("", "a=1"), "a=1");
+    }
+
+    #[test]
     fn nics_have_addresses() {
-        assert_eq!(Set::Node.provider(), None);
-        let parameters = Set::Tcp.provider().unwrap();
+        assert!(!Set::Node.parameters("").contains("address="));
+        let parameters = Set::Tcp.parameters("nics=2");
         assert!(parameters.starts_with("address=127.0.0.1,127.0.0.2 loopback=0 "));
-        let parameters = Set::Mesh.provider().unwrap();
+        let parameters = Set::Mesh.parameters("");
         let addresses = parameters.split(' ').next().unwrap();
         assert_eq!(addresses.matches("127.0.0.").count(), 64);
         assert!(addresses.ends_with(",127.0.0.64"));
+        assert!(!parameters.contains("nics"));
+    }
+
+    /// The machine is booted with fewer: see the Makefile.
+    #[test]
+    fn all_that_is_measured_may_be_pending() {
+        let own = "kfi_soft.pending=131072 kfi_soft.nics=2";
+        let parameters = Set::Node.parameters(&own_parameters(own));
+        assert_eq!(parameters, "pending=262144 nics=2");
+        let memory = TARGETS.iter().map(|target| target.over);
+        let memory = memory.filter(|over| over.0 == "memory, pending operation");
+        assert_eq!(memory.clone().count(), 1);
+        for (.., size) in memory {
+            // As many come first: see memory.c.
+            assert!(2 * size <= PENDING);
+        }
     }
 }

@@ -286,10 +286,7 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_has_its_line() {
-        let results = Results {
-            machine: None,
-            figures: Vec::new(),
-        };
+        let results = Results::default();
         let text = document(&TCP_TARGETS, &results, None);
         assert_eq!(text.lines().count(), 2 + TCP_TARGETS.len());
         assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | - |\n"));

@@ -2,7 +2,10 @@
 
 //! What is to be reached: ratios within one run.
 
+use std::io;
+
 use crate::figure::{Figure, Results, Spread};
+use crate::run::Set;
 
 /// A figure: item, design, size.
 pub(crate) type Name = (&'static str, &'static str, u64);
@@ -119,9 +122,14 @@ pub(crate) const TARGETS: [Target; 12] = [
     },
 ];
 
+/// What items that go over TCP begin with.
+const TCP_PREFIX: &str = "TCP, ";
+/// The item of a full mesh.
+const MESH: &str = "TCP, mesh";
+
 /// A full mesh: what was measured of it.
 const fn mesh(design: &'static str) -> Name {
-    ("TCP, mesh", design, 64)
+    (MESH, design, 64)
 }
 
 /// Those over TCP, between NICs of one kernel, and what is only told. The connections of a mesh are
@@ -209,6 +217,91 @@ impl Target {
         let under = get(under)?;
         Some((Results::ratio(over, under)?, over, Some(under)))
     }
+
+    /// Its figures.
+    pub(crate) fn names(&self) -> impl Iterator<Item = Name> {
+        [Some(self.over), self.under].into_iter().flatten()
+    }
+
+    /// The set whose cases it is made of.
+    pub(crate) fn set(&self) -> Set {
+        match self.over.0 {
+            MESH => Set::Mesh,
+            item if item.starts_with(TCP_PREFIX) => Set::Tcp,
+            _ => Set::Node,
+        }
+    }
+
+    /// Why it is missing in the results, if it was asked for.
+    fn reason(&self, results: &Results) -> Option<String> {
+        let set = self.set().name();
+        if !results.asked.wants(set, self.over.0) || self.measured(results).is_some() {
+            return None;
+        }
+        let missing = results
+            .missing
+            .iter()
+            .find(|missing| missing.missing == set);
+        if let Some(missing) = missing {
+            return Some(missing.reason.clone());
+        }
+        let reasons: Vec<_> = self
+            .names()
+            .filter_map(|(item, design, size)| {
+                let name = name(item, design, size);
+                let Some(figure) = results.get(item, design, size) else {
+                    return Some(format!("{name}: the module has not told it"));
+                };
+                match figure.error {
+                    Some(error) => Some(format!("{name}: {}", error_text(error))),
+                    None if figure.values.is_empty() => Some(format!("{name}: no rounds")),
+                    None => None,
+                }
+            })
+            .collect();
+        Some(if reasons.is_empty() {
+            "no round in which both were measured".to_owned()
+        } else {
+            reasons.join("; ")
+        })
+    }
+}
+
+/// A figure in words.
+fn name(item: &str, design: &str, size: u64) -> String {
+    if size == 0 {
+        return format!("{item}, {design}");
+    }
+    format!("{item}, {design}, {size}")
+}
+
+/// An error of the module in words.
+fn error_text(error: i32) -> String {
+    format!("{}", io::Error::from_raw_os_error(error.saturating_abs()))
+}
+
+/// What was asked for and cannot be measured, by name and with the reason: rows of the tables, and
+/// figures that are in none of them.
+pub(crate) fn unmeasured(results: &Results) -> Vec<String> {
+    let rows = TARGETS.iter().chain(&TCP_TARGETS);
+    let mut texts: Vec<_> = rows
+        .clone()
+        .filter_map(|target| Some(format!("{}: {}", target.what, target.reason(results)?)))
+        .collect();
+    let in_row = |figure: &Figure| {
+        rows.clone()
+            .flat_map(Target::names)
+            .any(|(item, design, size)| {
+                figure.item == item && figure.design == design && figure.size == size
+            })
+    };
+    for figure in &results.figures {
+        if let Some(error) = figure.error.filter(|_| !in_row(figure)) {
+            let name = name(&figure.item, &figure.design, figure.size);
+            texts.push(format!("{name}: {}", error_text(error)));
+        }
+    }
+    texts
 }
 
 #[cfg(test)]
