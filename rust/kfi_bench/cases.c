@@ -3,13 +3,21 @@
  * All cases, and those that were asked for.
  */
 #include <linux/moduleparam.h>
+#include <linux/sprintf.h>
 #include <linux/string.h>
 
 #include "rig.h"
 
+/* Of the longest name of a figure, and more. */
+#define NAME_SIZE 128
+
 static char *items = "";
 module_param(items, charp, 0444);
 MODULE_PARM_DESC(items, "Measure only items whose names contain one of these words, joined by commas");
+
+static char *figures = "";
+module_param(figures, charp, 0444);
+MODULE_PARM_DESC(figures, "Measure only these figures, each ITEM/DESIGN/SIZE, joined by semicolons; then items do not count");
 
 static unsigned int rounds = 7;
 module_param(rounds, uint, 0444);
@@ -60,11 +68,30 @@ u32 kfi_bench_rounds(void)
 	return clamp(rounds, 1U, 50U);
 }
 
+/* Whether one of the names in the parameter is that of the case. */
+static bool named(const struct kfi_bench_case *c)
+{
+	const char *name = figures, *end;
+	char own[NAME_SIZE];
+	size_t len;
+
+	len = scnprintf(own, sizeof(own), "%s/%s/%llu", c->item, c->design, c->size);
+	for (;; name = end + 1) {
+		end = strchrnul(name, ';');
+		if (end - name == len && !strncmp(name, own, len))
+			return true;
+		if (!*end)
+			return false;
+	}
+}
+
 static bool wanted(const struct kfi_bench_case *c)
 {
 	const char *word = items, *end, *at;
 	size_t len;
 
+	if (*figures)
+		return named(c);
 	if (!*items)
 		return true;
 	for (;; word = end + 1) {

@@ -7,8 +7,9 @@ use std::io::{self, BufRead, Write};
 use std::iter;
 use std::path::Path;
 
+use crate::busy::{Activity, Since};
 use crate::figure::{Figure, Line, Machine, Results};
-use crate::table::{number, spread};
+use crate::table::{number, range};
 use crate::targets::unmeasured;
 use crate::Error;
 
@@ -41,6 +42,8 @@ struct Collected {
     complete: bool,
     /// How the virtual machine ended, if that was said.
     status: Option<i32>,
+    /// How busy the guest was, if that was said.
+    guest: Option<Activity>,
 }
 
 impl Collected {
@@ -61,6 +64,7 @@ impl Collected {
                 }
                 Ok(line @ Line::Asked(_)) => collected.lines.push(line),
                 Ok(Line::End { .. }) => collected.complete = true,
+                Ok(Line::Guest { guest }) => collected.guest = Some(guest),
                 Ok(Line::Status { status }) => collected.status = Some(status),
                 Ok(Line::Machine(_)) => {}
                 Err(_) => writeln!(out, "{text}")?,
@@ -96,12 +100,15 @@ fn shown(figure: &Figure) -> String {
             "{} {} {}",
             number(figure.median.unwrap_or_default()),
             figure.unit,
-            spread(quartiles)
+            range(quartiles)
         ),
         (None, None) => "nothing".to_owned(),
     };
     if let (Some(p50), Some(p99)) = (figure.p50, figure.p99) {
         said += &format!("  p50 {p50} p99 {p99}");
+    }
+    if figure.pass != 0 {
+        said += "  again";
     }
     format!(
         "{:26} {:26} {:>8}  {said}",
@@ -119,10 +126,16 @@ pub(crate) fn collect(vehicle: &str, output: &Path) -> Result<(), Error> {
         processor,
         processors,
         load: [load(); 2],
+        host: None,
+        guest: None,
     };
+    let begin = Since::now();
     let collected = Collected::read(io::stdin().lock(), &mut io::stdout())
         .map_err(|error| Error::File("input".to_owned(), error))?;
     machine.load[1] = load();
+    machine.host = begin.until_now();
+    machine.guest = collected.guest;
+    println!("{}", machine.busy());
     let mut text = String::new();
     for line in iter::once(&Line::Machine(machine)).chain(&collected.lines) {
         text += &serde_json::to_string(line).map_err(|error| failed(error.into()))?;
@@ -190,6 +203,28 @@ mod tests {
             .all(|row| row.ends_with(": the kernel has no TCP")));
         // All of it, if nothing else was said.
         assert!(failures(&[END]).len() > told.len());
+    }
+
+    #[test]
+    fn what_was_measured_again_is_kept() {
+        let again = MEASURED.replace("\"values\"", "\"pass\":1,\"values\"");
+        let guest = r#"{"guest":{"busy":0.5,"steal":0.0}}"#;
+        let input = [ASKED, MEASURED, &again, guest, END].join("\n");
+        let mut shown = Vec::new();
+        let collected = Collected::read(input.as_bytes(), &mut shown).unwrap();
+        assert_eq!(collected.failures(), [""; 0]);
+        assert!((collected.guest.unwrap().busy - 0.5).abs() < 1e-9);
+        let passes: Vec<_> = collected
+            .lines
+            .iter()
+            .filter_map(|line| match line {
+                Line::Figure(figure) => Some(figure.pass),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(passes, [0, 1]);
+        let shown = String::from_utf8(shown).unwrap();
+        assert_eq!(shown.matches("  again").count(), 1);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::table::number;
 /// quartiles do not overlap and that have changed enough are marked.
 pub(crate) fn compare(old: &Results, new: &Results, noise: f64) {
     let (mut better, mut worse) = (0, 0);
-    for figure in &new.figures {
+    for figure in new.each() {
         let Some(before) = old.get(&figure.item, &figure.design, figure.size) else {
             continue;
         };

@@ -7,6 +7,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::busy::Activity;
+use crate::table::number;
 use crate::Error;
 
 /// One line of a file of results, or of what a run prints.
@@ -26,6 +28,11 @@ pub(crate) enum Line {
     Asked(Asked),
     /// A set that cannot be measured.
     Missing(Missing),
+    /// How busy the guest was.
+    Guest {
+        /// Meanwhile.
+        guest: Activity,
+    },
     /// How the virtual machine ended.
     Status {
         /// 0 if all went well.
@@ -70,8 +77,29 @@ pub(crate) struct Machine {
     pub(crate) processor: String,
     /// How many the host has.
     pub(crate) processors: usize,
-    /// How busy the host was when it began, and when it ended.
+    /// How many wanted to run on the host when it began, and when it ended, on an average.
     pub(crate) load: [f64; 2],
+    /// How busy the host was meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<Activity>,
+    /// How busy the guest was while it measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) guest: Option<Activity>,
+}
+
+impl Machine {
+    /// How busy it was, in words.
+    pub(crate) fn busy(&self) -> String {
+        let [before, after] = self.load.map(number);
+        let mut text = format!("host: load {before} to {after}");
+        if let Some(host) = self.host {
+            text += &format!(", {host}");
+        }
+        if let Some(guest) = self.guest {
+            text += &format!("; guest: {guest}");
+        }
+        text
+    }
 }
 
 /// What several rounds of one measurement gave.
@@ -85,6 +113,9 @@ pub(crate) struct Figure {
     pub(crate) size: u64,
     /// `ns` or `bytes`, per operation.
     pub(crate) unit: String,
+    /// When: 0, or a higher number if it was measured again.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub(crate) pass: u32,
     /// Of each round.
     #[serde(default)]
     pub(crate) values: Vec<f64>,
@@ -105,7 +136,23 @@ pub(crate) struct Figure {
     pub(crate) error: Option<i32>,
 }
 
+// A reference is what the attribute above calls it with.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_first(pass: &u32) -> bool {
+    *pass == 0
+}
+
 impl Figure {
+    /// Returns whether it is of the same as another one.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.is(&other.item, &other.design, other.size)
+    }
+
+    /// Returns whether it is this figure, of whatever pass.
+    pub(crate) fn is(&self, item: &str, design: &str, size: u64) -> bool {
+        self.item == item && self.design == design && self.size == size
+    }
+
     /// Adds what follows from the values.
     pub(crate) fn complete(&mut self) {
         self.median = quantile(&self.values, 0.5);
@@ -145,6 +192,29 @@ impl Spread {
             high: quantile(values, 0.75)?,
         })
     }
+
+    /// How far the quartiles are apart, as a share of the median.
+    pub(crate) fn relative(&self) -> f64 {
+        if self.median <= 0.0 {
+            return if self.high > self.low {
+                f64::INFINITY
+            } else {
+                0.0
+            };
+        }
+        (self.high - self.low) / self.median
+    }
+}
+
+/// Of several passes the one that counts: its quartiles are the least apart, whatever its median is; of
+/// several such ones the first.
+pub(crate) fn steadiest<T>(
+    passes: impl IntoIterator<Item = T>,
+    spread: impl Fn(&T) -> Spread,
+) -> Option<T> {
+    passes
+        .into_iter()
+        .min_by(|one, other| spread(one).relative().total_cmp(&spread(other).relative()))
 }
 
 /// All figures of a run.
@@ -181,15 +251,43 @@ impl Results {
             Line::Machine(machine) => self.machine = Some(machine),
             Line::Asked(asked) => self.asked = asked,
             Line::Missing(missing) => self.missing.push(missing),
-            Line::End { .. } | Line::Status { .. } => {}
+            Line::End { .. } | Line::Guest { .. } | Line::Status { .. } => {}
         }
     }
 
-    /// The figure, if it was measured.
-    pub(crate) fn get(&self, item: &str, design: &str, size: u64) -> Option<&Figure> {
+    /// All passes of a figure.
+    pub(crate) fn passes<'a>(
+        &'a self,
+        item: &'a str,
+        design: &'a str,
+        size: u64,
+    ) -> impl Iterator<Item = &'a Figure> {
         self.figures
             .iter()
-            .find(|figure| figure.item == item && figure.design == design && figure.size == size)
+            .filter(move |figure| figure.is(item, design, size))
+    }
+
+    /// The figure, of the pass that counts, if it was measured; one that failed if there is no other.
+    pub(crate) fn get<'a>(
+        &'a self,
+        item: &'a str,
+        design: &'a str,
+        size: u64,
+    ) -> Option<&'a Figure> {
+        let passes = || self.passes(item, design, size);
+        let measured = passes().filter_map(|figure| Some((figure, Spread::of(&figure.values)?)));
+        steadiest(measured, |(_, spread)| *spread)
+            .map(|(figure, _)| figure)
+            .or_else(|| passes().next())
+    }
+
+    /// Each figure once, as [`Self::get`] has it, in the order in which they were measured first.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &Figure> {
+        self.figures
+            .iter()
+            .enumerate()
+            .filter(|&(at, figure)| !self.figures[..at].iter().any(|other| other.is_same(figure)))
+            .filter_map(|(_, figure)| self.get(&figure.item, &figure.design, figure.size))
     }
 
     /// The ratio of two figures, round by round: what disturbed one of them
@@ -216,6 +314,61 @@ mod tests {
         assert_eq!(quantile(&[3.0, 1.0, 2.0], 0.5), Some(2.0));
         assert_eq!(quantile(&[1.0, 2.0], 0.5), Some(1.5));
         assert_eq!(quantile(&[1.0, 2.0, 3.0], 1.0), Some(3.0));
+    }
+
+    /// A figure of a pass.
+    fn figure(pass: u32, values: &[f64]) -> Figure {
+        let text = r#"{"item":"add","design":"atomic","size":0,"unit":"ns"}"#;
+        let mut figure: Figure = serde_json::from_str(text).unwrap();
+        figure.pass = pass;
+        figure.values = values.to_vec();
+        figure
+    }
+
+    #[test]
+    fn the_steadiest_pass_counts() {
+        let results = Results {
+            figures: vec![
+                figure(0, &[1.0, 2.0, 3.0]),
+                figure(1, &[4.0, 5.0, 6.0]),
+                // The same spread, and a lower median.
+                figure(2, &[0.8, 1.0, 1.2]),
+            ],
+            ..Results::default()
+        };
+        assert_eq!(results.get("add", "atomic", 0).unwrap().pass, 1);
+        assert_eq!(results.each().count(), 1);
+        assert_eq!(
+            results.get("add", "other", 0).map(|figure| figure.pass),
+            None
+        );
+        // One that failed is taken if there is no other.
+        let mut failed = figure(0, &[]);
+        failed.error = Some(-28);
+        let mut results = Results {
+            figures: vec![failed],
+            ..Results::default()
+        };
+        assert_eq!(results.get("add", "atomic", 0).unwrap().error, Some(-28));
+        results.figures.push(figure(3, &[1.0]));
+        assert_eq!(results.get("add", "atomic", 0).unwrap().pass, 3);
+    }
+
+    #[test]
+    fn spread_is_relative() {
+        let relative = |values: &[f64]| Spread::of(values).unwrap().relative();
+        assert!((relative(&[9.0, 10.0, 11.0]) - 0.1).abs() < 1e-9);
+        assert!(relative(&[0.0, 0.0, 0.0]).abs() < 1e-9);
+        assert!(relative(&[0.0, 0.0, 0.0, 5.0]).is_infinite());
+    }
+
+    #[test]
+    fn the_first_pass_has_no_number() {
+        let text = serde_json::to_string(&figure(0, &[1.0])).unwrap();
+        assert!(!text.contains("pass"));
+        let text = serde_json::to_string(&figure(2, &[1.0])).unwrap();
+        let again: Figure = serde_json::from_str(&text).unwrap();
+        assert_eq!(again.pass, 2);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 // Figures are for people, and few.
 #![allow(clippy::cast_precision_loss, clippy::format_push_string)]
 
+mod busy;
 mod collect;
 mod compare;
 mod figure;
@@ -59,8 +60,9 @@ struct Arguments {
 enum Command {
     /// Load kfi_bench.ko and print what it measures, a line of JSON for each figure
     ///
-    /// For what goes over TCP kfi_soft.ko is loaded again, with NICs that have addresses, and
-    /// afterwards as it was.
+    /// Each set has a kfi_soft.ko of its own, with the parameters that it needs: one in which much may
+    /// be pending, or NICs that have addresses. Afterwards it is loaded as it was. Rows of the tables
+    /// whose rounds are far apart are measured again.
     Run {
         /// Measure only these
         #[arg(long, value_enum, value_name = "SET", value_delimiter = ',')]

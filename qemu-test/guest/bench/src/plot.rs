@@ -41,8 +41,7 @@ fn curve(
     value: impl Fn(f64, f64) -> f64,
 ) -> Option<Curve> {
     let points: Vec<_> = results
-        .figures
-        .iter()
+        .each()
         .filter(|figure| figure.item == item && figure.design == design)
         .filter_map(|figure| Some((figure.size as f64, figure.median?)))
         .map(|(size, median)| (size.max(NONE), value(size, median)))

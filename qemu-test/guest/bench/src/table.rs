@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::iter;
 use std::path::Path;
 
 use crate::figure::{Figure, Results};
@@ -30,7 +31,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// Two quartiles.
-pub(crate) fn spread([low, high]: [f64; 2]) -> String {
+pub(crate) fn range([low, high]: [f64; 2]) -> String {
     format!("({} - {})", number(low), number(high))
 }
 
@@ -82,12 +83,15 @@ fn doubts(results: &Results) -> String {
 fn all(results: &Results) -> String {
     let mut text = String::new();
     let mut item = "";
-    for figure in &results.figures {
+    for figure in results.each() {
         if figure.item != item {
             item = &figure.item;
             let _ = writeln!(text, "\n{item}");
         }
-        let mut notes = figure.quartiles.map(spread).unwrap_or_default();
+        let mut notes = figure.quartiles.map(range).unwrap_or_default();
+        if figure.pass != 0 {
+            notes += "  measured again";
+        }
         if let Some(bandwidth) = bandwidth(figure) {
             notes += &format!("  {bandwidth}");
         }
@@ -105,70 +109,70 @@ fn all(results: &Results) -> String {
     text
 }
 
-/// A cell of the table of targets, and whether the target is met.
-fn cell(target: &Target, results: &Results) -> (String, Option<bool>) {
-    let Some((spread, ..)) = target.measured(results) else {
-        return ("-".to_owned(), None);
+/// The cells of a target in a table: what was measured, bold if that is too much, and the spread.
+fn cells(target: &Target, results: &Results) -> [String; 2] {
+    let Some(measured) = target.measured(results) else {
+        return ["-", "-"].map(str::to_owned);
     };
-    (
-        number(spread.median),
-        target.most_of(results).map(|most| spread.median <= most),
-    )
+    let median = measured.spread.median;
+    let most = target.most_of(results);
+    let cell = if most.is_some_and(|most| median > most) {
+        format!("**{}**", number(median))
+    } else {
+        number(median)
+    };
+    [cell, measured.steadiness()]
 }
 
 /// The targets, for people.
 fn ratios(results: &Results) -> String {
     let mut text = String::new();
     for target in TARGETS.iter().chain(&TCP_TARGETS) {
-        let Some((measured, over, under)) = target.measured(results) else {
+        let Some(measured) = target.measured(results) else {
             let _ = writeln!(text, "    not measured: {}", target.what);
             continue;
         };
+        let spread = measured.spread;
         let (most, verdict) = match target.most_of(results) {
             None => ("any".to_owned(), "    "),
-            Some(most) if measured.median <= most => (number(most), "met "),
+            Some(most) if spread.median <= most => (number(most), "met "),
             Some(most) => (number(most), "MISS"),
         };
-        let of = under.map_or_else(String::new, |under| {
-            format!(" = {} / {}", value(over), value(under))
+        let of = measured.under.map_or_else(String::new, |under| {
+            format!(" = {} / {}", value(measured.over), value(under))
         });
         let _ = writeln!(
             text,
-            "{verdict} {:>8} of {most:<5} {:20} {}{of}",
-            number(measured.median),
-            spread([measured.low, measured.high]),
+            "{verdict} {:>8} of {most:<5} {:20} {:16} {}{of}",
+            number(spread.median),
+            range([spread.low, spread.high]),
+            measured.steadiness(),
             target.what,
         );
+    }
+    if let Some(machine) = &results.machine {
+        let _ = writeln!(text, "    {}", machine.busy());
     }
     text
 }
 
 /// A table for Documentation/benchmarks.md.
 fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> String {
-    let mut text = String::from("| what | at most | measured |");
+    let mut text = String::from("| what | at most | measured | spread |");
     if qemu.is_some() {
-        text += " in QEMU, at most | measured |";
+        text += " in QEMU, at most | measured | spread |";
     }
-    text += "\n| --- | ---: | ---: |";
+    text += "\n| --- | ---: | ---: | ---: |";
     if qemu.is_some() {
-        text += " ---: | ---: |";
+        text += " ---: | ---: | ---: |";
     }
     text.push('\n');
-    let mark = |(cell, met): (String, Option<bool>)| match met {
-        Some(false) => format!("**{cell}**"),
-        _ => cell,
-    };
     for target in targets {
-        let most = |results| target.most_of(results).map_or("-".to_owned(), number);
-        let _ = write!(
-            text,
-            "| {} | {} | {} |",
-            target.what,
-            most(results),
-            mark(cell(target, results))
-        );
-        if let Some(qemu) = qemu {
-            let _ = write!(text, " {} | {} |", most(qemu), mark(cell(target, qemu)));
+        let _ = write!(text, "| {} |", target.what);
+        for results in iter::once(results).chain(qemu) {
+            let most = target.most_of(results).map_or("-".to_owned(), number);
+            let [cell, spread] = cells(target, results);
+            let _ = write!(text, " {most} | {cell} | {spread} |");
         }
         text.push('\n');
     }
@@ -179,12 +183,11 @@ fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> St
             .map_or(0, |figure| figure.values.len());
         let _ = write!(
             text,
-            "\nMedians of {rounds} rounds on {} x {}, of which other work took its share (load {} \
-             to {}). What is missed is bold.\n",
+            "\nMedians of {rounds} rounds on {} x {}. How busy it was: {}. What is missed is \
+             bold.\n",
             machine.processors,
             machine.processor,
-            number(machine.load[0]),
-            number(machine.load[1]),
+            machine.busy(),
         );
         if !doubts(results).is_empty() {
             text += "The host was too busy for two CPUs: what both of them did does not count.\n";
@@ -284,13 +287,47 @@ mod tests {
         }
     }
 
+    /// What is missed is bold, and the spread stands beside it.
+    #[test]
+    fn spread_stands_in_the_table() {
+        let line = |design: &str, values: &str| {
+            let text = format!(
+                r#"{{"item":"TCP, round trip","design":"{design}","size":8,"unit":"ns","values":{values}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let mut results = Results::default();
+        results.add(line("kfi_soft", "[1.0,2.0,3.0]"));
+        results.add(line("socket", "[1.0,1.0,1.0]"));
+        let text = document(&TCP_TARGETS, &results, None);
+        assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | **2.00** | 50 % |\n"));
+        let text = document(&TCP_TARGETS, &results, Some(&results));
+        assert!(text.contains("| **2.00** | 50 % | 1.40 | **2.00** | 50 % |\n"));
+        let told = ratios(&results);
+        assert!(told.contains("MISS     2.00 of 1.40  (1.50 - 2.50)"));
+        assert!(told.contains(" 50 % "));
+    }
+
+    #[test]
+    fn how_busy_it_was_stands_under_the_table() {
+        let mut results = Results::default();
+        let text = r#"{"vehicle":"uml","processor":"P","processors":2,"load":[1.0,1.5],
+            "host":{"busy":0.5,"steal":0.25},"guest":{"busy":0.75,"steal":0.0}}"#;
+        results.add(serde_json::from_str(text).unwrap());
+        let text = document(&TCP_TARGETS, &results, None);
+        assert!(text.contains(
+            "host: load 1.00 to 1.50, CPUs busy 50 %, taken away 25 %; guest: CPUs busy 75 %, \
+             taken away 0 %."
+        ));
+    }
+
     #[test]
     fn what_was_not_measured_has_its_line() {
         let results = Results::default();
         let text = document(&TCP_TARGETS, &results, None);
         assert_eq!(text.lines().count(), 2 + TCP_TARGETS.len());
-        assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | - |\n"));
-        assert!(text.contains("| memory of an idle peer, in bytes | 65,536 | - |\n"));
-        assert!(text.contains("| memory of an idle peer / two bare sockets | - | - |\n"));
+        assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | - | - |\n"));
+        assert!(text.contains("| memory of an idle peer, in bytes | 65,536 | - | - |\n"));
+        assert!(text.contains("| memory of an idle peer / two bare sockets | - | - | - |\n"));
     }
 }

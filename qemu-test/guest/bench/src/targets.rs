@@ -4,13 +4,14 @@
 
 use std::io;
 
-use crate::figure::{Figure, Results, Spread};
+use crate::figure::{steadiest, Figure, Results, Spread};
 use crate::run::Set;
 
 /// A figure: item, design, size.
 pub(crate) type Name = (&'static str, &'static str, u64);
 
 /// A ratio of two figures, or one figure, that is not to be exceeded.
+#[derive(Clone, Copy)]
 pub(crate) struct Target {
     /// In words.
     pub(crate) what: &'static str,
@@ -193,6 +194,36 @@ pub(crate) const TCP_TARGETS: [Target; 8] = [
     },
 ];
 
+/// If the quartiles of a row are apart by more than this share of its median, it is measured again.
+pub(crate) const NOISE: f64 = 0.1;
+/// So often at most.
+pub(crate) const REPETITIONS: u32 = 3;
+
+/// What the figures of a row say.
+pub(crate) struct Measured<'a> {
+    /// Of the ratio, or of the figure.
+    pub(crate) spread: Spread,
+    /// What was measured.
+    pub(crate) over: &'a Figure,
+    /// What it is divided by.
+    pub(crate) under: Option<&'a Figure>,
+    /// How many passes there are of it, of which this one counts.
+    pub(crate) passes: usize,
+}
+
+impl Measured<'_> {
+    /// How far the quartiles are apart, in words, and how often it was measured if not once.
+    pub(crate) fn steadiness(&self) -> String {
+        let percent = 100.0 * self.spread.relative();
+        let digits = usize::from(percent < 9.95);
+        let mut text = format!("{percent:.digits$} %");
+        if self.passes > 1 {
+            text += &format!(", best of {}", self.passes);
+        }
+        text
+    }
+}
+
 impl Target {
     /// The most it may be, where the results are from.
     pub(crate) fn most_of(&self, results: &Results) -> Option<f64> {
@@ -204,18 +235,36 @@ impl Target {
         }
     }
 
-    /// The figures and what they say, if they were measured.
-    pub(crate) fn measured<'a>(
-        &self,
-        results: &'a Results,
-    ) -> Option<(Spread, &'a Figure, Option<&'a Figure>)> {
-        let get = |(item, design, size): Name| results.get(item, design, size);
-        let over = get(self.over)?;
-        let Some(under) = self.under else {
-            return Some((Spread::of(&over.values)?, over, None));
-        };
-        let under = get(under)?;
-        Some((Results::ratio(over, under)?, over, Some(under)))
+    /// What the figures say, if they were measured: those of the pass that counts, which both are
+    /// of, as the ratio is that of rounds in which they took turns.
+    pub(crate) fn measured<'a>(&self, results: &'a Results) -> Option<Measured<'a>> {
+        let passes = |(item, design, size): Name| results.passes(item, design, size);
+        let measured: Vec<_> = passes(self.over)
+            .filter_map(|over| {
+                let Some(under) = self.under else {
+                    let spread = Spread::of(&over.values)?;
+                    return Some((spread, over, None));
+                };
+                let under = passes(under).find(|under| under.pass == over.pass)?;
+                Some((Results::ratio(over, under)?, over, Some(under)))
+            })
+            .collect();
+        let passes = measured.len();
+        let (spread, over, under) = steadiest(measured, |(spread, ..)| *spread)?;
+        Some(Measured {
+            spread,
+            over,
+            under,
+            passes,
+        })
+    }
+
+    /// Whether it is to be measured again: it has a bound, and its rounds are far apart.
+    pub(crate) fn is_unsteady(&self, results: &Results) -> bool {
+        self.most.is_some()
+            && self
+                .measured(results)
+                .is_some_and(|measured| measured.spread.relative() > NOISE)
     }
 
     /// Its figures.
@@ -310,6 +359,61 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    /// A figure of the first target, or what it is divided by.
+    fn figure(under: bool, pass: u32, values: &[f64]) -> Figure {
+        let target = &TARGETS[0];
+        let (item, design, size) = target.under.filter(|_| under).unwrap_or(target.over);
+        let text = format!(
+            r#"{{"item":"{item}","design":"{design}","size":{size},"unit":"ns","pass":{pass},"values":{values:?}}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn both_figures_of_a_row_are_of_one_pass() {
+        let mut results = Results {
+            figures: vec![
+                figure(false, 0, &[1.0, 2.0, 3.0]),
+                figure(true, 0, &[1.0, 1.0, 1.0]),
+            ],
+            ..Results::default()
+        };
+        let target = &TARGETS[0];
+        assert!(target.is_unsteady(&results));
+        // One of both alone, as if it were of another row.
+        results.figures.push(figure(true, 1, &[1.0, 1.0, 1.0]));
+        results.figures.push(figure(false, 2, &[5.0, 5.0, 5.0]));
+        assert_eq!(target.measured(&results).unwrap().passes, 1);
+        assert!(target.is_unsteady(&results));
+        results.figures.push(figure(false, 3, &[8.0, 8.0, 8.0]));
+        results.figures.push(figure(true, 3, &[2.0, 2.0, 2.0]));
+        let measured = target.measured(&results).unwrap();
+        assert_eq!((measured.passes, measured.over.pass), (2, 3));
+        assert!((measured.spread.median - 4.0).abs() < 1e-9);
+        assert_eq!(measured.steadiness(), "0.0 %, best of 2");
+        assert!(!target.is_unsteady(&results));
+    }
+
+    #[test]
+    fn what_has_no_bound_is_not_measured_again() {
+        for target in TARGETS.iter().chain(&TCP_TARGETS) {
+            assert!(!target.is_unsteady(&Results::default()));
+        }
+        let target = Target {
+            most: None,
+            ..TARGETS[0]
+        };
+        let results = Results {
+            figures: vec![
+                figure(false, 0, &[1.0, 2.0, 3.0]),
+                figure(true, 0, &[1.0, 1.0, 1.0]),
+            ],
+            ..Results::default()
+        };
+        assert!(target.measured(&results).is_some());
+        assert!(!target.is_unsteady(&results));
+    }
 
     /// A ratio of what nobody measures would only be missing in the tables.
     #[test]
