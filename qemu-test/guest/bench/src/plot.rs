@@ -2,7 +2,7 @@
 
 //! Plots, as SVG and as PNG.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::Path;
 
@@ -17,6 +17,12 @@ const SIZE: (u32, u32) = (960, 600);
 const FONT: &str = "sans-serif";
 /// Nothing pending has a place on a logarithmic axis, too.
 const NONE: f64 = 0.5;
+/// The part of a plot in which the curves are, about.
+const AREA: (f64, f64) = (856.0, 480.0);
+/// Points that are less than this apart, in pixels, are one to the eye: lines have two.
+const APART: f64 = 3.0;
+/// So far apart are labels of the axes, at least.
+const LABELS_APART: (f64, f64) = (44.0, 18.0);
 
 /// One line in a plot.
 struct Curve {
@@ -33,6 +39,42 @@ struct Plot {
     /// Where no curve is.
     legend: SeriesLabelPosition,
     curves: Vec<Curve>,
+}
+
+/// How one curve lies on another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coincidence {
+    /// Nowhere.
+    Apart,
+    /// From one point to the next, at least once.
+    InPart,
+    /// From the first point to the last.
+    Whole,
+}
+
+impl Curve {
+    /// Returns how this one lies on another one, on an axis from `low` to `high`.
+    fn coincidence(&self, other: &Self, low: f64, high: f64) -> Coincidence {
+        let pixels = |of: f64, to: f64| AREA.1 * ((of / to).ln() / (high / low).ln()).abs();
+        let same: Vec<_> = self
+            .points
+            .iter()
+            .map(|&(x, y)| {
+                other
+                    .points
+                    .iter()
+                    // They are numbers of the same list, or not the same.
+                    .any(|&(at, value)| at.to_bits() == x.to_bits() && pixels(y, value) < APART)
+            })
+            .collect();
+        // Points that only meet have no line in common.
+        let lines = same.windows(2).filter(|ends| ends[0] && ends[1]).count();
+        match lines {
+            0 => Coincidence::Apart,
+            lines if lines + 1 == self.points.len() => Coincidence::Whole,
+            _ => Coincidence::InPart,
+        }
+    }
 }
 
 fn curve(
@@ -107,12 +149,74 @@ fn plots(results: &Results) -> Vec<Plot> {
     ]
 }
 
+/// From the lowest value to the highest; a bit more if these are one.
+fn range(values: impl Iterator<Item = f64> + Clone) -> std::ops::Range<f64> {
+    let low = values.clone().fold(f64::INFINITY, f64::min);
+    let high = values.fold(0.0, f64::max);
+    if low < high {
+        low..high
+    } else {
+        low..low * 2.0
+    }
+}
+
+/// Where the labels of a logarithmic axis are that is so many pixels long: where it begins, where it
+/// ends, and at round numbers that are not too near to these.
+fn ticks(range: &std::ops::Range<f64>, length: f64, apart: f64) -> Vec<f64> {
+    let place = |value: f64| length * (value / range.start).ln() / (range.end / range.start).ln();
+    let decades = range.start.log10().floor() as i32..=range.end.log10().ceil() as i32;
+    let mut ticks = vec![range.start, range.end];
+    for factor in [1.0, 2.0, 5.0] {
+        for decade in decades.clone() {
+            let value = factor * 10f64.powi(decade);
+            let free = |tick: &f64| (place(*tick) - place(value)).abs() >= apart;
+            if range.contains(&value) && ticks.iter().all(free) {
+                ticks.push(value);
+            }
+        }
+        // Few are enough.
+        if ticks.len() > 4 {
+            break;
+        }
+    }
+    ticks.sort_by(f64::total_cmp);
+    ticks
+}
+
 impl Plot {
-    fn range(&self, of: impl Fn(&(f64, f64)) -> f64) -> std::ops::Range<f64> {
-        let values = || self.curves.iter().flat_map(|curve| &curve.points).map(&of);
-        let low = values().fold(f64::INFINITY, f64::min);
-        let high = values().fold(0.0, f64::max);
-        low / 1.5..high * 1.5
+    fn values(&self, of: impl Fn(&(f64, f64)) -> f64 + Clone) -> std::ops::Range<f64> {
+        range(self.curves.iter().flat_map(|curve| &curve.points).map(of))
+    }
+
+    /// What stands beside the lines: their names, and on which of those before them they lie, of which
+    /// nothing is to be seen there.
+    fn legends(&self) -> Vec<String> {
+        let y = self.values(|point| point.1);
+        self.curves
+            .iter()
+            .enumerate()
+            .map(|(at, curve)| {
+                let on = |how| -> Vec<_> {
+                    self.curves[..at]
+                        .iter()
+                        .filter(|other| curve.coincidence(other, y.start, y.end) == how)
+                        .map(|other| other.name.as_str())
+                        .collect()
+                };
+                let (whole, in_part) = (on(Coincidence::Whole), on(Coincidence::InPart));
+                let mut notes = Vec::new();
+                if !whole.is_empty() {
+                    notes.push(format!("on {}", whole.join(" and ")));
+                }
+                if !in_part.is_empty() {
+                    notes.push(format!("in part on {}", in_part.join(" and ")));
+                }
+                if notes.is_empty() {
+                    return curve.name.clone();
+                }
+                format!("{} ({})", curve.name, notes.join(", "))
+            })
+            .collect()
     }
 
     fn draw<DB: DrawingBackend>(&self, area: &DrawingArea<DB, Shift>) -> Result<(), String>
@@ -121,31 +225,34 @@ impl Plot {
     {
         let draw = || -> Result<(), DrawingAreaErrorKind<DB::ErrorType>> {
             area.fill(&WHITE)?;
+            let (x, y) = (self.values(|point| point.0), self.values(|point| point.1));
+            let x_ticks = ticks(&x, AREA.0, LABELS_APART.0);
+            let y_ticks = ticks(&y, AREA.1, LABELS_APART.1);
             let mut chart = ChartBuilder::on(area)
                 .caption(self.title, (FONT, 24))
                 .margin(16)
                 .x_label_area_size(48)
                 .y_label_area_size(72)
                 .build_cartesian_2d(
-                    self.range(|point| point.0).log_scale(),
-                    self.range(|point| point.1).log_scale(),
+                    x.log_scale().with_key_points(x_ticks),
+                    y.log_scale().with_key_points(y_ticks),
                 )?;
             chart
                 .configure_mesh()
                 .x_desc(self.x)
                 .y_desc(self.y)
-                .x_label_formatter(&|x| label(*x))
+                .x_label_formatter(&|x| if *x > NONE { label(*x) } else { "0".to_owned() })
                 .y_label_formatter(&|y| label(*y))
                 .label_style((FONT, 14))
                 .axis_desc_style((FONT, 16))
                 .light_line_style(WHITE)
                 .draw()?;
-            for (index, curve) in self.curves.iter().enumerate() {
+            for (index, (curve, legend)) in self.curves.iter().zip(self.legends()).enumerate() {
                 let color = Palette99::pick(index).to_rgba();
                 let style = color.stroke_width(2);
                 chart
                     .draw_series(LineSeries::new(curve.points.iter().copied(), style))?
-                    .label(&curve.name)
+                    .label(legend)
                     .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
                 chart.draw_series(
                     curve
@@ -167,14 +274,25 @@ impl Plot {
     }
 }
 
-/// A number on a logarithmic axis.
+/// A number on an axis, with three digits that matter.
 fn label(value: f64) -> String {
-    match value {
-        value if value < 0.9 => String::new(),
-        value if value >= 1e6 => format!("{}M", (value / 1e6).round()),
-        value if value >= 1e3 => format!("{}k", (value / 1e3).round()),
-        value => format!("{}", value.round()),
-    }
+    let (value, unit) = match value {
+        value if value >= 1e6 => (value / 1e6, "M"),
+        value if value >= 1e4 => (value / 1e3, "k"),
+        value => (value, ""),
+    };
+    let digits = match value {
+        value if value >= 100.0 => 0,
+        value if value >= 10.0 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if digits > 0 {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text.as_str()
+    };
+    format!("{text}{unit}")
 }
 
 /// Writes a picture of [`SIZE`] with three bytes a pixel.
@@ -185,11 +303,20 @@ fn write_png(path: &Path, pixels: &[u8]) -> Result<(), png::EncodingError> {
     encoder.write_header()?.write_image_data(pixels)
 }
 
-/// Writes the plots of all that was measured.
-pub(crate) fn write(results: &Results, folder: &Path) -> Result<(), Error> {
+/// A plot for a page.
+pub(crate) struct Drawn {
+    /// In words.
+    pub(crate) title: &'static str,
+    /// The picture.
+    pub(crate) svg: String,
+}
+
+/// Writes the plots of all that was measured, and returns them.
+pub(crate) fn write(results: &Results, folder: &Path) -> Result<Vec<Drawn>, Error> {
     // The host need not have fonts.
     register_font(FONT, FontStyle::Normal, dejavu::sans::regular())
         .map_err(|_| Error::Plot(FONT.to_owned(), "not a font".to_owned()))?;
+    let mut drawn = Vec::new();
     for plot in plots(results) {
         if plot.curves.is_empty() {
             continue;
@@ -197,13 +324,132 @@ pub(crate) fn write(results: &Results, folder: &Path) -> Result<(), Error> {
         let path = |suffix| folder.join(format!("{}.{suffix}", plot.name));
         let failed = |path: &Path, error| Error::Plot(path.display().to_string(), error);
         let (svg, png) = (path("svg"), path("png"));
-        plot.draw(&SVGBackend::new(&svg, SIZE).into_drawing_area())
+        let mut picture = String::new();
+        plot.draw(&SVGBackend::with_string(&mut picture, SIZE).into_drawing_area())
             .map_err(|error| failed(&svg, error))?;
+        fs::write(&svg, &picture).map_err(|error| failed(&svg, error.to_string()))?;
         let (width, height) = SIZE;
         let mut pixels = vec![0; 3 * width as usize * height as usize];
         plot.draw(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area())
             .map_err(|error| failed(&png, error))?;
         write_png(&png, &pixels).map_err(|error| failed(&png, error.to_string()))?;
+        drawn.push(Drawn {
+            title: plot.title,
+            svg: picture,
+        });
     }
-    Ok(())
+    Ok(drawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
+        Curve {
+            name: name.to_owned(),
+            points: points.to_vec(),
+        }
+    }
+
+    fn plot(curves: Vec<Curve>) -> Plot {
+        Plot {
+            name: "test",
+            title: "A test",
+            x: "operations pending",
+            y: "ns",
+            legend: SeriesLabelPosition::UpperLeft,
+            curves,
+        }
+    }
+
+    #[test]
+    fn lines_on_each_other_say_so() {
+        let plot = plot(vec![
+            curve("one", &[(0.5, 10.0), (1.0, 10.0), (10.0, 10.0)]),
+            curve("same", &[(0.5, 10.05), (1.0, 9.95), (10.0, 10.0)]),
+            curve("partly", &[(0.5, 10.0), (1.0, 10.0), (10.0, 1000.0)]),
+            curve("crossing", &[(0.5, 20.0), (1.0, 10.0), (10.0, 20.0)]),
+            curve("elsewhere", &[(2.0, 10.0), (20.0, 10.0)]),
+        ]);
+        assert_eq!(
+            plot.legends(),
+            [
+                "one",
+                "same (on one)",
+                "partly (in part on one and same)",
+                "crossing",
+                "elsewhere"
+            ]
+        );
+    }
+
+    #[test]
+    fn axes_begin_where_the_data_do() {
+        let plot = plot(vec![
+            curve("one", &[(0.5, 30.0), (100.0, 40.0)]),
+            curve("two", &[(1.0, 25.0), (1000.0, 70_000.0)]),
+        ]);
+        assert_eq!(plot.values(|point| point.0), 0.5..1000.0);
+        assert_eq!(plot.values(|point| point.1), 25.0..70_000.0);
+        // One value makes an axis, too.
+        let flat = range([5.0, 5.0].into_iter());
+        assert_eq!(flat, 5.0..10.0);
+    }
+
+    #[test]
+    fn axes_say_where_they_begin_and_end() {
+        let all = ticks(&(0.5..100_000.0), AREA.0, LABELS_APART.0);
+        let wanted = [0.5, 1.0, 10.0, 100.0, 1000.0, 10_000.0, 100_000.0];
+        assert_eq!(all.len(), wanted.len());
+        for (tick, wanted) in all.iter().zip(wanted) {
+            assert!((tick - wanted).abs() < 1e-6 * wanted);
+        }
+        // There need not be a power of ten.
+        let few = ticks(&(21.0..63.0), AREA.1, LABELS_APART.1);
+        assert_eq!(few, [21.0, 50.0, 63.0]);
+        // None is too near to another one.
+        let near = ticks(&(99.0..1010.0), AREA.1, LABELS_APART.1);
+        assert!(near.len() >= 3 && !near.contains(&100.0) && !near.contains(&1000.0));
+    }
+
+    #[test]
+    fn labels() {
+        for (value, text) in [
+            (0.7, "0.7"),
+            (1.0, "1"),
+            (2.345, "2.35"),
+            (37.43, "37.4"),
+            (100.0, "100"),
+            (4096.0, "4096"),
+            (65_536.0, "65.5k"),
+            (100_000.0, "100k"),
+            (1_048_576.0, "1.05M"),
+        ] {
+            assert_eq!(label(value), text);
+        }
+    }
+
+    #[test]
+    fn plots_are_drawn() {
+        register_font(FONT, FontStyle::Normal, dejavu::sans::regular())
+            .map_err(|_| "not a font")
+            .unwrap();
+        let plot = plot(vec![
+            curve("one", &[(0.5, 30.0), (100.0, 40.0)]),
+            curve("two", &[(0.5, 30.0), (100.0, 40.0)]),
+        ]);
+        let mut picture = String::new();
+        plot.draw(&SVGBackend::with_string(&mut picture, SIZE).into_drawing_area())
+            .unwrap();
+        for text in [
+            "two (on one)",
+            "operations pending",
+            "\n0\n",
+            "\n30\n",
+            "\n100\n",
+        ] {
+            assert!(picture.contains(text), "{text}");
+        }
+    }
 }
