@@ -52,8 +52,8 @@ help:
 	@echo '  make demo-lustre LUSTRE=...  see it at work; make shell-lustre, a shell with it'
 	@echo '  make shell          a shell in the machine'
 	@echo '  make bench          measure kfabric beside other designs, in user-mode Linux (or'
-	@echo '                      VEHICLE=qemu): tables and plots in build/bench; ARGS=... goes to'
-	@echo '                      kfi-bench run (ARGS=--help)'
+	@echo '                      VEHICLE=qemu): tables and plots in build/bench/index.html; ARGS=...'
+	@echo '                      goes to kfi-bench run (ARGS=--help)'
 	@echo '  make bench-compare OLD=... NEW=...  compare two files of results'
 	@echo '  make irqsoff        measure the longest time with interrupts off, in instructions; ARGS=...'
 	@echo '                      goes to kfi-bench irqsoff (ARGS=--help)'
@@ -448,7 +448,7 @@ bench-report:
 	@if [ -e $(bench)/qemu.jsonl ]; then \
 		$(kfi_bench) report $(bench)/qemu.jsonl --output $(bench)/qemu; \
 	fi
-	@echo 'kfabric: results, tables and plots are in $(bench)'
+	@echo 'kfabric: results, tables and plots are in $(bench), all of it in index.html there'
 
 .PHONY: bench-compare
 bench-compare: guest

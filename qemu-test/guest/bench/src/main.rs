@@ -12,6 +12,7 @@ mod collect;
 mod compare;
 mod figure;
 mod irqsoff;
+mod page;
 mod plot;
 mod run;
 mod table;
@@ -107,7 +108,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         output: PathBuf,
     },
-    /// Write tables and plots of results
+    /// Write tables and plots of results, and a page with all of them, `index.html`
     Report {
         /// The file of results
         results: PathBuf,
@@ -161,7 +162,8 @@ fn execute(command: Command) -> Result<(), Error> {
             let results = Results::read(&results)?;
             let qemu = qemu.map(|path| Results::read(&path)).transpose()?;
             table::write(&results, qemu.as_ref(), &output)?;
-            plot::write(&results, &output)
+            let plots = plot::write(&results, &output)?;
+            page::write(&results, qemu.as_ref(), &plots, &output)
         }
         Command::Compare { old, new, noise } => {
             compare::compare(&Results::read(&old)?, &Results::read(&new)?, noise);

@@ -109,19 +109,32 @@ fn all(results: &Results) -> String {
     text
 }
 
-/// The cells of a target in a table: what was measured, bold if that is too much, and the spread.
-fn cells(target: &Target, results: &Results) -> [String; 2] {
-    let Some(measured) = target.measured(results) else {
-        return ["-", "-"].map(str::to_owned);
-    };
-    let median = measured.spread.median;
-    let most = target.most_of(results);
-    let cell = if most.is_some_and(|most| median > most) {
-        format!("**{}**", number(median))
-    } else {
-        number(median)
-    };
-    [cell, measured.steadiness()]
+/// What a run says of a target.
+pub(crate) struct Cell {
+    /// The most it may be.
+    pub(crate) most: String,
+    /// What it is.
+    pub(crate) measured: String,
+    /// How far its rounds are apart.
+    pub(crate) spread: String,
+    /// It is more than it may be.
+    pub(crate) missed: bool,
+}
+
+impl Cell {
+    /// Of the results of a run.
+    pub(crate) fn new(target: &Target, results: &Results) -> Self {
+        let most = target.most_of(results);
+        let measured = target.measured(results);
+        let median = measured.as_ref().map(|measured| measured.spread.median);
+        let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        Self {
+            most: or_none(most.map(number)),
+            measured: or_none(median.map(number)),
+            spread: or_none(measured.map(|measured| measured.steadiness())),
+            missed: most.zip(median).is_some_and(|(most, median)| median > most),
+        }
+    }
 }
 
 /// The targets, for people.
@@ -170,30 +183,45 @@ fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> St
     for target in targets {
         let _ = write!(text, "| {} |", target.what);
         for results in iter::once(results).chain(qemu) {
-            let most = target.most_of(results).map_or("-".to_owned(), number);
-            let [cell, spread] = cells(target, results);
-            let _ = write!(text, " {most} | {cell} | {spread} |");
+            let cell = Cell::new(target, results);
+            let mark = if cell.missed { "**" } else { "" };
+            let _ = write!(
+                text,
+                " {} | {mark}{}{mark} | {} |",
+                cell.most, cell.measured, cell.spread
+            );
         }
         text.push('\n');
     }
-    if let Some(machine) = &results.machine {
-        let rounds = results
-            .figures
-            .first()
-            .map_or(0, |figure| figure.values.len());
-        let _ = write!(
-            text,
-            "\nMedians of {rounds} rounds on {} x {}. How busy it was: {}. What is missed is \
-             bold.\n",
-            machine.processors,
-            machine.processor,
-            machine.busy(),
-        );
-        if !doubts(results).is_empty() {
-            text += "The host was too busy for two CPUs: what both of them did does not count.\n";
-        }
+    let (under, doubt) = circumstances(results);
+    if !under.is_empty() {
+        let _ = write!(text, "\n{under} What is missed is bold.\n{doubt}");
     }
     text
+}
+
+/// Under which circumstances it was measured, and what of it does not count for that; both may be empty.
+pub(crate) fn circumstances(results: &Results) -> (String, &'static str) {
+    let Some(machine) = &results.machine else {
+        return (String::new(), "");
+    };
+    let rounds = results
+        .figures
+        .first()
+        .map_or(0, |figure| figure.values.len());
+    let text = format!(
+        "Medians of {rounds} rounds on {} x {}. How busy it was: {}.",
+        machine.processors,
+        machine.processor,
+        machine.busy(),
+    );
+    if doubts(results).is_empty() {
+        return (text, "");
+    }
+    (
+        text,
+        "The host was too busy for two CPUs: what both of them did does not count.\n",
+    )
 }
 
 /// Writes `table.txt`, `ratios.md` and `tcp.md`, and shows the ratios.
