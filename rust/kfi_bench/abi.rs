@@ -59,6 +59,13 @@ impl Case {
         self.0.size
     }
 
+    /// Returns whether it takes turns with another one, which is beside it: then what disturbs the
+    /// machine disturbs both.
+    pub(crate) fn takes_turns(self, other: Self) -> bool {
+        let kept = self.0.kept || other.0.kept;
+        self.item() == other.item() && (!kept || self.size() == other.size())
+    }
+
     /// Measures once. Latencies of single operations, if they are taken, are added to `latencies`,
     /// as far as there is room. May sleep.
     pub(crate) fn run(self, _objects: &mut Objects, latencies: &mut KVVec<u32>) -> Result<Sample> {

@@ -29,12 +29,14 @@ struct kfi_bench_sample {
 /**
  * struct kfi_bench_case - one figure
  * @item: what is measured; cases that are next to each other with the same item
- *	are measured in turn, so that they meet the same conditions
+ *	are measured in turn, so that they meet the same conditions, unless one is @kept
  * @design: whose
  * @unit: of the figure: ns or bytes, per operation
  * @size: what it depends on: how much is pending, how long a message is
  * @run: measures once; 0 or an errno
  * @design_data: for @run
+ * @kept: what it opens stays open for the next case, which needs more of it: it takes turns
+ *	only with cases of the same size
  */
 struct kfi_bench_case {
 	const char *item;
@@ -43,6 +45,7 @@ struct kfi_bench_case {
 	u64 size;
 	int (*run)(const struct kfi_bench_case *c, struct kfi_bench_sample *sample);
 	const void *design_data;
+	bool kept;
 };
 
 const struct kfi_bench_case *kfi_bench_case(size_t index);

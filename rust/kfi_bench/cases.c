@@ -29,7 +29,7 @@ MODULE_PARM_DESC(set, "Which cases are measured: node (all within one, the defau
 
 static const struct kfi_bench_case *const node_lists[] = {
 	bench_counter_cases, bench_trigger_cases, bench_wait_cases, bench_message_cases,
-	bench_memory_cases, NULL
+	bench_memory_cases, bench_scale_cases, NULL
 };
 
 static const struct kfi_bench_case *const tcp_lists[] = { bench_tcp_cases, NULL };

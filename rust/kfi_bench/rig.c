@@ -124,6 +124,7 @@ int bench_on_cpus(const unsigned int cpus[2], int (*run)(void *data), void *cons
 
 void kfi_bench_teardown(void)
 {
+	bench_close_kept();
 	if (bench_domain)
 		kfi_close(&bench_domain->fid);
 	if (bench_fabric)

@@ -25,11 +25,15 @@ extern const struct kfi_bench_case bench_trigger_cases[];
 extern const struct kfi_bench_case bench_wait_cases[];
 extern const struct kfi_bench_case bench_message_cases[];
 extern const struct kfi_bench_case bench_memory_cases[];
+extern const struct kfi_bench_case bench_scale_cases[];
 extern const struct kfi_bench_case bench_tcp_cases[];
 extern const struct kfi_bench_case bench_mesh_cases[];
 
 /* Whether the parameter of that name says what is to be measured. */
 bool bench_has_set(void);
+
+/* Closes what cases have left open for others. */
+void bench_close_kept(void);
 
 int bench_open_cntr(struct kfid_wait *set, struct kfid_cntr **cntr);
 

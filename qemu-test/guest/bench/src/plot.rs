@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::BufWriter;
+use std::iter;
 use std::path::Path;
 
 use plotters::coord::Shift;
@@ -94,59 +95,108 @@ fn curve(
     })
 }
 
+/// A plot of what some designs cost, against their sizes.
+struct Cost {
+    name: &'static str,
+    title: &'static str,
+    x: &'static str,
+    /// Where no curve is.
+    legend: SeriesLabelPosition,
+    item: &'static str,
+    designs: &'static [&'static str],
+}
+
+const COSTS: [Cost; 6] = [
+    Cost {
+        name: "add",
+        title: "One addition, nothing due",
+        x: "operations pending",
+        legend: SeriesLabelPosition::UpperLeft,
+        item: "add",
+        designs: &[
+            "kfi_soft",
+            "tree irq",
+            "sorted",
+            "sorted irq",
+            "list",
+            "list irq",
+        ],
+    },
+    Cost {
+        name: "submit",
+        title: "One submission, random threshold",
+        x: "operations pending",
+        legend: SeriesLabelPosition::UpperLeft,
+        item: "submit random",
+        designs: &["kfi_soft", "tree irq", "tree", "sorted irq", "list irq"],
+    },
+    Cost {
+        name: "endpoints",
+        title: "One 8-byte message to any endpoint; one endpoint closed and opened",
+        x: "endpoints of the domain",
+        legend: SeriesLabelPosition::MiddleLeft,
+        item: "scale, endpoints",
+        designs: &["message", "close and open"],
+    },
+    Cost {
+        name: "counters",
+        title: "One addition to any counter; one counter closed and opened",
+        x: "counters of the domain",
+        legend: SeriesLabelPosition::MiddleLeft,
+        item: "scale, counters",
+        designs: &["add", "atomic add", "close and open"],
+    },
+    Cost {
+        name: "regions",
+        title: "One 8-byte write to any region; one region closed and registered",
+        x: "regions of the domain",
+        legend: SeriesLabelPosition::MiddleLeft,
+        item: "scale, regions",
+        designs: &["write", "close and register"],
+    },
+    Cost {
+        name: "tags",
+        title: "One tagged message among many, any of which is meant",
+        x: "receives that are posted, or messages that wait for one",
+        legend: SeriesLabelPosition::UpperLeft,
+        item: "scale, tags",
+        designs: &["posted receives", "unexpected messages"],
+    },
+];
+
+/// What goes through in one direction.
+const BANDWIDTH: (&str, [&str; 4]) = ("bandwidth", ["memcpy", "write", "send", "tagged"]);
+
 fn plots(results: &Results) -> Vec<Plot> {
-    let cost = |item: &'static str, designs: &[&str]| {
-        designs
+    let costs = COSTS.iter().map(|cost| Plot {
+        name: cost.name,
+        title: cost.title,
+        x: cost.x,
+        y: "ns",
+        legend: cost.legend.clone(),
+        curves: cost
+            .designs
             .iter()
-            .filter_map(|design| curve(results, (item, design), |_, median| median))
-            .collect()
-    };
-    vec![
-        Plot {
-            name: "add",
-            title: "One addition, nothing due",
-            x: "operations pending",
-            y: "ns",
-            legend: SeriesLabelPosition::UpperLeft,
-            curves: cost(
-                "add",
-                &[
-                    "kfi_soft",
-                    "tree irq",
-                    "sorted",
-                    "sorted irq",
-                    "list",
-                    "list irq",
-                ],
-            ),
-        },
-        Plot {
-            name: "submit",
-            title: "One submission, random threshold",
-            x: "operations pending",
-            y: "ns",
-            legend: SeriesLabelPosition::UpperLeft,
-            curves: cost(
-                "submit random",
-                &["kfi_soft", "tree irq", "tree", "sorted irq", "list irq"],
-            ),
-        },
-        Plot {
-            name: "bandwidth",
-            title: "Bandwidth of transfers inside the node",
-            x: "bytes",
-            y: "MB/s",
-            legend: SeriesLabelPosition::LowerRight,
-            curves: ["memcpy", "write", "send", "tagged"]
-                .iter()
-                .filter_map(|design| {
-                    curve(results, ("bandwidth", design), |size, median| {
-                        size / median * 1000.0
-                    })
+            .filter_map(|design| curve(results, (cost.item, design), |_, median| median))
+            .collect(),
+    });
+    let (item, designs) = BANDWIDTH;
+    let bandwidth = Plot {
+        name: "bandwidth",
+        title: "Bandwidth of transfers inside the node",
+        x: "bytes",
+        y: "MB/s",
+        legend: SeriesLabelPosition::LowerRight,
+        curves: designs
+            .iter()
+            .filter_map(|design| {
+                curve(results, (item, design), |size, median| {
+                    size / median * 1000.0
                 })
-                .collect(),
-        },
-    ]
+            })
+            .collect(),
+    };
+    costs.chain(iter::once(bandwidth)).collect()
 }
 
 /// From the lowest value to the highest; a bit more if these are one.
@@ -344,6 +394,7 @@ pub(crate) fn write(results: &Results, folder: &Path) -> Result<Vec<Drawn>, Erro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::targets::sources;
 
     fn curve(name: &str, points: &[(f64, f64)]) -> Curve {
         Curve {
@@ -411,6 +462,44 @@ mod tests {
         // None is too near to another one.
         let near = ticks(&(99.0..1010.0), AREA.1, LABELS_APART.1);
         assert!(near.len() >= 3 && !near.contains(&100.0) && !near.contains(&1000.0));
+    }
+
+    /// A curve of what nobody measures would only be missing.
+    #[test]
+    fn curves_are_those_of_the_module() {
+        let module = sources();
+        let (item, designs) = BANDWIDTH;
+        let costs = COSTS.iter().map(|cost| (cost.item, cost.designs));
+        for (item, designs) in costs.chain(iter::once((item, &designs[..]))) {
+            for name in iter::once(&item).chain(designs) {
+                assert!(module.contains(&format!("\"{name}\"")), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_plotted() {
+        let mut results = Results::default();
+        for (design, size, value) in [
+            ("message", 1, 900),
+            ("message", 4096, 1200),
+            ("close and open", 1, 90_000),
+            // One point is no line.
+        ] {
+            let text = format!(
+                r#"{{"item":"scale, endpoints","design":"{design}","size":{size},"unit":"ns","values":[{value}.0],"median":{value}.0}}"#
+            );
+            results.add(serde_json::from_str(&text).unwrap());
+        }
+        let plots = plots(&results);
+        let drawn: Vec<_> = plots
+            .iter()
+            .filter(|plot| !plot.curves.is_empty())
+            .collect();
+        assert_eq!(drawn.len(), 1);
+        assert_eq!(drawn[0].name, "endpoints");
+        assert_eq!(drawn[0].legends(), ["message"]);
+        assert_eq!(drawn[0].curves[0].points, [(1.0, 900.0), (4096.0, 1200.0)]);
     }
 
     #[test]

@@ -67,10 +67,13 @@ impl Set {
 
     /// The parameters of the provider, which has its `own` where none of them is in the way.
     fn parameters(self, own: &str) -> String {
-        // Receives may be late in a slow machine, and connections of the mesh stay although nobody uses
-        // them.
+        // Receives may be late in a slow machine, and where many messages wait for one; connections of the
+        // mesh stay although nobody uses them.
         let (nics, timeouts) = match self {
-            Self::Node => return with_others(&format!("pending={PENDING}"), own),
+            Self::Node => {
+                let parameters = format!("pending={PENDING} rnr_timeout=10000");
+                return with_others(&parameters, own);
+            }
             Self::Tcp => (2, "rnr_timeout=5000"),
             Self::Mesh => (NICS, "rnr_timeout=5000 peer_timeout=600000"),
         };
@@ -419,9 +422,9 @@ mod tests {
     /// The machine is booted with fewer: see the Makefile.
     #[test]
     fn all_that_is_measured_may_be_pending() {
-        let own = "kfi_soft.pending=131072 kfi_soft.nics=2";
+        let own = "kfi_soft.pending=131072 kfi_soft.nics=2 kfi_soft.rnr_timeout=500";
         let parameters = Set::Node.parameters(&own_parameters(own));
-        assert_eq!(parameters, "pending=262144 nics=2");
+        assert_eq!(parameters, "pending=262144 rnr_timeout=10000 nics=2");
         let memory = TARGETS.iter().map(|target| target.over);
         let memory = memory.filter(|over| over.0 == "memory, pending operation");
         assert_eq!(memory.clone().count(), 1);

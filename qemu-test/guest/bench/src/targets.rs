@@ -353,11 +353,22 @@ pub(crate) fn unmeasured(results: &Results) -> Vec<String> {
     texts
 }
 
+/// The cases of the module, in C.
+#[cfg(test)]
+pub(crate) fn sources() -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../rust/kfi_bench");
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            text += &std::fs::read_to_string(path).unwrap();
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use std::fs;
-    use std::path::Path;
-
     use super::*;
 
     /// A figure of the first target, or what it is divided by.
@@ -418,14 +429,7 @@ mod tests {
     /// A ratio of what nobody measures would only be missing in the tables.
     #[test]
     fn figures_are_those_of_the_module() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../rust/kfi_bench");
-        let mut module = String::new();
-        for entry in fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "c") {
-                module += &fs::read_to_string(path).unwrap();
-            }
-        }
+        let module = sources();
         for target in TARGETS.iter().chain(&TCP_TARGETS) {
             for (item, design, _) in [Some(target.over), target.under].into_iter().flatten() {
                 for name in [item, design] {
