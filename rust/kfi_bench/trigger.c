@@ -2,6 +2,9 @@
 /*
  * Operations that wait for counters: submitted, cancelled, flushed, fired.
  */
+#include <linux/minmax.h>
+#include <linux/processor.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
@@ -17,6 +20,8 @@
 #define CHAIN_CNTRS 200U
 #define FAN_CNTRS 50U
 #define TIMEOUT_MS 60000
+/* Times that a CPU submits some and has them fired. */
+#define FIRE_LAPS 100U
 
 struct set {
 	const struct bench_design *design;
@@ -240,6 +245,112 @@ static int fan_out(const struct kfi_bench_case *c, struct kfi_bench_sample *samp
 	return ret;
 }
 
+/* --- two CPUs ------------------------------------------------------------------ */
+
+/* What one of them does: on counters of its own, of the domain of both. */
+struct firer {
+	struct kfid_cntr *cntrs[2];
+	struct bench_work *works;
+	struct bench_laps laps;
+};
+
+/* Another thread may run what is due. */
+static int wait_until(struct kfid_cntr *cntr, u64 value)
+{
+	u64 end = bench_now() + TIMEOUT_MS * NSEC_PER_MSEC;
+
+	while (kfi_cntr_read(cntr) < value) {
+		if (bench_now() > end)
+			return -ETIMEDOUT;
+		cpu_relax();
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Submits some and has them fired, over and over. */
+static int fire_laps(void *data)
+{
+	struct firer *firer = data;
+	u32 i, lap, at = 0;
+	int ret = 0;
+
+	bench_begin(&firer->laps);
+	for (lap = 0; lap < FIRE_LAPS && !ret; lap++) {
+		for (i = 0; i < LAP && !ret; i++, at++)
+			ret = bench_kfi_soft.submit(&firer->works[at], firer->cntrs[0], at + 1,
+						    firer->cntrs[1]);
+		if (!ret)
+			ret = kfi_cntr_add(firer->cntrs[0], LAP);
+		if (!ret)
+			ret = wait_until(firer->cntrs[1], at);
+		bench_lap(&firer->laps);
+		/* Other threads of the CPU have to live, too. */
+		cond_resched();
+	}
+	return ret;
+}
+
+static void close_firers(struct firer *firers)
+{
+	u32 i, k;
+
+	for (i = 0; i < 2; i++) {
+		for (k = 0; k < 2; k++) {
+			if (!firers[i].cntrs[k])
+				continue;
+			bench_kfi_soft.flush(firers[i].cntrs[k]);
+			bench_kfi_soft.close(firers[i].cntrs[k]);
+		}
+		kvfree(firers[i].works);
+	}
+	kfree(firers);
+}
+
+static int submit_and_fire(const struct kfi_bench_case *c, struct kfi_bench_sample *sample,
+			   bool both)
+{
+	struct firer *firers = kcalloc(2, sizeof(*firers), GFP_KERNEL);
+	struct kfi_bench_sample other;
+	int ret = firers ? 0 : -ENOMEM;
+	u32 i, k;
+
+	if (ret)
+		return ret;
+	for (i = 0; i < 2 && !ret; i++) {
+		firers[i].works = kvcalloc(FIRE_LAPS * LAP, sizeof(*firers[i].works), GFP_KERNEL);
+		ret = firers[i].works ? 0 : -ENOMEM;
+		for (k = 0; k < 2 && !ret; k++)
+			ret = bench_kfi_soft.open(&firers[i].cntrs[k]);
+	}
+	if (!ret && both)
+		ret = bench_on_cpus((unsigned int []) { 0, 1 }, fire_laps,
+				    (void *[]) { &firers[0], &firers[1] });
+	else if (!ret)
+		ret = fire_laps(&firers[0]);
+	if (!ret) {
+		bench_end(&firers[0].laps, LAP, sample);
+		if (both) {
+			/* In the time of the slower one there are as many of each. */
+			bench_end(&firers[1].laps, LAP, &other);
+			sample->total = max(sample->total, other.total);
+			sample->count = 2 * LAP;
+		}
+	}
+	close_firers(firers);
+	return ret;
+}
+
+static int fire_on_one(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	return submit_and_fire(c, sample, false);
+}
+
+static int fire_on_two(const struct kfi_bench_case *c, struct kfi_bench_sample *sample)
+{
+	return submit_and_fire(c, sample, true);
+}
+
 #define CASE(title, name, of, pending, function) \
 	{ .item = title, .design = name, .unit = "ns", .size = pending, .run = function, \
 	  .design_data = &(of) }
@@ -294,6 +405,8 @@ const struct kfi_bench_case bench_trigger_cases[] = {
 	CASE("chain", "kfi_soft", bench_kfi_soft, 100000, chain),
 	CASE("chain", "tree irq", bench_tree_irq, 100000, chain),
 	CASE("chain", "tree", bench_tree, 100000, chain),
+	CASE("submit and fire", "one CPU", bench_kfi_soft, 0, fire_on_one),
+	CASE("submit and fire", "two CPUs", bench_kfi_soft, 0, fire_on_two),
 	CASE("fan-out", "kfi_soft", bench_kfi_soft, 4000, fan_out),
 	CASE("fan-out", "tree irq", bench_tree_irq, 4000, fan_out),
 	CASE("fan-out", "tree", bench_tree, 4000, fan_out),

@@ -48,7 +48,7 @@ fn table(title: &str, targets: &[Target], results: &Results, qemu: Option<&Resul
     let mut text = format!("<h2>{}</h2>\n<table>\n<thead>\n<tr>", escape(title));
     text += "<th scope=\"col\">what</th>";
     for vehicle in iter::once("").chain(qemu.map(|_| "in QEMU, ")) {
-        for column in ["at most", "measured", "spread"] {
+        for column in ["target", "measured", "spread"] {
             let _ = write!(text, "<th scope=\"col\">{vehicle}{column}</th>");
         }
     }
@@ -61,7 +61,7 @@ fn table(title: &str, targets: &[Target], results: &Results, qemu: Option<&Resul
             let _ = write!(
                 text,
                 "<td>{}</td><td{class}>{}</td><td>{}</td>",
-                escape(&cell.most),
+                escape(&cell.bound),
                 escape(&cell.measured),
                 escape(&cell.spread)
             );
@@ -182,7 +182,7 @@ mod tests {
         for target in TARGETS.iter().chain(&TCP_TARGETS) {
             assert!(text.contains(&format!("<th scope=\"row\">{}</th>", escape(target.what))));
         }
-        assert!(text.contains("<td>1.40</td><td class=\"missed\">3.00</td><td>0.0 %</td>"));
+        assert!(text.contains("<td>≤ 1.40</td><td class=\"missed\">3.00</td><td>0.0 %</td>"));
         assert_eq!(text.matches("<svg>").count(), 2);
         assert!(text.contains("&lt;P&gt; &amp; &quot;Q&quot;"));
     }

@@ -8,7 +8,7 @@ use std::iter;
 use std::path::Path;
 
 use crate::figure::{Figure, Results};
-use crate::targets::{Target, TARGETS, TCP_TARGETS};
+use crate::targets::{Bound, Target, TARGETS, TCP_TARGETS};
 use crate::Error;
 
 /// A number with three digits that matter.
@@ -111,28 +111,28 @@ fn all(results: &Results) -> String {
 
 /// What a run says of a target.
 pub(crate) struct Cell {
-    /// The most it may be.
-    pub(crate) most: String,
+    /// What it has to keep to.
+    pub(crate) bound: String,
     /// What it is.
     pub(crate) measured: String,
     /// How far its rounds are apart.
     pub(crate) spread: String,
-    /// It is more than it may be.
+    /// It does not.
     pub(crate) missed: bool,
 }
 
 impl Cell {
     /// Of the results of a run.
     pub(crate) fn new(target: &Target, results: &Results) -> Self {
-        let most = target.most_of(results);
+        let bound = target.bound_of(results);
         let measured = target.measured(results);
         let median = measured.as_ref().map(|measured| measured.spread.median);
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
         Self {
-            most: or_none(most.map(number)),
+            bound: bound.to_string(),
             measured: or_none(median.map(number)),
             spread: or_none(measured.map(|measured| measured.steadiness())),
-            missed: most.zip(median).is_some_and(|(most, median)| median > most),
+            missed: median.is_some_and(|median| bound.is_missed(median)),
         }
     }
 }
@@ -146,18 +146,20 @@ fn ratios(results: &Results) -> String {
             continue;
         };
         let spread = measured.spread;
-        let (most, verdict) = match target.most_of(results) {
-            None => ("any".to_owned(), "    "),
-            Some(most) if spread.median <= most => (number(most), "met "),
-            Some(most) => (number(most), "MISS"),
+        let bound = target.bound_of(results);
+        let verdict = match bound {
+            Bound::Any => "    ",
+            bound if bound.is_missed(spread.median) => "MISS",
+            _ => "met ",
         };
         let of = measured.under.map_or_else(String::new, |under| {
             format!(" = {} / {}", value(measured.over), value(under))
         });
         let _ = writeln!(
             text,
-            "{verdict} {:>8} of {most:<5} {:20} {:16} {}{of}",
+            "{verdict} {:>8} {:8} {:20} {:16} {}{of}",
             number(spread.median),
+            bound.to_string(),
             range([spread.low, spread.high]),
             measured.steadiness(),
             target.what,
@@ -171,9 +173,9 @@ fn ratios(results: &Results) -> String {
 
 /// A table for Documentation/benchmarks.md.
 fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> String {
-    let mut text = String::from("| what | at most | measured | spread |");
+    let mut text = String::from("| what | target | measured | spread |");
     if qemu.is_some() {
-        text += " in QEMU, at most | measured | spread |";
+        text += " in QEMU, target | measured | spread |";
     }
     text += "\n| --- | ---: | ---: | ---: |";
     if qemu.is_some() {
@@ -188,7 +190,7 @@ fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> St
             let _ = write!(
                 text,
                 " {} | {mark}{}{mark} | {} |",
-                cell.most, cell.measured, cell.spread
+                cell.bound, cell.measured, cell.spread
             );
         }
         text.push('\n');
@@ -328,11 +330,11 @@ mod tests {
         results.add(line("kfi_soft", "[1.0,2.0,3.0]"));
         results.add(line("socket", "[1.0,1.0,1.0]"));
         let text = document(&TCP_TARGETS, &results, None);
-        assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | **2.00** | 50 % |\n"));
+        assert!(text.contains("| 8-byte round trip / bare socket | ≤ 1.40 | **2.00** | 50 % |\n"));
         let text = document(&TCP_TARGETS, &results, Some(&results));
-        assert!(text.contains("| **2.00** | 50 % | 1.40 | **2.00** | 50 % |\n"));
+        assert!(text.contains("| **2.00** | 50 % | ≤ 1.40 | **2.00** | 50 % |\n"));
         let told = ratios(&results);
-        assert!(told.contains("MISS     2.00 of 1.40  (1.50 - 2.50)"));
+        assert!(told.contains("MISS     2.00 ≤ 1.40   (1.50 - 2.50)"));
         assert!(told.contains(" 50 % "));
     }
 
@@ -354,8 +356,8 @@ mod tests {
         let results = Results::default();
         let text = document(&TCP_TARGETS, &results, None);
         assert_eq!(text.lines().count(), 2 + TCP_TARGETS.len());
-        assert!(text.contains("| 8-byte round trip / bare socket | 1.40 | - | - |\n"));
-        assert!(text.contains("| memory of an idle peer, in bytes | 65,536 | - | - |\n"));
+        assert!(text.contains("| 8-byte round trip / bare socket | ≤ 1.40 | - | - |\n"));
+        assert!(text.contains("| memory of an idle peer, in bytes | ≤ 65,536 | - | - |\n"));
         assert!(text.contains("| memory of an idle peer / two bare sockets | - | - | - |\n"));
     }
 }

@@ -2,15 +2,48 @@
 
 //! What is to be reached: ratios within one run.
 
-use std::io;
+use std::{fmt, io};
 
 use crate::figure::{steadiest, Figure, Results, Spread};
 use crate::run::Set;
+use crate::table::number;
 
 /// A figure: item, design, size.
 pub(crate) type Name = (&'static str, &'static str, u64);
 
-/// A ratio of two figures, or one figure, that is not to be exceeded.
+/// What a value has to keep to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Bound {
+    /// Nothing: it is only told.
+    Any,
+    /// It is not to be more.
+    Most(f64),
+    /// It is not to be less.
+    Least(f64),
+}
+
+impl Bound {
+    /// Returns whether a value is on the wrong side of it.
+    pub(crate) fn is_missed(self, value: f64) -> bool {
+        match self {
+            Self::Any => false,
+            Self::Most(most) => value > most,
+            Self::Least(least) => value < least,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("-"),
+            Self::Most(most) => write!(f, "≤ {}", number(*most)),
+            Self::Least(least) => write!(f, "≥ {}", number(*least)),
+        }
+    }
+}
+
+/// A ratio of two figures, or one figure, and what it has to keep to.
 #[derive(Clone, Copy)]
 pub(crate) struct Target {
     /// In words.
@@ -19,107 +52,132 @@ pub(crate) struct Target {
     pub(crate) over: Name,
     /// What it is divided by, if by anything.
     pub(crate) under: Option<Name>,
-    /// The most it may be in user-mode Linux, if there is such a bound.
-    pub(crate) most: Option<f64>,
-    /// Whether QEMU has to keep to it, too; there it may be twice as much.
-    pub(crate) qemu: bool,
+    /// In user-mode Linux.
+    pub(crate) bound: Bound,
+    /// In QEMU, where all is emulated.
+    pub(crate) qemu: Bound,
 }
 
-const fn ratio(what: &'static str, over: Name, under: Name, most: f64, qemu: bool) -> Target {
+/// A ratio that is not to be more.
+const fn ratio(what: &'static str, over: Name, under: Name, most: f64) -> Target {
     Target {
         what,
         over,
         under: Some(under),
-        most: Some(most),
-        qemu,
+        bound: Bound::Most(most),
+        qemu: Bound::Any,
+    }
+}
+
+impl Target {
+    /// In QEMU it may be half as much again.
+    const fn in_qemu_too(self) -> Self {
+        match self.bound {
+            Bound::Most(most) => self.in_qemu(1.5 * most),
+            Bound::Least(_) | Bound::Any => self,
+        }
+    }
+
+    /// In QEMU it may be so much.
+    const fn in_qemu(self, most: f64) -> Self {
+        Self {
+            qemu: Bound::Most(most),
+            ..self
+        }
     }
 }
 
 /// Those within one node.
-pub(crate) const TARGETS: [Target; 12] = [
+pub(crate) const TARGETS: [Target; 13] = [
     ratio(
         "add, nothing pending / atomic add through a function pointer",
         ("add", "kfi_soft", 0),
         ("add", "atomic", 0),
-        1.5,
-        true,
-    ),
+        1.1,
+    )
+    .in_qemu_too(),
     ratio(
         "add, 100,000 pending and not due / add, nothing pending",
         ("add", "kfi_soft", 100_000),
         ("add", "kfi_soft", 0),
-        1.05,
-        true,
-    ),
+        1.03,
+    )
+    .in_qemu_too(),
     ratio(
         "add, two CPUs contending / atomic add, two CPUs contending",
         ("add, two CPUs", "kfi_soft", 0),
         ("add, two CPUs", "atomic", 0),
-        2.0,
-        false,
+        1.15,
     ),
     ratio(
         "submit with increasing thresholds, 100,000 pending / 1,000 pending",
         ("submit increasing", "kfi_soft", 100_000),
         ("submit increasing", "kfi_soft", 1000),
-        1.3,
-        true,
-    ),
+        1.1,
+    )
+    .in_qemu_too(),
     ratio(
         "submit with random thresholds, 100,000 pending / tree in C",
         ("submit random", "kfi_soft", 100_000),
         ("submit random", "tree irq", 100_000),
-        1.5,
-        true,
-    ),
+        1.15,
+    )
+    .in_qemu_too(),
     ratio(
         "fire 100,000 by one add, each / tree in C",
         ("fire", "kfi_soft", 100_000),
         ("fire", "tree irq", 100_000),
-        1.5,
-        true,
-    ),
+        1.2,
+    )
+    .in_qemu_too(),
     ratio(
         "chain of 100,000, each hop / tree in C",
         ("chain", "kfi_soft", 100_000),
         ("chain", "tree irq", 100_000),
-        1.5,
-        true,
-    ),
+        0.75,
+    )
+    .in_qemu(1.5),
     ratio(
         "cancel at random, 100,000 pending / tree in C",
         ("cancel random", "kfi_soft", 100_000),
         ("cancel random", "tree irq", 100_000),
-        2.0,
-        true,
-    ),
+        1.2,
+    )
+    .in_qemu_too(),
+    // The time of an operation on one CPU over that on both.
+    Target {
+        what: "submit and fire on two CPUs, each on counters of its own, throughput / on one CPU",
+        over: ("submit and fire", "one CPU", 0),
+        under: Some(("submit and fire", "two CPUs", 0)),
+        bound: Bound::Least(1.7),
+        qemu: Bound::Any,
+    },
     ratio(
         "add until the waiter runs, same CPU / wait queue ping-pong",
         ("wake, same CPU", "kfi_soft", 0),
         ("wake, same CPU", "wait queue", 0),
-        1.15,
-        true,
-    ),
+        1.05,
+    )
+    .in_qemu_too(),
     ratio(
         "RMA write of 1 MiB / memcpy",
         ("bandwidth", "write", 1 << 20),
         ("bandwidth", "memcpy", 1 << 20),
-        1.15,
-        false,
+        1.05,
     ),
     ratio(
         "8-byte message, post to completions read / copy and two queue operations",
         ("small transfer", "send", 8),
         ("small transfer", "bare irq", 8),
-        3.0,
-        true,
-    ),
+        2.0,
+    )
+    .in_qemu(5.0),
     Target {
         what: "memory of a pending counter operation, in bytes",
         over: ("memory, pending operation", "kfi_soft", 100_000),
         under: None,
-        most: Some(192.0),
-        qemu: false,
+        bound: Bound::Most(112.0),
+        qemu: Bound::Any,
     },
 ];
 
@@ -141,56 +199,52 @@ pub(crate) const TCP_TARGETS: [Target; 8] = [
         ("TCP, round trip", "kfi_soft", 8),
         ("TCP, round trip", "socket", 8),
         1.4,
-        false,
     ),
     ratio(
         "8-byte message, 64 under way / bare socket with one send for each",
         ("TCP, 64 under way", "send", 8),
         ("TCP, 64 under way", "socket", 8),
         0.5,
-        false,
     ),
     ratio(
         "message of 1 MiB, 16 under way / bare socket",
         ("TCP, stream", "send", 1 << 20),
         ("TCP, stream", "socket", 1 << 20),
         1.15,
-        false,
     ),
     ratio(
         "RMA write of 1 MiB, 16 under way / bare socket",
         ("TCP, stream", "write", 1 << 20),
         ("TCP, stream", "socket", 1 << 20),
         1.15,
-        false,
     ),
     Target {
         what: "memory of an idle peer, in bytes",
         over: mesh("kfi_soft, memory"),
         under: None,
-        most: Some(65_536.0),
-        qemu: false,
+        bound: Bound::Most(65_536.0),
+        qemu: Bound::Any,
     },
     Target {
         what: "memory of an idle peer / two bare sockets",
         over: mesh("kfi_soft, memory"),
         under: Some(mesh("socket, memory")),
-        most: None,
-        qemu: false,
+        bound: Bound::Any,
+        qemu: Bound::Any,
     },
     Target {
         what: "full mesh of 64 NICs, to set up a connection, in ns",
         over: mesh("kfi_soft"),
         under: None,
-        most: None,
-        qemu: false,
+        bound: Bound::Any,
+        qemu: Bound::Any,
     },
     Target {
         what: "full mesh of 64 NICs, to set up a connection / two bare sockets",
         over: mesh("kfi_soft"),
         under: Some(mesh("socket")),
-        most: None,
-        qemu: false,
+        bound: Bound::Any,
+        qemu: Bound::Any,
     },
 ];
 
@@ -225,13 +279,11 @@ impl Measured<'_> {
 }
 
 impl Target {
-    /// The most it may be, where the results are from.
-    pub(crate) fn most_of(&self, results: &Results) -> Option<f64> {
+    /// What it has to keep to where the results are from.
+    pub(crate) fn bound_of(&self, results: &Results) -> Bound {
         match &results.machine {
-            Some(machine) if machine.vehicle == "qemu" => {
-                self.most.filter(|_| self.qemu).map(|most| 2.0 * most)
-            }
-            _ => self.most,
+            Some(machine) if machine.vehicle == "qemu" => self.qemu,
+            _ => self.bound,
         }
     }
 
@@ -261,7 +313,7 @@ impl Target {
 
     /// Whether it is to be measured again: it has a bound, and its rounds are far apart.
     pub(crate) fn is_unsteady(&self, results: &Results) -> bool {
-        self.most.is_some()
+        self.bound != Bound::Any
             && self
                 .measured(results)
                 .is_some_and(|measured| measured.spread.relative() > NOISE)
@@ -326,7 +378,7 @@ fn name(item: &str, design: &str, size: u64) -> String {
 
 /// An error of the module in words.
 fn error_text(error: i32) -> String {
-    format!("{}", io::Error::from_raw_os_error(error.saturating_abs()))
+    io::Error::from_raw_os_error(error.saturating_abs()).to_string()
 }
 
 /// What was asked for and cannot be measured, by name and with the reason: rows of the tables, and
@@ -382,6 +434,49 @@ mod tests {
     }
 
     #[test]
+    fn bounds_have_two_sides() {
+        assert!(Bound::Most(1.1).is_missed(1.11) && !Bound::Most(1.1).is_missed(1.1));
+        assert!(Bound::Least(1.7).is_missed(1.69) && !Bound::Least(1.7).is_missed(1.7));
+        assert!(!Bound::Any.is_missed(f64::MAX));
+        let texts =
+            [Bound::Most(1.1), Bound::Least(1.7), Bound::Any].map(|bound| bound.to_string());
+        assert_eq!(texts, ["≤ 1.10", "≥ 1.70", "-"]);
+    }
+
+    #[test]
+    fn targets_of_qemu_are_its_own() {
+        let mut results = Results::default();
+        let bounds = |results: &Results, item: &str| {
+            let target = TARGETS.iter().find(|target| target.over.0 == item);
+            target.unwrap().bound_of(results).to_string()
+        };
+        assert_eq!(bounds(&results, "add"), "≤ 1.10");
+        let line = r#"{"vehicle":"qemu","processor":"","processors":2,"load":[0.0,0.0]}"#;
+        results.add(serde_json::from_str(line).unwrap());
+        assert_eq!(bounds(&results, "add"), "≤ 1.65");
+        assert_eq!(bounds(&results, "chain"), "≤ 1.50");
+        assert_eq!(bounds(&results, "small transfer"), "≤ 5.00");
+        assert_eq!(bounds(&results, "submit and fire"), "-");
+        assert_eq!(bounds(&results, "memory, pending operation"), "-");
+    }
+
+    #[test]
+    fn throughput_is_that_of_both_over_that_of_one() {
+        let mut results = Results::default();
+        for (design, value) in [("one CPU", "100.0"), ("two CPUs", "50.0")] {
+            let text = format!(
+                r#"{{"item":"submit and fire","design":"{design}","size":0,"unit":"ns","values":[{value}]}}"#
+            );
+            results.add(serde_json::from_str(&text).unwrap());
+        }
+        let target = TARGETS
+            .iter()
+            .find(|target| target.over.0 == "submit and fire");
+        let measured = target.unwrap().measured(&results).unwrap();
+        assert!((measured.spread.median - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn both_figures_of_a_row_are_of_one_pass() {
         let mut results = Results {
             figures: vec![
@@ -412,7 +507,7 @@ mod tests {
             assert!(!target.is_unsteady(&Results::default()));
         }
         let target = Target {
-            most: None,
+            bound: Bound::Any,
             ..TARGETS[0]
         };
         let results = Results {
