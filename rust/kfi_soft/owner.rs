@@ -99,6 +99,11 @@ impl Unreached {
     pub(crate) fn user(&self) -> u32 {
         self.owner.number()
     }
+
+    /// Returns how many there are of the user.
+    pub(crate) fn sum(&self) -> usize {
+        self.owner.unreached().sum()
+    }
 }
 
 /// The user whom requests of other nodes have come to, or nobody, if there is nothing where they go to.
@@ -180,7 +185,7 @@ mod tests {
         assert_eq!(other.unreached().sum(), 1);
         assert_eq!(Recipient::of(&other).received().sum(), 100);
         let second = Owner::reach(&other);
-        assert_eq!(other.unreached().sum(), 2);
+        assert_eq!((second.sum(), other.unreached().sum()), (2, 2));
         drop((other, first));
         assert_eq!(owners.get(7)?.unreached().sum(), 1);
         drop(second);

@@ -106,6 +106,9 @@ const ACK_MILLIS: u32 = 10;
 const FIRST_RETRY: u32 = 50;
 /// The longest one.
 const LAST_RETRY: u32 = 1000;
+/// Connections to peers that were never reached are tried so many milliseconds apart for each user: there may
+/// be thousands of them, and each try takes some of the CPUs' time.
+const UNREACHED_RETRY: u32 = 10;
 
 /// For so many milliseconds a connection may be without a `WELCOME`.
 const CONNECT_MILLIS: u32 = 5000;
@@ -731,8 +734,22 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
         state.tried = Instant::now();
         state.tries = state.tries.saturating_add(1);
-        state.pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
+        let pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
+        state.pause = pause.max(self.unreached_pause());
         None
+    }
+
+    /// Returns for how many milliseconds it leaves tries to others of its user that never had a connection
+    /// either; none if it had one.
+    fn unreached_pause(&self) -> u32 {
+        let inbox = self.inbox.lock();
+        let others = inbox.unreached.as_ref().map_or(0, Unreached::sum);
+        drop(inbox);
+        // It has some tries in any case.
+        u32::try_from(others)
+            .unwrap_or(u32::MAX)
+            .saturating_mul(UNREACHED_RETRY)
+            .min(self.shared.config.peer_timeout / 4)
     }
 
     /// Notes that nobody uses it, unless something has come; returns whether that is so.
