@@ -14,10 +14,8 @@ use kernel::{
 
 use crate::{
     kfi::linux::dma_device::DmaDevice,
-    nic::{
-        self,
-        Nic, //
-    },
+    limits,
+    nic::Nic,
     personality::{
         self,
         Personality, //
@@ -35,7 +33,7 @@ impl Devices {
     /// Registers the devices. On a machine that has none for us only kcxi is refused: others ask for
     /// a device if they want one.
     pub(crate) fn new() -> Result<Self> {
-        let places = usize::try_from(nic::places())?;
+        let places = usize::try_from(limits::MAX_NICS)?;
         let list = DeviceList::from_elem(None, places, GFP_KERNEL)?;
         *DEVICES.lock() = list;
         // A failure below undoes what was done.

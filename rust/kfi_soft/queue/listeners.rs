@@ -188,7 +188,7 @@ mod tests {
     /// Nothing else notifies them: no time has to pass, and nothing else has to happen.
     #[test]
     fn told_by_the_end_of_a_backlog() -> Result {
-        let node = Node::new(1)?;
+        let node = Node::new()?;
         let listeners = Listeners::new(node.clone())?;
         let told = [Told(Atomic::new(0)), Told(Atomic::new(0))];
         let [one, other] = told.map(|told| Arc::new(told, GFP_KERNEL));

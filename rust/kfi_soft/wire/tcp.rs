@@ -842,7 +842,7 @@ mod tests {
     /// A wire on which nothing runs.
     fn still() -> Result<Tcp<Poster>> {
         let tcp = Tcp::new(TcpConfig {
-            fabric: Fabric {
+            fabric: FabricId {
                 prefix: 127 << 24,
                 port: 1,
             },
