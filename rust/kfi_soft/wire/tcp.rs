@@ -275,8 +275,7 @@ struct Associations<O: Initiator + Send + Sync + 'static> {
     /// Requests of others, which a work queue is about to make: for each of them a line of each user, so that
     /// nobody stands behind what another user has posted.
     ///
-    /// What a user posts while there is a line of his goes there, whatever is known by then: so it stays in
-    /// order.
+    /// All that a user posts while it has a line goes there, whatever is known by then: so it stays in order.
     waiting: Lines<Key, Fresh<O>>,
     /// When none was found that never had a connection, and that nobody uses.
     all_used: Option<u64>,
