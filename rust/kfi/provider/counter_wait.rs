@@ -102,7 +102,7 @@ impl ErrorValue {
 /// The provided functions are what the calls of [`CounterOps`] and of control commands do. All others
 /// are called from any context, hard interrupts included, and must not sleep.
 ///
-/// # What a change has to do
+/// # Duties of a change
 ///
 /// Waking is up to the counter: [`CounterOps::reached`], [`add_locked`](CounterOps::add_locked),
 /// [`set`](CounterOps::set) and both functions that change the error value do the following, in this
