@@ -1306,8 +1306,8 @@ void kfi_freeparams(struct kfi_param *params);
  * Under the mode bit KFI_CONTEXT every operation's context points to one of
  * these, which stays valid until the completion of the operation was read, or
  * was counted if a counter alone tells it. An operation of whose success nobody
- * is told needs it until its endpoint is closed. kfi_cancel() alone does not
- * give it back: on 0 a completion follows.
+ * is told needs it until its endpoint is closed. kfi_cancel() does not give it
+ * back where a completion follows, see there.
  */
 struct kfi_context {
 	void *internal[4];

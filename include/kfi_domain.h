@@ -805,10 +805,10 @@ static inline int kfi_mr_unmap_key(struct kfid_domain *domain, uint64_t key)
  *   counter
  *
  * To an endpoint or receive context, before kfi_mr_enable(), under
- * KFI_MR_ENDPOINT; to a counter to count what peers do to the region: what only
- * reads it, plain reads and atomics, with KFI_REMOTE_READ, and what writes to
- * it with KFI_REMOTE_WRITE. There is one counter for each direction, and it may
- * be the same one for both.
+ * KFI_MR_ENDPOINT; to a counter to count the operations of peers that are done
+ * to the region: with KFI_REMOTE_READ those that only read it, atomics among
+ * them, with KFI_REMOTE_WRITE those that write to it. There is one counter for
+ * each direction, which may be the same one for both.
  *
  * Context: Process context; may sleep.
  *
