@@ -7,9 +7,16 @@
  * noted to the kernel's log; qemu-test/line_coverage.py makes lines of that.
  *
  * A module may come and go. The marks of it stay.
+ *
+ * User space can watch, for make fuzz: /sys/kernel/debug/kfi_coverage/reached
+ * has a number of 32 bits for each place that was reached in this round, in
+ * the order in which that was. A write to it, of anything, begins a new round.
  */
+#include <linux/atomic.h>
 #include <linux/bits.h>
 #include <linux/compiler.h>
+#include <linux/debugfs.h>
+#include <linux/fs.h>
 #include <linux/instruction_pointer.h>
 #include <linux/math.h>
 #include <linux/minmax.h>
@@ -25,6 +32,12 @@
 /* A call is longer than that: each has a mark of its own. */
 #define GRAIN 4
 
+/* A place's number has that of its region from here on: there is room for 64 MiB of code. */
+#define REGION_SHIFT 24
+
+/* Places that a round tells of; many times what is reached in one. */
+#define REACHED_MAX (1 << 17)
+
 /* Marks in one line of the log, which has 1024 characters with the rest of it. */
 #define MARKS_IN_ROW 512
 
@@ -36,7 +49,8 @@
  * @base: its address, or 0 if it is not there
  * @size: its length in bytes, or 0
  * @known: how many bytes there are marks for
- * @marks: one for each GRAIN bytes, set when a call returned to there
+ * @marks: one for each GRAIN bytes: the round in which a call last returned to
+ *	there, or 0
  */
 struct region {
 	const char *module;
@@ -45,7 +59,7 @@ struct region {
 	unsigned long base;
 	unsigned long size;
 	unsigned long known;
-	u8 *marks;
+	u32 *marks;
 };
 
 /* The most frequent ones first. */
@@ -57,6 +71,34 @@ static struct region regions[] = {
 	{ "kfi_shim", "init", MOD_INIT_TEXT },
 	{ "kfabric", "init", MOD_INIT_TEXT },
 };
+
+/* Never 0. */
+static u32 this_round __read_mostly = 1;
+
+/* The places of this round, and how many there are. */
+static u32 *reached;
+static atomic_t reached_count = ATOMIC_INIT(0);
+
+/*
+ * Notes a place, once in a round, without a lock and in any context. The
+ * exchange decides which of several CPUs tells of it. If a round begins at the
+ * same time, a place may be told twice, in the round after, or by a number of
+ * a round before: these are hints for a search, and no more. That a place was
+ * reached at all is never forgotten, as no mark becomes 0 again.
+ */
+static __always_inline void note(u32 *mark, u32 number)
+{
+	u32 now = READ_ONCE(this_round);
+	int at;
+
+	/* Most are noted already: no line of the cache is written then. */
+	if (READ_ONCE(*mark) == now || xchg(mark, now) == now)
+		return;
+	/* Ordered after the look at the round: counts from where reached_write() has begun it. */
+	at = atomic_fetch_add_unless(&reached_count, 1, REACHED_MAX);
+	if (at < REACHED_MAX)
+		WRITE_ONCE(reached[at], number);
+}
 
 /*
  * In any context, hard interrupts too: no locks. Code that runs is that of a
@@ -73,7 +115,6 @@ void notrace __sanitizer_cov_trace_pc(void)
 
 	for (i = 0; i < ARRAY_SIZE(regions); i++) {
 		unsigned long offset;
-		u8 *mark;
 
 		region = &regions[i];
 		offset = at - READ_ONCE(region->base);
@@ -81,10 +122,8 @@ void notrace __sanitizer_cov_trace_pc(void)
 		smp_rmb();
 		if (offset >= READ_ONCE(region->size))
 			continue;
-		mark = &region->marks[offset / GRAIN];
-		/* Most are set already: no line of the cache is written then. */
-		if (!READ_ONCE(*mark))
-			WRITE_ONCE(*mark, 1);
+		offset /= GRAIN;
+		note(&region->marks[offset], i << REGION_SHIFT | offset);
 		return;
 	}
 }
@@ -95,7 +134,7 @@ static int begin(struct region *region, const struct module_memory *memory)
 	if (!memory->size)
 		return 0;
 	if (!region->marks) {
-		region->marks = vzalloc(DIV_ROUND_UP(memory->size, GRAIN));
+		region->marks = vcalloc(DIV_ROUND_UP(memory->size, GRAIN), sizeof(*region->marks));
 		if (!region->marks)
 			return -ENOMEM;
 		region->known = memory->size;
@@ -172,20 +211,63 @@ static void print_region(const struct region *region)
 		region->known, rows);
 }
 
+static ssize_t reached_read(struct file *file, char __user *to, size_t count, loff_t *at)
+{
+	size_t size = atomic_read(&reached_count) * sizeof(*reached);
+
+	return simple_read_from_buffer(to, count, at, reached, size);
+}
+
+/* Two at a time may begin one round together: each has a new one then. */
+static ssize_t reached_write(struct file *file, const char __user *from, size_t count, loff_t *at)
+{
+	u32 next = READ_ONCE(this_round) + 1;
+
+	atomic_set(&reached_count, 0);
+	/* Whoever sees the new round counts from 0 on: pairs with the exchange in note(). */
+	smp_store_release(&this_round, next ? next : 1);
+	return count;
+}
+
+static const struct file_operations reached_fops = {
+	.owner = THIS_MODULE,
+	.open = simple_open,
+	.read = reached_read,
+	.write = reached_write,
+	.llseek = default_llseek,
+};
+
+static struct dentry *folder;
+
 static int __init kfi_coverage_init(void)
 {
-	return register_module_notifier(&module_notifier);
+	int ret;
+
+	reached = vcalloc(REACHED_MAX, sizeof(*reached));
+	if (!reached)
+		return -ENOMEM;
+	ret = register_module_notifier(&module_notifier);
+	if (ret) {
+		vfree(reached);
+		return ret;
+	}
+	/* Without debugfs there is nothing to read, and the rest goes on. */
+	folder = debugfs_create_dir("kfi_coverage", NULL);
+	debugfs_create_file("reached", 0600, folder, NULL, &reached_fops);
+	return 0;
 }
 
 static void __exit kfi_coverage_exit(void)
 {
 	unsigned int i;
 
+	debugfs_remove(folder);
 	unregister_module_notifier(&module_notifier);
 	for (i = 0; i < ARRAY_SIZE(regions); i++) {
 		print_region(&regions[i]);
 		vfree(regions[i].marks);
 	}
+	vfree(reached);
 }
 
 module_init(kfi_coverage_init);
