@@ -145,7 +145,8 @@ pub fn read_info(
 
 /// Makes a request whose argument points to memory, each piece at an offset.
 ///
-/// Other addresses to which the kernel would write are replaced by bad ones.
+/// Other addresses to which the kernel would write are replaced by bad ones. A piece at an
+/// offset that no address has is left out.
 pub fn with_memory(
     session: &Session,
     request: u32,
@@ -160,13 +161,16 @@ pub fn with_memory(
         copy[offset..offset + 8].copy_from_slice(&BAD_ADDRESSES[1].to_ne_bytes());
     }
     for (offset, piece) in memory.iter_mut() {
-        if let Some(place) = copy.get_mut(*offset..*offset + 8) {
+        // All of an address is replaced, or nothing of it.
+        let end = offset.checked_add(8).filter(|_| *offset % 8 == 0);
+        if let Some(place) = end.and_then(|end| copy.get_mut(*offset..end)) {
             place.copy_from_slice(&(piece.address() as u64).to_ne_bytes());
         }
     }
     // SAFETY: Behind the argument is as much memory as the number says. Each
     // address that the kernel writes to is bad or that of a piece of `memory`,
-    // borrowed for that, and behind the end of a piece there is no memory.
+    // borrowed for that, and behind the end of a piece there is no memory: all
+    // addresses are at multiples of 8, so none is made of two.
     let result = unsafe { session.raw_ioctl(request, words.as_mut_ptr().cast::<c_void>()) };
     argument.copy_from_slice(&words.as_bytes()[..argument.len()]);
     result

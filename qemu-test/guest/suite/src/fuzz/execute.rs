@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use kfi::{uapi, Session};
 use kfi_host::memory::Guarded;
-use kfi_host::process::{self, Status};
+use kfi_host::process::{self, Child, Status};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -105,22 +105,32 @@ pub fn round(replay: &Replay, memory: Memory) -> Result<Ending, Stop> {
             }
             let steps = numbers
                 .iter()
-                .filter_map(|number| Some((number, own.get(number.checked_sub(first)?)?)));
-            for (number, step) in steps {
-                if let Err(why) = player.step(step) {
-                    say(&mut pipe, format!("{why}, at step {number}: {step}"));
-                    return 1;
-                }
-            }
-            let (made, good, failed) = (player.made, player.good, player.failed);
-            say(&mut pipe, format!("{made} {good} {failed}"));
-            0
+                .filter_map(|number| Some((*number, own.get(number.checked_sub(first)?)?)));
+            player.play(steps, &mut pipe)
         })?);
     }
     // The session ends with the processes, not with what we hold.
     drop(player);
     drop(writer);
+    end_of(children, reader)
+}
 
+/// Runs steps in a process and a session of their own.
+pub fn alone(steps: &[Step]) -> Result<Ending, Stop> {
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let mut pipe = File::from(writer);
+    let child = process::fork(move || match Session::open() {
+        Ok(session) => Player::new(session).play(steps.iter().enumerate(), &mut pipe),
+        Err(error) => {
+            say(&mut pipe, format!("no session: {error}"));
+            1
+        }
+    })?;
+    end_of(vec![child], reader)
+}
+
+/// Waits for the processes of a round, and gives what they say.
+fn end_of(mut children: Vec<Child>, reader: OwnedFd) -> Result<Ending, Stop> {
     let end = Instant::now() + PATIENCE;
     let mut wrong = Vec::new();
     for child in &mut children {
@@ -202,6 +212,24 @@ impl Player {
             nth: None,
             session,
         }
+    }
+
+    /// Does what the steps say, which have numbers, and says how it went; the status is that of
+    /// a process.
+    fn play<'a>(
+        &mut self,
+        steps: impl Iterator<Item = (usize, &'a Step)>,
+        pipe: &mut impl Write,
+    ) -> i32 {
+        for (number, step) in steps {
+            if let Err(why) = self.step(step) {
+                say(pipe, format!("{why}, at step {number}: {step}"));
+                return 1;
+            }
+        }
+        let (made, good, failed) = (self.made, self.good, self.failed);
+        say(pipe, format!("{made} {good} {failed}"));
+        0
     }
 
     /// Does what a step says; an error if the answer is wrong.
@@ -399,6 +427,7 @@ impl Player {
             }
         }
         self.values.insert(slot, value);
+        self.closed.remove(&slot);
         Ok(())
     }
 }

@@ -53,26 +53,45 @@ impl Replay {
 impl fmt::Display for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.seed, self.steps, self.processes)?;
-        let Some(kept) = &self.kept else {
-            return Ok(());
-        };
-        let mut separator = '/';
-        let mut rest = &kept[..];
-        while let Some(&first) = rest.first() {
-            let length = rest
-                .iter()
-                .zip(first..)
-                .take_while(|(a, b)| **a == *b)
-                .count();
-            write!(f, "{separator}{first}")?;
-            if length > 1 {
-                write!(f, "-{}", first + length - 1)?;
-            }
-            separator = ',';
-            rest = &rest[length..];
+        match &self.kept {
+            Some(kept) => write_kept(f, kept),
+            None => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// Writes the numbers of the steps that are kept: `/0-4,17`.
+pub(super) fn write_kept(f: &mut fmt::Formatter<'_>, kept: &[usize]) -> fmt::Result {
+    let mut separator = '/';
+    let mut rest = kept;
+    while let Some(&first) = rest.first() {
+        let length = rest
+            .iter()
+            .zip(first..)
+            .take_while(|(a, b)| **a == *b)
+            .count();
+        write!(f, "{separator}{first}")?;
+        if length > 1 {
+            write!(f, "-{}", first + length - 1)?;
+        }
+        separator = ',';
+        rest = &rest[length..];
+    }
+    Ok(())
+}
+
+/// Reads such numbers, all of them below `count`.
+pub(super) fn read_kept(text: &str, count: usize) -> Option<Vec<usize>> {
+    let mut numbers = Vec::new();
+    for range in text.split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        if last >= count {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
 }
 
 impl FromStr for Replay {
@@ -96,16 +115,8 @@ impl FromStr for Replay {
             return Err(bad());
         }
         if let Some(kept) = kept {
-            let mut numbers = Vec::new();
-            for range in kept.split(',').filter(|range| !range.is_empty()) {
-                let (first, last) = range.split_once('-').unwrap_or((range, range));
-                let (first, last) = (number(first)?, number(last)?);
-                if last >= replay.steps * replay.processes {
-                    return Err(bad());
-                }
-                numbers.extend(first..=last);
-            }
-            replay.kept = Some(numbers);
+            let count = replay.steps * replay.processes;
+            replay.kept = Some(read_kept(kept, count).ok_or_else(bad)?);
         }
         Ok(replay)
     }
