@@ -18,8 +18,13 @@
 //!
 //! Rounds are announced in the kernel's log. When the machine dies in one,
 //! `qemu-test/shrink` boots it again and again to find a shorter one.
+//!
+//! A sequence can be kept as text ([`text`]), and changed ([`mutate`], [`recipe`]).
 
 pub mod execute;
 pub mod generate;
+pub mod mutate;
+pub mod recipe;
 pub mod replay;
 pub mod shrink;
+pub mod text;

@@ -10,6 +10,7 @@ use std::mem::offset_of;
 
 use kfi::bits;
 use kfi::uapi::{self, request, Declared};
+use serde::{Deserialize, Serialize};
 
 use What::{
     Address, Array, Bits, Context, Flag, Flags, Handle, Name, New, NewName, Of, Out, Pick, Result,
@@ -17,7 +18,7 @@ use What::{
 };
 
 /// Kinds of objects that a slot can hold.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub enum Class {
     Info,

@@ -5,7 +5,9 @@
 use kfi::bits;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
 
+use super::text;
 use crate::raw::{self, BAD_ADDRESSES};
 use crate::requests::{Class, Member, Request, Schema, What, Zero, ENTRIES, REQUESTS};
 
@@ -22,7 +24,7 @@ const BUFFER_MAX: u64 = 40_000;
 pub type Slot = usize;
 
 /// Something that is not known before the sequence runs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Value {
     /// The object in a slot.
     Object(Slot),
@@ -31,18 +33,21 @@ pub enum Value {
 }
 
 /// Bytes with gaps.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Block {
     /// With 0 in the gaps.
+    #[serde(with = "text::sparse")]
     pub bytes: Vec<u8>,
     /// Offset, width and what to put there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(usize, usize, Value)>,
     /// Offset and what lies at the address there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pointers: Vec<(usize, Memory)>,
 }
 
 /// What an address points to.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Memory {
     /// Something for the kernel to read, or change.
     Block(Block),
@@ -53,7 +58,7 @@ pub enum Memory {
 }
 
 /// A request in a sequence.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Call {
     /// Number that is handed over.
     pub number: u32,
@@ -62,19 +67,24 @@ pub struct Call {
     /// What is handed over.
     pub argument: Block,
     /// Where new objects come out: offset, width, class, slot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub opens: Vec<(usize, usize, Class, Slot)>,
     /// Where the address of an endpoint comes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<usize>,
     /// Where the result comes out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<usize>,
     /// What it closes if it succeeds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closes: Option<Slot>,
     /// Objects without which it cannot succeed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs: Vec<Slot>,
 }
 
 /// What a step does.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Action {
     /// Makes a request.
     Call(Call),
@@ -88,11 +98,16 @@ pub enum Action {
     CloseDescriptor(Slot),
 }
 
+/// One that [`REQUESTS`] has, or one of [`OTHERS`]. (A reference in the structure would be taken
+/// for one into the text that it is read from.)
+pub type StepName = &'static str;
+
 /// A step of a sequence.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Step {
     /// Name of the request, or of what it is.
-    pub name: &'static str,
+    #[serde(with = "text::name")]
+    pub name: StepName,
     /// What it does.
     pub action: Action,
 }
@@ -145,6 +160,9 @@ impl std::fmt::Display for Block {
     }
 }
 
+/// Names of the steps that are no requests.
+pub const OTHERS: [&str; 4] = ["mmap", "munmap", "read", "close"];
+
 /// Makes steps. It believes that everything succeeds that could.
 #[derive(Debug)]
 pub struct Generator {
@@ -166,6 +184,26 @@ impl Generator {
             next: 0,
             careful: false,
         }
+    }
+
+    /// Goes on behind some steps, with slots from `next` on.
+    pub fn behind(steps: &[Step], next: Slot, seed: u64) -> Self {
+        let mut generator = Self::new(seed);
+        generator.next = next;
+        for step in steps {
+            match &step.action {
+                Action::Call(call) => {
+                    let opened = call.opens.iter().map(|(_, _, class, slot)| (*class, *slot));
+                    generator.live.extend(opened);
+                    if let Some(slot) = call.closes {
+                        generator.forget(slot);
+                    }
+                }
+                Action::CloseDescriptor(slot) => generator.forget(*slot),
+                Action::Map(_) | Action::Unmap | Action::Read(_) => {}
+            }
+        }
+        generator
     }
 
     /// Steps that open an object or more of each class, ready for use.
@@ -241,7 +279,7 @@ impl Generator {
         }
         let step = self.request(chosen);
         if self.rng.random_ratio(1, 8) {
-            return self.mutate(step);
+            return self.spoil(step);
         }
         step
     }
@@ -478,7 +516,8 @@ impl Generator {
         Memory::Room(size)
     }
 
-    fn number(&mut self, what: What) -> u64 {
+    /// A number for a member that has one.
+    pub fn number(&mut self, what: What) -> u64 {
         let rng = &mut self.rng;
         match what {
             What::Flag(_) | What::Flags(_) | What::Bits(_) | What::Up(_) if self.careful => 0,
@@ -554,7 +593,7 @@ impl Generator {
     }
 
     /// An object of one of these classes.
-    fn pick(&mut self, classes: &[Class]) -> Option<Slot> {
+    pub fn pick(&mut self, classes: &[Class]) -> Option<Slot> {
         if classes.is_empty() {
             return None;
         }
@@ -575,11 +614,14 @@ impl Generator {
         self.closed.push(slot);
     }
 
-    /// Spoils a request: bytes, size or number.
-    fn mutate(&mut self, mut step: Step) -> Step {
+    /// Spoils a request that is not spoilt yet: bytes, size or number.
+    pub fn spoil(&mut self, mut step: Step) -> Step {
         let Action::Call(call) = &mut step.action else {
             return step;
         };
+        if call.number != call.request {
+            return step;
+        }
         // It may now be any request.
         call.needs.clear();
         let rng = &mut self.rng;
@@ -654,7 +696,7 @@ mod tests {
         for request in REQUESTS {
             assert!(made.contains(&request.name), "{}", request.name);
         }
-        for name in ["mmap", "munmap", "read", "close"] {
+        for name in OTHERS {
             assert!(made.contains(&name), "{name}");
         }
     }
@@ -677,6 +719,22 @@ mod tests {
             count += 1;
         }
         assert_ne!(count, 0);
+    }
+
+    #[test]
+    fn it_goes_on_where_steps_end() {
+        let (stage, own) = sequence(5, 0, 300);
+        let steps = [stage, own].concat();
+        let mut generator = Generator::behind(&steps, 5000, 1);
+        for _ in 0..300 {
+            let Action::Call(call) = generator.step().action else {
+                continue;
+            };
+            assert!(call.opens.iter().all(|(_, _, _, slot)| *slot >= 5000));
+        }
+        let endpoint = Generator::behind(&steps[..25], 5000, 1).pick(&[Class::Endpoint]);
+        assert!(endpoint.is_some_and(|slot| slot < 5000));
+        assert_eq!(Generator::behind(&[], 0, 1).pick(&[Class::Endpoint]), None);
     }
 
     #[test]
