@@ -11,6 +11,7 @@ use std::time::Duration;
 use rand::rngs::SmallRng;
 use rand::SeedableRng;
 
+use crate::fuzz::recipe::Recipe;
 use crate::fuzz::replay::Replay;
 
 /// What the command line says to all tests.
@@ -30,6 +31,10 @@ pub struct Settings {
     pub fuzz_time: Option<Duration>,
     /// The one round that fuzz tests run.
     pub replay: Option<Replay>,
+    /// Where the sequences are that `fuzz/learning` has kept before.
+    pub corpus: PathBuf,
+    /// The one sequence that `fuzz/learning` runs.
+    pub sequence: Option<Recipe>,
 }
 
 impl Default for Settings {
@@ -42,6 +47,8 @@ impl Default for Settings {
             modules: PathBuf::from("/modules"),
             fuzz_time: None,
             replay: None,
+            corpus: PathBuf::from("/extra/dev_kfi.jsonl"),
+            sequence: None,
         }
     }
 }

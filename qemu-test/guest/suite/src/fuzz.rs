@@ -19,12 +19,15 @@
 //! Rounds are announced in the kernel's log. When the machine dies in one,
 //! `qemu-test/shrink` boots it again and again to find a shorter one.
 //!
-//! A sequence can be kept as text ([`text`]), and changed ([`mutate`], [`recipe`]).
+//! Where the kernel tells which of its code was reached ([`watched`]), sequences that come to new
+//! places are kept ([`learn`], [`text`]), and others are made of them ([`mutate`], [`recipe`]).
 
 pub mod execute;
 pub mod generate;
+pub mod learn;
 pub mod mutate;
 pub mod recipe;
 pub mod replay;
 pub mod shrink;
 pub mod text;
+pub mod watched;

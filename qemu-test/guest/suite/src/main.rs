@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::Parser;
 use kfi_suite::env::Settings;
 use kfi_suite::filter::{selects, Filter};
+use kfi_suite::fuzz::recipe::Recipe;
 use kfi_suite::fuzz::replay::Replay;
 use kfi_suite::harness::{self, Options, Test};
 use kfi_suite::kernel_log::KernelLog;
@@ -102,6 +103,14 @@ struct Arguments {
     #[arg(long, value_name = "SEED/STEPS/PROCESSES[/KEPT]")]
     fuzz_replay: Option<Replay>,
 
+    /// Run this sequence in the test fuzz/learning, as a failed one names itself
+    #[arg(long, value_name = "SEQUENCE")]
+    fuzz_sequence: Option<Recipe>,
+
+    /// The sequences that fuzz/learning begins with; there may be no such file
+    #[arg(long, value_name = "FILE", default_value = "/extra/dev_kfi.jsonl")]
+    corpus: PathBuf,
+
     /// Tell which so many tests took longest
     #[arg(long, value_name = "N", default_value_t = 0)]
     slowest: usize,
@@ -189,6 +198,8 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             modules: arguments.modules.clone(),
             fuzz_time: arguments.fuzz_seconds.map(Duration::from_secs),
             replay: arguments.fuzz_replay.clone(),
+            corpus: arguments.corpus.clone(),
+            sequence: arguments.fuzz_sequence.clone(),
         },
         // What is asked for does not count as slow.
         time_limit: Duration::from_secs(arguments.time_limit)
