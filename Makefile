@@ -45,6 +45,8 @@ help:
 	@echo '  make litmus         ask the memory model of the kernel about the protocols without locks'
 	@echo '  make coverage-map   which tests show which requirement'
 	@echo '  make coverage       which lines of the modules the suite reaches; ARGS=... goes to it'
+	@echo '  make fuzz           look for requests that lead to code where none has led before, for'
+	@echo '                      FUZZ_SECONDS, and keep them in qemu-test/corpus'
 	@echo '  make test-lustre LUSTRE=...  run Lustre'"'"'s network driver over kfabric; LUSTRE is a'
 	@echo '                      checkout or tarball of lustre-release (Documentation/lustre.md)'
 	@echo '  make test-lustre-net LUSTRE=...  its transfers with NICs that reach each other over TCP'
@@ -173,7 +175,8 @@ image: quiet-modules guest
 	@cp -u $(addprefix build/guest/x86_64-unknown-linux-gnu/release/,$(programs)) \
 		$(out)/image/programs
 	@qemu-test/image --output $(out)/image.gz --modules $(out)/image/modules \
-		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox)
+		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox) \
+		--extra qemu-test/corpus/dev_kfi.jsonl
 
 # The consumer is built as anybody would build theirs: see its Makefile.
 .PHONY: quiet-modules
@@ -287,6 +290,8 @@ DEEP_JOBS ?= 1
 # For each test.
 FUZZ_SECONDS ?= 90
 SOAK_SECONDS ?= 75
+# Of make fuzz, behind all others: 600, say. None if it is empty.
+DEEP_LEARNING_SECONDS ?=
 # The longest ones first.
 deep_runs := suite network driver trust fuzz load soak
 deep_suite := --scale 0.1 --jobs $(JOBS) -x network/ -x fuzz/ -x failslab/ -x lifetime/ -x load/
@@ -323,6 +328,8 @@ test-deep:
 		$(addprefix deep-,$(deep_runs)) || failed="$$failed debug"; \
 	echo 'kfabric: driver, fast'; \
 	$(MAKE) KIND=fast machine deep-driver || failed="$$failed driver (fast)"; \
+	[[ -z '$(DEEP_LEARNING_SECONDS)' ]] || { echo 'kfabric: fuzzing that learns'; \
+		$(MAKE) FUZZ_SECONDS='$(DEEP_LEARNING_SECONDS)' fuzz || failed="$$failed learning"; }; \
 	[[ -z $$failed ]] || { echo "failed:$$failed"; exit 1; }
 
 $(addprefix deep-,$(deep_runs)): TIMEOUT = 7200
@@ -407,6 +414,20 @@ run-coverage: machine
 	$(call tool,PYTHON,python3) qemu-test/line_coverage.py --modules $(out)/modules --output $(out) \
 		--llvm=$(call tool,LLVM,1) $(out)/test.log; \
 	echo 'kfabric: lines that were not reached are in $(out)/report.txt'; \
+	exit $$failed
+
+# Random requests, of which those that lead to code where no others do are kept and made more of. Adds
+# what is new to those that were kept before, however it ends.
+.PHONY: fuzz
+fuzz:
+	+@$(MAKE) VEHICLE=qemu KIND=fast KFI_COVERAGE=1 run-fuzz
+
+.PHONY: run-fuzz
+run-fuzz: machine
+	@failed=0; $(run) --timeout $$(($(FUZZ_SECONDS) + $(TIMEOUT))) --may-skip /dev/null \
+		--log $(out)/fuzz.log -- \
+		kfi-suite --fuzz-seconds $(FUZZ_SECONDS) $(ARGS) fuzz/learning || failed=$$?; \
+	$(call tool,PYTHON,python3) qemu-test/corpus.py $(out)/fuzz.log; \
 	exit $$failed
 
 .PHONY: shell
