@@ -381,6 +381,14 @@ impl Nics {
         })
     }
 
+    /// Returns whether a NIC is where it was found, and not gone since. If another one has come in its place,
+    /// whoever has seen what that has done sees that, too.
+    #[inline]
+    fn has(&self, nic: Nic) -> bool {
+        // The others stay.
+        !self.has_network || self.slot(nic.index).and_then(Slot::number) == Some(nic.number)
+    }
+
     /// Finds a place for a NIC with an address, which was given as `text`.
     fn place_for<'a>(&self, address: u32, text: &'a [u8]) -> core::result::Result<Nic, Wrong<'a>> {
         let number = address & Address::MAX_NIC;
@@ -439,6 +447,13 @@ impl Nic {
     #[inline]
     pub(crate) fn new(number: u32) -> Option<Self> {
         NICS.as_ref()?.find(number)
+    }
+
+    /// Returns whether it is there still: with a lock under which another NIC in its place does something, no
+    /// other one has done that if so.
+    #[inline]
+    pub(crate) fn is_there(self) -> bool {
+        NICS.as_ref().is_some_and(|nics| nics.has(self))
     }
 
     /// Finds a NIC of this node by its name.
@@ -801,13 +816,17 @@ mod tests {
         };
         assert_eq!(prepare(b"10.0.0.2"), Err(Wrong::Twice(b"10.0.0.2")));
         assert_eq!(prepare(b"10.0.0.9").map(|nic| nic.index), Ok(3));
+        let gone = nics.find(2).ok_or(EINVAL)?;
+        assert!(nics.has(gone));
         nics.slot(1).ok_or(EINVAL)?.empty(2)?;
+        assert!(!nics.has(gone));
         assert_eq!(nics.find(2), None);
         assert_eq!(index_of(&nics, 3), Some(2));
         let nic = prepare(b"10.0.0.9").map_err(Wrong::error)?;
         assert_eq!(nic.index, 1);
         assert_eq!(nics.find(9), None);
         nics.put(nic)?;
+        assert!(nics.has(nic) && !nics.has(gone));
         assert_eq!(nics.find(9), Some(nic));
         assert_eq!(nics.put(nic), Err(EBUSY));
         assert!(nics.present().map(Nic::number).eq([1, 9, 3]));

@@ -274,9 +274,11 @@ impl<D> Loopback<D> {
         Ok(Self { nics: boxes })
     }
 
-    /// Returns a NIC.
-    fn nic(&self, number: u32) -> Option<&NicPorts<D>> {
-        Some(self.nics.get(Nic::new(number)?.index())?)
+    /// Returns a NIC, and its ports.
+    fn nic(&self, number: u32) -> Option<(Nic, &NicPorts<D>)> {
+        let nic = Nic::new(number)?;
+        let ports: &NicPorts<D> = self.nics.get(nic.index())?;
+        Some((nic, ports))
     }
 
     /// Takes a port of a NIC, any if `port` is none, for an endpoint or, with `contexts`, for a
@@ -294,7 +296,8 @@ impl<D> Loopback<D> {
             None => PortUse::Endpoint(None),
             Some(contexts) => PortUse::Scalable(many(contexts, || None)?),
         };
-        let all = &self.nic(nic).ok_or(EINVAL)?.ports;
+        // It stays, as the domain uses it for which that is done.
+        let (_, NicPorts { ports: all }) = self.nic(nic).ok_or(EINVAL)?;
         let mut spare = Spare {
             ports: None,
             leaf: None,
@@ -320,14 +323,20 @@ impl<D> Loopback<D> {
         Address::new(nic, u16::try_from(port)?).ok_or(EINVAL)
     }
 
-    /// Runs `f` with what a port is used for by those with a key.
+    /// Runs `f` with what a port is used for by those with a key; not if its NIC has gone, though there may be
+    /// another one in the same place by now, with the same port.
     fn with_slot<R>(
         &self,
         key: KeyNumber,
         address: Address,
         f: impl FnOnce(&mut PortUse<D>) -> R,
     ) -> Option<R> {
-        let mut all = self.nic(address.nic())?.ports.lock();
+        let (nic, NicPorts { ports: all }) = self.nic(address.nic())?;
+        let mut all = all.lock();
+        // With the lock, under which those of another one have got their ports.
+        if !nic.is_there() {
+            return None;
+        }
         let ports = all.keys.get_mut(&key)?;
         Some(f(ports.slot_mut(usize::from(address.port()))?))
     }
@@ -368,7 +377,8 @@ impl<D> Loopback<D> {
 
     /// Gives a port up; returns what is to be dropped without the lock.
     fn take_back(&self, key: KeyNumber, address: Address) -> Option<Unused<D>> {
-        let mut all = self.nic(address.nic())?.ports.lock();
+        let (_, NicPorts { ports: all }) = self.nic(address.nic())?;
+        let mut all = all.lock();
         let ports = all.keys.get_mut(&key)?;
         let (slot, leaf) = ports.release(usize::from(address.port()))?;
         // Those with the last port take the memory along.
@@ -441,10 +451,10 @@ mod tests {
 
     /// Returns how many leaves there are for a key on a NIC.
     fn leaves(wire: &Loopback<()>, key: KeyNumber, nic: u32) -> usize {
-        let Some(nic) = wire.nic(nic) else {
+        let Some((_, NicPorts { ports })) = wire.nic(nic) else {
             return 0;
         };
-        let all = nic.ports.lock();
+        let all = ports.lock();
         all.keys
             .get(&key)
             .map_or(0, |ports| ports.leaves.iter().flatten().count())
