@@ -440,6 +440,13 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
             packet.origin.refuse(EHOSTUNREACH, budget);
             return;
         }
+        // With the lock: whoever has ended it before has not found it, and does not look again.
+        if !packet.origin.is_waiting() {
+            drop(associations);
+            // Without the lock, as it may be the last that keeps its domain.
+            drop(packet);
+            return;
+        }
         if !associations.add(Fresh::new(packet)) {
             return;
         }
