@@ -131,23 +131,9 @@ pub(crate) struct RemotePayload {
     pub(crate) target: Memory<Target>,
 }
 
-/// The user whom a request has come to, and what counts its memory as long as that is there: among
-/// that of its NIC, of the user, and of all.
-pub(crate) struct Charge {
-    /// Dropped first: until then the user is known.
-    _counts: [Count; 3],
-    recipient: Recipient,
-}
-
-impl Charge {
-    /// That of a request that has come to somebody, or to nobody.
-    pub(crate) fn new(recipient: &Recipient, counts: [Count; 3]) -> Self {
-        Self {
-            _counts: counts,
-            recipient: recipient.clone(),
-        }
-    }
-}
+/// What counts the memory of a request as long as that is there: among that of its NIC, of the user whom it
+/// has come to, and of all.
+pub(crate) type Counts = [Count; 3];
 
 /// What a request is there, where it comes from.
 #[derive(Clone, Copy)]
@@ -169,7 +155,7 @@ pub(crate) struct RemoteRequest {
     remote: RemoteMemory,
     payload: RemotePayload,
     /// Of the memory of both.
-    charge: Charge,
+    _counts: Counts,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
     name: Name,
@@ -192,28 +178,28 @@ impl RemoteRequest {
     pub(crate) fn new(
         request: Request,
         (remote, payload): (RemoteMemory, RemotePayload),
-        charge: Charge,
+        counts: Counts,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, (remote, Some(payload)), charge, name, answers)
+        Self::create(request, (remote, Some(payload)), counts, name, answers)
     }
 
     /// A request whose header was read: its bytes come, or are fetched, when it has started.
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
-        charge: Charge,
+        counts: Counts,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, (remote, None), charge, name, answers)
+        Self::create(request, (remote, None), counts, name, answers)
     }
 
     fn create(
         request: Request,
         (remote, payload): (RemoteMemory, Option<RemotePayload>),
-        charge: Charge,
+        counts: Counts,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
@@ -234,7 +220,7 @@ impl RemoteRequest {
                 request,
                 remote,
                 payload,
-                charge,
+                _counts: counts,
                 distant,
                 name,
                 answers,
@@ -251,11 +237,6 @@ impl RemoteRequest {
     /// Returns the request.
     pub(crate) fn request(&self) -> &Request {
         &self.request
-    }
-
-    /// Returns the number of the user whom it has come to; none if that is nobody.
-    pub(crate) fn user(&self) -> Option<u32> {
-        self.charge.recipient.number()
     }
 
     /// Returns the memory of this node that is meant.

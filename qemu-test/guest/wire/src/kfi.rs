@@ -51,10 +51,6 @@ pub(crate) mod linux {
                 self.0.len()
             }
 
-            pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-                self.0.iter().map(|entry| &**entry)
-            }
-
             pub(crate) fn front(&self) -> Option<&T> {
                 self.0.front().map(|entry| &**entry)
             }

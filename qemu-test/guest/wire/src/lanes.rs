@@ -12,7 +12,7 @@ use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
 use crate::incoming::{self, Begun, Moved, Stop};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
-use crate::stops::{Stopped, Stops, User};
+use crate::stops::{Stopped, Stops};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -273,7 +273,7 @@ impl incoming::Target for Model {
             self.fetches += 1;
             let lacks_room = self.lacks_room && self.fetches % 3 == 0;
             if lacks_room || self.full && request.flow == 0 {
-                return Ok(Begun::NoRoom(None));
+                return Ok(Begun::NoRoom);
             }
         }
         // It has no room for the data of some.
@@ -364,10 +364,6 @@ impl incoming::Target for Model {
 
     fn flow((_, number): &Kept) -> u16 {
         flow(*number)
-    }
-
-    fn user((_, number): &Kept) -> User {
-        Some(flow(*number).into())
     }
 
     fn take_back(&mut self, (id, number): &Kept) -> Option<u32> {
@@ -914,7 +910,7 @@ fn many_flows_are_let_go_each_in_its_time() {
     const MANY: u16 = 300;
     let mut stops = Stops::new();
     for flow in 0..MANY {
-        stops.stop(Entry::new(Stopped::new(flow, None, u64::from(flow))));
+        stops.stop(Entry::new(Stopped::new(flow, u64::from(flow))));
     }
     assert_eq!(stops.look(0), Some(50));
     let mut told = vec![Vec::new(); usize::from(MANY)];
@@ -944,24 +940,6 @@ fn many_flows_are_let_go_each_in_its_time() {
         assert_eq!(stops.go_on(flow).is_some(), flow % 7 != 3);
     }
     assert!(stops.is_empty());
-}
-
-/// The flows that are stopped for one user leave as many for others, and some for those that have few.
-#[test]
-fn flows_of_a_user_leave_room() {
-    let mut stops = Stops::new();
-    let mut flow = 0;
-    let mut most = |user| {
-        let first = flow;
-        while stops.has_room(user) {
-            stops.stop(Entry::new(Stopped::new(flow, user, 0)));
-            flow += 1;
-        }
-        flow - first
-    };
-    let users = [None, Some(0), Some(7), Some(8), Some(9), Some(10)];
-    assert_eq!(users.map(&mut most), [2048, 1024, 512, 256, 256, 0]);
-    assert_eq!(u32::from(flow), incoming::FLOWS);
 }
 
 /// One that takes long lets as many others go by as there are numbers; there is memory for those of them

@@ -19,10 +19,6 @@ mod incoming;
 mod outgoing;
 
 #[cfg(test)]
-#[path = "../../../../rust/kfi_soft/share.rs"]
-mod share;
-
-#[cfg(test)]
 #[path = "../../../../rust/kfi_soft/wire/tcp/stops.rs"]
 mod stops;
 

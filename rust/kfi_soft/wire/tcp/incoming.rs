@@ -22,8 +22,7 @@ use super::{
     },
     stops::{
         Stopped,
-        Stops,
-        User, //
+        Stops, //
     }, //
 };
 use crate::kfi::linux::queue::Entry;
@@ -33,22 +32,6 @@ const PIECE: usize = 256 << 10;
 
 /// The flows of a lane. There is memory for those of them that are stopped.
 pub(crate) const FLOWS: u32 = 4096;
-
-/// The errno of a request that its user has no share for: `EREMOTEIO`.
-const NO_SHARE: Response = Response {
-    status: 121,
-    len: 0,
-    waited: 0,
-};
-
-/// Returns the answer to a request that is not taken, and has waited for so many milliseconds.
-fn not_ready(waited: u32) -> Response {
-    Response {
-        status: NOT_READY,
-        len: 0,
-        waited,
-    }
-}
 
 /// An answer, as this has to do with it.
 pub(crate) trait Answer {
@@ -116,9 +99,6 @@ pub(crate) trait Target: Sized {
     /// Returns the flow that a request belongs to.
     fn flow(open: &Self::Open) -> u16;
 
-    /// Returns the user whom a request has come to.
-    fn user(open: &Self::Open) -> User;
-
     /// Takes a request out of where it waits for its receiver, so that nothing is done and nothing is
     /// answered; returns for how many milliseconds it has waited, or nothing if it does not wait there.
     fn take_back(&mut self, open: &Self::Open) -> Option<u32>;
@@ -148,8 +128,8 @@ pub(crate) enum Moved {
 pub(crate) enum Begun<P> {
     /// It is taken, as soon as its body has come.
     Taken(P),
-    /// There is no room for it now, among what is for its user.
-    NoRoom(User),
+    /// There is no room for it now.
+    NoRoom,
 }
 
 /// Why nothing more is taken from a connection.
@@ -173,8 +153,8 @@ pub(crate) enum Slot<O, A, S> {
     Open(O, Option<Moving<S>>),
     /// It was answered.
     Answered(A),
-    /// It was not taken: the answer. The initiator was told so on this connection, or not.
-    Refused(bool, Response),
+    /// It was not taken, after so many milliseconds; the initiator was told so on this connection, or not.
+    Refused(bool, u32),
 }
 
 /// The bytes of a request that has started.
@@ -198,8 +178,8 @@ pub(crate) type Place<T> =
 enum Reading<P> {
     /// A request, of this flow, and for how many milliseconds it has waited before.
     Request(P, usize, u16, u32),
-    /// A request that is not taken, and gets this answer.
-    Refused(Response),
+    /// A request that is not taken, and has waited for so many milliseconds before.
+    Refused(u32),
     /// Data of a request that were pulled, from here on.
     Data(u64, usize),
 }
@@ -543,22 +523,15 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         }
         if self.stops.has(request.flow) {
             // It would overtake those that were not taken.
-            self.turn_away(common, not_ready(request.waited));
+            self.turn_away(common, request);
             return Ok(());
         }
-        let partial = match target.begin(common.id, request, common.body)? {
-            Begun::Taken(partial) => partial,
-            Begun::NoRoom(user) if self.stops.has_room(user) => {
-                // It comes again, as others of its flow do that come meanwhile.
-                let stopped = target.note(self.stops.begin(request.flow, user));
-                self.stops.stop(stopped.ok_or(Stop::NoMemory)?);
-                self.turn_away(common, not_ready(request.waited));
-                return Ok(());
-            }
-            Begun::NoRoom(_) => {
-                self.turn_away(common, NO_SHARE);
-                return Ok(());
-            }
+        let Begun::Taken(partial) = target.begin(common.id, request, common.body)? else {
+            // It comes again, as others of its flow do that come meanwhile.
+            let stopped = target.note(self.stops.begin(request.flow));
+            self.stops.stop(stopped.ok_or(Stop::NoMemory)?);
+            self.turn_away(common, request);
+            return Ok(());
         };
         if common.body == 0 {
             self.arrive(target, partial)?;
@@ -569,11 +542,11 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
     }
 
     /// The next request is not taken, whose header was read.
-    fn turn_away(&mut self, common: &Common, answer: Response) {
+    fn turn_away(&mut self, common: &Common, request: &Request<'_>) {
         if common.body == 0 {
-            self.refuse(answer);
+            self.refuse(request.waited);
         } else {
-            self.reading = Some(Reading::Refused(answer));
+            self.reading = Some(Reading::Refused(request.waited));
         }
     }
 
@@ -589,12 +562,12 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         Ok(())
     }
 
-    /// The next request is there, all of it, and is not taken.
-    fn refuse(&mut self, answer: Response) {
+    /// The next request is there, all of it, and is not taken; it has waited for so many milliseconds before.
+    fn refuse(&mut self, waited: u32) {
         let id = self.next;
         self.next = id.saturating_add(1);
         if let Some(slot) = self.slot(id) {
-            *slot = Some(Slot::Refused(false, answer));
+            *slot = Some(Slot::Refused(false, waited));
             self.refusals = self.refusals.saturating_add(1);
         }
     }
@@ -609,10 +582,6 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
     /// wait are not taken, and so their numbers are over. Nothing has come that was not given to
     /// receivers. `now` is in milliseconds.
     ///
-    /// When more flows are stopped than there is room for, for requests to the user whom it has come to, those
-    /// of its flow to that user fail instead, as if their time was over: else they would keep those to all
-    /// others waiting, whatever flows these have.
-    ///
     /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
     /// soon.
     pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
@@ -625,12 +594,10 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         if !target.is_waiting(oldest) {
             return false;
         }
-        let (flow, user) = (T::flow(oldest), T::user(oldest));
-        let is_stopped = self.stops.has(flow);
-        let fails = !is_stopped && !self.stops.has_room(user);
+        let flow = T::flow(oldest);
         let mut stopped = None;
-        if !is_stopped && !fails {
-            stopped = target.note(Stopped::new(flow, user, now));
+        if !self.stops.has(flow) {
+            stopped = target.note(Stopped::new(flow, now));
             if stopped.is_none() {
                 // There is no memory. They wait for a while, as others do.
                 return true;
@@ -644,12 +611,11 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             let Some(Slot::Open(open, _)) = slot else {
                 continue;
             };
-            if T::flow(open) != flow || fails && T::user(open) != user {
+            if T::flow(open) != flow {
                 continue;
             }
             if let Some(waited) = target.take_back(open) {
-                let answer = if fails { NO_SHARE } else { not_ready(waited) };
-                *slot = Some(Slot::Refused(false, answer));
+                *slot = Some(Slot::Refused(false, waited));
                 self.open = self.open.saturating_sub(1);
                 self.refusals = self.refusals.saturating_add(1);
                 self.refused = self.refused.min(id);
@@ -684,7 +650,7 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
                 target.body(&mut partial, offset, bytes);
                 if last && self.stops.has(flow) {
                     // Since it has begun to come.
-                    self.refuse(not_ready(waited));
+                    self.refuse(waited);
                     return Ok(());
                 }
                 if last {
@@ -693,8 +659,8 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
                 let offset = offset.saturating_add(bytes.len());
                 self.reading = Some(Reading::Request(partial, offset, flow, waited));
             }
-            Some(Reading::Refused(answer)) if last => self.refuse(answer),
-            Some(Reading::Refused(answer)) => self.reading = Some(Reading::Refused(answer)),
+            Some(Reading::Refused(waited)) if last => self.refuse(waited),
+            Some(Reading::Refused(waited)) => self.reading = Some(Reading::Refused(waited)),
             Some(Reading::Data(id, offset)) => {
                 let next = offset.saturating_add(bytes.len());
                 if self.write(target, id, offset, bytes) && !last {
@@ -848,8 +814,13 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         let next = self.next;
         while self.refusals != 0 && self.refused < next {
             let id = self.refused;
-            if let Some(Some(Slot::Refused(told @ false, answer))) = self.slot(id) {
-                let count = Frame::Response(*answer).write(id, next, 0, room)?;
+            if let Some(Some(Slot::Refused(told @ false, waited))) = self.slot(id) {
+                let response = Response {
+                    status: NOT_READY,
+                    len: 0,
+                    waited: *waited,
+                };
+                let count = Frame::Response(response).write(id, next, 0, room)?;
                 *told = true;
                 self.refusals = self.refusals.saturating_sub(1);
                 self.refused = id.saturating_add(1);

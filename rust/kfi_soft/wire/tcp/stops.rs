@@ -6,21 +6,11 @@
 
 #![forbid(unsafe_code)]
 
-use super::incoming::FLOWS;
-use crate::{
-    kfi::linux::queue::{
-        Entry,
-        EntryQueue,
-        Named, //
-    },
-    share, //
+use crate::kfi::linux::queue::{
+    Entry,
+    EntryQueue,
+    Named, //
 };
-
-/// So many flows of a lane each user may have stopped in any case, while there are others.
-const FEW: usize = 256;
-
-/// The user whom requests have come to, by number; none if that is nobody.
-pub(crate) type User = Option<u32>;
 
 /// So many milliseconds after a flow was stopped it may go on. The initiator is told so again so many
 /// after that, and so on; in the end always after the last ones.
@@ -32,8 +22,6 @@ const PAUSES: [u64; 6] = [50, 100, 200, 400, 800, 1000];
 /// been able to do anything about it before.
 pub(crate) struct Stopped {
     flow: u16,
-    /// For requests to whom it was stopped.
-    user: User,
     /// When the initiator is told that it may send them again, in milliseconds.
     at: u64,
     /// For which one of [`PAUSES`] that is put off.
@@ -60,12 +48,11 @@ pub(crate) struct Stops {
 }
 
 impl Stopped {
-    /// One that is stopped at a time, in milliseconds, for a user's requests.
-    pub(crate) fn new(flow: u16, user: User, now: u64) -> Self {
+    /// One that is stopped at a time, in milliseconds.
+    pub(crate) fn new(flow: u16, now: u64) -> Self {
         let [first, ..] = PAUSES;
         Self {
             flow,
-            user,
             at: now.saturating_add(first),
             pause: 0,
         }
@@ -100,25 +87,9 @@ impl Stops {
         })
     }
 
-    /// Returns whether another flow may be stopped for a user's requests: those of which that was so are no more
-    /// than are left for others, or few.
-    pub(crate) fn has_room(&self, user: User) -> bool {
-        let queues = || self.later.iter().chain(core::iter::once(&self.due));
-        let all: usize = queues().map(EntryQueue::len).sum();
-        let most = usize::try_from(FLOWS).unwrap_or(usize::MAX);
-        if all < FEW {
-            // Whosever these are.
-            return true;
-        }
-        // No more than there are numbers, all of which are looked at for each stop.
-        let own = |stopped: &&Stopped| stopped.user == user;
-        let own = queues().flat_map(EntryQueue::iter).filter(own).count();
-        share::has_room(most, all, own, FEW)
-    }
-
     /// Returns what is to be known of a flow that is about to be stopped, as of the last [`Self::look`].
-    pub(crate) fn begin(&self, flow: u16, user: User) -> Stopped {
-        Stopped::new(flow, user, self.now)
+    pub(crate) fn begin(&self, flow: u16) -> Stopped {
+        Stopped::new(flow, self.now)
     }
 
     /// Stops a flow that is not. Times do not come before those of earlier ones.

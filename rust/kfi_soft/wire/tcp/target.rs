@@ -55,10 +55,7 @@ use super::{
     },
     nonce,
     random,
-    stops::{
-        Stopped,
-        User, //
-    },
+    stops::Stopped,
     stream::Part,
     Pair,
     Shared,
@@ -106,7 +103,7 @@ use crate::{
         remote::{
             Answer,
             Answers,
-            Charge,
+            Counts,
             Name,
             RemotePayload,
             RemoteRequest,
@@ -254,7 +251,7 @@ pub(super) struct Partial {
     /// None if its bytes go straight to where they belong.
     bytes: Option<Bytes>,
     /// What counts these, and what else there may be a lot of.
-    charge: Charge,
+    counts: Counts,
     entry: Vacant,
 }
 
@@ -448,14 +445,13 @@ impl Service {
                 .fold(sum, usize::saturating_add);
         }
         if sum != 0 && !has_room(BYTES_FACTOR) {
-            return Ok(Begun::NoRoom(recipient.number()));
+            return Ok(Begun::NoRoom);
         }
         let counts = [
             own.count(sum),
             recipient.received().count(sum),
             all.count(sum),
         ];
-        let charge = Charge::new(recipient, counts);
         let bytes = if distant {
             None
         } else {
@@ -470,7 +466,7 @@ impl Service {
             request,
             remote: RemoteMemory::collect(count, ranges)?,
             bytes,
-            charge,
+            counts,
             entry: Vacant::new(GFP_KERNEL)?,
         }))
     }
@@ -524,7 +520,7 @@ impl Target for Service {
             request,
             remote,
             bytes,
-            charge,
+            counts,
             entry,
         } = partial;
         let answers: Arc<dyn Answers> = self.visitor.clone();
@@ -539,9 +535,9 @@ impl Target for Service {
                     compare: compare.into_source(),
                     target: results,
                 };
-                RemoteRequest::new(request, (remote, payload), charge, name, answers)
+                RemoteRequest::new(request, (remote, payload), counts, name, answers)
             }
-            None => RemoteRequest::distant(request, remote, charge, name, answers),
+            None => RemoteRequest::distant(request, remote, counts, name, answers),
         };
         let request = request.map_err(|_| Stop::NoMemory)?;
         self.arrived.push_back(entry.fill(request.clone()));
@@ -590,10 +586,6 @@ impl Target for Service {
 
     fn flow(open: &Arc<RemoteRequest>) -> u16 {
         open.name().flow
-    }
-
-    fn user(open: &Arc<RemoteRequest>) -> User {
-        open.user()
     }
 
     fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<u32> {

@@ -88,7 +88,6 @@ tests! {
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
     "bytes-of-users" ["kfi_endpoint.h"] bytes_of_users;
-    "flows-of-users" ["kfi_endpoint.h"] flows_of_users;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -1122,41 +1121,6 @@ fn bytes_of_users(env: &Env) -> Outcome {
     })?;
     check_eq!(child.wait()?, Status::Exited(0));
     drop((senders, end));
-    rig.close()
-}
-
-/// Of the flows of a peer half are stopped, at the most, for messages that one user does not receive. Those in
-/// others fail when they keep others waiting.
-fn flows_of_users(env: &Env) -> Outcome {
-    const EREMOTEIO: u32 = 121;
-    const MOST: u16 = 2048;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    // None of them ends by itself.
-    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let mut peer = Peer::connect(THERE, HERE, 1)?;
-    let half = u16::try_from(peer.window() / 2).unwrap_or(u16::MAX);
-    // Each has a flow of its own.
-    let send = |peer: &mut Peer, number: u16| peer.message_in(u64::from(number) + 1, port, number);
-    for number in 0..half {
-        send(&mut peer, number)?;
-    }
-    for number in 0..MOST {
-        let (id, response) = peer.response()?;
-        check_eq!((id, response.status), (u64::from(number) + 1, NOT_READY));
-        peer.acknowledge(id + 1)?;
-        send(&mut peer, half + number)?;
-    }
-    let (id, response) = peer.response()?;
-    check_eq!((id, response.status), (u64::from(MOST) + 1, EREMOTEIO));
-    // Those that are received are not concerned.
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-    end.recv(buffer.segment(0..64), 7)?;
-    let (id, response) = peer.response()?;
-    check_eq!((id, response.status), (u64::from(MOST) + 2, 0));
-    drop((peer, end, buffer));
     rig.close()
 }
 

@@ -396,16 +396,6 @@ impl Peer {
         self.ask(id, request, None)
     }
 
-    /// Sends a message of no bytes to a port, as one of a flow.
-    pub(super) fn message_in(&mut self, id: u64, to: u16, flow: u16) -> Outcome {
-        let request = Request {
-            eager: true,
-            flow,
-            ..Self::message_to(to)
-        };
-        self.ask(id, request, None)
-    }
-
     /// Sends a message to a port, with its bytes.
     pub(super) fn message_of(&mut self, id: u64, to: u16, bytes: &[u8]) -> Outcome {
         let request = Request {
