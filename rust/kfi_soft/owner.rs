@@ -28,15 +28,9 @@ use crate::{
     }, //
 };
 
-/// What is counted for a user.
-#[derive(Clone)]
-struct Counted {
-    unreached: Sum,
-    received: Sum,
-}
-
-/// The users who have domains, or for whom something is counted, by their numbers.
-pub(crate) struct Owners(Arc<Registry<u32, Counted>>);
+/// The users who have domains, or for whom something is counted, by their numbers, with [`Owner::unreached`] of
+/// each.
+pub(crate) struct Owners(Arc<Registry<u32, Sum>>);
 
 impl Owners {
     /// None.
@@ -51,11 +45,7 @@ impl Owners {
 
     /// Notes a domain of a user. May sleep.
     pub(crate) fn get(&self, number: u32) -> Result<Arc<Owner>> {
-        let new = Counted {
-            unreached: Sum::new()?,
-            received: Sum::new()?,
-        };
-        let owner = Owner(self.0.get(number, new)?);
+        let owner = Owner(self.0.get(number, Sum::new()?)?);
         // Without memory it is dropped, which forgets the domain.
         Ok(Arc::new(owner, GFP_KERNEL)?)
     }
@@ -64,7 +54,7 @@ impl Owners {
 /// The user of a domain. It stays when the domain is gone, as long as something is counted for it.
 ///
 /// The last reference may be dropped in any context, and with any lock held but that of [`Owners`].
-pub(crate) struct Owner(Registered<u32, Counted>);
+pub(crate) struct Owner(Registered<u32, Sum>);
 
 impl Owner {
     /// Returns the number of the user.
@@ -75,7 +65,7 @@ impl Owner {
     /// Returns how many associations there are that were made for requests of the user, and that never had a
     /// connection.
     pub(crate) fn unreached(&self) -> &Sum {
-        &self.0.value().unreached
+        self.0.value()
     }
 
     /// Counts one more of these. Any context; does not sleep.
@@ -106,42 +96,6 @@ impl Unreached {
     }
 }
 
-/// The user whom requests of other nodes have come to, or nobody, if there is nothing where they go to.
-#[derive(Clone)]
-pub(crate) struct Recipient {
-    /// It is known as long as there is this.
-    owner: Option<Arc<Owner>>,
-    received: Sum,
-}
-
-impl Recipient {
-    /// Nobody.
-    pub(crate) fn nobody() -> Result<Self> {
-        Ok(Self {
-            owner: None,
-            received: Sum::new()?,
-        })
-    }
-
-    /// The user of a domain.
-    pub(crate) fn of(owner: &Arc<Owner>) -> Self {
-        Self {
-            owner: Some(owner.clone()),
-            received: owner.0.value().received.clone(),
-        }
-    }
-
-    /// Returns the user's number; none of nobody.
-    pub(crate) fn number(&self) -> Option<u32> {
-        self.owner.as_ref().map(|owner| owner.number())
-    }
-
-    /// Returns how many bytes of such requests, and of their answers, are kept.
-    pub(crate) fn received(&self) -> &Sum {
-        &self.received
-    }
-}
-
 #[kunit_tests(kfi_soft_owner)]
 mod tests {
     use super::*;
@@ -154,14 +108,6 @@ mod tests {
         let count = one.unreached().count(1);
         assert_eq!(other.unreached().sum(), 1);
         assert_eq!(somebody.unreached().sum(), 0);
-        // Bytes that have come to one of them are another sum.
-        let received = |owner: &Arc<Owner>| Recipient::of(owner).received().sum();
-        let bytes = Recipient::of(&one).received().count(100);
-        assert_eq!((received(&other), received(&somebody)), (100, 0));
-        assert_eq!(other.unreached().sum(), 1);
-        assert_eq!(Recipient::of(&other).number(), Some(7));
-        drop(bytes);
-        assert_eq!(received(&other), 0);
         // The other domain is still there.
         drop(one);
         assert_eq!(owners.get(7)?.unreached().sum(), 1);
@@ -175,22 +121,17 @@ mod tests {
         let owners = Owners::new()?;
         let one = owners.get(7)?;
         let first = Owner::reach(&one);
-        let recipient = Recipient::of(&one);
-        let bytes = recipient.received().count(100);
         assert_eq!(first.user(), 7);
         // There is no domain then.
         drop(one);
         assert_eq!(owners.get(8)?.unreached().sum(), 0);
         let other = owners.get(7)?;
         assert_eq!(other.unreached().sum(), 1);
-        assert_eq!(Recipient::of(&other).received().sum(), 100);
         let second = Owner::reach(&other);
         assert_eq!((second.sum(), other.unreached().sum()), (2, 2));
         drop((other, first));
         assert_eq!(owners.get(7)?.unreached().sum(), 1);
         drop(second);
-        assert!(owners.0.find(&7).is_some());
-        drop((bytes, recipient));
         assert!(owners.0.find(&7).is_none());
         Ok(())
     }

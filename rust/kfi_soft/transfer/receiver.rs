@@ -76,7 +76,6 @@ use crate::{
         }, //
     },
     node::Node,
-    owner::Recipient,
     queue::{
         completion_queue::EntryPlace,
         listeners::SpaceListener, //
@@ -1303,11 +1302,6 @@ impl Receiver {
             &outcome,
             failure,
         );
-    }
-
-    /// Returns the user of its domain, as the one whom requests of other nodes have come to.
-    pub(crate) fn recipient(&self) -> Recipient {
-        Recipient::of(self.config.domain.owner())
     }
 
     /// Takes a request of another node out that waits for a receive, or for room; returns for how many

@@ -39,7 +39,6 @@ use crate::{
             Target, //
         }, //
     },
-    owner::Recipient,
     sum::Count, //
 };
 
@@ -50,11 +49,6 @@ const CLAIMED: u32 = 1;
 
 /// What requests from other kernels reach.
 pub(crate) trait Arrivals: Send + Sync {
-    /// Returns the user whom a request is going to come to; nothing if there is nobody.
-    ///
-    /// Process context; does not sleep.
-    fn recipient(&self, request: &Request) -> Option<Recipient>;
-
     /// Takes a request, which is answered before or after this returns. `memory` is for its entry in a
     /// queue, and in the end for that of its completion.
     ///
@@ -131,9 +125,8 @@ pub(crate) struct RemotePayload {
     pub(crate) target: Memory<Target>,
 }
 
-/// What counts the memory of a request as long as that is there: among that of its NIC, of the user whom it
-/// has come to, and of all.
-pub(crate) type Counts = [Count; 3];
+/// What counts the memory of a request as long as that is there.
+pub(crate) type Counts = Option<[Count; 2]>;
 
 /// What a request is there, where it comes from.
 #[derive(Clone, Copy)]

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
-use crate::incoming::{self, Begun, Moved, Stop};
+use crate::incoming::{self, Moved, Stop};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
 use crate::stops::{Stopped, Stops};
@@ -227,11 +227,6 @@ struct Model {
     /// How many chunks of memory were asked for, and whether there is none at times.
     chunks: usize,
     lacks_memory: bool,
-    /// How many requests that fetch have begun, and whether there is no room for some of them, or for all of
-    /// flow 0.
-    fetches: usize,
-    lacks_room: bool,
-    full: bool,
     started: VecDeque<Asked>,
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
@@ -260,7 +255,7 @@ impl incoming::Target for Model {
         id: u64,
         request: &Request<'_>,
         body: usize,
-    ) -> Result<Begun<Self::Partial>, Stop> {
+    ) -> Result<Self::Partial, Stop> {
         let what = match request.kind {
             Kind::Message => What::Send,
             Kind::Write => What::Long,
@@ -269,13 +264,6 @@ impl incoming::Target for Model {
             _ => What::Fetch,
         };
         let number = request.tag & 0xffff_ffff;
-        if what == What::Fetch {
-            self.fetches += 1;
-            let lacks_room = self.lacks_room && self.fetches % 3 == 0;
-            if lacks_room || self.full && request.flow == 0 {
-                return Ok(Begun::NoRoom);
-            }
-        }
         // It has no room for the data of some.
         let kept = what != What::Send || request.len == 0 || number % 5 != 4;
         let asked = Asked {
@@ -285,8 +273,7 @@ impl incoming::Target for Model {
             len: request.len as usize,
             waited: request.waited,
         };
-        let body = vec![0; if kept { body } else { 0 }];
-        Ok(Begun::Taken((asked, body)))
+        Ok((asked, vec![0; if kept { body } else { 0 }]))
     }
 
     fn body(&mut self, (_, body): &mut Self::Partial, offset: usize, bytes: &[u8]) {
@@ -669,7 +656,6 @@ impl World {
 fn run(seed: u64, count: usize, breaks: usize) {
     let mut world = World::new(seed);
     world.model.lacks_memory = seed % 2 == 0;
-    world.model.lacks_room = seed % 3 == 0;
     let mut steps = 0;
     loop {
         if world.operations.len() < count && world.random.below(3) == 0 {
@@ -827,34 +813,6 @@ fn finish(mut world: World, millis: u64) {
     }
     assert_eq!(world.initiator.len(), 0, "some never go on");
     world.check();
-}
-
-/// A request that there is no room for is not taken, nor are those of its flow behind it: others are, and all of
-/// it comes in the end, in order.
-#[test]
-fn what_there_is_no_room_for_comes_again() {
-    let mut world = World::new(17);
-    world.model.full = true;
-    for _ in 0..6 {
-        world.post_one(What::Fetch, 100);
-    }
-    world.settle();
-    let numbers = |world: &World| -> Vec<_> {
-        let open = world.model.open.iter();
-        open.map(|asked| asked.number).collect()
-    };
-    assert_eq!(numbers(&world), [1, 2, 4, 5]);
-    assert!(world.has_stopped());
-    // It is tried again, and on another connection.
-    for _ in 0..2 {
-        world.wait(1000);
-        world.settle();
-        assert_eq!(numbers(&world), [1, 2, 4, 5]);
-        assert!(world.has_stopped());
-        world.connect();
-    }
-    world.model.full = false;
-    finish(world, 1000);
 }
 
 /// A flow of which nothing can be taken back goes on as it is.

@@ -64,12 +64,8 @@ pub(crate) trait Target: Sized {
     fn chunk(&mut self, other: bool) -> Option<Self::Chunk>;
 
     /// Takes a header.
-    fn begin(
-        &mut self,
-        id: u64,
-        request: &Request<'_>,
-        body: usize,
-    ) -> Result<Begun<Self::Partial>, Stop>;
+    fn begin(&mut self, id: u64, request: &Request<'_>, body: usize)
+        -> Result<Self::Partial, Stop>;
 
     /// Takes bytes of the body of it, from `offset` on.
     fn body(&mut self, partial: &mut Self::Partial, offset: usize, bytes: &[u8]);
@@ -122,14 +118,6 @@ pub(crate) enum Moved {
     Lost,
     /// They have not, as the initiator does not want the request any more.
     Withdrawn,
-}
-
-/// What has become of the header of a request.
-pub(crate) enum Begun<P> {
-    /// It is taken, as soon as its body has come.
-    Taken(P),
-    /// There is no room for it now.
-    NoRoom,
 }
 
 /// Why nothing more is taken from a connection.
@@ -523,31 +511,20 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         }
         if self.stops.has(request.flow) {
             // It would overtake those that were not taken.
-            self.turn_away(common, request);
+            if common.body == 0 {
+                self.refuse(request.waited);
+            } else {
+                self.reading = Some(Reading::Refused(request.waited));
+            }
             return Ok(());
         }
-        let Begun::Taken(partial) = target.begin(common.id, request, common.body)? else {
-            // It comes again, as others of its flow do that come meanwhile.
-            let stopped = target.note(self.stops.begin(request.flow));
-            self.stops.stop(stopped.ok_or(Stop::NoMemory)?);
-            self.turn_away(common, request);
-            return Ok(());
-        };
+        let partial = target.begin(common.id, request, common.body)?;
         if common.body == 0 {
             self.arrive(target, partial)?;
         } else {
             self.reading = Some(Reading::Request(partial, 0, request.flow, request.waited));
         }
         Ok(())
-    }
-
-    /// The next request is not taken, whose header was read.
-    fn turn_away(&mut self, common: &Common, request: &Request<'_>) {
-        if common.body == 0 {
-            self.refuse(request.waited);
-        } else {
-            self.reading = Some(Reading::Refused(request.waited));
-        }
     }
 
     /// The next request is there, all of it.

@@ -87,11 +87,6 @@ impl Stops {
         })
     }
 
-    /// Returns what is to be known of a flow that is about to be stopped, as of the last [`Self::look`].
-    pub(crate) fn begin(&self, flow: u16) -> Stopped {
-        Stopped::new(flow, self.now)
-    }
-
     /// Stops a flow that is not. Times do not come before those of earlier ones.
     pub(crate) fn stop(&mut self, stopped: Entry<Stopped>) {
         if let Some(queue) = self.later.get_mut(stopped.pause) {

@@ -46,7 +46,6 @@ use super::{
     },
     incoming::{
         self,
-        Begun,
         Lane,
         Moved,
         Place,
@@ -92,8 +91,6 @@ use crate::{
             AtomicCall, //
         }, //
     },
-    owner::Recipient,
-    share,
     sum::{
         Count,
         Sum, //
@@ -126,10 +123,8 @@ const MAX_CHUNKS: usize = 16 << 10;
 /// When requests of a NIC that are not over have more bytes than this, those of others are not kept: they
 /// are pulled, or fetched, when it is known where they go, or come from.
 const PEER_BYTES: usize = 4 << 20;
-/// The same, for the requests of all: those to each user have their share of it.
+/// The same, for the requests of all.
 const ALL_BYTES: usize = 256 << 20;
-/// Requests to a user may have so many in any case, while there is room for any.
-const FEW_BYTES: usize = ALL_BYTES / 16;
 /// Where there is no other way, they may have so many times as many.
 const BYTES_FACTOR: usize = 2;
 
@@ -195,9 +190,6 @@ pub(super) struct Load {
     chunks: Sum,
     /// Bytes that have come with requests, or go with their answers.
     bytes: Sum,
-    /// As a user: whom requests come to for which there is nobody. They are answered at once, but their bytes
-    /// are kept until that is acknowledged.
-    nobody: Recipient,
 }
 
 impl Load {
@@ -206,16 +198,8 @@ impl Load {
         Ok(Self {
             chunks: Sum::new()?,
             bytes: Sum::new()?,
-            nobody: Recipient::nobody()?,
         })
     }
-}
-
-/// Returns whether requests to a user, which have `own` of the bytes that those to all have, may have more: so
-/// many `times` what they should.
-fn has_share(all: usize, own: usize, times: usize) -> bool {
-    let most = ALL_BYTES.saturating_mul(times);
-    share::has_room(most, all, own, FEW_BYTES.saturating_mul(times))
 }
 
 /// What requests of a peer find.
@@ -417,14 +401,11 @@ impl Service {
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
-    ) -> Result<Begun<Partial>> {
-        let Shared { load, config, .. } = &*self.visitor.shared;
-        let (all, own) = (&load.bytes, &self.visitor.bytes);
-        let recipient = config.arrivals.recipient(&request);
-        let recipient = recipient.as_ref().unwrap_or(&load.nobody);
+    ) -> Result<Partial> {
+        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
         let has_room = |times: usize| {
             own.sum() <= PEER_BYTES.saturating_mul(times)
-                && has_share(all.sum(), recipient.received().sum(), times)
+                && all.sum() <= ALL_BYTES.saturating_mul(times)
         };
         let kept = has_room(1);
         let (reads, fetches) = results(request.kind);
@@ -445,13 +426,9 @@ impl Service {
                 .fold(sum, usize::saturating_add);
         }
         if sum != 0 && !has_room(BYTES_FACTOR) {
-            return Ok(Begun::NoRoom);
+            return Err(ENOMEM);
         }
-        let counts = [
-            own.count(sum),
-            recipient.received().count(sum),
-            all.count(sum),
-        ];
+        let counts = Some([own.count(sum), all.count(sum)]);
         let bytes = if distant {
             None
         } else {
@@ -461,14 +438,14 @@ impl Service {
                 results: Memory::zeroed(results, GFP_KERNEL)?,
             })
         };
-        Ok(Begun::Taken(Partial {
+        Ok(Partial {
             name,
             request,
             remote: RemoteMemory::collect(count, ranges)?,
             bytes,
             counts,
             entry: Vacant::new(GFP_KERNEL)?,
-        }))
+        })
     }
 }
 
@@ -485,12 +462,7 @@ impl Target for Service {
         Chunk::new(&self.visitor.shared, other).ok()
     }
 
-    fn begin(
-        &mut self,
-        id: u64,
-        frame: &frame::Request<'_>,
-        body: usize,
-    ) -> Result<Begun<Partial>, Stop> {
+    fn begin(&mut self, id: u64, frame: &frame::Request<'_>, body: usize) -> Result<Partial, Stop> {
         let request = self.request(frame).ok_or(Broken::Value)?;
         let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
         let name = Name {
@@ -1480,26 +1452,5 @@ mod tests {
         check(&pairs, 2, &taken, &[(1, 3), (2, 1), (4, 1)])?;
         check(&pairs[..2], 2, &taken[..1], &pairs[1..2])?;
         check(&taken, 2, &taken, &[])
-    }
-
-    /// Returns how many bytes requests to a user may have, besides so many to others.
-    fn most(others: usize) -> usize {
-        let step = 1 << 20;
-        (0..=ALL_BYTES)
-            .step_by(step)
-            .find(|own| !has_share(others.saturating_add(*own), *own, 1))
-            .unwrap_or(usize::MAX)
-    }
-
-    #[test]
-    fn bytes_of_a_user_leave_room() {
-        let half = ALL_BYTES / 2;
-        assert_eq!(most(0), half);
-        assert_eq!(most(half), half / 2);
-        // There are a few for those that have none.
-        assert!(has_share(ALL_BYTES - 1, FEW_BYTES - 1, 1));
-        assert!(!has_share(ALL_BYTES - 1, FEW_BYTES, 1));
-        assert!(!has_share(ALL_BYTES, 0, 1));
-        assert!(has_share(ALL_BYTES, half, BYTES_FACTOR));
     }
 }

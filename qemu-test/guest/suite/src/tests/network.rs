@@ -87,7 +87,6 @@ tests! {
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
-    "bytes-of-users" ["kfi_endpoint.h"] bytes_of_users;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -1053,74 +1052,6 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     }
     drop((end, far_end, buffer));
     far.close().map_err(|(_, error)| error)?;
-    rig.close()
-}
-
-/// What is kept of messages to a user who receives none is half of what there may be, however many peers send
-/// them: those to another user are kept as before.
-fn bytes_of_users(env: &Env) -> Outcome {
-    const LEN: usize = 16 << 10;
-    // With so many messages each has as many bytes as are kept for one peer, and one message more.
-    const MESSAGES: u64 = 257;
-    const PEERS: u8 = 36;
-    const MOST: usize = 128 << 20;
-    if !rustix::process::geteuid().is_root() {
-        return Err(Stop::Skip("not root".to_owned()));
-    }
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    // None of them ends by itself.
-    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
-    peers("from")?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let bytes = vec![7; LEN];
-    let mut senders = Vec::new();
-    for number in 1..=PEERS {
-        let mut peer = Peer::connect(Ipv4Addr::new(127, 2, 0, number), HERE, 1)?;
-        for id in 1..=MESSAGES {
-            peer.message_of(id, port, &bytes)?;
-        }
-        senders.push(peer);
-    }
-    let mut kept: usize = 0;
-    until(|| {
-        let lines = peers("from")?;
-        let column = |line: &String, at| {
-            let word = line.split_whitespace().nth(at);
-            word.and_then(|word| word.parse::<usize>().ok())
-        };
-        kept = lines.iter().filter_map(|line| column(line, 11)).sum();
-        let next = lines.iter().map(|line| column(line, 12));
-        Ok(next
-            .filter(|next| *next == Some(MESSAGES as usize + 1))
-            .count()
-            == senders.len())
-    })?;
-    // Some are looked at beside each other.
-    check!((MOST..=MOST + 8 * LEN).contains(&kept), "{kept} are kept");
-
-    // Both in one process, as it has the port and may not look at debugfs.
-    let mut child = process::fork(|| {
-        let receive = || -> Outcome {
-            users::become_another_user()?;
-            let rig = Rig::new(env)?;
-            let (end, port) = end_with_port(&rig)?;
-            let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN as u64)?;
-            let mut peer = Peer::connect(Ipv4Addr::new(127, 2, 1, 1), HERE, 1)?;
-            peer.message_of(1, port, &bytes)?;
-            // All of it was read when there is an answer to what nobody wants.
-            peer.request(2, Kind::Write, (port, 64), Some(5))?;
-            check_eq!(peer.response()?.0, 2);
-            end.recv(buffer.segment(0..LEN as u64), 7)?;
-            check!(!peer.is_pulled()?, "it was not kept");
-            drop((peer, end, buffer));
-            rig.close()
-        };
-        i32::from(receive().is_err())
-    })?;
-    check_eq!(child.wait()?, Status::Exited(0));
-    drop((senders, end));
     rig.close()
 }
 

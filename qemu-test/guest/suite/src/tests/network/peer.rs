@@ -396,21 +396,6 @@ impl Peer {
         self.ask(id, request, None)
     }
 
-    /// Sends a message to a port, with its bytes.
-    pub(super) fn message_of(&mut self, id: u64, to: u16, bytes: &[u8]) -> Outcome {
-        let request = Request {
-            eager: true,
-            len: bytes.len() as u64,
-            ..Self::message_to(to)
-        };
-        let mut header = [0; MAX_HEAD];
-        let none = [].into_iter();
-        let head = request.write(id, self.ack, bytes.len(), none, &mut header);
-        let head = head.ok_or_else(|| Stop::fail("no such request"))?;
-        self.stream.write_all(&header[..head])?;
-        Ok(self.stream.write_all(bytes)?)
-    }
-
     /// A message of no bytes to a port.
     fn message_to(to: u16) -> Request<'static> {
         Request {
@@ -513,19 +498,6 @@ impl Peer {
             }
         }
         Ok(answers)
-    }
-
-    /// Reads frames until bytes are asked for, or there is an answer; returns whether they are asked for.
-    pub(super) fn is_pulled(&mut self) -> Result<bool, Stop> {
-        loop {
-            let header = self.header()?;
-            match Frame::parse(&header) {
-                Ok((_, Frame::Pull { .. })) => return Ok(true),
-                Ok((_, Frame::Response(_))) => return Ok(false),
-                Ok(_) => {}
-                Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
-            }
-        }
     }
 
     /// Reads frames until there is an answer; returns that and the number of the request.
