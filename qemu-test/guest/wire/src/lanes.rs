@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use crate::frame::{Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
-use crate::incoming::{self, Moved, Stop};
+use crate::frame::{Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
+use crate::incoming::{self, Moved};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
-use crate::stops::{Stopped, Stops};
+use crate::stops::{self, Pause, Stops, Why, FLOWS};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -166,6 +166,8 @@ impl outgoing::Outgoing for Rc<Operation> {
 struct Reply {
     request: Asked,
     status: u32,
+    /// What it takes of the target's room.
+    _room: Option<Rc<()>>,
 }
 
 /// A request as the target has it.
@@ -224,15 +226,38 @@ struct Model {
     stuck: bool,
     /// For how many milliseconds those have waited that are.
     waits: u32,
-    /// How many chunks of memory were asked for, and whether there is none at times.
+    /// How many chunks of memory were asked for, and whether there is none at times, as of other memory.
     chunks: usize,
     lacks_memory: bool,
+    /// How often other memory was asked for.
+    allocations: usize,
+    /// There is room for so many requests that have data and results, until they are over.
+    most: Option<usize>,
+    /// As many uses of this are kept as there are such requests: by their numbers in the lane before they are
+    /// answered.
+    room: Rc<()>,
+    rooms: BTreeMap<u64, Rc<()>>,
+    /// How many were not taken for lack of room.
+    refused: usize,
     started: VecDeque<Asked>,
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
     answered: VecDeque<(u64, u32, Asked)>,
     /// What became of those that have started.
     ends: Vec<(u64, Moved)>,
+}
+
+impl Model {
+    /// Returns whether there is no memory now.
+    fn is_short(&mut self) -> bool {
+        self.allocations += 1;
+        self.lacks_memory && self.allocations % 7 == 0
+    }
+
+    /// Returns how many requests that have data and results are not over.
+    fn kept(&self) -> usize {
+        Rc::strong_count(&self.room) - 1
+    }
 }
 
 impl incoming::Target for Model {
@@ -244,9 +269,9 @@ impl incoming::Target for Model {
 
     const CHUNK: usize = WINDOW / 4;
 
-    fn chunk(&mut self, other: bool) -> Option<Self::Chunk> {
+    fn chunk(&mut self, _other: bool) -> Option<Self::Chunk> {
         self.chunks += 1;
-        let there = !self.lacks_memory || !other || self.chunks % 3 != 0;
+        let there = !self.lacks_memory || self.chunks % 3 != 0;
         there.then(|| (0..Self::CHUNK).map(|_| None).collect())
     }
 
@@ -255,7 +280,11 @@ impl incoming::Target for Model {
         id: u64,
         request: &Request<'_>,
         body: usize,
-    ) -> Result<Self::Partial, Stop> {
+        alone: bool,
+    ) -> Result<Option<Self::Partial>, Broken> {
+        if self.is_short() {
+            return Ok(None);
+        }
         let what = match request.kind {
             Kind::Message => What::Send,
             Kind::Write => What::Long,
@@ -263,6 +292,10 @@ impl incoming::Target for Model {
             Kind::Read => What::Read,
             _ => What::Fetch,
         };
+        if what == What::Fetch && !alone && self.most.is_some_and(|most| self.kept() >= most) {
+            self.refused += 1;
+            return Ok(None);
+        }
         let number = request.tag & 0xffff_ffff;
         // It has no room for the data of some.
         let kept = what != What::Send || request.len == 0 || number % 5 != 4;
@@ -273,7 +306,7 @@ impl incoming::Target for Model {
             len: request.len as usize,
             waited: request.waited,
         };
-        Ok((asked, vec![0; if kept { body } else { 0 }]))
+        Ok(Some((asked, vec![0; if kept { body } else { 0 }])))
     }
 
     fn body(&mut self, (_, body): &mut Self::Partial, offset: usize, bytes: &[u8]) {
@@ -282,7 +315,10 @@ impl incoming::Target for Model {
         }
     }
 
-    fn arrive(&mut self, (asked, body): Self::Partial) -> Result<Kept, Stop> {
+    fn arrive(&mut self, (asked, body): Self::Partial) -> Option<Kept> {
+        if self.is_short() {
+            return None;
+        }
         for (at, have) in body.iter().enumerate().filter(|_| !self.noisy) {
             assert_eq!(*have, byte(asked.number, at, false), "data of {asked:?}");
         }
@@ -293,8 +329,11 @@ impl incoming::Target for Model {
             assert!(self.there.insert(asked.number), "once");
             self.numbers.insert(asked.id, asked.number);
         }
+        if asked.what == What::Fetch {
+            self.rooms.insert(asked.id, self.room.clone());
+        }
         self.open.push(asked);
-        Ok((asked.id, asked.number))
+        Some((asked.id, asked.number))
     }
 
     fn started(&mut self) -> Option<(u64, usize, bool, Asked)> {
@@ -360,12 +399,9 @@ impl incoming::Target for Model {
         }
         let asked = self.open.remove(at);
         self.there.remove(number);
+        self.rooms.remove(id);
         self.back += 1;
         Some(asked.waited + self.waits)
-    }
-
-    fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>> {
-        Some(Entry::new(stopped))
     }
 
     fn is_waiting(&self, (id, _): &Kept) -> bool {
@@ -374,7 +410,12 @@ impl incoming::Target for Model {
 
     fn answered(&mut self) -> Option<(u64, Reply)> {
         let (id, status, request) = self.answered.pop_front()?;
-        Some((id, Reply { request, status }))
+        let reply = Reply {
+            request,
+            status,
+            _room: self.rooms.remove(&id),
+        };
+        Some((id, reply))
     }
 }
 
@@ -383,13 +424,18 @@ const WINDOW: usize = 16;
 
 type Chunks = Vec<Option<Vec<incoming::Place<Model>>>>;
 
+/// Memory for flows, none of which is stopped.
+fn no_flows() -> Vec<stops::Flow> {
+    vec![stops::Flow::default(); FLOWS as usize]
+}
+
 /// Both sides, and what is between them.
 struct World {
     random: Random,
     /// Milliseconds.
     now: u64,
     initiator: outgoing::Lane<Rc<Operation>, Vec<Flow>>,
-    target: incoming::Lane<Model, Chunks>,
+    target: incoming::Lane<Model, Chunks, Vec<stops::Flow>>,
     model: Model,
     posted: VecDeque<Rc<Operation>>,
     operations: Vec<Rc<Operation>>,
@@ -406,7 +452,7 @@ impl World {
             random: Random(seed | 1),
             now: 10_000,
             initiator: outgoing::Lane::new(vec![Flow::default(); 64]),
-            target: incoming::Lane::new(chunks),
+            target: incoming::Lane::new(chunks, no_flows()),
             model: Model::default(),
             posted: VecDeque::new(),
             operations: Vec::new(),
@@ -432,7 +478,7 @@ impl World {
         self.target.connected(ack).expect("it was sent");
         let window = Window {
             numbers: WINDOW as u64,
-            flows: incoming::FLOWS,
+            flows: FLOWS,
             eager: 1 << 20,
         };
         self.initiator
@@ -545,7 +591,7 @@ impl World {
     }
 
     /// Receives some of what was sent; fails if a side finds that the other breaks the protocol.
-    fn receive(&mut self) -> Result<(), Stop> {
+    fn receive(&mut self) -> Result<(), Broken> {
         let count = self.random.below(self.there.len() + 1);
         let room = self.at_target.room();
         let count = count.min(room.len());
@@ -558,7 +604,7 @@ impl World {
                 Part::Head(common, frame) => {
                     self.target.head(&mut self.model, &common, &frame)?;
                 }
-                Part::Body(bytes, last) => self.target.body(&mut self.model, bytes, last)?,
+                Part::Body(bytes, last) => self.target.body(&mut self.model, bytes, last),
             }
         }
         let count = self.random.below(self.back.len() + 1);
@@ -656,6 +702,7 @@ impl World {
 fn run(seed: u64, count: usize, breaks: usize) {
     let mut world = World::new(seed);
     world.model.lacks_memory = seed % 2 == 0;
+    world.model.most = (seed % 3 != 0).then_some(seed as usize % 5);
     let mut steps = 0;
     loop {
         if world.operations.len() < count && world.random.below(3) == 0 {
@@ -668,10 +715,7 @@ fn run(seed: u64, count: usize, breaks: usize) {
             0..3 => world.send(),
             3..6 => {
                 world.relieve();
-                match world.receive() {
-                    Err(Stop::NoMemory) => world.connect(),
-                    result => result.expect("both keep to the protocol"),
-                }
+                world.receive().expect("both keep to the protocol");
             }
             6 => world.answer(),
             _ if world.random.below(10) == 0 => world.cancel(),
@@ -866,13 +910,13 @@ fn a_flow_is_let_go_until_it_goes_on() {
 #[test]
 fn many_flows_are_let_go_each_in_its_time() {
     const MANY: u16 = 300;
-    let mut stops = Stops::new();
-    for flow in 0..MANY {
-        stops.stop(Entry::new(Stopped::new(flow, u64::from(flow))));
-    }
-    assert_eq!(stops.look(0), Some(50));
+    let mut stops = Stops::new(no_flows());
     let mut told = vec![Vec::new(); usize::from(MANY)];
     for now in 0..1000 {
+        let flow = now as u16;
+        if flow < MANY {
+            stops.stop(flow, Why::NotReady, Pause::FIRST, now);
+        }
         let next = stops.look(now);
         assert!(next != Some(0), "it is due");
         while let Some(flow) = stops.first_due() {
@@ -882,9 +926,9 @@ fn many_flows_are_let_go_each_in_its_time() {
         // Those that go on are never told again, wherever they are.
         let flow = (now % 400) as u16;
         if flow < MANY && flow % 7 == 3 {
-            assert_eq!(stops.has(flow), now < 400);
+            assert_eq!(stops.why(flow).is_some(), now < 400);
             assert_eq!(stops.go_on(flow).is_some(), now < 400);
-            assert!(!stops.has(flow));
+            assert_eq!(stops.why(flow), None);
         }
     }
     for (flow, told) in told.iter().enumerate() {
@@ -926,6 +970,127 @@ fn memory_is_for_what_is_not_over() {
     world.settle();
     assert_eq!(world.model.open.len(), 1, "there are no more numbers");
     assert!(world.model.chunks <= 4, "{} chunks", world.model.chunks);
+    finish(world, 1000);
+}
+
+/// What there is no room for is not taken, and comes again when there is some: that is so when what is under way
+/// has ended, which nothing keeps from it; nor does it keep others from going by.
+#[test]
+fn what_there_is_no_room_for_comes_again() {
+    const LEN: usize = 300 << 10;
+    for what in [What::Long, What::LongRead] {
+        let mut world = World::new(17);
+        world.model.most = Some(2);
+        world.post_one(what, LEN);
+        world.settle();
+        let long = world.model.open.remove(0);
+        // Nothing is over before the first one.
+        let before = world.model.refused;
+        while world.model.refused == before {
+            world.post_one(What::Fetch, 100);
+            world.settle();
+            for asked in std::mem::take(&mut world.model.open) {
+                world.model.answered.push_back((asked.id, 0, asked));
+            }
+            world.settle();
+        }
+        assert_eq!(world.model.kept(), 2, "{what:?}");
+        assert!(world.has_stopped(), "{what:?}");
+        let last = world.operations.last().expect("some were posted");
+        assert_eq!(last.answers.get(), 0, "{what:?}: there is no room");
+        // Those of other flows.
+        let flow_of_last = flow(last.number);
+        while world.operations.len() < 8 {
+            world.post_one(What::Send, 10);
+        }
+        world.settle();
+        for asked in std::mem::take(&mut world.model.open) {
+            assert_ne!(flow(asked.number), flow_of_last, "{what:?}: in order");
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        for operation in &world.operations[1..] {
+            let of_last = flow(operation.number) == flow_of_last;
+            let over = operation.answers.get() == 1;
+            assert!(over || of_last, "{what:?}: {operation:?}");
+        }
+        // On one connection: it would begin anew on each.
+        world.model.started.push_back(long);
+        finish(world, 1000);
+    }
+}
+
+/// A lane without memory for any number more takes no request, and goes on when there is some.
+#[test]
+fn numbers_without_memory_are_told() {
+    let mut world = World::new(19);
+    world.post_one(What::LongRead, 300 << 10);
+    world.settle();
+    let long = world.model.open.remove(0);
+    let chunks = world.model.chunks;
+    for _ in 0..WINDOW * 2 {
+        // Each third one is refused.
+        world.model.lacks_memory = true;
+        world.model.chunks = 2;
+        world.post_one(What::Send, 0);
+        world.settle();
+        world.model.lacks_memory = false;
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        world.wait(30);
+    }
+    assert!(chunks < world.model.chunks, "more was asked for");
+    assert_eq!(world.operations[0].answers.get(), 0);
+    // All of them are told again.
+    world.connect();
+    world.settle();
+    assert_eq!(world.target.told(), None, "nothing came of the oldest one");
+    world.model.started.push_back(long);
+    finish(world, 1000);
+}
+
+/// What there was no room for has not waited for its receiver.
+#[test]
+fn what_waits_for_room_does_not_wait_for_its_receiver() {
+    let mut world = World::new(23);
+    world.model.most = Some(0);
+    world.post_one(What::LongRead, 100);
+    world.settle();
+    let long = world.model.open.remove(0);
+    for _ in 0..2 {
+        world.post_one(What::Fetch, 100);
+    }
+    // Each time they take two more of the numbers that there are before the first one is over.
+    for _ in 0..4 {
+        world.settle();
+        world.wait(700);
+    }
+    assert_eq!(world.model.refused, 8, "they come again and again");
+    world.model.most = None;
+    world.wait(1000);
+    world.settle();
+    assert_eq!(world.model.open.len(), 2);
+    assert!(world.model.open.iter().all(|asked| asked.waited == 0));
+    world.model.started.push_back(long);
+    finish(world, 1000);
+}
+
+/// A request that comes alone is taken whatever there is room for.
+#[test]
+fn what_comes_alone_is_taken() {
+    let mut world = World::new(29);
+    world.model.most = Some(0);
+    for number in 0..5 {
+        world.post_one(What::Fetch, 100);
+        world.settle();
+        let asked = world.model.open.remove(0);
+        assert_eq!(asked.number, number);
+        world.model.answered.push_back((asked.id, 0, asked));
+        world.settle();
+    }
+    assert_eq!(world.model.refused, 0);
     finish(world, 1000);
 }
 

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::frame::{
     Broken, Common, FabricId, Frame, Hello, Kind, Range, Ranges, Request, Response, COMMON,
     FEW_FLOWS, MAJOR, MAX_ATOMIC, MAX_BODY, MAX_FLOWS, MAX_HEAD, MAX_KEY, MAX_LANES, MAX_LEN,
-    MAX_RANGES, MINOR, NOT_READY,
+    MAX_RANGES, MINOR, NOT_READY, NO_ROOM,
 };
 use crate::stream::{Part, Stream};
 
@@ -162,7 +162,7 @@ fn request() -> impl Strategy<Value = (Shape, usize)> {
 
 fn other() -> impl Strategy<Value = (Shape, usize)> {
     let mac = || uniform32(any::<u8>());
-    let status = prop_oneof![0..4096u32, Just(NOT_READY)];
+    let status = prop_oneof![0..4096u32, Just(NOT_READY), Just(NO_ROOM)];
     let part = (0..=MAX_LEN / 2, 1..=MAX_LEN / 2);
     let bare = prop_oneof![
         Just(Frame::Withdraw),

@@ -45,6 +45,8 @@ const MAGIC: [u8; 8] = *b"kfi-soft";
 
 /// Of [`Response::status`]: the target is not ready, and nothing was done.
 pub(crate) const NOT_READY: u32 = 1 << 31;
+/// Of [`Response::status`]: the target has no room for it, and nothing was done.
+pub(crate) const NO_ROOM: u32 = NOT_READY + 1;
 /// The largest errno of a response.
 const MAX_ERRNO: u32 = 4095;
 
@@ -264,7 +266,7 @@ pub(crate) struct Request<'a> {
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
-    /// 0, an errno, or [`NOT_READY`].
+    /// 0, an errno, [`NOT_READY`], or [`NO_ROOM`].
     pub(crate) status: u32,
     /// Bytes that were transferred.
     pub(crate) len: u64,
@@ -443,7 +445,7 @@ impl<'a> Frame<'a> {
                 body(0..MAX_ATOMIC as usize + 1)?;
                 of_request()?;
                 let status = members.u32(24);
-                if status > MAX_ERRNO && status != NOT_READY {
+                if status > MAX_ERRNO && status != NOT_READY && status != NO_ROOM {
                     return Err(Broken::Value);
                 }
                 if status != 0 && common.body != 0 {

@@ -6,6 +6,11 @@
 //!
 //! An answer is kept until the initiator has said that it has read it, and is sent again on a new
 //! connection: a request that is sent again is not carried out again.
+//!
+//! A request for which there is no room, or no memory, is not taken, and its flow is stopped: that needs
+//! no memory. So nothing that is short keeps what is behind the request from being read, such as bytes of
+//! those that are under way, with the end of which there is room again. One that comes when nothing else
+//! of its lane is under way is taken whatever others have.
 
 #![forbid(unsafe_code)]
 
@@ -18,20 +23,20 @@ use super::{
         Frame,
         Request,
         Response,
-        NOT_READY, //
+        NOT_READY,
+        NO_ROOM, //
     },
     stops::{
-        Stopped,
-        Stops, //
+        Flow,
+        Pause,
+        Stops,
+        Why,
+        FLOWS, //
     }, //
 };
-use crate::kfi::linux::queue::Entry;
 
 /// The most bytes of results that go in one frame.
 const PIECE: usize = 256 << 10;
-
-/// The flows of a lane. There is memory for those of them that are stopped.
-pub(crate) const FLOWS: u32 = 4096;
 
 /// An answer, as this has to do with it.
 pub(crate) trait Answer {
@@ -63,15 +68,22 @@ pub(crate) trait Target: Sized {
     /// lane has another one.
     fn chunk(&mut self, other: bool) -> Option<Self::Chunk>;
 
-    /// Takes a header.
-    fn begin(&mut self, id: u64, request: &Request<'_>, body: usize)
-        -> Result<Self::Partial, Stop>;
+    /// Takes a header; nothing if there is no room for the request, or no memory. If it is `alone`, nothing
+    /// else of the lane is under way, and there is room whatever others have.
+    fn begin(
+        &mut self,
+        id: u64,
+        request: &Request<'_>,
+        body: usize,
+        alone: bool,
+    ) -> Result<Option<Self::Partial>, Broken>;
 
     /// Takes bytes of the body of it, from `offset` on.
     fn body(&mut self, partial: &mut Self::Partial, offset: usize, bytes: &[u8]);
 
-    /// All of it is there: carries it out. Returns what is kept.
-    fn arrive(&mut self, partial: Self::Partial) -> Result<Self::Open, Stop>;
+    /// All of it is there: carries it out. Returns what is kept; nothing if there is no memory, and nothing
+    /// was done.
+    fn arrive(&mut self, partial: Self::Partial) -> Option<Self::Open>;
 
     /// Takes out a request that has started since: its number, how many bytes it wants or lets be fetched,
     /// and whether they are fetched.
@@ -99,9 +111,6 @@ pub(crate) trait Target: Sized {
     /// answered; returns for how many milliseconds it has waited, or nothing if it does not wait there.
     fn take_back(&mut self, open: &Self::Open) -> Option<u32>;
 
-    /// Allocates memory for what is known of a flow that is stopped; nothing if there is none.
-    fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>>;
-
     /// Returns whether nobody has begun with a request.
     fn is_waiting(&self, open: &Self::Open) -> bool;
 
@@ -120,29 +129,47 @@ pub(crate) enum Moved {
     Withdrawn,
 }
 
-/// Why nothing more is taken from a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// The other side breaks the protocol.
-    Broken(Broken),
-    /// There is no memory. Nothing happened; it may be sent again on a new connection.
-    NoMemory,
-}
-
-impl From<Broken> for Stop {
-    fn from(broken: Broken) -> Self {
-        Self::Broken(broken)
-    }
-}
-
 /// A request that is not over.
 pub(crate) enum Slot<O, A, S> {
     /// It is being carried out.
     Open(O, Option<Moving<S>>),
     /// It was answered.
     Answered(A),
-    /// It was not taken, after so many milliseconds; the initiator was told so on this connection, or not.
-    Refused(bool, u32),
+    /// It was not taken; the initiator was told so on this connection, or not.
+    Refused(bool, Refusal),
+}
+
+/// Why a request was not taken.
+#[derive(Clone, Copy)]
+pub(crate) enum Refusal {
+    /// A receiver is not ready, for which it has waited for so many milliseconds.
+    NotReady(u32),
+    /// There was no room for it, or for one of its flow before it.
+    NoRoom,
+}
+
+impl Refusal {
+    /// That of a request of a flow that is stopped, which has waited for so many milliseconds.
+    fn new(why: Why, waited: u32) -> Self {
+        match why {
+            Why::NotReady => Self::NotReady(waited),
+            // It has not waited for its receiver meanwhile; the initiator knows for how long before.
+            Why::NoRoom => Self::NoRoom,
+        }
+    }
+
+    /// Returns what the initiator is told.
+    fn response(self) -> Response {
+        let (status, waited) = match self {
+            Self::NotReady(waited) => (NOT_READY, waited),
+            Self::NoRoom => (NO_ROOM, 0),
+        };
+        Response {
+            status,
+            len: 0,
+            waited,
+        }
+    }
 }
 
 /// The bytes of a request that has started.
@@ -166,8 +193,8 @@ pub(crate) type Place<T> =
 enum Reading<P> {
     /// A request, of this flow, and for how many milliseconds it has waited before.
     Request(P, usize, u16, u32),
-    /// A request that is not taken, and has waited for so many milliseconds before.
-    Refused(u32),
+    /// A request that is not taken.
+    Refused(Refusal),
     /// Data of a request that were pulled, from here on.
     Data(u64, usize),
 }
@@ -198,12 +225,15 @@ struct Writing {
 ///
 /// The memory has one slot for each number from the first one on that is not over, so that a request
 /// that is further on breaks the protocol. It has places for chunks with [`Self::window`] slots, and there
-/// are those chunks that have such numbers.
+/// are those chunks that have such numbers, but for what there was no memory. A number that is not over and
+/// has no slot, or an empty one, is that of a request that was not taken for that reason.
+///
+/// `M` is memory for chunks, `F` for flows.
 #[allow(
     clippy::struct_excessive_bools,
     reason = "they have nothing to do with each other"
 )]
-pub(crate) struct Lane<T: Target, M> {
+pub(crate) struct Lane<T: Target, M, F> {
     chunks: M,
     /// How many there are.
     count: usize,
@@ -233,16 +263,23 @@ pub(crate) struct Lane<T: Target, M> {
     /// Another number whenever bytes of one of those are moved, or asked for.
     progress: u64,
     /// Flows that are stopped.
-    stops: Stops,
+    stops: Stops<F>,
     /// How many requests there are of which the initiator is to be told that they were not taken ...
     refusals: usize,
     /// ... from this number on.
     refused: u64,
+    /// Of those that have no slot it was told on this connection below this number.
+    told_bare: u64,
 }
 
-impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
-    /// At the beginning of a session. There are no chunks.
-    pub(crate) fn new(chunks: M) -> Self {
+impl<T, M, F> Lane<T, M, F>
+where
+    T: Target,
+    M: DerefMut<Target = [Option<T::Chunk>]>,
+    F: DerefMut<Target = [Flow]>,
+{
+    /// At the beginning of a session. There are no chunks, and there is memory for [`FLOWS`] flows.
+    pub(crate) fn new(chunks: M, flows: F) -> Self {
         Self {
             chunks,
             count: 0,
@@ -260,9 +297,10 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             answer_next: true,
             moving: false,
             progress: 0,
-            stops: Stops::new(),
+            stops: Stops::new(flows),
             refusals: 0,
             refused: 1,
+            told_bare: 1,
         }
     }
 
@@ -282,19 +320,23 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         Some((at.checked_div(T::CHUNK)?, at.checked_rem(T::CHUNK)?))
     }
 
-    /// Makes sure that there is a slot for the next request.
-    fn make_room(&mut self, target: &mut T) -> Result<(), Stop> {
-        let (chunk, _) = self.place(self.next).ok_or(Stop::NoMemory)?;
-        let Some(place @ None) = self.chunks.get_mut(chunk) else {
-            return Ok(());
-        };
-        let chunk = match self.spare.take() {
-            Some(chunk) => Some(chunk),
-            None => target.chunk(self.count != 0),
-        };
-        *place = Some(chunk.ok_or(Stop::NoMemory)?);
-        self.count = self.count.saturating_add(1);
-        Ok(())
+    /// Returns whether there is a slot for the next request, for which it makes one if it can.
+    fn make_room(&mut self, target: &mut T) -> bool {
+        let place = self.place(self.next);
+        let place = place.and_then(|(chunk, _)| self.chunks.get_mut(chunk));
+        match place {
+            None => false,
+            Some(Some(_)) => true,
+            Some(place @ None) => {
+                *place = match self.spare.take() {
+                    Some(chunk) => Some(chunk),
+                    None => target.chunk(self.count != 0),
+                };
+                let made = place.is_some();
+                self.count = self.count.saturating_add(usize::from(made));
+                made
+            }
+        }
     }
 
     /// All numbers of a chunk are over, of which this is the last one.
@@ -331,11 +373,14 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         let id = self.first;
         let writes = self.writing.is_some_and(|writing| writing.id == id);
         let again = (self.again..self.until).contains(&id);
-        match self.slot(id)? {
-            Some(Slot::Answered(_)) if !writes && !again => Some(id),
-            Some(Slot::Refused(true, _)) => Some(id),
-            _ => None,
-        }
+        let bare = id < self.next && id < self.told_bare;
+        let told = match self.slot(id) {
+            Some(Some(Slot::Answered(_))) => !writes && !again,
+            Some(Some(Slot::Refused(told, _))) => *told,
+            Some(Some(Slot::Open(..))) => false,
+            None | Some(None) => bare,
+        };
+        told.then_some(id)
     }
 
     /// Returns how many requests are being carried out.
@@ -382,13 +427,19 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
         self.stops.tell_again();
-        (self.refusals, self.refused) = (0, self.first);
+        // Those that have no slot were not taken.
+        let numbers = self.next.saturating_sub(self.first);
+        self.refusals = usize::try_from(numbers).unwrap_or(usize::MAX);
+        (self.refused, self.told_bare) = (self.first, self.first);
         // What was pulled is pulled again from where it has come to; what is fetched from the start.
         let chunks = self.chunks.iter_mut().flatten();
         for slot in chunks.flat_map(|chunk| chunk.iter_mut()) {
-            if let Some(Slot::Refused(told, _)) = slot {
-                *told = false;
-                self.refusals = self.refusals.saturating_add(1);
+            match slot {
+                None => {}
+                Some(Slot::Refused(told, _)) => *told = false,
+                Some(Slot::Open(..) | Slot::Answered(_)) => {
+                    self.refusals = self.refusals.saturating_sub(1);
+                }
             }
             if let Some(Slot::Open(_, Some(moving))) = slot {
                 moving.asked = false;
@@ -420,8 +471,8 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         (self.first, self.next, self.open) = (1, 1, 0);
         (self.again, self.until) = (1, 1);
         (self.reading, self.writing) = (None, None);
-        self.stops = Stops::new();
-        (self.refusals, self.refused) = (0, 1);
+        self.stops.clear();
+        (self.refusals, self.refused, self.told_bare) = (0, 1, 1);
     }
 
     /// Returns the slot of a number.
@@ -439,13 +490,13 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         target: &mut T,
         common: &Common,
         frame: &Frame<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Broken> {
         self.over(common.ack)?;
         match frame {
             Frame::Request(request) => self.request(target, common, request),
             Frame::Withdraw => {
                 if common.id == 0 || common.id >= self.next {
-                    return Err(Broken::Value.into());
+                    return Err(Broken::Value);
                 }
                 if let Some(Some(Slot::Open(open, place))) = self.slot(common.id) {
                     target.withdraw(open);
@@ -456,11 +507,11 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
                 }
                 Ok(())
             }
-            Frame::Data(offset) => Ok(self.data(common, *offset)?),
-            Frame::Landed => Ok(self.landed(target, common.id)?),
+            Frame::Data(offset) => self.data(common, *offset),
+            Frame::Landed => self.landed(target, common.id),
             Frame::Ack | Frame::Unknown => Ok(()),
             // Not from an initiator, or not before it was asked for.
-            _ => Err(Broken::Value.into()),
+            _ => Err(Broken::Value),
         }
     }
 
@@ -471,14 +522,19 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         }
         while self.first < ack {
             let id = self.first;
+            let bare = id >= self.told_bare;
+            let mut slot = self.slot(id);
             // An answer that is being sent again may have been read before.
-            let slot = self.slot(id).ok_or(Broken::Value)?;
-            let untold = match slot {
-                Some(Slot::Answered(_)) => 0,
-                Some(Slot::Refused(told, _)) => usize::from(!*told),
-                _ => return Err(Broken::Value),
+            let untold = match slot.as_deref() {
+                Some(Some(Slot::Open(..))) => return Err(Broken::Value),
+                Some(Some(Slot::Answered(_))) => false,
+                Some(Some(Slot::Refused(told, _))) => !*told,
+                None | Some(None) => bare,
             };
-            *slot = None;
+            if let Some(slot) = &mut slot {
+                **slot = None;
+            }
+            let untold = usize::from(untold);
             self.refusals = self.refusals.saturating_sub(untold);
             self.first = id.saturating_add(1);
             if self.place(self.first).is_some_and(|(_, at)| at == 0) {
@@ -494,58 +550,84 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         target: &mut T,
         common: &Common,
         request: &Request<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Broken> {
         if common.id < self.next {
             // It was read on an earlier connection, and its body is skipped.
             return Ok(());
         }
         if common.id > self.next || common.id.saturating_sub(self.first) >= self.numbers() {
-            return Err(Broken::Value.into());
+            return Err(Broken::Value);
         }
-        if u32::from(request.flow) >= FLOWS {
-            return Err(Broken::Value.into());
+        let (flow, waited) = (request.flow, request.waited);
+        if u32::from(flow) >= FLOWS {
+            return Err(Broken::Value);
         }
-        self.make_room(target)?;
-        if request.restarts {
-            drop(self.stops.go_on(request.flow));
-        }
-        if self.stops.has(request.flow) {
-            // It would overtake those that were not taken.
-            if common.body == 0 {
-                self.refuse(request.waited);
-            } else {
-                self.reading = Some(Reading::Refused(request.waited));
-            }
-            return Ok(());
-        }
-        let partial = target.begin(common.id, request, common.body)?;
-        if common.body == 0 {
-            self.arrive(target, partial)?;
+        let room = self.make_room(target);
+        let before = if request.restarts {
+            self.stops.go_on(flow)
         } else {
-            self.reading = Some(Reading::Request(partial, 0, request.flow, request.waited));
+            None
+        };
+        let partial = match self.stops.why(flow) {
+            // It would overtake those that were not taken.
+            Some(why) => Err(Refusal::new(why, waited)),
+            None => {
+                let alone = self.first == self.next;
+                let partial = if room {
+                    target.begin(common.id, request, common.body, alone)?
+                } else {
+                    None
+                };
+                partial.ok_or_else(|| {
+                    // If it was stopped before, there is no more room after a shorter time than that.
+                    let pause = before.unwrap_or(Pause::FIRST);
+                    self.stops.stop_now(flow, Why::NoRoom, pause);
+                    Refusal::NoRoom
+                })
+            }
+        };
+        match partial {
+            Ok(partial) if common.body == 0 => self.arrive(target, partial, flow),
+            Ok(partial) => self.reading = Some(Reading::Request(partial, 0, flow, waited)),
+            Err(refusal) if common.body == 0 => self.refuse(refusal),
+            Err(refusal) => self.reading = Some(Reading::Refused(refusal)),
         }
         Ok(())
     }
 
     /// The next request is there, all of it.
-    fn arrive(&mut self, target: &mut T, partial: T::Partial) -> Result<(), Stop> {
+    fn arrive(&mut self, target: &mut T, partial: T::Partial, flow: u16) {
         let id = self.next;
-        let open = target.arrive(partial)?;
         self.next = id.saturating_add(1);
+        // The slot was made with its header.
+        let open = match self.slot(id) {
+            Some(_) => target.arrive(partial),
+            None => None,
+        };
+        let Some(open) = open else {
+            self.stops.stop_now(flow, Why::NoRoom, Pause::FIRST);
+            self.note_refused(id, Refusal::NoRoom);
+            return;
+        };
         self.open = self.open.saturating_add(1);
         if let Some(slot) = self.slot(id) {
             *slot = Some(Slot::Open(open, None));
         }
-        Ok(())
     }
 
-    /// The next request is there, all of it, and is not taken; it has waited for so many milliseconds before.
-    fn refuse(&mut self, waited: u32) {
+    /// The next request is there, all of it, and is not taken.
+    fn refuse(&mut self, refusal: Refusal) {
         let id = self.next;
         self.next = id.saturating_add(1);
+        self.note_refused(id, refusal);
+    }
+
+    /// Notes that the last request was not taken. Without a slot no more is known of it: then its flow is
+    /// stopped, and for how long it has waited before the initiator knows.
+    fn note_refused(&mut self, id: u64, refusal: Refusal) {
+        self.refusals = self.refusals.saturating_add(1);
         if let Some(slot) = self.slot(id) {
-            *slot = Some(Slot::Refused(false, waited));
-            self.refusals = self.refusals.saturating_add(1);
+            *slot = Some(Slot::Refused(false, refusal));
         }
     }
 
@@ -572,14 +654,6 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             return false;
         }
         let flow = T::flow(oldest);
-        let mut stopped = None;
-        if !self.stops.has(flow) {
-            stopped = target.note(Stopped::new(flow, now));
-            if stopped.is_none() {
-                // There is no memory. They wait for a while, as others do.
-                return true;
-            }
-        }
         // The newest one first, so that none overtakes those before it.
         for id in (self.first..self.next).rev() {
             let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
@@ -592,14 +666,12 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
                 continue;
             }
             if let Some(waited) = target.take_back(open) {
-                *slot = Some(Slot::Refused(false, waited));
+                *slot = Some(Slot::Refused(false, Refusal::NotReady(waited)));
                 self.open = self.open.saturating_sub(1);
                 self.refusals = self.refusals.saturating_add(1);
                 self.refused = self.refused.min(id);
                 // Not before one was refused: the initiator knows by that.
-                if let Some(stopped) = stopped.take() {
-                    self.stops.stop(stopped);
-                }
+                self.stops.stop(flow, Why::NotReady, Pause::FIRST, now);
             } else if target.is_waiting(open) {
                 // On its way from one place to another: those before it stay, for now.
                 return true;
@@ -621,23 +693,23 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
     }
 
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
-    pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) -> Result<(), Stop> {
+    pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) {
         match self.reading.take() {
             Some(Reading::Request(mut partial, offset, flow, waited)) => {
                 target.body(&mut partial, offset, bytes);
-                if last && self.stops.has(flow) {
-                    // Since it has begun to come.
-                    self.refuse(waited);
-                    return Ok(());
-                }
                 if last {
-                    return self.arrive(target, partial);
+                    match self.stops.why(flow) {
+                        // Since it has begun to come.
+                        Some(why) => self.refuse(Refusal::new(why, waited)),
+                        None => self.arrive(target, partial, flow),
+                    }
+                    return;
                 }
                 let offset = offset.saturating_add(bytes.len());
                 self.reading = Some(Reading::Request(partial, offset, flow, waited));
             }
-            Some(Reading::Refused(waited)) if last => self.refuse(waited),
-            Some(Reading::Refused(waited)) => self.reading = Some(Reading::Refused(waited)),
+            Some(Reading::Refused(refusal)) if last => self.refuse(refusal),
+            Some(Reading::Refused(refusal)) => self.reading = Some(Reading::Refused(refusal)),
             Some(Reading::Data(id, offset)) => {
                 let next = offset.saturating_add(bytes.len());
                 if self.write(target, id, offset, bytes) && !last {
@@ -646,7 +718,6 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
             }
             None => {}
         }
-        Ok(())
     }
 
     /// Takes the header of data that were pulled.
@@ -791,14 +862,19 @@ impl<T: Target, M: DerefMut<Target = [Option<T::Chunk>]>> Lane<T, M> {
         let next = self.next;
         while self.refusals != 0 && self.refused < next {
             let id = self.refused;
-            if let Some(Some(Slot::Refused(told @ false, waited))) = self.slot(id) {
-                let response = Response {
-                    status: NOT_READY,
-                    len: 0,
-                    waited: *waited,
-                };
-                let count = Frame::Response(response).write(id, next, 0, room)?;
-                *told = true;
+            let bare = id >= self.told_bare && id >= self.first;
+            let refusal = match self.slot(id) {
+                Some(Some(Slot::Refused(false, refusal))) => Some(*refusal),
+                None | Some(None) if bare => Some(Refusal::NoRoom),
+                _ => None,
+            };
+            if let Some(refusal) = refusal {
+                let response = Frame::Response(refusal.response());
+                let count = response.write(id, next, 0, room)?;
+                match self.slot(id) {
+                    Some(Some(Slot::Refused(told, _))) => *told = true,
+                    _ => self.told_bare = id.saturating_add(1),
+                }
                 self.refusals = self.refusals.saturating_sub(1);
                 self.refused = id.saturating_add(1);
                 return Some(count);

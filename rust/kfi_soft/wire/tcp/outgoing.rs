@@ -19,7 +19,8 @@ use super::frame::{
     Response,
     MAX_ATOMIC,
     MAX_REQUEST,
-    NOT_READY, //
+    NOT_READY,
+    NO_ROOM, //
 };
 use crate::kfi::linux::queue::{
     Entry,
@@ -104,7 +105,7 @@ pub(crate) struct Sent<R> {
     turn: Turn,
     /// For how many milliseconds it has waited for its receiver, as far as the target was told or has told.
     waited: u32,
-    /// Since when it is kept here, in milliseconds, as the target has not taken it.
+    /// Since when it is kept here, in milliseconds, as its receiver was not ready.
     kept: Option<u64>,
     /// How many bytes of its results have come.
     arrived: u32,
@@ -158,11 +159,12 @@ impl<R> Named for Sent<R> {
 
 impl<R> Sent<R> {
     /// The target says that it has waited for so many milliseconds, and has not taken it. Those that it was
-    /// there for another reason do not count, so it is the target that knows.
-    fn has_waited(&mut self, millis: u32, now: u64) {
+    /// there for another reason do not count, so it is the target that knows. Nor do those from now on, unless
+    /// it is its receiver that it waits for: then they are since `kept`.
+    fn has_waited(&mut self, millis: u32, kept: Option<u64>) {
         // A target that forgets what it was told changes nothing.
         self.waited = self.waited.max(millis);
-        self.kept = Some(now);
+        self.kept = kept;
     }
 
     /// Returns for how many milliseconds it has waited for its receiver: as the target says, and here.
@@ -589,12 +591,13 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         if sent.id != common.id || sent.answered {
             return Ok(());
         }
-        if response.status == NOT_READY {
+        if matches!(response.status, NOT_READY | NO_ROOM) {
             if self.writing.is_some_and(|writing| writing.id == common.id) {
                 // What it has pulled of it was taken.
                 return Err(Broken::Value);
             }
-            sent.has_waited(response.waited, self.now);
+            let kept = (response.status == NOT_READY).then_some(self.now);
+            sent.has_waited(response.waited, kept);
             let entry = sent.take();
             self.hold_back(entry);
             return Ok(());

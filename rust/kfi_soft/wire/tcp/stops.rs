@@ -2,148 +2,274 @@
 
 //! Flows of which requests are not taken, at the target, in the order in which their time comes.
 //!
+//! The memory for all of them is there from the beginning, so that a flow can always be stopped: that is
+//! what is done when there is no memory for a request.
+//!
 //! As [`incoming`](super::incoming) this is without input and output, and runs in user space.
 
 #![forbid(unsafe_code)]
 
-use crate::kfi::linux::queue::{
-    Entry,
-    EntryQueue,
-    Named, //
-};
+use core::ops::DerefMut;
 
 /// So many milliseconds after a flow was stopped it may go on. The initiator is told so again so many
 /// after that, and so on; in the end always after the last ones.
 const PAUSES: [u64; 6] = [50, 100, 200, 400, 800, 1000];
 
-/// A flow of which requests were not taken.
+/// The flows of a lane.
+pub(crate) const FLOWS: u32 = 4096;
+
+// Both ends of a queue have numbers behind those of the flows, and a time its low bits.
+const _: () = assert!((FLOWS as usize) + QUEUES < u16::MAX as usize && PAUSES[5] < 1 << 15);
+
+/// Why a flow is stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// A receiver is not ready.
+    NotReady,
+    /// There was no room for a request.
+    NoRoom,
+}
+
+/// For which one of [`PAUSES`] a flow is stopped.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub(crate) struct Pause(u8);
+
+impl Pause {
+    /// The one of a flow that was not stopped before.
+    pub(crate) const FIRST: Self = Self(0);
+
+    /// Returns the queue of those that are stopped for that, which is where it is among [`PAUSES`].
+    fn queue(self) -> usize {
+        usize::from(self.0)
+    }
+
+    /// Returns how long it is, in milliseconds.
+    fn millis(self) -> u64 {
+        PAUSES.get(self.queue()).copied().unwrap_or(0)
+    }
+
+    /// Returns the one that follows.
+    fn next(self) -> Self {
+        let next = self.0.saturating_add(1);
+        if usize::from(next) < PAUSES.len() {
+            Self(next)
+        } else {
+            self
+        }
+    }
+}
+
+/// What is known of a flow. The default is one that is not stopped.
 ///
 /// That it may go on is said until the first request after that is read: the initiator may not have
 /// been able to do anything about it before.
-pub(crate) struct Stopped {
-    flow: u16,
-    /// When the initiator is told that it may send them again, in milliseconds.
-    at: u64,
-    /// For which one of [`PAUSES`] that is put off.
-    pause: usize,
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Flow {
+    /// Those beside it in its queue, or the end of that.
+    before: u16,
+    behind: u16,
+    /// When the initiator is told that it may send requests again: the low bits of that, in milliseconds.
+    at: u16,
+    pause: Pause,
+    why: Option<Why>,
 }
 
-impl Named for Stopped {
-    type Name = u16;
+// So many of them are one piece of memory whose size is a power of two.
+const _: () = assert!(size_of::<Flow>() == 8);
 
-    fn name(&self) -> u16 {
-        self.flow
-    }
-}
+/// The queue of those of which the initiator is told now, behind those of [`PAUSES`].
+const DUE: usize = PAUSES.len();
+/// How many queues there are.
+const QUEUES: usize = DUE + 1;
 
-/// The flows of a lane that are stopped. There is one of each number at the most.
-pub(crate) struct Stops {
-    /// The time, in milliseconds, as of the last [`Self::look`].
+/// The flows of a lane that are stopped.
+///
+/// Each of them is in one queue: in that of its pause, which is in the order of their times, as all in
+/// there are stopped for as long; or, when its time has come, in the last one. A queue is a ring: both
+/// ends of it are one more member, of no flow.
+pub(crate) struct Stops<F> {
+    /// The time, in milliseconds, as of the last [`Self::look`]. The times of those that are not due are
+    /// after that, by no more than the longest pause: so the low bits tell them.
     now: u64,
-    /// Those of which the initiator is told later, for each of [`PAUSES`]: so each of these is in the order
-    /// of that time. Those behind the first pause are the ones of which it was told before.
-    later: [EntryQueue<Stopped>; PAUSES.len()],
-    /// Those of which it is told now.
-    due: EntryQueue<Stopped>,
+    flows: F,
+    /// The ends of the queues. Their numbers are those behind the flows.
+    ends: [Flow; QUEUES],
+    /// How many flows are stopped.
+    count: usize,
 }
 
-impl Stopped {
-    /// One that is stopped at a time, in milliseconds.
-    pub(crate) fn new(flow: u16, now: u64) -> Self {
-        let [first, ..] = PAUSES;
-        Self {
-            flow,
-            at: now.saturating_add(first),
-            pause: 0,
-        }
-    }
+/// Returns the low bits of a time.
+fn low(millis: u64) -> u16 {
+    let [first, second, ..] = millis.to_le_bytes();
+    u16::from_le_bytes([first, second])
 }
 
-impl Stops {
-    /// None.
-    pub(crate) fn new() -> Self {
-        Self {
+/// Returns the number of the end of a queue.
+fn end(queue: usize) -> u16 {
+    let first = usize::try_from(FLOWS).unwrap_or(usize::MAX);
+    u16::try_from(first.saturating_add(queue)).unwrap_or(u16::MAX)
+}
+
+impl<F: DerefMut<Target = [Flow]>> Stops<F> {
+    /// None, in memory for [`FLOWS`] flows.
+    pub(crate) fn new(flows: F) -> Self {
+        let mut this = Self {
             now: 0,
-            later: core::array::from_fn(|_| EntryQueue::new()),
-            due: EntryQueue::new(),
+            flows,
+            ends: [Flow::default(); QUEUES],
+            count: 0,
+        };
+        this.clear();
+        this
+    }
+
+    /// No flow is stopped any more.
+    pub(crate) fn clear(&mut self) {
+        self.flows.fill(Flow::default());
+        self.count = 0;
+        for (queue, place) in self.ends.iter_mut().enumerate() {
+            let end = end(queue);
+            (place.before, place.behind) = (end, end);
         }
     }
 
-    /// Returns the queues.
-    fn queues(&mut self) -> impl Iterator<Item = &mut EntryQueue<Stopped>> {
-        self.later.iter_mut().chain(core::iter::once(&mut self.due))
+    /// Returns a flow.
+    fn flow(&mut self, number: u16) -> Option<&mut Flow> {
+        self.flows.get_mut(usize::from(number))
+    }
+
+    /// Returns a member of a queue: a flow, or an end.
+    fn member(&mut self, number: u16) -> Option<&mut Flow> {
+        match number.checked_sub(end(0)) {
+            None => self.flow(number),
+            Some(queue) => self.ends.get_mut(usize::from(queue)),
+        }
+    }
+
+    /// Puts a flow behind the others in a queue.
+    fn link(&mut self, number: u16, queue: usize) {
+        let behind = end(queue);
+        let before = self.member(behind).map_or(behind, |end| end.before);
+        if let Some(flow) = self.flow(number) {
+            (flow.before, flow.behind) = (before, behind);
+        }
+        if let Some(before) = self.member(before) {
+            before.behind = number;
+        }
+        if let Some(end) = self.member(behind) {
+            end.before = number;
+        }
+    }
+
+    /// Takes a flow out of its queue.
+    fn unlink(&mut self, number: u16) {
+        let Some(&mut Flow { before, behind, .. }) = self.flow(number) else {
+            return;
+        };
+        if let Some(before) = self.member(before) {
+            before.behind = behind;
+        }
+        if let Some(behind) = self.member(behind) {
+            behind.before = before;
+        }
+    }
+
+    /// Returns the first flow of a queue.
+    fn first(&self, queue: usize) -> Option<u16> {
+        let first = self.ends.get(queue)?.behind;
+        (first < end(0)).then_some(first)
     }
 
     /// Returns whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.due.len() == 0 && self.later.iter().all(|queue| queue.len() == 0)
+        self.count == 0
     }
 
-    /// Returns whether a flow is stopped.
-    pub(crate) fn has(&mut self, flow: u16) -> bool {
-        self.queues().any(|queue| {
-            let found = queue.find_named(&flow);
-            found.is_some_and(|found| found.flow == flow)
-        })
+    /// Returns why a flow is stopped; nothing if it is not.
+    pub(crate) fn why(&self, number: u16) -> Option<Why> {
+        self.flows.get(usize::from(number))?.why
     }
 
-    /// Stops a flow that is not. Times do not come before those of earlier ones.
-    pub(crate) fn stop(&mut self, stopped: Entry<Stopped>) {
-        if let Some(queue) = self.later.get_mut(stopped.pause) {
-            queue.push_named(stopped);
+    /// Stops a flow, if it is not stopped. It may go on after this pause from `now` on, in milliseconds.
+    pub(crate) fn stop(&mut self, number: u16, why: Why, pause: Pause, now: u64) {
+        // Then times are after that.
+        self.look(now);
+        let at = low(self.now.saturating_add(pause.millis()));
+        match self.flow(number) {
+            Some(flow) if flow.why.is_none() => {
+                (flow.at, flow.pause, flow.why) = (at, pause, Some(why));
+            }
+            _ => return,
         }
+        self.link(number, pause.queue());
+        self.count = self.count.saturating_add(1);
     }
 
-    /// A flow goes on; returns what was known of it if it was stopped.
-    pub(crate) fn go_on(&mut self, flow: u16) -> Option<Entry<Stopped>> {
-        self.queues().find_map(|queue| {
-            let found = queue.find_named(&flow)?;
-            (found.flow == flow).then(|| found.take())
-        })
+    /// As [`Self::stop`], at the time of the last [`Self::look`].
+    pub(crate) fn stop_now(&mut self, number: u16, why: Why, pause: Pause) {
+        self.stop(number, why, pause, self.now);
+    }
+
+    /// A flow goes on; returns for which pause it was stopped, if it was.
+    pub(crate) fn go_on(&mut self, number: u16) -> Option<Pause> {
+        let flow = self.flow(number)?;
+        flow.why.take()?;
+        let pause = flow.pause;
+        self.unlink(number);
+        self.count = self.count.saturating_sub(1);
+        Some(pause)
     }
 
     /// Notes what time it is, in milliseconds, and those that are due by that; returns in how many to look
     /// again, if there are others.
     pub(crate) fn look(&mut self, now: u64) -> Option<u64> {
-        self.now = now;
+        let now = now.max(self.now);
         let mut soonest: Option<u64> = None;
-        for queue in &mut self.later {
+        for queue in 0..DUE {
             // As many as are to be told of.
-            while queue.front().is_some_and(|first| first.at <= now) {
-                if let Some(first) = queue.pop_front() {
-                    self.due.push_named(first);
+            while let Some(number) = self.first(queue) {
+                let at = self.flow(number).map_or(0, |flow| flow.at);
+                let left = u64::from(at.wrapping_sub(low(self.now)));
+                let left = self.now.saturating_add(left).saturating_sub(now);
+                if left != 0 {
+                    soonest = Some(soonest.map_or(left, |soonest| soonest.min(left)));
+                    break;
                 }
-            }
-            if let Some(first) = queue.front() {
-                let left = first.at.saturating_sub(now);
-                soonest = Some(soonest.map_or(left, |soonest| soonest.min(left)));
+                self.unlink(number);
+                self.link(number, DUE);
             }
         }
+        self.now = now;
         soonest
     }
 
     /// Returns the first flow that is due.
     pub(crate) fn first_due(&self) -> Option<u16> {
-        self.due.front().map(|first| first.flow)
+        self.first(DUE)
     }
 
     /// The initiator is told of the first flow that is due; again after a while.
     pub(crate) fn tell(&mut self) {
-        let Some(mut first) = self.due.pop_front() else {
+        let Some(number) = self.first(DUE) else {
             return;
         };
-        let last = PAUSES.len().saturating_sub(1);
-        first.pause = first.pause.saturating_add(1).min(last);
-        let pause = PAUSES.get(first.pause).copied().unwrap_or(0);
-        first.at = self.now.saturating_add(pause);
-        self.stop(first);
+        self.unlink(number);
+        let now = self.now;
+        let Some(flow) = self.flow(number) else {
+            return;
+        };
+        flow.pause = flow.pause.next();
+        flow.at = low(now.saturating_add(flow.pause.millis()));
+        let queue = flow.pause.queue();
+        self.link(number, queue);
     }
 
     /// All of which the initiator was told are due again, as that may have been lost.
     pub(crate) fn tell_again(&mut self) {
-        for queue in self.later.iter_mut().skip(1) {
-            while let Some(told) = queue.pop_front() {
-                self.due.push_named(told);
+        for queue in 1..DUE {
+            while let Some(number) = self.first(queue) {
+                self.unlink(number);
+                self.link(number, DUE);
             }
         }
     }

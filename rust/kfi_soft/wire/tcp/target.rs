@@ -10,6 +10,7 @@ use core::ops::{
     DerefMut, //
 };
 use kernel::{
+    alloc::flags::__GFP_NOWARN,
     fmt,
     prelude::*,
     rbtree::{
@@ -49,12 +50,11 @@ use super::{
         Lane,
         Moved,
         Place,
-        Stop,
         Target, //
     },
     nonce,
     random,
-    stops::Stopped,
+    stops,
     stream::Part,
     Pair,
     Shared,
@@ -127,6 +127,8 @@ const PEER_BYTES: usize = 4 << 20;
 const ALL_BYTES: usize = 256 << 20;
 /// Where there is no other way, they may have so many times as many.
 const BYTES_FACTOR: usize = 2;
+/// A NIC whose requests have no more than these is not concerned by what those of others have.
+const LEAST_BYTES: usize = 32 << 10;
 
 /// So many connections of a session may break the protocol.
 const STRIKES: u32 = 3;
@@ -300,6 +302,13 @@ fn left_or_lost(since: &mut Instant, millis: u32) -> Result<Jiffies, End> {
     Ok(msecs_to_jiffies(millis))
 }
 
+/// Returns whether requests have no more than so many times the bytes that they should have, of which those of
+/// a NIC have `own`.
+fn has_room(own: usize, all: usize, times: usize) -> bool {
+    own <= PEER_BYTES.saturating_mul(times)
+        && (own <= LEAST_BYTES || all <= ALL_BYTES.saturating_mul(times))
+}
+
 /// Returns whether a request reads memory, and whether it fetches elements.
 fn results(kind: RequestKind) -> (bool, bool) {
     match kind {
@@ -394,20 +403,21 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
-    /// Allocates what a request needs.
+    /// Returns whether requests have no more than so many times the bytes that they should have.
+    fn has_room(&self, times: usize) -> bool {
+        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
+        has_room(own.sum(), all.sum(), times)
+    }
+
+    /// Allocates what a request needs. `ENOMEM` if there is no room, either, unless it is `alone`.
     fn allocate(
         &self,
-        name: Name,
+        (name, alone): (Name, bool),
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
     ) -> Result<Partial> {
-        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
-        let has_room = |times: usize| {
-            own.sum() <= PEER_BYTES.saturating_mul(times)
-                && all.sum() <= ALL_BYTES.saturating_mul(times)
-        };
-        let kept = has_room(1);
+        let kept = self.has_room(1);
         let (reads, fetches) = results(request.kind);
         let results = if reads || fetches { request.len } else { 0 };
         let ranges = frame.ranges.iter().map(|range| RemoteRange {
@@ -425,9 +435,10 @@ impl Service {
                 .into_iter()
                 .fold(sum, usize::saturating_add);
         }
-        if sum != 0 && !has_room(BYTES_FACTOR) {
+        if sum != 0 && !alone && !self.has_room(BYTES_FACTOR) {
             return Err(ENOMEM);
         }
+        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
         let counts = Some([own.count(sum), all.count(sum)]);
         let bytes = if distant {
             None
@@ -462,7 +473,13 @@ impl Target for Service {
         Chunk::new(&self.visitor.shared, other).ok()
     }
 
-    fn begin(&mut self, id: u64, frame: &frame::Request<'_>, body: usize) -> Result<Partial, Stop> {
+    fn begin(
+        &mut self,
+        id: u64,
+        frame: &frame::Request<'_>,
+        body: usize,
+        alone: bool,
+    ) -> Result<Option<Partial>, Broken> {
         let request = self.request(frame).ok_or(Broken::Value)?;
         let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
         let name = Name {
@@ -471,8 +488,9 @@ impl Target for Service {
             flow: frame.flow,
             waited: frame.waited,
         };
-        self.allocate(name, request, frame, bodies)
-            .map_err(|_| Stop::NoMemory)
+        let partial = self.allocate((name, alone), request, frame, bodies);
+        // Whatever there is not enough of.
+        Ok(partial.ok())
     }
 
     fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
@@ -486,7 +504,7 @@ impl Target for Service {
         compare.cursor(offset).write(compared);
     }
 
-    fn arrive(&mut self, partial: Partial) -> Result<Arc<RemoteRequest>, Stop> {
+    fn arrive(&mut self, partial: Partial) -> Option<Arc<RemoteRequest>> {
         let Partial {
             name,
             request,
@@ -511,9 +529,9 @@ impl Target for Service {
             }
             None => RemoteRequest::distant(request, remote, counts, name, answers),
         };
-        let request = request.map_err(|_| Stop::NoMemory)?;
+        let request = request.ok()?;
         self.arrived.push_back(entry.fill(request.clone()));
-        Ok(request)
+        Some(request)
     }
 
     fn started(&mut self) -> Option<(u64, usize, bool, Entry<Start>)> {
@@ -564,10 +582,6 @@ impl Target for Service {
         self.visitor.shared.config.arrivals.take_back(open)
     }
 
-    fn note(&mut self, stopped: Stopped) -> Option<Entry<Stopped>> {
-        Entry::new(stopped, GFP_KERNEL).ok()
-    }
-
     fn is_waiting(&self, open: &Arc<RemoteRequest>) -> bool {
         open.is_waiting()
     }
@@ -602,7 +616,7 @@ enum Next {
 
 /// The part of an association that its work item has.
 struct State {
-    lane: Lane<Service, Chunks>,
+    lane: Lane<Service, Chunks, KVec<stops::Flow>>,
     /// Those of the initiator; 0 if it has said nothing yet.
     incarnation: u64,
     session: u64,
@@ -670,7 +684,7 @@ pub(super) fn welcome(shared: &Shared, hello: &Hello, birth: u64) -> Hello {
         birth,
         eager: u32::try_from(EAGER).unwrap_or(u32::MAX),
         window: u32::try_from(WINDOW).unwrap_or(u32::MAX),
-        flows: incoming::FLOWS,
+        flows: stops::FLOWS,
         proof: shared.config.secret.is_some(),
         nonce: nonce(),
     }
@@ -706,6 +720,11 @@ impl Visitor {
         for _ in 0..WINDOW / CHUNK {
             chunks.push(None, GFP_KERNEL)?;
         }
+        let flows = usize::try_from(stops::FLOWS)?;
+        // In one piece, as the last one that refers to this may not sleep. A peer that is refused for that
+        // comes again.
+        let flags = GFP_KERNEL | __GFP_NOWARN;
+        let flows = KVec::from_elem(stops::Flow::default(), flows, flags)?;
         Arc::pin_init(
             pin_init!(Self {
                 shared,
@@ -716,7 +735,7 @@ impl Visitor {
                 quiet <- new_spinlock_irq!(Some(Instant::now()), "kfi_soft::Visitor::quiet"),
                 state <- new_mutex!(
                     State {
-                        lane: Lane::new(chunks),
+                        lane: Lane::new(chunks, flows),
                         incarnation: 0,
                         session: 0,
                         birth: 0,
@@ -1113,8 +1132,11 @@ impl Visitor {
         while let Some(part) = connection.input.next().map_err(|_| End::Broken)? {
             match part {
                 Part::Head(_, Frame::Bye(code)) => return Err(End::Bye(code)),
-                Part::Head(common, frame) => lane.head(service, &common, &frame)?,
-                Part::Body(bytes, last) => lane.body(service, bytes, last)?,
+                Part::Head(common, frame) => {
+                    let taken = lane.head(service, &common, &frame);
+                    taken.map_err(|_| End::Broken)?;
+                }
+                Part::Body(bytes, last) => lane.body(service, bytes, last),
             }
         }
         if !connection.flush(false)? {
@@ -1145,15 +1167,6 @@ impl Visitor {
             }
         }
         connection.close();
-    }
-}
-
-impl From<Stop> for End {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Broken(_) => Self::Broken,
-            Stop::NoMemory => Self::NoMemory,
-        }
     }
 }
 
@@ -1452,5 +1465,16 @@ mod tests {
         check(&pairs, 2, &taken, &[(1, 3), (2, 1), (4, 1)])?;
         check(&pairs[..2], 2, &taken[..1], &pairs[1..2])?;
         check(&taken, 2, &taken, &[])
+    }
+
+    #[test]
+    fn room_is_for_each_nic_and_for_all() {
+        for times in 1..=BYTES_FACTOR {
+            assert!(has_room(PEER_BYTES * times, ALL_BYTES * times, times));
+            assert!(!has_room(PEER_BYTES * times + 1, 0, times));
+            assert!(!has_room(LEAST_BYTES + 1, ALL_BYTES * times + 1, times));
+            // Whatever others have.
+            assert!(has_room(LEAST_BYTES, usize::MAX, times));
+        }
     }
 }

@@ -28,7 +28,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use serde_json::{json, Value};
 
-use self::frame::{Frame, Kind, Response, NOT_READY};
+use self::frame::{Frame, Kind, Response, NOT_READY, NO_ROOM};
 use self::peer::Peer;
 use crate::check::{Outcome, Stop};
 use crate::child;
@@ -87,6 +87,7 @@ tests! {
     "quiet-peers-are-forgotten" ["kfi_endpoint.h"] quiet_peers_are_forgotten;
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
+    "no-room-for-atomics" ["kfi_atomic.h kfi_rma.h"] no_room_for_atomics;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -1052,6 +1053,59 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     }
     drop((end, far_end, buffer));
     far.close().map_err(|(_, error)| error)?;
+    rig.close()
+}
+
+/// Of a NIC that has asked for more than there is room for no more atomics are taken; and that keeps nothing
+/// else from going on: what was asked for before them ends, on the same connection, and others are carried out.
+/// With the end of what was before them there is room for them again.
+fn no_room_for_atomics(env: &Env) -> Outcome {
+    const LEN: u64 = 1 << 20;
+    const KEY: u64 = 5;
+    // What each brings, and what goes with its answer, has 12 KiB; and there is room for 8 MiB.
+    const MANY: u64 = 700;
+    const MESSAGE: u64 = MANY + 1;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+    let access = MrAttr::new(bits::REMOTE_READ, KEY);
+    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    end.recv(buffer.segment(0..64), 7)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    // Until it says that this has come nothing behind it is over.
+    peer.request(1, Kind::Read, (port, LEN), Some(KEY))?;
+    for id in 2..=MANY {
+        // Nobody has this key.
+        peer.exchange(id, (port, KEY + 1), false)?;
+    }
+    peer.message(MESSAGE, port, false, 0)?;
+    let mut answers = peer.answers_and_data(MANY as usize, LEN as usize)?;
+    check_eq!(
+        answers.remove(&MESSAGE).map(|answer| answer.status),
+        Some(0)
+    );
+    let is_refused = |answer: &Response| answer.status == NO_ROOM;
+    let taken = answers.values().take_while(|answer| !is_refused(answer));
+    let taken = taken.count();
+    env.note(format!("{taken} were taken"));
+    check!((400..690).contains(&taken), "{taken} were taken");
+    // None overtakes those that were not.
+    check!(answers.values().skip(taken).all(is_refused), "{answers:?}");
+
+    peer.write(&Frame::Landed, 1)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (1, 0));
+    peer.acknowledge(MESSAGE + 1)?;
+    peer.until(|frame| matches!(frame, Frame::Go(1)))?;
+    peer.exchange(MESSAGE + 1, (port, KEY + 1), true)?;
+    let (id, response) = peer.response()?;
+    check_eq!(id, MESSAGE + 1);
+    check!(!is_refused(&response), "there is room");
+    region.close().map_err(|(_, error)| error)?;
+    drop((peer, end, buffer));
     rig.close()
 }
 

@@ -2,6 +2,7 @@
 
 //! Another node, which says what a test has it say, and nothing else.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 
@@ -396,6 +397,40 @@ impl Peer {
         self.ask(id, request, None)
     }
 
+    /// Asks for an exchange of as many elements as there may be, if they are what they are compared with, in a
+    /// region of an endpoint at a port: a request with all that one can bring. It is of flow 1, in which it may
+    /// be the first one after that was stopped.
+    pub(super) fn exchange(&mut self, id: u64, (to, key): (u16, u64), restarts: bool) -> Outcome {
+        // Of `enum kfi_op` and `enum kfi_datatype`.
+        const CSWAP: u8 = 12;
+        const UINT64: u8 = 7;
+        const LEN: u64 = 4096;
+        let request = Request {
+            kind: Kind::Atomic {
+                form: 2,
+                op: CSWAP,
+                datatype: UINT64,
+            },
+            len: LEN,
+            flow: 1,
+            eager: true,
+            restarts,
+            ..Self::message_to(to)
+        };
+        let range = Range {
+            addr: 0,
+            len: LEN,
+            key,
+        };
+        let body = [0; 2 * LEN as usize];
+        let mut header = [0; MAX_HEAD];
+        let ranges = std::iter::once(range);
+        let head = request.write(id, self.ack, body.len(), ranges, &mut header);
+        let head = head.ok_or_else(|| Stop::fail("no such request"))?;
+        self.stream.write_all(&header[..head])?;
+        Ok(self.stream.write_all(&body)?)
+    }
+
     /// A message of no bytes to a port.
     fn message_to(to: u16) -> Request<'static> {
         Request {
@@ -493,6 +528,30 @@ impl Peer {
             match Frame::parse(&header) {
                 Ok((_, Frame::Data(_))) => data += 1,
                 Ok((_, Frame::Response(_))) => answers += 1,
+                Ok(_) => {}
+                Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Reads frames until there were so many answers, and so many bytes of data; returns the answers, by the
+    /// numbers of their requests.
+    pub(super) fn answers_and_data(
+        &mut self,
+        count: usize,
+        bytes: usize,
+    ) -> Result<BTreeMap<u64, Response>, Stop> {
+        let mut answers = BTreeMap::new();
+        let mut data = 0;
+        while answers.len() < count || data < bytes {
+            let header = self.header()?;
+            match Frame::parse(&header) {
+                Ok((common, Frame::Data(_))) => data += common.body,
+                Ok((common, Frame::Response(response))) => {
+                    let before = answers.insert(common.id, response);
+                    check!(before.is_none(), "{} was answered twice", common.id);
+                }
                 Ok(_) => {}
                 Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
             }
