@@ -102,6 +102,9 @@ impl<T> Node<T> {
 pub struct Vacant(KBox<MaybeUninit<Block>>);
 
 impl Vacant {
+    /// How many bytes that of any entry has.
+    pub const SIZE: usize = SIZE;
+
     /// Allocates it.
     pub fn new(flags: Flags) -> Result<Self> {
         Ok(Self(KBox::new_uninit(flags)?))

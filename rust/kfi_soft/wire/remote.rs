@@ -227,6 +227,14 @@ impl RemoteRequest {
         )
     }
 
+    /// Returns how many bytes one takes, besides the memory that it is given, until it is over; with the
+    /// entries in queues that it needs.
+    pub(crate) const fn memory(distant: bool) -> usize {
+        // Where it arrives, and where it is answered; and where it starts.
+        let entries = if distant { 3 } else { 2 };
+        size_of::<Self>().saturating_add(Vacant::SIZE.saturating_mul(entries))
+    }
+
     /// Returns the request.
     pub(crate) fn request(&self) -> &Request {
         &self.request

@@ -127,6 +127,8 @@ const PEER_BYTES: usize = 4 << 20;
 const ALL_BYTES: usize = 256 << 20;
 /// Where there is no other way, they may have so many times as many.
 const BYTES_FACTOR: usize = 2;
+/// With more than so many times as many no request is taken, as each takes some for itself.
+const REQUESTS_FACTOR: usize = 3;
 /// A NIC whose requests have no more than these is not concerned by what those of others have.
 const LEAST_BYTES: usize = 32 << 10;
 
@@ -190,7 +192,7 @@ type Chunks = KVec<Option<Chunk>>;
 pub(super) struct Load {
     /// Chunks of memory for requests.
     chunks: Sum,
-    /// Bytes that have come with requests, or go with their answers.
+    /// Bytes that have come with requests, or go with their answers, and those that these take themselves.
     bytes: Sum,
 }
 
@@ -435,9 +437,15 @@ impl Service {
                 .into_iter()
                 .fold(sum, usize::saturating_add);
         }
-        if sum != 0 && !alone && !self.has_room(BYTES_FACTOR) {
+        let times = if sum == 0 {
+            REQUESTS_FACTOR
+        } else {
+            BYTES_FACTOR
+        };
+        if !alone && !self.has_room(times) {
             return Err(ENOMEM);
         }
+        let sum = sum.saturating_add(RemoteRequest::memory(distant));
         let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
         let counts = Some([own.count(sum), all.count(sum)]);
         let bytes = if distant {
@@ -1469,12 +1477,19 @@ mod tests {
 
     #[test]
     fn room_is_for_each_nic_and_for_all() {
-        for times in 1..=BYTES_FACTOR {
+        for times in 1..=REQUESTS_FACTOR {
             assert!(has_room(PEER_BYTES * times, ALL_BYTES * times, times));
             assert!(!has_room(PEER_BYTES * times + 1, 0, times));
             assert!(!has_room(LEAST_BYTES + 1, ALL_BYTES * times + 1, times));
             // Whatever others have.
             assert!(has_room(LEAST_BYTES, usize::MAX, times));
         }
+    }
+
+    #[test]
+    fn a_request_takes_some_for_itself() {
+        let here = RemoteRequest::memory(false);
+        assert!(here > 2 * Vacant::SIZE);
+        assert!(RemoteRequest::memory(true) > here);
     }
 }
