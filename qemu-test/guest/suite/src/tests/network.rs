@@ -88,6 +88,7 @@ tests! {
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
     "no-room-for-atomics" ["kfi_atomic.h kfi_rma.h"] no_room_for_atomics;
+    "no-room-at-a-peer" ["kfi_endpoint.h"] no_room_at_a_peer;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -1110,6 +1111,43 @@ fn no_room_for_atomics(env: &Env) -> Outcome {
     check!(!is_refused(&response), "there is room");
     region.close().map_err(|(_, error)| error)?;
     drop((peer, end, buffer));
+    rig.close()
+}
+
+/// What a peer has no room for is sent again when that lets it, in order, and has not waited for its receiver
+/// meanwhile.
+fn no_room_at_a_peer(env: &Env) -> Outcome {
+    const FULL: Response = Response {
+        status: NO_ROOM,
+        len: 0,
+        waited: 0,
+    };
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, PATIENT)?;
+    let rig = Rig::new(env)?;
+    let (mut end, _) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let listener = Peer::listen(THERE)?;
+    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    end.send(buffer.segment(0..64), 7)?;
+    end.send(buffer.segment(0..64), 8)?;
+    let mut peer = Peer::accept(&listener)?;
+    let (id, flow, restarts, _) = peer.asked()?;
+    check_eq!((id, restarts), (1, false));
+    check_eq!(peer.asked()?, (2, flow, false, 0));
+    peer.respond(1, FULL)?;
+    peer.respond(2, FULL)?;
+    // That counts for nothing.
+    thread::sleep(Duration::from_millis(50));
+    peer.write(&Frame::Go(flow), 0)?;
+    check_eq!(peer.asked()?, (3, flow, true, 0));
+    check_eq!(peer.asked()?, (4, flow, false, 0));
+    for id in [3, 4] {
+        peer.respond(id, DONE)?;
+        expect_one(&end)?;
+    }
+    drop((peer, listener, end, buffer));
     rig.close()
 }
 

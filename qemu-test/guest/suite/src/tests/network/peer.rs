@@ -485,6 +485,27 @@ impl Peer {
         self.write(&Frame::Ack, 0)
     }
 
+    /// Reads frames until there is a request; returns its number, its flow, whether it is the first one after
+    /// that was stopped, and for how many milliseconds it has waited for its receiver.
+    pub(super) fn asked(&mut self) -> Result<(u64, u16, bool, u32), Stop> {
+        loop {
+            let header = self.header()?;
+            match Frame::parse(&header) {
+                Ok((common, Frame::Request(request))) => {
+                    let Request {
+                        flow,
+                        restarts,
+                        waited,
+                        ..
+                    } = request;
+                    return Ok((common.id, flow, restarts, waited));
+                }
+                Ok(_) => {}
+                Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
+            }
+        }
+    }
+
     /// Answers a request.
     pub(super) fn respond(&mut self, id: u64, response: Response) -> Outcome {
         self.ack = id + 1;
