@@ -209,7 +209,7 @@ pub(crate) struct Domain {
     late_work: Mutex<Option<Arc<WorkQueue>>>,
     fabric: Hold<Fabric>,
     /// The user who has opened it.
-    owner: Owner,
+    owner: Arc<Owner>,
     attributes: DomainAttributes,
     events: SetOnce<Events>,
     /// Pages for what is posted, if there are no others.
@@ -337,7 +337,7 @@ impl Domain {
     }
 
     /// Returns the user who has opened it.
-    pub(crate) fn owner(&self) -> &Owner {
+    pub(crate) fn owner(&self) -> &Arc<Owner> {
         &self.owner
     }
 

@@ -386,7 +386,7 @@ impl Nics {
     #[inline]
     fn has(&self, nic: Nic) -> bool {
         // The others stay.
-        !self.has_network || self.slot(nic.index).and_then(Slot::number) == Some(nic.number)
+        !self.has_network() || self.slot(nic.index).and_then(Slot::number) == Some(nic.number)
     }
 
     /// Finds a place for a NIC with an address, which was given as `text`.
