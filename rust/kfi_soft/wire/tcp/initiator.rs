@@ -877,13 +877,13 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     let proof = self.prove(said, connection.input.header(), &hello, &mac)?;
                     // It is none of strangers.
                     *phase = Phase::Welcome;
-                    let known = Known {
+                    let identity = TargetIdentity {
                         pair: self.pair,
                         session: state.session,
                         expected: &mut state.expected,
                         birth: &mut state.birth,
                     };
-                    *window = known.welcome(&hello)?;
+                    *window = identity.welcome(&hello)?;
                     if let Some(proof) = proof {
                         connection.put(&Frame::Proof(proof), 0, lane.ack());
                     }
@@ -1128,15 +1128,15 @@ impl<O: Initiator> State<O> {
     }
 }
 
-/// What an association knows of its target.
-struct Known<'a> {
+/// The target of an association, as far as that knows it.
+struct TargetIdentity<'a> {
     pair: Pair,
     session: u64,
     expected: &'a mut u64,
     birth: &'a mut u64,
 }
 
-impl Known<'_> {
+impl TargetIdentity<'_> {
     /// Takes what the target says of itself; returns how far it lets a lane go.
     fn welcome(self, hello: &Hello) -> Result<Window, End> {
         let Self {
