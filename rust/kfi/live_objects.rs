@@ -16,7 +16,7 @@ use kernel::{
 };
 
 use super::linux::{
-    live::PATIENCE_MS,
+    live::REPORT_AFTER_MS,
     rcu,
     users::Users, //
 };
@@ -54,7 +54,7 @@ impl Drop for Live {
 /// Waits until there is nothing of it left and nobody in code that led to that, and lets there be
 /// nothing any more; may sleep. The end of a provider.
 pub fn wait_for_the_last() {
-    LIVE.close_or_tell(PATIENCE_MS, |count| {
+    LIVE.close_or_tell(REPORT_AFTER_MS, |count| {
         pr_warn!("its end waits for {count} objects that are still referred to\n");
     });
     // The thread that dropped the last one may have been preempted on the way out, with nothing

@@ -23,7 +23,7 @@ use crate::{
 
 /// How long the module waits at a time for sessions that end, in milliseconds: less than makes the kernel
 /// report a task that hangs.
-const PATIENCE: u32 = 10_000;
+const WAIT_SLICE_MS: u32 = 10_000;
 
 /// Where sessions end.
 pub(crate) struct Ends {
@@ -54,7 +54,7 @@ impl Ends {
     /// Waits until all sessions have ended, and destroys the queue.
     fn destroy(&self) {
         // A session with very much takes minutes to end on a slow machine, as it should; but nothing hangs.
-        while !self.under_way.close_within(PATIENCE) {}
+        while !self.under_way.close_within(WAIT_SLICE_MS) {}
         self.queue.destroy();
     }
 }

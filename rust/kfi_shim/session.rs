@@ -206,7 +206,7 @@ impl Drop for Table {
                 before = refused;
                 continue;
             }
-            if slept >= PATIENCE {
+            if slept >= CLOSE_TIMEOUT_MS {
                 // Each object says so in the log.
                 break;
             }
@@ -222,7 +222,7 @@ impl Drop for Table {
 const LISTENERS: usize = 64;
 
 /// How long the end of a session waits for a provider that refuses to close anything, in milliseconds.
-const PATIENCE: i64 = 20_000;
+const CLOSE_TIMEOUT_MS: i64 = 20_000;
 
 /// How long it waits at a time, at most.
 const PAUSE_MAX: i64 = 100;
@@ -261,12 +261,12 @@ struct Owner {
 }
 
 /// How long somebody else than its user waits for the end of a session, in milliseconds.
-const POLITENESS: u32 = 1000;
+const OTHERS_TIMEOUT_MS: u32 = 1000;
 
 /// How long its user waits in a task that is about to end, which nobody can kill any more, in
 /// milliseconds, for all sessions together: mostly all is closed, and has been given back, when the process
 /// is gone.
-const LAST_PATIENCE: u32 = 5000;
+const EXIT_TIMEOUT_MS: u32 = 5000;
 
 /// The holdings of an open session. Dropped, they are closed, by a work queue, which others need as
 /// well: so many of a user's at once.
@@ -301,12 +301,12 @@ impl Drop for Held {
             return;
         }
         let is_exiting = task::is_exiting();
-        let patience = match is_user {
-            true if is_exiting => Timeout::Millis(LAST_PATIENCE),
+        let timeout = match is_user {
+            true if is_exiting => Timeout::Millis(EXIT_TIMEOUT_MS),
             true => Timeout::Infinite,
-            false => Timeout::Millis(POLITENESS),
+            false => Timeout::Millis(OTHERS_TIMEOUT_MS),
         };
-        let deadline = patience.deadline();
+        let deadline = timeout.deadline();
         if is_exiting {
             let holdings = self.0.clone();
             // If there is no memory for that nobody waits.

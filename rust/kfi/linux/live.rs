@@ -24,7 +24,7 @@ static FOUND: Users = Users::new();
 
 /// After so many milliseconds the end of a module says what it waits for. For what was leaked that is for
 /// ever.
-pub const PATIENCE_MS: c_uint = 10_000;
+pub const REPORT_AFTER_MS: c_uint = 10_000;
 
 /// Something that the kernel finds in this module. The module stays until the last is dropped.
 pub struct Findable(());
@@ -139,7 +139,7 @@ impl Exit {
 
 impl Drop for Exit {
     fn drop(&mut self) {
-        FOUND.close_or_tell(PATIENCE_MS, |count| {
+        FOUND.close_or_tell(REPORT_AFTER_MS, |count| {
             pr_warn!("its end waits for {count} work queues, files, handlers or the like\n");
         });
         // The thread that dropped the last one may have been preempted on the way out, with nothing
