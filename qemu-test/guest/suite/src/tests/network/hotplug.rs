@@ -185,7 +185,7 @@ pub(super) fn nic_replaced_after_an_answer(env: &Env) -> Outcome {
         expect_fabric(fabric.domain(&old, 1), KfiErrno::ENODEV)?;
         // The other one is what it was.
         open_with(&fabric, &old, 0, 1)?;
-        // Whoever asks again is told of the one that has come.
+        // The next answer is about the one that has come.
         let new = ask()?;
         open_with(&fabric, &new, 1, 3)?;
         change("-127.0.0.3")?;
