@@ -105,7 +105,7 @@ pub trait SocketEvents: Send + Sync + 'static {
 }
 
 /// [`SocketEvents`] of an object of any type.
-trait Told: Send + Sync {
+trait DynSocketEvents: Send + Sync {
     /// Calls the function of that name without `tell`.
     fn tell_readable(&self);
     /// Likewise.
@@ -114,7 +114,7 @@ trait Told: Send + Sync {
     fn tell_changed(&self);
 }
 
-impl<E: SocketEvents> Told for Arc<E> {
+impl<E: SocketEvents> DynSocketEvents for Arc<E> {
     fn tell_readable(&self) {
         E::readable(self.as_arc_borrow());
     }
@@ -130,7 +130,7 @@ impl<E: SocketEvents> Told for Arc<E> {
 
 /// What callbacks find in a socket.
 struct Hook {
-    told: KBox<dyn Told>,
+    events: KBox<dyn DynSocketEvents>,
     /// The callbacks that the socket has without it.
     callbacks: bindings::sock_callbacks,
 }
@@ -194,7 +194,7 @@ unsafe extern "C" fn data_ready_callback(sk: *mut bindings::sock) {
     let callback = unsafe { Callback::begin(sk) };
     // The one of before would wake threads that wait, and nobody does.
     if let Some(hook) = callback.hook() {
-        hook.told.tell_readable();
+        hook.events.tell_readable();
     }
 }
 
@@ -215,7 +215,7 @@ unsafe extern "C" fn write_space_callback(sk: *mut bindings::sock) {
     }
     // SAFETY: By the safety requirements.
     if unsafe { bindings::sk_stream_is_writeable(sk) } {
-        hook.told.tell_writable();
+        hook.events.tell_writable();
     }
 }
 
@@ -233,7 +233,7 @@ unsafe extern "C" fn state_change_callback(sk: *mut bindings::sock) {
         // sockets (`sock_def_wakeup()`), which takes no lock but the wait queue's.
         unsafe { before(sk) };
     }
-    hook.told.tell_changed();
+    hook.events.tell_changed();
 }
 
 /// Memory to be sent.
@@ -365,9 +365,9 @@ impl Socket {
 
     /// Has `events` told from now on, in place of what was told before.
     fn hook<E: SocketEvents>(&self, events: Arc<E>) -> Result {
-        let told: KBox<dyn Told> = KBox::new(events, GFP_KERNEL)?;
+        let events: KBox<dyn DynSocketEvents> = KBox::new(events, GFP_KERNEL)?;
         let hook = Hook {
-            told,
+            events,
             callbacks: self.callbacks,
         };
         let hook = KBox::into_raw(KBox::new(hook, GFP_KERNEL)?);

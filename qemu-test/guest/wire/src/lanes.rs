@@ -1467,36 +1467,48 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
     world.post_one(What::Send, 10);
     world.post_one(What::Send, 10);
     world.settle();
-    assert_eq!(world.target.told(), None, "nothing was answered");
+    assert_eq!(world.target.unacknowledged(), None, "nothing was answered");
     let mut out = [0; 1000];
     let asked = world.model.open.remove(1);
     world.model.answered.push_back((asked.id, 0, asked));
     assert_eq!(world.target.fill(&mut world.model, &mut out), 48);
-    assert_eq!(world.target.told(), None, "nothing came of the oldest one");
+    assert_eq!(
+        world.target.unacknowledged(),
+        None,
+        "nothing came of the oldest one"
+    );
     let asked = world.model.open.remove(0);
     world.model.answered.push_back((asked.id, 0, asked));
     assert_eq!(world.target.fill(&mut world.model, &mut [0; 24]), 0);
-    assert_eq!(world.target.told(), None, "it is about to be said");
+    assert_eq!(
+        world.target.unacknowledged(),
+        None,
+        "it is about to be said"
+    );
     assert_eq!(world.target.fill(&mut world.model, &mut out), 48);
-    assert_eq!(world.target.told(), Some(1));
+    assert_eq!(world.target.unacknowledged(), Some(1));
     // That was lost.
     world.connect();
-    assert_eq!(world.target.told(), None, "it is to be said again");
+    assert_eq!(
+        world.target.unacknowledged(),
+        None,
+        "it is to be said again"
+    );
     assert_eq!(world.target.fill(&mut world.model, &mut out), 96);
-    assert_eq!(world.target.told(), Some(1));
+    assert_eq!(world.target.unacknowledged(), Some(1));
     world.connect();
     world.settle();
-    assert_eq!(world.target.told(), None, "it was read");
+    assert_eq!(world.target.unacknowledged(), None, "it was read");
     assert!(world.target.is_over());
     // That it was not taken is said, too.
     let mut world = pinned();
     world.relieve();
-    assert_eq!(world.target.told(), None);
+    assert_eq!(world.target.unacknowledged(), None);
     let count = world.target.fill(&mut world.model, &mut out);
     world.back.extend(&out[..count]);
-    assert_eq!(world.target.told(), Some(1));
+    assert_eq!(world.target.unacknowledged(), Some(1));
     world.settle();
-    assert_ne!(world.target.told(), Some(1), "it was read");
+    assert_ne!(world.target.unacknowledged(), Some(1), "it was read");
 }
 
 /// A target knows when it is the initiator's turn, and whether that goes on.

@@ -369,7 +369,7 @@ where
 
     /// Returns the oldest number that is not over, if the initiator was told on this connection what came of
     /// it: it is the initiator's turn to say that it knows.
-    pub(crate) fn told(&mut self) -> Option<u64> {
+    pub(crate) fn unacknowledged(&mut self) -> Option<u64> {
         let id = self.first;
         let writes = self.writing.is_some_and(|writing| writing.id == id);
         let again = (self.again..self.until).contains(&id);

@@ -151,7 +151,7 @@ pub(super) enum Complaint {
 /// Within so many milliseconds the log is told once of a peer, for each kind ...
 const QUIET_MILLIS: u32 = 10_000;
 /// ... and of so many peers.
-const MOST_TOLD: usize = 8;
+const MOST_PEERS: usize = 8;
 
 /// How much of a complaint is to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,17 +166,17 @@ enum Telling {
 
 /// The peers that the log was told of just before, for a kind of complaints.
 #[derive(Clone, Copy)]
-struct Told {
+struct RateLimit {
     /// Which ones, and when.
-    peers: [Option<(Ipv4Addr, Jiffies)>; MOST_TOLD],
+    peers: [Option<(Ipv4Addr, Jiffies)>; MOST_PEERS],
     /// When it was told that there are others.
     others: Option<Jiffies>,
 }
 
-impl Told {
+impl RateLimit {
     /// Nothing was told.
-    const NOTHING: Self = Self {
-        peers: [None; MOST_TOLD],
+    const NEW: Self = Self {
+        peers: [None; MOST_PEERS],
         others: None,
     };
 
@@ -213,14 +213,14 @@ impl Told {
 pub(super) struct Complaints {
     /// By kind.
     #[pin]
-    told: SpinLockIrq<[Told; 4]>,
+    limits: SpinLockIrq<[RateLimit; 4]>,
 }
 
 impl Complaints {
     /// Nothing was told.
     pub(super) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
-            told <- new_spinlock_irq!([Told::NOTHING; 4], "kfi_soft::Complaints::told"),
+            limits <- new_spinlock_irq!([RateLimit::NEW; 4], "kfi_soft::Complaints::limits"),
         })
     }
 
@@ -228,9 +228,9 @@ impl Complaints {
     pub(super) fn tell(&self, complaint: Complaint, peer: Ipv4Addr) {
         let now = jiffies();
         let telling = {
-            let mut told = self.told.lock();
-            let of_kind = told.get_mut(complaint as usize);
-            of_kind.map_or(Telling::Nothing, |told| told.note(peer, now))
+            let mut limits = self.limits.lock();
+            let limit = limits.get_mut(complaint as usize);
+            limit.map_or(Telling::Nothing, |limit| limit.note(peer, now))
         };
         let (who, what) = match complaint {
             Complaint::Target => ("", "does not have the secret of this machine"),
@@ -358,24 +358,24 @@ mod tests {
         let quiet = msecs_to_jiffies(QUIET_MILLIS);
         // Where the clock turns over.
         let begun = Jiffies::MAX - 5;
-        let mut told = Told::NOTHING;
-        assert_eq!(told.note(peer(1), begun), Telling::Peer);
-        assert_eq!(told.note(peer(1), begun), Telling::Nothing);
-        assert_eq!(told.note(peer(2), begun), Telling::Peer);
+        let mut limit = RateLimit::NEW;
+        assert_eq!(limit.note(peer(1), begun), Telling::Peer);
+        assert_eq!(limit.note(peer(1), begun), Telling::Nothing);
+        assert_eq!(limit.note(peer(2), begun), Telling::Peer);
         let later = begun.wrapping_add(quiet);
-        assert_eq!(told.note(peer(1), later.wrapping_sub(1)), Telling::Nothing);
-        assert_eq!(told.note(peer(1), later), Telling::Peer);
-        assert_eq!(told.note(peer(1), later), Telling::Nothing);
+        assert_eq!(limit.note(peer(1), later.wrapping_sub(1)), Telling::Nothing);
+        assert_eq!(limit.note(peer(1), later), Telling::Peer);
+        assert_eq!(limit.note(peer(1), later), Telling::Nothing);
     }
 
     #[test]
     fn many_peers_do_not_fill_the_log() {
-        let mut told = Told::NOTHING;
+        let mut limit = RateLimit::NEW;
         let mut lines = 0;
         for last in 0..=u8::MAX {
-            match told.note(Ipv4Addr::new(10, 16, 0, last), 7) {
+            match limit.note(Ipv4Addr::new(10, 16, 0, last), 7) {
                 Telling::Nothing => {}
-                Telling::Peer => assert!(usize::from(last) < MOST_TOLD),
+                Telling::Peer => assert!(usize::from(last) < MOST_PEERS),
                 Telling::Others => lines += 1,
             }
         }

@@ -637,8 +637,9 @@ struct State {
     over: Option<Instant>,
     /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
-    /// The last value of [`Lane::told`], with that one, and when either was new, or nothing was told.
-    told: (Option<u64>, u64, Instant),
+    /// The last [`Lane::unacknowledged`] and [`Lane::progress`], and since when these are the same, or
+    /// nothing was told.
+    unacknowledged: (Option<u64>, u64, Instant),
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -751,7 +752,7 @@ impl Visitor {
                         down: Instant::now(),
                         over: None,
                         progress: (0, Instant::now()),
-                        told: (None, 0, Instant::now()),
+                        unacknowledged: (None, 0, Instant::now()),
                         strikes: 0,
                         connections: 0,
                         moved: 0,
@@ -866,7 +867,7 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 state.over = None;
-                state.told = (None, 0, Instant::now());
+                state.unacknowledged = (None, 0, Instant::now());
                 this.note_quiet(state);
                 None
             }
@@ -1102,7 +1103,7 @@ impl Visitor {
                 Some(frame.map_or(silent, |frame| frame.min(silent)))
             }
         };
-        let told = Self::acknowledgement(state, timeout)?;
+        let acknowledgement = Self::acknowledgement(state, timeout)?;
         let (progress, since) = &mut state.progress;
         let now = state.lane.progress();
         let owed = if now != *progress || !state.lane.is_owed() {
@@ -1111,16 +1112,16 @@ impl Visitor {
         } else {
             Some(left_or_lost(since, timeout)?)
         };
-        Ok([frame, told, owed].into_iter().flatten().min())
+        Ok([frame, acknowledgement, owed].into_iter().flatten().min())
     }
 
     /// Returns how long the initiator may still take to say that it knows what it was told. It does so at once,
     /// whatever else it waits for; but what it says may be behind bytes that are moved.
     fn acknowledgement(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
-        let now = (state.lane.told(), state.lane.progress());
-        let (told, progress, since) = &mut state.told;
-        if now.0.is_none() || now != (*told, *progress) {
-            state.told = (now.0, now.1, Instant::now());
+        let now = (state.lane.unacknowledged(), state.lane.progress());
+        let (id, progress, since) = &mut state.unacknowledged;
+        if now.0.is_none() || now != (*id, *progress) {
+            state.unacknowledged = (now.0, now.1, Instant::now());
             return Ok(now.0.map(|_| msecs_to_jiffies(timeout)));
         }
         left_or_lost(since, timeout).map(Some)
