@@ -74,7 +74,7 @@ pub(crate) struct WorkName {
 
 /// How a slot can be found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Listing {
     /// Not at all.
     Unlisted,
     /// It is in its bucket.
@@ -104,7 +104,7 @@ struct WorkSlot<C> {
     owner_next: u32,
     owner_prev: u32,
     kind: PendingKind,
-    place: Place,
+    listing: Listing,
     /// It is linked with the others of the endpoint.
     owned: bool,
     /// It has fired and was cancelled.
@@ -128,7 +128,7 @@ impl<C> WorkSlot<C> {
             owner_next: NONE,
             owner_prev: NONE,
             kind: PendingKind::Deferred,
-            place: Place::Unlisted,
+            listing: Listing::Unlisted,
             owned: false,
             cancelled: false,
         }
@@ -490,7 +490,7 @@ impl<C: Clone> WorkTable<C> {
             });
             self.link(number, prev, next, bucket);
             if let Some(slot) = self.slot_mut(leader) {
-                slot.place = Place::Follower;
+                slot.listing = Listing::Follower;
                 slot.prev = number;
                 slot.next = older;
                 slot.older = NONE;
@@ -499,7 +499,7 @@ impl<C: Clone> WorkTable<C> {
             self.link(number, NONE, self.head(bucket), bucket);
         }
         if let Some(slot) = self.slot_mut(number) {
-            slot.place = Place::Leader;
+            slot.listing = Listing::Leader;
             slot.older = leader.unwrap_or(NONE);
         }
     }
@@ -509,13 +509,13 @@ impl<C: Clone> WorkTable<C> {
         let Some(slot) = self.slot_mut(number) else {
             return;
         };
-        let place = core::mem::replace(&mut slot.place, Place::Unlisted);
+        let listing = core::mem::replace(&mut slot.listing, Listing::Unlisted);
         let (name, prev, next, older) = (slot.name(), slot.prev, slot.next, slot.older);
-        match place {
-            Place::Unlisted => {}
-            Place::Follower => {
+        match listing {
+            Listing::Unlisted => {}
+            Listing::Follower => {
                 if let Some(newer) = self.slot_mut(prev) {
-                    if newer.place == Place::Leader {
+                    if newer.listing == Listing::Leader {
                         newer.older = next;
                     } else {
                         newer.next = next;
@@ -525,7 +525,7 @@ impl<C: Clone> WorkTable<C> {
                     slot.prev = prev;
                 }
             }
-            Place::Leader => {
+            Listing::Leader => {
                 let bucket = self.bucket(name, self.capacity().max(1));
                 if older == NONE {
                     self.unlink(number, bucket);
@@ -535,7 +535,7 @@ impl<C: Clone> WorkTable<C> {
                 let mut after = NONE;
                 if let Some(slot) = self.slot_mut(older) {
                     after = slot.next;
-                    slot.place = Place::Leader;
+                    slot.listing = Listing::Leader;
                     slot.older = after;
                 }
                 self.link(older, prev, next, bucket);

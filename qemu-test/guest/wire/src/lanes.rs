@@ -265,7 +265,7 @@ impl incoming::Target for Model {
     type Answer = Reply;
     type Partial = (Asked, Vec<u8>);
     type Start = Asked;
-    type Chunk = Vec<incoming::Place<Model>>;
+    type Chunk = Vec<incoming::LaneSlot<Model>>;
 
     const CHUNK: usize = WINDOW / 4;
 
@@ -422,7 +422,7 @@ impl incoming::Target for Model {
 /// How many requests may be without an `ack`.
 const WINDOW: usize = 16;
 
-type Chunks = Vec<Option<Vec<incoming::Place<Model>>>>;
+type Chunks = Vec<Option<Vec<incoming::LaneSlot<Model>>>>;
 
 /// Memory for flows, none of which is stopped.
 fn no_flows() -> Vec<stops::Flow> {

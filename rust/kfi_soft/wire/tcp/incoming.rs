@@ -62,7 +62,7 @@ pub(crate) trait Target: Sized {
     /// Says that a request wants its bytes, or lets them be fetched.
     type Start;
     /// Memory for as many requests as [`Self::CHUNK`] says.
-    type Chunk: DerefMut<Target = [Place<Self>]>;
+    type Chunk: DerefMut<Target = [LaneSlot<Self>]>;
 
     /// Allocates a chunk, without any request in it; nothing if there is no memory. `other` says whether the
     /// lane has another one.
@@ -186,7 +186,7 @@ pub(crate) struct Moving<S> {
 }
 
 /// A slot of the memory of a lane; none while no request is in it.
-pub(crate) type Place<T> =
+pub(crate) type LaneSlot<T> =
     Option<Slot<<T as Target>::Open, <T as Target>::Answer, <T as Target>::Start>>;
 
 /// What the body is for that is being received.
@@ -476,7 +476,7 @@ where
     }
 
     /// Returns the slot of a number.
-    fn slot(&mut self, id: u64) -> Option<&mut Place<T>> {
+    fn slot(&mut self, id: u64) -> Option<&mut LaneSlot<T>> {
         if !(self.first..self.next).contains(&id) {
             return None;
         }

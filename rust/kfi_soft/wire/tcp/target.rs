@@ -48,8 +48,8 @@ use super::{
     incoming::{
         self,
         Lane,
+        LaneSlot,
         Moved,
-        Place,
         Target, //
     },
     nonce,
@@ -150,7 +150,7 @@ const RETRY_MILLIS: u64 = 10;
 
 /// Memory for some requests of a lane.
 pub(super) struct Chunk {
-    places: KVec<Place<Service>>,
+    slots: KVec<LaneSlot<Service>>,
     _count: Count,
 }
 
@@ -160,28 +160,28 @@ impl Chunk {
         if other && chunks.sum() >= MAX_CHUNKS {
             return Err(ENOMEM);
         }
-        let mut places = KVec::with_capacity(CHUNK, GFP_KERNEL)?;
+        let mut slots = KVec::with_capacity(CHUNK, GFP_KERNEL)?;
         for _ in 0..CHUNK {
-            places.push(None, GFP_KERNEL)?;
+            slots.push(None, GFP_KERNEL)?;
         }
         Ok(Self {
-            places,
+            slots,
             _count: chunks.count(1),
         })
     }
 }
 
 impl Deref for Chunk {
-    type Target = [Place<Service>];
+    type Target = [LaneSlot<Service>];
 
     fn deref(&self) -> &Self::Target {
-        &self.places
+        &self.slots
     }
 }
 
 impl DerefMut for Chunk {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.places
+        &mut self.slots
     }
 }
 
