@@ -147,7 +147,7 @@ void pair_close(struct test *t, struct end *a, struct end *b);
 
 struct kfid_cq *cq_open(struct test *t, struct kfid_domain *domain, size_t size);
 
-/* Endpoints of settle(), one on each NIC. */
+/* Endpoints of wait_for_arrival(), one on each NIC. */
 bool couriers_open(struct test *t);
 void couriers_close(struct test *t);
 
@@ -158,7 +158,7 @@ void couriers_close(struct test *t);
  * in the order in which they were posted, whoever has posted them, if none was
  * refused: so those before a message have come when that has been received.
  */
-void settle(struct test *t);
+void wait_for_arrival(struct test *t);
 
 /* Kinds of memory. */
 enum memory {

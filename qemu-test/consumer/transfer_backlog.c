@@ -242,7 +242,7 @@ static void cancels(struct test *t)
 	for (i = 0; i < COUNT; i++)
 		expect(t, send_to(&a, from, 8, CONTEXT(i)), 0);
 	/* Where all of them have come they end in order. */
-	settle(t);
+	wait_for_arrival(t);
 	for (i = 0; i < COUNT; i++)
 		expect(t, kfi_cancel(&a.ep->fid, CONTEXT(i)), 0);
 	expect_count(t, a.cntr[COUNT_SEND], 0, COUNT);
@@ -437,7 +437,7 @@ static void remote_events(struct test *t)
 	expect_count(t, b.cntr[COUNT_REMOTE_WRITE], 6, 0);
 	/* One that waits can be cancelled. */
 	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(COUNT - 1)), 0);
-	settle(t);
+	wait_for_arrival(t);
 	for (i = 0; i < COUNT - 1 && await(t, b.rx_cq, &entry, NULL); i++) {
 		expect(t, entry.flags, KFI_RMA | KFI_REMOTE_WRITE | KFI_REMOTE_CQ_DATA);
 		expect(t, entry.data, i);

@@ -229,7 +229,7 @@ static void with_fence(struct test *t)
 	msg.addr = a.peer;
 	expect(t, kfi_tsendmsg(a.ep, &msg, KFI_FENCE), 0);
 	expect(t, kfi_tsend(a.ep, NULL, 0, NULL, a.peer, 1, CONTEXT(1)), 0);
-	settle(t);
+	wait_for_arrival(t);
 	msg.addr = KFI_ADDR_UNSPEC;
 	expect(t, kfi_trecvmsg(b.ep, &msg, KFI_PEEK | KFI_CLAIM), 0);
 	expect_completion(t, b.rx_cq, CONTEXT(1), TRECEIVED, 0);

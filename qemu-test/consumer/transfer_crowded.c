@@ -118,7 +118,7 @@ static void no_region(struct test *t)
 	rma.addr = a.peer;
 	/* It waits for a receive when there is room, and there is none when one comes. */
 	expect(t, kfi_writemsg(a.ep, &rma, KFI_TAGGED), 0);
-	settle(t);
+	wait_for_arrival(t);
 	crowd(t, &b);
 	expect(t, kfi_cntr_add(b.cntr[COUNT_READ], 1), 0);
 	expect_failure(t, a.tx_cq, CONTEXT(1), TWRITTEN, KFI_EACCES, 0, 0);
@@ -224,7 +224,7 @@ static void arrivals_rest(struct test *t)
 		expect(t, kfi_send(a.ep, from, 8, NULL, a.peer, CONTEXT(i)), 0);
 		expect(t, kfi_writedata(a.ep, from, 8, NULL, i, a.peer, 0, 1, CONTEXT(i)), 0);
 	}
-	settle(t);
+	wait_for_arrival(t);
 	msleep(A_WHILE);
 	expect_rest(t, &a);
 	expect_true(t, kfi_cntr_read(b.cntr[COUNT_RECV]) < COUNT);
@@ -292,7 +292,7 @@ static void looks_rest(struct test *t)
 		expect(t, kfi_tinject(a.ep, &byte, 1, a.peer, i), 0);
 	for (i = 0; i < COUNT; i++)
 		expect(t, kfi_injectdata(a.ep, &byte, 1, i, a.peer), 0);
-	settle(t);
+	wait_for_arrival(t);
 	expect(t, stop_machine(look_and_post, &p, NULL), 0);
 	expect(t, p.looks, 0);
 	expect(t, p.posts, 0);

@@ -250,7 +250,7 @@ void couriers_close(struct test *t)
 		end_close(t, &couriers[i].end);
 }
 
-void settle(struct test *t)
+void wait_for_arrival(struct test *t)
 {
 	static u8 from, to;
 	unsigned int i, j;

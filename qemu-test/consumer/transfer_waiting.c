@@ -560,7 +560,7 @@ static void found_in_interrupt(struct test *t)
 		memset(from, i, BYTES);
 		expect(t, kfi_tinject(a.ep, from, BYTES, a.peer, i), 0);
 	}
-	settle(t);
+	wait_for_arrival(t);
 	for (n = 0; n < ARRAY_SIZE(flags); n++) {
 		for (in_hardirq = 0; in_hardirq < 2 && !t->failed; in_hardirq++) {
 			unsigned int tag = MANY - 1 - 2 * n - in_hardirq;
@@ -667,7 +667,7 @@ static void parked_in_order(struct test *t)
 		expect(t, kfi_inject(a.ep, &from[0], 1, a.peer), 0);
 		crowd(t, &a, &b, 4 * round);
 		expect(t, kfi_inject(a.ep, &from[1], 1, a.peer), 0);
-		settle(t);
+		wait_for_arrival(t);
 		memset(to, 0, 2);
 		disperse(t, &b);
 		for (i = 0; i < 2; i++) {
@@ -700,7 +700,7 @@ static void not_cancelled_when_landing(struct test *t)
 		memset(from, i, LEN);
 		expect(t, kfi_recv(b.ep, to, LEN, NULL, KFI_ADDR_UNSPEC, CONTEXT(1)), 0);
 		expect(t, send_to(&a, from, LEN, CONTEXT(2)), 0);
-		settle(t);
+		wait_for_arrival(t);
 		/* Somebody else copies, now or later: it was taken by the message. */
 		expect(t, kfi_cancel(&b.ep->fid, CONTEXT(1)), -KFI_ENOENT);
 		/* The sender has it still, or has read the end of it. */
@@ -892,7 +892,7 @@ static void waits_for_room(struct test *t)
 	early = expect_some(t, &a, &b, COUNT);
 	/* Those that are not wanted any more are not there. */
 	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(COUNT - 1)), 0);
-	settle(t);
+	wait_for_arrival(t);
 	expect_in_order(t, b.rx_cq, COUNT - 1 - early);
 	expect_count(t, a.cntr[COUNT_SEND], COUNT - 1 - early, 1 + early);
 	/* And what comes now does as before. */
