@@ -381,8 +381,8 @@ impl Nics {
         })
     }
 
-    /// Returns whether a NIC is where it was found, and not gone since. If another one has come in its place,
-    /// whoever has seen what that has done sees that, too.
+    /// Returns whether a NIC that was found has not gone since. If another one has come in its place, whoever
+    /// has seen what consumers have done with that one sees that, too.
     #[inline]
     fn has(&self, nic: Nic) -> bool {
         // The others stay.
@@ -449,8 +449,8 @@ impl Nic {
         NICS.as_ref()?.find(number)
     }
 
-    /// Returns whether it is there still: with a lock under which another NIC in its place does something, no
-    /// other one has done that if so.
+    /// Returns whether it has not gone since it was found. With the lock of what belongs to its place, where
+    /// nothing is of NICs that have gone: if so, nothing there is of another one.
     #[inline]
     pub(crate) fn is_there(self) -> bool {
         NICS.as_ref().is_some_and(|nics| nics.has(self))

@@ -102,7 +102,7 @@ impl<T> Node<T> {
 pub struct Vacant(KBox<MaybeUninit<Block>>);
 
 impl Vacant {
-    /// How many bytes that of any entry has.
+    /// The bytes of an entry, whatever its value.
     pub const SIZE: usize = SIZE;
 
     /// Allocates it.

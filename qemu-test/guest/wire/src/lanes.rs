@@ -1077,6 +1077,36 @@ fn what_waits_for_room_does_not_wait_for_its_receiver() {
     finish(world, 1000);
 }
 
+/// What waits for its receiver does not keep the room that others need: its flow is stopped.
+#[test]
+fn what_waits_for_its_receiver_makes_room() {
+    let mut world = World::new(31);
+    world.model.most = Some(1);
+    world.post_one(What::Send, 10);
+    world.settle();
+    world.post_one(What::Fetch, 100);
+    world.settle();
+    let asked = world.model.open.remove(1);
+    world.model.answered.push_back((asked.id, 0, asked));
+    world.settle();
+    assert!(!world.relieve());
+    assert_eq!(world.model.back, 0, "there is room");
+    world.post_one(What::Fetch, 100);
+    world.settle();
+    assert_eq!(world.model.refused, 1);
+    assert!(!world.relieve());
+    assert_eq!(world.model.back, 1);
+    world.settle();
+    world.wait(50);
+    world.settle();
+    assert_eq!(world.model.refused, 1, "there is room again");
+    assert_eq!(world.model.open.len(), 2);
+    // There was none once.
+    assert!(!world.relieve());
+    assert_eq!(world.model.back, 1);
+    finish(world, 1000);
+}
+
 /// A request that comes alone is taken whatever there is room for.
 #[test]
 fn what_comes_alone_is_taken() {

@@ -270,6 +270,8 @@ pub(crate) struct Lane<T: Target, M, F> {
     refused: u64,
     /// Of those that have no slot it was told on this connection below this number.
     told_bare: u64,
+    /// There was no room for a request, and the oldest one was not looked at since.
+    short: bool,
 }
 
 impl<T, M, F> Lane<T, M, F>
@@ -301,6 +303,7 @@ where
             refusals: 0,
             refused: 1,
             told_bare: 1,
+            short: false,
         }
     }
 
@@ -473,6 +476,7 @@ where
         (self.reading, self.writing) = (None, None);
         self.stops.clear();
         (self.refusals, self.refused, self.told_bare) = (0, 1, 1);
+        self.short = false;
     }
 
     /// Returns the slot of a number.
@@ -578,12 +582,9 @@ where
                 } else {
                     None
                 };
-                partial.ok_or_else(|| {
-                    // If it was stopped before, there is no more room after a shorter time than that.
-                    let pause = before.unwrap_or(Pause::FIRST);
-                    self.stops.stop_now(flow, Why::NoRoom, pause);
-                    Refusal::NoRoom
-                })
+                // If it was stopped before, there is no more room after a shorter time than that.
+                let pause = before.unwrap_or(Pause::FIRST);
+                partial.ok_or_else(|| self.stop_short(flow, pause))
             }
         };
         match partial {
@@ -605,14 +606,21 @@ where
             None => None,
         };
         let Some(open) = open else {
-            self.stops.stop_now(flow, Why::NoRoom, Pause::FIRST);
-            self.note_refused(id, Refusal::NoRoom);
+            let refusal = self.stop_short(flow, Pause::FIRST);
+            self.note_refused(id, refusal);
             return;
         };
         self.open = self.open.saturating_add(1);
         if let Some(slot) = self.slot(id) {
             *slot = Some(Slot::Open(open, None));
         }
+    }
+
+    /// Stops the flow of a request for which there is no room.
+    fn stop_short(&mut self, flow: u16, pause: Pause) -> Refusal {
+        self.short = true;
+        self.stops.stop_now(flow, Why::NoRoom, pause);
+        Refusal::NoRoom
     }
 
     /// The next request is there, all of it, and is not taken.
@@ -637,23 +645,26 @@ where
         span >= (self.numbers() / 2).max(1)
     }
 
-    /// Stops the flow of a request that has waited for its receiver while many others came: those that
-    /// wait are not taken, and so their numbers are over. Nothing has come that was not given to
-    /// receivers. `now` is in milliseconds.
+    /// Stops the flow of a request that has waited for its receiver while many others came, or there was no
+    /// room for others: those that wait are not taken, and so their numbers are over, and what others keep
+    /// until then. Nothing has come that was not given to receivers. `now` is in milliseconds.
     ///
     /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
     /// soon.
     pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
-        if !self.is_pinned() {
+        if !self.short && !self.is_pinned() {
             return false;
         }
-        let Some(Some(Slot::Open(oldest, None))) = self.slot(self.first) else {
-            return false;
+        let flow = match self.slot(self.first) {
+            Some(Some(Slot::Open(oldest, None))) if target.is_waiting(oldest) => T::flow(oldest),
+            Some(Some(Slot::Open(..))) => {
+                // It ends by itself.
+                self.short = false;
+                return false;
+            }
+            // The initiator is about to say that it is over.
+            _ => return false,
         };
-        if !target.is_waiting(oldest) {
-            return false;
-        }
-        let flow = T::flow(oldest);
         // The newest one first, so that none overtakes those before it.
         for id in (self.first..self.next).rev() {
             let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
@@ -677,6 +688,8 @@ where
                 return true;
             }
         }
+        // If there is no room still, the next request that is not taken says so.
+        self.short = false;
         false
     }
 

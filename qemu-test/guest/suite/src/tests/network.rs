@@ -88,6 +88,7 @@ tests! {
     "refused-strangers" ["kfi_endpoint.h"] refused_strangers;
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
     "no-room-for-atomics" ["kfi_atomic.h kfi_rma.h"] no_room_for_atomics;
+    "no-room-beside-a-message" ["kfi_atomic.h kfi_endpoint.h"] no_room_beside_a_message;
     "no-room-at-a-peer" ["kfi_endpoint.h"] no_room_at_a_peer;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
@@ -1111,6 +1112,36 @@ fn no_room_for_atomics(env: &Env) -> Outcome {
     check!(!is_refused(&response), "there is room");
     region.close().map_err(|(_, error)| error)?;
     drop((peer, end, buffer));
+    rig.close()
+}
+
+/// A message that waits for its receiver does not keep what has come since, and is not over before it, from
+/// making room for others: it is not taken, and comes again.
+fn no_room_beside_a_message(env: &Env) -> Outcome {
+    const MANY: u64 = 700;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    // It does not end by itself.
+    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    peer.message(1, port, false, 0)?;
+    for id in 2..=MANY {
+        // Nobody has this key.
+        peer.exchange(id, (port, 5), false)?;
+    }
+    let answers = peer.answers_and_data(MANY as usize, 0)?;
+    let status = |id: u64| answers.get(&id).map(|answer| answer.status);
+    check_eq!(status(1), Some(NOT_READY));
+    check_eq!(status(MANY), Some(NO_ROOM));
+    peer.acknowledge(MANY + 1)?;
+    peer.until(|frame| matches!(frame, Frame::Go(1)))?;
+    peer.exchange(MANY + 1, (port, 5), true)?;
+    let (id, response) = peer.response()?;
+    check_eq!(id, MANY + 1);
+    check!(response.status != NO_ROOM, "there is room");
+    drop((peer, end));
     rig.close()
 }
 
