@@ -1046,7 +1046,11 @@ fn numbers_without_memory_are_told() {
     // All of them are told again.
     world.connect();
     world.settle();
-    assert_eq!(world.target.told(), None, "nothing came of the oldest one");
+    assert_eq!(
+        world.target.unacknowledged(),
+        None,
+        "nothing came of the oldest one"
+    );
     world.model.started.push_back(long);
     finish(world, 1000);
 }

@@ -572,20 +572,19 @@ where
         } else {
             None
         };
-        let partial = match self.stops.why(flow) {
+        let partial = if let Some(why) = self.stops.why(flow) {
             // It would overtake those that were not taken.
-            Some(why) => Err(Refusal::new(why, waited)),
-            None => {
-                let alone = self.first == self.next;
-                let partial = if room {
-                    target.begin(common.id, request, common.body, alone)?
-                } else {
-                    None
-                };
-                // If it was stopped before, there is no more room after a shorter time than that.
-                let pause = before.unwrap_or(Pause::FIRST);
-                partial.ok_or_else(|| self.stop_short(flow, pause))
-            }
+            Err(Refusal::new(why, waited))
+        } else {
+            let alone = self.first == self.next;
+            let partial = if room {
+                target.begin(common.id, request, common.body, alone)?
+            } else {
+                None
+            };
+            // If it was stopped before, there is no more room after a shorter time than that.
+            let pause = before.unwrap_or(Pause::FIRST);
+            partial.ok_or_else(|| self.stop_short(flow, pause))
         };
         match partial {
             Ok(partial) if common.body == 0 => self.arrive(target, partial, flow),
