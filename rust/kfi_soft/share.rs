@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! How much each user may take of what all of them share.
-//!
-//! As what the wire decides without input and output, this runs in user space, too.
 
 #![forbid(unsafe_code)]
 
