@@ -26,7 +26,7 @@ const HEADERS: [&str; 7] = [
     "kfi_trigger.h",
 ];
 
-/// What of the headers is wanted: the interface, and numbers.
+/// The items of the headers that are wanted: the interface, and numbers.
 const ITEMS: &str =
     "kfi_shim_.*|KFI_.*|kfi_(wait_obj|cntr_events|cq_format|ep_type|av_type|progress\
                      |threading|resource_mgmt|op_type|op|datatype|trigger_event|type|cq_wait_cond)";

@@ -45,7 +45,7 @@ pub struct AddressVector {
 
 object!(AddressVector);
 
-/// What an insertion has given.
+/// The result of an insertion.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Inserted {
     /// How many were inserted.
@@ -192,7 +192,7 @@ impl AddressVector {
         self.insert_with(request::AV_INSERTSYM, &mut argument, count)
     }
 
-    /// What an insertion has given whose event has come.
+    /// The addresses from an insertion whose event has come.
     pub fn inserted(&self, insertion: u32, count: usize) -> Result<Vec<u64>> {
         let mut addrs = vec![0; count];
         let count = sys::av_inserted(self.session(), self.handle(), insertion, &mut addrs)?;

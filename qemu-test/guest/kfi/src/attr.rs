@@ -11,7 +11,7 @@ use crate::object::Handle;
 use crate::uapi;
 
 numbers! {
-    /// What a thread sleeps on.
+    /// The kind of object that a waiting thread sleeps on.
     WaitObj {
         NONE = KFI_WAIT_NONE,
         UNSPEC = KFI_WAIT_UNSPEC,
@@ -53,7 +53,7 @@ impl CntrAttr {
         }
     }
 
-    /// What a waiting thread sleeps on.
+    /// The kind of object that a waiting thread sleeps on.
     #[must_use]
     pub fn wait_obj(self, wait_obj: WaitObj) -> Self {
         Self { wait_obj, ..self }
@@ -65,7 +65,7 @@ impl CntrAttr {
         Self { wait_set, ..self }
     }
 
-    /// What is counted; `KFI_CNTR_EVENTS_COMP` is all there is.
+    /// The events that are counted; only `KFI_CNTR_EVENTS_COMP` is defined.
     #[must_use]
     pub fn events(self, events: u32) -> Self {
         Self { events, ..self }

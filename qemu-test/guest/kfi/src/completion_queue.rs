@@ -18,7 +18,7 @@ use crate::uapi;
 use crate::{Error, KfiErrno, Result};
 
 numbers! {
-    /// What an entry of a completion queue tells.
+    /// The format of the entries of a completion queue.
     CqFormat {
         UNSPEC = KFI_CQ_FORMAT_UNSPEC,
         CONTEXT = KFI_CQ_FORMAT_CONTEXT,
@@ -90,19 +90,19 @@ impl CqAttr {
         Self { size, ..self }
     }
 
-    /// What the entries tell.
+    /// The format of the entries.
     #[must_use]
     pub fn format(self, format: CqFormat) -> Self {
         Self { format, ..self }
     }
 
-    /// What a waiting thread sleeps on.
+    /// The kind of object that a waiting thread sleeps on.
     #[must_use]
     pub fn wait_obj(self, wait_obj: WaitObj) -> Self {
         Self { wait_obj, ..self }
     }
 
-    /// What the condition of a wait would be.
+    /// The wait condition, one of `KFI_CQ_COND_*`.
     #[must_use]
     pub fn wait_cond(self, wait_cond: u32) -> Self {
         Self { wait_cond, ..self }
@@ -133,13 +133,13 @@ impl Default for CqAttr {
     }
 }
 
-/// An operation that has succeeded. What the format of the queue does not tell
-/// is 0.
+/// An operation that has succeeded. Fields that the format of the queue lacks
+/// are 0.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Completion {
     /// Context of the operation.
     pub op_context: u64,
-    /// What was done.
+    /// Flags that describe the operation.
     pub flags: u64,
     /// Bytes transferred.
     pub len: u64,
@@ -150,7 +150,7 @@ pub struct Completion {
     pub data: u64,
     /// Tag of a message.
     pub tag: u64,
-    /// Who sent it, or `KFI_ADDR_NOTAVAIL`; not told of errors.
+    /// Address of the sender, or `KFI_ADDR_NOTAVAIL`; not told of errors.
     pub src_addr: u64,
 }
 

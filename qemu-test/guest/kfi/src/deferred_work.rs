@@ -32,7 +32,7 @@ numbers! {
     }
 }
 
-/// What is to be done when a counter reaches a threshold.
+/// Work that is to be done when a counter reaches a threshold.
 #[derive(Clone, Debug)]
 pub struct Work {
     raw: uapi::kfi_shim_work,

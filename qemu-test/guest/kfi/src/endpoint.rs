@@ -22,7 +22,7 @@ pub struct Endpoint {
 
 object!(Endpoint);
 
-/// What an endpoint is opened with.
+/// The entry that an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]
 pub enum EpInfo<'a> {
     /// An entry of an answer.

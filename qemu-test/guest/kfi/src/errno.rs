@@ -135,7 +135,7 @@ impl KfiErrno {
         self.entry().map(|(_, name, _)| name)
     }
 
-    /// What it means.
+    /// Its meaning, in words.
     pub fn text(self) -> Option<&'static str> {
         self.entry().map(|(_, _, text)| text)
     }

@@ -73,7 +73,7 @@ impl EqAttr {
         Self { size, ..self }
     }
 
-    /// What a waiting thread sleeps on.
+    /// The kind of object that a waiting thread sleeps on.
     #[must_use]
     pub fn wait_obj(self, wait_obj: WaitObj) -> Self {
         Self { wait_obj, ..self }

@@ -169,7 +169,7 @@ flag_words! {
         COMMIT_COMPLETE,
     }
 
-    /// What is ordered after what.
+    /// Operations that stay in order: `RAW` is a read after a write, and so on.
     Order "KFI_ORDER_" {
         RAR = ORDER_RAR,
         RAW = ORDER_RAW,
@@ -276,14 +276,14 @@ numbers! {
         TABLE = KFI_AV_TABLE,
     }
 
-    /// Who drives progress.
+    /// How progress is driven: by the provider itself, or by calls.
     Progress {
         UNSPEC = KFI_PROGRESS_UNSPEC,
         AUTO = KFI_PROGRESS_AUTO,
         MANUAL = KFI_PROGRESS_MANUAL,
     }
 
-    /// What the caller serialises.
+    /// The calls that the caller serialises.
     Threading {
         UNSPEC = KFI_THREAD_UNSPEC,
         SAFE = KFI_THREAD_SAFE,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `kfi_getinfo` answers, and takes as hints.
+//! Entries, which `kfi_getinfo` returns, and takes as hints.
 
 use std::ffi::c_char;
 use std::fmt;
@@ -318,8 +318,8 @@ fn text(array: &[c_char]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A text into an array. What does not fit is cut off without a terminating 0,
-/// so that the kernel refuses it.
+/// A text into an array. One too long is cut off without a terminating 0, so
+/// that the kernel refuses it.
 fn set_text<const N: usize>(text: &str) -> [c_char; N] {
     let mut array = [0; N];
     for (to, from) in array.iter_mut().zip(text.bytes()) {
@@ -551,7 +551,7 @@ mod tests {
             .take(size_of::<uapi::kfi_shim_info>())
             .collect();
         let mut info = uapi::kfi_shim_info::read_from_bytes(&bytes).unwrap();
-        // What a kernel keeps in bounds.
+        // Sizes that a kernel keeps in bounds, and fields that it keeps at 0.
         info.src_addrlen = 64;
         info.dest_addrlen = 64;
         info.ep_attr.auth_key_size = 64;

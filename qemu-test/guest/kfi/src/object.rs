@@ -59,7 +59,7 @@ impl Object {
         self.gone.load(Ordering::Relaxed)
     }
 
-    /// What waiting threads sleep on.
+    /// The kind of object that waiting threads sleep on.
     pub(crate) fn wait_obj(&self) -> Result<WaitObj> {
         let value = self.session.control(self.handle, uapi::KFI_GETWAITOBJ, 0)?;
         Ok(WaitObj(value as u32))
@@ -89,7 +89,7 @@ impl Drop for Object {
     }
 }
 
-/// What all objects can do.
+/// Methods of all objects.
 macro_rules! object {
     ($Type:ident) => {
         impl $Type {
@@ -123,11 +123,11 @@ macro_rules! object {
 
 pub(crate) use object;
 
-/// What all objects can do that threads wait for.
+/// Methods of the objects that threads can wait for.
 macro_rules! waitable {
     ($Type:ident) => {
         impl $Type {
-            /// What waiting threads sleep on: `KFI_GETWAITOBJ`.
+            /// The kind of object that waiting threads sleep on: `KFI_GETWAITOBJ`.
             pub fn wait_obj(&self) -> Result<$crate::WaitObj> {
                 self.object.wait_obj()
             }
@@ -248,7 +248,7 @@ impl Fabric {
     }
 }
 
-/// A domain: what opens counters, completion queues and poll sets.
+/// A domain: counters, completion queues and poll sets are opened there.
 #[derive(Debug)]
 pub struct Domain {
     pub(crate) object: Arc<Object>,

@@ -13,7 +13,7 @@ use crate::object::{Counter, Handle};
 use crate::uapi;
 
 numbers! {
-    /// What an operation does.
+    /// The kind of an operation.
     Kind {
         SEND = KFI_SHIM_OP_SEND,
         RECV = KFI_SHIM_OP_RECV,

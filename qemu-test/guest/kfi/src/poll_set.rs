@@ -13,7 +13,7 @@ use crate::sys::{self, request, Request};
 use crate::uapi;
 use crate::{Error, KfiErrno, Result};
 
-/// What can be a member of a poll set.
+/// An object that can be a member of a poll set.
 pub trait PollMember: sealed::HasObject {}
 
 impl PollMember for Counter {}

@@ -31,7 +31,7 @@ pub struct Session {
     file: Arc<OwnedFd>,
 }
 
-/// What answers at the other end of the device.
+/// The versions at the other end of the device.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct Version {
     /// Number of the ioctl interface.
@@ -174,9 +174,9 @@ impl Session {
     ///
     /// # Safety
     ///
-    /// What the kernel writes for this number, behind `argument` and behind
-    /// addresses in the structure there, must be memory that may change now, or
-    /// must not be mapped at all.
+    /// The memory that the kernel writes for this number, behind `argument` and
+    /// behind addresses in the structure there, must be free to change now, or
+    /// not be mapped at all.
     #[allow(unsafe_code)]
     pub unsafe fn raw_ioctl(&self, number: u32, argument: *mut c_void) -> Result<(), Errno> {
         // SAFETY: The caller's promise.
@@ -251,7 +251,7 @@ impl Query {
         Self { flags, ..self }
     }
 
-    /// What the answer must offer.
+    /// The hints: properties that the entries of the answer must have.
     #[must_use]
     pub fn hints(self, hints: InfoEntry) -> Self {
         Self {

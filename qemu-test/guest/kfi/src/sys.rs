@@ -106,9 +106,9 @@ unsafe impl Ioctl for Raw {
 ///
 /// # Safety
 ///
-/// What the kernel writes for this number behind `argument`, and behind
-/// addresses in the structure there, must be memory that may change now, or
-/// must not be mapped at all.
+/// The memory that the kernel writes for this number, behind `argument` and
+/// behind addresses in the structure there, must be free to change now, or
+/// not be mapped at all.
 pub(crate) unsafe fn raw(fd: impl AsFd, number: u32, argument: *mut c_void) -> Result<(), Errno> {
     // SAFETY: The caller's promise.
     unsafe { rustix::ioctl::ioctl(fd, Raw { number, argument }) }
@@ -160,8 +160,8 @@ where
 /// Makes a request that has a number only.
 pub(crate) fn ioctl_without_argument(fd: impl AsFd, number: u8) -> Result<(), Errno> {
     let number = uapi::KFI_SHIM_IOC_MAGIC << 8 | u32::from(number);
-    // SAFETY: There is no memory at address 0, and what is not there the kernel
-    // cannot write to.
+    // SAFETY: There is no memory at address 0, and the kernel cannot write
+    // to memory that is not there.
     unsafe { raw(fd, number, std::ptr::null_mut()) }
 }
 
@@ -271,8 +271,8 @@ pub(crate) struct Map {
 
 // SAFETY: Memory that any thread may use; it is copied from and to only.
 unsafe impl Send for Map {}
-// SAFETY: As above: who writes while others read gets what the kernel gives to
-// those who do so.
+// SAFETY: As above: a thread that reads while another one writes gets such
+// bytes as it would if the kernel wrote.
 unsafe impl Sync for Map {}
 
 impl Map {

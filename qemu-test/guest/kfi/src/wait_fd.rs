@@ -23,7 +23,7 @@ pub struct WaitFd {
     object: Option<Arc<Object>>,
 }
 
-/// What reading the descriptor returns.
+/// The record that a read of the descriptor returns.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct WaitEvent {
     /// Success value of a counter; for other objects how often their wait queue

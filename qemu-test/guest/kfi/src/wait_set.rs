@@ -40,7 +40,7 @@ impl WaitSetAttr {
         }
     }
 
-    /// What a waiting thread sleeps on.
+    /// The kind of object that a waiting thread sleeps on.
     #[must_use]
     pub fn wait_obj(self, wait_obj: WaitObj) -> Self {
         Self { wait_obj, ..self }
