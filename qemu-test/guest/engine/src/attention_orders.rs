@@ -2,7 +2,7 @@
 
 //! Additions against threads that join a counter, in all orders that their reads and writes can have.
 //!
-//! What is under a lock here is what the counter has there; the words, and in which order they are
+//! The lock protects the same state here as in the counter; the words, and in which order they are
 //! written and read, are those of the kernel's file. Only the addition itself is written anew, as that
 //! is C in the kernel.
 
@@ -21,10 +21,10 @@ const NEVER: u64 = 1 << 63;
 /// The part that the lock protects.
 #[derive(Default)]
 struct State {
-    /// What waits for the success value, and for the sum with the error value.
+    /// Thresholds for the success value, and for its sum with the error value.
     triggered: Vec<u64>,
     deferred: Vec<u64>,
-    /// What has fired.
+    /// How many have fired.
     fired: usize,
     /// There may be a listener that has to see every change.
     watched: bool,

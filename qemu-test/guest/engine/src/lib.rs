@@ -5,7 +5,7 @@
 //!
 //! `KFI_ENGINE_CASES` says how many sequences of calls each test of a model makes.
 
-// What these files find under the name of the kernel's crate.
+// These files know this crate by the name of the kernel's.
 #[cfg(test)]
 extern crate self as kernel;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What every file of the kernel has.
+//! Names that every file of the kernel imports.
 
 pub(crate) use kfi_kunit::kunit_tests;
 

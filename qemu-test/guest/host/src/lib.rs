@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a test of a kernel needs of the operating system and the standard
+//! Parts of the operating system that a test of a kernel needs and the standard
 //! library does not have: forks, signals to one thread, mappings that end where
 //! they should, keys, and a look at whether a thread sleeps.
 //!

@@ -45,8 +45,8 @@ impl Guarded {
         &all[all.len() - self.length..]
     }
 
-    /// The address of the first byte, for a system call. What the kernel writes
-    /// to `length` bytes from here is seen by the next [`Self::bytes`].
+    /// The address of the first byte, for a system call. Bytes that the kernel
+    /// writes, up to `length` from here, are seen by the next [`Self::bytes`].
     pub fn address(&mut self) -> *mut c_void {
         let skip = self.pages.bytes().len() - self.length;
         self.pages.address().wrapping_byte_add(skip)

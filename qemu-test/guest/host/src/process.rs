@@ -41,13 +41,13 @@ impl std::fmt::Display for Status {
 }
 
 /// Runs a closure in a child process, that ends with the status the closure
-/// returns. All descriptors are inherited. What the closure has captured is
-/// dropped in both processes: something that closes a session's object with it
-/// is better shared with the parent.
+/// returns. All descriptors are inherited. Values that the closure has captured
+/// are dropped in both processes: one that closes a session's object
+/// with it is better shared with the parent.
 ///
 /// Fails if this process has more than one thread.
 pub fn fork(child: impl FnOnce() -> i32) -> io::Result<Child> {
-    // What is buffered would else be written twice.
+    // Buffered output would else be written twice.
     io::stdout().flush()?;
     match sys::fork()? {
         Fork::Parent(pid) => Ok(Child { pid, status: None }),

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use rustix::process::{Pid, Signal};
 
-/// What [`fork`] returns.
+/// The sides on which [`fork`] returns.
 pub(crate) enum Fork {
     Parent(Pid),
     Child,
@@ -126,7 +126,7 @@ pub(crate) fn unlink_key(key: i32) -> io::Result<()> {
     change_key(UNLINK, key, USER_KEYRING)
 }
 
-/// What select(2) says about one descriptor.
+/// The answer of select(2) for one descriptor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Selected {
     /// In the set of readable ones.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the files of the kernel find there under this name.
+//! A stand-in for the crate `kfi`, as far as the files of the kernel use it.
 
 pub(crate) mod linux {
     /// As `rust/kfi/linux/queue.rs`, in memory of its own.

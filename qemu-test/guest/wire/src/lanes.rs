@@ -166,7 +166,7 @@ impl outgoing::Outgoing for Rc<Operation> {
 struct Reply {
     request: Asked,
     status: u32,
-    /// What it takes of the target's room.
+    /// Its share of the target's room.
     _room: Option<Rc<()>>,
 }
 
@@ -243,7 +243,7 @@ struct Model {
     /// How much of those has come.
     landed: Vec<(u64, usize)>,
     answered: VecDeque<(u64, u32, Asked)>,
-    /// What became of those that have started.
+    /// Whether the bytes of those that have started were moved.
     ends: Vec<(u64, Moved)>,
 }
 
@@ -738,7 +738,7 @@ fn run(seed: u64, count: usize, breaks: usize) {
     world.check();
 }
 
-/// As [`run`], but bytes change on the way. Whatever that makes of them, nothing is touched that is not
+/// As [`run`], but bytes change on the way. Whichever do, nothing is touched that is not
 /// the other side's, and each operation ends at most once.
 fn run_noisy(seed: u64, steps: usize, noise: usize) {
     let mut world = World::new(seed);
@@ -973,8 +973,8 @@ fn memory_is_for_what_is_not_over() {
     finish(world, 1000);
 }
 
-/// What there is no room for is not taken, and comes again when there is some: that is so when what is under way
-/// has ended, which nothing keeps from it; nor does it keep others from going by.
+/// A request that there is no room for is not taken, and comes again when there is some: that is so when the
+/// requests under way have ended, which nothing keeps them from; nor does it keep others from going by.
 #[test]
 fn what_there_is_no_room_for_comes_again() {
     const LEN: usize = 300 << 10;
@@ -1055,7 +1055,7 @@ fn numbers_without_memory_are_told() {
     finish(world, 1000);
 }
 
-/// What there was no room for has not waited for its receiver.
+/// A request that found no room has not waited for its receiver.
 #[test]
 fn what_waits_for_room_does_not_wait_for_its_receiver() {
     let mut world = World::new(23);
@@ -1081,7 +1081,7 @@ fn what_waits_for_room_does_not_wait_for_its_receiver() {
     finish(world, 1000);
 }
 
-/// What waits for its receiver does not keep the room that others need: its flow is stopped.
+/// A request that waits for its receiver does not keep the room that others need: its flow is stopped.
 #[test]
 fn what_waits_for_its_receiver_makes_room() {
     let mut world = World::new(31);
@@ -1254,7 +1254,7 @@ fn how_long_it_was_under_way_does_not_count() {
         world.model.answered.push_back((asked.id, 0, asked));
     }
     world.wait(100);
-    // The initiator is told, and what it sends is lost.
+    // The initiator is told, and the bytes that it sends are lost.
     for _ in 0..50 {
         world.send();
         world.there.clear();
@@ -1607,13 +1607,13 @@ fn config() -> ProptestConfig {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever breaks when, each request is carried out once, in order, and answered once.
+    /// However often connections break, each request is carried out once, in order, and answered once.
     #[test]
     fn requests_are_done_once(seed in any::<u64>(), breaks in 5..200usize) {
         run(seed, 60, breaks);
     }
 
-    /// Whatever comes, a side that keeps to the protocol does no harm to itself.
+    /// A side that keeps to the protocol does no harm to itself, whatever bytes come.
     #[test]
     fn noise_does_no_harm(seed in any::<u64>(), noise in 1..20usize) {
         run_noisy(seed, 3000, noise);

@@ -202,7 +202,7 @@ fn sample() -> impl Strategy<Value = Sample> {
     })
 }
 
-/// What is read can be written, and is the same then.
+/// A frame that could be read can be written again, and is the same then.
 fn check_again(bytes: &[u8]) -> Result<(), TestCaseError> {
     let Ok((common, frame)) = Frame::parse(bytes) else {
         return Ok(());
@@ -243,7 +243,7 @@ fn fabrics_are_proved_little_endian() {
 proptest! {
     #![proptest_config(config())]
 
-    /// Whatever is sent is read as what it was.
+    /// Each frame is read as the one that was written.
     #[test]
     fn frames_are_read_as_they_were_written(sample in sample()) {
         let bytes = sample.write().expect("the protocol allows it");
@@ -326,7 +326,7 @@ proptest! {
         prop_assert_eq!(Frame::parse(&bytes).map(drop), Err(Broken::Head));
     }
 
-    /// A header of a later version is longer; what is beyond is ignored.
+    /// A header of a later version is longer; the bytes beyond those of this version are ignored.
     #[test]
     fn longer_headers_are_read(sample in sample(), more in 1..40usize) {
         let mut bytes = sample.write().expect("the protocol allows it");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is pending on a counter, and in which order it runs when it is due: by batches as they became
+//! Entries pending on a counter, and the order in which they run when due: by batches as they became
 //! due, in each by threshold and then by submission, whichever of the two sets it was in.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -60,7 +60,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is pending is known by its threshold and number.
+/// A pending entry is known by its threshold and number.
 type Pending = BTreeSet<(u64, u64)>;
 
 #[derive(Default)]
@@ -196,7 +196,7 @@ fn check(seed: u64, steps: Vec<Step>) {
             assert_eq!(real.is_empty(), pending.is_empty());
         }
     }
-    // What is left, of both, in order.
+    // The entries that are left, of both, in order.
     model.fire(u64::MAX, 0);
     real.fire(u64::MAX, 0);
     while let Some(entry) = real.run() {
