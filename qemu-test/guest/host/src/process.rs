@@ -42,7 +42,7 @@ impl std::fmt::Display for Status {
 
 /// Runs a closure in a child process, that ends with the status the closure
 /// returns. All descriptors are inherited. Values that the closure has captured
-/// are dropped in both processes: one that closes a session's object
+/// are dropped in both processes: one that closes an object of a session
 /// with it is better shared with the parent.
 ///
 /// Fails if this process has more than one thread.

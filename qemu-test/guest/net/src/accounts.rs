@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What was sent, compared with what was received.
+//! The messages sent, compared with those received.
 
 use std::collections::BTreeMap;
 

@@ -70,7 +70,7 @@ pub(crate) struct Sent {
     pub(crate) failed: u64,
 }
 
-/// What a machine has done.
+/// Traffic that a machine has made.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Done {
     /// Messages.
@@ -79,27 +79,27 @@ pub(crate) struct Done {
     pub(crate) accesses: u64,
     /// Those that failed as nobody was there.
     pub(crate) failed_accesses: u64,
-    /// What should not be.
+    /// Complaints: anything that should not be.
     pub(crate) wrong: Vec<String>,
 }
 
-/// What a machine has received from its peers in its life.
+/// Messages that a machine has received from its peers in its life.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Received {
     /// How many messages of each.
     pub(crate) from: Vec<(Life, u64)>,
-    /// What should not be.
+    /// Complaints: anything that should not be.
     pub(crate) wrong: Vec<String>,
 }
 
-/// What a machine says.
+/// Message of a machine to the first one.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) enum Answer {
     /// It is there.
     Here(Peer),
     /// Its traffic is over.
     Done(Done),
-    /// What it was asked to tell.
+    /// The messages it has received, as it was asked to tell.
     Received(Received),
     /// It cannot go on.
     Failed(String),

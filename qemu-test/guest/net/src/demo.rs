@@ -30,7 +30,7 @@ const TRIES: usize = 1000;
 const RECEIVES: u64 = 32;
 /// Bytes of each, and of each message's own memory.
 const ROOM: u64 = 64;
-/// What crosses.
+/// The text that crosses.
 const BALL: &str = "the ball";
 /// How often the chain crosses.
 const CROSSINGS: u64 = 8;
@@ -39,7 +39,7 @@ const MESSAGES: u64 = 20;
 
 /// The first message.
 const HELLO: &str = "hello from machine 1";
-/// What the second machine says when its part of the chain is there.
+/// The word of the second machine when its part of the chain is there.
 const READY: &str = "ready";
 /// The last message.
 const AGAIN: &str = "hello again";
@@ -200,7 +200,7 @@ fn ms(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1000.0)
 }
 
-/// What the first machine does.
+/// The part of the first machine.
 fn first(own: Ipv4Addr, peer: Ipv4Addr) -> Result<(), Failure> {
     let post = Post::open(own, peer)?;
     let entry = &post.info.entries()[0];
@@ -217,7 +217,7 @@ fn first(own: Ipv4Addr, peer: Ipv4Addr) -> Result<(), Failure> {
     if text != READY {
         return Err(format!("{text:?}, not {READY:?}").into());
     }
-    // What it has received up to now does not count.
+    // Messages received up to now do not count.
     let before = post.count.read()?;
     let go = post.domain.counter(&CntrAttr::new())?;
     let turns = CROSSINGS / 2;
@@ -279,7 +279,7 @@ fn first(own: Ipv4Addr, peer: Ipv4Addr) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the second machine does.
+/// The part of the second machine.
 fn second(own: Ipv4Addr, peer: Ipv4Addr) -> Result<(), Failure> {
     let post = Post::open(own, peer)?;
     println!("I am {own}");
@@ -289,7 +289,7 @@ fn second(own: Ipv4Addr, peer: Ipv4Addr) -> Result<(), Failure> {
         match text.as_str() {
             HELLO => {
                 println!("kfi_recv: {text:?}");
-                // Whatever comes next is the ball.
+                // The next message is the ball.
                 let before = post.count.read()?;
                 let turns = CROSSINGS / 2;
                 for turn in 1..=turns {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::control::{self, Answer, Done, Life, Link, Order, Peer, Plan, Received, PORT};
 use crate::Failure;
 
-/// What is waited for beyond the time of the traffic itself; a slow machine may boot meanwhile.
+/// Patience beyond the time of the traffic itself; a slow machine may boot meanwhile.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Something from a machine; no answer if its connection is gone.
@@ -29,11 +29,11 @@ struct Member {
     busy: bool,
 }
 
-/// What the machines have done and received.
+/// The accounts of all machines.
 pub(crate) struct Books {
-    /// What each has done in the traffic that is over.
+    /// Traffic that each has made, as far as it is over.
     pub(crate) done: BTreeMap<Life, Done>,
-    /// What each has received in its life.
+    /// Messages that each has received in its life.
     pub(crate) received: BTreeMap<Life, Received>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct Leader {
     machines: u32,
     members: BTreeMap<u32, Member>,
     events: Receiver<Event>,
-    /// What was done in the traffic that is going on.
+    /// Accounts of the traffic that is going on.
     done: BTreeMap<Life, Done>,
     received: BTreeMap<Life, Received>,
     /// The traffic that machines which come back are to make.

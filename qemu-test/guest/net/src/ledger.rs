@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What was received of whom: everything once, in order.
+//! The messages received, by sender: each once, in order.
 
 use std::collections::{BTreeMap, HashMap};
 

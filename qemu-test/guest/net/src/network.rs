@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the network does to frames: orders to the switch, see qemu-test/switch.py.
+//! The treatment of frames by the network: orders to the switch, see qemu-test/switch.py.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};

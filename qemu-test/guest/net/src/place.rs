@@ -52,10 +52,10 @@ pub(crate) struct Place {
     pub(crate) received: CompletionQueue,
     /// Peers.
     pub(crate) av: AddressVector,
-    /// What messages are sent from, and reads go to: a part for each slot.
+    /// Memory that messages are sent from and reads go to: a part for each slot.
     pub(crate) outgoing: Buffer,
     incoming: Buffer,
-    /// What peers write to.
+    /// Memory that peers write to.
     _window: Buffer,
     /// Its address.
     pub(crate) name: Vec<u8>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What happens to the machines and to the network between them, and what must hold all the same.
+//! Scenarios: events at the machines and in the network, and the rules that hold all the same.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::{Arguments, Failure};
 /// Between two resets in a storm.
 const RESETS: Duration = Duration::from_secs(30);
 
-/// What happens while there is traffic.
+/// Events while there is traffic.
 struct Scenario {
     name: &'static str,
-    /// Nothing fails, as whatever goes wrong is mended below.
+    /// Nothing fails, as the layers below mend all that goes wrong.
     calm: bool,
     happens: fn(&mut Leader, Network) -> Result<(), Failure>,
 }

@@ -18,13 +18,13 @@ use crate::Failure;
 const COMPLAINTS: usize = 20;
 /// The number for atomic operations in a share.
 const COUNTER: u64 = 0;
-/// What is written begins there.
+/// Offset of the bytes for writes.
 const DATA: u64 = 64;
 const DATA_LEN: usize = (SHARE - DATA) as usize;
 /// Operations end within this time, whatever happens.
 const END: Duration = Duration::from_secs(60);
 
-/// What the share of this machine in the memory of a peer has, as far as is known.
+/// Contents of this machine's share in the memory of a peer, as far as they are known.
 #[derive(Clone, Debug, Default)]
 struct Known {
     /// In which life of the peer that is, by its number.
@@ -104,7 +104,7 @@ impl<'a> Traffic<'a> {
             }
             if let Some(remote) = self.remotes.get_mut(&machine) {
                 if remote.name != peer.name {
-                    // What is under way goes to the old one, in vain.
+                    // Operations under way go to the old one, in vain.
                     remote.addr = self.place.av.insert(&peer.name)?;
                     remote.name.clone_from(&peer.name);
                 }
@@ -119,7 +119,7 @@ impl<'a> Traffic<'a> {
                 sent: BTreeMap::new(),
                 known: Known::default(),
                 busy: false,
-                // There is what an earlier life of this machine has left.
+                // An earlier life of this machine may have left something there.
                 in_doubt: true,
             };
             self.remotes.insert(machine, remote);
@@ -369,8 +369,8 @@ impl<'a> Traffic<'a> {
                 let life = u64::from_le_bytes(life.try_into().unwrap_or_default());
                 let whole = len == DATA_LEN;
                 if known.life != Some(life) {
-                    // What was written before is gone, and what was written since is not known to be on
-                    // which side of that.
+                    // Writes to the earlier life are gone, and it is not known which of them went to
+                    // this one.
                     *known = Known {
                         life: Some(life),
                         ..Known::default()

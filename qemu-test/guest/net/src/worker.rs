@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What every machine does: what it is told.
+//! The work of every machine: it does as it is told.
 
 use std::fs;
 use std::io;
