@@ -16,7 +16,7 @@ pub(crate) struct Since {
     begin: Instant,
 }
 
-/// What went on between two moments, as shares of the time.
+/// The activity between two moments, as shares of the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Activity {
     /// Of the time of all CPUs: not idle, and not taken away.
@@ -90,7 +90,7 @@ impl Since {
         }
     }
 
-    /// What went on until now, if that can be told.
+    /// The activity until now, if that can be told.
     pub(crate) fn until_now(&self) -> Option<Activity> {
         let now = Self::now();
         let (before, after) = (self.times?, now.times?);
@@ -105,7 +105,7 @@ impl Since {
     }
 }
 
-/// What went on between two looks at the CPUs. None of their times is sure not to go back.
+/// The activity between two looks at the CPUs. None of their times is sure not to go back.
 fn between(before: Times, after: Times) -> Activity {
     let all = after.all.saturating_sub(before.all);
     Activity {

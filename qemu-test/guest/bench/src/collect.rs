@@ -33,7 +33,7 @@ fn processor() -> (String, usize) {
     (name.unwrap_or_default(), count)
 }
 
-/// What a guest has printed.
+/// The output of a guest.
 #[derive(Default)]
 struct Collected {
     /// All of a file of results but for the machine.
@@ -73,7 +73,7 @@ impl Collected {
         Ok(collected)
     }
 
-    /// What keeps it from being what was asked for; a line each.
+    /// Reasons why it is not the run that was asked for; a line each.
     fn failures(&self) -> Vec<String> {
         let mut failures = Vec::new();
         if let Some(status) = self.status.filter(|&status| status != 0) {
@@ -156,7 +156,7 @@ pub(crate) fn collect(vehicle: &str, output: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// What is left of a run of these lines.
+    /// The failures of a run of these lines.
     fn failures(lines: &[&str]) -> Vec<String> {
         let mut shown = Vec::new();
         let collected = Collected::read(lines.join("\n").as_bytes(), &mut shown).unwrap();
@@ -186,7 +186,7 @@ mod tests {
         let told = failures(&[ASKED, END, WELL]);
         assert_eq!(told.len(), 1);
         assert!(told[0].contains("the module has not told it"));
-        // What has no row is named by its own name.
+        // A figure without a row is named by its own name.
         let told = failures(&[ASKED, MEASURED, OTHER, END, WELL]);
         assert_eq!(told.len(), 1);
         assert!(told[0].starts_with("not measured: memory, counter, kfi_soft, 1000: "));

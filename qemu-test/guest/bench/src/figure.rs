@@ -40,7 +40,7 @@ pub(crate) enum Line {
     },
 }
 
-/// What was to be measured.
+/// The sets and items that were asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Asked {
     /// The sets, or none for all.
@@ -102,10 +102,10 @@ impl Machine {
     }
 }
 
-/// What several rounds of one measurement gave.
+/// The result of several rounds of one measurement.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    /// What was measured.
+    /// The item that was measured.
     pub(crate) item: String,
     /// Whose.
     pub(crate) design: String,
@@ -222,9 +222,9 @@ pub(crate) fn steadiest<T>(
 pub(crate) struct Results {
     /// Where it was measured.
     pub(crate) machine: Option<Machine>,
-    /// What was to be measured.
+    /// The sets and items that were asked for.
     pub(crate) asked: Asked,
-    /// What of that cannot be.
+    /// Sets that cannot be measured.
     pub(crate) missing: Vec<Missing>,
     /// In the order in which they were measured.
     pub(crate) figures: Vec<Figure>,
@@ -290,8 +290,8 @@ impl Results {
             .filter_map(|(_, figure)| self.get(&figure.item, &figure.design, figure.size))
     }
 
-    /// The ratio of two figures, round by round: what disturbed one of them
-    /// disturbed the other as well.
+    /// The ratio of two figures, round by round: a disturbance of one of them
+    /// has disturbed the other as well.
     pub(crate) fn ratio(over: &Figure, under: &Figure) -> Option<Spread> {
         let ratios: Vec<_> = over
             .values

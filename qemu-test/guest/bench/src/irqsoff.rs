@@ -17,7 +17,7 @@ const TRACING: &str = "/sys/kernel/tracing";
 const PARAMETERS: &str = "/sys/module/kfi_irqsoff/parameters";
 /// The crates that a function may be of.
 const CRATES: [&str; 2] = ["kfi_soft::", "kfabric::"];
-/// What functions are called that return from an interrupt, or right into one.
+/// Parts of the names of functions that return from an interrupt, or right into one.
 const INTERRUPTS: [&str; 2] = ["sysvec", "run_in_hardirq"];
 /// The messages that go to the console, during which interrupts are off: warnings.
 const PRINTK: (&str, &str) = ("/proc/sys/kernel", "printk");
@@ -50,7 +50,7 @@ pub(crate) fn run(
     sizes: &[u32],
     stacks: bool,
 ) -> Result<(), Error> {
-    // The module turns it off and on: whoever does so here stops the tracer, too.
+    // The module turns it off and on: doing so from here would stop the tracer, too.
     write(TRACING, "tracing_on", "1")?;
     write(TRACING, "current_tracer", "irqsoff")?;
     let file = File::open(module).map_err(file_error(module))?;

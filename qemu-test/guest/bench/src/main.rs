@@ -26,7 +26,7 @@ use clap::{Parser, Subcommand};
 use crate::figure::Results;
 use crate::run::Set;
 
-/// What ends a command.
+/// An error that ends a command.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     /// A file that cannot be read or written.
@@ -79,7 +79,7 @@ enum Command {
         module: PathBuf,
     },
     /// Load kfi_irqsoff.ko and print how long interrupts are off under its loads, in microseconds:
-    /// a table, in which what grows with the size is bold
+    /// a table, in which loads whose time grows with the size are bold
     Irqsoff {
         /// Only loads whose names contain one of these words
         #[arg(long, value_name = "WORD", value_delimiter = ',')]

@@ -16,7 +16,7 @@ use crate::Error;
 /// Its file.
 const NAME: &str = "index.html";
 const TITLE: &str = "kfabric: benchmarks";
-/// What makes it readable, also on paper.
+/// The style that makes it readable, also on paper.
 const STYLE: &str = "
 body { font-family: sans-serif; margin: 2em auto; max-width: 64em; padding: 0 1em; }
 table { border-collapse: collapse; }
@@ -120,7 +120,7 @@ pub(crate) fn write(
 mod tests {
     use super::*;
 
-    /// What HTML has no end of.
+    /// Elements that have no end in HTML.
     const EMPTY: [&str; 1] = ["meta"];
 
     /// Fails unless each element ends in the one in which it has begun, and no text has marks in it.

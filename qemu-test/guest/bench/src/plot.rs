@@ -164,7 +164,7 @@ const COSTS: [Cost; 6] = [
     },
 ];
 
-/// What goes through in one direction.
+/// Bandwidth in one direction.
 const BANDWIDTH: (&str, [&str; 4]) = ("bandwidth", ["memcpy", "write", "send", "tagged"]);
 
 fn plots(results: &Results) -> Vec<Plot> {
@@ -238,7 +238,7 @@ impl Plot {
         range(self.curves.iter().flat_map(|curve| &curve.points).map(of))
     }
 
-    /// What stands beside the lines: their names, and on which of those before them they lie, of which
+    /// The texts beside the lines: their names, and on which of those before them they lie, of which
     /// nothing is to be seen there.
     fn legends(&self) -> Vec<String> {
         let y = self.values(|point| point.1);

@@ -19,7 +19,7 @@ use crate::figure::{Asked, Line, Missing, Results};
 use crate::targets::{REPETITIONS, TARGETS, TCP_TARGETS};
 use crate::Error;
 
-/// What the module's lines begin with.
+/// The beginning of the module's lines.
 const PREFIX: &str = "kfi_bench: {";
 /// Its last line, and that of a run.
 const END: &str = "{\"end\":true}";
@@ -33,7 +33,7 @@ const PROVIDER_FILE: &str = "kfi_soft.ko";
 const SOCKETS: &str = "/proc/net/tcp";
 /// NICs of the mesh, as the module has it.
 const NICS: u32 = 64;
-/// What a domain may have pending: of the memory of an operation 100,000 are measured beside as many.
+/// Limit of pending operations in a domain: for the memory of one, 100,000 are measured beside as many.
 const PENDING: u64 = 262_144;
 
 /// Cases that are measured with the same provider.
@@ -48,7 +48,7 @@ pub(crate) enum Set {
 }
 
 impl Set {
-    /// What the module calls it.
+    /// Its name for the module.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Node => "node",
@@ -133,7 +133,7 @@ pub(crate) fn run(module: &Path, sets: &[Set], items: &[String], rounds: u32) ->
     Ok(())
 }
 
-/// What the module is to be told to measure again: for each row whose rounds are far apart its two
+/// The parameters by which the module measures again: for each row whose rounds are far apart its two
 /// figures, which take turns again. That the memory of a mesh is known takes a mesh.
 fn unsteady(set: Set, results: &Results) -> Vec<String> {
     let mut wanted = Vec::new();
@@ -176,7 +176,7 @@ fn measure_now(log: &mut Log, module: &Path, parameters: &str) -> Result<(), Err
     let parameters = CString::new(parameters).map_err(|error| Error::Module(error.into()))?;
     let file = File::open(module).map_err(Error::Module)?;
     let loader = thread::spawn(move || {
-        // What runs on one CPU stays there.
+        // Measurements that run on one CPU stay there.
         let mut cpus = CpuSet::new();
         cpus.set(0);
         rustix::thread::sched_setaffinity(None, &cpus)?;
@@ -273,7 +273,7 @@ struct Log {
     ended: bool,
     /// Which pass it is that goes on.
     pass: u32,
-    /// What has come.
+    /// Results that have come.
     results: Results,
 }
 

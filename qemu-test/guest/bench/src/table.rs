@@ -50,7 +50,7 @@ fn value(figure: &Figure) -> String {
     format!("{} {}", number(median), figure.unit)
 }
 
-/// What is measured to know how much goes through.
+/// Items that are measured to know the bandwidth.
 const BANDWIDTH: [&str; 2] = ["bandwidth", "TCP, stream"];
 
 fn bandwidth(figure: &Figure) -> Option<String> {
@@ -62,7 +62,7 @@ fn bandwidth(figure: &Figure) -> Option<String> {
     ))
 }
 
-/// What makes figures of two CPUs doubtful: they have to run at the same time.
+/// Reasons to doubt figures of two CPUs: they have to run at the same time.
 fn doubts(results: &Results) -> String {
     let two = |design| results.get("add, two CPUs", design, 0)?.median;
     let one = results
@@ -109,11 +109,11 @@ fn all(results: &Results) -> String {
     text
 }
 
-/// What a run says of a target.
+/// The result of a run for a target.
 pub(crate) struct Cell {
-    /// What it has to keep to.
+    /// The bound that it has to keep to.
     pub(crate) bound: String,
-    /// What it is.
+    /// Its value.
     pub(crate) measured: String,
     /// How far its rounds are apart.
     pub(crate) spread: String,
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// What is missed is bold, and the spread stands beside it.
+    /// A value that misses its bound is bold, and the spread stands beside it.
     #[test]
     fn spread_stands_in_the_table() {
         let line = |design: &str, values: &str| {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is to be reached: ratios within one run.
+//! Targets to be reached: ratios within one run.
 
 use std::{fmt, io};
 
@@ -11,7 +11,7 @@ use crate::table::number;
 /// A figure: item, design, size.
 pub(crate) type Name = (&'static str, &'static str, u64);
 
-/// What a value has to keep to.
+/// The bound that a value has to keep to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Bound {
     /// Nothing: it is only told.
@@ -48,9 +48,9 @@ impl fmt::Display for Bound {
 pub(crate) struct Target {
     /// In words.
     pub(crate) what: &'static str,
-    /// What is measured.
+    /// The figure that is measured.
     pub(crate) over: Name,
-    /// What it is divided by, if by anything.
+    /// The figure that it is divided by, if by anything.
     pub(crate) under: Option<Name>,
     /// In user-mode Linux.
     pub(crate) bound: Bound,
@@ -181,12 +181,12 @@ pub(crate) const TARGETS: [Target; 13] = [
     },
 ];
 
-/// What items that go over TCP begin with.
+/// The beginning of the names of items that go over TCP.
 const TCP_PREFIX: &str = "TCP, ";
 /// The item of a full mesh.
 const MESH: &str = "TCP, mesh";
 
-/// A full mesh: what was measured of it.
+/// A full mesh: a figure that was measured of it.
 const fn mesh(design: &'static str) -> Name {
     (MESH, design, 64)
 }
@@ -253,13 +253,13 @@ pub(crate) const NOISE: f64 = 0.1;
 /// So often at most.
 pub(crate) const REPETITIONS: u32 = 3;
 
-/// What the figures of a row say.
+/// The figures of a row, and what follows from them.
 pub(crate) struct Measured<'a> {
     /// Of the ratio, or of the figure.
     pub(crate) spread: Spread,
-    /// What was measured.
+    /// The figure that was measured.
     pub(crate) over: &'a Figure,
-    /// What it is divided by.
+    /// The figure that it is divided by.
     pub(crate) under: Option<&'a Figure>,
     /// How many passes there are of it, of which this one counts.
     pub(crate) passes: usize,
@@ -279,7 +279,7 @@ impl Measured<'_> {
 }
 
 impl Target {
-    /// What it has to keep to where the results are from.
+    /// The bound where the results are from.
     pub(crate) fn bound_of(&self, results: &Results) -> Bound {
         match &results.machine {
             Some(machine) if machine.vehicle == "qemu" => self.qemu,
@@ -287,8 +287,8 @@ impl Target {
         }
     }
 
-    /// What the figures say, if they were measured: those of the pass that counts, which both are
-    /// of, as the ratio is that of rounds in which they took turns.
+    /// The figures, if they were measured: those of the pass that counts, which both are of,
+    /// as the ratio is that of rounds in which they took turns.
     pub(crate) fn measured<'a>(&self, results: &'a Results) -> Option<Measured<'a>> {
         let passes = |(item, design, size): Name| results.passes(item, design, size);
         let measured: Vec<_> = passes(self.over)
@@ -381,8 +381,8 @@ fn error_text(error: i32) -> String {
     io::Error::from_raw_os_error(error.saturating_abs()).to_string()
 }
 
-/// What was asked for and cannot be measured, by name and with the reason: rows of the tables, and
-/// figures that are in none of them.
+/// Figures that were asked for and cannot be measured, with name and reason: rows of the tables,
+/// and figures that are in none of them.
 pub(crate) fn unmeasured(results: &Results) -> Vec<String> {
     let rows = TARGETS.iter().chain(&TCP_TARGETS);
     let mut texts: Vec<_> = rows
