@@ -3,8 +3,8 @@
 //! `kfi-demo`: counters and transfers of kfabric, step by step, for somebody who
 //! watches.
 //!
-//! Every statement that is printed has been checked before: what does not hold
-//! ends the demonstration with an error.
+//! Every statement that is printed has been checked before: one that does not
+//! hold ends the demonstration with an error.
 
 // The documentation of the arguments is the text of --help.
 #![allow(clippy::doc_markdown)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kfi::{Error, KfiErrno};
 
-/// What does not hold.
+/// A statement that does not hold.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Wrong(String);

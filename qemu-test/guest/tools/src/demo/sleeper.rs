@@ -20,7 +20,7 @@ pub(crate) struct Sleeper {
     report: File,
 }
 
-/// What it tells when it is awake.
+/// Its report when it is awake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     /// Of the wait: 0, or a kfabric error.
@@ -31,7 +31,7 @@ pub(crate) struct Report {
     pub(crate) slept: Duration,
 }
 
-/// A result for what is no answer of kfabric.
+/// A result that is no answer of kfabric.
 const SYSTEM_CALL_FAILED: i32 = i32::MIN;
 
 impl Report {

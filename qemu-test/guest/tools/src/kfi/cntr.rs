@@ -46,11 +46,11 @@ use crate::steps::{self, millis, number, play, sleep, Step};
         kfi cntr set=max add=1 read"
 )]
 pub(crate) struct Arguments {
-    /// What to do, in this order
+    /// Operations, done in this order
     #[arg(value_name = "OPERATION", required = true)]
     steps: Vec<Step<Operation>>,
 
-    /// What a wait sleeps on
+    /// Object that a wait sleeps on
     #[arg(short, long, value_enum, default_value = "queue")]
     wait_obj: Wait,
 
@@ -72,7 +72,7 @@ enum Wait {
     Queue,
 }
 
-/// What can be done to a counter.
+/// An operation on a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Operation {
     Add(u64),

@@ -2,11 +2,11 @@
 
 //! `kfi dwq`: collectives that run by themselves, worked examples of deferred work.
 //!
-//! * [`graph`]: what a collective is made of, and how it serves many rounds;
+//! * [`graph`]: the parts of a collective, and how it serves many rounds;
 //! * [`team`]: endpoints, and memory that others write to;
 //! * [`barrier`], [`bcast`], [`allreduce`]: the collectives, to be read in this order.
 //!
-//! What is here drives them, and looks at them: a member enters a round by adding
+//! This module drives them, and looks at them: a member enters a round by adding
 //! 1 to a counter. From the last one's entry until all are through, the host does
 //! nothing but sleep.
 

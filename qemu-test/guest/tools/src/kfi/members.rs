@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What `kfi wait` and `kfi poll` watch: counters `a`, `b` and so on, and a completion queue `q`.
+//! The members that `kfi wait` and `kfi poll` watch: counters `a`, `b`, ..., and a completion queue `q`.
 
 use std::fmt;
 
@@ -91,7 +91,7 @@ impl Member {
         }
     }
 
-    /// What poll sets call it.
+    /// Its context, by which poll sets report it.
     pub(crate) fn context(self) -> u64 {
         match self {
             Self::Queue => 100,
@@ -118,7 +118,7 @@ impl fmt::Display for Member {
     }
 }
 
-/// What can be done to members, or to nobody.
+/// An operation on a member, or on none.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     Add(Member, u64),

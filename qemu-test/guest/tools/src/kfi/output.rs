@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all commands share: the device, output, and what can go wrong.
+//! The common part of all commands: the device, output, and errors.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ pub(crate) enum Problem {
     /// Nothing to choose from, or no such thing.
     #[error("{0}")]
     Nothing(String),
-    /// What happened is not what should have happened.
+    /// Something happened that should not have.
     #[error("{0}")]
     Wrong(String),
     /// The output cannot be written.
@@ -53,7 +53,7 @@ pub(crate) fn open() -> Result<Session, Problem> {
     Session::open().map_err(Problem::Device)
 }
 
-/// An error of kfabric by its name alone: what it means, `kfi errno` tells.
+/// An error of kfabric by its name alone: `kfi errno` tells what it means.
 pub(crate) fn error_text(error: kfi::Error) -> String {
     match error {
         kfi::Error::Os(_) => error.to_string(),

@@ -115,7 +115,7 @@ fn sizes(wanted: Option<Sizes>) -> Vec<u64> {
     }
 }
 
-/// What one size gave. The numbers are those of fi_pingpong: messages in both
+/// The result of one size. The numbers are those of fi_pingpong: messages in both
 /// directions count.
 #[derive(Debug, Serialize)]
 struct Row {
@@ -347,7 +347,7 @@ fn measure(ends: &[End; 2], arguments: &Arguments, size: u64) -> Result<Row, Pro
     Ok(Row::new(size, arguments.iterations, start.elapsed()))
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     provider: &'a str,

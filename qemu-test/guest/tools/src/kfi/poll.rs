@@ -31,7 +31,7 @@ use crate::steps::{play, Operation, Step};
 /// a thread of its own, while the others go on.
 ///
 /// A queue is told of as long as it is not empty. A counter is told of when
-/// completions have changed it; what add and adderr do, the caller knows.
+/// completions have changed it; the caller knows what add and adderr do.
 ///
 /// An operation that kfabric answers with an error is no failure of this
 /// command.
@@ -43,7 +43,7 @@ use crate::steps::{play, Operation, Step};
         kfi poll write=q del=q poll insert=q poll"
 )]
 pub(crate) struct Arguments {
-    /// What to do, in this order
+    /// Operations, done in this order
     #[arg(value_name = "OPERATION", required = true)]
     steps: Vec<Step<PollOperation>>,
 
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     members: MemberArguments,
 }
 
-/// What can be done.
+/// An operation of `kfi poll`.
 #[derive(Clone, Debug, PartialEq)]
 enum PollOperation {
     Poll(usize),
@@ -60,7 +60,7 @@ enum PollOperation {
     Change(Change),
 }
 
-/// What it is done to.
+/// The objects that operations work on.
 struct Target {
     set: PollSet,
     members: Members,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What commands begin with: a domain of the command line's choice, and endpoints there.
+//! The setup of commands: a domain of the command line's choice, and endpoints there.
 
 use clap::Args;
 use kfi::{

@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// What there may be: the name for it, and the file.
+/// The tables there may be: the name of each, and the file.
 const FILES: [(&str, &str); 6] = [
     ("providers", "kfabric/providers"),
     ("fabrics", "kfabric/fabrics"),

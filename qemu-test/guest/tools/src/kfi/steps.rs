@@ -16,7 +16,7 @@ use crate::output::{error_text, print_json, Problem};
 ///
 /// Displayed it is what was done, for the output.
 pub(crate) trait Operation: Clone + Display + Send + Sync {
-    /// What it is done to.
+    /// The objects that it works on.
     type Target: Sync;
 
     /// Takes it from the command line.
@@ -80,7 +80,7 @@ pub(crate) fn sleep(time: u32) {
     thread::sleep(Duration::from_millis(time.into()));
 }
 
-/// What one operation gave, with times in milliseconds since the start.
+/// The outcome of one operation, with times in milliseconds since the start.
 #[derive(Debug, Serialize)]
 struct Done {
     operation: String,

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "THRESHOLD", default_values_t = [3, 1, 5, 1])]
     thresholds: Vec<u64>,
 
-    /// What is added to the counter, one after the other; else 1 again and again until all have started
+    /// Added to the counter, one after the other; else 1 again and again until all have started
     #[arg(short, long, value_name = "N", value_delimiter = ',')]
     add: Vec<u64>,
 
@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
 const MESSAGE: usize = size_of::<u64>();
 /// As many fit into the queues of an endpoint.
 const MOST: usize = 256;
-/// What has not come after this time never will.
+/// Messages that have not come after this time never will.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A send that has started.
@@ -76,10 +76,10 @@ impl fmt::Display for Sent {
     }
 }
 
-/// What happened after one addition.
+/// The sends that started after one addition.
 #[derive(Debug, Serialize)]
 struct Step {
-    /// None for what came before the first addition.
+    /// None for those before the first addition.
     add: Option<u64>,
     counter: u64,
     started: Vec<Sent>,
@@ -212,7 +212,7 @@ fn piece(slot: usize) -> std::ops::Range<u64> {
     start..start + MESSAGE as u64
 }
 
-/// What starts while the counter goes from one value to another, in order.
+/// The sends that start while the counter goes from one value to another, in order.
 fn due(thresholds: &[u64], started: &[Sent], value: u64) -> Vec<Sent> {
     let sends = thresholds.iter().enumerate().map(|(slot, threshold)| Sent {
         number: slot + 1,

@@ -43,7 +43,7 @@ use crate::steps::{millis, play, Operation, Step};
         kfi wait write=q wait wait read=q wait=50"
 )]
 pub(crate) struct Arguments {
-    /// What to do, in this order
+    /// Operations, done in this order
     #[arg(value_name = "OPERATION", required = true)]
     steps: Vec<Step<WaitOperation>>,
 
@@ -51,14 +51,14 @@ pub(crate) struct Arguments {
     members: MemberArguments,
 }
 
-/// What can be done.
+/// An operation of `kfi wait`.
 #[derive(Clone, Debug, PartialEq)]
 enum WaitOperation {
     Wait(i32),
     Change(Change),
 }
 
-/// What it is done to; the members are closed first.
+/// The objects that operations work on; the members are closed first.
 struct Target {
     members: Members,
     set: WaitSet,

@@ -8,7 +8,7 @@
 //!   are added to `sum`, by an atomic operation of the member on itself, because
 //!   numbers from below may come there at the same time;
 //! * `summed` counts what has come to `sum`: the member's own numbers, and those
-//!   from each one below, who adds its own `sum` when that is complete. At the
+//!   from each one below, which adds its own `sum` when that is complete. At the
 //!   top `sum` is the result then, and becomes the `result` of the top;
 //! * `got` counts what has come to `result`, from above;
 //! * `done` goes up when `sum` is 0 again, which is written there from `zero`.
@@ -110,7 +110,7 @@ impl Allreduce {
         })
     }
 
-    /// What a member brings to a round.
+    /// The number that a member brings to a round.
     fn number(round: u64, member: usize, element: usize) -> u64 {
         round * 1_000_000 + (member as u64 + 1) * 1_000 + element as u64
     }

@@ -3,10 +3,10 @@
 //! A barrier: nobody goes on before all have arrived.
 //!
 //! Two counters for each member. `arrived` counts, in each round, the member
-//! itself, who adds 1, and those directly below, each of whom writes a word when
+//! itself, which adds 1, and those directly below, each of which writes a word when
 //! all of its own part of the tree has arrived. When the top has them all it
-//! turns round: `released` goes up at the top, and whoever is released writes a
-//! word to those below.
+//! turns round: `released` goes up at the top, and a member that is released writes
+//! a word to those below.
 //!
 //! ```text
 //!          0                          0
@@ -44,7 +44,7 @@ impl Barrier {
     pub(crate) fn new(team: &Team, graph: &mut Graph) -> Result<Self, Problem> {
         let arrived = team.counters("arrived")?;
         let released = team.counters("released")?;
-        // What is in the words means nothing; that they come is counted.
+        // The contents of the words mean nothing; that they come is counted.
         let memory = team.memory(WORD)?;
         let windows = |counters: &[Rc<NamedCounter>]| {
             counters

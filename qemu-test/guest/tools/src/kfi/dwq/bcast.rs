@@ -2,9 +2,9 @@
 
 //! A broadcast: all get what one has.
 //!
-//! One counter for each member: `received`. Whoever has received writes to those
-//! below in the tree, and what arrives there is counted by their `received`. The
-//! top receives from nobody: it adds 1 itself when its data is in place.
+//! One counter for each member: `received`. A member that has received writes to
+//! those below in the tree, whose `received` counts what arrives there. The top
+//! receives from nobody: it adds 1 itself when its data is in place.
 //!
 //! The data of the next round goes to the same memory, and so the top must not
 //! begin with it before all have passed on what they have. Here it waits until

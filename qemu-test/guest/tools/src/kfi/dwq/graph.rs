@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a collective is made of: counters, and deferred works between them.
+//! The parts of a collective: counters, and deferred works between them.
 //!
 //! A deferred work starts once, when its counter has reached its threshold, and
 //! is gone then. So one work cannot serve two rounds, and the graph is a pattern
-//! from which the works of each round are made. What changes from round to round
-//! is nothing but the thresholds. Counters are never set back: a counter that
+//! from which the works of each round are made. Nothing changes from round to
+//! round but the thresholds. Counters are never set back: a counter that
 //! goes up by 3 in every round is at 3 after the first one, at 6 after the
 //! second, and works that wait for 3, 6, 9 belong to the rounds 1, 2, 3.
 //!
@@ -28,7 +28,7 @@ pub(crate) struct NamedCounter {
     pub(crate) counter: Counter,
 }
 
-/// What a work does.
+/// The action of a work.
 #[derive(Debug)]
 pub(crate) enum Action {
     /// Adds 1 to a counter.
@@ -172,7 +172,7 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// What stands above the lines.
+    /// The title above the lines.
     pub(crate) const TITLE: &str = "member  waits until       and does              which raises";
 }
 

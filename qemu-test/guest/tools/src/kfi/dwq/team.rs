@@ -37,7 +37,7 @@ impl Team {
         let place = choice.open(Caps::RMA | Caps::ATOMIC | Caps::TRIGGER)?;
         let vector = place.address_vector()?;
         // Deferred work without KFI_COMPLETION leaves nothing in the queue if it
-        // succeeds. What comes here is an error.
+        // succeeds. Any entry here is an error.
         let errors = place.queue()?;
         let mut endpoints = Vec::new();
         for _ in 0..size {
@@ -63,12 +63,12 @@ impl Team {
         self.endpoints.len()
     }
 
-    /// Who is above in the tree; nobody is above 0.
+    /// The member above in the tree; none is above 0.
     pub(crate) fn parent(member: usize) -> Option<usize> {
         Some(member.checked_sub(1)? / 2)
     }
 
-    /// Who is below in the tree, up to two.
+    /// The members below in the tree, up to two.
     pub(crate) fn children(&self, member: usize) -> Range<usize> {
         let first = (2 * member + 1).min(self.size());
         first..(first + 2).min(self.size())
