@@ -5,7 +5,7 @@
 use std::fmt::{Debug, Display};
 use std::panic::Location;
 
-/// What a test returns.
+/// The result of a test.
 pub type Outcome = Result<(), Stop>;
 
 /// Why a test did not go on to its end.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a test knows about its run.
+//! A test's knowledge of its run.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use crate::fuzz::recipe::Recipe;
 use crate::fuzz::replay::Replay;
 
-/// What the command line says to all tests.
+/// Settings from the command line, for all tests.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Same seed, same random numbers.

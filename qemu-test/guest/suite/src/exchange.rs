@@ -21,13 +21,13 @@ pub const KINDS: [(Kind, OpType); 9] = [
     (Kind::COMPARE_ATOMIC, OpType::COMPARE_ATOMIC),
 ];
 
-/// What is in the memory: where data come from when the operation is submitted,
-/// and when it is fired; and where they go to.
+/// Contents of the memory: of the source when the operation is submitted, and
+/// when it is fired; and of the target.
 const STALE: u8 = 0x11;
 const FRESH: u8 = 0x22;
 const TARGET: u8 = 0x03;
 
-/// The context of what the other endpoint does.
+/// The context of the other endpoint's operation.
 const OTHER: u64 = 990_099;
 const TAG: u64 = 0x7a9;
 
@@ -137,7 +137,7 @@ impl<'a> Exchange<'a> {
         quiet(self.queue())
     }
 
-    /// What the other endpoint has to do after the operation was fired.
+    /// Does the other endpoint's part after the operation was fired.
     pub fn answer(&self) -> Outcome {
         let send = match self.kind {
             Kind::RECV => Kind::SEND,
@@ -167,7 +167,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// What it should has happened, with the data from after [`Self::refresh`].
+    /// The operation has had its effect, with the data from after [`Self::refresh`].
     pub fn expect_done(&self) -> Outcome {
         let [this, other] = [&self.net.peers[0], &self.net.peers[1]];
         let target = self.step..self.step + self.len;
@@ -202,7 +202,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// What counts it.
+    /// The counter that counts it.
     pub fn counter(&self) -> &'a Counter {
         let this = &self.net.peers[0];
         if self.is_receive() {

@@ -33,12 +33,12 @@ pub enum Whose {
     Provider,
     /// Those made while a module begins.
     Init,
-    /// Those made while a module is loaded, but not those of reading its file, nor those of who is
-    /// told that it comes.
+    /// Those made while a module is loaded, but not those of reading its file, nor those of
+    /// the notifiers that are told of it.
     Loading,
 }
 
-/// What a request may answer that has no memory.
+/// The answer that a request may give that has no memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Answer {
     /// `ENOMEM`, of the system call or of kfabric.
@@ -100,7 +100,7 @@ pub struct Failing {
     pub failed: u64,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub struct Attempt<T> {
     /// What it returned; none if there was no memory.
@@ -110,7 +110,7 @@ pub struct Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// Judges what a request returned of whose allocations some have `failed`, or none.
+    /// Judges the result of a request of whose allocations some have `failed`, or none.
     #[track_caller]
     fn judge(
         result: kfi::Result<T>,
@@ -223,7 +223,7 @@ impl Failing {
         }
         // The kernel complains of a module that it has no pages for.
         if Path::new(PAGES).exists() && whose != Whose::Loading {
-            // Who copies from user space, or to it, may have to bring a page in: whether that
+            // Copies from user space, or to it, may have to bring a page in: whether that
             // succeeds is not the request's business.
             let (start, end) = text_of_function("handle_mm_fault")?;
             for (knob, value) in both.into_iter().chain([
@@ -269,7 +269,7 @@ impl Failing {
             ] {
                 failing.knobs.set(Path::new(attribute).join(knob), value)?;
             }
-            // Whoever asks.
+            // From anywhere in the kernel.
             let everybody = [
                 ("require-start", "0"),
                 ("require-end", "0xffffffffffffffff"),

@@ -30,7 +30,7 @@ pub struct Test {
     pub requirements: &'static str,
     /// Whether others may run beside it.
     pub parallel: bool,
-    /// What it does.
+    /// Its function.
     pub run: fn(&Env) -> Outcome,
 }
 
@@ -77,7 +77,7 @@ macro_rules! tests {
 /// How to run tests.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the tests are told.
+    /// Settings of the tests.
     pub settings: Settings,
     /// A test that takes longer has failed.
     pub time_limit: Duration,
@@ -131,7 +131,7 @@ fn run_some<W: Write>(
     loop {
         while stop.is_none() && running.len() < jobs {
             let Some(test) = waiting.next() else { break };
-            // What came between two tests is nobody's.
+            // Complaints from before a test are not about it.
             charge(&mut running, &log.complaints());
             log.write(&test.full_name());
             running.push(Running::start(test, options)?);
@@ -176,7 +176,7 @@ fn run_some<W: Write>(
     }
 }
 
-/// What the kernel complains about is a failure of every test that runs.
+/// A complaint of the kernel is a failure of every test that runs.
 fn charge(running: &mut [Running<'_>], complaints: &[String]) {
     if complaints.is_empty() {
         return;
@@ -202,7 +202,7 @@ struct Running<'a> {
     child: Option<Child>,
     pidfd: OwnedFd,
     output: Output,
-    /// What the kernel said meanwhile.
+    /// Complaints of the kernel meanwhile.
     complaints: Vec<String>,
 }
 
@@ -343,7 +343,7 @@ fn in_child(test: &Test, settings: Settings, mut pipe: File) -> i32 {
     i32::from(pipe.write_all(line.as_bytes()).is_err())
 }
 
-/// What a test sends.
+/// Messages from a test.
 struct Output {
     pipe: File,
     /// Whether there may come more.
@@ -393,7 +393,7 @@ impl Output {
     }
 }
 
-/// What the threads of a process are doing, as far as the kernel tells.
+/// The state of the threads of a process, as far as the kernel tells it.
 fn where_it_hangs(pid: Pid) -> Vec<String> {
     let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
     let mut lines = Vec::new();

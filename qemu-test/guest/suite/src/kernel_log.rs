@@ -2,7 +2,7 @@
 
 //! The kernel's own word on a test: its log and its taint.
 //!
-//! Whoever runs the guest reads the whole log with more knowledge of what
+//! The program that runs the guest reads the whole log with more knowledge of what
 //! kernels say; here it is only about which test it was.
 
 use std::fs;
@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 /// warning, soft lockup.
 const TAINTS: [(u32, &str); 4] = [(5, "B"), (7, "D"), (9, "W"), (14, "L")];
 
-/// What starts the report of a problem.
+/// Texts that start the report of a problem.
 const REPORTS: [&str; 10] = [
     "BUG:",
     "BUG ",
@@ -34,7 +34,7 @@ const REPORTS: [&str; 10] = [
 const EXPECTED: &str = "# a report is expected: ";
 const EXPECTED_END: &str = "# a report was expected";
 
-/// What a report that says nothing worse sets in the taint: warning.
+/// The taint that is set by a report of nothing worse: warning.
 const WARNED: u64 = 1 << 9;
 
 /// Data races of the kernel itself, at boot and with a timer's interrupt.
@@ -66,7 +66,7 @@ pub struct Results {
     /// Of those that are good.
     skipped: usize,
     bailed_out: bool,
-    /// What the tests that failed said before their results.
+    /// Lines that failed tests printed before their results.
     reasons: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl Results {
         complete && self.bad == 0 && !self.bailed_out
     }
 
-    /// What the tests that failed said, each before its result.
+    /// Lines that failed tests printed, each before its result.
     pub fn reasons(&self) -> &[String] {
         &self.reasons
     }
@@ -195,8 +195,7 @@ impl KernelLog {
         }
     }
 
-    /// What the kernel has complained about since the last call; nothing is
-    /// good.
+    /// Complaints of the kernel since the last call; none is good.
     pub fn complaints(&mut self) -> Vec<String> {
         let mut lines = self.read();
         let (provoked, missing) = take_expected(&mut lines);
@@ -222,7 +221,7 @@ impl KernelLog {
 /// not come.
 fn take_expected(lines: &mut Vec<String>) -> (bool, Vec<String>) {
     let (mut provoked, mut missing) = (false, Vec::new());
-    // What is expected, and whether it was seen.
+    // The expected text, and whether it was seen.
     let mut expected: Option<(String, bool)> = None;
     lines.retain(|line| {
         if let Some((_, text)) = line.split_once(EXPECTED) {
@@ -330,7 +329,7 @@ mod tests {
         let with = |text| of(&[&log[..], &[text]].concat());
         assert!(!with("Bail out! nothing can be opened").are_good());
         assert!(!with("ok 4 a/e").are_good());
-        // What is printed when the module goes.
+        // Results that are printed when the module goes.
         assert!(!with("1..1").are_good());
         let end = ["1..1", "ok 1 exit"];
         assert!(of(&[&log[..], &end].concat()).are_good());

@@ -9,8 +9,8 @@
 //! own, so that a crash, a hang or a killed process is a failed test and
 //! nothing worse; [`report`] prints KTAP or something for people.
 //!
-//! No test asserts that something takes less than some time. What must not
-//! happen before its time is asserted strictly; what takes too long runs into
+//! No test asserts that something takes less than some time. That nothing happens
+//! before its time is asserted strictly; a wait that takes too long runs into
 //! the time limit of the test.
 
 // Results are handed on to be judged.

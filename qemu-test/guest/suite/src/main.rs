@@ -201,7 +201,7 @@ fn run(arguments: &Arguments) -> io::Result<ExitCode> {
             corpus: arguments.corpus.clone(),
             sequence: arguments.fuzz_sequence.clone(),
         },
-        // What is asked for does not count as slow.
+        // Time that was asked for does not count as slow.
         time_limit: Duration::from_secs(arguments.time_limit)
             .saturating_add(Duration::from_secs(arguments.fuzz_seconds.unwrap_or(0)))
             .saturating_add(Duration::from_secs_f64(arguments.soak)),

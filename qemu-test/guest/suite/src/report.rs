@@ -108,7 +108,7 @@ impl<W: Write> Report<W> {
         let out = &mut self.out;
         match self.form {
             Form::Ktap => {
-                // In KTAP what explains a result comes before it.
+                // In KTAP the lines that explain a result come before it.
                 for line in notes.iter().chain(reasons) {
                     writeln!(out, "# {line}")?;
                 }

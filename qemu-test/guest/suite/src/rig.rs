@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What most tests start with.
+//! The setup that most tests start with.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::Arc;
@@ -121,7 +121,7 @@ pub struct Waiter {
     thread: JoinHandle<Woken>,
 }
 
-/// What a waiter tells when it is awake again.
+/// The report of a waiter that is awake again.
 #[derive(Clone, Copy, Debug)]
 pub struct Woken {
     /// Of the wait.
@@ -153,7 +153,7 @@ impl Waiter {
             move || {
                 let start = Instant::now();
                 // Nothing that could sleep comes between this and the wait, so
-                // that whoever sees the thread sleep knows where.
+                // that the thread, seen asleep, is known to sleep there.
                 tid.store(
                     kfi_host::thread::id().as_raw_nonzero().get(),
                     Ordering::Release,

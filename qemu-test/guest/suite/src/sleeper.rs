@@ -27,7 +27,7 @@ impl<R: Send + std::fmt::Debug + 'static> Sleeper<R> {
             move || {
                 let start = Instant::now();
                 // Nothing that could sleep comes between this and the call, so
-                // that whoever sees the thread sleep knows where.
+                // that the thread, seen asleep, is known to sleep there.
                 tid.store(
                     kfi_host::thread::id().as_raw_nonzero().get(),
                     Ordering::Release,

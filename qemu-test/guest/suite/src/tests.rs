@@ -45,8 +45,8 @@ pub mod wait;
 pub mod wait_fd;
 pub mod wait_set;
 
-/// All of them, in the order in which they run: what others build on first,
-/// what takes modules away last.
+/// All of them, in the order in which they run: the basics of others first,
+/// those that take modules away last.
 pub fn all() -> Vec<Test> {
     [
         session::TESTS,

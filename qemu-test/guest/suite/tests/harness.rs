@@ -210,7 +210,7 @@ fn main() {
     assert!(!harness::run(TESTS, &options, &mut report, &mut log).unwrap());
     assert_eq!(report.totals.passed + report.totals.failed, 2);
 
-    // Two at a time, then who is to be alone.
+    // Two at a time, then the one that is to be alone.
     let mut out = Vec::new();
     let options = Options {
         fail_fast: false,

@@ -172,12 +172,12 @@ fn say(pipe: &mut impl Write, mut line: String) {
     let _ = pipe.write_all(line.as_bytes());
 }
 
-/// What addresses lead to, each with the offset of the address.
+/// Memory that addresses lead to, each with the offset of the address.
 type Pointers = Vec<(usize, Guarded)>;
 
 /// Runs steps in a session.
 struct Player {
-    /// What the slots hold.
+    /// Values in the slots.
     values: HashMap<Slot, u64>,
     /// Slots whose object was closed here.
     closed: HashSet<Slot>,
@@ -279,8 +279,8 @@ impl Player {
         self.values.get(&slot).copied().unwrap_or(NOTHING)
     }
 
-    /// Fills the gaps, and gives the memory that pointers lead to. What that
-    /// itself points to is kept in `kept`.
+    /// Fills the gaps, and gives the memory that pointers lead to. Memory that
+    /// this points to in turn is kept in `kept`.
     fn fill(&self, block: &Block, kept: &mut Vec<Guarded>) -> Result<(Vec<u8>, Pointers), String> {
         let mut bytes = block.bytes.clone();
         for (offset, width, value) in &block.values {
@@ -349,7 +349,7 @@ impl Player {
         self.made += 1;
 
         if let Err(errno) = reply {
-            // Whatever else is behind a changed number has errnos of its own.
+            // Another request behind a changed number has errnos of its own.
             let known = REQUESTS.iter().any(|known| known.number == call.number);
             if known && !DOCUMENTED.contains(&errno) {
                 return Err(format!("{errno} is not documented"));

@@ -46,7 +46,7 @@ pub struct Block {
     pub pointers: Vec<(usize, Memory)>,
 }
 
-/// What an address points to.
+/// Memory that an address points to.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Memory {
     /// Something for the kernel to read, or change.
@@ -64,7 +64,7 @@ pub struct Call {
     pub number: u32,
     /// Number of the request that all else here is about.
     pub request: u32,
-    /// What is handed over.
+    /// The argument that is handed over.
     pub argument: Block,
     /// Where new objects come out: offset, width, class, slot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -75,7 +75,7 @@ pub struct Call {
     /// Where the result comes out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<usize>,
-    /// What it closes if it succeeds.
+    /// The object that it closes if it succeeds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closes: Option<Slot>,
     /// Objects without which it cannot succeed.
@@ -83,7 +83,7 @@ pub struct Call {
     pub needs: Vec<Slot>,
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub enum Action {
     /// Makes a request.
@@ -108,7 +108,7 @@ pub struct Step {
     /// Name of the request, or of what it is.
     #[serde(with = "text::name")]
     pub name: StepName,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
@@ -208,7 +208,7 @@ impl Generator {
 
     /// Steps that open an object or more of each class, ready for use.
     pub fn stage(&mut self) -> Vec<Step> {
-        // Endpoints with everything that they need, who know each other.
+        // Endpoints with everything that they need, which know each other.
         const STAGE: &[&str] = &[
             "GETINFO",
             "FABRIC",
@@ -521,7 +521,7 @@ impl Generator {
         let rng = &mut self.rng;
         match what {
             What::Flag(_) | What::Flags(_) | What::Bits(_) | What::Up(_) if self.careful => 0,
-            // The lists are made so that what is in the middle is useful.
+            // The lists are made so that the middle one is useful.
             What::Pick(numbers) if self.careful => numbers[numbers.len() / 2],
             What::Of(bits) if self.careful => bits.iter().fold(0, |all, bit| all | bit),
             What::Size if self.careful => BUFFER_MAX,
@@ -607,7 +607,7 @@ impl Generator {
     }
 
     fn forget(&mut self, slot: Slot) {
-        // What others hang on is busy, and without it nothing works.
+        // Objects that others hang on are busy, and without them nothing works.
         let busy = [Class::Info, Class::Fabric, Class::Domain];
         self.live
             .retain(|(class, other)| *other != slot || busy.contains(class));

@@ -2,7 +2,7 @@
 
 //! Learns which sequences lead where.
 //!
-//! What a sequence is worth is said by the places in the code that it reaches: one that comes to a
+//! A sequence is worth as much as the places in the code that it reaches: one that comes to a
 //! place where none was before is made as short as it can be and still gets there, and kept. Others
 //! are made of those that are kept ([`mutate`](super::mutate::mutate)).
 
@@ -30,9 +30,9 @@ pub type Place = u32;
 pub enum Failure {
     /// A run went wrong.
     Wrong {
-        /// What was run.
+        /// The sequence that was run.
         recipe: Recipe,
-        /// What was wrong.
+        /// The fault that was found.
         why: String,
     },
     /// There cannot be any.
@@ -51,7 +51,7 @@ pub trait Ground {
     fn keep(&mut self, entry: &Entry);
 }
 
-/// What is known.
+/// Known sequences and places.
 #[derive(Debug)]
 pub struct Learner {
     entries: Vec<Entry>,
@@ -160,7 +160,7 @@ impl Learner {
         if count == 0 || self.rng.random_ratio(1, NEW) {
             return Recipe::new(Source::New(seed));
         }
-        // Every other time what the least was made of: all that is new gets its turns at once.
+        // Every other time the entry that the least was made of: all that is new has its turns at once.
         let least = (0..count).min_by_key(|index| self.made[*index]);
         let parent = match least.filter(|_| self.rng.random()) {
             Some(least) => least,
@@ -276,7 +276,7 @@ mod tests {
         assert!(deepest > Some(2 * WAY.len() as Place), "{deepest:?}");
         assert!(learner.chance > 0);
 
-        // What is kept comes to all of these places.
+        // The sequences that are kept come to all of these places.
         let known: HashSet<Place> = learner.reached.iter().copied().collect();
         let mut again = Learner::new(2);
         let mut maze = Maze::new(usize::MAX);
@@ -328,7 +328,7 @@ mod tests {
         let useless = learner.recall(&mut Quiet(Maze::new(100)), all.clone());
         assert_eq!(useless, Ok(vec![short.name]));
         assert_eq!(learner.entries(), [empty, short, long]);
-        // Of what there is no time for nothing can be said.
+        // Nothing can be said of sequences that there is no time for.
         let mut learner = Learner::new(1);
         let useless = learner.recall(&mut Quiet(Maze::new(0)), all.clone());
         assert_eq!(useless, Ok(vec![]));

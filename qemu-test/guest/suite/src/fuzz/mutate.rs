@@ -2,8 +2,8 @@
 
 //! Changes sequences a little.
 //!
-//! What comes out is a sequence, too: objects that a piece opens get slots of their own where it is
-//! put, and what it wants of others is taken from those that are there.
+//! The result is a sequence, too: objects that a piece opens get slots of their own where it is
+//! put, and others that it needs are taken from those that are there.
 
 use std::collections::HashMap;
 
@@ -406,7 +406,7 @@ fn next_slot(steps: &[Step]) -> Slot {
     next
 }
 
-/// What the slots hold that steps open.
+/// Classes of the objects in the slots that steps open.
 fn classes(steps: &[Step]) -> HashMap<Slot, Class> {
     let calls = steps.iter().filter_map(|step| match &step.action {
         Action::Call(call) => Some(call),
@@ -453,7 +453,7 @@ mod tests {
         [stage, own].concat()
     }
 
-    /// What can be said of any sequence.
+    /// Checks that hold for any sequence.
     fn check(steps: &[Step]) {
         let mut opened = HashSet::new();
         for step in steps {

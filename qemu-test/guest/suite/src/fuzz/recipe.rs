@@ -16,7 +16,7 @@ use super::text::{Entry, Name, MAX_STEPS};
 /// Steps behind the stage in a sequence that begins with nothing.
 const MOST_NEW: usize = 40;
 
-/// What a sequence is made of.
+/// The origin of a sequence.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Source {
     /// Nothing: the generator's, of this seed.

@@ -21,7 +21,7 @@ const MAX_SLOT: Slot = 1 << 24;
 /// The widest member: the address of an endpoint.
 const MAX_WIDTH: usize = kfi::uapi::KFI_SHIM_ADDR_MAX as usize;
 
-/// What a sequence is called by: a hash of its text, the same for the same text everywhere.
+/// The name of a sequence: a hash of its text, the same for the same text everywhere.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Name(u64);
 
@@ -57,7 +57,7 @@ impl FromStr for Name {
 pub struct Entry {
     /// Its own.
     pub name: Name,
-    /// What it does.
+    /// Its steps.
     pub steps: Vec<Step>,
     /// All of it.
     pub text: String,

@@ -99,7 +99,7 @@ impl Watched {
     }
 
     fn try_run(&mut self, recipe: &Recipe, steps: &[Step]) -> Result<(Ending, Vec<Place>), Stop> {
-        // Whoever finds a dead machine knows what it died of.
+        // The log of a dead machine names the sequence that it died of.
         self.log.write(&format!("fuzz sequence {recipe}"));
         self.runs += 1;
         if let Some(file) = &self.reached {
