@@ -103,7 +103,7 @@ pub struct Failing {
 /// The outcome of a request.
 #[derive(Debug)]
 pub struct Attempt<T> {
-    /// What it returned; none if there was no memory.
+    /// The value that it returned; none if there was no memory.
     pub value: Option<T>,
     /// Whether all its allocations have failed by now.
     pub last: bool,
@@ -337,7 +337,7 @@ impl Failing {
     }
 
     /// Makes a request with no pages for it, with one, and so on, in larger steps when there are
-    /// many, until there are enough. Whenever it succeeds, what it has returned goes to `done`.
+    /// many, until there are enough. Whenever it succeeds, the value that it has returned goes to `done`.
     #[track_caller]
     pub fn each_with_pages<T>(
         &mut self,
@@ -390,7 +390,7 @@ impl Failing {
     }
 
     /// Makes a request, with its first allocation failing, its second, and so on, until none
-    /// fails. Whenever it succeeds, what it has returned goes to `done`.
+    /// fails. Whenever it succeeds, the value that it has returned goes to `done`.
     #[track_caller]
     pub fn each<T>(
         &mut self,

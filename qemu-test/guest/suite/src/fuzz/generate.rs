@@ -20,7 +20,7 @@ const ARRAY_MAX: u64 = 4;
 /// The largest buffer.
 const BUFFER_MAX: u64 = 40_000;
 
-/// Names an object; what it holds is found when the sequence runs.
+/// Names an object; its value is found when the sequence runs.
 pub type Slot = usize;
 
 /// Something that is not known before the sequence runs.

@@ -76,7 +76,7 @@ pub(super) fn number(bytes: &[u8], signed: bool) -> i128 {
     }
 }
 
-/// What an element becomes: a model.
+/// The new value of an element, by a model.
 pub(super) fn model(op: u32, old: i128, new: i128, compare: i128) -> i128 {
     let when = |condition| if condition { new } else { old };
     match u64::from(op) {

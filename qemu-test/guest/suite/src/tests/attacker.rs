@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What somebody tries who holds a descriptor of /dev/kfi and wants more: memory that is freed,
+//! Attempts of somebody who holds a descriptor of /dev/kfi and wants more: memory that is freed,
 //! numbers that are taken for pointers, objects that are taken for others, memory that nobody counts;
-//! and what objects leave over that are closed, what is told late or in another order, and what takes
-//! long.
+//! and the remains of objects that are closed, events told late or in another order, and requests that
+//! take long.
 
 mod contexts;
 mod long;

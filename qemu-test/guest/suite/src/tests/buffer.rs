@@ -168,7 +168,7 @@ fn limit(env: &Env) -> Outcome {
     )?;
     let mut buffers = use_up(&session, 32 << 20)?;
     env.note(format!("{} buffers of 32 MiB", buffers.len()));
-    // Whoever lets one go has it again, also from another handle of the file.
+    // One that is let go can be had again, also from another handle of the file.
     for _ in 0..3 {
         buffers.pop();
         buffers.push(session.buffer(BufferKind::VMALLOC, 32 << 20)?);
@@ -199,7 +199,7 @@ fn segments(env: &Env) -> Outcome {
     let access = bits::REMOTE_READ;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 10_000)?;
     let register = |segment| rig.domain.register(&[segment], &MrAttr::new(access, 1));
-    // Whatever kfabric says.
+    // Any answer of kfabric will do.
     for range in [0..0, 0..1, 0..10_000, 9_999..10_000, 10_000..10_000] {
         let result = register(buffer.segment(range.clone()));
         check!(

@@ -187,8 +187,8 @@ fn refused_close_is_not_felt(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// Who sees the counter reach its threshold closes it, while the one who added
-/// may still be on the way out.
+/// A thread that sees the counter reach its threshold closes it, while the one that
+/// added may still be on the way out.
 fn right_after_wait(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let rounds = env.scaled(3_000, 300);
@@ -330,8 +330,8 @@ fn killed_with_everything_open(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What has fired and is yet to run when its session ends keeps nothing open: the kernel's log would
-/// tell of that.
+/// Works that have fired and are yet to run when their session ends keep nothing open: the
+/// kernel's log would tell of that.
 fn killed_while_works_fire(env: &Env) -> Outcome {
     const WORKS: u64 = 1000;
     let rounds = env.scaled(20, 5);

@@ -135,7 +135,7 @@ fn wrap(env: &Env) -> Outcome {
     check_eq!(counter.read()?, 9);
     counter.add_err(u64::MAX)?;
     check_eq!(counter.read_err()?, u64::MAX);
-    // What counts is where the value is, not how it came there.
+    // The value counts, not the way in which it came there.
     expect_fabric(counter.wait_ms(10, 0), KfiErrno::ETIMEDOUT)?;
     check_eq!(counter.wait_ms(9, 0), Ok(()));
     Ok(())

@@ -84,7 +84,7 @@ fn command_of_another_class(env: &Env) -> Outcome {
     for command in [uapi::KFI_GETOPSFLAG, uapi::KFI_GETWAITOBJ] {
         expect_fabric(rig.session.control(domain, command, 0), KfiErrno::ENOSYS)?;
     }
-    // What a fabric says is not settled; it may not be success.
+    // The answer of a fabric is not settled; it may not be success.
     let fabric = rig.fabric.handle();
     let result = rig.session.control(fabric, uapi::KFI_GETWAITOBJ, 0);
     check!(

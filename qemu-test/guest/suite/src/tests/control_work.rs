@@ -172,7 +172,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
     let mut left = env.scaled(100_000, 5_000);
     let (mut cancelled, mut fired) = (0, 0);
     while left > 0 {
-        // What has fired is kept, and counts, until its domain is closed.
+        // Works that have fired are kept, and count, until their domain is closed.
         let rig = Rig::new(env)?;
         let [trigger, target] = [rig.counter()?, rig.counter()?];
         let mut submitted = 0;
@@ -287,7 +287,7 @@ fn flush_leaves_the_rest(env: &Env) -> Outcome {
     // Triggered operations are no deferred work.
     let write = net.write(0, 1, 0, 64, 8).context(1).flags(bits::TRIGGER);
     net.peers[0].ep.post(&write.clone().trigger(&one, 1))?;
-    // What changes a counter, or completes there, does not wait for it.
+    // Works that change a counter, or complete there, do not wait for it.
     domain.queue_work(&Work::add(&one, 1, &two, 1))?;
     let ep = net.peers[0].ep.handle();
     let work = Work::transfer(OpType::WRITE, ep, &write, &two, 2);
@@ -364,8 +364,8 @@ fn flush_races_add(env: &Env) -> Outcome {
             }
             Ok(())
         })?;
-        // What has become due before runs, and nothing else: all that is left
-        // over is gone, so that nothing is pending on the counter.
+        // Works that had become due run, and no others: all that are left
+        // over are gone, so that nothing is pending on the counter.
         trigger.add(count)?;
         let mut fired = target.read()?;
         until(|| {

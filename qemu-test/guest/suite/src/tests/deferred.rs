@@ -155,7 +155,7 @@ fn counter_operations(env: &Env) -> Outcome {
         waiter.join()?.expect_ok()?;
         crate::rig::until(|| Ok(target.read()? == should))?;
     }
-    // Who waits for the target wakes.
+    // A waiter for the target wakes.
     domain.queue_work(&Work::add(&target, 1000, &trigger, 4))?;
     let waiter = crate::rig::Waiter::asleep(&target, 1099, -1)?;
     trigger.add(1)?;
@@ -218,7 +218,7 @@ fn receive_after_message(env: &Env) -> Outcome {
             exchange.expect_other()?;
             exchange.expect_done()?;
         }
-        // What SEND and TSEND have prepared is taken back.
+        // The receives prepared for SEND and TSEND are taken back.
         if [Kind::SEND, Kind::TSEND].contains(kind) {
             for _ in exchange::sizes(*kind) {
                 net.peers[1].ep.cancel(990_099)?;
@@ -463,7 +463,7 @@ fn validation(env: &Env) -> Outcome {
         // Objects of another domain.
         let other = foreign.domain.queue_work(&work(ep, &operation));
         expect_fabric(other, KfiErrno::EINVAL)?;
-        // What a provider cannot do later.
+        // Operations that a provider cannot do later.
         let inject = operation.clone().flags(bits::INJECT);
         einval(work(ep, &inject))?;
         let mut long = operation.clone();
@@ -637,7 +637,7 @@ fn itself(env: &Env) -> Outcome {
     queue_all(&rig.domain, &sets)?;
     counter.set(1)?;
     expect_value(&counter, depth + 1)?;
-    // What lowers it does not stop those that were due with it.
+    // A work that lowers it does not stop those that were due with it.
     counter.set(0)?;
     let target = rig.counter()?;
     let mut works = vec![Work::set(&counter, 0, &counter, 1)];

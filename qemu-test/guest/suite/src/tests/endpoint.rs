@@ -40,7 +40,7 @@ tests! {
     "case-73-killed-in-any-moment" ["R-CLOSE-8"] killed_in_any_moment;
 }
 
-/// What is asked of an endpoint that is not bound to anything.
+/// An endpoint that is not bound to anything.
 fn bare(rig: &Rig) -> Result<kfi::Endpoint, Stop> {
     needs(&rig.info.entries()[0], Caps::MSG)?;
     Ok(rig.domain.endpoint(EpInfo::Entry(&rig.info, 0), 0)?)
@@ -96,7 +96,7 @@ fn bind_errors(env: &Env) -> Outcome {
     expect_fabric(ep.bind(far_av.handle(), 0), KfiErrno::EINVAL)?;
     expect_fabric(ep.bind(far_cq.handle(), both), KfiErrno::EINVAL)?;
     for handle in [rig.domain.handle(), rig.fabric.handle(), ep.handle()] {
-        // Whatever the flags.
+        // With any flags.
         for flags in [0, both, 1 << 50] {
             expect_fabric(ep.bind(handle, flags), KfiErrno::EINVAL)?;
         }
@@ -111,7 +111,7 @@ fn bind_errors(env: &Env) -> Outcome {
     expect_fabric(ep.bind(cq.handle(), both), KfiErrno::EINVAL)?;
     expect_fabric(ep.bind(cq.handle(), bits::RECV), KfiErrno::EINVAL)?;
     ep.bind(cq.handle(), bits::TRANSMIT)?;
-    // What was refused is not held.
+    // Objects that were refused are not held.
     far_av.close().map_err(|(_, error)| error)?;
     far_cq.close().map_err(|(_, error)| error)?;
     other.close().map_err(|(_, error)| error)?;
@@ -125,7 +125,7 @@ fn addresses(env: &Env) -> Outcome {
     let len = pair.a.name.len();
     expect_fabric(pair.a.ep.name_in(len - 1), KfiErrno::ETOOSMALL)?;
     check_eq!(pair.a.ep.name_in(len)?, pair.a.name);
-    // Whoever wants the address of somebody else does not get it, until it is free.
+    // The address of an endpoint is not given to another one, until it is free.
     let wanted = InfoEntry {
         src_addr: kfi::Bytes(pair.a.name.clone()),
         ..pair.entry().clone()
@@ -142,7 +142,7 @@ fn addresses(env: &Env) -> Outcome {
     let mut again = End::open(&rig.domain, EpInfo::Entry(&rig.info, 0), &setup)?;
     again.enable()?;
     check_eq!(again.name, name);
-    // Who knew the old one reaches the new one.
+    // A peer that knew the old one reaches the new one.
     let memory = Area::plain(&rig.session, 64)?;
     again.recv(memory.part(0, 8), 1)?;
     b.send(memory.part(8, 8), 2)?;
@@ -241,7 +241,7 @@ fn aliases(env: &Env) -> Outcome {
     a.post(&send().context(3))?;
     expect(&b.rx, 2, done::RECV_, 8)?;
     a.quiet()?;
-    // What was posted through one is cancelled through the other.
+    // Operations posted through one are cancelled through the other.
     loud.post(&send())?;
     a.ep.cancel(1)?;
     expect_error(&a.tx, 1, KfiErrno::ECANCELED)?;
@@ -366,7 +366,7 @@ fn shared_receive_context(env: &Env) -> Outcome {
     for context in 0..9 {
         srx.post(&recv.clone().context(context))?;
     }
-    // Whoever is sent to takes the next one, and tells of it.
+    // The endpoint that is sent to takes the next one, and tells of it.
     for context in 0..9 {
         let (to, end) = &ends[context as usize % 3];
         let send = Operation::new(Kind::SEND, Form::PLAIN).segment(memory.part(8, 8));
@@ -470,7 +470,7 @@ fn many(env: &Env) -> Outcome {
             expect(&b.rx, 1, done::RECV_, 8)?;
         }
         drop(end);
-        // What counts for it counts until the queues were found empty.
+        // Though closed, it counts until the queues were found empty.
         for queue in [&pair.a.tx, &pair.a.rx, &b.tx, &b.rx] {
             expect_fabric(queue.read(1), KfiErrno::EAGAIN)?;
         }
@@ -696,7 +696,7 @@ fn close_with_everything_pending(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What is opened anew works, and nothing of the past is in it.
+/// Objects that are opened anew work, and nothing of the past is in them.
 fn works_again(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG)?;
     let memory = Area::plain(&pair.session, 64)?;
@@ -782,7 +782,7 @@ fn killed_in_any_moment(env: &Env) -> Outcome {
     works_again(env)
 }
 
-/// Who has another authorization key is not there: neither for messages nor for memory.
+/// Endpoints with another authorization key are not there: neither for messages nor for memory.
 fn keys_isolate(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let entry = rig.info.entries()[0].clone();

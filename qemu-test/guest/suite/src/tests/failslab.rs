@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Every allocation of every request fails once: the first one, then the second, and so on until
-//! the request has none left. What fails says that there is no memory and has changed nothing: the
-//! same request, with the same objects, succeeds in the end, and everything closes.
+//! the request has none left. A request that fails says that there is no memory and has changed
+//! nothing: the same request, with the same objects, succeeds in the end, and everything closes.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -58,7 +58,7 @@ fn tell(env: &Env, failing: &Failing) -> Outcome {
 }
 
 /// Dropping closes it.
-#[allow(clippy::unnecessary_wraps)] // What is done with an answer may fail.
+#[allow(clippy::unnecessary_wraps)] // Other uses of an answer may fail.
 fn gone<T>(object: T) -> Outcome {
     drop(object);
     Ok(())
@@ -437,7 +437,7 @@ fn buffers(env: &Env) -> Outcome {
     tell(env, &failing)
 }
 
-/// What takes whole pages, with ever more of them.
+/// Requests that take whole pages, with ever more of them.
 fn pages(env: &Env) -> Outcome {
     let mut failing = Failing::new(Whose::Modules)?;
     failing.pages()?;
@@ -759,7 +759,7 @@ fn triggered(env: &Env) -> Outcome {
         counter.add(1)
     })?;
     env.note(format!("{kinds} kinds and forms"));
-    // What was refused is not pending: all that was accepted has completed.
+    // Operations that were refused are not pending: all that were accepted have completed.
     counter.set(u64::MAX / 2)?;
     tell(env, &failing)?;
     drop(failing);
@@ -885,7 +885,7 @@ fn deferred(env: &Env) -> Outcome {
     net.close()
 }
 
-/// What it is, and how to open it.
+/// Its name, and how to open it.
 type Make<'a> = (&'a str, &'a dyn Fn() -> kfi::Result<u32>);
 
 fn closing(env: &Env) -> Outcome {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What goes wrong on demand: each knob of debugfs has its effect, and nothing is lost by it.
+//! Faults on demand: each knob of debugfs has its effect, and nothing is lost by it.
 
 #![allow(
     clippy::unused_self,
@@ -261,7 +261,7 @@ impl Net {
             }
             ended.took = start.elapsed();
         }
-        // Whatever comes too often comes now.
+        // Anything that comes too often comes now.
         check_eq!(self.drain(&self.sent, 20)?, []);
         check_eq!(self.drain(&self.received, 20)?, []);
 
@@ -546,7 +546,7 @@ fn regions(env: &Env) -> Outcome {
     }
     check_eq!(net.drain(&net.sent, 20)?, []);
     for (number, err) in ended {
-        // What was lost has not arrived.
+        // A write that was lost has not arrived.
         let is = net.read(number)?;
         check_eq!(is, if err == 0 { number } else { 0 }, "{number}: {err}");
         check!(err == 0 || err == TIMEDOUT, "{number}: {err}");
@@ -596,7 +596,7 @@ fn deferred(env: &Env) -> Outcome {
         net.rig.domain.queue_work(&work.completion(done.handle()))?;
     }
     trigger.add(1)?;
-    // What fires is not refused, and what fails is counted, too.
+    // Works that fire are not refused, and failures are counted, too.
     let end = Instant::now() + BOUND;
     while done.read()? + done.read_err()? < count {
         check!(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What completions say, all of it in one table: flags are compared by equality by consumers.
+//! The contents of completions, all in one table: flags are compared by equality by consumers.
 
 use kfi::{bits, uapi, Caps, CompletionQueue, Form, Kind, MrAttr, Operation};
 
@@ -24,13 +24,13 @@ const LEN: u64 = 24;
 /// A row: what is posted, and what either side is told, if anything.
 struct Row {
     name: &'static str,
-    /// What the second end posts before.
+    /// The receive that the second end posts before.
     receive: Option<Operation>,
-    /// What the first end posts.
+    /// The operation that the first end posts.
     operation: Operation,
-    /// What the first end is told.
+    /// Flags of the completion at the first end.
     here: Option<u64>,
-    /// What the second end is told.
+    /// Flags of the completion at the second end.
     there: Option<u64>,
     /// Whether there is data.
     data: bool,
@@ -208,7 +208,7 @@ fn exact_table(env: &Env) -> Outcome {
                 Some(there),
                 data,
             )?;
-            // The buffer is there already: what comes tells its context.
+            // The buffer is there already: each message has its context.
             a.post(&send().context(5))?;
             let more = if data { bits::REMOTE_CQ_DATA } else { 0 };
             expect(&b.rx, 3, last | more, LEN)?;

@@ -88,7 +88,7 @@ pub(super) fn fuzz(env: &Env, processes: usize, memory: Memory) -> Outcome {
             Some(_) => return Err(Stop::Skip("another test runs this".to_owned())),
             None => Replay::new(env.settings.seed.wrapping_add(rounds), STEPS, processes),
         };
-        // Whoever finds a dead machine knows what it died of.
+        // The log of a dead machine names the sequences that it died of.
         announce(&replay);
         match execute::round(&replay, memory)? {
             Ending::Fine {
@@ -153,7 +153,7 @@ fn learning(env: &Env) -> Outcome {
 
     let mut learner = Learner::new(env.settings.seed);
     if let Err(failure) = learn(env, &mut kernel, &mut learner, entries.clone()) {
-        // What was left out, too: it may be what failed.
+        // Those that were left out, too: one may be the cause.
         let known = [learner.entries(), &entries].concat();
         return Err(explain_sequence(env, &mut kernel, failure, &known));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the software provider answers to `kfi_getinfo`: every hint, and every
+//! Answers of the software provider to `kfi_getinfo`: every hint, and every
 //! limit below, at and above.
 
 use std::ffi::{CStr, CString};
@@ -142,7 +142,7 @@ fn everything(env: &Env) -> Outcome {
     let answers = ask(&session, &hints(|_| ()))?;
     check!(answers.len() >= 2, "{} NICs", answers.len());
     for (nic, entry) in answers.iter().enumerate() {
-        // What makes entries that nobody expects is there for those who ask for it.
+        // The capability that makes unexpected entries is only for those who ask for it.
         check_eq!(entry.caps, all_caps() - Caps::RMA_EVENT);
         check_eq!(entry.mode, Mode::empty());
         check_eq!(entry.addr_format, AddrFormat::CXI);
@@ -188,7 +188,7 @@ fn caps(env: &Env) -> Outcome {
     }
     check_eq!(first(&session, &with(all_caps()))?.caps, all_caps());
 
-    // What goes without saying, and what does not.
+    // Capabilities that are implied, and others that are not.
     for (asked, answered) in [
         (Caps::MSG, Caps::MSG | Caps::SEND | Caps::RECV | comm),
         (Caps::TAGGED, Caps::TAGGED | Caps::SEND | Caps::RECV | comm),
@@ -258,7 +258,7 @@ fn caps_of_attributes(env: &Env) -> Outcome {
 
 fn mode(env: &Env) -> Outcome {
     let session = session(env)?;
-    // Whatever the caller is ready to do, nothing is demanded.
+    // Nothing is demanded of a caller that is ready to do anything.
     let entry = first(
         &session,
         &hints(|hints| {
@@ -437,7 +437,7 @@ fn choices(env: &Env) -> Outcome {
 fn mr_mode(env: &Env) -> Outcome {
     let session = session(env)?;
     let with = |mode| hints(|hints| hints.domain_attr.mr_mode = mode);
-    // What is demanded is among what the caller is willing to do, and no more than that needs.
+    // The modes demanded are among those that the caller accepts, and no more than are needed.
     for (asked, answered) in [
         (MrMode::empty(), MrMode::empty()),
         (MrMode::ENDPOINT, MrMode::ENDPOINT),
@@ -719,7 +719,7 @@ fn flags(env: &Env) -> Outcome {
     first(&session, &numeric(c"127.0.0.1"))?;
     none(&session, &numeric(c"soft0"))?;
 
-    // Who is there, whatever is wanted of them.
+    // Providers that are there, with whatever hints.
     let found = ask(
         &session,
         &hints(|hints| hints.caps = Caps::MULTICAST).flags(GetinfoFlags::PROV_ATTR_ONLY),
@@ -756,7 +756,7 @@ fn open_objects(env: &Env) -> Outcome {
         hints.fabric_attr.fabric = other.handle();
     });
     none(session, &query)?;
-    // What the domain was not opened with.
+    // Attributes that the domain was not opened with.
     let query = hints(|hints| {
         hints.domain_attr.domain = domain;
         hints.domain_attr.resource_mgmt = ResourceMgmt::DISABLED;
@@ -771,7 +771,7 @@ fn open_objects(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What Lustre's network driver asks for.
+/// The hints of Lustre's network driver.
 fn lnet(env: &Env) -> Outcome {
     let session = session(env)?;
     let mut hints = InfoEntry {

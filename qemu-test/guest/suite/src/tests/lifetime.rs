@@ -181,7 +181,7 @@ fn watched(env: &Env) -> Outcome {
     for _ in 0..env.scaled(5, 2) {
         let rig = Rig::new(env)?;
         rig.counter()?.add(1)?;
-        // Whoever traces has to stop first, or the module goes with its events.
+        // A tracer has to stop first, or the module goes with its events.
         let mut tracing = Knobs::new();
         let _ = tracing.set_until(events, "1", "0");
         let mut knobs = Knobs::new();
@@ -219,7 +219,7 @@ fn watched(env: &Env) -> Outcome {
     Rig::new(env)?.close()
 }
 
-/// What may be said to somebody who opens things while modules come and go.
+/// Whether an error is one of those that opening things may have while modules come and go.
 fn is_gone(error: Error) -> bool {
     let nobody = [Errno::NOENT, Errno::NODEV, Errno::NXIO];
     match error {
@@ -273,7 +273,7 @@ fn beside_use(env: &Env) -> Outcome {
                     }
                     match unload(name) {
                         Ok(()) => went += 1,
-                        // What depends on it has come back, or is used.
+                        // A module that depends on it has come back, or it is used.
                         Err(Errno::BUSY | Errno::AGAIN) => stayed += 1,
                         Err(errno) => return Err(could_not("unload", name, errno)),
                     }
@@ -304,7 +304,7 @@ fn beside_use(env: &Env) -> Outcome {
     Rig::new(env)?.close()
 }
 
-/// Loading and unloading in every order; what depends on something that is not there is refused.
+/// Loading and unloading in every order; a module that depends on one that is not there is refused.
 fn any_order(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
     let orders = [
@@ -371,7 +371,7 @@ fn refused_parameters(env: &Env) -> Outcome {
     Rig::in_session(env, session)?.close()
 }
 
-/// What there is of a module nowhere when it is not loaded.
+/// Checks that nothing is left of a module that is not loaded.
 #[track_caller]
 fn nothing_left(name: &str, when: &str) -> Outcome {
     check!(!is_loaded(name)?, "{name} is loaded: {when}");

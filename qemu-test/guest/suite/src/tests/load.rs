@@ -27,7 +27,7 @@ tests! {
     "killed-with-all-and-unloaded" ["R-CLOSE-5 R-CLOSE-8"] all;
 }
 
-/// What /proc/meminfo tells that the kernel itself uses, in KiB.
+/// Memory that the kernel itself uses by /proc/meminfo, in KiB.
 pub(super) fn kernel_memory() -> Result<BTreeMap<String, i64>, Stop> {
     let mut memory = BTreeMap::new();
     for line in fs::read_to_string("/proc/meminfo")?.lines() {
@@ -41,7 +41,7 @@ pub(super) fn kernel_memory() -> Result<BTreeMap<String, i64>, Stop> {
     Ok(memory)
 }
 
-/// Checks that memory is back where it was, or soon is: what is freed after a grace period, or
+/// Checks that memory is back where it was, or soon is: memory that is freed after a grace period, or
 /// kept for the next one, is not lost.
 pub(super) fn check_memory(env: &Env, before: &BTreeMap<String, i64>, slack: i64) -> Outcome {
     let end = Instant::now() + Duration::from_secs(20);
@@ -148,7 +148,7 @@ fn fill_works(env: &Env, counters: u64, works: u64) -> Result<Vec<Rig>, Stop> {
     Ok(rigs)
 }
 
-/// Twice: what the first round leaves behind, in caches, the second one leaves, too.
+/// Twice: caches that the first round fills are full already in the second one.
 fn twice(env: &Env, mut round: impl FnMut() -> Outcome) -> Outcome {
     round()?;
     let before = kernel_memory()?;

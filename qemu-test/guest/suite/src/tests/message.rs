@@ -99,7 +99,7 @@ fn every_form_and_size(env: &Env) -> Outcome {
     pair.close()
 }
 
-/// Whatever form the sender takes, and whatever form the receiver.
+/// Messages between all forms of the sender and of the receiver.
 fn forms_of_receives(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG)?;
     let Pair { a, b, .. } = &pair;
@@ -385,7 +385,8 @@ fn nobody_there(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What waits at an endpoint that is closed, and what it has sent that nobody has received, is given up.
+/// Receives that wait at an endpoint that is closed, and messages that it has sent and nobody has received,
+/// are given up.
 fn sender_gone(env: &Env) -> Outcome {
     let pair = Pair::new(env, Caps::MSG)?;
     let memory = Area::plain(&pair.session, 300_000)?;
@@ -437,7 +438,7 @@ fn selective_completion(env: &Env) -> Outcome {
                 .context(2),
         )
     };
-    // What nobody asks for is not told.
+    // Completions that nobody asks for are not told.
     for _ in 0..3 {
         round(None, None)?;
         round(Some(0), Some(0))?;
@@ -625,7 +626,7 @@ fn source(env: &Env) -> Outcome {
         Ok(())
     };
     arrives(b.peer)?;
-    // Who is not in the vector is not known.
+    // A sender that is not in the vector is not known.
     b.av.remove(&[b.peer])?;
     arrives(kfi::ADDR_NOTAVAIL)?;
     let again = b.av.insert(&a.name)?;
@@ -647,7 +648,7 @@ fn more_and_fence(env: &Env) -> Outcome {
         }
         let mut fences = Vec::new();
         for i in 0..count {
-            // The last one lets go what is held back.
+            // The last one lets those go that are held back.
             let kinds = if i + 1 == count { 2 } else { 3 };
             let flags = [bits::FENCE, 0, bits::MORE][rng.random_range(0..kinds)];
             if flags == bits::FENCE {
@@ -666,7 +667,7 @@ fn more_and_fence(env: &Env) -> Outcome {
             ended.push(complete(&a.tx)?.op_context);
             complete(&b.rx)?;
         }
-        // Whatever was posted before a fence has ended before it.
+        // All operations posted before a fence have ended before it.
         for fence in fences {
             let at = ended.iter().position(|context| *context == fence);
             let before = &ended[..at.unwrap_or_default()];
@@ -912,7 +913,7 @@ fn cancel(env: &Env) -> Outcome {
     pair.close()
 }
 
-/// What has become of the operations of one side.
+/// Ends of the operations of one side.
 #[derive(Debug, Default)]
 struct Ended {
     /// How often each context has ended, and how the last time.
@@ -1004,7 +1005,7 @@ fn cancel_race(env: &Env) -> Outcome {
                 while ended.read(cq)? {}
             }
         }
-        // What is left is taken back once both are done.
+        // Operations that are left are cancelled once both are done.
         finished.fetch_add(1, Ordering::SeqCst);
         until(|| {
             while ended.read(cq)? {}

@@ -31,12 +31,12 @@ const COUNTERS: usize = 4;
 const STEPS: u64 = 5_000;
 /// The number that is fetched and counted up, at the peer.
 const CELL: u64 = 0;
-/// Here is what is added to it.
+/// The number that is added to it lies here.
 const ONE: u64 = 0;
 /// From here on are the results, one for each operation.
 const RESULTS: u64 = 64;
 
-/// What is done when a threshold is reached.
+/// The action when a threshold is reached.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Add {
@@ -54,14 +54,14 @@ enum Action {
     },
 }
 
-/// Who can take it back.
+/// The name by which it can be taken back.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Name {
     Work(WorkId),
     Context(u64),
 }
 
-/// What waits.
+/// An operation that waits.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     trigger: usize,
@@ -86,7 +86,7 @@ struct Model {
     /// By threshold and sequence.
     pending: Vec<Entry>,
     sequence: u64,
-    /// What has become due and was not done yet.
+    /// Operations that have become due and were not done yet.
     due: VecDeque<Entry>,
     /// Slots in the order in which they were fetched.
     fetched: Vec<u64>,
@@ -105,7 +105,7 @@ impl Model {
         self.run();
     }
 
-    /// Finds out what is due on a counter.
+    /// Finds the operations that are due on a counter.
     fn look(&mut self, counter: usize) {
         let (success, error) = (self.success[counter], self.error[counter]);
         let is_due = |entry: &Entry| {
@@ -128,7 +128,7 @@ impl Model {
         self.run();
     }
 
-    /// Does what is due, and what becomes due by that.
+    /// Does the operations that are due, and those that become due by that.
     fn run(&mut self) {
         while let Some(entry) = self.due.pop_front() {
             let counter = match entry.action {
@@ -172,7 +172,7 @@ fn near(rng: &mut SmallRng, value: u64) -> u64 {
     }
 }
 
-/// What is added.
+/// A value to add.
 fn amount(rng: &mut SmallRng) -> u64 {
     match rng.random_range(0..40) {
         0 => rng.random(),
@@ -192,7 +192,7 @@ struct Round<'a> {
     /// All that was ever submitted, to be taken back.
     names: Vec<Name>,
     slots: u64,
-    /// How much of what was fetched is compared.
+    /// How many of the fetched numbers were compared.
     compared: usize,
     /// How often something was not done at once.
     waited: u64,
@@ -288,7 +288,7 @@ impl Round<'_> {
     }
 
     fn take_back(&mut self, rng: &mut SmallRng) -> Outcome {
-        // Mostly what is pending.
+        // Mostly one that is pending.
         let name = if rng.random_bool(0.7) {
             pick(rng, &self.model.pending).map(|entry| entry.name)
         } else {
@@ -371,7 +371,7 @@ impl Round<'_> {
         self.compare()
     }
 
-    /// What differs, if anything does.
+    /// The difference, if there is one.
     fn difference(&self) -> Result<Option<String>, Stop> {
         for (which, counter) in self.counters.iter().enumerate() {
             let is = (counter.read()?, counter.read_err()?);
@@ -465,7 +465,7 @@ fn one_thread(env: &Env) -> Outcome {
         }
         fired += state.model.sequence - state.model.pending.len() as u64;
         waited += state.waited;
-        // What is left is given up.
+        // Operations that are left are given up.
         net.rig.domain.flush_work(None)?;
         let left = state.model.pending.iter().filter_map(|e| match e.name {
             Name::Context(context) => Some(context),
@@ -484,7 +484,7 @@ fn one_thread(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What a thread has submitted.
+/// A work that a thread has submitted.
 struct Submitted {
     trigger: usize,
     threshold: u64,
@@ -524,7 +524,7 @@ fn threads_once(env: &Env, count: u64, seed: u64) -> Result<(usize, usize), Stop
     let net = Net::new(env, &setup)?;
     let domain = &net.rig.domain;
     let [this, other] = [&net.peers[0], &net.peers[1]];
-    // Whoever fetches finds 1 or more.
+    // Each fetch finds 1 or more.
     this.set_number(ONE, 1);
     other.set_number(CELL, 1);
     let mut counters = Vec::new();
@@ -603,7 +603,7 @@ fn threads_once(env: &Env, count: u64, seed: u64) -> Result<(usize, usize), Stop
     unique.dedup();
     check_eq!(unique.len(), cancelled.len(), "cancelled once each");
 
-    // Nobody does anything any more; what is due comes to its end.
+    // Nobody does anything any more; operations that are due come to their end.
     let mut last = 0;
     loop {
         settle();
@@ -632,7 +632,7 @@ fn threads_once(env: &Env, count: u64, seed: u64) -> Result<(usize, usize), Stop
         check!(!has_fired || is_due, "fired: {what}");
         if work.trigger != FLUSHED && !is_cancelled {
             check_eq!(has_fired, is_due, "{what}");
-            // What has not fired is still there.
+            // A work that has not fired is still there.
             let result = domain.cancel_work(work.id, uapi::KFI_SHIM_WORK_RELEASE);
             if has_fired {
                 expect_fabric(result, KfiErrno::ENOENT)?;

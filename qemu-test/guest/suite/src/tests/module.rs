@@ -123,7 +123,7 @@ impl<'a> Modules<'a> {
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 
-    /// What loads a module by nothing but the system call, again and again.
+    /// A function that loads a module by nothing but the system call, again and again.
     pub(super) fn loader(
         &self,
         name: &str,
@@ -394,7 +394,7 @@ fn nics(env: &Env) -> Outcome {
     modules.load_all()
 }
 
-/// What the numbers of the NICs begin with, which makes their addresses.
+/// The first number of the NICs, which makes their addresses.
 fn nic_base(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
     let failed = |errno| could_not("reload", PROVIDER, errno);
@@ -487,7 +487,7 @@ fn kcxi(env: &Env) -> Outcome {
         domain.close().map_err(|(_, error)| error)?;
         fabric.close().map_err(|(_, error)| error)?;
         drop((info, session));
-        // What depends on the personality; the rest is the same provider.
+        // Tests that depend on the personality; the rest is the same provider.
         for only in [
             c"provider=kcxi only=info",
             c"provider=kcxi only=open",

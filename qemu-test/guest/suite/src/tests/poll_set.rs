@@ -67,7 +67,7 @@ fn completion_queues(env: &Env) -> Outcome {
     let queues = [cq(&rig, 1)?, cq(&rig, u64::MAX)?, cq(&rig, 0)?];
     let set = rig.domain.poll_set()?;
     check_eq!(polled(&set, 8)?, NOTHING, "a set without members");
-    // What was there before the queue was added is there.
+    // Entries from before the queue was added are there.
     queues[0].write(&completion(7))?;
     for queue in &queues {
         set.add(queue)?;
@@ -122,7 +122,7 @@ fn application_changes(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What an application's change makes due is the provider's change, though it runs in the same call.
+/// A change that an application's change makes due is the provider's, though it runs in the same call.
 fn fired_by_a_change(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let (one, other) = (counter(&rig, 1)?, counter(&rig, 2)?);
@@ -369,7 +369,7 @@ fn flags(env: &Env) -> Outcome {
         expect_fabric(set.del_handle(member.handle(), flags), KfiErrno::EINVAL)?;
     }
     check_eq!(set.poll(8)?, [2]);
-    // What was refused is not held.
+    // Members that were refused are not held.
     queue.close().map_err(|(_, error)| error)?;
     Ok(())
 }
@@ -420,8 +420,8 @@ fn two_sets(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// Threads poll while others add and remove; what has left is not told of, and
-/// what stays is.
+/// Threads poll while others add and remove; members that have left are not told of, and
+/// those that stay are.
 fn concurrent(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let set = rig.domain.poll_set()?;
@@ -516,7 +516,7 @@ fn every_change_is_seen(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// Random calls, compared with what a list of members would say.
+/// Random calls, compared with the answers of a list of members.
 fn model(env: &Env) -> Outcome {
     const COUNT: usize = 8;
     let rig = Rig::new(env)?;

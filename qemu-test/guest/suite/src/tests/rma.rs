@@ -406,7 +406,7 @@ fn closed_region(env: &Env) -> Outcome {
             )?;
         }
         region.close().map_err(|(_, error)| error)?;
-        // Whatever is not done by now never will be.
+        // Operations that are not done by now never will be.
         remote.write(0, b"mine");
         for _ in 0..4 {
             match a.tx.sread_ms(1, 20_000) {

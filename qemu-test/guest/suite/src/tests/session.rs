@@ -87,7 +87,7 @@ fn getinfo_hints(env: &Env) -> Outcome {
             check_eq!(other.fabric_attr.name, entry.fabric_attr.name);
             check_eq!(other.domain_attr.name, entry.domain_attr.name);
         }
-        // What is offered may be asked for.
+        // An entry that is offered may be asked for.
         let same = session.getinfo(&Query::new().hints(entry.clone()))?;
         check!(
             same.entries()
@@ -135,7 +135,7 @@ fn separate(env: &Env) -> Outcome {
     }
     check_eq!(counter.read()?, 7);
 
-    // Two sessions may use one device, and what they open is different.
+    // Two sessions may use one device, and the objects they open are different.
     let two = Rig::in_session(env, other)?;
     let second = two.domain.counter(&CntrAttr::new())?;
     second.set(9)?;

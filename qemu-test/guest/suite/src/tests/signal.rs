@@ -86,7 +86,7 @@ impl Matrix {
         Ok(values)
     }
 
-    /// What is different from earlier values, once it is as it should be: end, event, success or
+    /// Checks that these counters have grown by one since then, and no others: end, event, success or
     /// not. A target may count a little later than its peer.
     fn grown(
         &self,

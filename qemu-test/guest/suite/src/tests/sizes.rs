@@ -21,7 +21,7 @@ const OUT: [Kind; 3] = [Kind::SEND, Kind::TSEND, Kind::WRITE];
 const TAG: u64 = 0xabc;
 const KEY: u64 = 1;
 
-/// What the end of an operation says.
+/// Flags of the end of an operation.
 fn flags(kind: Kind) -> u64 {
     match kind {
         Kind::SEND => done::SEND_,
@@ -42,7 +42,7 @@ fn receive(pair: &Pair, kind: Kind, to: &Area, form: Form) -> Outcome {
     pair.b.post(&receive.context(3))
 }
 
-/// What a message has come to at the receiver, with data or without.
+/// Checks that a message has come to the receiver, with data or without.
 fn received(pair: &Pair, kind: Kind, len: u64, data: Option<u64>) -> Outcome {
     let flags = match (kind, data) {
         (Kind::SEND, _) => done::RECV_,
@@ -121,7 +121,7 @@ fn around_the_inject_limit(env: &Env) -> Outcome {
                     }
                 }
             }
-            // What was refused has left nothing.
+            // Operations that were refused have left nothing.
             pair.a.quiet()?;
             pair.b.quiet()?;
             region.close().map_err(|(_, error)| error)?;

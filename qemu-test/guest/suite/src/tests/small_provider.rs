@@ -41,7 +41,7 @@ tests! {
 
 const SMALL: &str = "kfi_small";
 
-/// What it says that it can do. Tests leave out what a provider does not say.
+/// Its own claims: tests leave out the parts that a provider does not claim.
 fn claims(env: &Env) -> Outcome {
     with_it(env, || {
         let info = Session::open()?.getinfo(&Query::new().provider(SMALL))?;
@@ -219,8 +219,8 @@ fn area(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
     with_it(env, || run(env, area, lacking, settings))
 }
 
-/// Reasons for which a test may leave itself out: the kernel's, and what the provider does not have. What
-/// that claims is fixed in [`claims`].
+/// Reasons for which a test may leave itself out: the kernel's, and things that the provider lacks. Its
+/// claims are fixed in [`claims`].
 const MISSING: [&str; 6] = [
     "the kernel does not count sleeps",
     "the provider does not have",

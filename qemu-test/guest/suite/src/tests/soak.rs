@@ -121,12 +121,12 @@ fn takes_flags(form: Form) -> bool {
 #[derive(Clone, Debug)]
 struct Atomic {
     kind: Kind,
-    /// What is fetched, if it is.
+    /// The old elements, if they are fetched.
     old: Vec<u8>,
     new: Vec<u8>,
 }
 
-/// What an operation is, for who has to check its end.
+/// The kind of an operation, for the check of its end.
 #[derive(Clone, Debug)]
 enum What {
     /// Sent, with or without a tag.
@@ -141,7 +141,7 @@ enum What {
     Accessed { open: usize, at: u64, write: bool },
     /// Elements were changed.
     Atomic(Atomic),
-    /// Something was added to what both sides add to.
+    /// Something was added to the number that both sides add to.
     Added,
 }
 
@@ -155,9 +155,9 @@ struct Active {
 
 /// Memory of an operation.
 struct Slot {
-    /// What is sent, written, and read into.
+    /// Memory that is sent, written, and read into.
     local: Area,
-    /// What is written to and read from at the other side.
+    /// Memory that is written to and read from at the other side.
     remote: Area,
     _region: MemoryRegion,
     active: Option<Active>,
@@ -176,21 +176,21 @@ struct Receive {
     room: u64,
 }
 
-/// What was counted, by success and error.
+/// Counts of ends, by success and error.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Ends {
     good: u64,
     bad: u64,
 }
 
-/// What a side has done and seen.
+/// The operations that a side has done and seen.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     send: Ends,
     receive: Ends,
     write: Ends,
     read: Ends,
-    /// What the other side will count.
+    /// Operations that the other side will count.
     written: u64,
     has_been_read: u64,
     /// Messages that arrived, whole or cut off.
@@ -202,7 +202,7 @@ struct Tally {
     accessed: u64,
     /// Posted without being told the end.
     injected: u64,
-    /// What was added for both.
+    /// The sum of all that was added for both.
     added: u64,
     notes: BTreeMap<&'static str, u64>,
 }
@@ -213,7 +213,7 @@ impl Tally {
     }
 }
 
-/// What both sides share.
+/// State that both sides share.
 #[derive(Default)]
 struct Shared {
     failed: AtomicBool,
@@ -233,11 +233,11 @@ struct Cells<'a> {
     results: Area,
 }
 
-/// What one side does.
+/// One side, and all that it uses.
 struct Side<'a> {
     which: usize,
     end: &'a End,
-    /// Who has what both add to.
+    /// The address of the side with the number that both add to.
     home: u64,
     inject_size: u64,
     slots: Vec<Slot>,
@@ -719,7 +719,7 @@ impl<'a> Side<'a> {
         self.post(index, &operation, Active { what, len, seed })
     }
 
-    /// Adds to what the other side adds to as well.
+    /// Adds to the number that the other side adds to as well.
     fn begin_add(&mut self, index: usize) -> Outcome {
         let value = self.rng.random_range(0..1000_u64);
         let at = index as u64 * CELL;
@@ -745,7 +745,7 @@ impl<'a> Side<'a> {
         } else {
             self.rng.random_range(1..=SLOTS as u64)
         };
-        // What waits for a write that nobody tells of has to wait.
+        // A read that waits for a write that nobody tells of has to go on.
         let slot = context
             .checked_sub(1)
             .and_then(|slot| self.slots.get(slot as usize));
@@ -848,7 +848,7 @@ impl<'a> Side<'a> {
         Ok(())
     }
 
-    /// A receive was written to or read from: what is in it, the other side knows.
+    /// A receive was written to or read from: the other side knows its contents.
     fn is_accessed(&mut self, entry: &Completion, index: usize, tag: u64) -> Outcome {
         let flags = [done::HIT_BY_TAGGED_WRITE, done::HIT_BY_TAGGED_READ];
         check!(flags.contains(&entry.flags), "flags");
@@ -1058,7 +1058,7 @@ impl<'a> Side<'a> {
                 told = true;
                 self.shared.finished.fetch_add(1, Ordering::SeqCst);
             }
-            // Asked before the queues are: what both have sent is there by then.
+            // Asked before the queues are: all that both have sent is there by then.
             let both = told && self.shared.finished.load(Ordering::SeqCst) == 2;
             if !over {
                 self.begin()?;
@@ -1109,7 +1109,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What counts the operations of an endpoint.
+/// The kinds of operations that counters of an endpoint count.
 const COUNTED: [u64; 6] = [
     bits::SEND,
     bits::RECV,
@@ -1149,7 +1149,7 @@ fn settle(sides: &mut [Side<'_>; 2]) -> Outcome {
     }
 }
 
-/// Random traffic; what is to happen meanwhile begins when all is open.
+/// Random traffic; `begin` runs when all is open.
 pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
     let caps = Caps::MSG
         | Caps::TAGGED
@@ -1181,7 +1181,7 @@ pub(super) fn traffic(env: &Env, begin: impl FnOnce() -> Outcome) -> Outcome {
         time.as_secs_f64(),
         env.settings.seed
     ));
-    // Elements of the second and of the first side; the latter has what both add to.
+    // Elements of the second and of the first side; the latter have the number that both add to.
     let cells = |domain: &kfi::Domain| -> Result<(Area, MemoryRegion), Stop> {
         let area = Area::plain(&pair.session, SLOTS as u64 * CELL + 8)?;
         area.write(0, &vec![0; area.len as usize]);

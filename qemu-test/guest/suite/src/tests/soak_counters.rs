@@ -32,17 +32,17 @@ const REMEMBERED: usize = 256;
 const ENOUGH: u64 = 200;
 /// Two for each CPU of the machine.
 const THREADS: usize = 4;
-/// What they do: change, wait, submit, cancel, flush, close. Each does it all, in any order.
+/// Their roles: change, wait, submit, cancel, flush, close. Each does it all, in any order.
 const ROLES: [usize; 16] = [0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 5];
 /// A round has a domain of its own, as works are kept until it is closed.
 const ROUND: Duration = Duration::from_millis(700);
 
-/// What all threads of a round share.
+/// State that all threads of a round share.
 struct Field<'a> {
     rig: &'a Rig,
     /// Those that are replaced when they are closed.
     counters: Vec<Mutex<Arc<Counter>>>,
-    /// What each work adds one to.
+    /// The counter that each work adds one to.
     sum: Arc<Counter>,
     /// Works that may be pending.
     works: Mutex<Vec<WorkId>>,
@@ -119,7 +119,7 @@ impl Field<'_> {
         }
     }
 
-    /// One step of somebody; what is closed meanwhile is no error.
+    /// One step of somebody; an object that is closed meanwhile is no error.
     fn step(&self, role: usize, rng: &mut SmallRng) -> Outcome {
         let result = self.act(role, rng);
         self.done[role].fetch_add(1, Ordering::Relaxed);
@@ -177,7 +177,7 @@ fn counters_and_works(env: &Env) -> Outcome {
                 if field.over.load(Ordering::Relaxed) {
                     return Ok(());
                 }
-                // Whoever has hardly had a CPU has some to go.
+                // A thread that has hardly had a CPU has some to go.
                 if begin.elapsed() >= ROUND && steps >= ENOUGH {
                     return Ok(());
                 }
@@ -188,7 +188,7 @@ fn counters_and_works(env: &Env) -> Outcome {
                 steps += 1;
             }
         })?;
-        // Whatever is still pending is due now.
+        // All works that are still pending are due now.
         for counter in &field.counters {
             let counter = lock(counter).clone();
             counter.add(1 << 32)?;

@@ -39,7 +39,7 @@ fn run(arguments: &[&str]) -> Result<Output, Stop> {
     Ok(Command::new(program).args(arguments).output()?)
 }
 
-/// What it has printed, if it has succeeded.
+/// Its output, if it has succeeded.
 #[track_caller]
 pub(super) fn text(arguments: &[&str]) -> Result<String, Stop> {
     let output = run(arguments)?;
@@ -54,7 +54,7 @@ pub(super) fn text(arguments: &[&str]) -> Result<String, Stop> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// What it has told as JSON, on the provider that is tested.
+/// Its answer as JSON, on the provider that is tested.
 #[track_caller]
 fn answer(env: &Env, arguments: &[&str]) -> Result<Value, Stop> {
     let mut all = arguments.to_vec();
@@ -82,7 +82,7 @@ fn info(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What the operations have given: the value, or the error, or null.
+/// Results of the operations: the value, or the error, or null.
 fn given(steps: &Value) -> Vec<&Value> {
     let steps = steps.as_array().map_or(&[][..], Vec::as_slice);
     steps
@@ -267,7 +267,7 @@ fn stat(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What people see.
+/// The output for people.
 fn output(env: &Env) -> Outcome {
     let with = |arguments: &[&'static str]| {
         let mut all = arguments.to_vec();
@@ -296,7 +296,7 @@ fn output(env: &Env) -> Outcome {
 }
 
 fn mistakes(_: &Env) -> Outcome {
-    // What clap says no to has status 2, what kfabric says no to 1.
+    // Refusals by clap have status 2, those by kfabric 1.
     for arguments in [
         &["frobnicate"][..],
         &["cntr"],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What tracepoints and debugfs tell.
+//! Tracepoints and files of debugfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

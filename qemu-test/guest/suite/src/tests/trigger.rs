@@ -527,7 +527,7 @@ fn several_pieces(env: &Env) -> Outcome {
 
 fn context_is_free(env: &Env) -> Outcome {
     // The structure in the kernel is freed as soon as its completion is read, or
-    // the cancellation; the debug kernel sees who touches it afterwards.
+    // the cancellation; the debug kernel sees any access to it afterwards.
     let net = Net::pair(env)?;
     let counter = net.counter()?;
     let ep = &net.peers[0].ep;
@@ -596,7 +596,7 @@ fn no_room_for_completions(env: &Env) -> Outcome {
         this.ep.post(&triggered(write, &counter, 1))?;
     }
     counter.add(1)?;
-    // All of them end, though nobody reads; what the queue has no room for lies behind it.
+    // All of them end, though nobody reads; entries that the queue has no room for lie behind it.
     expect_count(&this.sent, count, 0)?;
     let write = net.write(0, 1, 0, 64, 8).context(count);
     expect_fabric(this.ep.post(&write), KfiErrno::EAGAIN)?;
@@ -752,7 +752,7 @@ fn cancel_races_fire(env: &Env) -> Outcome {
         contexts.sort_unstable();
         check_eq!(contexts, [0, 1, 2, 3]);
         check_eq!(net.peers[1].number(8), fired, "effects in round {round}");
-        // What is under way may end as if nobody had cancelled it.
+        // Operations under way may end as if nobody had cancelled them.
         let won: u64 = won.iter().sum();
         check!(won >= cancelled - before, "cancelled in round {round}");
         late += won - (cancelled - before);

@@ -83,7 +83,7 @@ impl Objects {
         })
     }
 
-    /// What to give to trywait, in the order of the descriptors.
+    /// Handles for trywait, in the order of the descriptors.
     fn handles(&self) -> [Handle; 4] {
         [
             self.cq.handle(),
@@ -120,7 +120,7 @@ impl Objects {
     }
 }
 
-/// What poll(2) says now.
+/// The answer of poll(2) now.
 fn polled(fd: &WaitFd) -> Result<PollFlags, Stop> {
     let mut fds = [PollFd::new(fd, PollFlags::IN)];
     rustix::event::poll(&mut fds, Some(&Timespec::default()))?;
@@ -138,7 +138,7 @@ fn arming(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let objects = Objects::new(&rig)?;
     let handles = objects.handles();
-    // What happens makes the descriptor of its object readable, and no other.
+    // An event makes the descriptor of its object readable, and no other.
     for (what, at) in [(0, 0), (1, 1), (2, 2), (3, 3), (4, 3)] {
         let mut queued = 0;
         rig.fabric.trywait(&handles)?;
@@ -353,7 +353,7 @@ fn descriptors(env: &Env) -> Outcome {
     objects.set_counter.add(1)?;
     check_eq!(polled(&member)?, PollFlags::IN);
 
-    // And who has none gives none.
+    // And an object that has none gives none.
     let none = CqAttr::new().wait_obj(WaitObj::NONE);
     let cq = rig.domain.completion_queue(&none)?;
     expect_fabric(cq.wait_fd(), KfiErrno::EINVAL)?;
@@ -435,7 +435,7 @@ fn counters(env: &Env) -> Outcome {
         again(&rig, &both)?;
         rig.fabric.trywait(&both)?;
     }
-    // What was before the first time is told of as well.
+    // Events from before the first time are told of as well.
     let late = rig.counter()?;
     late.add(1)?;
     again(&rig, &[late.handle()])?;
@@ -535,7 +535,7 @@ fn wait_objects(env: &Env) -> Outcome {
     // A queue of one's own and a share in a set's are of different types.
     let mixed = [own.handle(), member.handle()];
     expect_fabric(trywait(&mixed), KfiErrno::EINVAL)?;
-    // What is not specified is one that the provider has chosen.
+    // An unspecified wait object is one that the provider has chosen.
     let unspecified = rig.counter_with(WaitObj::UNSPEC)?;
     trywait(&[unspec.handle()])?;
     trywait(&[unspecified.handle(), unspec.handle()])?;
@@ -599,7 +599,7 @@ fn bad_arguments(env: &Env) -> Outcome {
         expect_os(rig.fabric.trywait(&[bad]), Errno::BADF)?;
         expect_os(rig.fabric.trywait(&[good.handle(), bad]), Errno::BADF)?;
     }
-    // Whoever was named before the bad one is not held.
+    // An object named before the bad one is not held.
     drop(good);
     rig.close()
 }
@@ -653,7 +653,7 @@ fn nothing_lost_in_a_set(env: &Env) -> Outcome {
                     read.wait_ms(written, -1)?;
                 }
             }
-            // Whoever is asleep when all is read.
+            // The waiters that are asleep when all is read time out.
             return Ok(total);
         }
         while read.read()? < total {

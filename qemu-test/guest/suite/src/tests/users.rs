@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who may use /dev/kfi, what a descriptor of it is worth, and what is not told.
+//! Users of /dev/kfi, the powers of a descriptor of it, and secrets that are not told.
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -101,7 +101,7 @@ fn inherited(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
     let (theirs, session) = (counter.clone(), rig.session.clone());
-    // Whoever was given the descriptor may use it, and only that.
+    // A process that was given the descriptor may use it, and only that.
     as_nobody(move || {
         theirs.add(4)?;
         check_eq!(theirs.read()?, 4);
@@ -273,7 +273,7 @@ fn memory_of_a_user(env: &Env) -> Outcome {
         Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?;
         Ok(())
     })?;
-    // What one session gives back, another one may have.
+    // Memory that one session gives back may go to another one.
     buffers.pop();
     buffers.push(Session::open()?.buffer(BufferKind::VMALLOC, PIECE)?);
     drop(buffers);
@@ -281,7 +281,7 @@ fn memory_of_a_user(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What is mapped counts on when the user has no session any more.
+/// Mapped memory counts on when the user has no session any more.
 fn memory_without_sessions(env: &Env) -> Outcome {
     const PIECE: u64 = 1 << 20;
     let full = Some(Error::Os(Errno::DQUOT));
@@ -334,10 +334,10 @@ fn fill(rig: &Rig) -> Result<Vec<Counter>, Stop> {
     }
 }
 
-/// All sessions of a user have one limit, and other users have their own. What fails, is closed or
-/// is killed is given back, exactly.
+/// All sessions of a user have one limit, and other users have their own. An object that is refused,
+/// is closed or goes with its process is given back, exactly.
 fn objects_of_a_user(env: &Env) -> Outcome {
-    /// What a rig holds: a session, an answer, a fabric and a domain.
+    /// Objects of a rig: a session, an answer, a fabric and a domain.
     const RIG: usize = 4;
     let full = Some(Error::Os(Errno::MFILE));
     let modules = Modules::new(env)?;
@@ -368,7 +368,7 @@ fn objects_of_a_user(env: &Env) -> Outcome {
         };
         check_eq!(counter(&first).err(), full);
         drop(last);
-        // What fails in the provider, or after it, takes nothing.
+        // A request that fails in the provider, or after it, takes nothing.
         for _ in 0..FEW {
             let flags = CntrAttr::new().flags(1);
             let refused = first.domain.counter(&flags).err();
@@ -440,7 +440,7 @@ fn sessions_of_a_user(env: &Env) -> Outcome {
 }
 
 /// A session whose last descriptor is in a message that only itself could receive is ended by the kernel,
-/// as is what comes after it.
+/// as is all that comes after it.
 fn left_to_kernel(env: &Env) -> Outcome {
     const OBJECTS: usize = 4_000;
     Modules::new(env)?.with_device(c"max_user_objects=5000", || {
@@ -468,14 +468,14 @@ fn left_to_kernel(env: &Env) -> Outcome {
         };
         check!(again()? < OBJECTS, "what the session holds does not count");
         drop((rig, other_end, one, two));
-        // Looks for what nobody has any more.
+        // Looks for sockets that nobody has any more.
         drop(UnixStream::pair()?);
         check_eq!(rustix::io::read(&pipe, &mut [0])?, 0, "the end of the pipe");
         until(|| Ok(again()? > OBJECTS))
     })
 }
 
-/// What the structure says, and nothing in between: encoded anew it is the same.
+/// The structure has its members, and nothing in between: encoded anew it is the same.
 fn info_tells(env: &Env) -> Outcome {
     let session = Session::open()?;
     let list = session.getinfo(&query(env))?;

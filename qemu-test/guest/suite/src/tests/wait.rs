@@ -333,7 +333,7 @@ fn error_before_entry(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let counter = rig.counter()?;
     counter.add_err(1)?;
-    // What was before the call does not end it, read or not.
+    // An error from before the call does not end it, read or not.
     expect_fabric(counter.wait_ms(10, 0), KfiErrno::ETIMEDOUT)?;
     expect_fabric(counter.wait_ms(10, 5), KfiErrno::ETIMEDOUT)?;
     let waiter = Waiter::asleep(&counter, 10, ENDLESS)?;
@@ -447,7 +447,7 @@ fn equal_thresholds(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// Longer than any machine stands still: who waits that long was forgotten.
+/// Longer than any machine stands still: a thread that waits that long was forgotten.
 const FORGOTTEN: i32 = 60_000;
 
 fn ping_pong(env: &Env) -> Outcome {
@@ -489,7 +489,7 @@ fn reached(counter: &Counter, threshold: u64) -> Outcome {
     Ok(())
 }
 
-/// Timeouts that end at about the time of the add: whatever comes first, the
+/// Timeouts that end at about the time of the add: whichever comes first, the
 /// answer is true.
 fn timeout_race(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
@@ -578,7 +578,7 @@ fn kill(env: &Env) -> Outcome {
     child.kill(Signal::KILL)?;
     check_eq!(child.wait()?, Status::Signaled(Signal::KILL.as_raw()));
 
-    // What it had is free: a session like it works.
+    // All that it had is free: a session like it works.
     let again = Rig::new(env)?;
     again.counter()?.add(1)?;
     again.close()?;

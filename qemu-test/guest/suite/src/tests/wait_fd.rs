@@ -52,14 +52,14 @@ tests! {
 
 const NONE: PollFlags = PollFlags::empty();
 
-/// What poll(2) says now, and after at most some time.
+/// The answer of poll(2), now or after at most some time.
 fn polled_for(fd: &impl AsFd, time: Duration) -> Result<PollFlags, Stop> {
     let mut fds = [PollFd::new(fd, PollFlags::IN | PollFlags::PRI)];
     process::poll_until(&mut fds, std::time::Instant::now() + time)?;
     Ok(fds[0].revents())
 }
 
-/// What poll(2) says now.
+/// The answer of poll(2) now.
 fn polled(fd: &impl AsFd) -> Result<PollFlags, Stop> {
     polled_for(fd, Duration::ZERO)
 }
@@ -73,7 +73,7 @@ fn poll_(env: &Env) -> Outcome {
     let counter = rig.counter()?;
     counter.add(3)?;
     counter.add_err(1)?;
-    // What was before the descriptor is no change.
+    // Additions from before the descriptor are no change.
     let fd = counter.wait_fd()?;
     check_eq!(polled(&fd)?, NONE, "before a change");
     counter.add(1)?;
@@ -139,7 +139,7 @@ fn select_(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What epoll(7) says now.
+/// The answer of epoll(7) now.
 fn epolled(set: &OwnedFd, timeout: i64) -> Result<Option<EventFlags>, Stop> {
     let mut events = [MaybeUninit::uninit(); 4];
     let timeout = Timespec {
@@ -535,7 +535,7 @@ fn session_closed_first(env: &Env) -> Outcome {
     drop(blocking);
     expect_os(nonblocking.read(), Errno::AGAIN)?;
     drop(nonblocking);
-    // What was open is free again.
+    // All that was open is free again.
     let again = Rig::new(env)?;
     again.counter()?.add(1)?;
     again.close()

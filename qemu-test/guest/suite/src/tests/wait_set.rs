@@ -203,7 +203,7 @@ fn counter_is_consumed(env: &Env) -> Outcome {
             change(&one)?;
             let (value, error) = (one.read()?, one.read_err()?);
             if timeout == 0 && name.starts_with("set") {
-                // What is set to what it is may count as a change or not.
+                // Setting a value to what it is may count as a change or not.
                 let _ = set.wait_ms(0);
                 one.set(value + 1)?;
                 one.set_err(error + 1)?;
@@ -423,7 +423,7 @@ fn close_(env: &Env) -> Outcome {
     busy()?;
     cq.close().map_err(|(_, error)| error)?;
     busy()?;
-    // What has gone with something in it leaves nothing to be told, apart from
+    // A queue that has gone with an entry in it leaves nothing to be told, apart from
     // changes that have been.
     let _ = set.wait_ms(0);
     is_idle(&set)?;

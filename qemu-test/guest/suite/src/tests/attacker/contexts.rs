@@ -173,7 +173,7 @@ pub(super) fn cancel_by_number(env: &Env) -> Outcome {
     pair.close()
 }
 
-/// Members with a handler go while somebody polls: what is told is a number that was given, or
+/// Members with a handler go while somebody polls: the poll returns a number that was given, or
 /// nothing.
 pub(super) fn poll_tells(env: &Env) -> Outcome {
     const NUMBER: u64 = 0xffff_9000_1234_0000;
@@ -215,7 +215,7 @@ pub(super) fn poll_tells(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What a number costs as a context does not tell whether it could be an address of this kernel.
+/// The cost of a number as a context does not tell whether it could be an address of this kernel.
 pub(super) fn numbers_cost_the_same(env: &Env) -> Outcome {
     limited(env, c"max_memory=4194304", |rig| {
         let av = rig.domain.address_vector(&AvAttr::default())?;
@@ -280,7 +280,7 @@ pub(super) fn alias_receives_many(env: &Env) -> Outcome {
         complete(&pair.b.tx)?;
         let entry = complete(&pair.a.rx)?;
         check_eq!((entry.op_context, entry.len), (7, 100), "message {round}");
-        // Whatever is freed is soon had again.
+        // Memory that was freed too early would be used by these.
         for number in 100..110 {
             pair.a.ep.post(&receive(1000 * round + number))?;
         }
@@ -408,7 +408,7 @@ pub(super) fn release_first(env: &Env) -> Outcome {
         let last = complete(&ends[1].1.rx)?;
         check_eq!((last.op_context, last.len), (7, 150), "round {round}");
         check!(last.flags & bits::MULTI_RECV != 0, "it is not used up");
-        // Whatever is freed is soon had again.
+        // Memory that was freed too early would be used by these.
         for number in 0..16 {
             srx.post(&receive(1000 + 100 * round + number, 64, bits::COMPLETION))?;
         }

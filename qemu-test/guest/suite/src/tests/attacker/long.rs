@@ -67,7 +67,7 @@ fn release_all(rig: &Rig, works: Vec<kfi::WorkId>) -> Outcome {
     Ok(())
 }
 
-/// Whatever takes long by what was asked for is ended by a signal.
+/// A request that takes long because much was asked for is ended by a signal.
 pub(super) fn long_requests(env: &Env) -> Outcome {
     signal::count(Signal::USR1, false)?;
     let setup = Setup {
@@ -190,7 +190,7 @@ fn copy_much(env: &Env) -> Result<(Rig, Vec<Endpoint>), Stop> {
     Ok((rig, endpoints))
 }
 
-/// What one session has copied by the work queue keeps no other session waiting.
+/// Copies that one session leaves to the work queue keep no other session waiting.
 pub(super) fn copies(env: &Env) -> Outcome {
     const ROUNDS: u64 = 50;
     let (reader, writer) = rustix::pipe::pipe()?;

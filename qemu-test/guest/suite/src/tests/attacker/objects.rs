@@ -41,10 +41,10 @@ pub(super) fn fill<T>(
     }
 }
 
-/// Whatever a request makes the kernel allocate counts, and is given back.
+/// All memory that a request makes the kernel allocate counts, and is given back.
 pub(super) fn everything_counts(env: &Env) -> Outcome {
     limited(env, c"max_memory=1048576 max_objects=1000000", |rig| {
-        // Each of them twice: what was given back may be had again, no less.
+        // Each of them twice: memory that was given back may be had again, no less.
         let twice = |what: &str, run: &dyn Fn() -> Result<usize, Stop>| -> Outcome {
             let (first, second) = (run()?, run()?);
             env.note(format!("{first} {what} in 1 MiB"));
@@ -190,7 +190,7 @@ pub(super) fn works_are_objects(env: &Env) -> Outcome {
     })
 }
 
-/// Queues with handlers come and go at the same time: what the one counts may be where that of the other
+/// Queues with handlers come and go at the same time: the count of one may be where that of the other
 /// was, and nobody is kept in the kernel for that.
 pub(super) fn handlers(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;

@@ -20,7 +20,7 @@ use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::tests::module::Modules;
 use crate::{check, check_eq};
 
-/// What is copied of messages that are injected counts, for as many as there may be.
+/// Copies of messages that are injected count, for as many as there may be.
 pub(super) fn copies_count(env: &Env) -> Outcome {
     limited(env, c"max_memory=2097152", |rig| {
         let mut entry = injecting(rig, 1 << 10)?;
@@ -51,7 +51,7 @@ pub(super) fn copies_count(env: &Env) -> Outcome {
     })
 }
 
-/// What a provider keeps of a work that is queued again and again counts each time.
+/// Memory that a provider keeps of a work that is queued again and again counts each time.
 pub(super) fn queueings_count(env: &Env) -> Outcome {
     const MOST: usize = 10_000;
     Modules::new(env)?.with_device(c"max_memory=1048576", || {
@@ -91,7 +91,7 @@ pub(super) fn queueings_count(env: &Env) -> Outcome {
     })
 }
 
-/// What a provider keeps for what may be pending in a domain counts until that is closed, though nothing
+/// Memory that a provider keeps for works of a domain counts until the domain is closed, though nothing
 /// is pending any more.
 pub(super) fn places_count(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
@@ -193,7 +193,7 @@ pub(super) fn completions_count(env: &Env) -> Outcome {
     })
 }
 
-/// The same of what was posted by works that are released when their endpoint is closed.
+/// The same for receives posted by works that are released when their endpoint is closed.
 pub(super) fn works_completions_count(env: &Env) -> Outcome {
     const WORKS: usize = 100;
     limited(env, c"max_memory=1048576", |rig| {
@@ -249,8 +249,8 @@ pub(super) fn works_completions_count(env: &Env) -> Outcome {
     })
 }
 
-/// What a provider copies of operations counts until their endpoint is closed, whoever remembers the
-/// endpoint.
+/// Copies that a provider makes of operations count until their endpoint is closed, though works
+/// remember the endpoint.
 pub(super) fn closed_endpoints(env: &Env) -> Outcome {
     limited(env, c"max_memory=2097152", |rig| {
         let entry = injecting(rig, 512)?;
@@ -264,7 +264,7 @@ pub(super) fn closed_endpoints(env: &Env) -> Outcome {
             let work = Work::transfer(OpType::SEND, ep.handle(), &send, &counter, 1);
             let work = work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE);
             ids.push(rig.domain.queue_work(&work)?);
-            // It is not enabled, but what might be kept counts.
+            // It is not enabled, but memory that might be kept counts.
             let posted = ep.post(&inject);
             let full = Err(Error::Os(Errno::DQUOT));
             check!(
@@ -280,8 +280,8 @@ pub(super) fn closed_endpoints(env: &Env) -> Outcome {
     })
 }
 
-/// An endpoint may have as many operations as the transmit context that it shares, and what is copied
-/// of them counts for as many.
+/// An endpoint may have as many operations as the transmit context that it shares, and the copies of
+/// their data count for as many.
 pub(super) fn shared_depths(env: &Env) -> Outcome {
     limited(env, c"max_memory=1048576", |rig| {
         let entry = injecting(rig, 1)?;
@@ -298,7 +298,7 @@ pub(super) fn shared_depths(env: &Env) -> Outcome {
             let mut posted = ep.post(&inject);
             check!(posted != Err(Error::Os(full)), "with a depth of 1");
             if before {
-                // What counts already counts for more.
+                // Copies that count already would count for more operations.
                 expect_os(ep.bind(stx.handle(), 0), full)?;
                 // And the endpoint has none yet.
                 let small = rig.domain.stx_context(Some(&entry.tx_attr), 0)?;
@@ -355,7 +355,7 @@ pub(super) fn shared_completions(env: &Env) -> Outcome {
         let stx = unless_missing(rig.domain.stx_context(Some(&attr), 0))?;
         let done = until_full(&cq, 8, || {
             let ep = rig.domain.endpoint(EpInfo::Value(&entry), 0)?;
-            // What is refused gives back what counted.
+            // A bind that is refused gives back all that counted for it.
             for _ in 0..8 {
                 if let Err(full @ Error::Os(_)) = ep.bind(stx.handle(), 1) {
                     return Err(full);
@@ -400,7 +400,7 @@ pub(super) fn pending_count(env: &Env) -> Outcome {
             .flags(bits::TRIGGER | bits::COMPLETION)
             .context(7)
             .trigger(&counter, 1_000);
-        // What is left, and a page.
+        // Memory that is left, and a page.
         let fits = |len: &u64| pair.session.buffer(BufferKind::VMALLOC, *len).is_ok();
         let left = (1..64).map(|n| n * STEP).find(|len| !fits(len));
         let most = usize::try_from(left.unwrap_or(0) + 4096)? / EACH;
@@ -419,7 +419,7 @@ pub(super) fn pending_count(env: &Env) -> Outcome {
     })
 }
 
-/// What is injected counts, also beside a binding that is refused.
+/// Injected messages count, also beside a binding that is refused.
 pub(super) fn refused_bindings(env: &Env) -> Outcome {
     limited(env, c"max_memory=2097152", |rig| {
         let mut entry = injecting(rig, 1)?;
@@ -433,7 +433,7 @@ pub(super) fn refused_bindings(env: &Env) -> Outcome {
             let refused = thread::scope(|scope| {
                 scope.spawn(|| {
                     start.wait();
-                    // It is not enabled, but what might be kept counts.
+                    // It is not enabled, but memory that might be kept counts.
                     let _ = ep.post(&inject);
                 });
                 start.wait();
@@ -449,7 +449,7 @@ pub(super) fn refused_bindings(env: &Env) -> Outcome {
     })
 }
 
-/// What an endpoint leaves over that has no operations of its own counts, too.
+/// The remains of a closed endpoint without operations of its own count, too.
 pub(super) fn closed_scalable(env: &Env) -> Outcome {
     limited(env, c"max_memory=262144", |rig| {
         let cq = rig.domain.completion_queue(&CqAttr::new().size(1))?;

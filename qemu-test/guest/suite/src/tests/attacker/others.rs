@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects of other classes, domains and providers, addresses, and who trusts what is said.
+//! Objects of other classes, domains and providers, addresses, and providers that trust their callers.
 
 use kfi::{
     bits, BufferKind, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form, Handle, InfoEntry,
@@ -15,7 +15,7 @@ use crate::rig::{expect_fabric, expect_os, Rig};
 use crate::tests::load::{check_memory, kernel_memory};
 use crate::tests::module::{could_not, unload, Modules};
 
-/// What a provider without a check of its own is handed.
+/// A provider without a check of its own: it trusts all that it is handed.
 const TRUSTING: &str = "kfi_mock_trusting";
 
 /// A fabric and a domain of another provider.
@@ -35,7 +35,7 @@ pub(super) fn trusting_provider(env: &Env) -> Outcome {
     with_trusting(env, || trust_nobody(env))
 }
 
-/// What comes with a request for a connection is freed when that is read, once, and nothing is that
+/// The info that comes with a request for a connection is freed when that is read, once, and nothing is that
 /// user space says has come with one.
 pub(super) fn connection_requests(env: &Env) -> Outcome {
     /// An event of that kind (`enum kfi_eq_event`), and what its entry begins with.
@@ -159,7 +159,7 @@ fn trust_nobody(env: &Env) -> Outcome {
     let refused_domain = fabric.domain(&demanding, 0);
     expect_os(refused_domain.map(drop), Errno::OPNOTSUPP)?;
     drop(demanding);
-    // A domain of what the other one has described.
+    // A domain that the other one has described.
     expect_fabric(fabric.domain(&rig.info, 0), refused)?;
     // A question that names an open fabric is asked of its provider alone.
     let mut hints = rig.info.entries()[0].clone();
@@ -219,7 +219,7 @@ pub(super) fn virtual_addresses(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What is told to a provider about endpoints: those for such operations only, and no descriptors of
+/// Handles that a provider is given: only endpoints for such operations, and no descriptors of
 /// regions of others.
 fn trusted_endpoints(
     rig: &Rig,
@@ -251,7 +251,7 @@ fn trusted_endpoints(
     ] {
         expect_fabric(queue(handle, buffer.all()), refused)?;
     }
-    // Contexts are those of what has some.
+    // Only scalable endpoints have contexts.
     for context in [&ep, &tx, &rx] {
         expect_fabric(context.tx_context(0, None, 0), refused)?;
         expect_fabric(context.rx_context(0, None, 0), refused)?;

@@ -58,7 +58,7 @@ pub(super) fn fired_work(env: &Env) -> Outcome {
     pair.close()
 }
 
-/// What was queued twice and cancelled once is not pending.
+/// A work that was queued twice and cancelled once is not pending.
 pub(super) fn queued_twice(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let (trigger, target) = (rig.counter()?, rig.counter()?);
@@ -107,7 +107,7 @@ pub(super) fn ended_work(env: &Env) -> Outcome {
     pair.domain.flush_work(None)?;
     pair.session.release_work(fired)?;
     pair.session.release_work(waits)?;
-    // What was posted may be used until the endpoint is closed, and then no more.
+    // Receives that were posted may be used until the endpoint is closed, and then no more.
     let buffer = pair.session.buffer(BufferKind::VMALLOC, 1 << 20)?;
     let id = pair
         .domain

@@ -150,7 +150,7 @@ fn to_the_object_limit(env: &Env) -> Outcome {
         session.close_handle(handle)?;
         counters.push(domain.counter(&CntrAttr::new())?.into_handle());
     }
-    // What is no object needs no room.
+    // A descriptor is no object and needs no room.
     scene.counter.wait_fd()?;
     for handle in counters {
         session.close_handle(handle)?;

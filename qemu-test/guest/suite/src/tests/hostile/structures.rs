@@ -75,7 +75,7 @@ pub(super) fn long_structures(env: &Env) -> Outcome {
                 "{} writes behind what it knows",
                 form.name()
             );
-            // And one that does. What only goes out, nobody asks for.
+            // And one that does. A structure that only goes out asks for nothing.
             if form.number() == request::VERSION.number() {
                 continue;
             }

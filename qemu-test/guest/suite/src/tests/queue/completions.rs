@@ -155,7 +155,7 @@ pub(super) fn cq_order(env: &Env) -> Outcome {
     cq.write_err(&failed(11))?;
     cq.write(&completion(3))?;
 
-    // An error is not read before its time, and what is behind it neither.
+    // An error is not read before its time, and neither is anything behind it.
     expect_fabric(cq.read_err(), KfiErrno::EAGAIN)?;
     let contexts = |entries: Vec<Completion>| {
         let contexts = entries.iter().map(|entry| entry.op_context);
@@ -283,7 +283,7 @@ pub(super) fn cq_sread(env: &Env) -> Outcome {
         Sleeper::asleep(move || cq.sread_ms(4, timeout))
     };
     for timeout in [-1, i32::MIN, i32::MAX] {
-        // What is there is read, whatever the timeout.
+        // An entry that is there is read, whatever the timeout.
         cq.write(&completion(1))?;
         check_eq!(cq.sread_ms(4, timeout)?.len(), 1);
         let reader = asleep(timeout)?;
@@ -348,7 +348,7 @@ pub(super) fn cq_sread_timeouts(env: &Env) -> Outcome {
 pub(super) fn cq_signal(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let cq = open_cq(&rig)?;
-    // For nobody; and who comes later waits.
+    // For nobody; and a reader that comes later waits.
     cq.signal()?;
     expect_fabric(cq.sread_ms(1, 5), KfiErrno::ETIMEDOUT)?;
     let readers = (0..4)
