@@ -167,7 +167,7 @@ fn addresses(env: &Env) -> Outcome {
     Ok(())
 }
 
-/// What cannot be is refused when the module is loaded, which says why, and leaves nothing behind.
+/// Impossible addresses are refused when the module is loaded, which says why, and leaves nothing behind.
 fn refused_addresses(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
     let many: Vec<String> = (1..=65).map(|last| format!("127.0.0.{last}")).collect();
@@ -293,7 +293,7 @@ fn needs_network() -> Outcome {
     Err(Stop::Skip("the kernel has no TCP".to_owned()))
 }
 
-/// What has NICs reach each other, and themselves, over TCP.
+/// Parameters with which NICs reach each other, and themselves, over TCP.
 /// Messages wait for their receives for longer than a slow kernel takes to post these.
 const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=5000 rnr_timeout=5000";
 
@@ -420,7 +420,7 @@ fn listeners() -> usize {
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 
-/// With one NIC, which nobody is given up for who says nothing for a time.
+/// With one NIC, which does not give up a peer that says nothing for a time.
 const PATIENT: &str = "address=127.0.0.1 loopback=0 peer_timeout=600000";
 
 /// An error, as peers are told it.
@@ -460,7 +460,7 @@ fn end_at(
     Ok((end, port))
 }
 
-/// An endpoint is closed while what a peer has asked for waits for the bytes of that, or for the peer to
+/// An endpoint is closed while a request of a peer waits for its bytes, or for the peer to
 /// take them: the peer is there, but says nothing more.
 fn silent_initiator(env: &Env) -> Outcome {
     const LEN: u64 = 16 << 20;
@@ -479,7 +479,7 @@ fn silent_initiator(env: &Env) -> Outcome {
         let mut peer = Peer::connect(THERE, HERE, session)?;
         let key = (kind != Kind::Message).then_some(KEY);
         peer.request(1, kind, (port, LEN), key)?;
-        // It has begun. Of what is read only the first header is taken, and the rest does not fit
+        // It has begun. Of the bytes read only the first header is taken, and the rest does not fit
         // in between.
         let begun = match kind {
             Kind::Read => peer.until(|frame| matches!(frame, Frame::Data(_)))?,
@@ -542,7 +542,7 @@ fn key_used_again(env: &Env) -> Outcome {
     check!(other.bytes(0..LEN as usize).iter().all(|byte| *byte == 0));
     check_eq!((counter.read()?, counter.read_err()?), (0, 0));
 
-    // What begins now is done to the other one.
+    // A request that begins now is done to the other one.
     peer.request(2, Kind::Write, (port, 64), Some(KEY))?;
     peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
     peer.data(2, 0, &[3; 64])?;
@@ -599,7 +599,7 @@ fn not_ready(env: &Env) -> Outcome {
     peer.message(next + 1, port, true, u32::MAX)?;
     let (id, response) = peer.response()?;
     check_eq!((id, response.status), (next + 1, EREMOTEIO));
-    // What can be received is, however long it has waited.
+    // A message that can be received is, however long it has waited.
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
     end.recv(buffer.segment(0..64), 7)?;
     peer.message(next + 2, port, false, u32::MAX)?;
@@ -653,8 +653,8 @@ fn stopped_and_silent(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// A receive that a peer has claimed is not its own for ever, though it says something all the time: what it
-/// was asked for does not come.
+/// A receive that a peer has claimed is not its own for ever, though it says something all the time: the
+/// data that it was asked for do not come.
 fn flooding_initiator(env: &Env) -> Outcome {
     const LEN: u64 = 1 << 20;
     let modules = Modules::new(env)?;
@@ -878,7 +878,7 @@ fn addresses_without_anybody(env: &Env) -> Outcome {
 }
 
 /// A user is asked for room also for an association that was made for another user, and that nobody uses; and
-/// what it has taken counts on when all of its domains are closed.
+/// room that it has taken counts on when all of its domains are closed.
 fn associations_of_users(env: &Env) -> Outcome {
     // Half of as many as there may be, and some that are still used when somebody else begins to.
     const MOST: usize = 2048 + 50;
@@ -912,7 +912,7 @@ fn associations_of_users(env: &Env) -> Outcome {
     as_another_user(&[(4, 200)], || Ok(peers("to")?.len()))
 }
 
-/// What people see of peers.
+/// Peers as people see them.
 fn stat(env: &Env) -> Outcome {
     const KEY: u64 = 5;
     let modules = Modules::new(env)?;
@@ -939,7 +939,7 @@ fn stat(env: &Env) -> Outcome {
     };
     let rows = rows()?;
     check_eq!(rows.len(), 2);
-    // What a request takes itself counts, too.
+    // The memory of a request itself counts, too.
     let kept = [0..1, 4096 + 512..3 * 4096];
     let directions = [("to", 1), ("from", 0)];
     for (row, ((direction, open), kept)) in rows.iter().zip(directions.into_iter().zip(kept)) {
@@ -957,7 +957,7 @@ fn stat(env: &Env) -> Outcome {
         check!(row["bytes"].as_u64() > Some(160), "{row}");
     }
     peer.respond(sent, DONE)?;
-    // What is not read yet goes with the connection.
+    // Bytes that are not read yet go with the connection.
     until(|| Ok(end.tx.read(1).is_ok()))?;
     drop((peer, other, listener));
     region.close().map_err(|(_, error)| error)?;
@@ -1063,12 +1063,12 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
 }
 
 /// Of a NIC that has asked for more than there is room for no more atomics are taken; and that keeps nothing
-/// else from going on: what was asked for before them ends, on the same connection, and others are carried out.
-/// With the end of what was before them there is room for them again.
+/// else from going on: requests from before them end, on the same connection, and others are carried out.
+/// With the end of the requests before them there is room for them again.
 fn no_room_for_atomics(env: &Env) -> Outcome {
     const LEN: u64 = 1 << 20;
     const KEY: u64 = 5;
-    // What each brings, and what goes with its answer, has 12 KiB; and there is room for 8 MiB.
+    // The data of each, and those of its answer, take 12 KiB; and there is room for 8 MiB.
     const MANY: u64 = 700;
     const MESSAGE: u64 = MANY + 1;
     let modules = Modules::new(env)?;
@@ -1145,8 +1145,8 @@ fn no_room_beside_a_message(env: &Env) -> Outcome {
     rig.close()
 }
 
-/// What a peer has no room for is sent again when that lets it, in order, and has not waited for its receiver
-/// meanwhile.
+/// A request that a peer has no room for is sent again when that lets it, in order, and has not waited for its
+/// receiver meanwhile.
 fn no_room_at_a_peer(env: &Env) -> Outcome {
     const FULL: Response = Response {
         status: NO_ROOM,
@@ -1350,7 +1350,7 @@ fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
     Ok(())
 }
 
-/// What a peer has asked for, and does not want any more, ends though its bytes are being moved, and the
+/// A request that a peer does not want any more ends though its bytes are being moved, and the
 /// peer has more than enough time for them.
 fn withdrawn_while_moving(env: &Env) -> Outcome {
     const LEN: u64 = 16 << 20;

@@ -38,7 +38,7 @@ fn root(number: u32, power: u32) -> u32 {
             high = middle;
         }
     }
-    // Cut: what is before the point does not count.
+    // Cut: the bits before the point do not count.
     low as u32
 }
 

@@ -41,7 +41,7 @@ fn write(text: &str) -> Result<(), Errno> {
     fs::write(PARAMETER, text).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
-/// Writes what has to do what it says.
+/// Writes a line that has to take effect.
 #[track_caller]
 fn change(text: &str) -> Outcome {
     write(text).map_err(|errno| Stop::fail(format!("{text}: {}", Error::Os(errno))))
@@ -129,7 +129,7 @@ fn come_and_go(env: &Env, loopback: u8) -> Outcome {
         check_eq!(addresses()?, "127.0.0.1");
         check_eq!(names()?, ["soft0"]);
         check_eq!(listeners(), 1);
-        // The answer of before names what is not there any more.
+        // The answer of before names a NIC that is not there any more.
         expect_fabric(rig.fabric.domain(&rig.info, 1), KfiErrno::ENODEV)?;
         // Nobody is there, and nothing is left that would keep this end.
         let area = Area::plain(&rig.session, 64)?;
@@ -229,7 +229,7 @@ fn fabric_name() -> Result<String, Stop> {
 }
 
 /// The first NIC with an address takes the place of all that have none, when nobody has opened anything of
-/// these; their answers are of no use from then on. Whoever has opened something goes on with it.
+/// these; their answers are of no use from then on. A user that has opened something goes on with it.
 pub(super) fn nics_come_where_none_has_an_address(env: &Env) -> Outcome {
     let modules = Modules::new(env)?;
     needs_network()?;

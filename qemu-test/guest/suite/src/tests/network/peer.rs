@@ -53,7 +53,7 @@ fn is_over(error: &io::Error) -> bool {
     )
 }
 
-/// What both sides have said on a connection, as it was sent.
+/// The greetings of both sides of a connection, as they were sent.
 pub(super) struct Said {
     pub(super) hello: Vec<u8>,
     pub(super) welcome: Vec<u8>,
@@ -103,7 +103,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// What one side says of itself to the other.
+    /// The `HELLO` of one side to the other.
     fn hello(source: Ipv4Addr, target: Ipv4Addr, session: u64) -> Hello {
         Hello {
             major: MAJOR,
@@ -204,7 +204,7 @@ impl Peer {
         }
     }
 
-    /// Reads, whatever it is, until nothing comes any more.
+    /// Reads all that comes, until nothing comes any more.
     pub(super) fn until_closed(&mut self) -> Outcome {
         match io::copy(&mut self.stream, &mut io::sink()) {
             Ok(_) => Ok(()),
@@ -213,7 +213,7 @@ impl Peer {
         }
     }
 
-    /// Says what means nothing until nobody is there to hear it.
+    /// Sends frames without a meaning until nobody is there to receive them.
     pub(super) fn flood(&mut self) -> Outcome {
         let mut frame = self.bytes(&Frame::Ack, 0)?;
         // One of a later version.
@@ -314,12 +314,12 @@ impl Peer {
         let Ok((common, Frame::Hello(hello))) = Frame::parse(&header) else {
             return Err(Stop::fail("no HELLO"));
         };
-        // What was answered before was read before.
+        // Requests that were answered before have been read before.
         this.ack = common.ack;
         Ok((this, hello, header))
     }
 
-    /// What a target says of itself.
+    /// The parameters of a target, for its `WELCOME`.
     fn welcome(hello: &Hello) -> Hello {
         Hello {
             incarnation: 1,
@@ -349,7 +349,7 @@ impl Peer {
         Ok(Said { welcome, ..said })
     }
 
-    /// Says what somebody has said before.
+    /// Sends bytes that somebody has sent before.
     pub(super) fn repeat(&mut self, bytes: &[u8]) -> Outcome {
         Ok(self.stream.write_all(bytes)?)
     }
@@ -512,7 +512,7 @@ impl Peer {
         self.write(&Frame::Response(response), id)
     }
 
-    /// Reads a header; what follows it is skipped when the next one is read.
+    /// Reads a header; the body that follows it is skipped when the next one is read.
     fn header(&mut self) -> Result<Vec<u8>, Stop> {
         let mut body = vec![0; self.left];
         self.stream.read_exact(&mut body)?;

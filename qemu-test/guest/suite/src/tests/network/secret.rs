@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What machines share that strangers do not have.
+//! Secrets, which machines share and strangers do not have.
 
 use std::ffi::CStr;
 use std::fs;
@@ -32,17 +32,17 @@ const OTHER: &[u8] = b"what somebody else has for a secret";
 /// The name of the key that has it.
 const NAME: &CStr = c"kfi_soft:test";
 
-/// What is said for that to be used.
+/// The parameter with which that is used.
 const PARAMETER: &str = "secret=kfi_soft:test";
 
-/// What a machine without a secret says to one that wants one.
+/// The code of the `BYE` of a machine without a secret to one that wants one.
 const BYE_SECRET: u32 = 6;
 
 /// Fabrics that have the same secret: one with other addresses, and one at another port.
 const OTHER_ADDRESSES: [u8; 8] = peer::fabric([10, 16, 0, 0], 7471);
 const OTHER_PORT: [u8; 8] = peer::fabric([127, 0, 0, 0], 7472);
 
-/// Makes a code of what was said.
+/// Makes a code of the greetings.
 type Code = fn(&peer::Said) -> [u8; 32];
 
 /// A success of a request of so many bytes.
@@ -88,7 +88,7 @@ pub(super) fn is_found(env: &Env) -> Outcome {
     reload(&modules, &parameters)?;
     drop(secret);
     refused(&parameters, Errno::NOKEY, "no key of type logon or user")?;
-    // What the payload is nobody is told, nor how long.
+    // Nobody is told the payload, nor its length.
     let short = key(c"user", NAME, &SECRET[..15])?;
     refused(&parameters, Errno::INVAL, "less than 16 bytes")?;
     drop(short);
@@ -123,7 +123,7 @@ fn is_served(peer: &mut Peer, id: u64) -> Outcome {
     Ok(())
 }
 
-/// Whoever does not have the secret gets one `WELCOME`, changes nothing, and disturbs nobody who has it.
+/// A stranger without the secret gets one `WELCOME`, changes nothing, and disturbs nobody who has it.
 pub(super) fn strangers(env: &Env) -> Outcome {
     const BOTH: (Ipv4Addr, Ipv4Addr) = (THERE, HERE);
 
@@ -146,7 +146,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     let proofs: [(&str, Code); 6] = [
         ("nothing", |_| [0; 32]),
         ("that of another secret", |said| said.initiator(OTHER)),
-        // ... what somebody says who has it, and means a NIC of the same number elsewhere: this is passed on
+        // ... that of somebody who has it, and means a NIC of the same number elsewhere: this is passed on
         // from there, ...
         ("that of other addresses", |said| {
             said.initiator_of(OTHER_ADDRESSES, SECRET)
@@ -156,7 +156,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
         }),
         // ... the target's own, ...
         ("a reflection", peer::Said::mac),
-        // ... or that which this secret has for what was said by nobody.
+        // ... or that which this secret has for words that nobody has said.
         ("a code of something else", |_| {
             hmac(SECRET, &[b"kfi-soft initiator", &peer::FABRIC])
         }),
@@ -213,14 +213,14 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     check!(peers.contains("from 3 1 ready 5 "), "{peers}");
     check!(!peers.contains("from 9 "), "{peers}");
 
-    // Who has it goes on where it was, on another connection, or begins anew.
+    // A peer that has it goes on where it was, on another connection, or begins anew.
     drop(friend);
     let (mut friend, _) = Peer::connect_with(BOTH, 6, SECRET)?;
     is_served(&mut friend, 1)
 }
 
-/// Whoever takes the address of a target, and does not have the secret, gets a `HELLO` and nothing more, and
-/// ends nothing, whatever it says.
+/// A stranger that takes the address of a target, and does not have the secret, gets a `HELLO` and nothing more,
+/// and ends nothing, whatever it says.
 pub(super) fn false_targets(env: &Env) -> Outcome {
     const LEN: u64 = 64;
 
