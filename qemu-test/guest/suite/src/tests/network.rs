@@ -223,9 +223,7 @@ fn off_by_default(env: &Env) -> Outcome {
 
 /// Where NICs have their addresses, and nowhere else.
 fn listens_where_it_is_told(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1,127.0.0.5")?;
+    let modules = load_network(env, "address=127.0.0.1,127.0.0.5")?;
     check_eq!(listeners(), 2);
     // That of a machine that is not this one.
     let result = modules.reload_provider(c"address=127.0.0.1,192.0.2.1");
@@ -274,9 +272,7 @@ fn answer_to_hello(nic: u32) -> Result<Option<u8>, Stop> {
 fn programs_are_no_peers(env: &Env) -> Outcome {
     const WELCOME: u8 = 2;
 
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1,127.0.0.2")?;
+    let modules = load_network(env, "address=127.0.0.1,127.0.0.2")?;
     check_eq!(answer_to_hello(1)?, None);
     check_eq!(answer_to_hello(2)?, None);
     // For tests it can be one.
@@ -293,6 +289,14 @@ fn needs_network() -> Outcome {
     Err(Stop::Skip("the kernel has no TCP".to_owned()))
 }
 
+/// Loads the provider with parameters, until the result is dropped; skips the test if the kernel has no TCP.
+fn load_network<'a>(env: &'a Env, parameters: &str) -> Result<Modules<'a>, Stop> {
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, parameters)?;
+    Ok(modules)
+}
+
 /// Parameters with which NICs reach each other, and themselves, over TCP.
 /// Messages wait for their receives for longer than a slow kernel takes to post these.
 const OVER_TCP: &str = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=5000 rnr_timeout=5000";
@@ -305,9 +309,7 @@ fn over_tcp(env: &Env, area: &str, lacking: &[(&str, &str)]) -> Outcome {
 
 /// The same with parameters of the provider.
 fn over_tcp_with(env: &Env, parameters: &str, area: &str, lacking: &[(&str, &str)]) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, parameters)?;
+    let _modules = load_network(env, parameters)?;
     let settings = Settings {
         scale: env.settings.scale / 10.0,
         ..env.settings.clone()
@@ -465,9 +467,7 @@ fn end_at(
 fn silent_initiator(env: &Env) -> Outcome {
     const LEN: u64 = 16 << 20;
     const KEY: u64 = 5;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     for (session, kind) in (1..).zip([Kind::Message, Kind::Write, Kind::Read]) {
         let rig = Rig::new(env)?;
         let (end, port) = end_with_port(&rig)?;
@@ -512,9 +512,7 @@ fn key_used_again(env: &Env) -> Outcome {
     const HALF: usize = 1 << 19;
     const KEY: u64 = 5;
     const EKEYREJECTED: u32 = 129;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let access = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
@@ -580,10 +578,8 @@ fn stop_flow(peer: &mut Peer, port: u16) -> Result<u64, Stop> {
 /// their time goes on. It is the peer that says how long that was, and cannot make more of it than there is.
 fn not_ready(env: &Env) -> Outcome {
     const EREMOTEIO: u32 = 121;
-    let modules = Modules::new(env)?;
-    needs_network()?;
     // None of them ends by itself.
-    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let _modules = load_network(env, &format!("{PATIENT} rnr_timeout=600000"))?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
@@ -614,9 +610,7 @@ fn not_ready(env: &Env) -> Outcome {
 /// A peer that has messages to send again is not taken for one that nobody needs, however many others come.
 fn stopped_peers_keep_their_place(env: &Env) -> Outcome {
     const MANY: u16 = 4200;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let _modules = load_network(env, &format!("{PATIENT} rnr_timeout=600000"))?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -637,10 +631,8 @@ fn stopped_peers_keep_their_place(env: &Env) -> Outcome {
 /// A peer that is told that it may send messages again, and never does nor says anything, is forgotten as any
 /// other.
 fn stopped_and_silent(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
     let parameters = "address=127.0.0.1 loopback=0 peer_timeout=2000 rnr_timeout=600000";
-    reload(&modules, parameters)?;
+    let _modules = load_network(env, parameters)?;
     peers("from")?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
@@ -657,9 +649,7 @@ fn stopped_and_silent(env: &Env) -> Outcome {
 /// data that it was asked for do not come.
 fn flooding_initiator(env: &Env) -> Outcome {
     const LEN: u64 = 1 << 20;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
@@ -685,9 +675,7 @@ fn flooding_initiator(env: &Env) -> Outcome {
 /// nobody listens, and where somebody listens who says nothing.
 fn given_up_in_time(env: &Env) -> Outcome {
     const TIMEOUT: Duration = Duration::from_secs(6);
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=6000")?;
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=6000")?;
     let rig = Rig::new(env)?;
     let (mut end, _) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -742,9 +730,7 @@ fn send_and_cancel(end: &mut End, buffer: &Buffer, to: Ipv4Addr) -> Outcome {
 /// many they were.
 fn many_peers_of_before(env: &Env) -> Outcome {
     const MANY: u16 = 4200;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (mut end, _) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -836,10 +822,8 @@ fn addresses_without_anybody(env: &Env) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return Err(Stop::Skip("not root".to_owned()));
     }
-    let modules = Modules::new(env)?;
-    needs_network()?;
     // They are not given up before the end.
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (mut end, _) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -885,10 +869,8 @@ fn associations_of_users(env: &Env) -> Outcome {
     if !rustix::process::geteuid().is_root() {
         return Err(Stop::Skip("not root".to_owned()));
     }
-    let modules = Modules::new(env)?;
-    needs_network()?;
     // They are not given up, nor forgotten, before the end.
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let many = send_to_nobody(&rig, &[(1, 1200)])?;
     check_eq!(busy_peers()?, 1200);
@@ -915,9 +897,7 @@ fn associations_of_users(env: &Env) -> Outcome {
 /// Peers as people see them.
 fn stat(env: &Env) -> Outcome {
     const KEY: u64 = 5;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     peers("to")?;
     let rig = Rig::new(env)?;
     let (mut end, port) = end_with_port(&rig)?;
@@ -968,9 +948,7 @@ fn stat(env: &Env) -> Outcome {
 /// Both sides forget each other when nothing has gone from one to the other for a while; and so do those
 /// who never have reached each other.
 fn quiet_peers_are_forgotten(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
     let rig = Rig::new(env)?;
     let (mut end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -998,9 +976,7 @@ fn quiet_peers_are_forgotten(env: &Env) -> Outcome {
 /// Nothing is remembered of those who are refused, and so there is room for others however many they are.
 fn refused_strangers(env: &Env) -> Outcome {
     const MANY: u16 = 4200;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     for number in 0..MANY {
         let [high, low] = number.to_be_bytes();
         Peer::be_refused(Ipv4Addr::new(127, 2, high, low), HERE)?;
@@ -1019,10 +995,8 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     const MANY: u64 = 300;
     const SECOND: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
     const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
-    let modules = Modules::new(env)?;
-    needs_network()?;
     let parameters = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=600000";
-    reload(&modules, parameters)?;
+    let _modules = load_network(env, parameters)?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
@@ -1071,9 +1045,7 @@ fn no_room_for_atomics(env: &Env) -> Outcome {
     // The data of each, and those of its answer, take 12 KiB; and there is room for 8 MiB.
     const MANY: u64 = 700;
     const MESSAGE: u64 = MANY + 1;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
@@ -1119,10 +1091,8 @@ fn no_room_for_atomics(env: &Env) -> Outcome {
 /// making room for others: it is not taken, and comes again.
 fn no_room_beside_a_message(env: &Env) -> Outcome {
     const MANY: u64 = 700;
-    let modules = Modules::new(env)?;
-    needs_network()?;
     // It does not end by itself.
-    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let _modules = load_network(env, &format!("{PATIENT} rnr_timeout=600000"))?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
@@ -1153,9 +1123,7 @@ fn no_room_at_a_peer(env: &Env) -> Outcome {
         len: 0,
         waited: 0,
     };
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (mut end, _) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -1188,10 +1156,8 @@ fn unread_answers(env: &Env) -> Outcome {
     const LEN: u64 = 4096;
     const KEY: u64 = 5;
     const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
-    let modules = Modules::new(env)?;
-    needs_network()?;
     // The other one has all of that for one acknowledgement, also on a machine that is busy.
-    reload(&modules, "address=127.0.0.1 loopback=0 peer_timeout=10000")?;
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=10000")?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
@@ -1221,10 +1187,8 @@ fn unread_answers(env: &Env) -> Outcome {
 /// each once.
 fn never_ready(env: &Env) -> Outcome {
     const COUNT: u64 = 3000;
-    let modules = Modules::new(env)?;
-    needs_network()?;
     let parameters = "address=127.0.0.1,127.0.0.2 loopback=0 rnr_timeout=500";
-    reload(&modules, parameters)?;
+    let _modules = load_network(env, parameters)?;
     let rig = Rig::new(env)?;
     let mut entry = rig.info.entries()[0].clone();
     entry.tx_attr.size = 4096;
@@ -1252,9 +1216,7 @@ fn never_ready(env: &Env) -> Outcome {
 
 /// mmap(2) does not wait for what is being closed, as it has the lock of the process's memory.
 fn mapping_beside_a_close(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (mut end, _) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -1302,9 +1264,7 @@ fn killed_with_many_sessions(env: &Env) -> Outcome {
 
 /// Kills a process with so many sessions, each of which has sent something that is not answered yet.
 fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let listener = Peer::listen(THERE)?;
     let mut child = process::fork(|| {
         let send = || {
@@ -1355,9 +1315,7 @@ fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
 fn withdrawn_while_moving(env: &Env) -> Outcome {
     const LEN: u64 = 16 << 20;
     const KEY: u64 = 5;
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     let rig = Rig::new(env)?;
     let (end, port) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;

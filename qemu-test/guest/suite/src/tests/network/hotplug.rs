@@ -18,8 +18,8 @@ use serde_json::{json, Value};
 use super::frame::Frame;
 use super::peer::{self, Peer};
 use super::{
-    end_with_port, listeners, log_lines, needs_network, peers, reload, CANCELED, DONE, PATIENT,
-    THERE,
+    end_with_port, listeners, load_network, log_lines, needs_network, peers, reload, CANCELED,
+    DONE, PATIENT, THERE,
 };
 use crate::check::{Outcome, Stop};
 use crate::ends::{expect_context, expect_error, Area, End, Pair, Setup};
@@ -97,11 +97,9 @@ fn works(env: &Env) -> Outcome {
 
 /// A NIC comes, others reach it, and it goes when nothing is open on it any more.
 fn come_and_go(env: &Env, loopback: u8) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
     let parameters =
         format!("address=127.0.0.1 loopback={loopback} peer_timeout=5000 rnr_timeout=5000");
-    reload(&modules, &parameters)?;
+    let _modules = load_network(env, &parameters)?;
     for _ in 0..3 {
         check_eq!(addresses()?, "127.0.0.1");
         check_eq!(names()?, ["soft0"]);
@@ -165,9 +163,7 @@ fn come_and_go(env: &Env, loopback: u8) -> Outcome {
 /// An answer is of no use when another NIC has the name of the one that it was about, and is good again when
 /// that one is back.
 pub(super) fn nic_replaced_after_an_answer(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1,127.0.0.2")?;
+    let _modules = load_network(env, "address=127.0.0.1,127.0.0.2")?;
     for format in [AddrFormat::UNSPEC, AddrFormat::SOCKADDR_IN] {
         let session = Session::open()?;
         let hints = InfoEntry {
@@ -391,9 +387,7 @@ pub(super) fn refused_changes(env: &Env) -> Outcome {
 
 /// A network device stands for its first address.
 pub(super) fn network_devices(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=lo")?;
+    let _modules = load_network(env, "address=lo")?;
     check_eq!(addresses()?, "127.0.0.1");
     check_eq!(listeners(), 1);
     check_eq!(write("+lo"), Err(Errno::EXIST));
@@ -409,9 +403,7 @@ pub(super) fn network_devices(env: &Env) -> Outcome {
 /// With a NIC goes all that there is between it and others, on both sides of it, and nothing is left when
 /// it comes again.
 pub(super) fn nic_goes_with_its_peers(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let _modules = load_network(env, PATIENT)?;
     for _ in 0..3 {
         change("+127.0.0.2")?;
         let mut visitor = Peer::connect(THERE, SECOND, 1)?;
@@ -448,9 +440,7 @@ pub(super) fn nic_goes_with_its_peers(env: &Env) -> Outcome {
 /// A send that is not due yet goes to where its target is then: when that NIC of the same node has gone, to
 /// another node, where nobody is.
 pub(super) fn nic_goes_before_a_deferred_send(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1,127.0.0.2 peer_timeout=2000")?;
+    let _modules = load_network(env, "address=127.0.0.1,127.0.0.2 peer_timeout=2000")?;
     let both = pair(env)?;
     exchange(&both)?;
     let area = Area::plain(&both.rig.session, 64)?;
@@ -476,9 +466,7 @@ pub(super) fn nic_goes_before_a_deferred_send(env: &Env) -> Outcome {
 /// A request that has gone to another node is asked back there, though the NIC that it was for is one of this
 /// node by then.
 pub(super) fn nic_comes_while_it_is_sent_to(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1 peer_timeout=600000")?;
+    let _modules = load_network(env, "address=127.0.0.1 peer_timeout=600000")?;
     let rig = Rig::new(env)?;
     let (mut end, _) = end_with_port(&rig)?;
     let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
@@ -503,10 +491,8 @@ pub(super) fn nic_comes_while_it_is_sent_to(env: &Env) -> Outcome {
 /// NICs come and go, again and again, while others are used, and threads look at all of them and open
 /// domains on those that there are.
 pub(super) fn nics_come_and_go_beside_others(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(
-        &modules,
+    let _modules = load_network(
+        env,
         "address=127.0.0.1 loopback=0 peer_timeout=5000 rnr_timeout=5000",
     )?;
     let rounds = env.scaled(100, 10);
@@ -582,9 +568,7 @@ pub(super) fn nics_come_and_go_beside_others(env: &Env) -> Outcome {
 /// The module goes though NICs come and go just then, or somebody has the file open; when it is loaded it has
 /// the NICs that it was told.
 pub(super) fn unloaded_beside_changes(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, PATIENT)?;
+    let modules = load_network(env, PATIENT)?;
     let mut open = OpenOptions::new().write(true).open(PARAMETER)?;
     let stop = AtomicBool::new(false);
     let writes = thread::scope(|scope| {
@@ -619,9 +603,7 @@ pub(super) fn unloaded_beside_changes(env: &Env) -> Outcome {
 
 /// Nodes of the fabric by their addresses and numbers, whether or not somebody is there.
 pub(super) fn nodes_by_address(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
-    reload(&modules, "address=127.0.0.1,127.0.0.2")?;
+    let _modules = load_network(env, "address=127.0.0.1,127.0.0.2")?;
     let rig = Rig::new(env)?;
     let av = rig.domain.address_vector(&AvAttr::default())?;
     let node = |last| Ipv4Addr::new(127, 0, 3, last);

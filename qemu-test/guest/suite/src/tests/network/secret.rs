@@ -16,7 +16,8 @@ use super::frame::{Frame, Kind, Response};
 use super::hmac::hmac;
 use super::peer::{self, Peer};
 use super::{
-    end_with_port, log_lines, needs_network, over_tcp_with, reload, text, HERE, PATIENT, THERE,
+    end_with_port, load_network, log_lines, needs_network, over_tcp_with, reload, text, HERE,
+    PATIENT, THERE,
 };
 use crate::check::{Outcome, Stop};
 use crate::ends::{done, expect, expect_error};
@@ -300,10 +301,8 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
 
 /// Of two machines only one has a secret: nothing goes from one to the other, and both logs say why.
 pub(super) fn of_one_side(env: &Env) -> Outcome {
-    let modules = Modules::new(env)?;
-    needs_network()?;
     // Here is none.
-    reload(&modules, PATIENT)?;
+    let modules = load_network(env, PATIENT)?;
     let complaint = "127.0.0.3 wants a secret";
     let calls = "a caller from 127.0.0.3 wants a secret";
     let (said, called) = (log_lines(complaint)?, log_lines(calls)?);
