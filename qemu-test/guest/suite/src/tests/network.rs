@@ -462,6 +462,47 @@ fn end_at(
     Ok((end, port))
 }
 
+/// An endpoint of this node, with its port, and a buffer.
+struct Node {
+    end: End,
+    port: u16,
+    buffer: Buffer,
+    rig: Rig,
+}
+
+impl Node {
+    /// In a session of its own, with a buffer of so many bytes.
+    fn open(env: &Env, len: u64) -> Result<Self, Stop> {
+        let rig = Rig::new(env)?;
+        let (end, port) = end_with_port(&rig)?;
+        let buffer = rig.session.buffer(BufferKind::VMALLOC, len)?;
+        Ok(Self {
+            end,
+            port,
+            buffer,
+            rig,
+        })
+    }
+
+    /// Registers all of the buffer.
+    fn register(&self, access: u64, key: u64) -> kfi::Result<kfi::MemoryRegion> {
+        let attr = MrAttr::new(access, key);
+        self.rig.domain.register(&[self.buffer.all()], &attr)
+    }
+
+    /// Sends 64 bytes to a port of the NIC at an address.
+    fn send_to(&mut self, to: Ipv4Addr, context: u64) -> Outcome {
+        self.end.peer = self.end.av.insert(&peer::name(to, 5))?;
+        self.end.send(self.buffer.segment(0..64), context)
+    }
+
+    /// Closes all in order, as [`Rig::close`] does.
+    fn close(self) -> Outcome {
+        drop((self.end, self.buffer));
+        self.rig.close()
+    }
+}
+
 /// An endpoint is closed while a request of a peer waits for its bytes, or for the peer to
 /// take them: the peer is there, but says nothing more.
 fn silent_initiator(env: &Env) -> Outcome {
@@ -469,16 +510,13 @@ fn silent_initiator(env: &Env) -> Outcome {
     const KEY: u64 = 5;
     let _modules = load_network(env, PATIENT)?;
     for (session, kind) in (1..).zip([Kind::Message, Kind::Write, Kind::Read]) {
-        let rig = Rig::new(env)?;
-        let (end, port) = end_with_port(&rig)?;
-        let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
-        let access = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
-        let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
-        end.recv(buffer.segment(0..LEN), 7)?;
+        let node = Node::open(env, LEN)?;
+        let region = node.register(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY)?;
+        node.end.recv(node.buffer.segment(0..LEN), 7)?;
 
         let mut peer = Peer::connect(THERE, HERE, session)?;
         let key = (kind != Kind::Message).then_some(KEY);
-        peer.request(1, kind, (port, LEN), key)?;
+        peer.request(1, kind, (node.port, LEN), key)?;
         // It has begun. Of the bytes read only the first header is taken, and the rest does not fit
         // in between.
         let begun = match kind {
@@ -487,7 +525,7 @@ fn silent_initiator(env: &Env) -> Outcome {
         };
         check_eq!(begun, 1, "{kind:?}");
 
-        let End { ep, tx, rx, av, .. } = end;
+        let End { ep, tx, rx, av, .. } = node.end;
         ep.close().map_err(|(_, error)| error)?;
         if kind == Kind::Message {
             let error = rx.read_err()?;
@@ -499,8 +537,8 @@ fn silent_initiator(env: &Env) -> Outcome {
             check_eq!((id, response.status), (1, EHOSTUNREACH), "{kind:?}");
         }
         region.close().map_err(|(_, error)| error)?;
-        drop((peer, tx, rx, av, buffer));
-        rig.close()?;
+        drop((peer, tx, rx, av, node.buffer));
+        node.rig.close()?;
     }
     Ok(())
 }
@@ -611,21 +649,19 @@ fn not_ready(env: &Env) -> Outcome {
 fn stopped_peers_keep_their_place(env: &Env) -> Outcome {
     const MANY: u16 = 4200;
     let _modules = load_network(env, &format!("{PATIENT} rnr_timeout=600000"))?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let node = Node::open(env, 4096)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
-    let next = stop_flow(&mut peer, port)?;
+    let next = stop_flow(&mut peer, node.port)?;
     for number in 0..MANY {
         let [high, low] = number.to_be_bytes();
         drop(Peer::connect(Ipv4Addr::new(127, 2, high, low), HERE, 1)?);
     }
-    end.recv(buffer.segment(0..64), 7)?;
-    peer.message(next, port, true, 0)?;
+    node.end.recv(node.buffer.segment(0..64), 7)?;
+    peer.message(next, node.port, true, 0)?;
     let (id, response) = peer.response()?;
     check_eq!((id, response.status), (next, 0));
-    drop((end, peer, buffer));
-    rig.close()
+    drop((node.end, peer, node.buffer));
+    node.rig.close()
 }
 
 /// A peer that is told that it may send messages again, and never does nor says anything, is forgotten as any
@@ -650,15 +686,13 @@ fn stopped_and_silent(env: &Env) -> Outcome {
 fn flooding_initiator(env: &Env) -> Outcome {
     const LEN: u64 = 1 << 20;
     let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
-    end.recv(buffer.segment(0..LEN), 7)?;
+    let node = Node::open(env, LEN)?;
+    node.end.recv(node.buffer.segment(0..LEN), 7)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
-    peer.request(1, Kind::Message, (port, LEN), None)?;
+    peer.request(1, Kind::Message, (node.port, LEN), None)?;
     peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
     peer.flood()?;
-    until(|| match end.rx.read_err() {
+    until(|| match node.end.rx.read_err() {
         Ok(error) => {
             check_eq!(error.entry.op_context, 7);
             check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
@@ -667,8 +701,8 @@ fn flooding_initiator(env: &Env) -> Outcome {
         Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
         Err(error) => Err(error.into()),
     })?;
-    drop((end, peer, buffer));
-    rig.close()
+    drop((node.end, peer, node.buffer));
+    node.rig.close()
 }
 
 /// An operation fails when its target has not been heard of for as long as was told, and not before: where
@@ -676,15 +710,13 @@ fn flooding_initiator(env: &Env) -> Outcome {
 fn given_up_in_time(env: &Env) -> Outcome {
     const TIMEOUT: Duration = Duration::from_secs(6);
     let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=6000")?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut node = Node::open(env, 4096)?;
     let _silent = Peer::listen(THERE)?;
     for to in [Ipv4Addr::new(127, 0, 0, 4), THERE] {
-        end.peer = end.av.insert(&peer::name(to, 5))?;
+        node.end.peer = node.end.av.insert(&peer::name(to, 5))?;
         let begun = Instant::now();
-        end.send(buffer.segment(0..64), 7)?;
-        until(|| match end.tx.read_err() {
+        node.end.send(node.buffer.segment(0..64), 7)?;
+        until(|| match node.end.tx.read_err() {
             Ok(error) => {
                 check_eq!(error.err.unsigned_abs(), EHOSTUNREACH, "{to}");
                 Ok(true)
@@ -696,8 +728,7 @@ fn given_up_in_time(env: &Env) -> Outcome {
         check!(took + Duration::from_millis(50) > TIMEOUT, "{to}: {took:?}");
         env.note(format!("{to}: given up after {took:?}"));
     }
-    drop((end, buffer));
-    rig.close()
+    node.close()
 }
 
 /// Returns the peers of this node in a direction, as debugfs shows them: a line each.
@@ -731,23 +762,21 @@ fn send_and_cancel(end: &mut End, buffer: &Buffer, to: Ipv4Addr) -> Outcome {
 fn many_peers_of_before(env: &Env) -> Outcome {
     const MANY: u16 = 4200;
     let _modules = load_network(env, PATIENT)?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut node = Node::open(env, 4096)?;
     for number in 0..MANY {
         let [high, low] = number.to_be_bytes();
-        send_and_cancel(&mut end, &buffer, Ipv4Addr::new(127, 1, high, low))?;
+        let nobody = Ipv4Addr::new(127, 1, high, low);
+        send_and_cancel(&mut node.end, &node.buffer, nobody)?;
     }
     let known = peers("to")?.len();
     check!(known <= 4096, "{known} are known");
     // As if there had been none.
     let listener = Peer::listen(THERE)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
-    end.send(buffer.segment(0..64), 7)?;
+    node.send_to(THERE, 7)?;
     let peer = take_one(&listener)?;
-    expect_one(&end)?;
-    drop((peer, listener, end, buffer));
-    rig.close()
+    expect_one(&node.end)?;
+    drop((peer, listener));
+    node.close()
 }
 
 /// Takes a connection from the NIC of this node, and one message on it.
@@ -824,17 +853,14 @@ fn addresses_without_anybody(env: &Env) -> Outcome {
     }
     // They are not given up before the end.
     let _modules = load_network(env, PATIENT)?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut node = Node::open(env, 4096)?;
     let listener = Peer::listen(THERE)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
-    end.send(buffer.segment(0..64), 7)?;
+    node.send_to(THERE, 7)?;
     let peer = take_one(&listener)?;
-    expect_one(&end)?;
-    drop((end, buffer));
+    expect_one(&node.end)?;
+    drop((node.end, node.buffer));
 
-    let many = send_to_nobody(&rig, &[(1, MANY)])?;
+    let many = send_to_nobody(&node.rig, &[(1, MANY)])?;
     let known = peers("to")?;
     check!(known.len() <= MOST + 1, "{} are known", known.len());
     let is_good = |line: &String| line.starts_with("to 1 3 ready");
@@ -844,21 +870,17 @@ fn addresses_without_anybody(env: &Env) -> Outcome {
     let mut child = process::fork(|| {
         let send = || {
             users::become_another_user()?;
-            let rig = Rig::new(env)?;
-            let (mut end, _) = end_with_port(&rig)?;
-            let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-            end.peer = end.av.insert(&peer::name(ELSEWHERE, 5))?;
-            end.send(buffer.segment(0..64), 7)?;
-            expect_one(&end)?;
-            drop((end, buffer));
-            rig.close()
+            let mut node = Node::open(env, 4096)?;
+            node.send_to(ELSEWHERE, 7)?;
+            expect_one(&node.end)?;
+            node.close()
         };
         i32::from(send().is_err())
     })?;
     let other = take_one(&listener)?;
     check_eq!(child.wait()?, Status::Exited(0));
     drop((peer, other, listener, many));
-    rig.close()
+    node.rig.close()
 }
 
 /// A user is asked for room also for an association that was made for another user, and that nobody uses; and
@@ -899,19 +921,15 @@ fn stat(env: &Env) -> Outcome {
     const KEY: u64 = 5;
     let _modules = load_network(env, PATIENT)?;
     peers("to")?;
-    let rig = Rig::new(env)?;
-    let (mut end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let access = MrAttr::new(bits::REMOTE_READ, KEY);
-    let region = rig.domain.register(&[buffer.segment(0..4096)], &access)?;
+    let mut node = Node::open(env, 4096)?;
+    let region = node.register(bits::REMOTE_READ, KEY)?;
     let listener = Peer::listen(THERE)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
-    end.send(buffer.segment(0..64), 7)?;
+    node.send_to(THERE, 7)?;
     let mut peer = Peer::accept(&listener)?;
     let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
     // Its answer is kept until it is acknowledged.
     let mut other = Peer::connect(THERE, HERE, 1)?;
-    other.request(1, Kind::Read, (port, 4096), Some(KEY))?;
+    other.request(1, Kind::Read, (node.port, 4096), Some(KEY))?;
     other.response()?;
     let rows = || -> Result<Vec<Value>, Stop> {
         let all: Value = serde_json::from_str(&tool::text(&["stat", "--json"])?)?;
@@ -938,39 +956,35 @@ fn stat(env: &Env) -> Outcome {
     }
     peer.respond(sent, DONE)?;
     // Bytes that are not read yet go with the connection.
-    until(|| Ok(end.tx.read(1).is_ok()))?;
+    until(|| Ok(node.end.tx.read(1).is_ok()))?;
     drop((peer, other, listener));
     region.close().map_err(|(_, error)| error)?;
-    drop((end, buffer));
-    rig.close()
+    node.close()
 }
 
 /// Both sides forget each other when nothing has gone from one to the other for a while; and so do those
 /// who never have reached each other.
 fn quiet_peers_are_forgotten(env: &Env) -> Outcome {
     let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
-    let rig = Rig::new(env)?;
-    let (mut end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut node = Node::open(env, 4096)?;
     let known = || Ok::<_, Stop>((peers("to")?.len(), peers("from")?.len()));
     check_eq!(known()?, (0, 0));
-    send_and_cancel(&mut end, &buffer, THERE)?;
+    send_and_cancel(&mut node.end, &node.buffer, THERE)?;
     // To itself.
-    end.peer = end.av.insert(&peer::name(HERE, port))?;
-    end.recv(buffer.segment(0..64), 8)?;
-    end.send(buffer.segment(64..128), 7)?;
-    until(|| Ok(end.rx.read(1).is_ok()))?;
-    until(|| Ok(end.tx.read(1).is_ok()))?;
+    node.end.peer = node.end.av.insert(&peer::name(HERE, node.port))?;
+    node.end.recv(node.buffer.segment(0..64), 8)?;
+    node.end.send(node.buffer.segment(64..128), 7)?;
+    until(|| Ok(node.end.rx.read(1).is_ok()))?;
+    until(|| Ok(node.end.tx.read(1).is_ok()))?;
     check_eq!(known()?.1, 1);
     until(|| Ok(known()? == (0, 0)))?;
     // And find each other again.
-    end.recv(buffer.segment(0..64), 8)?;
-    end.send(buffer.segment(64..128), 7)?;
-    until(|| Ok(end.rx.read(1).is_ok()))?;
-    until(|| Ok(end.tx.read(1).is_ok()))?;
+    node.end.recv(node.buffer.segment(0..64), 8)?;
+    node.end.send(node.buffer.segment(64..128), 7)?;
+    until(|| Ok(node.end.rx.read(1).is_ok()))?;
+    until(|| Ok(node.end.tx.read(1).is_ok()))?;
     check_eq!(known()?, (1, 1));
-    drop((end, buffer));
-    rig.close()
+    node.close()
 }
 
 /// Nothing is remembered of those who are refused, and so there is room for others however many they are.
@@ -997,17 +1011,15 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
     let parameters = "address=127.0.0.1,127.0.0.2 loopback=0 peer_timeout=600000";
     let _modules = load_network(env, parameters)?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
+    let node = Node::open(env, LEN)?;
+    let region = node.register(bits::REMOTE_READ, KEY)?;
+    let far = node.rig.fabric.domain(&node.rig.info, 1)?;
+    let (far_end, far_port) = end_at(&node.rig, &far, (1, SECOND))?;
     let access = MrAttr::new(bits::REMOTE_READ, KEY);
-    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
-    let far = rig.fabric.domain(&rig.info, 1)?;
-    let (far_end, far_port) = end_at(&rig, &far, (1, SECOND))?;
-    let far_region = far.register(&[buffer.segment(0..LEN)], &access)?;
+    let far_region = far.register(&[node.buffer.segment(0..LEN)], &access)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     for id in 1..=MANY {
-        peer.request(id, Kind::Read, (port, LEN), Some(KEY))?;
+        peer.request(id, Kind::Read, (node.port, LEN), Some(KEY))?;
     }
     let answers = peer.answers_beside_data(MANY as usize)?;
     // 4 MiB.
@@ -1020,20 +1032,20 @@ fn answers_count_until_acknowledged(env: &Env) -> Outcome {
     beside.request(2, Kind::Read, (far_port, LEN), Some(KEY + 1))?;
     check_eq!(beside.response()?.0, 2);
     let mut other = Peer::connect(OTHER, HERE, 1)?;
-    other.request(1, Kind::Read, (port, LEN), Some(KEY))?;
+    other.request(1, Kind::Read, (node.port, LEN), Some(KEY))?;
     let (id, response) = other.response()?;
     check_eq!((id, response.status), (1, 0));
 
     peer.acknowledge(100)?;
-    peer.request(MANY + 1, Kind::Read, (port, LEN), Some(KEY))?;
+    peer.request(MANY + 1, Kind::Read, (node.port, LEN), Some(KEY))?;
     while peer.response()?.0 != MANY + 1 {}
     drop((peer, beside, other));
     for region in [region, far_region] {
         region.close().map_err(|(_, error)| error)?;
     }
-    drop((end, far_end, buffer));
+    drop((node.end, far_end, node.buffer));
     far.close().map_err(|(_, error)| error)?;
-    rig.close()
+    node.rig.close()
 }
 
 /// Of a NIC that has asked for more than there is room for no more atomics are taken; and that keeps nothing
@@ -1046,20 +1058,17 @@ fn no_room_for_atomics(env: &Env) -> Outcome {
     const MANY: u64 = 700;
     const MESSAGE: u64 = MANY + 1;
     let _modules = load_network(env, PATIENT)?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
-    let access = MrAttr::new(bits::REMOTE_READ, KEY);
-    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
-    end.recv(buffer.segment(0..64), 7)?;
+    let node = Node::open(env, LEN)?;
+    let region = node.register(bits::REMOTE_READ, KEY)?;
+    node.end.recv(node.buffer.segment(0..64), 7)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     // Until it says that this has come nothing behind it is over.
-    peer.request(1, Kind::Read, (port, LEN), Some(KEY))?;
+    peer.request(1, Kind::Read, (node.port, LEN), Some(KEY))?;
     for id in 2..=MANY {
         // Nobody has this key.
-        peer.exchange(id, (port, KEY + 1), false)?;
+        peer.exchange(id, (node.port, KEY + 1), false)?;
     }
-    peer.message(MESSAGE, port, false, 0)?;
+    peer.message(MESSAGE, node.port, false, 0)?;
     let mut answers = peer.answers_and_data(MANY as usize, LEN as usize)?;
     check_eq!(
         answers.remove(&MESSAGE).map(|answer| answer.status),
@@ -1078,13 +1087,13 @@ fn no_room_for_atomics(env: &Env) -> Outcome {
     check_eq!((id, response.status), (1, 0));
     peer.acknowledge(MESSAGE + 1)?;
     peer.until(|frame| matches!(frame, Frame::Go(1)))?;
-    peer.exchange(MESSAGE + 1, (port, KEY + 1), true)?;
+    peer.exchange(MESSAGE + 1, (node.port, KEY + 1), true)?;
     let (id, response) = peer.response()?;
     check_eq!(id, MESSAGE + 1);
     check!(!is_refused(&response), "there is room");
     region.close().map_err(|(_, error)| error)?;
-    drop((peer, end, buffer));
-    rig.close()
+    drop(peer);
+    node.close()
 }
 
 /// A message that waits for its receiver does not keep what has come since, and is not over before it, from
@@ -1124,13 +1133,10 @@ fn no_room_at_a_peer(env: &Env) -> Outcome {
         waited: 0,
     };
     let _modules = load_network(env, PATIENT)?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut node = Node::open(env, 4096)?;
     let listener = Peer::listen(THERE)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
-    end.send(buffer.segment(0..64), 7)?;
-    end.send(buffer.segment(0..64), 8)?;
+    node.send_to(THERE, 7)?;
+    node.end.send(node.buffer.segment(0..64), 8)?;
     let mut peer = Peer::accept(&listener)?;
     let (id, flow, restarts, _) = peer.asked()?;
     check_eq!((id, restarts), (1, false));
@@ -1144,10 +1150,10 @@ fn no_room_at_a_peer(env: &Env) -> Outcome {
     check_eq!(peer.asked()?, (4, flow, false, 0));
     for id in [3, 4] {
         peer.respond(id, DONE)?;
-        expect_one(&end)?;
+        expect_one(&node.end)?;
     }
-    drop((peer, listener, end, buffer));
-    rig.close()
+    drop((peer, listener));
+    node.close()
 }
 
 /// A peer that is there, but does not say that it has read its oldest answer, is not waited for for ever.
@@ -1158,15 +1164,12 @@ fn unread_answers(env: &Env) -> Outcome {
     const OTHER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 4);
     // The other one has all of that for one acknowledgement, also on a machine that is busy.
     let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=10000")?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
-    let access = MrAttr::new(bits::REMOTE_READ, KEY);
-    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    let node = Node::open(env, LEN)?;
+    let region = node.register(bits::REMOTE_READ, KEY)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     let mut other = Peer::connect(OTHER, HERE, 1)?;
     for (each, reads) in [(&mut peer, false), (&mut other, true)] {
-        each.request(1, Kind::Read, (port, LEN), Some(KEY))?;
+        each.request(1, Kind::Read, (node.port, LEN), Some(KEY))?;
         let (id, response) = each.response()?;
         check_eq!((id, response.status), (1, 0));
         if reads {
@@ -1174,13 +1177,12 @@ fn unread_answers(env: &Env) -> Outcome {
         }
     }
     peer.ends_silently()?;
-    other.request(2, Kind::Read, (port, LEN), Some(KEY))?;
+    other.request(2, Kind::Read, (node.port, LEN), Some(KEY))?;
     let (id, response) = other.response()?;
     check_eq!((id, response.status), (2, 0));
     drop((peer, other));
     region.close().map_err(|(_, error)| error)?;
-    drop((end, buffer));
-    rig.close()
+    node.close()
 }
 
 /// More messages than may be under way for which there is never a receive fail as they do within a node,
@@ -1217,21 +1219,19 @@ fn never_ready(env: &Env) -> Outcome {
 /// mmap(2) does not wait for what is being closed, as it has the lock of the process's memory.
 fn mapping_beside_a_close(env: &Env) -> Outcome {
     let _modules = load_network(env, PATIENT)?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-    let offset = u64::from(end.ep.handle()) << 32;
-    let map = || MappedPage::new(&rig.session, offset).err();
+    let mut node = Node::open(env, 4096)?;
+    let offset = u64::from(node.end.ep.handle()) << 32;
+    let map = || MappedPage::new(&node.rig.session, offset).err();
     check_eq!(map(), Some(Errno::INVAL));
 
     let listener = Peer::listen(THERE)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
-    end.send(buffer.segment(0..64), 7)?;
+    node.end.peer = node.end.av.insert(&peer::name(THERE, 5))?;
+    node.end.send(node.buffer.segment(0..64), 7)?;
     let mut peer = Peer::accept(&listener)?;
     let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
     check_eq!(sent, 1);
 
-    let End { ep, tx, rx, av, .. } = end;
+    let End { ep, tx, rx, av, .. } = node.end;
     thread::scope(|scope| {
         let closing = scope.spawn(|| ep.close().map_err(|(_, error)| error));
         // Close waits for the peer, which has the operation.
@@ -1246,8 +1246,8 @@ fn mapping_beside_a_close(env: &Env) -> Outcome {
         }
     })?;
     check_eq!(map(), Some(Errno::BADF));
-    drop((peer, listener, tx, rx, av, buffer));
-    rig.close()
+    drop((peer, listener, tx, rx, av, node.buffer));
+    node.rig.close()
 }
 
 /// A process that is killed goes, though what it has sent cannot be given back yet; and that is when it
@@ -1268,12 +1268,9 @@ fn killed_with_sessions(env: &Env, sessions: usize) -> Outcome {
     let listener = Peer::listen(THERE)?;
     let mut child = process::fork(|| {
         let send = || {
-            let rig = Rig::new(env)?;
-            let (mut end, _) = end_with_port(&rig)?;
-            let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-            end.peer = end.av.insert(&peer::name(THERE, 5))?;
-            end.send(buffer.segment(0..64), 7)?;
-            Ok::<_, Stop>((rig, end, buffer))
+            let mut node = Node::open(env, 4096)?;
+            node.send_to(THERE, 7)?;
+            Ok::<_, Stop>(node)
         };
         let Ok(_kept) = (0..sessions).map(|_| send()).collect::<Result<Vec<_>, _>>() else {
             return 1;
@@ -1316,18 +1313,15 @@ fn withdrawn_while_moving(env: &Env) -> Outcome {
     const LEN: u64 = 16 << 20;
     const KEY: u64 = 5;
     let _modules = load_network(env, PATIENT)?;
-    let rig = Rig::new(env)?;
-    let (end, port) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN)?;
-    let access = MrAttr::new(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY);
-    let region = rig.domain.register(&[buffer.segment(0..LEN)], &access)?;
+    let node = Node::open(env, LEN)?;
+    let region = node.register(bits::REMOTE_READ | bits::REMOTE_WRITE, KEY)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     for (id, kind) in (1..).zip([Kind::Message, Kind::Write, Kind::Read]) {
         if kind == Kind::Message {
-            end.recv(buffer.segment(0..LEN), 7)?;
+            node.end.recv(node.buffer.segment(0..LEN), 7)?;
         }
         let key = (kind != Kind::Message).then_some(KEY);
-        peer.request(id, kind, (port, LEN), key)?;
+        peer.request(id, kind, (node.port, LEN), key)?;
         let begun = match kind {
             Kind::Read => peer.until(|frame| matches!(frame, Frame::Data(_)))?,
             _ => peer.until(|frame| matches!(frame, Frame::Pull { .. }))?,
@@ -1338,12 +1332,12 @@ fn withdrawn_while_moving(env: &Env) -> Outcome {
         check_eq!((ended, response.status), (id, CANCELED.status), "{kind:?}");
         if kind == Kind::Message {
             // It was not this one that was cancelled.
-            let error = end.rx.read_err()?;
+            let error = node.end.rx.read_err()?;
             check_eq!(error.entry.op_context, 7);
             check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
         }
     }
     region.close().map_err(|(_, error)| error)?;
-    drop((peer, end, buffer));
-    rig.close()
+    drop(peer);
+    node.close()
 }
