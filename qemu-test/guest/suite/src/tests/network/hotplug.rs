@@ -18,8 +18,8 @@ use serde_json::{json, Value};
 use super::frame::Frame;
 use super::peer::{self, Peer};
 use super::{
-    end_with_port, listeners, load_network, log_lines, needs_network, peers, reload, CANCELED,
-    DONE, PATIENT, THERE,
+    listeners, load_network, log_lines, needs_network, peers, reload, Node, CANCELED, DONE,
+    PATIENT, THERE,
 };
 use crate::check::{Outcome, Stop};
 use crate::ends::{expect_context, expect_error, Area, End, Pair, Setup};
@@ -467,23 +467,20 @@ pub(super) fn nic_goes_before_a_deferred_send(env: &Env) -> Outcome {
 /// node by then.
 pub(super) fn nic_comes_while_it_is_sent_to(env: &Env) -> Outcome {
     let _modules = load_network(env, "address=127.0.0.1 peer_timeout=600000")?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut node = Node::open(env, 4096)?;
     let listener = Peer::listen(THERE)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
-    end.send(buffer.segment(0..64), 9)?;
+    node.send_to(THERE, 9)?;
     let mut peer = Peer::accept(&listener)?;
     let sent = peer.until(|frame| matches!(frame, Frame::Request(_)))?;
     drop(listener);
     change("+127.0.0.3")?;
-    end.ep.cancel(9)?;
+    node.end.ep.cancel(9)?;
     let withdrawn = peer.until(|frame| matches!(frame, Frame::Withdraw))?;
     check_eq!(withdrawn, sent);
     peer.respond(sent, CANCELED)?;
-    expect_error(&end.tx, 9, KfiErrno::ECANCELED)?;
-    drop((end, buffer, peer));
-    rig.close()?;
+    expect_error(&node.end.tx, 9, KfiErrno::ECANCELED)?;
+    drop((node.end, node.buffer, peer));
+    node.rig.close()?;
     // Requests to it stay within the node now.
     works(env)
 }
@@ -530,18 +527,15 @@ pub(super) fn nics_come_and_go_beside_others(env: &Env) -> Outcome {
         Ok(())
     };
     let use_often = || -> Outcome {
-        let rig = Rig::new(env)?;
-        let (mut end, port) = end_with_port(&rig)?;
-        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-        end.peer = end.av.insert(&peer::name(super::HERE, port))?;
+        let mut node = Node::open(env, 4096)?;
+        node.end.peer = node.end.av.insert(&peer::name(super::HERE, node.port))?;
         for _ in 0..rounds {
-            end.recv(buffer.segment(0..64), 8)?;
-            end.send(buffer.segment(64..128), 7)?;
-            expect_context(&end.rx, 8)?;
-            expect_context(&end.tx, 7)?;
+            node.end.recv(node.buffer.segment(0..64), 8)?;
+            node.end.send(node.buffer.segment(64..128), 7)?;
+            expect_context(&node.end.rx, 8)?;
+            expect_context(&node.end.tx, 7)?;
         }
-        drop((end, buffer));
-        rig.close()
+        node.close()
     };
     let look_often = || -> Outcome {
         for _ in 0..rounds {

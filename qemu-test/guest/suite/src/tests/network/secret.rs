@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use kfi::{BufferKind, KfiErrno};
+use kfi::KfiErrno;
 use kfi_host::key::UserKey;
 use rustix::io::Errno;
 
@@ -16,13 +16,11 @@ use super::frame::{Frame, Kind, Response};
 use super::hmac::hmac;
 use super::peer::{self, Peer};
 use super::{
-    end_with_port, load_network, log_lines, needs_network, over_tcp_with, reload, text, HERE,
-    PATIENT, THERE,
+    load_network, log_lines, needs_network, over_tcp_with, reload, text, Node, HERE, PATIENT, THERE,
 };
 use crate::check::{Outcome, Stop};
 use crate::ends::{done, expect, expect_error};
 use crate::env::Env;
-use crate::rig::Rig;
 use crate::tests::module::Modules;
 use crate::{check, check_eq};
 
@@ -231,20 +229,18 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     reload(&modules, &format!("{PATIENT} {PARAMETER}"))?;
     let complaint = "127.0.0.3 does not have the secret";
     let complaints = log_lines(complaint)?;
-    let rig = Rig::new(env)?;
-    let (mut end, _) = end_with_port(&rig)?;
-    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-    end.peer = end.av.insert(&peer::name(THERE, 5))?;
+    let mut node = Node::open(env, 4096)?;
+    node.end.peer = node.end.av.insert(&peer::name(THERE, 5))?;
 
     let listener = Peer::listen(THERE)?;
-    end.send(buffer.segment(0..LEN), 1)?;
+    node.end.send(node.buffer.segment(0..LEN), 1)?;
     let (mut friend, before) = Peer::accept_with(&listener, SECRET)?;
     friend.until(|frame| matches!(frame, Frame::Request(_)))?;
     friend.respond(1, success(LEN))?;
-    expect(&end.tx, 1, done::SEND_, LEN)?;
+    expect(&node.end.tx, 1, done::SEND_, LEN)?;
     drop(friend);
 
-    end.send(buffer.segment(0..LEN), 2)?;
+    node.end.send(node.buffer.segment(0..LEN), 2)?;
     let answers: [Code; 5] = [
         |_| [0; 32],
         |said| said.target(OTHER),
@@ -294,9 +290,9 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     let id = friend.until(|frame| matches!(frame, Frame::Request(_)))?;
     check_eq!(id, 2);
     friend.respond(2, success(LEN))?;
-    expect(&end.tx, 2, done::SEND_, LEN)?;
-    drop((friend, listener, end, buffer));
-    rig.close()
+    expect(&node.end.tx, 2, done::SEND_, LEN)?;
+    drop((friend, listener));
+    node.close()
 }
 
 /// Of two machines only one has a secret: nothing goes from one to the other, and both logs say why.
@@ -313,20 +309,16 @@ pub(super) fn of_one_side(env: &Env) -> Outcome {
     check_eq!(log_lines(calls)?, called + 1);
 
     let send = |answer: &mut dyn FnMut(&mut Peer, peer::Hello, Vec<u8>) -> Outcome| {
-        let rig = Rig::new(env)?;
-        let (mut end, _) = end_with_port(&rig)?;
-        let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
-        end.peer = end.av.insert(&peer::name(THERE, 5))?;
+        let mut node = Node::open(env, 4096)?;
         let listener = Peer::listen(THERE)?;
-        end.send(buffer.segment(0..64), 1)?;
+        node.send_to(THERE, 1)?;
         let (mut stranger, hello, said) = Peer::take(&listener)?;
         answer(&mut stranger, hello, said)?;
         stranger.ends_silently()?;
         // If it comes again, nobody is there.
         drop((stranger, listener));
-        expect_error(&end.tx, 1, KfiErrno::EHOSTUNREACH)?;
-        drop((end, buffer));
-        rig.close()
+        expect_error(&node.end.tx, 1, KfiErrno::EHOSTUNREACH)?;
+        node.close()
     };
     // At once: others are not heard of for ten minutes before they are given up.
     send(&mut |stranger, hello, said| {
