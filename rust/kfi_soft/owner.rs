@@ -28,9 +28,16 @@ use crate::{
     }, //
 };
 
-/// The users who have domains, or for whom something is counted, by their numbers, with [`Owner::unreached`] of
-/// each.
-pub(crate) struct Owners(Arc<Registry<u32, Sum>>);
+/// The sums of a user.
+#[derive(Clone)]
+struct Sums {
+    unreached: Sum,
+    received: Sum,
+}
+
+/// The users who have domains, or for whom something is counted, by their numbers, with [`Owner::unreached`] and
+/// [`Recipient::received`] of each.
+pub(crate) struct Owners(Arc<Registry<u32, Sums>>);
 
 impl Owners {
     /// None.
@@ -45,7 +52,11 @@ impl Owners {
 
     /// Notes a domain of a user. May sleep.
     pub(crate) fn get(&self, number: u32) -> Result<Arc<Owner>> {
-        let owner = Owner(self.0.get(number, Sum::new()?)?);
+        let none = Sums {
+            unreached: Sum::new()?,
+            received: Sum::new()?,
+        };
+        let owner = Owner(self.0.get(number, none)?);
         // Without memory it is dropped, which forgets the domain.
         Ok(Arc::new(owner, GFP_KERNEL)?)
     }
@@ -54,7 +65,7 @@ impl Owners {
 /// The user of a domain. It stays when the domain is gone, as long as something is counted for it.
 ///
 /// The last reference may be dropped in any context, and with any lock held but that of [`Owners`].
-pub(crate) struct Owner(Registered<u32, Sum>);
+pub(crate) struct Owner(Registered<u32, Sums>);
 
 impl Owner {
     /// Returns the number of the user.
@@ -65,7 +76,7 @@ impl Owner {
     /// Returns how many associations there are that were made for requests of the user, and that never had a
     /// connection.
     pub(crate) fn unreached(&self) -> &Sum {
-        self.0.value()
+        &self.0.value().unreached
     }
 
     /// Counts one more of these. Any context; does not sleep.
@@ -96,6 +107,39 @@ impl Unreached {
     }
 }
 
+/// The user to whom requests of other nodes have come; or nobody, if there is nothing where they go.
+///
+/// Dropped in any context, and with any lock held but that of [`Owners`].
+#[derive(Clone)]
+pub(crate) struct Recipient {
+    /// The user is known as long as there is this.
+    _owner: Option<Arc<Owner>>,
+    received: Sum,
+}
+
+impl Recipient {
+    /// Nobody.
+    pub(crate) fn nobody() -> Result<Self> {
+        Ok(Self {
+            _owner: None,
+            received: Sum::new()?,
+        })
+    }
+
+    /// The user of a domain. Any context; does not sleep.
+    pub(crate) fn of(owner: &Arc<Owner>) -> Self {
+        Self {
+            _owner: Some(owner.clone()),
+            received: owner.0.value().received.clone(),
+        }
+    }
+
+    /// Returns how many bytes are kept of such requests, and of their answers.
+    pub(crate) fn received(&self) -> &Sum {
+        &self.received
+    }
+}
+
 #[kunit_tests(kfi_soft_owner)]
 mod tests {
     use super::*;
@@ -108,6 +152,13 @@ mod tests {
         let count = one.unreached().count(1);
         assert_eq!(other.unreached().sum(), 1);
         assert_eq!(somebody.unreached().sum(), 0);
+        // Bytes that have come to one of them are in another sum.
+        let received = |owner: &Arc<Owner>| Recipient::of(owner).received().sum();
+        let bytes = Recipient::of(&one).received().count(100);
+        assert_eq!((received(&other), received(&somebody)), (100, 0));
+        assert_eq!(other.unreached().sum(), 1);
+        drop(bytes);
+        assert_eq!(received(&other), 0);
         // The other domain is still there.
         drop(one);
         assert_eq!(owners.get(7)?.unreached().sum(), 1);
@@ -121,17 +172,23 @@ mod tests {
         let owners = Owners::new()?;
         let one = owners.get(7)?;
         let first = Owner::reach(&one);
+        let recipient = Recipient::of(&one);
+        let bytes = recipient.received().count(100);
         assert_eq!(first.user(), 7);
         // There is no domain then.
         drop(one);
         assert_eq!(owners.get(8)?.unreached().sum(), 0);
         let other = owners.get(7)?;
         assert_eq!(other.unreached().sum(), 1);
+        assert_eq!(Recipient::of(&other).received().sum(), 100);
         let second = Owner::reach(&other);
         assert_eq!((second.sum(), other.unreached().sum()), (2, 2));
         drop((other, first));
         assert_eq!(owners.get(7)?.unreached().sum(), 1);
         drop(second);
+        // The bytes are still there.
+        assert!(owners.0.find(&7).is_some());
+        drop((bytes, recipient));
         assert!(owners.0.find(&7).is_none());
         Ok(())
     }

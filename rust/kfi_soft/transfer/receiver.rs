@@ -76,6 +76,7 @@ use crate::{
         }, //
     },
     node::Node,
+    owner::Recipient,
     queue::{
         completion_queue::EntryPlace,
         listeners::SpaceListener, //
@@ -1302,6 +1303,11 @@ impl Receiver {
             &outcome,
             failure,
         );
+    }
+
+    /// Returns the user of its domain, to whom requests of other nodes come.
+    pub(crate) fn recipient(&self) -> Recipient {
+        Recipient::of(self.config.domain.owner())
     }
 
     /// Takes a request of another node out that waits for a receive, or for room; returns for how many

@@ -12,6 +12,7 @@ use kernel::{
 use crate::{
     budget::Budget,
     kfi::linux::queue::Vacant,
+    owner::Recipient,
     transfer::{
         landing::Landings,
         origin::Origin,
@@ -27,6 +28,7 @@ use crate::{
             RemoteRequest, //
         },
         Packet,
+        Request,
         Response,
         Wire, //
     }, //
@@ -57,6 +59,12 @@ impl Targets {
 }
 
 impl Arrivals for Targets {
+    fn recipient(&self, request: &Request) -> Option<Recipient> {
+        // Under the lock: so there is no reference to the receive context that might be the last one.
+        self.ports
+            .with_destination(request, |receiver| receiver.recipient())
+    }
+
     fn arrive(&self, request: Arc<RemoteRequest>, memory: Vacant) {
         let origin = Origin::Remote(request);
         let packet = Packet { origin, memory };

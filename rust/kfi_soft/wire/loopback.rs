@@ -396,8 +396,17 @@ impl<D> Loopback<D> {
 
     /// Returns what a request is for. Those with another key are not there.
     pub(crate) fn destination(&self, request: &Request) -> Option<Arc<D>> {
+        self.with_destination(request, Arc::clone)
+    }
+
+    /// Runs `f`, which takes no time to speak of, with what a request is for, if that is there.
+    pub(crate) fn with_destination<R>(
+        &self,
+        request: &Request,
+        f: impl FnOnce(&Arc<D>) -> R,
+    ) -> Option<R> {
         self.with_slot(request.auth_key, request.destination, |slot| {
-            slot.receiver(request.context).cloned()
+            slot.receiver(request.context).map(f)
         })?
     }
 }

@@ -39,7 +39,11 @@ use crate::{
             Target, //
         }, //
     },
-    sum::Count, //
+    owner::Recipient,
+    sum::{
+        Count,
+        Sum, //
+    }, //
 };
 
 /// It waits; the party that claims it answers.
@@ -49,6 +53,12 @@ const CLAIMED: u32 = 1;
 
 /// What requests from other kernels reach.
 pub(crate) trait Arrivals: Send + Sync {
+    /// Returns the user to whom a request comes, as far as can be told before it has arrived; nothing if nobody
+    /// is there.
+    ///
+    /// Process context; does not sleep.
+    fn recipient(&self, request: &Request) -> Option<Recipient>;
+
     /// Takes a request, which is answered before or after this returns. `memory` is for its entry in a
     /// queue, and in the end for that of its completion.
     ///
@@ -125,8 +135,25 @@ pub(crate) struct RemotePayload {
     pub(crate) target: Memory<Target>,
 }
 
-/// What counts the memory of a request as long as that is there.
-pub(crate) type Counts = Option<[Count; 2]>;
+/// Counts the memory of a request as long as there is this: among that of its NIC, of the user to whom it has
+/// come, and of all.
+pub(crate) struct Charge {
+    /// Dropped first: before that the user is not forgotten.
+    _counts: [Count; 3],
+    _recipient: Recipient,
+}
+
+impl Charge {
+    /// That of so many bytes of a request which comes to somebody, or to nobody; with the sums of its NIC, and
+    /// of all.
+    pub(crate) fn new(recipient: Recipient, [nic, all]: [&Sum; 2], bytes: usize) -> Self {
+        let counts = [nic, recipient.received(), all].map(|sum| sum.count(bytes));
+        Self {
+            _counts: counts,
+            _recipient: recipient,
+        }
+    }
+}
 
 /// What a request is there, where it comes from.
 #[derive(Clone, Copy)]
@@ -147,8 +174,8 @@ pub(crate) struct RemoteRequest {
     request: Request,
     remote: RemoteMemory,
     payload: RemotePayload,
-    /// Of the memory of both.
-    _counts: Counts,
+    /// For itself, and for the memory of both.
+    _charge: Charge,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
     name: Name,
@@ -171,28 +198,28 @@ impl RemoteRequest {
     pub(crate) fn new(
         request: Request,
         (remote, payload): (RemoteMemory, RemotePayload),
-        counts: Counts,
+        charge: Charge,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, (remote, Some(payload)), counts, name, answers)
+        Self::create(request, (remote, Some(payload)), charge, name, answers)
     }
 
     /// A request whose header was read: its bytes come, or are fetched, when it has started.
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
-        counts: Counts,
+        charge: Charge,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
-        Self::create(request, (remote, None), counts, name, answers)
+        Self::create(request, (remote, None), charge, name, answers)
     }
 
     fn create(
         request: Request,
         (remote, payload): (RemoteMemory, Option<RemotePayload>),
-        counts: Counts,
+        charge: Charge,
         name: Name,
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
@@ -213,7 +240,7 @@ impl RemoteRequest {
                 request,
                 remote,
                 payload,
-                _counts: counts,
+                _charge: charge,
                 distant,
                 name,
                 answers,

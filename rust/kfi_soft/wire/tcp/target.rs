@@ -91,6 +91,8 @@ use crate::{
             AtomicCall, //
         }, //
     },
+    owner::Recipient,
+    share,
     sum::{
         Count,
         Sum, //
@@ -100,7 +102,7 @@ use crate::{
         remote::{
             Answer,
             Answers,
-            Counts,
+            Charge,
             Name,
             RemotePayload,
             RemoteRequest,
@@ -123,13 +125,16 @@ const MAX_CHUNKS: usize = 16 << 10;
 /// When requests of a NIC that are not over have more bytes than this, those of others are not kept: they
 /// are pulled, or fetched, when it is known where they go, or come from.
 const PEER_BYTES: usize = 4 << 20;
-/// The same, for the requests of all.
+/// The same, for the requests of all: those to each user have their share of it.
 const ALL_BYTES: usize = 256 << 20;
+/// Those to a user may have so many in any case.
+const FEW_BYTES: usize = ALL_BYTES / 16;
 /// Where there is no other way, they may have so many times as many.
 const BYTES_FACTOR: usize = 2;
 /// With more than so many times as many no request is taken, as each takes some for itself.
 const REQUESTS_FACTOR: usize = 3;
-/// A NIC whose requests have no more than these is not concerned by what those of others have.
+/// A NIC whose requests have no more than these, or a user to whom those have no more, is not concerned by what
+/// others have.
 const LEAST_BYTES: usize = 32 << 10;
 
 /// So many connections of a session may break the protocol.
@@ -194,6 +199,9 @@ pub(super) struct Load {
     chunks: Sum,
     /// Bytes that have come with requests, or go with their answers, and those that these take themselves.
     bytes: Sum,
+    /// Counted as a user, to whom requests come that are for nobody: they are answered at once, and kept until
+    /// that is acknowledged.
+    nobody: Recipient,
 }
 
 impl Load {
@@ -202,6 +210,7 @@ impl Load {
         Ok(Self {
             chunks: Sum::new()?,
             bytes: Sum::new()?,
+            nobody: Recipient::nobody()?,
         })
     }
 }
@@ -238,8 +247,8 @@ pub(super) struct Partial {
     remote: RemoteMemory,
     /// None if its bytes go straight to where they belong.
     bytes: Option<Bytes>,
-    /// What counts these, and what else there may be a lot of.
-    counts: Counts,
+    /// Counts these, and whatever else there may be a lot of.
+    charge: Charge,
     entry: Vacant,
 }
 
@@ -304,11 +313,36 @@ fn left_or_lost(since: &mut Instant, millis: u32) -> Result<Jiffies, End> {
     Ok(msecs_to_jiffies(millis))
 }
 
-/// Returns whether requests have no more than so many times the bytes that they should have, of which those of
-/// a NIC have `own`.
-fn has_room(own: usize, all: usize, times: usize) -> bool {
-    own <= PEER_BYTES.saturating_mul(times)
-        && (own <= LEAST_BYTES || all <= ALL_BYTES.saturating_mul(times))
+/// How many bytes requests have.
+#[derive(Clone, Copy)]
+struct Held {
+    /// Those of the NIC from which one comes.
+    nic: usize,
+    /// Those to the user to whom it comes.
+    user: usize,
+    /// All of them.
+    all: usize,
+}
+
+impl Held {
+    /// Returns whether there is room for one, where requests may have so many times the bytes that they should
+    /// have.
+    fn has_room(self, times: usize) -> bool {
+        let few = self.nic <= LEAST_BYTES || self.user <= LEAST_BYTES;
+        few || self.nic <= PEER_BYTES.saturating_mul(times) && self.has_share(times)
+    }
+
+    /// Returns whether there is room for one among those of all users.
+    ///
+    /// A user has a few bytes also if others have more than they should have, as those do of whose requests no
+    /// bytes are kept but what these take themselves.
+    fn has_share(self, times: usize) -> bool {
+        let Self { user, all, .. } = self;
+        let most = ALL_BYTES.saturating_mul(times);
+        let few = FEW_BYTES.saturating_mul(times);
+        let limit = ALL_BYTES.saturating_mul(REQUESTS_FACTOR);
+        share::has_room(most, all, user, few) || user < few && all < limit
+    }
 }
 
 /// Returns whether a request reads memory, and whether it fetches elements.
@@ -405,12 +439,6 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
-    /// Returns whether requests have no more than so many times the bytes that they should have.
-    fn has_room(&self, times: usize) -> bool {
-        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
-        has_room(own.sum(), all.sum(), times)
-    }
-
     /// Allocates what a request needs. `ENOMEM` if there is no room, either, unless it is `alone`.
     fn allocate(
         &self,
@@ -419,7 +447,19 @@ impl Service {
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
     ) -> Result<Partial> {
-        let kept = self.has_room(1);
+        let Shared { load, config, .. } = &*self.visitor.shared;
+        let (nic, all) = (&self.visitor.bytes, &load.bytes);
+        let recipient = config.arrivals.recipient(&request);
+        let recipient = recipient.unwrap_or_else(|| load.nobody.clone());
+        let has_room = |times| {
+            let held = Held {
+                nic: nic.sum(),
+                user: recipient.received().sum(),
+                all: all.sum(),
+            };
+            held.has_room(times)
+        };
+        let kept = has_room(1);
         let (reads, fetches) = results(request.kind);
         let results = if reads || fetches { request.len } else { 0 };
         let ranges = frame.ranges.iter().map(|range| RemoteRange {
@@ -442,12 +482,11 @@ impl Service {
         } else {
             BYTES_FACTOR
         };
-        if !alone && !self.has_room(times) {
+        if !alone && !has_room(times) {
             return Err(ENOMEM);
         }
         let sum = sum.saturating_add(RemoteRequest::memory(distant));
-        let (all, own) = (&self.visitor.shared.load.bytes, &self.visitor.bytes);
-        let counts = Some([own.count(sum), all.count(sum)]);
+        let charge = Charge::new(recipient, [nic, all], sum);
         let bytes = if distant {
             None
         } else {
@@ -462,7 +501,7 @@ impl Service {
             request,
             remote: RemoteMemory::collect(count, ranges)?,
             bytes,
-            counts,
+            charge,
             entry: Vacant::new(GFP_KERNEL)?,
         })
     }
@@ -518,7 +557,7 @@ impl Target for Service {
             request,
             remote,
             bytes,
-            counts,
+            charge,
             entry,
         } = partial;
         let answers: Arc<dyn Answers> = self.visitor.clone();
@@ -533,9 +572,9 @@ impl Target for Service {
                     compare: compare.into_source(),
                     target: results,
                 };
-                RemoteRequest::new(request, (remote, payload), counts, name, answers)
+                RemoteRequest::new(request, (remote, payload), charge, name, answers)
             }
-            None => RemoteRequest::distant(request, remote, counts, name, answers),
+            None => RemoteRequest::distant(request, remote, charge, name, answers),
         };
         let request = request.ok()?;
         self.arrived.push_back(entry.fill(request.clone()));
@@ -1476,14 +1515,58 @@ mod tests {
         check(&taken, 2, &taken, &[])
     }
 
+    /// Returns whether there is room where requests of a NIC have so many bytes, those to a user, and all.
+    fn has_room(nic: usize, user: usize, all: usize, times: usize) -> bool {
+        Held { nic, user, all }.has_room(times)
+    }
+
     #[test]
-    fn room_is_for_each_nic_and_for_all() {
+    fn room_is_for_each_nic() {
+        let many = LEAST_BYTES + 1;
         for times in 1..=REQUESTS_FACTOR {
-            assert!(has_room(PEER_BYTES * times, ALL_BYTES * times, times));
-            assert!(!has_room(PEER_BYTES * times + 1, 0, times));
-            assert!(!has_room(LEAST_BYTES + 1, ALL_BYTES * times + 1, times));
-            // Whatever others have.
-            assert!(has_room(LEAST_BYTES, usize::MAX, times));
+            let most = PEER_BYTES * times;
+            assert!(has_room(most, many, most, times));
+            assert!(!has_room(most + 1, many, most + 1, times));
+            // However much others have, or other users of the NIC.
+            assert!(has_room(LEAST_BYTES, usize::MAX, usize::MAX, times));
+            assert!(has_room(usize::MAX, LEAST_BYTES, usize::MAX, times));
+        }
+    }
+
+    /// Returns how many bytes requests to a user may have, besides so many to others.
+    fn most(others: usize, times: usize) -> usize {
+        let is_full = |user: &usize| {
+            let all = others.saturating_add(*user);
+            !has_room(LEAST_BYTES + 1, *user, all, times)
+        };
+        (0..=ALL_BYTES * times)
+            .step_by(1 << 20)
+            .find(is_full)
+            .unwrap_or(usize::MAX)
+    }
+
+    #[test]
+    fn users_share_the_room() {
+        for times in 1..=REQUESTS_FACTOR {
+            let half = ALL_BYTES * times / 2;
+            assert_eq!(most(0, times), half);
+            assert_eq!(most(half, times), half / 2);
+            assert_eq!(most(half + half / 2, times), half / 4);
+        }
+    }
+
+    #[test]
+    fn a_user_has_a_few_bytes_whatever_others_have() {
+        const LIMIT: usize = ALL_BYTES * REQUESTS_FACTOR;
+        for times in 1..=REQUESTS_FACTOR {
+            let few = FEW_BYTES * times;
+            for others in [ALL_BYTES * times, LIMIT] {
+                assert_eq!(most(others - few, times), few);
+            }
+            assert!(!has_room(LEAST_BYTES + 1, few, LIMIT - 1, times));
+            assert!(has_room(LEAST_BYTES + 1, few - 1, LIMIT - 1, times));
+            // More than that there never is.
+            assert!(!has_room(LEAST_BYTES + 1, few - 1, LIMIT, times));
         }
     }
 

@@ -90,6 +90,7 @@ tests! {
     "no-room-for-atomics" ["kfi_atomic.h kfi_rma.h"] no_room_for_atomics;
     "no-room-beside-a-message" ["kfi_atomic.h kfi_endpoint.h"] no_room_beside_a_message;
     "no-room-at-a-peer" ["kfi_endpoint.h"] no_room_at_a_peer;
+    "bytes-of-users" ["kfi_endpoint.h"] bytes_of_users;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -1154,6 +1155,102 @@ fn no_room_at_a_peer(env: &Env) -> Outcome {
     }
     drop((peer, listener));
     node.close()
+}
+
+/// Sends messages of a peer, from a number on, and receives them: their bytes, which are more than those that
+/// each peer has room for in any case, were kept, and are not asked for.
+fn expect_kept(rig: &Rig, (end, port): &(End, u16), peer: &mut Peer, first: u64) -> Outcome {
+    const LEN: usize = 16 << 10;
+    const COUNT: u64 = 4;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, LEN as u64)?;
+    let bytes = vec![7; LEN];
+    let last = first + COUNT;
+    for id in first..last {
+        peer.message_of(id, *port, &bytes)?;
+    }
+    // All of them were read when this is answered, for which nobody has a key.
+    peer.request(last, Kind::Read, (*port, 64), Some(5))?;
+    check_eq!(peer.response()?.0, last);
+    for id in first..last {
+        end.recv(buffer.segment(0..LEN as u64), id)?;
+        check!(!peer.is_pulled()?, "{id} was not kept");
+    }
+    Ok(())
+}
+
+/// The messages to a user who receives none, of however many peers, are kept up to half of the bytes that there
+/// may be: those to another user are kept as before. When they have ended, and the peers have said that they know
+/// it, the first one has room again.
+fn bytes_of_users(env: &Env) -> Outcome {
+    const LEN: usize = 16 << 10;
+    // With so many each peer has sent more than is kept for one.
+    const MESSAGES: u64 = 257;
+    const PEERS: u8 = 36;
+    const MOST: usize = 128 << 20;
+    // Requests take some themselves, also those whose bytes are not kept; and some are looked at beside each
+    // other.
+    const MORE: usize = 4 << 20;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    // None of them ends by itself.
+    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    // Of how many peers all was read, and how many bytes are kept of all.
+    let kept = || -> Result<(usize, usize), Stop> {
+        let lines = peers("from")?;
+        let column = |line: &String, at| {
+            let word = line.split_whitespace().nth(at);
+            word.and_then(|word| word.parse::<u64>().ok())
+        };
+        let is_read = |line: &&String| column(line, 12) == Some(MESSAGES + 1);
+        let kept: u64 = lines.iter().filter_map(|line| column(line, 11)).sum();
+        Ok((lines.iter().filter(is_read).count(), kept as usize))
+    };
+    kept()?;
+    let rig = Rig::new(env)?;
+    let end = end_with_port(&rig)?;
+    let bytes = vec![7; LEN];
+    let mut senders = Vec::new();
+    for number in 1..=PEERS {
+        let mut peer = Peer::connect(Ipv4Addr::new(127, 2, 0, number), HERE, 1)?;
+        for id in 1..=MESSAGES {
+            peer.message_of(id, end.1, &bytes)?;
+        }
+        senders.push(peer);
+    }
+    until(|| Ok(kept()?.0 == senders.len()))?;
+    let (_, all) = kept()?;
+    env.note(format!("{all} bytes are kept"));
+    check!((MOST..=MOST + MORE).contains(&all), "{all} are kept");
+
+    let (status, text) = child::run(|| {
+        users::become_another_user()?;
+        let rig = Rig::new(env)?;
+        let end = end_with_port(&rig)?;
+        let mut peer = Peer::connect(Ipv4Addr::new(127, 2, 1, 1), HERE, 1)?;
+        expect_kept(&rig, &end, &mut peer, 1)?;
+        drop((peer, end));
+        rig.close()
+    })?;
+    check!(status == Status::Exited(0), "{status:?}: {text}");
+
+    drop(end);
+    for peer in &mut senders {
+        for _ in 0..MESSAGES {
+            check_eq!(peer.response()?.1.status, EHOSTUNREACH);
+        }
+        peer.acknowledge(MESSAGES + 1)?;
+    }
+    // Some of those to the other user may be left.
+    until(|| Ok(kept()?.1 < MOST / 256))?;
+    let end = end_with_port(&rig)?;
+    for peer in &mut senders {
+        expect_kept(&rig, &end, peer, MESSAGES + 1)?;
+    }
+    drop((senders, end));
+    rig.close()
 }
 
 /// A peer that is there, but does not say that it has read its oldest answer, is not waited for for ever.

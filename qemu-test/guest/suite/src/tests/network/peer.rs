@@ -422,13 +422,17 @@ impl Peer {
             len: LEN,
             key,
         };
-        let body = [0; 2 * LEN as usize];
-        let mut header = [0; MAX_HEAD];
-        let ranges = std::iter::once(range);
-        let head = request.write(id, self.ack, body.len(), ranges, &mut header);
-        let head = head.ok_or_else(|| Stop::fail("no such request"))?;
-        self.stream.write_all(&header[..head])?;
-        Ok(self.stream.write_all(&body)?)
+        self.ask_with(id, request, Some(range), &[0; 2 * LEN as usize])
+    }
+
+    /// Sends a message to a port, with its bytes.
+    pub(super) fn message_of(&mut self, id: u64, to: u16, bytes: &[u8]) -> Outcome {
+        let request = Request {
+            len: bytes.len() as u64,
+            eager: true,
+            ..Self::message_to(to)
+        };
+        self.ask_with(id, request, None, bytes)
     }
 
     /// A message of no bytes to a port.
@@ -454,10 +458,22 @@ impl Peer {
 
     /// Sends a request without data, of a range of a region or none.
     fn ask(&mut self, id: u64, request: Request<'_>, range: Option<Range>) -> Outcome {
+        self.ask_with(id, request, range, &[])
+    }
+
+    /// As [`Self::ask`], with data.
+    fn ask_with(
+        &mut self,
+        id: u64,
+        request: Request<'_>,
+        range: Option<Range>,
+        data: &[u8],
+    ) -> Outcome {
         let mut header = [0; MAX_HEAD];
-        let head = request.write(id, self.ack, 0, range.into_iter(), &mut header);
+        let head = request.write(id, self.ack, data.len(), range.into_iter(), &mut header);
         let head = head.ok_or_else(|| Stop::fail("no such request"))?;
-        Ok(self.stream.write_all(&header[..head])?)
+        self.stream.write_all(&header[..head])?;
+        Ok(self.stream.write_all(data)?)
     }
 
     /// Brings bytes of a request that were asked for.
@@ -578,6 +594,19 @@ impl Peer {
             }
         }
         Ok(answers)
+    }
+
+    /// Reads frames until bytes are asked for, or there is an answer; returns whether they are asked for.
+    pub(super) fn is_pulled(&mut self) -> Result<bool, Stop> {
+        loop {
+            let header = self.header()?;
+            match Frame::parse(&header) {
+                Ok((_, Frame::Pull { .. })) => return Ok(true),
+                Ok((_, Frame::Response(_))) => return Ok(false),
+                Ok(_) => {}
+                Err(broken) => return Err(Stop::fail(format!("a frame: {broken:?}"))),
+            }
+        }
     }
 
     /// Reads frames until there is an answer; returns that and the number of the request.
