@@ -113,7 +113,7 @@ impl Unreached {
 #[derive(Clone)]
 pub(crate) struct Recipient {
     /// The user is known as long as there is this.
-    _owner: Option<Arc<Owner>>,
+    owner: Option<Arc<Owner>>,
     received: Sum,
 }
 
@@ -121,7 +121,7 @@ impl Recipient {
     /// Nobody.
     pub(crate) fn nobody() -> Result<Self> {
         Ok(Self {
-            _owner: None,
+            owner: None,
             received: Sum::new()?,
         })
     }
@@ -129,9 +129,14 @@ impl Recipient {
     /// The user of a domain. Any context; does not sleep.
     pub(crate) fn of(owner: &Arc<Owner>) -> Self {
         Self {
-            _owner: Some(owner.clone()),
+            owner: Some(owner.clone()),
             received: owner.0.value().received.clone(),
         }
+    }
+
+    /// Returns the number of the user; none of nobody.
+    pub(crate) fn number(&self) -> Option<u32> {
+        self.owner.as_ref().map(|owner| owner.number())
     }
 
     /// Returns how many bytes are kept of such requests, and of their answers.
@@ -159,6 +164,8 @@ mod tests {
         assert_eq!(other.unreached().sum(), 1);
         drop(bytes);
         assert_eq!(received(&other), 0);
+        assert_eq!(Recipient::of(&other).number(), Some(7));
+        assert_eq!(Recipient::nobody()?.number(), None);
         // The other domain is still there.
         drop(one);
         assert_eq!(owners.get(7)?.unreached().sum(), 1);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! How much each user may take of what all of them share.
+//!
+//! As the parts of the wire without input and output, this runs in user space, too.
 
 #![forbid(unsafe_code)]
 

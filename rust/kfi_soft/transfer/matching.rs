@@ -217,6 +217,19 @@ impl MatchLists {
             .find_map(|queue| queue.take_named(&name, |inbound| inbound.is_of(origin)))
     }
 
+    /// As [`Self::take_message`]; returns as well whether it was compared with all receives, so that none wants
+    /// it, unless it has stalled.
+    pub(crate) fn take_compared(&mut self, origin: &Origin) -> Option<(Entry<Inbound>, bool)> {
+        let name = Inbound::name_of(origin);
+        let is_it = |inbound: &Inbound| inbound.is_of(origin);
+        let compared = !self.has_new();
+        if let Some(message) = self.unexpected.take_named(&name, is_it) {
+            return Some((message, compared));
+        }
+        let message = self.arrived.take_named(&name, is_it)?;
+        Some((message, false))
+    }
+
     /// Returns the messages that no posted receive wants yet.
     pub(crate) fn unexpected(&mut self) -> &mut WalkableQueue<Inbound> {
         &mut self.unexpected

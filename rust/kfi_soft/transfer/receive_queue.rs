@@ -967,15 +967,17 @@ impl ReceiveQueue {
     }
 
     /// As [`Self::withdraw`], but not those that were set aside; returns for how many milliseconds it has
-    /// waited for a receive.
-    pub(crate) fn take_back(&self, origin: &Origin) -> Option<u32> {
+    /// waited for a receive, and whether it did so to the end: no receive that is posted wants it.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<(u32, bool)> {
         let tagged = origin.request().kind.tag().is_some();
-        let message = self.state.lock().lists(tagged).take_message(origin)?;
+        let taken = self.state.lock().lists(tagged).take_compared(origin);
+        let (message, compared) = taken?;
         if message.is_stalled() {
             // It does not wait for that.
-            return Some(origin.waited());
+            return Some((origin.waited(), false));
         }
-        Some(jiffies_to_millis(jiffies().wrapping_sub(message.since)))
+        let waited = jiffies_to_millis(jiffies().wrapping_sub(message.since));
+        Some((waited, compared))
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May

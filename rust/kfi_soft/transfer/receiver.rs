@@ -1311,11 +1311,12 @@ impl Receiver {
     }
 
     /// Takes a request of another node out that waits for a receive, or for room; returns for how many
-    /// milliseconds it has waited for a receive, or nothing if it does not, or was set aside for somebody.
-    pub(crate) fn take_back(&self, origin: &Origin) -> Option<u32> {
+    /// milliseconds it has waited for a receive, and whether it did so to the end; or nothing if it does not
+    /// wait, or was set aside for somebody.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<(u32, bool)> {
         if self.parking.withdraw(origin).is_some() {
-            // What waits for room does not wait for a receive.
-            return Some(origin.waited());
+            // A request that waits for room does not wait for a receive.
+            return Some((origin.waited(), false));
         }
         self.config.queue.take_back(origin)
     }

@@ -80,7 +80,7 @@ impl Arrivals for Targets {
         request.answer(Response::failed(ECANCELED));
     }
 
-    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<u32> {
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<(u32, bool)> {
         let origin = Origin::Remote(request.clone());
         let receiver = self.ports.destination(request.request())?;
         // First: whoever finds it there claims it, and nobody else answers it after that.

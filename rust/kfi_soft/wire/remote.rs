@@ -73,11 +73,11 @@ pub(crate) trait Arrivals: Send + Sync {
     fn withdraw(&self, request: &Arc<RemoteRequest>);
 
     /// Takes a request out of where it waits for its receiver, so that nothing is done and it is not
-    /// answered; returns for how many milliseconds it has waited for that, with those of [`Name::waited`], or
-    /// nothing if it is not found waiting there.
+    /// answered; returns for how many milliseconds it has waited for a receive, with those of
+    /// [`Name::waited`], and whether it did so to the end; or nothing if it is not found waiting there.
     ///
     /// Process context, as [`Self::arrive`], and by the thread that has given it.
-    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<u32>;
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<(u32, bool)>;
 
     /// Takes bytes of a request that has asked for them ([`Answers::start`]), from `offset` on. After an
     /// error there is only [`Self::end`]. It fails when the request was answered meanwhile, as nobody
@@ -140,7 +140,7 @@ pub(crate) struct RemotePayload {
 pub(crate) struct Charge {
     /// Dropped first: before that the user is not forgotten.
     _counts: [Count; 3],
-    _recipient: Recipient,
+    recipient: Recipient,
 }
 
 impl Charge {
@@ -150,7 +150,7 @@ impl Charge {
         let counts = [nic, recipient.received(), all].map(|sum| sum.count(bytes));
         Self {
             _counts: counts,
-            _recipient: recipient,
+            recipient,
         }
     }
 }
@@ -175,7 +175,7 @@ pub(crate) struct RemoteRequest {
     remote: RemoteMemory,
     payload: RemotePayload,
     /// For itself, and for the memory of both.
-    _charge: Charge,
+    charge: Charge,
     /// Its bytes come, or are fetched, when it has started.
     distant: bool,
     name: Name,
@@ -240,7 +240,7 @@ impl RemoteRequest {
                 request,
                 remote,
                 payload,
-                _charge: charge,
+                charge,
                 distant,
                 name,
                 answers,
@@ -265,6 +265,11 @@ impl RemoteRequest {
     /// Returns the request.
     pub(crate) fn request(&self) -> &Request {
         &self.request
+    }
+
+    /// Returns the number of the user to whom it has come; none if that is nobody.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.charge.recipient.number()
     }
 
     /// Returns the memory of this node that is meant.

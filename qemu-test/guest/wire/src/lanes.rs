@@ -8,11 +8,11 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use crate::frame::{Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD};
+use crate::frame::{Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, NOT_READY};
 use crate::incoming::{self, Moved};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
-use crate::stops::{self, Pause, Stops, Why, FLOWS};
+use crate::stops::{self, Stops, User, FLOWS};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -62,6 +62,11 @@ struct Operation {
 /// Returns the flow of an operation.
 fn flow(number: u64) -> u16 {
     (number % 3) as u16
+}
+
+/// Returns the user to whom an operation goes: the same one, but for very high numbers.
+fn user(number: u64) -> u32 {
+    (number >> 16) as u32
 }
 
 /// Returns byte `at` of the data, or of the results, of an operation.
@@ -179,6 +184,7 @@ struct Asked {
     len: usize,
     /// Milliseconds.
     waited: u32,
+    flow: u16,
 }
 
 impl incoming::Answer for Reply {
@@ -204,8 +210,8 @@ impl incoming::Answer for Reply {
     }
 }
 
-/// A request that is open: its number in the lane, and its own.
-type Kept = (u64, u64);
+/// A request that is open: its number in the lane, its own, and its flow.
+type Kept = (u64, u64, u16);
 
 /// A target that notes what it is asked.
 #[derive(Default)]
@@ -224,6 +230,8 @@ struct Model {
     withdrawn: Vec<u64>,
     /// None can be taken out of where it waits.
     stuck: bool,
+    /// From which one on none waits for a receive, but for something else.
+    crowded: Option<u64>,
     /// For how many milliseconds those have waited that are.
     waits: u32,
     /// How many chunks of memory were asked for, and whether there is none at times, as of other memory.
@@ -305,6 +313,7 @@ impl incoming::Target for Model {
             what: if kept { what } else { What::Long },
             len: request.len as usize,
             waited: request.waited,
+            flow: request.flow,
         };
         Ok(Some((asked, vec![0; if kept { body } else { 0 }])))
     }
@@ -333,7 +342,7 @@ impl incoming::Target for Model {
             self.rooms.insert(asked.id, self.room.clone());
         }
         self.open.push(asked);
-        Some((asked.id, asked.number))
+        Some((asked.id, asked.number, asked.flow))
     }
 
     fn started(&mut self) -> Option<(u64, usize, bool, Asked)> {
@@ -342,7 +351,7 @@ impl incoming::Target for Model {
         Some((asked.id, asked.len, asked.what == What::LongRead, asked))
     }
 
-    fn write(&mut self, (id, number): &Kept, offset: usize, bytes: &[u8]) -> bool {
+    fn write(&mut self, (id, number, _): &Kept, offset: usize, bytes: &[u8]) -> bool {
         let landed = self.landed.iter_mut().find(|(other, _)| other == id);
         let (_, landed) = landed.expect("it has started");
         assert_eq!(offset, *landed, "no gap, and nothing twice");
@@ -357,7 +366,7 @@ impl incoming::Target for Model {
         number % 7 != 3 || offset < 5000
     }
 
-    fn read(&mut self, (_, number): &Kept, offset: usize, to: &mut [u8]) -> bool {
+    fn read(&mut self, (_, number, _): &Kept, offset: usize, to: &mut [u8]) -> bool {
         if self.noisy {
             return true;
         }
@@ -380,19 +389,23 @@ impl incoming::Target for Model {
         self.answered.push_back((asked.id, status, asked));
     }
 
-    fn withdraw(&mut self, (id, _): &Kept) {
+    fn withdraw(&mut self, (id, ..): &Kept) {
         self.withdrawn.push(*id);
     }
 
-    fn is_withdrawn(&self, (id, _): &Kept) -> bool {
+    fn is_withdrawn(&self, (id, ..): &Kept) -> bool {
         self.withdrawn.contains(id)
     }
 
-    fn flow((_, number): &Kept) -> u16 {
-        flow(*number)
+    fn flow((.., flow): &Kept) -> u16 {
+        *flow
     }
 
-    fn take_back(&mut self, (id, number): &Kept) -> Option<u32> {
+    fn user((_, number, _): &Kept) -> User {
+        Some(user(*number))
+    }
+
+    fn take_back(&mut self, (id, number, _): &Kept) -> Option<(u32, bool)> {
         let at = self.open.iter().position(|asked| asked.id == *id)?;
         if self.stuck {
             return None;
@@ -401,10 +414,11 @@ impl incoming::Target for Model {
         self.there.remove(number);
         self.rooms.remove(id);
         self.back += 1;
-        Some(asked.waited + self.waits)
+        let for_receive = self.crowded.is_none_or(|first| *id < first);
+        Some((asked.waited + self.waits, for_receive))
     }
 
-    fn is_waiting(&self, (id, _): &Kept) -> bool {
+    fn is_waiting(&self, (id, ..): &Kept) -> bool {
         self.open.iter().any(|asked| asked.id == *id)
     }
 
@@ -915,7 +929,7 @@ fn many_flows_are_let_go_each_in_its_time() {
     for now in 0..1000 {
         let flow = now as u16;
         if flow < MANY {
-            stops.stop(flow, Why::NotReady, Pause::FIRST, now);
+            stops.stop_not_ready(flow, None, now);
         }
         let next = stops.look(now);
         assert!(next != Some(0), "it is due");
@@ -942,6 +956,137 @@ fn many_flows_are_let_go_each_in_its_time() {
         assert_eq!(stops.go_on(flow).is_some(), flow % 7 != 3);
     }
     assert!(stops.is_empty());
+}
+
+/// Stops as many flows more for receivers of a user as may be; returns how many.
+fn stop_all_of(stops: &mut Stops<Vec<stops::Flow>>, user: User) -> u32 {
+    let mut count = 0;
+    for flow in 0..FLOWS as u16 {
+        if !stops.has_room(user) {
+            break;
+        }
+        if stops.why(flow).is_none() {
+            stops.stop_not_ready(flow, user, 0);
+            count += 1;
+        }
+    }
+    count
+}
+
+/// The flows that are stopped for receivers of a user leave as many for others, and some for those that have
+/// few; and when they go on they are free again.
+#[test]
+fn flows_that_are_stopped_leave_others() {
+    let users = [None, Some(0), Some(7), Some(8), Some(9), Some(10)];
+    let mut stops = Stops::new(no_flows());
+    for _ in 0..2 {
+        let counts = users.map(|user| stop_all_of(&mut stops, user));
+        assert_eq!(counts, [2048, 1024, 512, 256, 256, 0]);
+        assert_eq!(counts.iter().sum::<u32>(), FLOWS);
+        for flow in 0..FLOWS as u16 {
+            // One that is stopped does not count twice, nor for anybody else.
+            stops.stop_not_ready(flow, Some(10), 0);
+            stops.stop_short(flow, stops::Pause::FIRST);
+            assert!(stops.go_on(flow).is_some());
+            assert!(stops.go_on(flow).is_none());
+        }
+        assert!(stops.is_empty());
+    }
+    // Those for which there is no room count for nobody.
+    for flow in 0..FLOWS as u16 / 2 {
+        stops.stop_short(flow, stops::Pause::FIRST);
+    }
+    assert_eq!(stop_all_of(&mut stops, Some(7)), 2048);
+    stops.clear();
+    assert_eq!(stop_all_of(&mut stops, Some(8)), 2048);
+}
+
+/// Of more users than are told apart those that are not have one share together; each of the others has its own.
+#[test]
+fn flows_of_very_many_users_are_counted() {
+    const TOLD_APART: usize = 16;
+    let mut stops = Stops::new(no_flows());
+    let mut counts = [0; 40];
+    for flow in 0..FLOWS as u16 {
+        let user = usize::from(flow) % counts.len();
+        if stops.has_room(Some(user as u32)) {
+            stops.stop_not_ready(flow, Some(user as u32), 0);
+            counts[user] += 1;
+        }
+    }
+    assert_eq!(counts[..TOLD_APART], [103; TOLD_APART]);
+    // There is room for each of these, but not for all.
+    let others: u32 = counts[TOLD_APART..].iter().sum();
+    assert!((1500..1600).contains(&others), "{others} of the others");
+    for flow in 0..FLOWS as u16 {
+        stops.go_on(flow);
+    }
+    assert!(stops.is_empty());
+    assert_eq!(stop_all_of(&mut stops, Some(39)), 2048);
+}
+
+/// Sends a message of a flow without the initiator, and has the target stop flows that keep others waiting;
+/// returns the first answer, if there is one: of which request, and its status.
+fn send_in(world: &mut World, (id, ack): (u64, u64), number: u64, flow: u16) -> Option<(u64, u32)> {
+    let request = Request {
+        kind: Kind::Message,
+        from: 1,
+        to: 2,
+        context: 0,
+        named: false,
+        flow,
+        key: b"",
+        tag: number,
+        data: None,
+        len: 0,
+        offset: 0,
+        ranges: Ranges::NONE,
+        eager: true,
+        restarts: false,
+        waited: 0,
+    };
+    let mut bytes = [0; MAX_HEAD];
+    let head = request.write(id, ack, 0, std::iter::empty(), &mut bytes);
+    let head = head.expect("there is room");
+    let (common, frame) = Frame::parse(&bytes[..head]).expect("it is a frame");
+    let taken = world.target.head(&mut world.model, &common, &frame);
+    taken.expect("it is right");
+    assert!(!world.relieve());
+    let mut out = [0; 48];
+    let count = world.target.fill(&mut world.model, &mut out);
+    let answer = (count != 0).then(|| Frame::parse(&out[..count]).expect("it is a frame"))?;
+    let (common, Frame::Response(response)) = answer else {
+        panic!("no answer");
+    };
+    Some((common.id, response.status))
+}
+
+/// Messages fail that keep others waiting, when as many flows are stopped for receivers of their user as may be;
+/// those to others come again, and so do those that wait for anything but a receive.
+#[test]
+fn what_goes_beyond_the_share_of_its_user_fails() {
+    const HALF: u64 = WINDOW as u64 / 2;
+    const MOST: u64 = FLOWS as u64 / 2;
+    const EREMOTEIO: u32 = 121;
+    let mut world = World::new(37);
+    // Nothing is looked at but what becomes of them.
+    world.model.noisy = true;
+    let first_of_other = MOST + HALF + 1;
+    world.model.crowded = Some(first_of_other + 1);
+    let mut ack = 1;
+    for id in 1..=first_of_other + HALF {
+        let of_other = id == first_of_other;
+        let number = id + (u64::from(of_other) << 16);
+        let answer = send_in(&mut world, (id, ack), number, (id - 1) as u16);
+        let Some(oldest) = (id + 1).checked_sub(HALF).filter(|oldest| *oldest != 0) else {
+            assert_eq!(answer, None);
+            continue;
+        };
+        let comes_again = oldest <= MOST || oldest >= first_of_other;
+        let status = if comes_again { NOT_READY } else { EREMOTEIO };
+        assert_eq!(answer, Some((oldest, status)));
+        ack = oldest + 1;
+    }
 }
 
 /// One that takes long lets as many others go by as there are numbers; there is memory for those of them

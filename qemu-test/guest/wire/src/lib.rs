@@ -19,6 +19,10 @@ mod incoming;
 mod outgoing;
 
 #[cfg(test)]
+#[path = "../../../../rust/kfi_soft/share.rs"]
+mod share;
+
+#[cfg(test)]
 #[path = "../../../../rust/kfi_soft/wire/tcp/stops.rs"]
 mod stops;
 

@@ -30,6 +30,7 @@ use super::{
         Flow,
         Pause,
         Stops,
+        User,
         Why,
         FLOWS, //
     }, //
@@ -37,6 +38,9 @@ use super::{
 
 /// The most bytes of results that go in one frame.
 const PIECE: usize = 256 << 10;
+
+/// The errno of a message for which there is no receive: `EREMOTEIO`.
+const NO_RECEIVE: u32 = 121;
 
 /// An answer, as this has to do with it.
 pub(crate) trait Answer {
@@ -107,9 +111,13 @@ pub(crate) trait Target: Sized {
     /// Returns the flow that a request belongs to.
     fn flow(open: &Self::Open) -> u16;
 
-    /// Takes a request out of where it waits for its receiver, so that nothing is done and nothing is
-    /// answered; returns for how many milliseconds it has waited, or nothing if it does not wait there.
-    fn take_back(&mut self, open: &Self::Open) -> Option<u32>;
+    /// Returns the user to whom a request has come.
+    fn user(open: &Self::Open) -> User;
+
+    /// Takes a request out of where it waits for its receiver, so that nothing is done and nothing is answered;
+    /// returns for how many milliseconds it has waited for a receive, and whether it did so to the end; or
+    /// nothing if it does not wait there.
+    fn take_back(&mut self, open: &Self::Open) -> Option<(u32, bool)>;
 
     /// Returns whether nobody has begun with a request.
     fn is_waiting(&self, open: &Self::Open) -> bool;
@@ -146,6 +154,8 @@ pub(crate) enum Refusal {
     NotReady(u32),
     /// There was no room for it, or for one of its flow before it.
     NoRoom,
+    /// No flow more is stopped for its user: it fails, as if its time were over.
+    NoReceive,
 }
 
 impl Refusal {
@@ -163,6 +173,7 @@ impl Refusal {
         let (status, waited) = match self {
             Self::NotReady(waited) => (NOT_READY, waited),
             Self::NoRoom => (NO_ROOM, 0),
+            Self::NoReceive => (NO_RECEIVE, 0),
         };
         Response {
             status,
@@ -618,7 +629,7 @@ where
     /// Stops the flow of a request for which there is no room.
     fn stop_short(&mut self, flow: u16, pause: Pause) -> Refusal {
         self.short = true;
-        self.stops.stop_now(flow, Why::NoRoom, pause);
+        self.stops.stop_short(flow, pause);
         Refusal::NoRoom
     }
 
@@ -648,14 +659,20 @@ where
     /// room for others: those that wait are not taken, and so their numbers are over, and what others keep
     /// until then. Nothing has come that was not given to receivers. `now` is in milliseconds.
     ///
+    /// When as many flows are stopped for receivers of its user as may be, those of the flow to that user fail
+    /// that wait for a receive: else they would keep all flows from going on that others have. Those that wait
+    /// for anything else do not fail, as their time does not run.
+    ///
     /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
     /// soon.
     pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
         if !self.short && !self.is_pinned() {
             return false;
         }
-        let flow = match self.slot(self.first) {
-            Some(Some(Slot::Open(oldest, None))) if target.is_waiting(oldest) => T::flow(oldest),
+        let (flow, user) = match self.slot(self.first) {
+            Some(Some(Slot::Open(oldest, None))) if target.is_waiting(oldest) => {
+                (T::flow(oldest), T::user(oldest))
+            }
             Some(Some(Slot::Open(..))) => {
                 // It ends by itself.
                 self.short = false;
@@ -664,6 +681,7 @@ where
             // The initiator is about to say that it is over.
             _ => return false,
         };
+        let fails = self.stops.why(flow).is_none() && !self.stops.has_room(user);
         // The newest one first, so that none overtakes those before it.
         for id in (self.first..self.next).rev() {
             let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
@@ -672,16 +690,23 @@ where
             let Some(Slot::Open(open, _)) = slot else {
                 continue;
             };
-            if T::flow(open) != flow {
+            if T::flow(open) != flow || fails && T::user(open) != user {
                 continue;
             }
-            if let Some(waited) = target.take_back(open) {
-                *slot = Some(Slot::Refused(false, Refusal::NotReady(waited)));
+            if let Some((waited, for_receive)) = target.take_back(open) {
+                let refusal = if fails && for_receive {
+                    Refusal::NoReceive
+                } else {
+                    // The flow is stopped, but not before one was refused: the initiator knows by that.
+                    Refusal::NotReady(waited)
+                };
+                *slot = Some(Slot::Refused(false, refusal));
                 self.open = self.open.saturating_sub(1);
                 self.refusals = self.refusals.saturating_add(1);
                 self.refused = self.refused.min(id);
-                // Not before one was refused: the initiator knows by that.
-                self.stops.stop(flow, Why::NotReady, Pause::FIRST, now);
+                if matches!(refusal, Refusal::NotReady(_)) {
+                    self.stops.stop_not_ready(flow, user, now);
+                }
             } else if target.is_waiting(open) {
                 // On its way from one place to another: those before it stay, for now.
                 return true;

@@ -3,13 +3,16 @@
 //! Flows of which requests are not taken, at the target, in the order in which their time comes.
 //!
 //! The memory for all of them is there from the beginning, so that a flow can always be stopped: that is
-//! what is done when there is no memory for a request.
+//! what is done when there is no memory for a request. Those that are stopped for receivers that are not
+//! ready are counted for the users of these.
 //!
 //! As [`incoming`](super::incoming) this is without input and output, and runs in user space.
 
 #![forbid(unsafe_code)]
 
 use core::ops::DerefMut;
+
+use crate::share;
 
 /// So many milliseconds after a flow was stopped it may go on. The initiator is told so again so many
 /// after that, and so on; in the end always after the last ones.
@@ -18,8 +21,21 @@ const PAUSES: [u64; 6] = [50, 100, 200, 400, 800, 1000];
 /// The flows of a lane.
 pub(crate) const FLOWS: u32 = 4096;
 
+/// So many of them may be stopped for receivers of each user in any case, while there are others.
+const FEW: usize = 256;
+/// So many users are told apart: as many as may have these few.
+const USERS: usize = FLOWS as usize / FEW;
+
 // Both ends of a queue have numbers behind those of the flows, and a time its low bits.
 const _: () = assert!((FLOWS as usize) + QUEUES < u16::MAX as usize && PAUSES[5] < 1 << 15);
+
+/// Returns how many flows there are.
+fn flow_count() -> usize {
+    usize::try_from(FLOWS).unwrap_or(usize::MAX)
+}
+
+/// The user whose receivers are not ready, by number; none if that is nobody.
+pub(crate) type User = Option<u32>;
 
 /// Why a flow is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +44,109 @@ pub(crate) enum Why {
     NotReady,
     /// There was no room for a request.
     NoRoom,
+}
+
+/// Why a flow is stopped, if it is, and in which place of [`Users`] it is counted, in a byte.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Cause(u8);
+
+// Those of all places, and what is behind them.
+const _: () = assert!(USERS + (Cause::FIRST_PLACE as usize) < u8::MAX as usize);
+
+impl Cause {
+    /// It is not stopped, as by default.
+    const NONE: Self = Self(0);
+    /// There was no room for a request.
+    const NO_ROOM: Self = Self(1);
+    /// A receiver of the user in the first place is not ready. Those of others follow.
+    const FIRST_PLACE: u8 = 2;
+
+    /// A receiver of the user in a place is not ready.
+    fn not_ready(place: usize) -> Self {
+        let place = u8::try_from(place).unwrap_or(u8::MAX);
+        Self(place.saturating_add(Self::FIRST_PLACE))
+    }
+
+    /// Returns the place of the user, if it is such a one.
+    fn place(self) -> Option<usize> {
+        self.0.checked_sub(Self::FIRST_PLACE).map(usize::from)
+    }
+
+    /// Returns why the flow is stopped; nothing if it is not.
+    fn why(self) -> Option<Why> {
+        match self {
+            Self::NONE => None,
+            Self::NO_ROOM => Some(Why::NoRoom),
+            _ => Some(Why::NotReady),
+        }
+    }
+}
+
+/// How many flows are stopped for receivers of a user.
+#[derive(Clone, Copy)]
+struct Counted {
+    user: User,
+    count: usize,
+}
+
+/// How many flows are stopped for receivers of each user.
+///
+/// # Invariants
+///
+/// Each flow that is stopped for such a reason counts in the place of its [`Cause`], and nothing else does. So a
+/// place in which none counts is free.
+struct Users {
+    /// Those that are told apart.
+    apart: [Counted; USERS],
+    /// Those for whom there was no place, in the one behind these.
+    others: usize,
+}
+
+impl Users {
+    /// None.
+    const NONE: Self = Self {
+        apart: [Counted {
+            user: None,
+            count: 0,
+        }; USERS],
+        others: 0,
+    };
+
+    /// Returns the place of a user, or one that is free, or, if there is none, that of others.
+    fn place(&self, user: User) -> usize {
+        let is_theirs = |counted: &Counted| counted.count != 0 && counted.user == user;
+        let theirs = self.apart.iter().position(is_theirs);
+        let free = || self.apart.iter().position(|counted| counted.count == 0);
+        theirs.or_else(free).unwrap_or(USERS)
+    }
+
+    /// Returns whether another flow may be stopped for receivers of a user.
+    fn has_room(&self, user: User) -> bool {
+        let counts = self.apart.iter().map(|counted| counted.count);
+        let all = counts.fold(self.others, usize::saturating_add);
+        let own = self.apart.get(self.place(user));
+        let own = own.map_or(self.others, |counted| counted.count);
+        share::has_room(flow_count(), all, own, FEW)
+    }
+
+    /// Counts a flow for a user, in [`Self::place`].
+    fn add(&mut self, place: usize, user: User) {
+        let count = match self.apart.get_mut(place) {
+            Some(counted) => {
+                counted.user = user;
+                &mut counted.count
+            }
+            None => &mut self.others,
+        };
+        *count = count.saturating_add(1);
+    }
+
+    /// Counts one less in a place.
+    fn remove(&mut self, place: usize) {
+        let counted = self.apart.get_mut(place);
+        let count = counted.map_or(&mut self.others, |counted| &mut counted.count);
+        *count = count.saturating_sub(1);
+    }
 }
 
 /// For which one of [`PAUSES`] a flow is stopped.
@@ -71,7 +190,7 @@ pub(crate) struct Flow {
     /// When the initiator is told that it may send requests again: the low bits of that, in milliseconds.
     at: u16,
     pause: Pause,
-    why: Option<Why>,
+    cause: Cause,
 }
 
 // So many of them are one piece of memory whose size is a power of two.
@@ -96,6 +215,7 @@ pub(crate) struct Stops<F> {
     ends: [Flow; QUEUES],
     /// How many flows are stopped.
     count: usize,
+    users: Users,
 }
 
 /// Returns the low bits of a time.
@@ -106,8 +226,7 @@ fn low(millis: u64) -> u16 {
 
 /// Returns the number of the end of a queue.
 fn end(queue: usize) -> u16 {
-    let first = usize::try_from(FLOWS).unwrap_or(usize::MAX);
-    u16::try_from(first.saturating_add(queue)).unwrap_or(u16::MAX)
+    u16::try_from(flow_count().saturating_add(queue)).unwrap_or(u16::MAX)
 }
 
 impl<F: DerefMut<Target = [Flow]>> Stops<F> {
@@ -118,6 +237,7 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
             flows,
             ends: [Flow::default(); QUEUES],
             count: 0,
+            users: Users::NONE,
         };
         this.clear();
         this
@@ -127,6 +247,8 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
     pub(crate) fn clear(&mut self) {
         self.flows.fill(Flow::default());
         self.count = 0;
+        // INVARIANT: No flow is stopped.
+        self.users = Users::NONE;
         for (queue, place) in self.ends.iter_mut().enumerate() {
             let end = end(queue);
             (place.before, place.behind) = (end, end);
@@ -187,34 +309,59 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
 
     /// Returns why a flow is stopped; nothing if it is not.
     pub(crate) fn why(&self, number: u16) -> Option<Why> {
-        self.flows.get(usize::from(number))?.why
+        self.flows.get(usize::from(number))?.cause.why()
     }
 
-    /// Stops a flow, if it is not stopped. It may go on after this pause from `now` on, in milliseconds.
-    pub(crate) fn stop(&mut self, number: u16, why: Why, pause: Pause, now: u64) {
+    /// Returns whether another flow may be stopped for receivers of a user: those that are, are no more than are
+    /// left for others, or few.
+    pub(crate) fn has_room(&self, user: User) -> bool {
+        self.users.has_room(user)
+    }
+
+    /// Stops a flow, if it is not stopped, as a receiver of a user is not ready. It may go on after a while from
+    /// `now` on, in milliseconds.
+    pub(crate) fn stop_not_ready(&mut self, number: u16, user: User, now: u64) {
         // Then times are after that.
         self.look(now);
+        let place = self.users.place(user);
+        if self.stop(number, Cause::not_ready(place), Pause::FIRST) {
+            // INVARIANT: It is stopped now.
+            self.users.add(place, user);
+        }
+    }
+
+    /// Stops a flow, if it is not stopped, as there is no room for a request. It may go on after this pause from
+    /// the time of the last [`Self::look`] on.
+    pub(crate) fn stop_short(&mut self, number: u16, pause: Pause) {
+        self.stop(number, Cause::NO_ROOM, pause);
+    }
+
+    /// Stops a flow, if it is not stopped, from the time of the last [`Self::look`] on; returns whether it was
+    /// not.
+    fn stop(&mut self, number: u16, cause: Cause, pause: Pause) -> bool {
         let at = low(self.now.saturating_add(pause.millis()));
         match self.flow(number) {
-            Some(flow) if flow.why.is_none() => {
-                (flow.at, flow.pause, flow.why) = (at, pause, Some(why));
+            Some(flow) if flow.cause == Cause::NONE => {
+                (flow.at, flow.pause, flow.cause) = (at, pause, cause);
             }
-            _ => return,
+            _ => return false,
         }
         self.link(number, pause.queue());
         self.count = self.count.saturating_add(1);
-    }
-
-    /// As [`Self::stop`], at the time of the last [`Self::look`].
-    pub(crate) fn stop_now(&mut self, number: u16, why: Why, pause: Pause) {
-        self.stop(number, why, pause, self.now);
+        true
     }
 
     /// A flow goes on; returns for which pause it was stopped, if it was.
     pub(crate) fn go_on(&mut self, number: u16) -> Option<Pause> {
         let flow = self.flow(number)?;
-        flow.why.take()?;
-        let pause = flow.pause;
+        let (cause, pause) = (core::mem::take(&mut flow.cause), flow.pause);
+        if cause == Cause::NONE {
+            return None;
+        }
+        if let Some(place) = cause.place() {
+            // INVARIANT: It was counted there, and is not stopped any more.
+            self.users.remove(place);
+        }
         self.unlink(number);
         self.count = self.count.saturating_sub(1);
         Some(pause)

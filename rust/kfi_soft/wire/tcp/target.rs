@@ -625,7 +625,11 @@ impl Target for Service {
         open.name().flow
     }
 
-    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<u32> {
+    fn user(open: &Arc<RemoteRequest>) -> stops::User {
+        open.user()
+    }
+
+    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<(u32, bool)> {
         self.visitor.shared.config.arrivals.take_back(open)
     }
 

@@ -91,6 +91,7 @@ tests! {
     "no-room-beside-a-message" ["kfi_atomic.h kfi_endpoint.h"] no_room_beside_a_message;
     "no-room-at-a-peer" ["kfi_endpoint.h"] no_room_at_a_peer;
     "bytes-of-users" ["kfi_endpoint.h"] bytes_of_users;
+    "flows-of-users" ["kfi_endpoint.h"] flows_of_users;
     "mapping-beside-a-close" ["kfi_shim.h"] mapping_beside_a_close;
     "killed-beside-a-silent-target" ["kfi_shim.h R-CLOSE-8"] killed_beside_a_silent_target;
     "killed-with-many-sessions" ["kfi_shim.h R-CLOSE-8"] killed_with_many_sessions;
@@ -426,6 +427,9 @@ const THERE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
 /// With one NIC, which does not give up a peer that says nothing for a time.
 const PATIENT: &str = "address=127.0.0.1 loopback=0 peer_timeout=600000";
 
+/// An error, as peers are told it: that of a message for which there is no receive.
+const EREMOTEIO: u32 = 121;
+
 /// An error, as peers are told it.
 const EHOSTUNREACH: u32 = 113;
 
@@ -616,7 +620,6 @@ fn stop_flow(peer: &mut Peer, port: u16) -> Result<u64, Stop> {
 /// Messages that keep others waiting are not taken, and come again: a peer is told when until they do, and
 /// their time goes on. It is the peer that says how long that was, and cannot make more of it than there is.
 fn not_ready(env: &Env) -> Outcome {
-    const EREMOTEIO: u32 = 121;
     // None of them ends by itself.
     let _modules = load_network(env, &format!("{PATIENT} rnr_timeout=600000"))?;
     let rig = Rig::new(env)?;
@@ -1250,6 +1253,74 @@ fn bytes_of_users(env: &Env) -> Outcome {
         expect_kept(&rig, &end, peer, MESSAGES + 1)?;
     }
     drop((senders, end));
+    rig.close()
+}
+
+/// Half of the flows of a peer are stopped, at the most, for messages that one user does not receive. Those of
+/// other flows fail when they keep others waiting, but not those to another user.
+fn flows_of_users(env: &Env) -> Outcome {
+    const MOST: u64 = 2048;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Stop::Skip("not root".to_owned()));
+    }
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    // None of them ends by itself.
+    reload(&modules, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let rig = Rig::new(env)?;
+    let (end, port) = end_with_port(&rig)?;
+    let buffer = rig.session.buffer(BufferKind::VMALLOC, 4096)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    let half = peer.window() / 2;
+    // Each has a flow of its own, of 4096.
+    let send = |peer: &mut Peer, id: u64, port: u16| {
+        let flow = u16::try_from(id - 1).unwrap_or(u16::MAX);
+        peer.message_in(id, port, flow)
+    };
+    for id in 1..=half {
+        send(&mut peer, id, port)?;
+    }
+    for id in 1..=MOST {
+        let (answered, response) = peer.response()?;
+        check_eq!((answered, response.status), (id, NOT_READY));
+        peer.acknowledge(id + 1)?;
+        send(&mut peer, half + id, port)?;
+    }
+    let last = half + MOST;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (MOST + 1, EREMOTEIO));
+    // Those that are received do not.
+    end.recv(buffer.segment(0..64), 7)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (MOST + 2, 0));
+    peer.acknowledge(MOST + 3)?;
+
+    let (status, text) = child::run(|| {
+        users::become_another_user()?;
+        let rig = Rig::new(env)?;
+        let (end, port) = end_with_port(&rig)?;
+        // Of the flows that are not stopped; each of them has one to the first user first, but for some that
+        // are over.
+        let send = |peer: &mut Peer, id: u64| {
+            let flow = u16::try_from(MOST + (id + 9) % MOST).unwrap_or(u16::MAX);
+            peer.message_in(id, port, flow)
+        };
+        let first = last + 1;
+        send(&mut peer, first)?;
+        for (next, id) in (first + 1..).zip(MOST + 3..=last) {
+            send(&mut peer, next)?;
+            let (answered, response) = peer.response()?;
+            check_eq!((answered, response.status), (id, EREMOTEIO));
+            peer.acknowledge(id + 1)?;
+        }
+        send(&mut peer, first + half - 1)?;
+        let (id, response) = peer.response()?;
+        check_eq!((id, response.status), (first, NOT_READY));
+        drop(end);
+        rig.close()
+    })?;
+    check!(status == Status::Exited(0), "{status:?}: {text}");
+    drop((peer, end, buffer));
     rig.close()
 }
 

@@ -397,6 +397,16 @@ impl Peer {
         self.ask(id, request, None)
     }
 
+    /// Sends a message of no bytes to a port, which belongs to a flow.
+    pub(super) fn message_in(&mut self, id: u64, to: u16, flow: u16) -> Outcome {
+        let request = Request {
+            flow,
+            eager: true,
+            ..Self::message_to(to)
+        };
+        self.ask(id, request, None)
+    }
+
     /// Asks for an exchange of as many elements as there may be, if they are what they are compared with, in a
     /// region of an endpoint at a port: a request with all that one can bring. It is of flow 1, in which it may
     /// be the first one after that was stopped.
