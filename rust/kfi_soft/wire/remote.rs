@@ -153,6 +153,11 @@ impl Charge {
             recipient,
         }
     }
+
+    /// Returns the number of the user; none if that is nobody.
+    pub(crate) fn user(&self) -> Option<u32> {
+        self.recipient.number()
+    }
 }
 
 /// What a request is there, where it comes from.
@@ -269,7 +274,7 @@ impl RemoteRequest {
 
     /// Returns the number of the user to whom it has come; none if that is nobody.
     pub(crate) fn user(&self) -> Option<u32> {
-        self.charge.recipient.number()
+        self.charge.user()
     }
 
     /// Returns the memory of this node that is meant.

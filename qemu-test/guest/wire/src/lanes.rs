@@ -9,10 +9,10 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, NOT_READY};
-use crate::incoming::{self, Moved};
+use crate::incoming::{self, Begun, Moved};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
-use crate::stops::{self, Stops, User, FLOWS};
+use crate::stops::{self, Stops, User, Why, FLOWS};
 use crate::stream::{Part, Stream};
 
 /// Numbers of a test, each from the one before.
@@ -64,9 +64,13 @@ fn flow(number: u64) -> u16 {
     (number % 3) as u16
 }
 
-/// Returns the user to whom an operation goes: the same one, but for very high numbers.
-fn user(number: u64) -> u32 {
-    (number >> 16) as u32
+/// Returns the user to whom an operation goes, of so many: the same one, if there are none, but for very high
+/// numbers.
+fn user(number: u64, users: u64) -> u32 {
+    match users {
+        0 => (number >> 16) as u32,
+        _ => (number % users) as u32,
+    }
 }
 
 /// Returns byte `at` of the data, or of the results, of an operation.
@@ -185,6 +189,7 @@ struct Asked {
     /// Milliseconds.
     waited: u32,
     flow: u16,
+    user: u32,
 }
 
 impl incoming::Answer for Reply {
@@ -210,8 +215,8 @@ impl incoming::Answer for Reply {
     }
 }
 
-/// A request that is open: its number in the lane, its own, and its flow.
-type Kept = (u64, u64, u16);
+/// A request that is open: its number in the lane, its own, its flow, and its user.
+type Kept = (u64, u64, u16, u32);
 
 /// A target that notes what it is asked.
 #[derive(Default)]
@@ -222,7 +227,9 @@ struct Model {
     there: BTreeSet<u64>,
     /// Their numbers in the lane.
     numbers: BTreeMap<u64, u64>,
-    /// Those of the same flow that were sent before one, and had not come when that did.
+    /// How many users there are, if they are told apart.
+    users: u64,
+    /// Those of the same flow and user that were sent before one, and had not come when that did.
     overtaken: BTreeSet<u64>,
     /// How many were taken back.
     back: usize,
@@ -239,7 +246,8 @@ struct Model {
     lacks_memory: bool,
     /// How often other memory was asked for.
     allocations: usize,
-    /// There is room for so many requests that have data and results, until they are over.
+    /// There is room for so many requests that have data and results, until they are over; for the last user
+    /// there is none, if they are told apart.
     most: Option<usize>,
     /// As many uses of this are kept as there are such requests: by their numbers in the lane before they are
     /// answered.
@@ -266,6 +274,12 @@ impl Model {
     fn kept(&self) -> usize {
         Rc::strong_count(&self.room) - 1
     }
+
+    /// Returns whether there is room for one more to a user.
+    fn has_room(&self, user: u32) -> bool {
+        let is_last = self.users > 1 && u64::from(user) + 1 == self.users;
+        self.most.is_none_or(|most| !is_last && self.kept() < most)
+    }
 }
 
 impl incoming::Target for Model {
@@ -289,9 +303,9 @@ impl incoming::Target for Model {
         request: &Request<'_>,
         body: usize,
         alone: bool,
-    ) -> Result<Option<Self::Partial>, Broken> {
+    ) -> Result<Begun<Self::Partial>, Broken> {
         if self.is_short() {
-            return Ok(None);
+            return Ok(Begun::NoMemory);
         }
         let what = match request.kind {
             Kind::Message => What::Send,
@@ -300,11 +314,12 @@ impl incoming::Target for Model {
             Kind::Read => What::Read,
             _ => What::Fetch,
         };
-        if what == What::Fetch && !alone && self.most.is_some_and(|most| self.kept() >= most) {
-            self.refused += 1;
-            return Ok(None);
-        }
         let number = request.tag & 0xffff_ffff;
+        let user = user(number, self.users);
+        if what == What::Fetch && !alone && !self.has_room(user) {
+            self.refused += 1;
+            return Ok(Begun::NoRoom(Some(user)));
+        }
         // It has no room for the data of some.
         let kept = what != What::Send || request.len == 0 || number % 5 != 4;
         let asked = Asked {
@@ -314,8 +329,18 @@ impl incoming::Target for Model {
             len: request.len as usize,
             waited: request.waited,
             flow: request.flow,
+            user,
         };
-        Ok(Some((asked, vec![0; if kept { body } else { 0 }])))
+        let body = vec![0; if kept { body } else { 0 }];
+        Ok(Begun::Taken((asked, body)))
+    }
+
+    fn user_of(&self, request: &Request<'_>) -> User {
+        Some(user(request.tag & 0xffff_ffff, self.users))
+    }
+
+    fn partial_user((asked, _): &Self::Partial) -> User {
+        Some(asked.user)
     }
 
     fn body(&mut self, (_, body): &mut Self::Partial, offset: usize, bytes: &[u8]) {
@@ -332,7 +357,9 @@ impl incoming::Target for Model {
             assert_eq!(*have, byte(asked.number, at, false), "data of {asked:?}");
         }
         if !self.noisy {
-            let earlier = (0..asked.number).filter(|other| flow(*other) == flow(asked.number));
+            let users = self.users;
+            let place = |number| (flow(number), user(number, users));
+            let earlier = (0..asked.number).filter(|other| place(*other) == place(asked.number));
             let missing = earlier.filter(|other| !self.there.contains(other));
             self.overtaken.extend(missing);
             assert!(self.there.insert(asked.number), "once");
@@ -342,7 +369,7 @@ impl incoming::Target for Model {
             self.rooms.insert(asked.id, self.room.clone());
         }
         self.open.push(asked);
-        Some((asked.id, asked.number, asked.flow))
+        Some((asked.id, asked.number, asked.flow, asked.user))
     }
 
     fn started(&mut self) -> Option<(u64, usize, bool, Asked)> {
@@ -351,7 +378,7 @@ impl incoming::Target for Model {
         Some((asked.id, asked.len, asked.what == What::LongRead, asked))
     }
 
-    fn write(&mut self, (id, number, _): &Kept, offset: usize, bytes: &[u8]) -> bool {
+    fn write(&mut self, (id, number, ..): &Kept, offset: usize, bytes: &[u8]) -> bool {
         let landed = self.landed.iter_mut().find(|(other, _)| other == id);
         let (_, landed) = landed.expect("it has started");
         assert_eq!(offset, *landed, "no gap, and nothing twice");
@@ -366,7 +393,7 @@ impl incoming::Target for Model {
         number % 7 != 3 || offset < 5000
     }
 
-    fn read(&mut self, (_, number, _): &Kept, offset: usize, to: &mut [u8]) -> bool {
+    fn read(&mut self, (_, number, ..): &Kept, offset: usize, to: &mut [u8]) -> bool {
         if self.noisy {
             return true;
         }
@@ -397,15 +424,15 @@ impl incoming::Target for Model {
         self.withdrawn.contains(id)
     }
 
-    fn flow((.., flow): &Kept) -> u16 {
+    fn flow((.., flow, _): &Kept) -> u16 {
         *flow
     }
 
-    fn user((_, number, _): &Kept) -> User {
-        Some(user(*number))
+    fn user((.., user): &Kept) -> User {
+        Some(*user)
     }
 
-    fn take_back(&mut self, (id, number, _): &Kept) -> Option<(u32, bool)> {
+    fn take_back(&mut self, (id, number, ..): &Kept) -> Option<(u32, bool)> {
         let at = self.open.iter().position(|asked| asked.id == *id)?;
         if self.stuck {
             return None;
@@ -717,6 +744,7 @@ fn run(seed: u64, count: usize, breaks: usize) {
     let mut world = World::new(seed);
     world.model.lacks_memory = seed % 2 == 0;
     world.model.most = (seed % 3 != 0).then_some(seed as usize % 5);
+    world.model.users = [0, 1, 2, 5][seed as usize / 3 % 4];
     let mut steps = 0;
     loop {
         if world.operations.len() < count && world.random.below(3) == 0 {
@@ -986,7 +1014,7 @@ fn flows_that_are_stopped_leave_others() {
         for flow in 0..FLOWS as u16 {
             // One that is stopped does not count twice, nor for anybody else.
             stops.stop_not_ready(flow, Some(10), 0);
-            stops.stop_short(flow, stops::Pause::FIRST);
+            stops.stop_short(flow, Some(10), stops::Pause::FIRST);
             assert!(stops.go_on(flow).is_some());
             assert!(stops.go_on(flow).is_none());
         }
@@ -994,11 +1022,36 @@ fn flows_that_are_stopped_leave_others() {
     }
     // Those for which there is no room count for nobody.
     for flow in 0..FLOWS as u16 / 2 {
-        stops.stop_short(flow, stops::Pause::FIRST);
+        let user = (flow % 2 == 0).then_some(7);
+        stops.stop_short(flow, user, stops::Pause::FIRST);
     }
     assert_eq!(stop_all_of(&mut stops, Some(7)), 2048);
     stops.clear();
     assert_eq!(stop_all_of(&mut stops, Some(8)), 2048);
+}
+
+/// A flow that is stopped for lack of room for one user is not for others, until one of these has none.
+#[test]
+fn a_flow_is_stopped_for_a_user_without_room() {
+    let mut stops = Stops::new(no_flows());
+    let why = |stops: &Stops<Vec<stops::Flow>>, user| stops.why_not(5, || user);
+    stops.stop_short(5, Some(7), stops::Pause::FIRST);
+    assert_eq!(stops.why(5), Some(Why::NoRoom));
+    assert_eq!(why(&stops, Some(7)), Some(Why::NoRoom));
+    assert_eq!(why(&stops, None), Some(Why::NoRoom));
+    assert_eq!(why(&stops, Some(8)), None);
+    stops.stop_short(5, Some(8), stops::Pause::FIRST);
+    assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
+    assert!(stops.go_on(5).is_some());
+    assert_eq!(why(&stops, Some(7)), None);
+    // As there is no memory, or a receiver is not ready, it is stopped for all.
+    stops.stop_short(5, None, stops::Pause::FIRST);
+    assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
+    assert!(stops.go_on(5).is_some());
+    stops.stop_not_ready(5, Some(7), 0);
+    assert_eq!(why(&stops, Some(9)), Some(Why::NotReady));
+    assert!(stops.go_on(5).is_some());
+    assert!(stops.is_empty());
 }
 
 /// Of more users than are told apart those that are not have one share together; each of the others has its own.
@@ -1087,6 +1140,64 @@ fn what_goes_beyond_the_share_of_its_user_fails() {
         assert_eq!(answer, Some((oldest, status)));
         ack = oldest + 1;
     }
+}
+
+/// A user for whom there is no room keeps requests to others waiting in no flow, though these belong to the same
+/// ones.
+#[test]
+fn a_user_without_room_keeps_no_others_waiting() {
+    let mut world = World::new(41);
+    // There is none for those with odd numbers.
+    world.model.users = 2;
+    world.model.most = Some(WINDOW);
+    world.post_one(What::LongRead, 300 << 10);
+    world.settle();
+    // Nothing is over before this one.
+    let long = world.model.open.remove(0);
+    // All that can be is sent before any answer is read.
+    let send = |world: &mut World| {
+        for _ in 0..20 {
+            world.send();
+        }
+        world.settle();
+    };
+    let go = |world: &mut World| {
+        world.wait(1000);
+        let mut out = [0; 1000];
+        let count = world.target.fill(&mut world.model, &mut out);
+        world.back.extend(&out[..count]);
+        while !world.back.is_empty() {
+            world.receive().expect("both keep to the protocol");
+        }
+        send(world);
+    };
+    let come = |world: &mut World| -> Vec<u64> {
+        let open = std::mem::take(&mut world.model.open);
+        let numbers = open.iter().map(|asked| asked.number).collect();
+        let answered = open.into_iter().map(|asked| (asked.id, 0, asked));
+        world.model.answered.extend(answered);
+        world.settle();
+        numbers
+    };
+    for _ in 1..=6 {
+        world.post_one(What::Fetch, 100);
+    }
+    send(&mut world);
+    assert_eq!(come(&mut world), [2, 4, 6]);
+    go(&mut world);
+    assert!(come(&mut world).is_empty());
+    for what in [What::Send, What::Fetch] {
+        world.post_one(what, 10);
+    }
+    world.settle();
+    assert!(come(&mut world).is_empty(), "their flows are stopped");
+    // The first one is of the user without room, and stays behind what that has sent before.
+    go(&mut world);
+    assert_eq!(come(&mut world), [8]);
+    assert_eq!(world.model.refused, 9);
+    world.model.most = None;
+    world.model.started.push_back(long);
+    finish(world, 1000);
 }
 
 /// One that takes long lets as many others go by as there are numbers; there is memory for those of them

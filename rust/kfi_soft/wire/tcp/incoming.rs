@@ -9,7 +9,8 @@
 //!
 //! A request for which there is no room, or no memory, is not taken, and its flow is stopped: that needs
 //! no memory. So nothing that is short keeps what is behind the request from being read, such as bytes of
-//! those that are under way, with the end of which there is room again. One that comes when nothing else
+//! those that are under way, with the end of which there is room again. If there is none for the user to whom
+//! it goes, those of its flow to others are taken still. One that comes when nothing else
 //! of its lane is under way is taken whatever others have.
 
 #![forbid(unsafe_code)]
@@ -72,15 +73,21 @@ pub(crate) trait Target: Sized {
     /// lane has another one.
     fn chunk(&mut self, other: bool) -> Option<Self::Chunk>;
 
-    /// Takes a header; nothing if there is no room for the request, or no memory. If it is `alone`, nothing
-    /// else of the lane is under way, and there is room whatever others have.
+    /// Takes a header. If it is `alone`, nothing else of the lane is under way, and there is room whatever
+    /// others have.
     fn begin(
         &mut self,
         id: u64,
         request: &Request<'_>,
         body: usize,
         alone: bool,
-    ) -> Result<Option<Self::Partial>, Broken>;
+    ) -> Result<Begun<Self::Partial>, Broken>;
+
+    /// Returns the user to whom a request is going to come, of which there is the header.
+    fn user_of(&self, request: &Request<'_>) -> User;
+
+    /// Returns the user to whom a request is going to come that has begun.
+    fn partial_user(partial: &Self::Partial) -> User;
 
     /// Takes bytes of the body of it, from `offset` on.
     fn body(&mut self, partial: &mut Self::Partial, offset: usize, bytes: &[u8]);
@@ -124,6 +131,16 @@ pub(crate) trait Target: Sized {
 
     /// Takes out an answer that was given since, with the number of the request.
     fn answered(&mut self) -> Option<(u64, Self::Answer)>;
+}
+
+/// What became of the header of a request.
+pub(crate) enum Begun<P> {
+    /// It is taken.
+    Taken(P),
+    /// There is no room for a request to this user; there may be some for others.
+    NoRoom(User),
+    /// There is no memory.
+    NoMemory,
 }
 
 /// What became of the bytes of a request.
@@ -583,19 +600,24 @@ where
         } else {
             None
         };
-        let partial = if let Some(why) = self.stops.why(flow) {
+        let why = self.stops.why_not(flow, || target.user_of(request));
+        let partial = if let Some(why) = why {
             // It would overtake those that were not taken.
             Err(Refusal::new(why, waited))
         } else {
             let alone = self.first == self.next;
-            let partial = if room {
+            let begun = if room {
                 target.begin(common.id, request, common.body, alone)?
             } else {
-                None
+                Begun::NoMemory
             };
             // If it was stopped before, there is no more room after a shorter time than that.
             let pause = before.unwrap_or(Pause::FIRST);
-            partial.ok_or_else(|| self.stop_short(flow, pause))
+            match begun {
+                Begun::Taken(partial) => Ok(partial),
+                Begun::NoRoom(user) => Err(self.stop_short(flow, user, pause)),
+                Begun::NoMemory => Err(self.stop_short(flow, None, pause)),
+            }
         };
         match partial {
             Ok(partial) if common.body == 0 => self.arrive(target, partial, flow),
@@ -616,7 +638,7 @@ where
             None => None,
         };
         let Some(open) = open else {
-            let refusal = self.stop_short(flow, Pause::FIRST);
+            let refusal = self.stop_short(flow, None, Pause::FIRST);
             self.note_refused(id, refusal);
             return;
         };
@@ -626,10 +648,11 @@ where
         }
     }
 
-    /// Stops the flow of a request for which there is no room.
-    fn stop_short(&mut self, flow: u16, pause: Pause) -> Refusal {
+    /// Stops the flow of a request for which there is no room: for the user who has none, or for all. So others
+    /// go on, whatever that user does.
+    fn stop_short(&mut self, flow: u16, user: User, pause: Pause) -> Refusal {
         self.short = true;
-        self.stops.stop_short(flow, pause);
+        self.stops.stop_short(flow, user, pause);
         Refusal::NoRoom
     }
 
@@ -735,7 +758,7 @@ where
             Some(Reading::Request(mut partial, offset, flow, waited)) => {
                 target.body(&mut partial, offset, bytes);
                 if last {
-                    match self.stops.why(flow) {
+                    match self.stops.why_not(flow, || T::partial_user(&partial)) {
                         // Since it has begun to come.
                         Some(why) => self.refuse(Refusal::new(why, waited)),
                         None => self.arrive(target, partial, flow),

@@ -4,7 +4,7 @@
 //!
 //! The memory for all of them is there from the beginning, so that a flow can always be stopped: that is
 //! what is done when there is no memory for a request. Those that are stopped for receivers that are not
-//! ready are counted for the users of these.
+//! ready are counted for the users of these; and one user without room keeps no others of a flow from going on.
 //!
 //! As [`incoming`](super::incoming) this is without input and output, and runs in user space.
 
@@ -34,7 +34,7 @@ fn flow_count() -> usize {
     usize::try_from(FLOWS).unwrap_or(usize::MAX)
 }
 
-/// The user whose receivers are not ready, by number; none if that is nobody.
+/// The user to whom requests go, by number; none if that is nobody.
 pub(crate) type User = Option<u32>;
 
 /// Why a flow is stopped.
@@ -50,26 +50,35 @@ pub(crate) enum Why {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Cause(u8);
 
-// Those of all places, and what is behind them.
-const _: () = assert!(USERS + (Cause::FIRST_PLACE as usize) < u8::MAX as usize);
+// Those of all places, twice, with the one behind them.
+const _: () = assert!(2 * (USERS + 1) + (Cause::FIRST_PLACE as usize) < u8::MAX as usize);
 
 impl Cause {
     /// It is not stopped, as by default.
     const NONE: Self = Self(0);
-    /// There was no room for a request.
+    /// There was no room for a request: no other one is taken.
     const NO_ROOM: Self = Self(1);
-    /// A receiver of the user in the first place is not ready. Those of others follow.
+    /// A receiver of the user in the first place is not ready. Those of others follow; and then those of users
+    /// for whose requests there was no room, from the first place on: others are taken.
     const FIRST_PLACE: u8 = 2;
 
-    /// A receiver of the user in a place is not ready.
-    fn not_ready(place: usize) -> Self {
+    /// A receiver of the user in a place is not ready, or there was no room for a request to that user.
+    fn at(place: usize, why: Why) -> Self {
+        let place = match why {
+            Why::NotReady => place,
+            Why::NoRoom => place.saturating_add(USERS + 1),
+        };
         let place = u8::try_from(place).unwrap_or(u8::MAX);
         Self(place.saturating_add(Self::FIRST_PLACE))
     }
 
-    /// Returns the place of the user, if it is such a one.
-    fn place(self) -> Option<usize> {
-        self.0.checked_sub(Self::FIRST_PLACE).map(usize::from)
+    /// Returns the place of the user, if it is such a one, and which of both it is.
+    fn place(self) -> Option<(usize, Why)> {
+        let place = usize::from(self.0.checked_sub(Self::FIRST_PLACE)?);
+        Some(match place.checked_sub(USERS + 1) {
+            None => (place, Why::NotReady),
+            Some(place) => (place, Why::NoRoom),
+        })
     }
 
     /// Returns why the flow is stopped; nothing if it is not.
@@ -77,28 +86,31 @@ impl Cause {
         match self {
             Self::NONE => None,
             Self::NO_ROOM => Some(Why::NoRoom),
-            _ => Some(Why::NotReady),
+            _ => self.place().map(|(_, why)| why),
         }
     }
 }
 
-/// How many flows are stopped for receivers of a user.
+/// How many flows are stopped for a user.
 #[derive(Clone, Copy)]
 struct Counted {
     user: User,
+    /// As its receivers are not ready.
     count: usize,
+    /// As there was no room for requests to it.
+    short: usize,
 }
 
-/// How many flows are stopped for receivers of each user.
+/// How many flows are stopped for each user.
 ///
 /// # Invariants
 ///
-/// Each flow that is stopped for such a reason counts in the place of its [`Cause`], and nothing else does. So a
-/// place in which none counts is free.
+/// Each flow whose [`Cause`] has a place counts there, and nothing else does. So a place in which none counts is
+/// free.
 struct Users {
     /// Those that are told apart.
     apart: [Counted; USERS],
-    /// Those for whom there was no place, in the one behind these.
+    /// Those whose receivers are not ready, and for whom there was no place, in the one behind these.
     others: usize,
 }
 
@@ -108,15 +120,17 @@ impl Users {
         apart: [Counted {
             user: None,
             count: 0,
+            short: 0,
         }; USERS],
         others: 0,
     };
 
     /// Returns the place of a user, or one that is free, or, if there is none, that of others.
     fn place(&self, user: User) -> usize {
-        let is_theirs = |counted: &Counted| counted.count != 0 && counted.user == user;
+        let is_free = |counted: &Counted| counted.count == 0 && counted.short == 0;
+        let is_theirs = |counted: &Counted| !is_free(counted) && counted.user == user;
         let theirs = self.apart.iter().position(is_theirs);
-        let free = || self.apart.iter().position(|counted| counted.count == 0);
+        let free = || self.apart.iter().position(is_free);
         theirs.or_else(free).unwrap_or(USERS)
     }
 
@@ -129,22 +143,27 @@ impl Users {
         share::has_room(flow_count(), all, own, FEW)
     }
 
+    /// Returns how many flows count in a place for this reason.
+    fn count(&mut self, place: usize, why: Why) -> &mut usize {
+        match (self.apart.get_mut(place), why) {
+            (Some(counted), Why::NotReady) => &mut counted.count,
+            (Some(counted), Why::NoRoom) => &mut counted.short,
+            (None, _) => &mut self.others,
+        }
+    }
+
     /// Counts a flow for a user, in [`Self::place`].
-    fn add(&mut self, place: usize, user: User) {
-        let count = match self.apart.get_mut(place) {
-            Some(counted) => {
-                counted.user = user;
-                &mut counted.count
-            }
-            None => &mut self.others,
-        };
+    fn add(&mut self, place: usize, why: Why, user: User) {
+        if let Some(counted) = self.apart.get_mut(place) {
+            counted.user = user;
+        }
+        let count = self.count(place, why);
         *count = count.saturating_add(1);
     }
 
     /// Counts one less in a place.
-    fn remove(&mut self, place: usize) {
-        let counted = self.apart.get_mut(place);
-        let count = counted.map_or(&mut self.others, |counted| &mut counted.count);
+    fn remove(&mut self, place: usize, why: Why) {
+        let count = self.count(place, why);
         *count = count.saturating_sub(1);
     }
 }
@@ -312,40 +331,67 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
         self.flows.get(usize::from(number))?.cause.why()
     }
 
+    /// Returns why a request of a flow is not taken; nothing if it is. `user` says to whom it goes, if that
+    /// matters: requests to others than the one user without room may be taken, as no receive context belongs to
+    /// both.
+    pub(crate) fn why_not(&self, number: u16, user: impl FnOnce() -> User) -> Option<Why> {
+        let cause = self.flows.get(usize::from(number))?.cause;
+        if let Some((place, Why::NoRoom)) = cause.place() {
+            let short = self.users.apart.get(place).map(|counted| counted.user);
+            let user = user();
+            if user.is_some() && short.is_some_and(|short| short != user) {
+                return None;
+            }
+        }
+        cause.why()
+    }
+
     /// Returns whether another flow may be stopped for receivers of a user: those that are, are no more than are
     /// left for others, or few.
     pub(crate) fn has_room(&self, user: User) -> bool {
         self.users.has_room(user)
     }
 
-    /// Stops a flow, if it is not stopped, as a receiver of a user is not ready. It may go on after a while from
-    /// `now` on, in milliseconds.
+    /// Stops a flow as a receiver of a user is not ready: it may go on after a while from `now` on, in
+    /// milliseconds. If it is stopped it is so for all from now on.
     pub(crate) fn stop_not_ready(&mut self, number: u16, user: User, now: u64) {
         // Then times are after that.
         self.look(now);
         let place = self.users.place(user);
-        if self.stop(number, Cause::not_ready(place), Pause::FIRST) {
+        if self.stop(number, Cause::at(place, Why::NotReady), Pause::FIRST) {
             // INVARIANT: It is stopped now.
-            self.users.add(place, user);
+            self.users.add(place, Why::NotReady, user);
         }
     }
 
-    /// Stops a flow, if it is not stopped, as there is no room for a request. It may go on after this pause from
-    /// the time of the last [`Self::look`] on.
-    pub(crate) fn stop_short(&mut self, number: u16, pause: Pause) {
-        self.stop(number, Cause::NO_ROOM, pause);
+    /// Stops a flow as there is no room for a request, for those to this user, or for all: it may go on after
+    /// this pause from the time of the last [`Self::look`] on. If it is stopped it is so for all from now on.
+    pub(crate) fn stop_short(&mut self, number: u16, user: User, pause: Pause) {
+        let place = self.users.place(user);
+        if user.is_none() || place >= USERS {
+            self.stop(number, Cause::NO_ROOM, pause);
+        } else if self.stop(number, Cause::at(place, Why::NoRoom), pause) {
+            // INVARIANT: It is stopped now.
+            self.users.add(place, Why::NoRoom, user);
+        }
     }
 
-    /// Stops a flow, if it is not stopped, from the time of the last [`Self::look`] on; returns whether it was
-    /// not.
+    /// Stops a flow from the time of the last [`Self::look`] on; returns whether it was not stopped. If it was,
+    /// it is stopped for all from now on.
     fn stop(&mut self, number: u16, cause: Cause, pause: Pause) -> bool {
         let at = low(self.now.saturating_add(pause.millis()));
-        match self.flow(number) {
-            Some(flow) if flow.cause == Cause::NONE => {
-                (flow.at, flow.pause, flow.cause) = (at, pause, cause);
+        let Some(flow) = self.flow(number) else {
+            return false;
+        };
+        if flow.cause != Cause::NONE {
+            if let Some((place, Why::NoRoom)) = flow.cause.place() {
+                // INVARIANT: It was counted there, and has no place any more.
+                flow.cause = Cause::NO_ROOM;
+                self.users.remove(place, Why::NoRoom);
             }
-            _ => return false,
+            return false;
         }
+        (flow.at, flow.pause, flow.cause) = (at, pause, cause);
         self.link(number, pause.queue());
         self.count = self.count.saturating_add(1);
         true
@@ -358,9 +404,9 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
         if cause == Cause::NONE {
             return None;
         }
-        if let Some(place) = cause.place() {
+        if let Some((place, why)) = cause.place() {
             // INVARIANT: It was counted there, and is not stopped any more.
-            self.users.remove(place);
+            self.users.remove(place, why);
         }
         self.unlink(number);
         self.count = self.count.saturating_sub(1);

@@ -47,6 +47,7 @@ use super::{
     },
     incoming::{
         self,
+        Begun,
         Lane,
         LaneSlot,
         Moved,
@@ -439,14 +440,14 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
-    /// Allocates what a request needs. `ENOMEM` if there is no room, either, unless it is `alone`.
+    /// Allocates what a request needs, if there is room, or it is `alone`.
     fn allocate(
         &self,
         (name, alone): (Name, bool),
         request: Request,
         frame: &frame::Request<'_>,
         (data, compare): (usize, usize),
-    ) -> Result<Partial> {
+    ) -> Result<Begun<Partial>> {
         let Shared { load, config, .. } = &*self.visitor.shared;
         let (nic, all) = (&self.visitor.bytes, &load.bytes);
         let recipient = config.arrivals.recipient(&request);
@@ -483,7 +484,7 @@ impl Service {
             BYTES_FACTOR
         };
         if !alone && !has_room(times) {
-            return Err(ENOMEM);
+            return Ok(Begun::NoRoom(recipient.number()));
         }
         let sum = sum.saturating_add(RemoteRequest::memory(distant));
         let charge = Charge::new(recipient, [nic, all], sum);
@@ -496,14 +497,14 @@ impl Service {
                 results: Memory::zeroed(results, GFP_KERNEL)?,
             })
         };
-        Ok(Partial {
+        Ok(Begun::Taken(Partial {
             name,
             request,
             remote: RemoteMemory::collect(count, ranges)?,
             bytes,
             charge,
             entry: Vacant::new(GFP_KERNEL)?,
-        })
+        }))
     }
 }
 
@@ -526,7 +527,7 @@ impl Target for Service {
         frame: &frame::Request<'_>,
         body: usize,
         alone: bool,
-    ) -> Result<Option<Partial>, Broken> {
+    ) -> Result<Begun<Partial>, Broken> {
         let request = self.request(frame).ok_or(Broken::Value)?;
         let bodies = Self::bodies(&request, frame.eager, body).ok_or(Broken::Body)?;
         let name = Name {
@@ -535,9 +536,18 @@ impl Target for Service {
             flow: frame.flow,
             waited: frame.waited,
         };
-        let partial = self.allocate((name, alone), request, frame, bodies);
-        // Whatever there is not enough of.
-        Ok(partial.ok())
+        let begun = self.allocate((name, alone), request, frame, bodies);
+        Ok(begun.unwrap_or(Begun::NoMemory))
+    }
+
+    fn user_of(&self, frame: &frame::Request<'_>) -> stops::User {
+        let request = self.request(frame)?;
+        let arrivals = &self.visitor.shared.config.arrivals;
+        arrivals.recipient(&request)?.number()
+    }
+
+    fn partial_user(partial: &Partial) -> stops::User {
+        partial.charge.user()
     }
 
     fn body(&mut self, partial: &mut Partial, offset: usize, bytes: &[u8]) {
