@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What travels between the initiator of an operation and its target, and who carries it.
+//! Requests and responses between the initiator of an operation and its target, and the wires that carry them.
 //!
-//! An operation becomes a [`Request`] to an address; what came of it comes back as a [`Response`].
+//! An operation becomes a [`Request`] to an address; its outcome comes back as a [`Response`].
 //! Neither names anything of the other side. The bytes travel as a [`Payload`]: what the wire reads
 //! them from, or puts them to, at the initiator. A wire inside of one kernel hands the initiator's
 //! memory to the target, which copies once.
@@ -11,9 +11,9 @@
 //! as a [`Packet`], whose memory was allocated before and serves each of those who keep it for a
 //! time.
 //!
-//! Nothing here knows who sends and who receives: these are an [`Initiator`] and, inside of one
-//! kernel, a [`Destination`](loopback::Destination). What comes from another kernel is a
-//! [`RemoteRequest`](remote::RemoteRequest), which finds [`Arrivals`](remote::Arrivals).
+//! Nothing here knows who sends and who receives: these are an [`Initiator`] and, inside of one kernel, a
+//! [`Destination`](loopback::Destination). A request from another kernel is a
+//! [`RemoteRequest`](remote::RemoteRequest), which comes to [`Arrivals`](remote::Arrivals).
 
 #![forbid(unsafe_code)]
 
@@ -239,7 +239,7 @@ pub(crate) trait Initiator: Clone + Unpin {
     /// Any context; does not sleep.
     fn refuse(&self, error: Error, budget: &mut Budget);
 
-    /// As [`Self::refuse`], but what comes of it is done elsewhere, for its initiator alone: for a thread that
+    /// As [`Self::refuse`], but the outcome is dealt with elsewhere, for its initiator alone: for a thread that
     /// works for all. `memory` is that of the request.
     ///
     /// Any context; does not sleep.
@@ -278,10 +278,10 @@ pub(crate) trait Wire {
     /// in order.
     fn carry(&self, packet: Packet<Self::Origin>, budget: &mut Budget);
 
-    /// The initiator has ended a request that is under way: whoever keeps it gives it up.
+    /// The initiator has ended a request that is under way: the party that keeps it gives it up.
     ///
     /// Any context; does not sleep. The initiator has claimed the operation before, and asks at every
-    /// place; whoever moves a request on looks at [`Initiator::is_waiting`] under the lock of the new
+    /// place; a party that moves a request on looks at [`Initiator::is_waiting`] under the lock of the new
     /// place. So it is found where it stays, or dropped by the party that moves it after that place
     /// was asked.
     ///

@@ -40,7 +40,7 @@ use crate::{
     nic::Nic, //
 };
 
-/// What requests reach at an address.
+/// A receive context, which requests come to at an address.
 pub(crate) trait Destination: Sized {
     /// The initiators of these.
     type Origin: Initiator;
@@ -131,7 +131,7 @@ struct Spare<D> {
     leaf: Option<Leaf<D>>,
 }
 
-/// What was used for a port, and for those beside it and with the same key if these are free, too.
+/// The memory that was used for a port, and for those beside it and with the same key if these are free, too.
 struct Unused<D> {
     _slot: PortUse<D>,
     _leaf: Option<Leaf<D>>,
@@ -305,7 +305,7 @@ impl<D> Loopback<D> {
         let port = loop {
             let wanted = port.map(usize::from);
             let taken = take(&mut all.lock(), key, wanted, &mut slot, &mut spare);
-            // Memory is made, and what is not needed is given up, without the lock.
+            // Memory is made, and given up that is not needed, without the lock.
             match taken {
                 Ok(port) => break port,
                 Err(Refused::InUse) => return Err(EADDRINUSE),

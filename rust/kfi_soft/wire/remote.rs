@@ -51,7 +51,7 @@ const WAITING: u32 = 0;
 /// It is being answered, or was.
 const CLAIMED: u32 = 1;
 
-/// What requests from other kernels reach.
+/// The party that requests from other kernels come to.
 pub(crate) trait Arrivals: Send + Sync {
     /// Returns the user to whom a request comes, as far as can be told before it has arrived; nothing if nobody
     /// is there.
@@ -92,8 +92,8 @@ pub(crate) trait Arrivals: Send + Sync {
     fn read(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &mut [u8]) -> Result;
 
     /// All bytes of a request have been written or read, or, with an error, none will be any more. It is
-    /// answered, with `ECANCELED` if that is the error; whoever has posted a receive for it is told that its
-    /// initiator is not there any more.
+    /// answered, with `ECANCELED` if that is the error; the consumer that has posted a receive for it is told
+    /// that its initiator is not there any more.
     ///
     /// Process context. Nothing happens unless it has started, and not ended.
     fn end(&self, request: &Arc<RemoteRequest>, result: Result);
@@ -119,9 +119,9 @@ pub(crate) struct Start {
 
 /// The answer to a request, with the results in that.
 pub(crate) struct Answer {
-    /// What was asked.
+    /// The request.
     pub(crate) request: Arc<RemoteRequest>,
-    /// What came of it.
+    /// Its outcome.
     pub(crate) response: Response,
 }
 
@@ -160,7 +160,7 @@ impl Charge {
     }
 }
 
-/// What a request is there, where it comes from.
+/// The name of a request where it comes from.
 #[derive(Clone, Copy)]
 pub(crate) struct Name {
     /// The session that it belongs to.
@@ -324,7 +324,7 @@ impl RemoteRequest {
 
     /// Claims the right, and the duty, to answer.
     pub(crate) fn claim(&self) -> bool {
-        // Full: what the one before did to it comes first.
+        // Full: all that the one before did to it comes first.
         // See `qemu-test/litmus/KFI-claim.litmus`.
         self.state.cmpxchg(WAITING, CLAIMED, ordering::Full).is_ok()
     }
@@ -359,7 +359,7 @@ impl RemoteRequest {
         self.cookie.store(cookie, ordering::Relaxed);
     }
 
-    /// Answers, for the thread that has claimed. What was put into the room for results goes along.
+    /// Answers, for the thread that has claimed. The bytes in the room for results go along.
     ///
     /// Any context; does not sleep.
     pub(crate) fn answer(self: &Arc<Self>, response: Response) {

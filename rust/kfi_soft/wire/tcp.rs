@@ -9,8 +9,8 @@
 //!
 //! All that is done for one connection one work item does, one run after the other: it takes what was
 //! received, and sends what is to be sent, without ever waiting for the other side. It is queued by the
-//! callbacks of the socket, and by those who bring requests and answers, from any context. What has to
-//! be sent and received when is decided by [`outgoing`] and [`incoming`], which know of no sockets.
+//! callbacks of the socket, and by those who bring requests and answers, from any context. [`outgoing`] and
+//! [`incoming`], which know of no sockets, decide what has to be sent and received when.
 
 #![forbid(unsafe_code)]
 
@@ -172,15 +172,15 @@ pub(crate) struct TcpConfig {
     pub(crate) peer_timeout: u32,
     /// Peers may be of this machine.
     pub(crate) local: bool,
-    /// What requests of others reach.
+    /// The receive contexts that requests of others come to.
     pub(crate) arrivals: Arc<dyn Arrivals>,
     /// The authorization keys of this node.
     pub(crate) keys: Arc<AuthKeys>,
-    /// What peers have to know, if anything.
+    /// The secret that peers have to know, if any.
     pub(crate) secret: Option<Secret>,
 }
 
-/// What all connections have in common.
+/// The part that all connections have in common.
 #[pin_data]
 struct Shared {
     config: TcpConfig,
@@ -190,7 +190,7 @@ struct Shared {
     beginning: Instant<Monotonic>,
     /// How many sessions have been numbered.
     sessions: Atomic<u64>,
-    /// What the log is told of peers.
+    /// The complaints of peers that the log is told.
     #[pin]
     complaints: Complaints,
     #[pin]
@@ -198,7 +198,7 @@ struct Shared {
     /// Those who ask this node for something.
     #[pin]
     visitors: Visitors,
-    /// What they take.
+    /// The load that these are.
     load: Load,
 }
 
@@ -380,7 +380,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
         self.0.shared.visitors.show(f)
     }
 
-    /// Ends everything: what is under way fails with `EHOSTUNREACH`. May sleep.
+    /// Ends everything: all that is under way fails with `EHOSTUNREACH`. May sleep.
     ///
     /// Later requests fail.
     pub(crate) fn close(&self) {
@@ -440,7 +440,7 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
             packet.origin.refuse(EHOSTUNREACH, budget);
             return;
         }
-        // With the lock: whoever has ended it before has not found it, and does not look again.
+        // With the lock: a thread that has ended it before has not found it, and does not look again.
         if !packet.origin.is_waiting() {
             drop(associations);
             // Without the lock, as it may be the last that keeps its domain.
@@ -461,7 +461,7 @@ impl<O: Initiator + Send + Sync + 'static> Wire for Tcp<O> {
             let mut associations = self.0.associations.lock();
             let same = |fresh: &Fresh<O>| fresh.origin.number() == number;
             let waiting = associations.waiting.take(key, &number, same);
-            // With the lock, under which it stays: whoever has the last reference to one may have to sleep.
+            // With the lock, under which it stays: a thread with the last reference to one may have to sleep.
             waiting.or_else(|| {
                 let association = associations.known.get(&key.0)?;
                 Association::withdraw(association, origin)
@@ -497,7 +497,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
                 }
             };
             if result.is_err() {
-                // There is no memory. Nothing is lost: what waits has all that it needs.
+                // There is no memory. Nothing is lost: requests that wait have all that they need.
                 this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
                 return;
             }
@@ -518,7 +518,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem<1> for Inner<O> {
     }
 }
 
-/// What is to be done for the line of requests that has waited for longest.
+/// The next thing to be done, for the line of requests that has waited for longest.
 enum Turn<O: Initiator + Send + Sync + 'static> {
     /// There is none.
     Nobody,
@@ -749,7 +749,7 @@ fn close<O: Initiator + Send + Sync + 'static>(taken: Option<KnownNode<O>>) {
 /// A request in a queue.
 type FreshEntry<O> = Entry<Fresh<O>>;
 
-/// Refuses requests that were not sent. What comes of that is not done here: nobody waits behind what an end
+/// Refuses requests that were not sent. The consequences are left to others: nobody waits behind what an end
 /// sets going at another user.
 fn refuse<O: Initiator>(mut line: Line<Fresh<O>>) {
     while let Some(fresh) = line.pop() {
@@ -982,7 +982,7 @@ mod tests {
         let mut made = None;
         for number in 0..=MANY {
             if number == MANY {
-                // One is made for another user meanwhile, and what comes now goes behind what waits.
+                // One is made for another user meanwhile, and requests that come now go behind those that wait.
                 made = Some(add_idle(&tcp, &one)?);
                 assert!(!add(posted(&one, MANY + 1)?));
             }

@@ -87,7 +87,7 @@ pub(super) enum End {
 /// A connection.
 pub(super) struct Connection {
     socket: TcpSocket,
-    /// What was received.
+    /// The bytes that were received.
     pub(super) input: Stream<KVec<u8>>,
     out: KVec<u8>,
     /// The bytes of `out` that are yet to be sent.
@@ -216,7 +216,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// There is no more for now: what waits for that goes.
+    /// There is no more for now: bytes that wait for more are sent.
     pub(super) fn push(&mut self) {
         if core::mem::take(&mut self.corked) {
             // TCP does that when it is told so, again, too.

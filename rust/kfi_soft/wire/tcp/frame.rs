@@ -7,8 +7,8 @@
 //! tests and fuzzers run in user space.
 //!
 //! A frame that is taken apart is one that the protocol allows, as far as that can be told from
-//! its header alone: lengths fit each other, and numbers are in their ranges. What a connection has
-//! agreed on, and which frame may come when, its reader checks.
+//! its header alone: lengths fit each other, and numbers are in their ranges. Its reader checks whether
+//! it may come now, and keeps to the terms of its connection.
 
 #![forbid(unsafe_code)]
 
@@ -40,7 +40,7 @@ pub(crate) const MAJOR: u16 = 1;
 /// The version that adds to the one before.
 pub(crate) const MINOR: u16 = 0;
 
-/// What `HELLO` and `WELCOME` begin with.
+/// The first member of `HELLO` and `WELCOME`.
 const MAGIC: [u8; 8] = *b"kfi-soft";
 
 /// Of [`Response::status`]: the target is not ready, and nothing was done.
@@ -104,7 +104,7 @@ pub(crate) enum Frame<'a> {
     Hello(Hello),
     /// The first one of a target, with what proves that it knows the secret.
     Welcome(Hello, [u8; 32]),
-    /// What proves that the initiator does.
+    /// The code that proves that the initiator does.
     Proof([u8; 32]),
     /// The last one.
     Bye(u32),
@@ -133,7 +133,7 @@ pub(crate) enum Frame<'a> {
     Unknown,
 }
 
-/// What both sides say of themselves.
+/// The members in which both sides introduce themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hello {
     /// The major version.
@@ -202,7 +202,7 @@ pub(crate) struct Range {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ranges<'a>(&'a [u8]);
 
-/// What a request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// To be received.
@@ -231,7 +231,7 @@ pub(crate) enum Kind {
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request<'a> {
-    /// What it asks for.
+    /// Its kind.
     pub(crate) kind: Kind,
     /// Port of the initiator.
     pub(crate) from: u16,
@@ -298,7 +298,7 @@ mod number {
     pub(super) const GO: u8 = 34;
 }
 
-/// Reads members of a header; what is beyond its end is 0.
+/// Reads members of a header; those beyond its end are 0.
 #[derive(Clone, Copy)]
 struct Members<'a>(&'a [u8]);
 
@@ -391,7 +391,7 @@ impl<'a> Frame<'a> {
             number::HELLO | number::WELCOME => {
                 at_least(ANY_HELLO)?;
                 body(0..1)?;
-                // What another version has, besides that, is its business.
+                // The rest of it is the business of another version.
                 if members.u16(32) == MAJOR {
                     at_least(HELLO)?;
                 }
@@ -530,7 +530,7 @@ impl<'a> Frame<'a> {
             Self::Go(flow) => put(header, 24, &flow.to_le_bytes())?,
             Self::Withdraw | Self::Ack | Self::Landed | Self::Request(_) | Self::Unknown => {}
         }
-        // What the other side would not take is not sent.
+        // A frame that the other side would not take is not sent.
         Frame::parse(header).ok()?;
         Some(head)
     }
@@ -568,7 +568,7 @@ impl Hello {
             },
             nonce: members.array(96),
         };
-        // What another version means by the rest is its business.
+        // The meaning of the rest is the business of another version.
         let known = hello.major == MAJOR;
         let lanes = (1..=MAX_LANES).contains(&hello.lanes) && hello.lane < hello.lanes;
         let eager = usize::try_from(hello.eager).is_ok_and(|eager| eager <= MAX_BODY);
@@ -737,7 +737,7 @@ impl<'a> Request<'a> {
                 if self.len == 0 || self.len > MAX_ATOMIC || !self.eager {
                     return Err(Broken::Value);
                 }
-                // What is only fetched has no operands.
+                // An atomic that only fetches has no operands.
                 let both = self.len.saturating_mul(2);
                 match form {
                     2 => body == both,
@@ -811,7 +811,7 @@ impl<'a> Request<'a> {
             at = range.append(header, at)?;
         }
         put(header, at, self.key)?;
-        // What the other side would not take is not sent.
+        // A frame that the other side would not take is not sent.
         Frame::parse(header).ok()?;
         Some(head)
     }

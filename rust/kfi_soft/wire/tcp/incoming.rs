@@ -53,7 +53,7 @@ pub(crate) trait Answer {
     fn read(&self, offset: usize, to: &mut [u8]);
 }
 
-/// What requests find.
+/// The party that requests come to.
 pub(crate) trait Target: Sized {
     /// How many requests there is memory for in a chunk of that.
     const CHUNK: usize;
@@ -109,7 +109,7 @@ pub(crate) trait Target: Sized {
     /// Nothing more is moved of what has started.
     fn end(&mut self, start: Self::Start, moved: Moved);
 
-    /// The initiator does not want it any more. What has started is ended besides.
+    /// The initiator does not want it any more. If it has started it is ended besides.
     fn withdraw(&mut self, open: &Self::Open);
 
     /// Returns whether the initiator does not want it any more.
@@ -133,7 +133,7 @@ pub(crate) trait Target: Sized {
     fn answered(&mut self) -> Option<(u64, Self::Answer)>;
 }
 
-/// What became of the header of a request.
+/// The fate of the header of a request.
 pub(crate) enum Begun<P> {
     /// It is taken.
     Taken(P),
@@ -143,7 +143,7 @@ pub(crate) enum Begun<P> {
     NoMemory,
 }
 
-/// What became of the bytes of a request.
+/// The fate of the bytes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
     /// All of them have been written, or have landed.
@@ -217,7 +217,7 @@ pub(crate) struct Moving<S> {
 pub(crate) type LaneSlot<T> =
     Option<Slot<<T as Target>::Open, <T as Target>::Answer, <T as Target>::Start>>;
 
-/// What the body is for that is being received.
+/// The use of the body that is being received.
 enum Reading<P> {
     /// A request, of this flow, and for how many milliseconds it has waited before.
     Request(P, usize, u16, u32),
@@ -233,7 +233,7 @@ struct Fetching {
     id: u64,
     offset: usize,
     end: usize,
-    /// It was not there any more: what is sent has no meaning.
+    /// It was not there any more: the bytes that are sent have no meaning.
     failed: bool,
 }
 
@@ -462,7 +462,7 @@ where
         let numbers = self.next.saturating_sub(self.first);
         self.refusals = usize::try_from(numbers).unwrap_or(usize::MAX);
         (self.refused, self.told_bare) = (self.first, self.first);
-        // What was pulled is pulled again from where it has come to; what is fetched from the start.
+        // Bytes that were pulled are pulled again from where they have come to, others fetched from the start.
         let chunks = self.chunks.iter_mut().flatten();
         for slot in chunks.flat_map(|chunk| chunk.iter_mut()) {
             match slot {
@@ -532,7 +532,7 @@ where
                 }
                 if let Some(Some(Slot::Open(open, place))) = self.slot(common.id) {
                     target.withdraw(open);
-                    // What is left of a frame of it is skipped, or has no meaning.
+                    // The rest of a frame of it is skipped, or has no meaning.
                     if let Some(moving) = place.take() {
                         target.end(moving.start, Moved::Withdrawn);
                     }

@@ -347,7 +347,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
 
     fn write(&self, offset: usize, from: &[u8]) {
         if let Some(lent) = &self.lent {
-            // What does not fit is dropped.
+            // Bytes that do not fit are dropped.
             lent.payload().target.cursor(offset).write(from);
         }
     }
@@ -383,11 +383,11 @@ struct Link {
     phase: Phase,
     since: Instant,
     window: Window,
-    /// What was said, once it was.
+    /// The frame that was said, once it was.
     hello: HelloBytes,
 }
 
-/// What is to be done next.
+/// The next thing to be done.
 enum Next {
     /// The same again, when others have had their turn.
     Again,
@@ -431,12 +431,12 @@ struct State<O: Initiator> {
     closed: bool,
 }
 
-/// What is known of requests that are not wanted any more.
+/// The progress of requests that are not wanted any more.
 #[derive(Clone, Copy)]
 struct Parting {
-    /// What was last seen of [`Lane::unwanted`], and when that was new.
+    /// The last [`Lane::unwanted`] that was seen, and when that was new.
     round: (u64, Instant),
-    /// What was last seen of [`Lane::parting`], and when that was new.
+    /// The last [`Lane::parting`] that was seen, and when that was new.
     progress: (u64, Instant),
 }
 
@@ -461,9 +461,9 @@ pub(super) struct Quiet {
     pub(super) reached: bool,
 }
 
-/// What others leave for the work item of an association.
+/// The part of an association in which others leave something for its work item.
 struct Inbox<O: Initiator> {
-    /// What was not sent yet, in order.
+    /// Requests that were not sent yet, in order.
     fresh: Line<Fresh<O>>,
     /// Nobody uses it.
     quiet: Option<Quiet>,
@@ -606,7 +606,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             (fresh, inbox.fresh.is_empty())
         };
         if fresh.is_none() {
-            // Full: what the initiator has noted comes before.
+            // Full: the note of the initiator comes before.
             // See `qemu-test/litmus/KFI-recall.litmus`.
             this.withdrawals.xchg(true, ordering::Full);
         }
@@ -660,7 +660,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 link.connection.close();
             }
         }
-        // What ran before that may have set the timer, which is not set again.
+        // The run before that may have set the timer, which is not set again.
         this.work.cancel_sync();
         this.timer.cancel_sync();
         this.work.cancel_sync();
@@ -970,8 +970,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
     }
 
-    /// Returns what the end of a connection is, of which this is seen. What somebody says who has not
-    /// proved to have the secret, though one is shared, is nothing but a break: it changes nothing.
+    /// Returns what the end of a connection is, of which this is seen. An end by a side that has not proved to
+    /// have the secret, though one is shared, is nothing but a break: it changes nothing.
     fn believe(&self, phase: Phase, end: End) -> End {
         if phase != Phase::Hello || self.shared.config.secret.is_none() {
             return end;
@@ -1017,7 +1017,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         }
     }
 
-    /// All that was sent has failed, and what was not too, if `all`; another session begins.
+    /// All that was sent has failed, and if `all` the rest, too; another session begins.
     fn end_session(&self, state: &mut State<O>, all: bool) {
         let unreachable = EHOSTUNREACH.to_errno().unsigned_abs();
         state.collect();
@@ -1187,7 +1187,7 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Association<O> {
 
     fn run(this: Arc<Self>) {
         let (next, mut ended) = {
-            // What is posted by the reclaim of memory waits for this.
+            // Operations that are posted by the reclaim of memory wait for this.
             let _no_io = NoIo::new();
             let mut state = this.state.lock();
             let next = Self::go_on(&this, &mut state);

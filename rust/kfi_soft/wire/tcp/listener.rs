@@ -76,7 +76,7 @@ enum Stage {
     Silent,
     /// A `HELLO` was answered with a `WELCOME`.
     Welcomed {
-        /// What it was.
+        /// The frame.
         hello: Hello,
         /// The `ack` of it.
         ack: u64,
@@ -152,7 +152,7 @@ impl Newcomer {
                 return Ok(());
             };
             connection.set_events(this.clone())?;
-            // With the lock, without which nobody ends it: whoever does finds the timer set, and cancels
+            // With the lock, without which nobody ends it: a thread that does finds the timer set, and cancels
             // it. Set later, it might be that of a newcomer which is in no list any more, and the end of
             // the queue would wait for it.
             let queue = &this.listener.shared.queue;
@@ -486,7 +486,7 @@ impl WorkItem for Listener {
                     return;
                 }
             };
-            // Whoever is not taken finds the connection closed.
+            // A peer that is not taken finds the connection closed.
             let _ = Self::take(&this, socket);
         }
         Self::wake(&this);

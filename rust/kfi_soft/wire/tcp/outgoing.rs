@@ -67,7 +67,7 @@ const CANCELLED: u32 = 125;
 /// The most bytes of a frame of data.
 const PIECE: u32 = 256 << 10;
 
-/// What the lane has to do with the header of a request.
+/// The terms of the lane for the header of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms {
     /// The most bytes of data that it may bring.
@@ -121,7 +121,7 @@ pub(crate) struct Sent<R> {
     landed: bool,
     /// It was answered, and waits for the end of a frame that is being sent.
     answered: bool,
-    /// What the target has answered: 0, or an errno.
+    /// The answer of the target: 0, or an errno.
     pub(crate) status: u32,
 }
 
@@ -357,7 +357,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     pub(crate) fn recall(&mut self) {
         self.recalls = true;
         self.end_held();
-        // What comes to this while others are to end waits for these.
+        // Requests that come to this while others are to end wait for these.
         let busy = self.unwanted_of(self.round) != 0;
         let round = self.round.wrapping_add(u64::from(busy));
         let mut from = 0;
@@ -484,7 +484,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
     }
 
-    /// Takes out all that is under way, as a session is over; what comes later belongs to the next one.
+    /// Takes out all that is under way, as a session is over; requests that come later belong to the next one.
     pub(crate) fn end_session(&mut self) -> EntryQueue<Sent<R>> {
         self.disconnected();
         let mut ended = core::mem::replace(&mut self.sent, EntryQueue::new());
@@ -554,7 +554,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         if !as_data || end > most || !next {
             return Err(Broken::Value);
         }
-        // What has come in full is known when the body has.
+        // How much has come in full is known when the body has.
         sent.arrived = u32::try_from(offset).map_err(|_| Broken::Value)?;
         self.body = Some(Body {
             id: common.id,
@@ -593,7 +593,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
         if matches!(response.status, NOT_READY | NO_ROOM) {
             if self.writing.is_some_and(|writing| writing.id == common.id) {
-                // What it has pulled of it was taken.
+                // A request of which it has pulled bytes was taken.
                 return Err(Broken::Value);
             }
             let kept = (response.status == NOT_READY).then_some(self.now);
@@ -928,8 +928,8 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         };
         match flow.pace {
             Pace::Stopped => flow.pace = Pace::Goes,
-            // What it has not taken is not wanted any more, or was stopped in its eyes alone: it takes
-            // none before the first one after that.
+            // Requests that it has not taken are not wanted any more, or the flow was stopped in its eyes
+            // alone: it takes none before the first one after that.
             Pace::Runs if flow.under_way == 0 => flow.pace = Pace::Restarts,
             // Else it has gone on, or one that is under way is the first that is not taken; then the target
             // says so again.
@@ -1033,7 +1033,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         while let Some(mut sent) = self.sent.find_named(&(0, from)) {
             let id = sent.id;
             from = id.saturating_add(1);
-            // What is sent later is looked at when that is done.
+            // Requests that are sent later are looked at when that is done.
             let over = sent.withdrawn || sent.answered;
             if id >= self.at || over || !sent.request.is_withdrawn() {
                 continue;

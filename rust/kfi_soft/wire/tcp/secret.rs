@@ -41,10 +41,10 @@ use crate::kfi::linux::{
     timeout::jiffies, //
 };
 
-/// The fewest bytes of a secret. What is shorter is guessed by whoever has a `WELCOME`.
+/// The fewest bytes of a secret. A shorter one is guessed by anybody who has a `WELCOME`.
 const MIN_LEN: usize = 16;
 
-/// What the codes of a target, and of an initiator, begin with.
+/// The first bytes of the text of which the code of a target, and of an initiator, is made.
 const TARGET: &[u8] = b"kfi-soft target";
 const INITIATOR: &[u8] = b"kfi-soft initiator";
 
@@ -60,7 +60,7 @@ pub(crate) struct Secret {
 
 impl Secret {
     /// Takes the payload of the key that has this description: one that user space cannot read, if there
-    /// is one, or one of the user. Whoever loads the module has to find it. May sleep.
+    /// is one, or one of the user. The user who loads the module has to find it. May sleep.
     pub(crate) fn find(description: &CStr, fabric: FabricId) -> Result<Self> {
         Self::look_for(description, fabric).inspect_err(|error| match *error {
             EINVAL => pr_err!(
@@ -130,12 +130,12 @@ impl Secret {
 /// Returns a `HELLO` or `WELCOME` as it is sent.
 pub(super) fn bytes(frame: &Frame<'_>, ack: u64) -> HelloBytes {
     let mut bytes = [0; frame::HELLO];
-    // There is room for it. What is not one is not sent either.
+    // There is room for it. One that could not be read is not sent either.
     let _ = frame.write(0, ack, 0, &mut bytes);
     bytes
 }
 
-/// What the log is told of.
+/// Something that the log is told of.
 #[derive(Clone, Copy)]
 pub(super) enum Complaint {
     /// The target has another secret, or none.

@@ -197,7 +197,7 @@ impl Pause {
     }
 }
 
-/// What is known of a flow. The default is one that is not stopped.
+/// A flow, as far as it is known. The default is one that is not stopped.
 ///
 /// That it may go on is said until the first request after that is read: the initiator may not have
 /// been able to do anything about it before.

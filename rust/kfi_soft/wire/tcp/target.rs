@@ -194,7 +194,7 @@ impl DerefMut for Chunk {
 /// Memory for the chunks of a lane.
 type Chunks = KVec<Option<Chunk>>;
 
-/// What requests of all peers take.
+/// The load of all peers, by their requests.
 pub(super) struct Load {
     /// Chunks of memory for requests.
     chunks: Sum,
@@ -216,7 +216,7 @@ impl Load {
     }
 }
 
-/// What requests of a peer find.
+/// The party that the requests of a peer come to.
 pub(super) struct Service {
     visitor: Arc<Visitor>,
     /// The session.
@@ -661,7 +661,7 @@ impl Target for Service {
     }
 }
 
-/// What is to be done next.
+/// The next thing to be done.
 enum Next {
     /// The same again, when others have had their turn.
     Again,
@@ -703,7 +703,7 @@ struct State {
     gone: bool,
 }
 
-/// What an initiator has said of itself.
+/// The way in which an initiator has introduced itself.
 pub(super) struct Greeting {
     /// Its `HELLO`.
     pub(super) hello: Hello,
@@ -713,7 +713,7 @@ pub(super) struct Greeting {
     pub(super) promised: Option<u64>,
 }
 
-/// What became of a connection.
+/// The fate of a connection.
 struct Attached {
     /// The one that was there before, which is not used any more.
     before: Option<Connection>,
@@ -887,14 +887,14 @@ impl Visitor {
             // It has begun since, on another connection.
             return Attached::refused(connection, bye::NONE);
         }
-        // Whoever has known the session before we have is told that it is another one.
+        // An initiator that has known the session before we have is told that it is another one.
         let lost = hello.birth != 0 && hello.birth != state.birth;
         if same && lost {
             this.welcome(state, &mut connection, greeting);
             // It closes the connection.
             return Attached::refused(connection, bye::OLD);
         }
-        // What there was is of no use to the session, or to the lane, any more.
+        // The connection that was there is of no use to the session, or to the lane, any more.
         let before = state.connection.take();
         let moved = before.as_ref().map_or(0, Connection::moved);
         state.moved = state.moved.saturating_add(moved);
@@ -1043,15 +1043,15 @@ impl Visitor {
             this.close_with(&mut state, &mut ended);
         }
         this.finish(ended);
-        // What ran before that may have set the timer, which is not set again.
+        // The run before that may have set the timer, which is not set again.
         this.work.cancel_sync();
         this.timer.cancel_sync();
         this.work.cancel_sync();
-        // What has started or was answered since.
+        // For requests that have started or were answered since.
         <Self as WorkItem>::run(this.clone());
     }
 
-    /// As [`Self::close`], with the lock: what is left is for the work item.
+    /// As [`Self::close`], with the lock: the rest is for the work item.
     fn close_with(&self, state: &mut State, ended: &mut EntryQueue<Ended>) {
         state.gone = true;
         if let Some(connection) = state.connection.take() {
@@ -1079,7 +1079,7 @@ impl Visitor {
 
     /// Does what can be done now.
     fn go_on(&self, state: &mut State, service: &mut Service) -> Next {
-        // What has come before was given to receivers.
+        // All requests that have come before were given to receivers.
         let again = state.lane.relieve(service, self.shared.now());
         let again = again.then(|| millis_to_jiffies(RETRY_MILLIS));
         for _ in 0..TURNS {
@@ -1169,7 +1169,7 @@ impl Visitor {
     }
 
     /// Returns how long the initiator may still take to say that it knows what it was told. It does so at once,
-    /// whatever else it waits for; but what it says may be behind bytes that are moved.
+    /// whatever else it waits for; but that may be behind bytes that are moved.
     fn acknowledgement(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
         let now = (state.lane.unacknowledged(), state.lane.progress());
         let (id, progress, since) = &mut state.unacknowledged;
