@@ -447,9 +447,12 @@ static int reopen_region(const struct kfi_bench_case *c, struct kfi_bench_sample
 /* Two endpoints, each of which takes so many operations, and some more. */
 static int open_deep(struct bench_link *l, u32 depth)
 {
-	struct kfi_info *info = kfi_dupinfo(bench_info);
+	struct kfi_info *info;
 	int ret;
 
+	/* A link that is kept open has a region with the same key. */
+	bench_close_kept();
+	info = kfi_dupinfo(bench_info);
 	if (!info)
 		return -ENOMEM;
 	info->tx_attr->size = depth + 2 * PORTION;
