@@ -452,10 +452,12 @@ bench:
 .PHONY: run-bench
 run-bench: machine
 	@mkdir -p $(bench)
-	@{ $(run) --log $(bench)/$(VEHICLE).log --transcript -- kfi-bench run $(ARGS); \
-		echo "{\"status\":$$?}"; } | \
-		{ $(kfi_bench) collect --vehicle $(VEHICLE) --output $(bench)/$(VEHICLE).jsonl \
-			2>$(bench)/failures; echo $$? >$(bench)/status; }
+	@{ status=0; $(run) --log $(bench)/$(VEHICLE).log --transcript -- kfi-bench run $(ARGS) || \
+			status=$$?; \
+		echo "{\"status\":$$status}"; } | \
+		{ status=0; $(kfi_bench) collect --vehicle $(VEHICLE) --output $(bench)/$(VEHICLE).jsonl \
+			2>$(bench)/failures || status=$$?; \
+		echo $$status >$(bench)/status; }
 	+@$(MAKE) bench-report
 	@cat $(bench)/failures >&2; exit "$$(cat $(bench)/status)"
 
