@@ -464,6 +464,8 @@ run-bench: machine
 # Of user-mode Linux, with what there is of QEMU beside it; of QEMU alone if there is only that.
 .PHONY: bench-report
 bench-report:
+	@[ -e $(bench)/uml.jsonl ] || [ -e $(bench)/qemu.jsonl ] || { \
+		echo 'make: nothing was measured yet: make bench' >&2; false; }
 	@if [ -e $(bench)/uml.jsonl ]; then \
 		$(kfi_bench) report $(bench)/uml.jsonl --output $(bench) \
 			$$([ ! -e $(bench)/qemu.jsonl ] || echo --qemu $(bench)/qemu.jsonl); \
@@ -478,7 +480,8 @@ bench-compare: guest
 	@$(kfi_bench) compare $(OLD) $(NEW)
 
 .PHONY: bench-table
-bench-table: bench-report
+bench-table: guest
+	+@$(MAKE) bench-report
 	@$(kfi_bench) insert $(bench) Documentation/benchmarks.md
 
 # How long interrupts are off. With instructions for time it does not depend on the host; one CPU

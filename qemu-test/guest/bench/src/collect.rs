@@ -88,6 +88,9 @@ impl Collected {
         }
         let unmeasured = unmeasured(&results);
         failures.extend(unmeasured.iter().map(|row| format!("not measured: {row}")));
+        if failures.is_empty() && results.figures.is_empty() {
+            failures.push("nothing was measured: no item has such a name".to_owned());
+        }
         failures
     }
 }
@@ -225,6 +228,14 @@ mod tests {
         assert_eq!(passes, [0, 1]);
         let shown = String::from_utf8(shown).unwrap();
         assert_eq!(shown.matches("  again").count(), 1);
+    }
+
+    #[test]
+    fn a_run_that_measured_nothing_fails() {
+        let asked = r#"{"asked":["node"],"items":["no such item"]}"#;
+        let told = failures(&[asked, END, WELL]);
+        assert_eq!(told.len(), 1);
+        assert!(told[0].starts_with("nothing was measured"));
     }
 
     #[test]

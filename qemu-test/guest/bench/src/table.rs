@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::ErrorKind;
 use std::iter;
 use std::path::Path;
 
@@ -209,8 +210,10 @@ pub(crate) fn circumstances(results: &Results) -> (String, &'static str) {
     };
     let rounds = results
         .figures
-        .first()
-        .map_or(0, |figure| figure.values.len());
+        .iter()
+        .map(|figure| figure.values.len())
+        .max()
+        .unwrap_or_default();
     let text = format!(
         "Medians of {rounds} rounds on {} x {}. How busy it was: {}.",
         machine.processors,
@@ -226,18 +229,34 @@ pub(crate) fn circumstances(results: &Results) -> (String, &'static str) {
     )
 }
 
-/// Writes `table.txt`, `ratios.md` and `tcp.md`, and shows the ratios.
+/// Returns whether a run was asked for all of a table, and has measured some of it.
+fn is_whole(targets: &[Target], results: &Results) -> bool {
+    targets.iter().all(|target| target.is_asked(results))
+        && targets
+            .iter()
+            .any(|target| target.measured(results).is_some())
+}
+
+/// Writes `table.txt`, and each of `ratios.md` and `tcp.md` of which all was asked for; shows the ratios.
 pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) -> Result<(), Error> {
     let ratios = ratios(results) + &doubts(results);
-    let tables = [
-        ("table.txt", format!("{ratios}{}", all(results))),
-        (RATIOS, document(&TARGETS, results, qemu)),
-        (TCP, document(&TCP_TARGETS, results, qemu)),
-    ];
-    fs::create_dir_all(folder).map_err(|error| Error::File(folder.display().to_string(), error))?;
-    for (name, text) in tables {
+    let failed = |path: &Path, error| Error::File(path.display().to_string(), error);
+    fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
+    let path = folder.join("table.txt");
+    fs::write(&path, format!("{ratios}{}", all(results))).map_err(|error| failed(&path, error))?;
+    for (name, targets) in [(RATIOS, &TARGETS[..]), (TCP, &TCP_TARGETS[..])] {
         let path = folder.join(name);
-        fs::write(&path, text).map_err(|error| Error::File(path.display().to_string(), error))?;
+        let written = if is_whole(targets, results) {
+            let qemu = qemu.filter(|qemu| is_whole(targets, qemu));
+            fs::write(&path, document(targets, results, qemu))
+        } else {
+            // That of an earlier run is not of these results.
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            }
+        };
+        written.map_err(|error| failed(&path, error))?;
     }
     print!("\n{ratios}");
     Ok(())
@@ -257,16 +276,28 @@ fn replace(text: &str, place: &str, table: &str) -> Option<String> {
     Some(format!("{}{table}{}", &text[..begin], &text[end..]))
 }
 
-/// Replaces the tables in a file by those in a folder.
+/// Replaces the tables in a file by those in a folder; one that is not there is left as it is.
 pub(crate) fn insert(folder: &Path, file: &Path) -> Result<(), Error> {
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(|error| Error::File(path.display().to_string(), error))
     };
     let name = file.display().to_string();
     let mut text = read(file)?;
-    for (table, place) in PLACES {
+    let (there, missing): (Vec<_>, Vec<_>) = PLACES
+        .into_iter()
+        .partition(|(table, _)| folder.join(table).exists());
+    if there.is_empty() {
+        let folder = folder.display();
+        return Err(Error::Results(format!(
+            "{folder}: no run in user-mode Linux was asked for all of a table"
+        )));
+    }
+    for (table, place) in there {
         text = replace(&text, place, &read(&folder.join(table))?)
             .ok_or_else(|| Error::Results(format!("{name}: no place for {table}")))?;
+    }
+    for (table, _) in missing {
+        println!("{name}: left as it was: {table}, of which the last run was not asked for all");
     }
     fs::write(file, text).map_err(|error| Error::File(name, error))
 }
@@ -349,6 +380,25 @@ mod tests {
             "host: load 1.00 to 1.50, CPUs busy 50 %, taken away 25 %; guest: CPUs busy 75 %, \
              taken away 0 %."
         ));
+    }
+
+    /// A run that was asked for a part of a table does not replace one that has all.
+    #[test]
+    fn a_table_is_written_as_a_whole() {
+        let mut results = Results::default();
+        for line in [
+            r#"{"asked":["tcp","mesh"],"items":[]}"#,
+            r#"{"item":"TCP, round trip","design":"kfi_soft","size":8,"unit":"ns","values":[3.0]}"#,
+            r#"{"item":"TCP, round trip","design":"socket","size":8,"unit":"ns","values":[1.0]}"#,
+        ] {
+            results.add(serde_json::from_str(line).unwrap());
+        }
+        assert!(is_whole(&TCP_TARGETS, &results));
+        assert!(!is_whole(&TARGETS, &results));
+        results.asked.items.push("round trip".to_owned());
+        assert!(!is_whole(&TCP_TARGETS, &results));
+        // It was asked for all, and has not come to that.
+        assert!(!is_whole(&TARGETS, &Results::default()));
     }
 
     #[test]

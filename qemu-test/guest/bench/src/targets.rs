@@ -333,10 +333,15 @@ impl Target {
         }
     }
 
+    /// Whether the run was asked for it.
+    pub(crate) fn is_asked(&self, results: &Results) -> bool {
+        results.asked.wants(self.set().name(), self.over.0)
+    }
+
     /// Why it is missing in the results, if it was asked for.
     fn reason(&self, results: &Results) -> Option<String> {
         let set = self.set().name();
-        if !results.asked.wants(set, self.over.0) || self.measured(results).is_some() {
+        if !self.is_asked(results) || self.measured(results).is_some() {
             return None;
         }
         let missing = results
