@@ -17,6 +17,9 @@ PREFIX = re.compile(r"(?:<\d+>)?\[ *\d+\.\d{6}\](?:\[ *[TC]\d+\])? ?")
 # The guest says this first. Tests that the kernel has run before are its own.
 GUEST_UP = "guest: up"
 
+# A kernel says this first: also that of a machine that was reset.
+BOOT = "Linux version "
+
 # The guest says this if the leaks that were found are the kernel's own.
 NO_LEAKS = "guest: the leaks up to here, if any, are not the modules"
 

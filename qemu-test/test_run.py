@@ -913,11 +913,15 @@ class WithoutMachine(unittest.TestCase):
             log 'KTAP version 1'; log '1..1'; log 'not ok 1 of_the_kernel'
             log 'guest: up'
             log 'KTAP version 1'; log '1..1'; log 'not ok 1 a'
+            log 'Linux version 7.3.4'
+            log 'KTAP version 1'; log '1..1'; log 'not ok 1 of_the_kernel'
+            log 'guest: up'
+            log 'KTAP version 1'; log '1..1'; log 'ok 1 b'
             tell start; tell exit 0
             """
         )
         self.assertEqual(status, 1)
-        self.assertEqual(self.last(output), "0 passed, 1 failed, 0 skipped")
+        self.assertEqual(self.last(output), "1 passed, 1 failed, 0 skipped")
         self.assertIn("FAILED kernel: a", output)
 
     def test_kernel_reports(self) -> None:
