@@ -60,8 +60,8 @@ pub(crate) struct Arguments {
     longest: u64,
 
     /// Instead of the scenarios: so many seconds of traffic while 2 % of all frames are lost and a machine
-    /// is reset every 30 seconds
-    #[arg(long, value_name = "SECONDS")]
+    /// is reset every 30 seconds, if the one before is back
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(scenario::SHORTEST_STORM..))]
     storm: Option<u64>,
 
     /// Show it to somebody who watches, with two machines, and print no results

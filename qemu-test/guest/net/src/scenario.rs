@@ -13,6 +13,9 @@ use crate::{Arguments, Failure};
 /// Between two resets in a storm.
 const RESETS: Duration = Duration::from_secs(30);
 
+/// Seconds of the shortest storm: in it one machine is reset.
+pub(crate) const SHORTEST_STORM: u64 = 2 * RESETS.as_secs();
+
 /// Events while there is traffic.
 struct Scenario {
     name: &'static str,
@@ -159,7 +162,7 @@ impl Run<'_> {
 fn storm(leader: &mut Leader, network: Network, seconds: u64) -> Result<(), Failure> {
     network.lose(2)?;
     let end = Instant::now() + Duration::from_secs(seconds);
-    let mut machine = 1;
+    let (mut machine, mut resets) = (1, 0);
     while Instant::now() + RESETS < end {
         leader.pass(RESETS)?;
         // Slow machines take longer than that to come back.
@@ -170,8 +173,10 @@ fn storm(leader: &mut Leader, network: Network, seconds: u64) -> Result<(), Fail
                 machine + 1
             };
             leader.strike(machine, &Order::Reset)?;
+            resets += 1;
         }
     }
+    println!("# net/storm: {resets} resets");
     Ok(())
 }
 
