@@ -348,6 +348,8 @@ def words_for(areas: str) -> str:
 
 # Signs that the machine ended too early, which do not say what test failed.
 WHOLE = re.compile(r"guest|command|the run|test plan")
+# What qemu-test/run says: first which machine it boots, and then only why it cannot go on.
+MACHINE = re.compile(r"run: .+ CPUs, \d+ MiB\)")
 # Complaints of the compiler, or of the linker about a function that must not be called (build_assert).
 REFUSED = re.compile(r"^(error(\[E\d+\])?: |ld\.lld: error: |ERROR: modpost: )", re.M)
 
@@ -400,14 +402,14 @@ def attempt(
             outcome, by = "caught", mutations.names_of(noticed)
         elif not ran.passed:
             raise mutations.CannotTry(f"{mutant.id}: no test was run")
-    except mutations.OutOfTime:
-        outcome, by = "caught", "the time limit"
-    except mutations.NoResult:
+    except (mutations.OutOfTime, mutations.NoResult) as error:
         said = (tree / f"build/{mutant.id}.txt").read_text(errors="replace")
-        if re.search(r"^run: ", said, re.M):
+        of_run = re.findall(r"^run: .*", said, re.M)
+        if len(of_run) == 1 and MACHINE.fullmatch(of_run[0]):
             # It was built, as the machine was begun.
-            outcome, by = "caught", "the machine"
-        elif REFUSED.search(said):
+            late = isinstance(error, mutations.OutOfTime)
+            outcome, by = "caught", "the time limit" if late else "the machine"
+        elif isinstance(error, mutations.NoResult) and REFUSED.search(said):
             outcome, by = "unbuilt", ""
         else:
             raise

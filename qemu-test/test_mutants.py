@@ -176,20 +176,22 @@ class Trying(unittest.TestCase):
 
     def run_it(self, with_fault: str, *options: str, without: str = "") -> "tuple[int, str]":
         """With what is done where the fault is, and where it is not."""
-        good = "echo 'run: uml'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
+        good = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
         self.script = f"if grep -q 'a >= b' rust/*/*.rs; then {with_fault}; else {without or good}; fi"
         with contextlib.redirect_stdout(io.StringIO()) as said:
             status = mutants.main(["--rule", "comparison", *options])
         return status, said.getvalue()
 
     def test_outcomes(self) -> None:
-        begin = "echo 'run: uml'; "
+        begin = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; "
         for script, outcome, status in (
             (begin + "echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped", "survived", 1),
             (begin + "echo not ok 1 a/b; echo 0 passed, 1 failed, 0 skipped", "caught", 0),
             (begin + "echo ok 1 a/b; echo 'ok 2 a/c # SKIP no'; echo 1 passed, 0 failed, 1 skipped", "caught", 0),
             (begin + "echo ok 1 a/b; echo 'ok 2 c/c # SKIP no'; echo 1 passed, 0 failed, 1 skipped", "survived", 1),
             (begin + "exit 1", "caught", 0),
+            (begin + "echo 'run: No space left on device'; exit 2", "NOT TRIED", 2),
+            ("echo 'run: no kernel: x'; exit 2", "NOT TRIED", 2),
             ("echo 'error[E0308]: mismatched types'; exit 1", "unbuilt", 0),
             ("echo 'ERROR: modpost: rust_build_error undefined!'; exit 1", "unbuilt", 0),
             ("echo 'No space left on device'; exit 1", "NOT TRIED", 2),
@@ -205,7 +207,7 @@ class Trying(unittest.TestCase):
                 mutants.RESULTS.unlink(missing_ok=True)
 
     def test_survivors(self) -> None:
-        script = "echo 'run: uml'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
+        script = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
         self.assertEqual(self.run_it(script, "--survivors", "1")[0], 0)
 
     def test_what_fails_anyway(self) -> None:
@@ -231,7 +233,7 @@ class Trying(unittest.TestCase):
 
         stopper = threading.Thread(target=stop)
         stopper.start()
-        status, said = self.run_it("touch begun; sleep 100; echo 'run: x'")
+        status, said = self.run_it("touch begun; sleep 100; echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'")
         stopper.join()
         self.assertEqual(status, 2)
         self.assertIn("NOT TRIED", said)
