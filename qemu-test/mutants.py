@@ -478,6 +478,8 @@ def main(arguments: Sequence[str]) -> int:
         and mutant.rule not in options.without
     ]
     chosen = choose(mutants, options.seed, options.count)
+    if not chosen:
+        raise mutations.CannotTry("there is no such fault to make")
     found = read_found(read_if_there(RESULTS))
     equivalent = read_equivalent(read_if_there(EQUIVALENT))
     if options.list:

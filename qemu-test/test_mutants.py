@@ -206,6 +206,10 @@ class Trying(unittest.TestCase):
                 self.assertEqual(bool(kept), status != 2)
                 mutants.RESULTS.unlink(missing_ok=True)
 
+    def test_nothing_to_try(self) -> None:
+        with self.assertRaises(mutations.CannotTry):
+            self.run_it("exit 1", "--only", "no-such-file")
+
     def test_survivors(self) -> None:
         script = "echo 'run: x (user-mode Linux, 2 CPUs, 64 MiB)'; echo ok 1 a/b; echo 1 passed, 0 failed, 0 skipped"
         self.assertEqual(self.run_it(script, "--survivors", "1")[0], 0)
