@@ -75,7 +75,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
         r"kfi_soft/(wires?\.|wire/(atomics|loopback|remote))",
         "message/ tagged/ rma/ atomic/ faults/ network/ module/transfer",
     ),
-    (r"kfi_soft/(wire|hotplug)", "network/"),
+    (r"kfi_soft/(wire|hotplug|abi_params|owner|share|sum)", "network/"),
     (r"kfi_soft/faults", "faults/ network/"),
     (r"kfi_soft/address", "av/ endpoint/ info/ message/ network/"),
     (r"kfi_soft/memory_region|kfi_soft/transfer/region", "rma/ atomic/ buffer/ module/transfer"),
@@ -88,7 +88,7 @@ AREAS: Tuple[Tuple[str, str], ...] = (
         "message/ tagged/ rma/ atomic/ endpoint/ trigger/ deferred/ flags/ close/ faults/ network/ "
         "module/transfer",
     ),
-    (r"kfi_soft/(info|personality|provider|devices|limits|abi_params)", "info/ sizes/ module/ tool/"),
+    (r"kfi_soft/(info|personality|provider|devices|limits)", "info/ sizes/ module/ tool/"),
     (r"kfi_soft/(debugfs|abi_trace)", "tool/ trace/"),
     (r"kfi_soft", EVERYTHING + " close/ info/ lifetime/"),
     (r"kfabric/(tostr|strerror|abi/text)", "info/ tool/ queue/ module/mock-providers"),
