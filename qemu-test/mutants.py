@@ -354,9 +354,11 @@ MACHINE = re.compile(r"run: .+ CPUs, \d+ MiB\)")
 REFUSED = re.compile(r"^(error(\[E\d+\])?: |ld\.lld: error: |ERROR: modpost: )", re.M)
 
 
-def baseline(mutants: Sequence[Mutant], limit: float, trees: Sequence[Path]) -> Set[str]:
-    """The tests that fail anyway, or are skipped, beside as many other machines as later. All that is no
-    fault's is built then."""
+def baseline(
+    mutants: Sequence[Mutant], limit: float, trees: Sequence[Path]
+) -> Tuple[Set[str], float]:
+    """The tests that fail anyway, or are skipped, beside as many other machines as later, and how many
+    seconds all of them took at most. All that is no fault's is built then."""
     areas = " ".join(dict.fromkeys(word for one in mutants for word in areas_of(one.path).split()))
 
     def run_in(tree: Path) -> mutations.Outcome:
@@ -375,7 +377,8 @@ def baseline(mutants: Sequence[Mutant], limit: float, trees: Sequence[Path]) -> 
         raise mutations.CannotTry(f"without a fault: {said}; see build/baseline.txt in {trees[0].parent}/*")
     also = f", but not {mutations.names_of(failed)}" if failed else ""
     mutations.say(f"without a fault: {runs[0].passed} passed{also}")
-    return {*failed, *(name for ran in runs for name in ran.skipped)}
+    known = {*failed, *(name for ran in runs for name in ran.skipped)}
+    return known, max(ran.seconds for ran in runs)
 
 
 def noticed_by(ran: mutations.Outcome, known: Set[str], may_skip: Iterable[str]) -> List[str]:
@@ -464,7 +467,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--jobs", type=int, default=1, metavar="N", help="machines at a time: %(default)s")
     add("--ignore", action="append", default=[], metavar="TEST", help="fails anyway")
     add("--survivors", type=int, default=0, metavar="N", help="so many may survive: %(default)s")
-    add("--timeout", type=float, default=600, metavar="SECONDS", help="of a run: %(default)s")
+    add(
+        "--timeout",
+        type=float,
+        default=600,
+        metavar="SECONDS",
+        help="of a run: %(default)s, or twice what all tests took without a fault if that is more",
+    )
     return parser.parse_args(arguments)
 
 
@@ -498,16 +507,19 @@ def main(arguments: Sequence[str]) -> int:
             trees.put(folder)
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         lock = Lock()
-        known = set(options.ignore)
+        known, limit = set(options.ignore), options.timeout
         may_skip = list(coverage_map.read_skipped(SKIPPED.read_text()))
         if left and not options.no_baseline:
-            known |= baseline(left, options.timeout, folders)
+            also_known, seconds = baseline(left, options.timeout, folders)
+            known |= also_known
+            # A machine that is slow hangs no more than that of the baseline did.
+            limit = max(limit, 2 * seconds)
 
         def try_one(mutant: Mutant) -> None:
             nonlocal untried
             tree = trees.get()
             try:
-                one = attempt(tree, mutant, known, may_skip, options.timeout)
+                one = attempt(tree, mutant, known, may_skip, limit)
             except mutations.CannotTry as error:
                 mutations.say(f"NOT TRIED {mutant.id} {error}")
                 with lock:

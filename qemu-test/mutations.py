@@ -49,6 +49,8 @@ HEADER = re.compile(r"([A-Z][a-z]+): (.+)")
 FAILED = re.compile(r"^(?:FAILED (?:kernel: )?|not ok \d+ )(.+?)(?: (?:-|#) .*)?$", re.M)
 TOTAL = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 GOOD = re.compile(r"^(?:kernel: )?ok \d+ (\S+)( # SKIP)?", re.M)
+# A line before the last one.
+TIME = re.compile(r"^kernel log: .+ (\d+\.\d) s$", re.M)
 SHOWN = 4
 
 
@@ -147,6 +149,8 @@ class Outcome:
     failed: List[str]
     # And not run elsewhere.
     skipped: List[str] = field(default_factory=list)
+    # How long the machine ran, if that was told.
+    seconds: float = 0.0
 
 
 def judge(text: str, name: str) -> Outcome:
@@ -161,7 +165,9 @@ def judge(text: str, name: str) -> Outcome:
     results = GOOD.findall(text)
     ran = {name for name, skip in results if not skip}
     skipped = dict.fromkeys(name for name, skip in results if skip and name not in ran)
-    return Outcome(passed, names if failed else [], list(skipped))
+    times = TIME.findall(text)
+    seconds = float(times[-1]) if times else 0.0
+    return Outcome(passed, names if failed else [], list(skipped), seconds)
 
 
 class Runs:

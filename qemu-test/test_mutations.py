@@ -53,6 +53,11 @@ class Judging(unittest.TestCase):
     def test_survived(self) -> None:
         outcome = mutations.judge("ok 1 a/b\n\n7 passed, 0 failed, 1 skipped\n", "x")
         self.assertEqual((outcome.passed, outcome.failed), (7, []))
+        self.assertEqual(outcome.seconds, 0.0)
+
+    def test_how_long_it_took(self) -> None:
+        text = "\nkernel log: build/uml/test.log   123.4 s\n7 passed, 0 failed, 0 skipped\n"
+        self.assertEqual(mutations.judge(text, "x").seconds, 123.4)
 
     def test_caught(self) -> None:
         text = "not ok 3 a/b # R-A-1\nFAILED a/b - why\nFAILED kernel: c/d\n\n7 passed, 2 failed, 1 skipped\n"
