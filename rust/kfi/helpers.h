@@ -35,13 +35,16 @@ bool kfi_rust_helper_wait_queue_is_short(struct wait_queue_head *head, unsigned 
 /**
  * struct kfi_rust_tally - a value that is added to: see tally.rs
  * @value: the value
- * @attention: from this value on somebody has to look
  * @events: how many additions were counted
+ * @gap: what every addition writes shares no cache line with @attention, which every addition
+ *	reads, and which seldom changes
+ * @attention: from this value on somebody has to look
  */
 struct kfi_rust_tally {
 	atomic64_t value;
-	atomic64_t attention;
 	atomic64_t events;
+	u64 gap[6];
+	atomic64_t attention;
 };
 
 int kfi_rust_helper_tally_add(struct kfi_rust_tally *tally, u64 value, void *owner,

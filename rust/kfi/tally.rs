@@ -19,10 +19,13 @@ use super::bindings;
 pub struct Tally {
     /// The value.
     pub value: Atomic<u64>,
-    /// An addition that makes the value this high, or makes it pass 2^64, is attended to.
-    pub attention: Atomic<u64>,
     /// How many additions have been counted by [`Self::count`].
     pub events: Atomic<u64>,
+    /// Keeps the cache line that every addition writes from the threshold that every addition
+    /// reads: CPUs that add at the same time would have to fetch it from each other once more.
+    _gap: [u64; 6],
+    /// An addition that makes the value this high, or makes it pass 2^64, is attended to.
+    pub attention: Atomic<u64>,
 }
 
 kernel::static_assert!(size_of::<Tally>() == size_of::<bindings::kfi_rust_tally>());
@@ -49,8 +52,9 @@ impl Tally {
     pub const fn new(attention: u64) -> Self {
         Self {
             value: Atomic::new(0),
-            attention: Atomic::new(attention),
             events: Atomic::new(0),
+            _gap: [0; 6],
+            attention: Atomic::new(attention),
         }
     }
 

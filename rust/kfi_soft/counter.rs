@@ -185,8 +185,10 @@ const NEVER: u64 = u64::MAX;
 /// file.
 const HIGH: u64 = 1 << 63;
 
-/// The values, on a cache line of their own.
-#[repr(align(64))]
+/// The values, on a cache line of their own, and on the next one what additions read and seldom
+/// changes.
+// In this order: the threshold at the end of the tally begins the second line.
+#[repr(C, align(64))]
 struct Values {
     /// The success value; the attention threshold, written under the lock; how often the provider
     /// has changed the counter.
