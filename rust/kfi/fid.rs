@@ -20,10 +20,10 @@
 //! one atomic step. It then waits until the operations that were running have ended: those that may
 //! be called from atomic context and have an effect run in RCU read-side critical sections, so a
 //! consumer may close an object as soon as it has observed the effect of an operation that is still
-//! returning on another CPU (R-CLOSE-3, `qemu-test/litmus/KFI-add-vs-close.litmus`). What that demands
-//! of a provider's code, [`rcu`] says. Those that wait are dependents meanwhile. All others - that read
-//! a counter, or that may sleep and open, bind or control something - must not run beside a close that
-//! may succeed, which is the consumer's duty (`kfi_close()`).
+//! returning on another CPU (R-CLOSE-3, `qemu-test/litmus/KFI-add-vs-close.litmus`). [`rcu`] says what
+//! that demands of a provider's code. Operations that wait are dependents meanwhile. All others - that
+//! read a counter, or that may sleep and open, bind or control something - must not run beside a close
+//! that may succeed, which is the consumer's duty (`kfi_close()`).
 //!
 //! A consumer that shuts down may close thousands of counters, one after the other. Where such an
 //! operation reaches nobody but the provider, close does not wait: the memory of the object does,

@@ -466,7 +466,7 @@ void *kfi_rust_helper_kzalloc(size_t size)
 
 void *kfi_rust_helper_vmalloc_buffer(size_t size)
 {
-	/* Whoever asks for it is told; the log need not be. */
+	/* The caller is told of a failure; the log need not be. */
 	return __vmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What rust/kfi/linux/hmac.rs and key.rs need of the kernel's library for cryptography, and of its keys. */
+/* The kernel's library for cryptography, and its keys, for rust/kfi/linux/hmac.rs and key.rs. */
 #include <crypto/utils.h>
 #include <keys/user-type.h>
 #include <linux/err.h>

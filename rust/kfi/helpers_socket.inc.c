@@ -17,7 +17,7 @@
 void kfi_rust_helper_sock_set_up(struct sock *sk, struct sock_callbacks *callbacks)
 {
 	sk->sk_allocation = GFP_NOIO;
-	/* What is sent in reclaim may come in the middle of what the same task sends. */
+	/* A send in reclaim may come in the middle of another send of the same task. */
 	sk->sk_use_task_frag = false;
 
 	callbacks->data_ready = sk->sk_data_ready;

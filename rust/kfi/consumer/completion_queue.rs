@@ -187,8 +187,9 @@ impl CompletionQueue {
                 }),
             };
             let mut cq = ptr::null_mut();
-            // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. What the
-            // handler takes stays until the queue is closed, and so does the module with the handler.
+            // SAFETY: `domain` is open; `attr` is null or valid, and its wait set null or open. The
+            // argument of the handler stays until the queue is closed, and so does the module with the
+            // handler.
             to_result(unsafe {
                 bindings::kfi_cq_open(
                     domain.as_raw(),

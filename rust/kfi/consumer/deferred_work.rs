@@ -3,8 +3,8 @@
 //! Deferred work.
 //!
 //! The rule of the API is that a request and all it names stays until its operation has completed or
-//! it was cancelled. What is certain is that nothing is pending any more after a cancellation, whether
-//! it has found something or not, and after a flush; then all operations on counters have ended, and
+//! it was cancelled. It is certain that nothing is pending any more after a cancellation, whether it
+//! has found something or not, and after a flush; then all operations on counters have ended, and
 //! those on an endpoint have when that is closed. Requests are kept by their domain until then, or
 //! until the domain is closed.
 
@@ -534,8 +534,8 @@ impl Domain {
     ///
     /// # Safety
     ///
-    /// `arg` must be null or what `command` takes. Whatever is queued must stay as long as the provider
-    /// may use it.
+    /// `arg` must be null or what `command` takes. A request that is queued must stay as long as the
+    /// provider may use it.
     unsafe fn work_command(&self, command: u32, arg: *mut c_void) -> Result {
         // SAFETY: The domain is open; see above for the argument.
         to_result(unsafe { bindings::kfi_control(self.any().as_raw(), command.cast_signed(), arg) })

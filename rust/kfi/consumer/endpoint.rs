@@ -132,13 +132,13 @@ pub(super) struct Uses {
     closed: Atomic<bool>,
     /// Whether what is sent may be copied without asking for that.
     inject: Atomic<bool>,
-    /// What is told of operations that transmit.
+    /// The operations that transmit whose success is told.
     told: ToldOf,
     /// The memory that counts for completions of a transmit context that is shared. Held while one
     /// is bound.
     #[pin]
     binding: Mutex<Charge>,
-    /// What that stands in with.
+    /// The same of that context, whose queue stands in where the endpoint has none.
     shared: SetOnce<Arc<ToldOf>>,
     /// How many contexts there are for operations whose success nobody is told of.
     silent: Atomic<u64>,
@@ -150,7 +150,7 @@ pub(super) struct Uses {
 /// The memory of an entry of these.
 const USE_SIZE: usize = 128;
 
-/// Which operations that transmit are told of if they succeed.
+/// Which operations that transmit a queue is told of if they succeed.
 struct ToldOf {
     /// A queue is told of all.
     all: Atomic<bool>,
@@ -1108,7 +1108,7 @@ pub struct SharedTransmit {
     stx: Stx,
     /// How many operations there may be at a time in all of them.
     depth: usize,
-    /// What the queue that is bound is told of.
+    /// The operations whose success the queue that is bound is told of.
     told: Arc<ToldOf>,
     /// The remains of the operations.
     account: Option<Account>,

@@ -111,7 +111,7 @@ pub struct EventError {
     pub err: c_int,
     /// The provider's.
     pub prov_errno: c_int,
-    /// What the call returned.
+    /// The length that the call returned.
     pub len: usize,
 }
 
@@ -302,8 +302,8 @@ impl EventQueue {
         First::Object(address)
     }
 
-    /// Adds an event; returns its length. What could be taken for a pointer at its beginning is handed
-    /// over as one that stands for that, so that it is known again. In process context; may sleep, other
+    /// Adds an event; returns its length. If its beginning could be taken for a pointer, one that stands
+    /// for it is handed over instead, by which it is known again. In process context; may sleep, other
     /// than kfi_eq_write.
     pub fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<Answer<usize>> {
         kernel::task::might_sleep();

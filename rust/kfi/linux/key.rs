@@ -18,7 +18,7 @@ use kernel::{
 
 use super::bindings;
 
-/// What user space may do with a key.
+/// The type of a key, by which user space may do more or less with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyType {
     /// Anything; the type is called `user`.

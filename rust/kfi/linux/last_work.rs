@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a task that ends does last: when all files that it has closed have been released.
+//! The last work of a task that ends: when all files that it has closed have been released.
 //!
 //! The kernel releases the files of a task that ends one after the other. To wait for something in each
 //! of these would add up; here all have been released before the first wait begins.

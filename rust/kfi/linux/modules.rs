@@ -45,7 +45,7 @@ pub struct LivePin {
 
 // SAFETY: References to modules may be dropped by any thread.
 unsafe impl Send for ModulePin {}
-// SAFETY: What is shared of a pin is only read, atomically.
+// SAFETY: Threads that share a pin only read the state of the module, atomically.
 unsafe impl Sync for ModulePin {}
 
 impl ModulePin {
@@ -200,7 +200,7 @@ impl Modules {
                     Err(_) => bindings::NOTIFY_STOP_MASK | (bindings::NOTIFY_OK + bindings::ENOMEM),
                 }
             }
-            // INVARIANT: What goes is removed.
+            // INVARIANT: A module that goes is removed.
             Ok(bindings::module_state_MODULE_STATE_GOING) => {
                 known.0.retain(|other| *other != module);
                 bindings::NOTIFY_OK

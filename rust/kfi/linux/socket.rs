@@ -2,8 +2,8 @@
 
 //! TCP sockets of the kernel: over IPv4, in the initial network namespace.
 //!
-//! Nothing here waits for the other side. What cannot be done at once is `EAGAIN` or `EINPROGRESS`, and
-//! an object of the user is told when it is worth another try:
+//! Nothing here waits for the other side. A call that cannot be done at once returns `EAGAIN` or
+//! `EINPROGRESS`, and an object of the user is told when it is worth another try:
 //!
 //! ```ignore
 //! struct Connection {
@@ -20,7 +20,7 @@
 //! }
 //!
 //! connection.socket.set_events(connection.clone())?;
-//! // What was there before is not told.
+//! // Nobody is told of data that was there before.
 //! queue.queue(connection.clone());
 //! // At the end: the socket holds the connection, which holds the socket.
 //! connection.socket.clear_events();
@@ -89,9 +89,9 @@ use super::live::Findable;
 /// `int`.
 const MAX_LEN: usize = 1 << 30;
 
-/// What a socket tells the object of its user.
+/// The calls by which a socket tells the object of its user that something has happened.
 ///
-/// Each may also be called when there is nothing to be seen. For the context see the
+/// Each may also be made when there is nothing to be seen. For the context see the
 /// [module](self#calls-of-the-events): they must not sleep, nor call the socket.
 pub trait SocketEvents: Send + Sync + 'static {
     /// There is something to receive, or its end; of a listener, something to accept.
@@ -128,7 +128,7 @@ impl<E: SocketEvents> DynSocketEvents for Arc<E> {
     }
 }
 
-/// What callbacks find in a socket.
+/// The part of a socket that its callbacks find.
 struct Hook {
     events: KBox<dyn DynSocketEvents>,
     /// The callbacks that the socket has without it.
@@ -146,7 +146,7 @@ struct Callback {
 }
 
 impl Callback {
-    /// What sockets call when they have a [`Hook`].
+    /// The callbacks of sockets that have a [`Hook`].
     const ALL: bindings::sock_callbacks = bindings::sock_callbacks {
         data_ready: Some(data_ready_callback),
         write_space: Some(write_space_callback),
@@ -160,7 +160,7 @@ impl Callback {
     /// `sk` must be a socket that has, or had, the callbacks [`Self::ALL`], valid until the value is
     /// dropped.
     unsafe fn begin(sk: *mut bindings::sock) -> Self {
-        // INVARIANT: The lock is taken here. What is there is null or was put there by
+        // INVARIANT: The lock is taken here. The hook is null or was put there by
         // `Socket::exchange`, which takes the lock for writing before it gives it back.
         // SAFETY: By the safety requirements.
         let hook = unsafe { bindings::sock_lock_callbacks(sk) };
@@ -555,7 +555,7 @@ impl TcpListener {
     /// Has `readable` of `events` called when there is something to accept, until
     /// [`Self::clear_events`] or another call of this.
     ///
-    /// What is there already is not told: look once afterwards.
+    /// Nobody is told of connections that are there already: look once afterwards.
     pub fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
         self.0.hook(events)
     }
@@ -606,8 +606,8 @@ impl TcpSocket {
 
     /// Has `events` told from now on, until [`Self::clear_events`] or another call of this.
     ///
-    /// What is there already is not told: look once afterwards. The socket holds a reference: if
-    /// `events` owns the socket, neither goes before `clear_events`.
+    /// Nobody is told of data that is there already: look once afterwards. The socket holds a
+    /// reference: if `events` owns the socket, neither goes before `clear_events`.
     pub fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
         self.0.hook(events)
     }
@@ -623,7 +623,7 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// What is known at once, such as `ENETUNREACH`, or `EADDRNOTAVAIL` if there is no port left.
+    /// Those known at once, such as `ENETUNREACH`, or `EADDRNOTAVAIL` if there is no port left.
     pub fn connect(&self, to: SocketAddrV4) -> Result {
         let mut name = to_name(to);
         // SAFETY: The socket exists by its type invariants; the address is copied.
@@ -1129,7 +1129,7 @@ mod tests {
         assert_eq!(socket.receive(&mut text)?, 0);
         assert_eq!(socket.discard(4)?, 0);
 
-        // What is sent now finds nobody, and comes back as a reset.
+        // Data that is sent now finds nobody, and a reset comes back.
         let before = events.changed();
         assert_eq!(socket.send(b"late", false)?, 4);
         until(|| events.changed() > before)?;

@@ -21,7 +21,7 @@ use kernel::{
 
 use crate::kfi::bindings;
 
-/// Pages for arrays, if there is no other memory. What uses one gives it back to the reserve.
+/// Pages for arrays, if there is no other memory. A page goes back to the reserve after its use.
 ///
 /// # Invariants
 ///

@@ -124,7 +124,7 @@ impl ErrorValue {
 ///    [`WaitGuard::detach_few`], preemption off, until that leaves no others.
 /// 6. If a consumer has the wait queue ([`Self::share_queue`]), all that listen to it are woken.
 pub trait CounterWait: CounterOps {
-    /// What the lock of the counter protects, beside the threads that wait.
+    /// The data that the lock of the counter protects, beside the threads that wait.
     type State: Unpin;
     /// The wait sets that it may be in.
     type Set: WaitSetOps;

@@ -80,8 +80,8 @@ pub struct FabricData {
 /// The operations of a fabric (`struct kfi_ops_fabric`).
 ///
 /// All may sleep, but for `trywait`, which is called from any context, hard interrupts included. The
-/// calls that open objects can be defined in a line each: see [`open_calls!`](super::open_calls!). What is
-/// not defined answers `ENOSYS`; the type of a class that a provider does not have is
+/// calls that open objects can be defined in a line each: see [`open_calls!`](super::open_calls!).
+/// Calls that are not defined answer `ENOSYS`; the type of a class that a provider does not have is
 /// [`Absent`](super::Absent).
 pub trait FabricOps: Object<Class = FabricClass> {
     /// The domains of the fabric.

@@ -9,14 +9,14 @@
 //!   [`Lasting`], an [`Incoming`] or a [`SharedUse`], which has it alone and only lends it.
 //! * An [`Ended`] is what is left of one of these when it is consumed. A [`Completion`] of an
 //!   operation is made of it, and read once; so is the right to count it, [`Counted`].
-//! * An `Outgoing` cannot outlive the call that has posted the operation. What is left of it is a
+//! * An `Outgoing` cannot outlive the call that has posted the operation. Its use goes on as a
 //!   `Lasting`, which has a copy of what is the caller's again when the call returns.
-//! * What is dropped instead of consumed is not used any more either; but of memory that is shared a
-//!   use that is dropped keeps the others from being the last one.
+//! * To drop one of these instead of consuming it ends its use as well; but of memory that is shared
+//!   a use that is dropped keeps the others from being the last one.
 //!
 //! No type ensures that these are dropped when the memory is the consumer's again without an end that
 //! was told: of an operation that failed to be posted, when an endpoint is closed, and when deferred
-//! work is taken back. What is kept beyond that, and used, is freed memory. That, and everything else
+//! work is taken back. One that is kept beyond that uses freed memory. That, and everything else
 //! that no type ensures, is the contract of [`EndpointOps`] and [`CounterOps`].
 //!
 //! [`EndpointOps`]: super::EndpointOps
@@ -233,7 +233,7 @@ impl Lasting {
 
     /// Ends its use.
     pub fn end(self) -> Ended {
-        // INVARIANT: What this had alone is gone.
+        // INVARIANT: `self` had the memory alone, and ends with this call.
         Ended {
             context: self.context,
             part: Part::Whole,
@@ -283,7 +283,7 @@ impl Incoming {
 
     /// Ends its use.
     pub fn end(self) -> Ended {
-        // INVARIANT: What this had alone is gone.
+        // INVARIANT: `self` had the memory alone, and ends with this call.
         Ended {
             context: self.context,
             part: Part::Whole,

@@ -356,8 +356,8 @@ unsafe extern "C" fn regattr_callback<T: DomainOps>(
     unsafe { open_into(mr, || register(this, attr?, &captured)) }
 }
 
-/// Registers memory; `EINVAL` for a description that is none. What the provider has begun to use is
-/// `captured`, unless a region was opened, which has it then.
+/// Registers memory; `EINVAL` for a description that is none. `captured` is the memory that the
+/// provider has begun to use; a region that is opened takes it over.
 fn register<'o, T: DomainOps>(
     domain: &Fid<T>,
     attr: MemoryRegionAttr<'_>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What counts for the largest operation so far.
+//! The memory that counts for the largest operation so far.
 
 use kernel::{
     prelude::*,

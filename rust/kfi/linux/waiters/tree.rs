@@ -47,9 +47,9 @@ impl Node {
 ///
 /// # Invariants
 ///
-/// - `root` is null, or a node above which there is none. What `left` and `right` of a node lead to
-///   has that node above it, and no higher priority. What is left of a node comes before it, what is
-///   right of it behind it.
+/// - `root` is null, or a node above which there is none. The nodes that `left` and `right` of a node
+///   lead to have that node above them, and no higher priority. All nodes to the left of a node come
+///   before it, all to the right of it behind it.
 /// - `first` is the first node, null for none.
 /// - A node stays in place while it is in the tree, and is in no other one.
 pub(super) struct Tree {
@@ -112,8 +112,8 @@ impl Tree {
         }
         // SAFETY: It is part of this tree.
         let (before, behind) = unsafe { split(below, key) };
-        // INVARIANT: What was below `up` has smaller priorities than the node, and is divided into
-        // what is before it and what is behind it.
+        // INVARIANT: The nodes below `up` have smaller priorities than the node, and are divided into
+        // those before it and those behind it.
         // SAFETY: `node` is valid by the safety requirements; the others are in the tree.
         unsafe {
             (*node).priority = priority;
@@ -142,8 +142,8 @@ impl Tree {
     ///
     /// `node` must be in this tree.
     pub(super) unsafe fn remove(&mut self, node: *mut Node) {
-        // INVARIANT: What was below the node takes its place, in order; if nothing was before it,
-        // then what comes next is the first of what was right of it, or else the one above it.
+        // INVARIANT: The nodes below it take its place, in order; if none was before it, the next one
+        // is the first of those that were right of it, or else the one above it.
         // SAFETY: By the safety requirements and the type invariants all these are in place.
         unsafe {
             let (up, left, right) = ((*node).up, (*node).left, (*node).right);

@@ -37,8 +37,8 @@ enum Memory {
 /// where the post of it fails, and where the endpoint is released; anywhere else it is to be ended.
 ///
 /// It has to be dropped where its memory is the consumer's again: before [`EndpointOps::post`] returns
-/// an error, and before [`Object::release`] of the endpoint returns. What is kept beyond that, and
-/// used, is freed memory.
+/// an error, and before [`Object::release`] of the endpoint returns. One that is kept beyond that
+/// uses freed memory.
 ///
 /// [`Binds::tell`]: super::Binds::tell
 /// [`EndpointOps::post`]: crate::kfi::provider::EndpointOps::post

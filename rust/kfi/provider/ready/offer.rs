@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider offers to those who ask what there is.
+//! The offer that a provider makes to those who ask what there is.
 
 use kernel::{
     prelude::*,
@@ -158,10 +158,10 @@ impl Offer {
     /// Returns whether this is what an entry asks for, be it hints or what a domain or an endpoint is
     /// opened with.
     ///
-    /// What is not part of the offer is up to the provider: how many objects of each class there can
-    /// be, what concerns memory regions, objects that are open, and what of traffic classes, resource
-    /// management and kinds of address vectors it leaves to the consumer, as long as there is such a
-    /// value.
+    /// The provider has to look at the rest itself: how many objects of each class there can be,
+    /// everything about memory regions, and objects that are open. Traffic class, resource management
+    /// and kind of address vector may have any value that exists; a provider that leaves them less
+    /// open has to look at these as well.
     pub fn fits(&self, info: InfoRef<'_>) -> bool {
         let asked = info.get();
         let caps = self.endpoint_caps(info);
