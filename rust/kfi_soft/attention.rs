@@ -3,9 +3,9 @@
 //! The words of a counter that additions look at without the lock, and in which order they are
 //! written and read.
 //!
-//! Why nothing is lost stands at the top of `counter.rs`. What that is about is here, with the words
-//! behind a trait: in user space the very same file runs in all orders that its reads and writes can
-//! have (`qemu-test/guest/engine/src/attention_orders.rs`), with and without the barrier.
+//! Why nothing is lost stands at the top of `counter.rs`. The code that this is about is here, with the
+//! words behind a trait: in user space the very same file runs in all orders that its reads and writes
+//! can have (`qemu-test/guest/engine/src/attention_orders.rs`), with and without the barrier.
 
 #![forbid(unsafe_code)]
 

@@ -42,8 +42,9 @@
 //! thread that takes the lock later (`qemu-test/litmus/KFI-add-vs-submit-second.litmus`).
 //!
 //! The error value changes under the lock only. A waiter compares the number of changes under the
-//! same lock when it joins; a later change finds it in the list (see [`CounterWait`]). What waits for the sum of both values is due at a lower success value when the error value has risen:
-//! that is to join, too.
+//! same lock when it joins; a later change finds it in the list (see [`CounterWait`]). Threads and
+//! operations that wait for the sum of both values are due at a lower success value when the error value
+//! has risen: that is to join, too.
 //!
 //! # What fires
 //!
@@ -576,7 +577,7 @@ impl Counter {
         if all {
             return after;
         }
-        // What an addition before it has left is part of that, unless it was due at more.
+        // The remains of an earlier addition are part of these, unless they were due at more.
         let is_part = |other: &Overdue| other.success <= left.success && other.sum <= left.sum;
         for place in &mut state.left {
             if place.as_ref().is_some_and(is_part) {
@@ -1038,7 +1039,7 @@ impl Counter {
         let changed = match before {
             Tried::Armed => false,
             Tried::Idle { changed } => {
-                // What was before it was armed, without the lock, shows in the values.
+                // Changes from before it was armed, without the lock, show in the values.
                 changed || self.success() != 0 || self.readerr() != 0
             }
         };

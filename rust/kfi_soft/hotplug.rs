@@ -9,8 +9,9 @@
 //! Where NICs have no addresses the first one that comes with one is of another fabric, with another name, and
 //! other addresses of endpoints. A node has one fabric: so the NICs without addresses make place for it, and
 //! that is refused while anybody has opened theirs. A fabric that is being opened meanwhile is either found
-//! open, or is not there any more by its name ([`open_objects::unless_open`]). What can fail is done before:
-//! after that there are no NICs but that one. As no domain was open nothing is under way between those that go.
+//! open, or is not there any more by its name ([`open_objects::unless_open`]). All that can fail is done
+//! before: after that there are no NICs but that one. As no domain was open nothing is under way between
+//! those that go.
 //!
 //! A NIC with an open domain stays. When it has none no endpoint is left to which requests could come, or
 //! from which they could go. A domain that is being opened meanwhile, from an answer of `kfi_getinfo` that

@@ -73,7 +73,7 @@ pub(crate) struct Node {
     /// The locks of the memory that atomic operations change.
     pub(crate) stripes: Stripes,
     /// Tells those who wait for room in completion queues, and goes on with what the faults hold: nothing
-    /// that takes long, as it is for all domains. What endpoints leave over goes to their domains.
+    /// that takes long, as it is for all domains. The work that endpoints leave goes to their domains.
     #[pin]
     pub(crate) work_queue: WorkQueue,
     /// The authorization keys of endpoints.

@@ -3,8 +3,8 @@
 //! The users whose domains a node has, and what each takes of what all of them share.
 //!
 //! A domain is that of the real user who has opened it. Consumers in the kernel are users as well: mostly
-//! root. What is counted for a user is known until it is over, also when the domains are gone that it was
-//! taken with: a user who closes them and opens others goes on where it was.
+//! root. The share of a user is known until all of it was given back, also when the domains are gone that
+//! it was taken with: a user who closes them and opens others goes on with the same share.
 
 #![forbid(unsafe_code)]
 

@@ -10,8 +10,8 @@
 //!
 //! Every change of a member is counted, that of queues in `events` and that of counters in
 //! `counter_changes`, before the wait queue is woken. A thread notes both numbers first, then looks
-//! whether the set is ready, and sleeps until one of them has moved on. What happened before the note is
-//! seen by the look; what happened after it ends the sleep, for every thread, even if another one has
+//! whether the set is ready, and sleeps until one of them has moved on. A change from before the note is
+//! seen by the look; a change after it ends the sleep, for every thread, even if another one has
 //! meanwhile read what there was (R-WAIT-8). See `qemu-test/litmus/KFI-wait-set.litmus`.
 
 #![forbid(unsafe_code)]
@@ -180,7 +180,7 @@ impl Object for WaitSet {
         };
         match command {
             Control::GetWait(out) => out.set(this.wait_queue()?),
-            // What it is in truth, also if nothing was specified (R-CTL-8).
+            // Its real kind, also if none was specified (R-CTL-8).
             Control::GetWaitObj(out) => out.set(WaitObj::Queue),
             _ => return Err(ENOSYS),
         }

@@ -300,8 +300,8 @@ impl<I: Initiator> State<I> {
             held = self.strike(nic, Fault::Delay);
         }
         let behind = self.behind(&packet.origin, now);
-        // One that overtakes is not overtaken itself, or nobody would go on. Who waits behind
-        // others is not let go before them.
+        // One that overtakes is not overtaken itself, or nobody would go on. A request that waits
+        // behind others is not let go before them.
         let overtakes = self
             .held
             .iter()
@@ -521,7 +521,7 @@ impl<I: Initiator> Faults<I> {
                 core::mem::replace(&mut state.lost, EntryQueue::new()),
             )
         };
-        // Without the lock. What their senders have given up holds them, and they hold the node.
+        // Without the lock. Requests that were given up hold their senders, which hold the node.
         drop(rest);
     }
 

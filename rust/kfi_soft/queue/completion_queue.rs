@@ -74,8 +74,8 @@ const DEFAULT_SIZE: usize = 256;
 /// The largest size.
 const MAX_SIZE: usize = 1 << 20;
 
-/// The largest ring, for which there is memory from the beginning. What a larger queue takes beyond
-/// it lies in the memory of its operation.
+/// The largest ring, for which there is memory from the beginning. An entry that a larger queue takes
+/// beyond it lies in the memory of its operation.
 const MAX_RING: usize = 1 << 10;
 
 /// So many entries are read or moved before others get the lock.

@@ -25,7 +25,7 @@ use crate::{
     wire::Initiator, //
 };
 
-/// What is to be done for a request.
+/// The work that a request makes.
 pub(crate) enum Task {
     /// It is received, as it was matched. It has been claimed.
     Receive(ReceiverUse, Match),
@@ -38,7 +38,7 @@ pub(crate) enum Task {
 pub(crate) struct Accepted {
     /// Its initiator.
     pub(crate) origin: Origin,
-    /// What is to be done.
+    /// The work that it makes.
     pub(crate) task: Task,
     /// It is to be reported by the thread that carries it out.
     pub(crate) late_report: Option<LateReport>,

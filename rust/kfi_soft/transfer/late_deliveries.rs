@@ -4,9 +4,9 @@
 //!
 //! A receive context has such a list for what was matched with its receives, and one for what is done
 //! to memory regions and is to be told, which takes room in its completion queue, or comes from other
-//! nodes. What is not told takes nothing of the receive context, so that it is in a list of its
-//! initiator: much of it keeps nobody else waiting, and nothing there refers to a receive context. The
-//! lists of a domain take turns.
+//! nodes. A request that is not told takes nothing of the receive context, so that it is in a list of
+//! its initiator: many of these keep nobody else waiting, and nothing there refers to a receive context.
+//! The lists of a domain take turns.
 
 #![forbid(unsafe_code)]
 
@@ -114,7 +114,8 @@ impl LateDeliveries {
         self.requests.lock().is_empty()
     }
 
-    /// Refuses what is left. What may still be added has been ended by its initiator. May sleep.
+    /// Refuses the requests that are left. Any that may still be added have been ended by their
+    /// initiators. May sleep.
     pub(crate) fn close(&self) {
         self.work.cancel_sync();
         loop {

@@ -18,8 +18,9 @@
 //! the completion queue, that may be reported in the memory of the receive; where it could not, or
 //! where others too could have that receive, the message stalls: it stays where it is, and so do
 //! all others for its receiver, see [`Receiver::stalls`]. When there is room, those that have
-//! stalled are compared with the receives once more, before anything else is compared. What arrives
-//! while there is no room has not come here, see [`Parking`](crate::transfer::parking::Parking).
+//! stalled are compared with the receives once more, before anything else is compared. Messages that
+//! arrive while there is no room do not come here yet, see
+//! [`Parking`](crate::transfer::parking::Parking).
 
 #![forbid(unsafe_code)]
 
@@ -105,7 +106,7 @@ fn takes(receive: &Posted, message: &Inbound) -> bool {
     if !receive.wants(message.request()) {
         return false;
     }
-    // What the receive is not for is refused, which takes no room.
+    // A message that the receive is not for is refused, which takes no room.
     let stalls = receive.may_take(message.request()) && message.receiver.stalls(receive);
     if stalls {
         message.set_stalled(true);
@@ -601,7 +602,7 @@ impl Settled {
             Ok(matched) => {
                 let bytes = budget::copied(message.request().len);
                 self.bytes = self.bytes.saturating_add(bytes);
-                // What is dropped here is not the last reference: the use has another one.
+                // The reference that is dropped here is not the last one: the use has another.
                 let accepted = Accepted::new(message, Task::Receive(receiver, matched));
                 self.deliveries.push_back(accepted);
             }

@@ -72,8 +72,8 @@ pub(crate) struct Transfer {
     state: Atomic<u32>,
     /// The number under which the transmitter has noted it; `usize::MAX` before.
     pub(crate) note_number: Atomic<usize>,
-    /// What the target finds it by, besides its number: the context that it was set aside for there, 0
-    /// before.
+    /// Says to the target for which context it was set aside there, so that it is found, besides by its
+    /// number; 0 before.
     cookie: Atomic<usize>,
     /// The part that the thread that ends it takes out.
     #[pin]

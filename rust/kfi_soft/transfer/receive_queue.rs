@@ -3,13 +3,13 @@
 //! Posted receives and messages that have arrived.
 //!
 //! A message here is whatever is matched with a posted receive, RMA to tagged receives too. How they
-//! find each other: [`MatchLists`]. What is found is taken out under the lock and carried
+//! find each other: [`MatchLists`]. A pair that is found is taken out under the lock and carried
 //! out after it. A message that no receive wants yet waits here, with the sender's memory still in
 //! use, until one wants it or the sender's time is over.
 //!
 //! Queues are walked in steps, between which the lock is released: how long interrupts are disabled
-//! does not depend on how much is queued. What is cancelled or given up is found by its name, without
-//! a walk. Callers that look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the
+//! does not depend on how much is queued. An entry to be cancelled or given up is found by its name,
+//! without a walk. Callers that look for a message by its tag (`KFI_PEEK`) walk some steps, and leave the
 //! rest to the work queue.
 
 #![forbid(unsafe_code)]

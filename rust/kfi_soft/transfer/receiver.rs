@@ -189,10 +189,10 @@ pub(crate) struct Receiver {
     closed: Atomic<bool>,
     /// See [`LateReport`].
     late: Atomic<usize>,
-    /// What was matched with its receives, and the work queue carries out.
+    /// Requests that were matched with its receives, and that the work queue carries out.
     deliveries: Arc<LateDeliveries>,
-    /// What is done to memory regions, and the work queue carries out: what is to be told, and what
-    /// comes from other nodes.
+    /// Requests for memory regions that the work queue carries out: those that are told, and those
+    /// that come from other nodes.
     late_accesses: Arc<LateDeliveries>,
     /// See [`LateArrival`].
     late_arrivals: Atomic<usize>,
@@ -438,9 +438,9 @@ impl Receiver {
     }
 
     /// Closes the context: messages that wait are refused, receives are given up without completions.
-    /// What was matched, and is not copied yet, fails on both sides, and this ends it instead of the
-    /// work queue; what is being copied fails there at the next chunk, what comes from another node at
-    /// once. May sleep, but not for long.
+    /// Messages that were matched, and are not copied yet, fail on both sides, and this ends them
+    /// instead of the work queue; those that are being copied fail there at the next chunk, those that
+    /// come from another node at once. May sleep, but not for long.
     pub(crate) fn close(this: &Arc<Self>) {
         // Relaxed, and a full barrier: see `enter`.
         this.closed.store(true, ordering::Relaxed);
@@ -1315,7 +1315,7 @@ impl Receiver {
     /// wait, or was set aside for somebody.
     pub(crate) fn take_back(&self, origin: &Origin) -> Option<(u32, bool)> {
         if self.parking.withdraw(origin).is_some() {
-            // A request that waits for room does not wait for a receive.
+            // A message that waits for room does not wait for a receive.
             return Some((origin.waited(), false));
         }
         self.config.queue.take_back(origin)
@@ -1388,7 +1388,7 @@ impl Destination for Receiver {
     fn accept(this: &Arc<Self>, packet: Packet<Origin>, budget: &mut Budget) {
         let parks = this.lacks_room() && {
             let request = packet.origin.request();
-            // What is not allowed has no completion here, and is refused.
+            // A message that is not allowed has no completion here, and is refused.
             match request.kind.is_matched() {
                 true => this.allows(request),
                 false => this.is_told(&packet.origin),
@@ -1409,8 +1409,8 @@ impl Destination for Receiver {
         if !origin.request().kind.is_matched() {
             drop(self.late_accesses.take(origin));
         } else if let Some(accepted) = self.deliveries.take(origin) {
-            // What was matched is ended for a transmit context only that is being closed: so nothing is
-            // copied.
+            // A matched message is withdrawn only where its transmit context is being closed: so nothing
+            // is copied.
             Self::carry_out(accepted, || (), &mut Budget::thread());
         }
     }

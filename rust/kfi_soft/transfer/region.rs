@@ -200,12 +200,12 @@ impl Region {
 
 /// The regions that there were at a moment.
 ///
-/// What a request does to regions it does to those that it has found when it began: if one of them is
-/// closed before the end, it fails, and does not go on in another one that has got the key since.
+/// A request keeps to the regions that there were when it began: if one of them is closed before the
+/// end, the request fails, and does not go on in another one that has got the key since.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment(u64);
 
-/// What a request names of the regions that there were at a moment.
+/// The ranges that a request names, of the regions that there were at a moment.
 #[derive(Clone, Copy)]
 pub(crate) struct RegionRanges<'a> {
     pub(crate) remote: &'a RemoteMemory,
@@ -261,8 +261,8 @@ impl Regions {
     /// Adds a region under a key that is free, up to `last`; returns the key. `ENOKEY` if all are
     /// taken.
     ///
-    /// Whoever knows the key may use the region, so it is one that nobody guesses, if there are enough of
-    /// them. If there are not, it is one that was not used for as long as possible.
+    /// The key is all that a peer needs to use the region, so it is one that nobody guesses, if there
+    /// are enough of them. If there are not, it is one that was not used for as long as possible.
     pub(crate) fn insert_anywhere(&self, region: &Arc<Registered>, last: u64) -> Result<u64> {
         if last >= FEW_KEYS {
             // Of all bits that one has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What requests reach at this node, from itself and from others.
+//! The targets of requests at this node, which come from itself and from others.
 
 #![forbid(unsafe_code)]
 

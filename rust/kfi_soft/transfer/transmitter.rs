@@ -932,7 +932,7 @@ impl Transmitter {
             // It had begun.
             None => {
                 let origin = Origin::Local(transfer.clone());
-                // Whatever is at its target by now.
+                // Wherever it is by now: in the list here, or at its target.
                 drop(self.late_accesses.take(&origin));
                 self.config.node.withdraw(&origin);
                 self.ended(None);
@@ -983,8 +983,8 @@ impl Transmitter {
         // See `qemu-test/litmus/KFI-transmit-close.litmus`.
         let is_over = || this.active.load(ordering::Acquire) == 0;
         while !is_over() {
-            // What others have claimed they end, or it is here that they have left it. A thread that
-            // leaves others meanwhile has this look again.
+            // Others end the transfers that they have claimed, or have left them here. A thread that
+            // leaves some meanwhile has this look again.
             let mut next = (0, 0);
             while let Some(transfer) = this.find_next(&mut next, |transfer| {
                 transfer.is_claimed().then(|| transfer.clone())

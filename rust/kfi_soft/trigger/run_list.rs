@@ -20,7 +20,7 @@
 //! a realtime kernel, where locks may sleep, the work queue does all of it.
 //!
 //! The budgets ([`DrainBudget`]) bound how long that is: a few operations where interrupts are disabled, and hardly
-//! any data; some more otherwise. Whatever may be long - batches that have piled up are put in order
+//! any data; some more otherwise. All that may be long - batches that have piled up are put in order
 //! one by one - is left to the work queue, which may be preempted.
 //!
 //! # Nothing is referred to that has been given up

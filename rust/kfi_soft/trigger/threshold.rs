@@ -149,9 +149,9 @@ impl<T> ThresholdEntry<T> {
 ///
 /// - `last` is the entry with the greatest key, none if the set is empty. From there up, linked by
 ///   `right`, keys fall and priorities do not.
-/// - What is `left` of any entry has smaller keys and no higher priorities. What is `right` of an
-///   entry that is not on the spine has greater keys and no higher priorities. All of it comes after
-///   the next entry up the spine.
+/// - Entries below the `left` of any entry have smaller keys and no higher priorities. Those below the
+///   `right` of an entry that is not on the spine have greater keys and no higher priorities. All of
+///   them come after the next entry up the spine.
 /// - `first` is the threshold of the entry with the smallest key.
 pub(crate) struct ThresholdSet<T> {
     last: Link<T>,
@@ -218,7 +218,7 @@ impl<T> ThresholdSet<T> {
             }
             None => None,
         };
-        // What it outranks on the spine becomes its left.
+        // The entries that it outranks on the spine go to its left.
         let mut up = link.take();
         let mut below = middle;
         while let Some(mut lower) = up {
@@ -304,7 +304,7 @@ impl<T> ThresholdSet<T> {
             found = Some(entry);
             next = entry.right.as_deref();
         }
-        // What is before the lowest of these, down.
+        // Then down, among the entries before the lowest of these.
         next = found?.left.as_deref();
         while let Some(entry) = next {
             next = if is_after(entry) {

@@ -14,10 +14,10 @@
 //!
 //! # Memory
 //!
-//! Slots come in pieces of a page, and what leads to the pieces in pages as well, of which one leads
-//! to some thousand slots. What leads to these pages has its final size from the beginning, some
-//! hundred bytes, and is allocated when the domain opens, as that may sleep. What is allocated later
-//! may be allocated in a hard interrupt: it is never larger than a page. Pieces are kept for reuse.
+//! Slots come in pieces of a page. The pointers to the pieces lie in pages as well, of which one leads
+//! to some thousand slots. The array that leads to these pages has its final size from the beginning,
+//! some hundred bytes, and is allocated when the domain opens, as that may sleep. All that is allocated
+//! later may be so in a hard interrupt, and is never larger than a page. Pieces are kept for reuse.
 //!
 //! Where buckets begin lies apart from the slots: a name leads anywhere, and there are many names.
 //! The part that is looked at in random order is small, and so more of it stays in the caches.

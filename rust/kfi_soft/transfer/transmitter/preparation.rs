@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a transmit context checks before it begins, or keeps, an operation.
+//! The checks of a transmit context before it begins, or keeps, an operation.
 
 #![forbid(unsafe_code)]
 
@@ -99,8 +99,8 @@ fn needs<'a>(operation: &Operation<'a>) -> Result<(Caps, RemoteRanges<'a>)> {
 impl Transmitter {
     /// Checks an operation and copies its description.
     ///
-    /// `deferred` is for deferred work. What may be carried out at once may use a reserve, which it gives
-    /// back then; see [`Self::pack`].
+    /// `deferred` is for deferred work. An operation that may be carried out at once may use a reserve,
+    /// which it gives back then; see [`Self::pack`].
     pub(crate) fn prepare<'a>(
         &self,
         operation: Operation<'a>,
@@ -181,11 +181,11 @@ impl Transmitter {
             return Err(EMSGSIZE);
         }
         if operation.flags().contains(OpFlags::INJECT) {
-            // What is fetched could not be waited for.
+            // The call could not wait for the elements that are fetched.
             if matches!(operation.kind(), Kind::Atomic(atomics) if !atomics.is_plain()) {
                 return Err(EBADFLAGS.into());
             }
-            // What is read is not sent.
+            // The limit is for bytes that are sent.
             let is_read = matches!(operation.kind(), Kind::Read { .. });
             if !is_read && len > self.config.inject_size {
                 return Err(EMSGSIZE);

@@ -22,8 +22,8 @@ use super::{
 ///
 /// # Invariants
 ///
-/// `next` has the smallest key. What is `right` of an entry is a tree of greater keys, and `left` of
-/// it, if anything, comes after all these.
+/// `next` has the smallest key. The `right` of an entry is a tree of greater keys, and its `left`, if
+/// there is one, comes after all these.
 pub(crate) struct Batch<T> {
     next: Link<T>,
 }
