@@ -97,7 +97,7 @@ impl QueuesUse {
 impl Drop for QueuesUse {
     fn drop(&mut self) {
         let queues = QUEUES.lock().take();
-        // What sessions leave to be woken comes last.
+        // The queue for wake-ups goes last, as sessions that end may leave some to it.
         self.0.ends.destroy();
         self.0.wakes.destroy();
         drop(queues);

@@ -25,8 +25,8 @@ use crate::{
     USERS, //
 };
 
-/// A user who has sessions. What they hold does not outlive them, but for what a provider refuses to
-/// close: a mapping holds the open file, and the session with it.
+/// A user who has sessions. The objects that these hold do not outlive them, but for those that a
+/// provider refuses to close: a mapping holds the open file, and the session with it.
 pub(crate) struct UserEntry {
     uid: Kuid,
     /// How many.

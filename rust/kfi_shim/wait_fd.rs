@@ -2,10 +2,10 @@
 
 //! Descriptors for wait objects: what poll, select, epoll and read do with an object.
 //!
-//! Whoever wakes the wait queue of an object does so with interrupts disabled, and maybe for many
-//! objects one after the other. So only so many descriptors listen to a queue, see
-//! [`Session::note_descriptor`](crate::session::Session::note_descriptor), and if more than a few wait
-//! for a descriptor a work queue wakes them.
+//! The wait queue of an object is woken with interrupts disabled, and maybe those of many objects one
+//! after the other. So only so many descriptors listen to a queue, see
+//! [`Session::note_descriptor`](crate::session::Session::note_descriptor), and if more than a few
+//! threads wait for a descriptor a work queue wakes them.
 
 #![forbid(unsafe_code)]
 
@@ -239,7 +239,7 @@ impl<O: Waitable> WaitFd<O> {
             Ok(listener) => listener,
             Err(error) => return Ok(Err(error)),
         };
-        // What it is from here on differs from this, or is heard of.
+        // Any later value differs from this one, or the listener hears of it.
         let seen_error = object.error_value();
         let this = room.pin_init_with(pin_init!(Self {
             listener <- listener,
