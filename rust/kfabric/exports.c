@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the core exports.  The functions are written in Rust; their prototypes
+ * The exports of the core.  The functions are written in Rust; their prototypes
  * come from the public headers, so that symbol versions follow the C types.
  */
 #include <linux/export.h>

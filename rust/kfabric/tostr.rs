@@ -3,7 +3,7 @@
 //! Text forms of structures, enumerations and sets of flags.
 //!
 //! A value of an enumeration is its name, a set of flags the names in brackets, and a structure one
-//! line per member below its name, indented by four spaces a level. What has no name is a number.
+//! line per member below its name, indented by four spaces a level. A value without a name is a number.
 
 #![forbid(unsafe_code)]
 

@@ -5,8 +5,8 @@
  * neither code nor data.
  *
  * A change that breaks one of these breaks modules built for kfabric 1.7, as
- * binaries or as sources. What was added since is marked as such: it must not
- * move anything else.
+ * binaries or as sources. Additions since then are marked as such: they must
+ * not move anything else.
  */
 
 #include <linux/build_bug.h>
