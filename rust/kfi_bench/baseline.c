@@ -37,7 +37,7 @@ struct entry {
 	struct kfid_cntr *target;
 };
 
-/* What is due, of all counters. One thread at a time runs it: no recursion. */
+/* The work that is due, of all counters. One thread at a time runs it: no recursion. */
 struct run_list {
 	spinlock_t lock;
 	struct list_head entries;

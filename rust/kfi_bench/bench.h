@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What is measured, for the part in Rust that decides how often and reports.
+ * The cases that are measured, for the part in Rust that decides how often and
+ * reports.
  *
  * The loops are in C because that is how consumers in C meet kfabric: through
  * the inline functions of the public headers.

@@ -19,7 +19,7 @@
 /* Free memory says less: CPUs keep lists of free pages of their own. */
 u64 bench_used_memory(void)
 {
-	/* What was freed before is free now. */
+	/* So that all that was freed before is free now. */
 	rcu_barrier();
 	msleep(20);
 	return (u64)(global_node_page_state_pages(NR_SLAB_UNRECLAIMABLE_B) +
@@ -33,7 +33,7 @@ static void note(struct kfi_bench_sample *sample, u64 before, u64 after, u64 cou
 }
 
 /*
- * What was freed before may be kept for those who come next, so that as many
+ * Memory that was freed before may be kept for the next objects, so that as many
  * come first as are then measured; and in a domain of their own, as a domain
  * keeps some memory until it is closed.
  */

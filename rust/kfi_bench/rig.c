@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the cases share.
+ * The common ground of the cases.
  */
 #include <linux/completion.h>
 #include <linux/cpumask.h>

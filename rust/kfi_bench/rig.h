@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the cases share: the open objects, threads on CPUs, random numbers.
+ * The common ground of the cases: open objects, threads on CPUs, random numbers.
  */
 #ifndef _KFI_BENCH_RIG_H_
 #define _KFI_BENCH_RIG_H_
@@ -70,8 +70,8 @@ u64 bench_used_memory(void);
  * @count: how many there were
  * @ns: how long they took
  *
- * What other work on the host takes away hits some laps and not others, as long
- * as they are short: the one in the middle is what the loop costs.
+ * Other work on the host takes its time from some laps and not from others, as
+ * long as they are short: the one in the middle is what the loop costs.
  */
 struct bench_laps {
 	u64 last;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a transfer or an addition costs when there are many endpoints, counters
+ * The costs of a transfer or an addition when there are many endpoints, counters
  * or regions in a domain, when many receives are posted, and when many messages
- * wait for a receive; and what it costs to open one more object.
+ * wait for a receive; and those of opening one more object.
  *
  * To open many takes long, and to close them too. So what one case has opened
  * stays open for the next one, which needs more of it, and until a case needs
@@ -53,7 +53,7 @@ void bench_close_kept(void)
 	close_kept = NULL;
 }
 
-/* What the caller opens is kept, and whatever else was kept is closed. */
+/* Keeps the objects that the caller opens, and closes all others that were kept. */
 static void keep(void (*close)(void))
 {
 	if (close_kept != close)

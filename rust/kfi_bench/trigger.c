@@ -247,7 +247,7 @@ static int fan_out(const struct kfi_bench_case *c, struct kfi_bench_sample *samp
 
 /* --- two CPUs ------------------------------------------------------------------ */
 
-/* What one of them does: on counters of its own, of the domain of both. */
+/* One of them, with counters of its own, in the domain of both. */
 struct firer {
 	struct kfid_cntr *cntrs[2];
 	struct bench_work *works;
