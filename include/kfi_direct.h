@@ -18,7 +18,7 @@
  * @KFI_FXR_CQ_DATA_SIZE: bytes of remote completion data
  *
  * They describe one discontinued device and are kept for source compatibility.
- * What holds for a provider at hand is told by kfi_getinfo().
+ * For those of a provider at hand ask kfi_getinfo().
  */
 enum kfi_fxr_static_limits {
 	KFI_FXR_MAX_MSG_SIZE = 0x40000000,

@@ -849,8 +849,8 @@ static inline uint64_t kfi_cntr_readerr(struct kfid_cntr *cntr)
  * @cntr: counter
  * @value: what to add, modulo 2^64 (R-CNTR-18, R-CNTR-20)
  *
- * What waits for the values that are reached - threads, triggered operations,
- * deferred work - is released.
+ * Releases all that waits for the values that are reached: threads, triggered
+ * operations, deferred work.
  *
  * Context: Any.
  *
@@ -886,8 +886,8 @@ static inline int kfi_cntr_adderr(struct kfid_cntr *cntr, uint64_t value)
  * @cntr: counter
  * @value: new value
  *
- * Releases what is due as kfi_cntr_add() does. What was released before is not
- * taken back by a lower value. Against completions and additions that happen at
+ * Releases what is due as kfi_cntr_add() does. A lower value takes back nothing
+ * that was released before. Against completions and additions that happen at
  * the same time the order is not defined (R-CNTR-19, R-CNTR-21).
  *
  * Context: Any.

@@ -29,8 +29,8 @@ struct scatterlist;
  *   region, or to the endpoint with KFI_REMOTE_READ or KFI_REMOTE_WRITE, counts
  *   arrivals.
  *
- * * What goes wrong at the peer is told by the completion, not by the return
- *   value: KFI_EKEYREJECTED or KFI_EACCES for a bad key, range or access,
+ * * An error at the peer is told by the completion, not by the return value:
+ *   KFI_EKEYREJECTED or KFI_EACCES for a bad key, range or access,
  *   KFI_EHOSTUNREACH and the like, in the err member of the error entry.
  *
  * * Tagged RMA: with KFI_TAGGED in the flags of kfi_readmsg() and

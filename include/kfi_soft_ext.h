@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the software provider offers beyond kfabric, through kfi_open_ops().
+ * The extensions of the software provider, to be had through kfi_open_ops().
  */
 #ifndef _KFI_SOFT_EXT_H_
 #define _KFI_SOFT_EXT_H_

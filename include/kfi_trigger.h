@@ -80,8 +80,8 @@ struct kfid_cntr;
  *
  * * KFI_FLUSH_WORK takes back everything queued on the domain (NULL) or
  *   everything that waits for one counter (its struct kfid_cntr pointer).
- *   Nothing of it starts after the call; counters keep their values. What has
- *   started on counters has ended, as after a cancellation.
+ *   Nothing of it starts after the call; counters keep their values. Operations
+ *   on counters that have started have ended, as after a cancellation.
  *
  * The commands may sleep. Requests that are never triggered stay queued until
  * they are cancelled or flushed.

@@ -88,7 +88,7 @@
  * descriptors, the contexts of operations, what may be copied of them, deferred works, each time that
  * they are queued, and the arrays of a request while it is carried out.
  *
- * What counts for the operations of an endpoint or context that is closed counts on until it is certain
+ * The memory for the operations of an endpoint or context that is closed counts on until it is certain
  * that none of their completions is in a queue any more: until each completion queue of the session that
  * was open then has answered %KFI_SHIM_CQ_READ with -KFI_EAGAIN since, while nobody else was reading it,
  * or is closed.
