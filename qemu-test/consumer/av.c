@@ -140,7 +140,7 @@ static void insert_type(struct test *t, enum kfi_av_type type)
 	expect(t, kfi_av_insert(av, addrs, SIZE_MAX / 4, got, 0, NULL), -KFI_EINVAL);
 	expect(t, kfi_av_insert(av, addrs, 1, got, KFI_READ, NULL), -KFI_EINVAL);
 	expect(t, kfi_av_insert(av, addrs, 1, got, KFI_MORE, NULL), 1);
-	/* Who has a table can count. */
+	/* With a table the consumer can count for itself. */
 	expect(t, kfi_av_insert(av, addrs, 1, NULL, 0, NULL),
 	       type == KFI_AV_TABLE ? 1 : -KFI_EINVAL);
 	close_fid(t, &av->fid);
@@ -311,7 +311,7 @@ static void straddr(struct test *t)
 	expect_true(t, !kfi_av_straddr(av, NULL, buf, &len));
 	expect_true(t, !kfi_av_straddr(av, &addr, buf, NULL));
 
-	/* What is printed can be inserted. */
+	/* The text can be inserted again. */
 	expect(t, kfi_av_insertsvc(av, want, NULL, &got, 0, NULL), 1);
 	expect_lookup(t, av, got, addr);
 	close_fid(t, &av->fid);
@@ -596,13 +596,13 @@ static void busy(struct test *t)
 		expect(t, kfi_close(&others.domain->fid), -KFI_EBUSY);
 		close_fid(t, &av->fid);
 	}
-	/* What could not be opened holds nothing. */
+	/* A vector that could not be opened holds nothing. */
 	expect(t, kfi_av_open(others.domain, &attr, &av, NULL), -KFI_EINVAL);
 	expect(t, kfi_av_open(others.domain, NULL, NULL, NULL), -KFI_EINVAL);
 	close_others(t, &others);
 }
 
-/* What a domain of a format is opened with. */
+/* Returns an entry to open a domain of this format with. */
 static struct kfi_info *inet_info(struct test *t)
 {
 	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What may be closed when.
+ * Which objects may be closed when.
  */
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -103,7 +103,7 @@ static void many_counters(struct test *t)
 	}
 	before = grace_periods();
 	for (i = 0; i < n; i++) {
-		/* What uses it ends right before that. */
+		/* Its use ends right before that. */
 		expect(t, kfi_cntr_add(cntrs[i], 1), 0);
 		close_fid(t, &cntrs[i]->fid);
 	}

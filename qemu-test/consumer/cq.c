@@ -570,7 +570,7 @@ static void cq_close_with_reader(struct test *t)
 		expect(t, job_finish(&reader.job), 1);
 	}
 	expect(t, put_completion(cq, 1), 0);
-	/* What lies in it is dropped. */
+	/* The entry in it is dropped. */
 	close_fid(t, &cq->fid);
 }
 

@@ -12,7 +12,7 @@
 
 #include "deferred.h"
 
-/* What is queued without being cancelled by its pointer: the provider copies it. */
+/* Queues work that is not to be cancelled by its pointer: the provider copies it. */
 static int queue_op(struct test *t, struct kfid_cntr *trigger, u64 threshold,
 		    enum kfi_op_type type, struct kfid_cntr *target, u64 value)
 {
@@ -442,7 +442,7 @@ static void equal_thresholds(struct test *t)
 	close_cntrs(t, c, 2);
 }
 
-/* What works of a batch lowers the counter, and the others run all the same. */
+/* The first of a batch lowers the counter, and the others run all the same. */
 static void lowered_by_its_own(struct test *t)
 {
 	struct kfid_cntr *c[2];
@@ -571,7 +571,7 @@ static void wide_thresholds(struct test *t)
 	close_cntrs(t, c, 2);
 }
 
-/* What is not due costs an addition nothing, however much it is. */
+/* Work that is not due costs an addition nothing, however much there is. */
 static void nothing_due(struct test *t)
 {
 	struct kfi_soft_cntr_ops *ops = NULL;
@@ -640,7 +640,7 @@ bool fire_many(struct test *t, struct kfid_cntr *trigger, struct kfid_cntr *targ
 	return expect(t, kfi_cntr_add(trigger, 1), 0);
 }
 
-/* What is submitted after the value has passed 2^64 is not due for what it was before. */
+/* Work submitted after the value has passed 2^64 is not due for what it was before. */
 static void passed_late(struct test *t)
 {
 	struct adder adder = { .times = 1 };
@@ -664,7 +664,7 @@ static void passed_late(struct test *t)
 		expect(t, kfi_cntr_add(c[0], 10), 0);
 		expect(t, kfi_cntr_wait(c[1], 1, SOON), 0);
 	}
-	/* What is due before it passes 2^64 still is, and nothing between. */
+	/* Work that is due before it passes 2^64 still is, and nothing between. */
 	expect(t, kfi_cntr_set(c[1], 0), 0);
 	expect(t, kfi_cntr_set(c[0], U64_MAX - 10), 0);
 	expect(t, queue_add(t, c[0], U64_MAX - 5, c[1], 1), 0);

@@ -216,7 +216,7 @@ static void flush_race(struct test *t)
 	close_cntrs(t, c, 2);
 }
 
-/* What has fired refers to nothing any more when a flush returns. */
+/* Work that has fired refers to nothing any more when a flush returns. */
 static void flush_waits(struct test *t)
 {
 	struct kfid_cntr *c[2];
@@ -282,7 +282,7 @@ static long churn_run(void *arg)
 	return ret;
 }
 
-/* Whoever has seen all effects can close everything, whoever is the drainer. */
+/* A thread that has seen all effects can close everything, whoever is the drainer. */
 static void closes_at_once(struct test *t)
 {
 	struct churn churn = { .t = t };

@@ -13,7 +13,7 @@
 
 #include "consumer.h"
 
-/* What a handler is made to do besides counting. */
+/* Something for a handler to do besides counting. */
 enum action {
 	NOTHING,
 	READ_ALL,
@@ -639,7 +639,7 @@ static void overrun(struct test *t)
 		expect(t, h.ops->write_unreserved(&h.cq->fid, &lost), 0);
 		lost.err = 0;
 
-		/* What was there before comes first, what comes later comes after it. */
+		/* Entries from before come first, later ones after them. */
 		expect(t, read_one(&h), 99);
 		expect(t, put(&h, 50), 0);
 		expect(t, kfi_cq_read(h.cq, got, 8), attr.size - 1);

@@ -240,7 +240,7 @@ static void open_objects(struct test *t)
 
 	if (!hints)
 		return;
-	/* What is open is named. */
+	/* Objects that are open are named. */
 	if (!expect(t, kfi_getinfo(0, NULL, NULL, KFI_SOURCE, hints, &info), 0))
 		goto free;
 	expect_true(t, info->fabric_attr->fabric);
@@ -271,7 +271,7 @@ static void open_objects(struct test *t)
 	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
 	hints->domain_attr->domain = NULL;
 
-	/* What is open no more, or never was, is looked for and not into. */
+	/* Objects that are open no more, or never were, are looked for and not into. */
 	close_fid(t, &fabric->fid);
 	expect(t, kfi_getinfo(0, NULL, NULL, 0, hints, &info), -KFI_ENODATA);
 	hints->fabric_attr->fabric = (void *)1;
@@ -460,7 +460,7 @@ static void cxi_extensions(struct test *t)
 	       is_cxi ? 0 : -KFI_ENOSYS);
 	fabric_ops = ops;
 	ops = NULL;
-	/* Whoever asks for the device gets it. */
+	/* The device is there for the asking. */
 	expect(t, kfi_open_ops(&t->domain->fid, KFI_CXI_DOM_OPS_1, 0, &ops, NULL), 0);
 	domain_ops = ops;
 	ops = NULL;
@@ -482,7 +482,7 @@ static void cxi_extensions(struct test *t)
 }
 
 /*
- * What is mapped for the device is where it was: the provider copies to it, and
+ * Memory mapped for the device is where it was: the provider copies to it, and
  * to unmap it undoes nothing. Shows something with swiotlb=force.
  */
 static void device_does_not_bounce(struct test *t)

@@ -123,7 +123,7 @@ static bool listen(struct rig *r, struct kfid_cntr *cntr, unsigned int count)
 	return true;
 }
 
-/* Whoever listens to a wait queue is called by the kernel, all at once. */
+/* The kernel calls all that listen to a wait queue, all at once. */
 static bool listeners(struct rig *r)
 {
 	r->trigger = open_cntr(r->t, KFI_WAIT_QUEUE);

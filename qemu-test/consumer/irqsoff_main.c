@@ -89,13 +89,13 @@ static int carry_out(const struct load *load, unsigned int size)
 	r->t = &test;
 	r->size = size;
 	if (load->prepare(r)) {
-		/* What that has left to others is over. */
+		/* Until the work that it has left to others is over. */
 		msleep(50);
 		tracing_on();
 		ret = load->interrupt ? run_in_hardirq(&test, load->run, r) : load->run(r);
 		if (load->settle)
 			load->settle(r);
-		/* So is what was freed. */
+		/* Until memory that was given up is freed, too. */
 		msleep(20);
 		tracing_off();
 		expect(&test, ret, 0);

@@ -444,7 +444,7 @@ static long post_triggered(void *rig)
 	return trigger_send(r, 8, r->size);
 }
 
-/* What is posted last is due first. */
+/* They are posted in another order than they become due. */
 static bool later_sends(struct rig *r)
 {
 	unsigned int i;

@@ -38,7 +38,7 @@ struct trust_object {
 
 #define trust_of(head) container_of(head, struct trust_object, fid)
 
-/* What this object must be a descendant of, and of which class it is. */
+/* Complains unless an object is of its class and a descendant of the other one. */
 static bool trust_check(struct kfid *fid, size_t fclass, struct trust_object *ancestor)
 {
 	struct trust_object *object = trust_of(fid);
@@ -52,7 +52,7 @@ static bool trust_check(struct kfid *fid, size_t fclass, struct trust_object *an
 	return !WARN_ON(!object);
 }
 
-/* What a deferred transfer or a post may be carried out on. */
+/* Likewise of the endpoint or context of a deferred transfer or a post. */
 static void trust_sender(struct kfid_ep *ep, struct trust_object *ancestor)
 {
 	bool is_context = ep && trust_of(&ep->fid)->fclass == KFI_CLASS_TX_CTX;
@@ -65,7 +65,7 @@ static int trust_close(struct kfid *fid)
 {
 	struct trust_object *this = trust_of(fid);
 
-	/* What nobody has read. */
+	/* Of a request that nobody has read. */
 	if (!this->written)
 		kfi_freeinfo(this->entry.info);
 	kfree(this);

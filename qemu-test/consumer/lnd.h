@@ -157,7 +157,7 @@ enum lnd_phase {
 	PHASE_MESSAGE,
 };
 
-/* What a transaction waits for, as bits. */
+/* The steps that a transaction waits for, as bits. */
 enum lnd_step {
 	/* The message was sent. */
 	STEP_SENT,

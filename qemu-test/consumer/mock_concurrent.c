@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What happens at the same time: deregistration while calls run, replacement
- * under load, and everything at once for many rounds.
+ * Calls at the same time: deregistration while others run, replacement under
+ * load, and everything at once for many rounds.
  */
 #include <linux/delay.h>
 #include <linux/module.h>

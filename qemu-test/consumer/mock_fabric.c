@@ -134,7 +134,7 @@ static void failures(struct test *t)
 	for (i = 0; i < ARRAY_SIZE(results); i++) {
 		int error = results[i];
 
-		/* What means nothing is some error. */
+		/* Nonsense is some error. */
 		if (error > 0)
 			error = -EIO;
 		else if (error < -4095)

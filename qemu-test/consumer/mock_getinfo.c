@@ -123,7 +123,7 @@ static void order(struct test *t)
 		return;
 	mocks[1]->answer = mock_answer_two;
 	expect_all_answer(t, "mock-1 mock-2 mock-2 mock-3");
-	/* Who comes back comes last. */
+	/* A provider that comes back comes last. */
 	expect(t, mock_deregister(mocks[0]), 0);
 	expect(t, mock_register(mocks[0]), 0);
 	expect_all_answer(t, "mock-2 mock-2 mock-3 mock-1");
@@ -131,7 +131,7 @@ static void order(struct test *t)
 	have_no_mocks(t, mocks, 3);
 }
 
-/* Who replaces another one takes its place. */
+/* A provider that replaces another one takes its place. */
 static void order_replaced(struct test *t)
 {
 	struct mock *mocks[3], *newer;
@@ -185,7 +185,7 @@ static void failures(struct test *t)
 	static const int results[] = {
 		-KFI_ENODATA, -EIO, -ENOMEM, -EINVAL, -KFI_ENOSYS,
 		-KFI_EOPBADSTATE, -4095, 0,
-		/* What means nothing. */
+		/* Nonsense. */
 		1, KFI_ENODATA, -4096, INT_MIN, INT_MAX,
 	};
 	struct mock *mocks[3];
@@ -371,7 +371,7 @@ static void on_getinfo_register(struct mock *mock)
 	seen->nested = true;
 }
 
-/* Who registers meanwhile is asked the next time. */
+/* A provider registered meanwhile is asked the next time. */
 static void registers(struct test *t)
 {
 	struct mock *mocks[3], *other = mock_init(3, "mock-new", 1);
@@ -472,7 +472,7 @@ static void on_getinfo_deregister(struct mock *mock)
 	seen->nested = true;
 }
 
-/* Who leaves before its turn is not asked; who leaves later has answered. */
+/* One that leaves before its turn is not asked; one that leaves later has answered. */
 static void deregisters(struct test *t)
 {
 	struct seen seen;

@@ -158,7 +158,7 @@ static void __exit kfi_mock_exit(void)
 
 	unregister_module_notifier(&module_notifier);
 
-	/* Who is about to go is neither asked nor opened. */
+	/* A provider that is about to go is neither asked nor opened. */
 	begin_results(1);
 	if (expect(&t, mock_register(mock), 0)) {
 		expect(&t, ask("mock-exit", &info), -KFI_ENODATA);

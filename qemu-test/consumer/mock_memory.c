@@ -124,7 +124,7 @@ static void dupinfo(struct test *t)
 	kfi_freeinfo(info);
 }
 
-/* Whoever has memory answers. */
+/* Providers that get memory answer, and others do not keep them from that. */
 static void getinfo(struct test *t)
 {
 	struct mock *first = mock_init(0, "mock-1", 1);

@@ -255,7 +255,7 @@ struct mock *mock_init(unsigned int slot, const char *name, uint32_t version)
 	mock->provider.name = name;
 	mock->provider.version = version;
 	mock->provider.kfi_version = API_VERSION;
-	/* What is the core's to set up has any content before. */
+	/* The members that the core sets up may have any content before. */
 	memset(&mock->provider.comp, 0x5a, sizeof(mock->provider.comp));
 	memset(&mock->provider.ref_cnt, 0x5a, sizeof(mock->provider.ref_cnt));
 	mock->answer = mock_answer_one;

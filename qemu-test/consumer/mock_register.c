@@ -8,7 +8,7 @@
 
 #include "mock.h"
 
-/* What a refused provider looks like: as it was. */
+/* A provider is refused, and stays as it was. */
 static void expect_refused(struct test *t, struct mock *mock, int error)
 {
 	struct kfi_provider before = mock->provider;
@@ -163,7 +163,7 @@ static void not_newer(struct test *t)
 	expect_deregistered(t, first);
 }
 
-/* Who answers to the name is this one. */
+/* This is the provider that answers to the name. */
 static void expect_answer_of(struct test *t, struct mock *mock)
 {
 	int asked = atomic_read(&mock->asked);

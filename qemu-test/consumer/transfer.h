@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the tests of data transfers share: endpoints with all that they need,
- * memory with a pattern in it, every way to post an operation, completions.
+ * For all tests of data transfers: endpoints with all that they need, memory
+ * with a pattern in it, every way to post an operation, completions.
  */
 #ifndef KFI_CONSUMER_TRANSFER_H
 #define KFI_CONSUMER_TRANSFER_H
@@ -50,7 +50,7 @@ extern const struct test_case large_tests[];
 extern const struct test_case argument_tests[];
 extern const struct test_case stress_tests[];
 
-/* What there is on the two NICs. */
+/* The two NICs: their entries of kfi_getinfo(), and a domain on each. */
 extern struct kfi_info *nic_info[2];
 extern struct kfid_domain *nic_domain[2];
 
@@ -167,7 +167,7 @@ enum memory {
 	MEMORIES,
 };
 
-/* What is around the bytes that a test uses. */
+/* The memory around the bytes that a test uses: its size, and its content. */
 #define GUARD	256
 #define FILL	0xee
 
@@ -279,8 +279,8 @@ struct drained {
 };
 
 /*
- * Takes all that is in a queue, in whatever order it lies there. What was matched
- * when an endpoint closed has been copied or fails with KFI_EHOSTUNREACH.
+ * Takes all that is in a queue, in whatever order it lies there. A message that was
+ * matched when an endpoint closed has been copied or fails with KFI_EHOSTUNREACH.
  */
 struct drained drain(struct test *t, struct kfid_cq *cq, void *context);
 bool expect_completion_at(struct test *t, struct kfid_cq *cq, void *context,

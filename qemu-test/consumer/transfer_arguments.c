@@ -7,7 +7,7 @@
 
 #include "transfer.h"
 
-/* What is for connections, of which there are none. */
+/* The calls for connections, of which there are none. */
 static void connections(struct test *t)
 {
 	struct kfid_pep *pep = NULL;
@@ -75,7 +75,7 @@ static void openings(struct test *t)
 	if (expect_true(t, info)) {
 		struct kfi_info bare = {};
 
-		/* Whoever asks for nothing gets the defaults. */
+		/* An entry that asks for nothing gets the defaults. */
 		if (expect(t, kfi_endpoint(domain, &bare, &ep, NULL), 0))
 			close_fid(t, &ep->fid);
 		ep = NULL;

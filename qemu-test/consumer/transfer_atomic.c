@@ -333,7 +333,7 @@ static void all_atomics(struct test *t)
 	atomic_close(t, &bed);
 }
 
-/* What does not exist, by all who could tell. */
+/* All calls that can tell agree on which types and operations there are. */
 static void atomic_valid(struct test *t)
 {
 	struct elements operand = {}, with = {}, result = {};

@@ -181,7 +181,7 @@ static void more_than_fits(struct test *t)
 			expect(t, post(&b, to[i], 1 + !!(i % 3), CONTEXT(100 + i)), 0);
 		sent = fill(t, &a, from, 2, COUNT);
 		expect_true(t, sent > 4);
-		/* What was sent last may be on its way; until the queue is read it stays crowded. */
+		/* The last message may be on its way; until the queue is read it stays crowded. */
 		expect_true(t, comes_to(b.cntr[COUNT_RECV], round * COUNT + 5));
 		if (sent < COUNT) {
 			expect(t, send_to(&a, from, 2, CONTEXT(99)), -KFI_EAGAIN);
@@ -307,7 +307,7 @@ static void cancel_triggered(struct test *t)
 	pair_close(t, &a, &b);
 }
 
-/* What arrives waits for the reader, longer than for a receive, and then goes on. */
+/* Messages wait for the reader, longer than for a receive, and then go on. */
 static void arrivals_wait(struct test *t)
 {
 	const struct setup setup = { .rx_cq_size = 2 };
@@ -409,7 +409,7 @@ static void multi_receive(struct test *t)
 	pair_close(t, &a, &b);
 }
 
-/* What peers do to regions is told, each time. */
+/* Each access of a peer to a region is told. */
 static void remote_events(struct test *t)
 {
 	const struct setup setup = { .rx_cq_size = 4 };
@@ -450,7 +450,7 @@ close:
 	pair_close(t, &a, &b);
 }
 
-/* What was told is read, though who was told of is closed; and need not be. */
+/* Entries of an endpoint that is closed are still read; and need not be. */
 static void closes(struct test *t)
 {
 	const struct setup setup = { .tx_cq_size = 2, .rx_cq_size = 2 };

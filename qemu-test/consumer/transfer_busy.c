@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What keeps what from being closed, and what is closed with work to do.
+ * Objects that keep others from being closed, and those closed with work to do.
  */
 #include <linux/delay.h>
 #include <linux/string.h>
@@ -97,7 +97,7 @@ static void domains(struct test *t)
 	close_fid(t, &domain->fid);
 }
 
-/* What fails keeps nothing. */
+/* A call that fails keeps nothing. */
 static void failures(struct test *t)
 {
 	struct kfid_domain *domain = NULL;

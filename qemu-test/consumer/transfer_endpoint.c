@@ -66,7 +66,7 @@ static void shared_receive(struct test *t)
 	/* Addresses belong to the vectors of endpoints. */
 	expect(t, kfi_recv(srx, to, 8, NULL, a.peer, CONTEXT(6)), -KFI_EOPNOTSUPP);
 	expect(t, kfi_trecv(srx, to, 8, NULL, a.peer, 5, 0, CONTEXT(6)), -KFI_EOPNOTSUPP);
-	/* What is not supported is told so (R-DWQ-17), and nothing else wrong. */
+	/* ENOSYS is for what is not supported (R-DWQ-17), and for nothing else. */
 	op.ep = srx;
 	work.triggering_cntr = b.cntr[COUNT_SEND];
 	expect(t, kfi_control(&b.domain->fid, KFI_QUEUE_WORK, &work), -KFI_ENOSYS);
@@ -84,7 +84,7 @@ static void shared_receive(struct test *t)
 	expect_completion(t, b.rx_cq, CONTEXT(8), RECEIVED, 8);
 	expect_completion(t, a.tx_cq, CONTEXT(3), SENT, 8);
 	expect_nothing(t, b.rx_cq);
-	/* What is still posted goes with the queue. */
+	/* A receive that is still posted goes with the queue. */
 	expect(t, kfi_recv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(8)), 0);
 close:
 	pair_close(t, &b, &a);
@@ -434,7 +434,7 @@ close:
 	}
 }
 
-/* What was not asked for is refused, or done if the provider is not to be strict. */
+/* Operations whose capability was not asked for are refused, if the provider is to be strict. */
 static void capabilities(struct test *t)
 {
 	const struct setup plain = { .caps = KFI_MSG };
@@ -649,7 +649,7 @@ close:
 	pair_close(t, &a, &b);
 }
 
-/* What is held back does not wait for others that cannot be posted, whatever the reason. */
+/* An operation held back does not wait for others that cannot be posted, whatever the reason. */
 static void more_and_crowded(struct test *t)
 {
 	const struct setup narrow = { .tx_cq_size = 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is refused, and what fails.
+ * Calls that are refused, and operations that fail.
  */
 #include <linux/delay.h>
 #include <linux/ktime.h>
@@ -240,7 +240,7 @@ static void not_ready(struct test *t)
 	ms = ktime_ms_delta(ktime_get(), start);
 	expect_true(t, ms >= (s64)rnr_timeout * 5 / 4);
 	expect_count(t, a.cntr[COUNT_SEND], 0, 2);
-	/* What comes too late finds nothing. */
+	/* A receive that comes too late finds nothing. */
 	expect(t, kfi_recv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, CONTEXT(3)), 0);
 	expect_nothing(t, b.rx_cq);
 	expect(t, send_to(&a, from, 8, CONTEXT(1)), 0);

@@ -16,7 +16,7 @@
 #define GIB	(1UL << 30)
 /* 256 of them are a GiB: as many as a vector may have. */
 #define PIECE	(GIB / VECTOR)
-/* What takes long where each access to memory is emulated and checked. */
+/* Fewer where each access to memory is emulated and checked, as it would take long. */
 #define MANY	(IS_ENABLED(CONFIG_KASAN) ? VECTOR / 8 : VECTOR)
 #define SOME	(VECTOR / 8)
 
@@ -152,7 +152,7 @@ struct vectors {
 	struct kfid_mr *mr;
 	/* Of one entry. */
 	size_t step;
-	/* What describes an operation; overwritten once it is posted. */
+	/* The description of an operation; overwritten once it is posted. */
 	struct pieces pieces;
 	struct kfi_rma_iov remote[VECTOR];
 };
@@ -244,7 +244,7 @@ static ssize_t vectors_post(struct vectors *v, enum kfi_iov_type type, enum fami
 	return ret;
 }
 
-/* What was written or read is where it belongs. */
+/* Expects that all pieces that were written or read are in their places. */
 static void expect_in_place(struct test *t, const struct vectors *v)
 {
 	unsigned int i, same = 0;
@@ -338,8 +338,8 @@ static ssize_t post_starving(struct vectors *v, enum kfi_iov_type type, enum fam
 }
 
 /*
- * Consumers post to have memory reclaimed. Whatever the peer is ready for and
- * the caller does itself goes then, one at a time; else they may try again.
+ * Consumers post to have memory reclaimed. An operation that the peer is ready for
+ * and the caller does itself goes then, one at a time; else they may try again.
  */
 static void no_memory(struct test *t)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a transmit context does to regions of peers, and the work queue carries
- * out when it is its turn: behind as much else of that context as one likes.
+ * Accesses of a transmit context to regions of peers that the work queue carries
+ * out when it is their turn: behind as much else of that context as one likes.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -13,9 +13,9 @@
 enum {
 	/* Writes that take long, each of some PIECES with all the same memory. */
 	PIECES = 256, PIECE = 1 << 20, BUSY = 1024,
-	/* What is too large to be carried out at once. */
+	/* Bytes of a write that is too large to be carried out at once. */
 	LATE = 20 << 10,
-	/* What waits behind a busy context, at a time. */
+	/* Operations that wait behind a busy context, at a time. */
 	MANY = 2048,
 	/* Of which a receiver is told while nobody reads: those on their way do not look for room. */
 	FEW = 200,
@@ -157,7 +157,7 @@ static void cancelled_without_target(struct test *t)
 	busy_close(t, busy);
 }
 
-/* What waits for its turn keeps nothing of a target that was closed, and is refused then. */
+/* A write that waits for its turn keeps nothing of a target that is closed, and is refused then. */
 static void target_closed(struct test *t)
 {
 	enum { NODES = 10, PORTS = 4096 };
@@ -239,8 +239,8 @@ free:
 }
 
 /*
- * What nobody would have been told of when it arrived waits for room like any
- * other if it is to be told when it is its turn.
+ * A write that nobody would have been told of when it arrived waits for room like
+ * any other if it is to be told when it is its turn.
  */
 static void told_since(struct test *t)
 {

@@ -252,7 +252,7 @@ static ssize_t post_rma(struct kfid_ep *ep, const struct op *op,
 }
 
 /*
- * Posts an operation. What describes it is overwritten afterwards: nobody may
+ * Posts an operation. Its description is overwritten afterwards: nobody may
  * need that any more.
  */
 ssize_t op_post(struct kfid_ep *ep, const struct op *op)

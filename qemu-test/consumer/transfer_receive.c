@@ -387,7 +387,7 @@ close:
 	pair_close(t, &a, &b);
 }
 
-/* Who has no KFI_SOURCE, or is not known, gives no source. */
+/* No source without KFI_SOURCE, or of a sender that is not known. */
 static void sources(struct test *t)
 {
 	const struct setup without = { .caps = KFI_MSG };
@@ -419,7 +419,7 @@ static void sources(struct test *t)
 		expect(t, send_to(&a, from, 8, CONTEXT(2)), 0);
 		expect_completion(t, b.rx_cq, CONTEXT(1), RECEIVED, 8);
 	}
-	/* What it has not been opened for. */
+	/* Operations that it has not been opened for. */
 	expect(t, kfi_tsend(b.ep, from, 8, NULL, b.peer, 1, NULL), -KFI_EOPNOTSUPP);
 	expect(t, kfi_trecv(b.ep, to, 8, NULL, KFI_ADDR_UNSPEC, 1, 0, NULL), -KFI_EOPNOTSUPP);
 	expect(t, kfi_write(b.ep, from, 8, NULL, b.peer, 0, 1, NULL), -KFI_EOPNOTSUPP);
@@ -492,7 +492,7 @@ static void peek(struct test *t)
 	expect_seen(t, &b, CONTEXT(1), 0x15, 100, 77);
 	expect_nothing(t, a.tx_cq);
 
-	/* What is claimed is seen by nobody else. */
+	/* A claimed message is seen by nobody else. */
 	expect(t, post_tagged(&b, NULL, 0, 0x15, 0, CONTEXT(3), KFI_PEEK | KFI_CLAIM), 0);
 	expect_seen(t, &b, CONTEXT(3), 0x15, 100, 77);
 	expect(t, post_tagged(&b, NULL, 0, 0x15, 0, CONTEXT(1), KFI_PEEK), 0);
@@ -525,7 +525,7 @@ static void peek(struct test *t)
 	expect_count(t, b.cntr[COUNT_RECV], 1, 0);
 	expect_count(t, a.cntr[COUNT_SEND], 3, 0);
 
-	/* What has been given up is not there any more. */
+	/* A message that was cancelled is not there any more. */
 	expect(t, kfi_tsend(a.ep, from, 50, NULL, a.peer, 0x17, CONTEXT(8)), 0);
 	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(8)), 0);
 	expect_failure(t, a.tx_cq, CONTEXT(8), TSENT, KFI_ECANCELED, 0, 0);
@@ -601,7 +601,7 @@ static void peek_selective(struct test *t)
 	pair_close(t, &a, &b);
 }
 
-/* What is waiting is received by the first that fits, in both orders. */
+/* A message goes to the first receive that fits, a receive takes the first such message. */
 static void tag_match(struct test *t)
 {
 	u8 from[3] = { 1, 2, 3 }, to[4] = {};

@@ -539,7 +539,7 @@ static void told(struct test *t)
 		close_fid(t, &eq->fid);
 }
 
-/* What a handler has done with the region that it was told of. */
+/* A handler's dealings with the region that it was told of. */
 struct told_region {
 	struct kfid_mr *mr;
 	struct completion done;
@@ -560,7 +560,7 @@ static void close_told(struct kfid_eq *eq, void *context)
 	complete(&told->done);
 }
 
-/* Whoever is told of a region may close it, even before kfi_mr_reg() has returned. */
+/* A handler that is told of a region may close it, even before kfi_mr_reg() has returned. */
 static void told_and_closed(struct test *t)
 {
 	struct kfi_eq_attr attr = { .wait_obj = KFI_WAIT_UNSPEC };

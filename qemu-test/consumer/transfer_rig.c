@@ -408,7 +408,7 @@ bool expect_completion_at(struct test *t, struct kfid_cq *cq, void *context,
 		pr_info("# at %s:%d\n", kbasename(file), line);
 		return false;
 	}
-	/* Whoever has sent something knows what. */
+	/* Entries of sends do not repeat what was sent. */
 	if (flags == SENT || flags == TSENT) {
 		len = 0;
 		same(t, (unsigned long)entry.buf, 0, "buf", file, line);

@@ -127,7 +127,7 @@ static void read_all(struct test *t, struct kfid_cq *cq, unsigned int count, u64
  */
 static void to_the_limits(struct test *t)
 {
-	/* What takes long where each access to memory is emulated and checked is made smaller. */
+	/* Fewer where each access to memory is emulated and checked, as it would take long. */
 	enum { DEPTH = IS_ENABLED(CONFIG_KASAN) ? 1 << 10 : 1 << 16 };
 	const struct setup setup_a = { .tx_cq_size = 2 * DEPTH, .tx_size = DEPTH };
 	const struct setup setup_b = { .rx_cq_size = 2 * DEPTH, .rx_size = DEPTH };

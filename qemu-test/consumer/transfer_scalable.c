@@ -121,7 +121,7 @@ static void contexts_know(struct test *t, struct contexts *c, struct contexts *p
 	expect(t, kfi_av_insert(c->av, name, 1, &c->peer, 0, NULL), 1);
 }
 
-/* What a NIC offers to those who ask for capabilities only. */
+/* Returns a NIC's answer to hints with capabilities only. */
 static struct kfi_info *ask(struct test *t, unsigned int nic, u64 caps)
 {
 	struct kfi_info *hints = kfi_allocinfo(), *info = NULL;
@@ -204,7 +204,7 @@ static void beside(struct test *t)
 		expect_reaches(t, &a, i, a.peer, &b, i % 4);
 	for (i = 0; i < 4 && !t->failed; i++)
 		expect_reaches(t, &b, i, b.peer, &a, i);
-	/* Whoever has not asked for it does not choose. */
+	/* An endpoint that has not asked for it does not choose. */
 	expect(t, kfi_send(a.tx[0], buf, 8, NULL, kfi_rx_addr(a.peer, 1, 8), NULL),
 	       -KFI_EOPNOTSUPP);
 	/* An endpoint without contexts has the number 0, in both directions. */
@@ -477,7 +477,7 @@ free:
 	kfi_freeinfo(info);
 }
 
-/* What is bound to shared contexts tells for endpoints that have nothing. */
+/* Queues bound to shared contexts are told of operations of endpoints that have none. */
 static void bind_shared(struct test *t)
 {
 	struct kfi_av_attr attr = {};
@@ -627,7 +627,7 @@ static void access_by(struct test *t, struct contexts *a, unsigned int rx, u64 v
 	say(t, "by context %u", rx);
 }
 
-/* What peers do to memory is told by the context that they have named, if it was asked for. */
+/* Accesses of peers to memory are told by the context that they have named, if asked for. */
 static void remote_events(struct test *t)
 {
 	u64 caps = KFI_MSG | KFI_RMA | KFI_NAMED_RX_CTX;
@@ -660,7 +660,7 @@ static void remote_events(struct test *t)
 				expect_completion(t, b.rx_cq[i], NULL, KFI_RMA | KFI_REMOTE_READ,
 						  8);
 			}
-			/* What fails is not told. */
+			/* An access that fails is not told. */
 			access_by(t, &a, i, 1, 4711, KFI_EKEYREJECTED);
 		}
 		for (i = 0; i < 3; i++)

@@ -327,7 +327,7 @@ static bool slot_completes(struct random_bed *bed, struct kfid_cq *cq, bool targ
 	       entry.flags == SENT || entry.flags == TSENT ? 0 : slot->len);
 	expect_true(&bed->t, target ? slot->at_target : slot->at_source);
 	*(target ? &slot->at_target : &slot->at_source) = false;
-	/* Who has seen the completion cannot cancel any more. */
+	/* Once its completion was seen an operation cannot be cancelled. */
 	if (!target)
 		expect(&bed->t, kfi_cancel(&bed->a.ep->fid, entry.op_context), -KFI_ENOENT);
 	if (!slot->at_source && !slot->at_target)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a triggered operation does with the context that names its condition,
- * and in which order those that become due at once are posted.
+ * Triggered operations: their use of the context that names the condition, and
+ * the order in which those that become due at once are posted.
  */
 #include <linux/cpumask.h>
 #include <linux/slab.h>
@@ -71,7 +71,7 @@ close:
 	close_fid(t, &cntr->fid);
 }
 
-/* Whatever becomes of the context while it is pending, the condition is that of the post. */
+/* The condition is that of the post, also if the context is overwritten meanwhile. */
 static void scribbled_context(struct test *t)
 {
 	static const u8 fills[] = { 0, 0xaa, 0xff };
@@ -248,9 +248,9 @@ static int send_deferred(struct end *e, struct kfid_cntr *trigger, u64 threshold
 }
 
 /*
- * What is due before the value passes 2^64 goes in the order of thresholds, of
+ * Operations due before the value passes 2^64 go in the order of thresholds, of
  * either kind, also if it has passed and something was submitted before anybody
- * has come to see to it.
+ * has come to see to them.
  */
 static void in_order_when_passed(struct test *t)
 {
@@ -301,7 +301,7 @@ static void in_order_when_passed(struct test *t)
 		expect(t, job_finish(&jobs[0]), 0);
 		for (i = 0; i < SENDS; i++)
 			expect_completion(t, b.rx_cq, CONTEXT(i), RECEIVED, 1);
-		/* What was submitted afterwards waits. */
+		/* The one submitted afterwards waits. */
 		expect_nothing(t, b.rx_cq);
 		expect(t, kfi_cntr_set(cntr, 1000), 0);
 		expect_completion(t, b.rx_cq, CONTEXT(SENDS), RECEIVED, 1);
@@ -337,7 +337,7 @@ static void queue_backlog(struct test *t, struct kfid_domain *domain, struct kfi
 			return;
 }
 
-/* What has fired and is yet to begin is found: cancelled, it completes once. */
+/* A send that has fired and is yet to begin is found: cancelled, it completes once. */
 static void cancelled_when_fired(struct test *t)
 {
 	struct kfi_triggered_context contexts[3];
@@ -378,7 +378,7 @@ close:
 	pair_close(t, &a, &b);
 }
 
-/* What has fired for an endpoint refers to nothing any more when that is closed. */
+/* Work that has fired for an endpoint refers to nothing any more when that is closed. */
 static void closed_when_fired(struct test *t)
 {
 	struct kfid_cntr *trigger, *target, *completion;

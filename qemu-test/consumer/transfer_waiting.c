@@ -65,7 +65,7 @@ static struct ends read_ends(struct test *t, struct kfid_cq *cq, unsigned int co
 	return ends;
 }
 
-/* What a hard interrupt is to do. */
+/* A call for a hard interrupt to make. */
 struct one_call {
 	struct end *end;
 	u8 *buf;
@@ -143,7 +143,7 @@ static void all_at_once(struct test *t)
 			cancelled += !kfi_cancel(&a.ep->fid, CONTEXT(2 * MANY));
 		ends = read_ends(t, a.tx_cq, MANY + MANY / 4, CONTEXT(2 * MANY));
 		expect(t, ends.good, MANY);
-		/* What somebody else has may end by itself before he is told that it is cancelled. */
+		/* A send that the peer has may end by itself before the peer hears of the cancel. */
 		if (network)
 			expect_true(t, ends.cancelled <= cancelled);
 		else
@@ -281,7 +281,7 @@ static void fired_has_its_turn(struct test *t)
 	pair_close(t, &a, &b);
 }
 
-/* What is bound to a shared context tells that a receive was cancelled there. */
+/* The queue that is bound to a shared context tells that a receive was cancelled there. */
 static void cancelled_where_shared(struct test *t)
 {
 	struct setup sharing = {};
@@ -416,9 +416,9 @@ static void disperse(struct test *t, struct end *b)
 }
 
 /*
- * What is cancelled is found by its context, in a hard interrupt too, wherever it waits:
- * posted, for room at the receiver, or for others to end. Each time it is told
- * once.
+ * An operation to be cancelled is found by its context, in a hard interrupt too,
+ * wherever it waits: posted, for room at the receiver, or for others to end. Each
+ * time it is told once.
  */
 static void cancelled_by_context(struct test *t)
 {
@@ -535,8 +535,8 @@ static bool expect_found(struct test *t, struct end *a, struct one_call *call, b
 }
 
 /*
- * What is asked for in a hard interrupt is found behind many others, however
- * much of that is left to somebody else; so it is found that nothing is there.
+ * A message asked for in a hard interrupt is found behind many others, however
+ * much of the search is left to somebody else; and so is that there is none.
  */
 static void found_in_interrupt(struct test *t)
 {
@@ -649,8 +649,8 @@ static void crowded_in_order(struct test *t)
 }
 
 /*
- * What has come while there was no room does not overtake what has waited for
- * a receive, when there is room again and receives are posted at once.
+ * A message that has come while there was no room does not overtake one that has
+ * waited for a receive, when there is room again and receives are posted at once.
  */
 static void parked_in_order(struct test *t)
 {
@@ -795,8 +795,8 @@ free:
 }
 
 /*
- * What has fired and waits behind others keeps nobody from posting, as long as
- * there are fewer than there may be.
+ * Operations that have fired and wait behind others keep nobody from posting, as
+ * long as there are fewer than there may be.
  */
 static void posted_behind_fired(struct test *t)
 {
@@ -846,7 +846,7 @@ static void expect_in_order(struct test *t, struct kfid_cq *cq, unsigned int cou
 	}
 }
 
-/* What comes in one step, whoever takes it: those who are on their way do not look for room. */
+/* More than come in one step, whoever takes it: those on their way do not look for room. */
 enum { AT_ONCE = 200 };
 
 /*

@@ -60,7 +60,7 @@ static void counters(struct test *t)
 		close_fid(t, &cntr->fid);
 	}
 
-	/* What was there before the first call is told of as well. */
+	/* Changes from before the first call are told of as well. */
 	cntr = open_cntr(t, KFI_WAIT_QUEUE);
 	if (!cntr)
 		return;
@@ -490,7 +490,7 @@ static void stress_set(struct test *t)
 		close_fid(t, &set->kfid);
 }
 
-/* Who looks once, or may be listening, costs later additions no lock. */
+/* A thread that looks once, or may be listening, costs later additions no lock. */
 static void looking_once(struct test *t)
 {
 	struct kfi_soft_cntr_ops *ops = NULL;

@@ -569,7 +569,7 @@ static int look_at(struct wait_queue_entry *entry, unsigned int mode, int flags,
 	return 0;
 }
 
-/* Whoever is due is woken before what is due runs, which may take its time. */
+/* Threads that are due are woken before work that is due runs, which may take its time. */
 static void before_what_is_due(struct test *t)
 {
 	struct kfid_cntr *cntr = open_cntr(t, KFI_WAIT_UNSPEC);

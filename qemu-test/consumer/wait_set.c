@@ -357,7 +357,7 @@ static void woken(struct test *t)
 		expect_true(t, get_event(m.eq) > 0);
 #undef expect_woken
 	}
-	/* What has woken somebody is used up. */
+	/* A change that has woken somebody is used up. */
 	expect(t, kfi_wait(m.set, 0), -KFI_ETIMEDOUT);
 	close_members(t, &m);
 }
