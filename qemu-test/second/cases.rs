@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider or a consumer in safe code cannot do.
+//! Mistakes that a provider or a consumer in safe code cannot make.
 //!
 //! Each file compiles, and does not compile with `--cfg wrong`: the lines that end with `//~` are
 //! wrong then, by the code or the words that follow, and nothing else is.

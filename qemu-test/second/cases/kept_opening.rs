@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What opens one object does not open another, of which the consumer has said other things.
+//! The opening of one object does not open another, of which the consumer has said other things.
 
 use kernel::{
     prelude::*,

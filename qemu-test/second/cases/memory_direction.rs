@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is sent is only read, and does not become what is received to.
+//! Memory of a send is only read, and does not become memory of a receive.
 
 use crate::kfi::{
     memory::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a provider gets as the context of an operation, where a triggered one has its condition, is made
+//! The context of an operation that a provider gets, in which a triggered one has its condition, is made
 //! by the client in the abstractions, and never of a number.
 
 use crate::kfi::{
