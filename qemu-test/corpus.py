@@ -30,7 +30,7 @@ USELESS = re.compile(r"kfi-suite: sequence ([0-9a-f]{16}) adds nothing\s*$")
 
 
 def name_of(text: str) -> str:
-    """What a sequence is called by (FNV-1a), as qemu-test/guest/suite/src/fuzz/text.rs has it."""
+    """The name of a sequence (FNV-1a), as qemu-test/guest/suite/src/fuzz/text.rs has it."""
     value = 0xCBF29CE484222325
     for byte in text.encode():
         value = (value ^ byte) * 0x100000001B3 % (1 << 64)
@@ -38,7 +38,7 @@ def name_of(text: str) -> str:
 
 
 class Found(NamedTuple):
-    """What logs say."""
+    """Sequences that logs tell of."""
 
     # By their names.
     sequences: Dict[str, str]

@@ -33,7 +33,7 @@ SKIPPED = "qemu-test/skipped"
 CI = ".ci/run"
 
 ID = re.compile(r"\bR-[A-Z]+-\d+\b")
-# The line of a table. Whatever else begins as one with an id does is wrong.
+# The line of a table. Other lines that begin as one with an id does are wrong.
 ROW = re.compile(r"\|\s*R-")
 REQUIREMENT = re.compile(r"\| (R-[A-Z]+-\d+) \| (MUST|DECIDE) \| (\S.*) \|")
 # tests! { "area" parallel; alone "name" ["R-... R-..."] function; ... }

@@ -82,7 +82,7 @@ REPORTS: Tuple[Pattern[str], ...] = tuple(
         r"unregister_netdevice",
         r"refcount (?:overflow|underflow)|leaked (?:reference|IRQ|irq)",
         r"kobject.*(?:does not have a release|tried to init)|sysfs: cannot create duplicate",
-        # What every report carries, whatever its headline.
+        # The lines of every report, whatever its headline.
         r"Call Trace:",
         r"Modules linked in:",
         r"-+\[ end trace",
@@ -103,7 +103,7 @@ CLEAN: Tuple[Pattern[str], ...] = tuple(
     for pattern in (
         # The kernel repeats what it was told.
         r"^(?:Kernel command line|Command line|Unknown kernel command line parameters)\b",
-        # What the host's CPU needs and the guest does without.
+        # Mitigations that the host's CPU needs and the guest does without.
         r"^(?:Spectre V\d|RETBleed|SRSO|MDS|TAA|MMIO|ITS|TSA|GDS|VMSCAPE)\w* ?[\w ]*: ?WARNING:",
         # The kernel's own races at boot and between a timer's interrupt and who is interrupted.
         r"^BUG: KCSAN: data-race in (?:calibrate_APIC_clock|do_nanosleep|hrtimer_wakeup|tick_nohz_)",
@@ -149,7 +149,7 @@ class Known:
     """A report that is somebody else's fault and has been looked into."""
 
     name: str
-    # What its title has, and a line of it besides.
+    # They match its title, and a line of it besides.
     title: Pattern[str]
     line: Pattern[str]
     reason: str
@@ -181,7 +181,7 @@ class Checker:
         self.reports: List[Report] = []
         # Number of the line from which on the guest tells what it was doing.
         self.out_of_time = 0
-        # What is expected, and the number of the line that says so.
+        # The title that is expected, and the number of the line that says so.
         self._expected: Optional[Tuple[str, int]] = None
 
     def feed(self, line: str) -> Optional[Report]:
@@ -215,7 +215,7 @@ class Checker:
         return None if "cut here" in text else report
 
     def find(self, report: Report, known: Iterable[Known]) -> Optional[Known]:
-        """What is known about a report, if anything is."""
+        """The first of the known reports that this one is, if any."""
         end = min([r.first - 1 for r in self.reports if r.first > report.first] + [report.last + 30])
         lines = [strip_prefix(line) for line in self.lines[report.first - 1 : end]]
         locks = [match[1] for line in lines if (match := LOCK.search(line))]

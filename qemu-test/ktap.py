@@ -31,7 +31,7 @@ class Outcome(enum.Enum):
 
 
 class Line(enum.Enum):
-    """What a line is, for those who show it."""
+    """The kind of a line, for those who show it."""
 
     STRUCTURE = enum.auto()
     PASSED = enum.auto()
@@ -230,7 +230,7 @@ class Parser:
             for result in results:
                 result.name = f"{level.name}.{result.name}" if result.name else level.name
         self._levels[-1].nested.extend(results)
-        # What followed the last result is about the list as a whole.
+        # Lines behind the last result are about the list as a whole.
         self._levels[-1].lines.extend(level.lines)
 
 

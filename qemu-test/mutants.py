@@ -17,7 +17,7 @@ Linux. A fault is
     unbuilt     if the compiler refuses it
     equivalent  if qemu-test/mutations/equivalent says why it is no fault
 
-What was found is kept in build/mutants/results.jsonl, and a fault whose line has
+The results are kept in build/mutants/results.jsonl, and a fault whose line has
 not changed is not tried again: a run that was cut off goes on where it was.
 Those of order are seldom noticed, as x86 has most of them anyway: the litmus
 tests are there for these.
@@ -223,7 +223,7 @@ RULES: Dict[str, Rule] = {
     "order": order,
 }
 
-# What begins what is not carried out in the kernel that is tested, or not at all.
+# Beginnings of code that the tested kernel does not carry out, and of lines without code.
 END = re.compile(r"#\[(cfg\(unit_tests|kunit_tests|cfg\(all\(CONFIG_KUNIT)")
 NO_CODE = re.compile(r"\s*(//|#!?\[|use |pub use |mod |pub mod |pub\(\w+\) mod |const _|kernel::static_assert|static_lock)")
 
@@ -248,7 +248,7 @@ def mutants_of(path: str, text: str) -> Iterator[Mutant]:
     seen: Dict[Tuple[str, str, str], int] = {}
     for at, line in lines_of(text):
         for name, rule in RULES.items():
-            # What is in quotes is for people.
+            # Text in quotes is for people.
             if '"' in line and name in ("number", "other", "flag"):
                 continue
             for after in rule(line):
@@ -293,7 +293,7 @@ def areas_of(path: str) -> str:
 
 @dataclass
 class Found:
-    """What became of a mutant."""
+    """A mutant that was tried, and the outcome."""
 
     id: str
     path: str

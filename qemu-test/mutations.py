@@ -4,8 +4,8 @@
 
 Each patch in qemu-test/mutations makes one fault. It is applied to a copy of
 this tree, that is built, and the tests that should notice run there, in
-user-mode Linux, which is the fastest. What is said before the first "diff" of a
-patch tells what it does and which tests these are:
+user-mode Linux, which is the fastest. The lines before the first "diff" of a
+patch tell what it does and which tests these are:
 
     What: the fault, in a sentence
     Shows: the requirement that it breaks
@@ -44,8 +44,8 @@ PATCHES = ROOT / "qemu-test/mutations"
 COPY = ROOT / "build/mutations"
 
 HEADER = re.compile(r"([A-Z][a-z]+): (.+)")
-# What qemu-test/run and the suite print. The name of the suite's test that ran
-# the kernel's says less than those.
+# Lines that qemu-test/run and the suite print. The name of the suite's test that
+# ran the kernel's says less than those.
 FAILED = re.compile(r"^(?:FAILED (?:kernel: )?|not ok \d+ )(.+?)(?: (?:-|#) .*)?$", re.M)
 TOTAL = re.compile(r"(\d+) passed, (\d+) failed, (\d+) skipped")
 GOOD = re.compile(r"^(?:kernel: )?ok \d+ (\S+)( # SKIP)?", re.M)
@@ -80,7 +80,7 @@ class Mutation:
 
 
 def read(name: str, patch: Path, text: str) -> Mutation:
-    """What a patch says of itself."""
+    """Reads a patch and what it says of itself."""
     said: Dict[str, str] = {}
     for line in text.splitlines():
         if line.startswith("diff "):
@@ -143,7 +143,7 @@ def apply(mutation: Mutation) -> None:
 
 @dataclass
 class Outcome:
-    """What a run gave."""
+    """The outcome of a run."""
 
     passed: int
     failed: List[str]
@@ -154,7 +154,7 @@ class Outcome:
 
 
 def judge(text: str, name: str) -> Outcome:
-    """What a run printed."""
+    """The outcome of a run that has printed this."""
     totals = TOTAL.findall(text)
     if not totals:
         raise NoResult(f"{name}: no result:\n{text[-2000:]}")

@@ -4,7 +4,7 @@
 A machine is joined by QEMU's stream socket: each frame after its length, four bytes, the highest
 first. Frames go where their destination was last heard of, else everywhere.
 
-What happens to frames is set here, or by the machines themselves: a UDP datagram to the broadcast
+The conditions are set here, or by the machines themselves: a UDP datagram to the broadcast
 address of any network, port 7470, is taken for orders, one a line, and goes nowhere else:
 
   loss PERCENT         so many frames are lost
@@ -45,7 +45,7 @@ class BadOrder(Exception):
 
 @dataclass
 class Conditions:
-    """What happens to frames."""
+    """The conditions under which frames are passed on."""
 
     loss: float = 0.0
     double: float = 0.0

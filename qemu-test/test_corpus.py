@@ -41,7 +41,7 @@ class Logs(unittest.TestCase):
         self.assertEqual(corpus.name_of("foobar"), "85944171f73967e8")
 
     def test_pieces(self) -> None:
-        # Whatever is between them.
+        # With other lines between them.
         lines = [line for both in zip(logged(TWO), ["usb 1-1: new"] * 9) for line in both]
         run = f"kfi-suite: fuzz sequence {corpus.name_of(ONE)}"
         found = corpus.read_logs(["\r\n".join([run, *logged(ONE), *lines])])

@@ -34,7 +34,7 @@ REPORT = b"""\
 
 class MemberTest(unittest.TestCase):
     def results(self, number: int, known: str) -> List[Tuple[str, str]]:
-        """What is said of a machine that has printed a report and ended well."""
+        """The results of a machine that has printed a report and ended well."""
         with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
             folder = Path(name)
             (folder / "known").write_text(known)

@@ -690,7 +690,7 @@ class KernelLog(unittest.TestCase):
 
         mutex, queue = "&the_lnet.ln_lnd_mutex", "(wq_completion)kfilnd_wq"
         self.assertEqual(found(queue, mutex), wanted)
-        # What is held only is no part of it.
+        # A lock that is only held is no part of it.
         self.assertIsNone(found("&a->lock", "&b->lock"))
         for ours in "kfi_soft::Association::state", "(wq_completion)kfi_soft", "kfabric::providers":
             self.assertIsNone(found(ours, mutex))

@@ -44,7 +44,7 @@
 /* Exported or not: nothing that is built here calls it, and its replacement needs kprobes. */
 #define HAVE_ACCOUNT_PAGE_DIRTIED_EXPORT 1
 
-/* What configure chooses unless it is told otherwise. */
+/* The choices of configure unless it is told otherwise. */
 #define CDEBUG_ENABLED 1
 #define CDEBUG_ENTRY_EXIT 1
 #define HAVE_KFILND 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What LNet takes from elsewhere and the test kernels have not: a part of libcfs instead of the
- * files of Lustre that stand between it and the kernel.
+ * Functions that LNet takes from elsewhere and the test kernels do not have: a part of libcfs
+ * instead of the files of Lustre that stand between it and the kernel.
  *
  * Functions that the kernel does not export are found there by a kprobe. LNet uses three, so that
  * the timers of lnet_selftest run on certain CPUs: here they run anywhere. Checksums are

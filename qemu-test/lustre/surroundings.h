@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What LNet and kfilnd need around them on newer kernels. A header of theirs that all of them
+ * The surroundings that LNet and kfilnd need on newer kernels. A header of theirs that all of them
  * include is made to include this one at its end.
  */
 #ifndef _KFI_LUSTRE_SURROUNDINGS_H

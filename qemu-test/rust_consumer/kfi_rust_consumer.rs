@@ -33,7 +33,7 @@ impl Root for KfiRustConsumer {
             pr_info!("events of its own: {events:?}\n");
             events
         });
-        // What is initialised is what an initialiser returns.
+        // An initialiser returns the module that it has initialised.
         done.map(|()| Self)
     }
 }

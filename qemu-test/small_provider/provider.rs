@@ -9,7 +9,7 @@ use crate::{
     kfi::provider::prelude::*, //
 };
 
-/// What there is.
+/// The offer, for those who ask what there is.
 pub(crate) const OFFER: Offer = Offer {
     provider: c"kfi_small",
     version: Small::VERSION,
