@@ -141,7 +141,7 @@ ARGS ?=
 # Parameters of modules: MODULE.NAME=VALUE. The mock providers go through 10000 rounds, the
 # transfers and those of the network driver through 100000, if they are not told to do less, as
 # they are because a run is to take two minutes; and where all is slow a test posts for longer than
-# messages wait by default. Whatever a device has mapped goes by way of bounce buffers, if it can.
+# messages wait by default. Memory that a device has mapped goes by way of bounce buffers, if it can.
 parameters := kfi_mock.rounds=1000 kfi_transfer.rounds=10000 \
 	kfi_lnd.transactions=2000 kfi_soft.pending=131072 swiotlb=2048,force
 parameters_debug := kfi_mock.rounds=300 kfi_transfer.rounds=10000 \
@@ -153,7 +153,7 @@ TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
 
 out := build/$(if $(KFI_COVERAGE),coverage,$(KIND))
 programs := kfi kfi-bench kfi-demo kfi-net kfi-suite
-# What scripts/setup found.
+# A tool as scripts/setup has found it.
 tool = $(or $(shell sed -n 's/^$(1) := //p' $(cache)/toolchain.mk 2>/dev/null),$(2))
 
 .PHONY: setup
