@@ -40,6 +40,7 @@ use crate::{
         info::{
             is_named,
             Info,
+            InfoMut,
             InfoRef,
             KFI_VERSION, //
         },
@@ -263,34 +264,16 @@ enum Peer {
     Loopback(Option<u16>),
 }
 
-impl<'a> Question<'a> {
-    /// Reads a question; `None` if no NIC fits, `EINVAL` if it makes no sense.
-    fn new(query: &'a Query<'a>, flags: InfoFlags) -> Result<Option<Self>> {
-        if let Some(hints) = query.hints {
-            if !keys_make_sense(hints) {
-                return Err(EINVAL);
-            }
-        }
-        Ok(Self::read(query, flags).filter(Self::limits_fit))
-    }
+/// The open objects that a question names, or that follow from those.
+struct Objects {
+    domain: Option<Arc<Fid<Domain>>>,
+    fabric: Option<Arc<Fid<Fabric>>>,
+}
 
-    /// Reads all but what limits are put to.
-    fn read(query: &'a Query<'a>, flags: InfoFlags) -> Option<Self> {
-        let hints = query.hints;
-        let node = match query.node {
-            Some(text) => Some(NodeName::from_text(text.to_bytes())?),
-            None => None,
-        };
-        if flags.contains(InfoFlags::NUMERICHOST) && node.is_some_and(|node| !node.is_numeric) {
-            return None;
-        }
-        let port = match query.service {
-            Some(text) => Some(place::port(text.to_bytes())?),
-            None => None,
-        };
-
-        // Objects that are not open, or not ours, do not match: they are looked for by their
-        // addresses, and nothing is read from those.
+impl Objects {
+    /// Looks for them; `None` if one is not open, or not ours, or the domain is not of the fabric.
+    fn find(hints: Option<InfoRef<'_>>) -> Option<Self> {
+        // They are looked for by their addresses, and nothing is read from those.
         let domain = match hints.and_then(InfoRef::domain) {
             Some(wanted) => Some(open_objects::domain(|domain| domain.address() == wanted)?),
             None => None,
@@ -305,32 +288,31 @@ impl<'a> Question<'a> {
                 return None;
             }
         }
+        Some(Self { domain, fabric })
+    }
+}
 
-        let asked_format = hints.map_or(addr::FORMAT_UNSPEC, |hints| hints.get().addr_format);
-        let format = match (asked_format, node, &domain) {
-            (addr::FORMAT_UNSPEC, Some(node), _) => node.format,
-            (addr::FORMAT_UNSPEC, None, Some(domain)) => domain.address_format(),
-            (addr::FORMAT_UNSPEC, None, None) => AddressFormat::Native,
-            (raw, _, _) => AddressFormat::from_raw(raw)?,
-        };
-        if domain
-            .as_ref()
-            .is_some_and(|domain| domain.address_format() != format)
-        {
-            return None;
-        }
-        let node = match node {
-            // An IPv4 address asks for the format.
-            Some(node) if node.format == AddressFormat::Inet && format != node.format => {
-                return None
-            }
-            Some(node) => Some(NodeName { format, ..node }),
-            None => None,
-        };
-        let port = port.filter(|port| *port != 0 || format == AddressFormat::Native);
+/// The ends that a question names.
+struct Ends {
+    /// The number of the local NIC.
+    source_nic: Option<u32>,
+    /// The local port.
+    source_port: Option<u16>,
+    /// The peer.
+    peer: Option<Peer>,
+}
 
+impl Ends {
+    /// Reads them; `None` if one is malformed, or cannot be. `node` and `port` are those of the
+    /// question, and the source if `is_source`, else the peer.
+    fn read(
+        hints: Option<InfoRef<'_>>,
+        format: AddressFormat,
+        is_source: bool,
+        node: Option<NodeName>,
+        port: Option<u16>,
+    ) -> Option<Self> {
         // Node and service come before the address in the hints that they are given for.
-        let is_source = flags.contains(InfoFlags::SOURCE);
         let named = match node {
             Some(node) => Some(node.at(port)?),
             None => None,
@@ -360,6 +342,70 @@ impl<'a> Question<'a> {
                 Nic::new(place.nic)?;
             }
         }
+        Some(Self {
+            source_nic,
+            source_port,
+            peer,
+        })
+    }
+}
+
+impl<'a> Question<'a> {
+    /// Reads a question; `None` if no NIC fits, `EINVAL` if it makes no sense.
+    fn new(query: &'a Query<'a>, flags: InfoFlags) -> Result<Option<Self>> {
+        if let Some(hints) = query.hints {
+            if !keys_make_sense(hints) {
+                return Err(EINVAL);
+            }
+        }
+        Ok(Self::read(query, flags).filter(Self::limits_fit))
+    }
+
+    /// Reads all but what limits are put to.
+    fn read(query: &'a Query<'a>, flags: InfoFlags) -> Option<Self> {
+        let hints = query.hints;
+        let node = match query.node {
+            Some(text) => Some(NodeName::from_text(text.to_bytes())?),
+            None => None,
+        };
+        if flags.contains(InfoFlags::NUMERICHOST) && node.is_some_and(|node| !node.is_numeric) {
+            return None;
+        }
+        let port = match query.service {
+            Some(text) => Some(place::port(text.to_bytes())?),
+            None => None,
+        };
+
+        let Objects { domain, fabric } = Objects::find(hints)?;
+
+        let asked_format = hints.map_or(addr::FORMAT_UNSPEC, |hints| hints.get().addr_format);
+        let format = match (asked_format, node, &domain) {
+            (addr::FORMAT_UNSPEC, Some(node), _) => node.format,
+            (addr::FORMAT_UNSPEC, None, Some(domain)) => domain.address_format(),
+            (addr::FORMAT_UNSPEC, None, None) => AddressFormat::Native,
+            (raw, _, _) => AddressFormat::from_raw(raw)?,
+        };
+        if domain
+            .as_ref()
+            .is_some_and(|domain| domain.address_format() != format)
+        {
+            return None;
+        }
+        let node = match node {
+            // An IPv4 address asks for the format.
+            Some(node) if node.format == AddressFormat::Inet && format != node.format => {
+                return None
+            }
+            Some(node) => Some(NodeName { format, ..node }),
+            None => None,
+        };
+        let port = port.filter(|port| *port != 0 || format == AddressFormat::Native);
+        let is_source = flags.contains(InfoFlags::SOURCE);
+        let Ends {
+            source_nic,
+            source_port,
+            peer,
+        } = Ends::read(hints, format, is_source, node, port)?;
 
         let asked = |caps: Option<u64>| caps.unwrap_or(0);
         let caps = answered_caps(Caps::from_raw(asked(hints.map(|hints| hints.get().caps))))?;
@@ -523,6 +569,17 @@ impl<'a> Question<'a> {
 
         let mut info = Info::new()?;
         let mut entry = info.first_mut();
+        self.describe_ends(&mut entry, nic)?;
+        self.describe_contexts(&mut entry)?;
+        self.describe_endpoints(&mut entry)?;
+        let domain = self.open_domain(nic);
+        self.describe_domain(&mut entry, &name, domain.as_ref())?;
+        self.describe_fabric(&mut entry, domain.as_ref())?;
+        Ok(Some(info))
+    }
+
+    /// Writes the capabilities, and the addresses of both ends.
+    fn describe_ends(&self, entry: &mut InfoMut<'_>, nic: Nic) -> Result {
         let source = Place {
             nic: nic.number(),
             port: self.source_port,
@@ -542,7 +599,11 @@ impl<'a> Question<'a> {
         if let Some(peer) = peer {
             entry.dest_addr(&peer.encode(self.format))?;
         }
+        Ok(())
+    }
 
+    /// Writes the attributes of transmit and receive contexts.
+    fn describe_contexts(&self, entry: &mut InfoMut<'_>) -> Result {
         let hints = self.query.hints;
         let asked = hints.and_then(InfoRef::tx_attr);
         let attr = entry.tx_attr()?;
@@ -565,7 +626,12 @@ impl<'a> Question<'a> {
         attr.total_buffered_recv = limits::TOTAL_BUFFERED_RECV;
         attr.size = or(asked.map_or(0, |asked| asked.size), limits::RX_SIZE);
         attr.iov_limit = limits::IOV_LIMIT;
+        Ok(())
+    }
 
+    /// Writes the attributes of endpoints.
+    fn describe_endpoints(&self, entry: &mut InfoMut<'_>) -> Result {
+        let hints = self.query.hints;
         let asked = hints.and_then(InfoRef::ep_attr);
         entry
             .ep_attr()?
@@ -583,11 +649,14 @@ impl<'a> Question<'a> {
                 limits::MAX_RX_CONTEXTS,
             ))
             .auth_key(hints.and_then(InfoRef::ep_auth_key).unwrap_or(&[]))?;
+        Ok(())
+    }
 
-        let asked = hints.and_then(InfoRef::domain_attr);
-        let domain = match &self.domain {
+    /// Returns the open domain to name, if there is one: the one that was asked for, or any on the NIC
+    /// that the answer fits.
+    fn open_domain(&self, nic: Nic) -> Option<Arc<Fid<Domain>>> {
+        match &self.domain {
             Some(domain) => Some(domain.clone()),
-            // One that its answer would fit.
             None => open_objects::domain_on(nic, self.fabric.as_ref(), |domain| {
                 domain.address_format() == self.format
                     && domain.mr_mode() == self.mr_mode
@@ -596,10 +665,20 @@ impl<'a> Question<'a> {
                     && domain.av_type() == self.av_type
                     && domain.auth_key() == self.auth_key()
             }),
-        };
+        }
+    }
+
+    /// Writes the attributes of the domain, with the open one if there is one.
+    fn describe_domain(
+        &self,
+        entry: &mut InfoMut<'_>,
+        name: &CStr,
+        domain: Option<&Arc<Fid<Domain>>>,
+    ) -> Result {
+        let asked = self.query.hints.and_then(InfoRef::domain_attr);
         let mut attr = entry
             .domain_attr()?
-            .name(&name)?
+            .name(name)?
             .threading(attr::THREAD_SAFE)
             .control_progress(attr::PROGRESS_AUTO)
             .data_progress(attr::PROGRESS_AUTO)
@@ -623,13 +702,21 @@ impl<'a> Question<'a> {
             .mr_cnt(limits::MEMORY_REGIONS)
             .tclass(traffic_class(asked.map_or(0, |asked| asked.tclass)))
             .auth_key(self.auth_key())?;
-        if let Some(domain) = &domain {
+        if let Some(domain) = domain {
             attr = attr.domain(domain);
         }
         let _ = attr;
+        Ok(())
+    }
 
-        // The fabric goes with the domain.
-        let fabric = match (&self.fabric, &domain) {
+    /// Writes the attributes of the fabric, with the open one if there is one.
+    fn describe_fabric(
+        &self,
+        entry: &mut InfoMut<'_>,
+        domain: Option<&Arc<Fid<Domain>>>,
+    ) -> Result {
+        // It goes with the domain.
+        let fabric = match (&self.fabric, domain) {
             (Some(fabric), _) => Some(fabric.clone()),
             (None, Some(domain)) => Some(domain.fabric().clone()),
             (None, None) => open_objects::fabric(|_| true),
@@ -644,7 +731,7 @@ impl<'a> Question<'a> {
             attr = attr.fabric(fabric);
         }
         let _ = attr;
-        Ok(Some(info))
+        Ok(())
     }
 }
 
