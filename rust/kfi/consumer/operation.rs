@@ -465,23 +465,20 @@ impl Endpoint {
     fn post_one(&self, operation: &Operation<'_>) -> Result<isize> {
         let ep = self.as_raw();
         let one = One::new(operation.segments, operation.operands())?;
-        let (buf, count, desc) = (one.address, one.count, one.desc);
         // Of all but atomic operations, the elements are bytes.
-        let len = count;
+        let (buf, len, desc) = (one.address, one.count, one.desc);
         let context = operation.context.0.as_raw();
         let Operation {
             addr,
             data,
             tag,
             ignore,
-            datatype,
-            op,
             ..
         } = *operation;
-        // SAFETY: The endpoint is open and has the tables. There are `len` bytes, or as many elements of
-        // the type, at each address, as `One` has counted them; the memory stays until the endpoint
-        // is closed, which is after the operation, as `hold` keeps it. The context is null or a structure of `Contexts`, which
-        // stays until the operation has completed or the endpoint is closed.
+        // SAFETY: The endpoint is open and has the tables. There are `len` bytes at the address, as `One`
+        // has counted them; the memory stays until the endpoint is closed, which is after the operation,
+        // as `hold` keeps it. The context is null or a structure of `Contexts`, which stays until the
+        // operation has completed or the endpoint is closed.
         Ok(unsafe {
             match (operation.kind, operation.form) {
                 (Kind::Send, Form::Plain) => bindings::kfi_send(ep, buf, len, desc, addr, context),
@@ -506,72 +503,92 @@ impl Endpoint {
                 (Kind::TaggedRecv, Form::Plain) => {
                     bindings::kfi_trecv(ep, buf, len, desc, addr, tag, ignore, context)
                 }
-                (kind, form) => {
-                    let RmaSegment {
-                        addr: target, key, ..
-                    } = operation.target()?;
-                    match (kind, form) {
-                        (Kind::Read, Form::Plain) => {
-                            bindings::kfi_read(ep, buf, len, desc, addr, target, key, context)
-                        }
-                        (Kind::Write, Form::Plain) => {
-                            bindings::kfi_write(ep, buf, len, desc, addr, target, key, context)
-                        }
-                        (Kind::Write, Form::Inject) => {
-                            bindings::kfi_inject_write(ep, buf, len, addr, target, key)
-                        }
-                        (Kind::Write, Form::Data) => bindings::kfi_writedata(
-                            ep, buf, len, desc, data, addr, target, key, context,
-                        ),
-                        (Kind::Write, Form::InjectData) => {
-                            bindings::kfi_inject_writedata(ep, buf, len, data, addr, target, key)
-                        }
-                        (Kind::Atomic, Form::Plain) => bindings::kfi_atomic(
-                            ep, buf, count, desc, addr, target, key, datatype, op, context,
-                        ),
-                        (Kind::Atomic, Form::Inject) => bindings::kfi_inject_atomic(
-                            ep, buf, count, addr, target, key, datatype, op,
-                        ),
-                        (Kind::FetchAtomic, Form::Plain) => {
-                            let result = operation.other(operation.results, one)?;
-                            bindings::kfi_fetch_atomic(
-                                ep,
-                                buf,
-                                count,
-                                desc,
-                                result.address,
-                                result.desc,
-                                addr,
-                                target,
-                                key,
-                                datatype,
-                                op,
-                                context,
-                            )
-                        }
-                        (Kind::CompareAtomic, Form::Plain) => {
-                            let result = operation.other(operation.results, one)?;
-                            let compare = operation.other(operation.compares, one)?;
-                            bindings::kfi_compare_atomic(
-                                ep,
-                                buf,
-                                count,
-                                desc,
-                                compare.address,
-                                compare.desc,
-                                result.address,
-                                result.desc,
-                                addr,
-                                target,
-                                key,
-                                datatype,
-                                op,
-                                context,
-                            )
-                        }
-                        _ => return Err(EINVAL),
-                    }
+                _ => return self.post_one_at(operation, one),
+            }
+        })
+    }
+
+    /// Posts an operation with one address on a piece of the peer's memory; `EINVAL` if it is of another
+    /// kind.
+    fn post_one_at(&self, operation: &Operation<'_>, one: One) -> Result<isize> {
+        let ep = self.as_raw();
+        let RmaSegment {
+            addr: target, key, ..
+        } = operation.target()?;
+        let (buf, count, desc) = (one.address, one.count, one.desc);
+        // Of all but atomic operations, the elements are bytes.
+        let len = count;
+        let context = operation.context.0.as_raw();
+        let Operation {
+            addr,
+            data,
+            datatype,
+            op,
+            ..
+        } = *operation;
+        // SAFETY: As for `post_one`. There are `len` bytes, or as many elements of the type, at each
+        // address.
+        Ok(unsafe {
+            match (operation.kind, operation.form) {
+                (Kind::Read, Form::Plain) => {
+                    bindings::kfi_read(ep, buf, len, desc, addr, target, key, context)
                 }
+                (Kind::Write, Form::Plain) => {
+                    bindings::kfi_write(ep, buf, len, desc, addr, target, key, context)
+                }
+                (Kind::Write, Form::Inject) => {
+                    bindings::kfi_inject_write(ep, buf, len, addr, target, key)
+                }
+                (Kind::Write, Form::Data) => {
+                    bindings::kfi_writedata(ep, buf, len, desc, data, addr, target, key, context)
+                }
+                (Kind::Write, Form::InjectData) => {
+                    bindings::kfi_inject_writedata(ep, buf, len, data, addr, target, key)
+                }
+                (Kind::Atomic, Form::Plain) => bindings::kfi_atomic(
+                    ep, buf, count, desc, addr, target, key, datatype, op, context,
+                ),
+                (Kind::Atomic, Form::Inject) => {
+                    bindings::kfi_inject_atomic(ep, buf, count, addr, target, key, datatype, op)
+                }
+                (Kind::FetchAtomic, Form::Plain) => {
+                    let result = operation.other(operation.results, one)?;
+                    bindings::kfi_fetch_atomic(
+                        ep,
+                        buf,
+                        count,
+                        desc,
+                        result.address,
+                        result.desc,
+                        addr,
+                        target,
+                        key,
+                        datatype,
+                        op,
+                        context,
+                    )
+                }
+                (Kind::CompareAtomic, Form::Plain) => {
+                    let result = operation.other(operation.results, one)?;
+                    let compare = operation.other(operation.compares, one)?;
+                    bindings::kfi_compare_atomic(
+                        ep,
+                        buf,
+                        count,
+                        desc,
+                        compare.address,
+                        compare.desc,
+                        result.address,
+                        result.desc,
+                        addr,
+                        target,
+                        key,
+                        datatype,
+                        op,
+                        context,
+                    )
+                }
+                _ => return Err(EINVAL),
             }
         })
     }
@@ -580,16 +597,11 @@ impl Endpoint {
     fn post_array(&self, operation: &Operation<'_>, shape: Shape) -> Result<isize> {
         let ep = self.as_raw();
         let arrays = operation.arrays(shape, self.quota())?;
-        let (local, results, compares) = (&arrays.local, &arrays.results, &arrays.compares);
+        let local = &arrays.local;
         let (desc, count) = (local.descs(), local.count());
         let context = operation.context.0.as_raw();
         let Operation {
-            addr,
-            tag,
-            ignore,
-            datatype,
-            op,
-            ..
+            addr, tag, ignore, ..
         } = *operation;
 
         /// Calls the function for the shape, with the arguments behind the array.
@@ -653,60 +665,72 @@ impl Endpoint {
                 }
             }
             Kind::Atomic | Kind::FetchAtomic | Kind::CompareAtomic => {
-                let RmaSegment {
-                    addr: target, key, ..
-                } = operation.target()?;
-                let result = results.as_ptr::<bindings::kfi_ioc>().cast_mut();
-                // SAFETY: As above.
-                unsafe {
-                    match operation.kind {
-                        Kind::FetchAtomic => bindings::kfi_fetch_atomicv(
-                            ep,
-                            local.as_ptr(),
-                            desc,
-                            count,
-                            result,
-                            results.descs(),
-                            results.count(),
-                            addr,
-                            target,
-                            key,
-                            datatype,
-                            op,
-                            context,
-                        ),
-                        Kind::CompareAtomic => bindings::kfi_compare_atomicv(
-                            ep,
-                            local.as_ptr(),
-                            desc,
-                            count,
-                            compares.as_ptr(),
-                            compares.descs(),
-                            compares.count(),
-                            result,
-                            results.descs(),
-                            results.count(),
-                            addr,
-                            target,
-                            key,
-                            datatype,
-                            op,
-                            context,
-                        ),
-                        _ => bindings::kfi_atomicv(
-                            ep,
-                            local.as_ptr(),
-                            desc,
-                            count,
-                            addr,
-                            target,
-                            key,
-                            datatype,
-                            op,
-                            context,
-                        ),
-                    }
-                }
+                self.post_atomic_array(operation, &arrays)?
+            }
+        })
+    }
+
+    /// Posts an atomic operation with its arrays.
+    fn post_atomic_array(&self, operation: &Operation<'_>, arrays: &Arrays) -> Result<isize> {
+        let ep = self.as_raw();
+        let (local, results, compares) = (&arrays.local, &arrays.results, &arrays.compares);
+        let (desc, count) = (local.descs(), local.count());
+        let context = operation.context.0.as_raw();
+        let Operation {
+            addr, datatype, op, ..
+        } = *operation;
+        let RmaSegment {
+            addr: target, key, ..
+        } = operation.target()?;
+        let result = results.as_ptr::<bindings::kfi_ioc>().cast_mut();
+        // SAFETY: As for `post_array`.
+        Ok(unsafe {
+            match operation.kind {
+                Kind::FetchAtomic => bindings::kfi_fetch_atomicv(
+                    ep,
+                    local.as_ptr(),
+                    desc,
+                    count,
+                    result,
+                    results.descs(),
+                    results.count(),
+                    addr,
+                    target,
+                    key,
+                    datatype,
+                    op,
+                    context,
+                ),
+                Kind::CompareAtomic => bindings::kfi_compare_atomicv(
+                    ep,
+                    local.as_ptr(),
+                    desc,
+                    count,
+                    compares.as_ptr(),
+                    compares.descs(),
+                    compares.count(),
+                    result,
+                    results.descs(),
+                    results.count(),
+                    addr,
+                    target,
+                    key,
+                    datatype,
+                    op,
+                    context,
+                ),
+                _ => bindings::kfi_atomicv(
+                    ep,
+                    local.as_ptr(),
+                    desc,
+                    count,
+                    addr,
+                    target,
+                    key,
+                    datatype,
+                    op,
+                    context,
+                ),
             }
         })
     }
