@@ -310,10 +310,9 @@ impl AddressVector {
         } else {
             kfi_addrs.as_mut_ptr()
         };
-        let (addrs, mut number) = (KVVec::new(), 0);
         let (what, addrs) = match what {
             Insert::Binary(bytes, count) => (Insert::Null(count), bytes),
-            other => (other, addrs),
+            other => (other, KVVec::new()),
         };
         let from = if addrs.is_empty() {
             ptr::null()
@@ -321,23 +320,16 @@ impl AddressVector {
             addrs.as_ptr()
         };
         // The arrays stay where they are, whatever owns them.
-        let mut mine = Some((addrs, kfi_addrs));
-        if self.asynchronous {
-            let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
-            let mut list = self.insertions.list.lock();
-            number = list.1.checked_add(1).ok_or(ENOSPC)?;
-            if let Some((addrs, kfi_addrs)) = mine.take() {
-                let insertion = Insertion {
-                    _addrs: addrs,
-                    kfi_addrs,
-                    _charge: charge,
-                };
-                let old = list.0.insert(room.into_node(number, insertion));
-                // There is none, as numbers are not used again.
-                drop(old);
-            }
-            list.1 = number;
-        }
+        let (mine, number) = if self.asynchronous {
+            let insertion = Insertion {
+                _addrs: addrs,
+                kfi_addrs,
+                _charge: charge,
+            };
+            (None, self.note_insertion(insertion)?)
+        } else {
+            (Some((addrs, kfi_addrs)), 0)
+        };
         // Each may be one of its own, also if the address is known.
         let room = self.insertions.addresses.lock().add(count);
         if let Err(error) = room {
@@ -386,6 +378,18 @@ impl AddressVector {
                 Ok(Err(Error::from_errno(ret)))
             }
         }
+    }
+
+    /// Keeps the arrays of an insertion that goes on after its call; returns its number.
+    fn note_insertion(&self, insertion: Insertion) -> Result<u32> {
+        let room = RBTreeNodeReservation::new(GFP_KERNEL_ACCOUNT)?;
+        let mut list = self.insertions.list.lock();
+        let number = list.1.checked_add(1).ok_or(ENOSPC)?;
+        let old = list.0.insert(room.into_node(number, insertion));
+        // There is none, as numbers are not used again.
+        drop(old);
+        list.1 = number;
+        Ok(number)
     }
 
     /// Forgets an insertion that was refused; 0 for none.

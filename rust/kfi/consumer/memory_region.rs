@@ -136,6 +136,37 @@ struct Held {
     _charge: Charge,
 }
 
+impl Held {
+    /// Keeps the memory that is to be registered, and describes it unless that is for one address;
+    /// counts in `quota`. `EINVAL` or `E2BIG` if it cannot be described.
+    fn new(register: &Register<'_>, quota: &Arc<Quota>) -> Result<Arc<Self>> {
+        let segments = register.segments;
+        let shape = match register.form {
+            RegisterForm::One => None,
+            RegisterForm::Array(shape) | RegisterForm::Attr(shape) => Some(shape),
+        };
+        // With the copy that the provider keeps, rounded up.
+        let each = size_of::<Arc<Buffer>>() + 32;
+        let list = segments.len().saturating_mul(each);
+        let size = Local::size(segments, shape.unwrap_or(Shape::Kvec)).saturating_add(list);
+        let charge = Quota::charge(quota, size)?;
+        let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+        for buffer in segments.iter().filter_map(Segment::buffer) {
+            buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
+        }
+        let local = match shape {
+            Some(shape) => Some(Local::new(segments, shape)?),
+            None => None,
+        };
+        let held = Self {
+            _buffers: buffers,
+            _local: local,
+            _charge: charge,
+        };
+        Ok(Arc::new(held, GFP_KERNEL_ACCOUNT)?)
+    }
+}
+
 impl core::ops::Deref for MemoryRegion {
     type Target = Region;
 
@@ -162,6 +193,8 @@ impl Drop for MemoryRegion {
 impl MemoryRegion {
     /// Registers memory, which stays until the region is closed. May sleep.
     pub fn register(domain: &Domain, register: Register<'_>) -> Result<Answer<Self>> {
+        // Before the region, which needs it at once.
+        let held = Held::new(&register, domain.contexts().quota())?;
         let Register {
             form,
             segments,
@@ -172,38 +205,10 @@ impl MemoryRegion {
             context,
             auth_key,
         } = register;
-        let shape = match form {
-            RegisterForm::One => Shape::Kvec,
-            RegisterForm::Array(shape) | RegisterForm::Attr(shape) => shape,
-        };
-        // With the copy that the provider keeps, rounded up.
-        let each = size_of::<Arc<Buffer>>() + 32;
-        let list = segments.len().saturating_mul(each);
-        let size = Local::size(segments, shape).saturating_add(list);
-        let charge = Quota::charge(domain.contexts().quota(), size)?;
-        let mut buffers = KVVec::with_capacity(segments.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
-        for buffer in segments.iter().filter_map(Segment::buffer) {
-            buffers.push(buffer.clone(), GFP_KERNEL_ACCOUNT)?;
-        }
         let one = match form {
             RegisterForm::One => Some(One::new(segments, Elements::BYTES)?),
             _ => None,
         };
-        let local = match form {
-            RegisterForm::One => None,
-            RegisterForm::Array(shape) | RegisterForm::Attr(shape) => {
-                Some(Local::new(segments, shape)?)
-            }
-        };
-        // Before the region, which needs it at once.
-        let held = Arc::new(
-            Held {
-                _buffers: buffers,
-                _local: local,
-                _charge: charge,
-            },
-            GFP_KERNEL_ACCOUNT,
-        )?;
         let uses = Arc::new(Atomic::new(0), GFP_KERNEL_ACCOUNT)?;
         let lineage = domain.lineage();
         let quota = domain.contexts().quota().clone();
