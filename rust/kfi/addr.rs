@@ -51,7 +51,7 @@ pub enum AddressFormat {
 impl AddressFormat {
     /// Takes a format from C, where none means `native`; `None` for others.
     ///
-    /// Of any `struct sockaddr` there may be no more than the shortest.
+    /// Of any `struct sockaddr` there may be no more bytes than the shortest one has.
     pub fn from_raw(raw: u32, native: Self) -> Option<Self> {
         match raw {
             FORMAT_UNSPEC => Some(native),

@@ -180,7 +180,7 @@ pub fn version() -> u32 {
     unsafe { bindings::kfi_version() }
 }
 
-/// Returns what a call returned that returns a size.
+/// Returns the size, or the error, that a call has returned.
 fn size_result(ret: isize) -> Result<usize> {
     usize::try_from(ret).map_err(|_| Error::from_errno(c_int::try_from(ret).unwrap_or(c_int::MIN)))
 }

@@ -22,8 +22,8 @@ use super::{
 pub enum Control<'a> {
     /// Asks for the default operation flags (KFI_GETOPSFLAG).
     GetOpsFlag(OpsFlag<'a>),
-    /// Changes the default operation flags (KFI_SETOPSFLAG). Those of endpoints, once they are
-    /// approved, are changed for them.
+    /// Changes the default operation flags (KFI_SETOPSFLAG). An endpoint only approves of them: the
+    /// abstractions keep its flags.
     SetOpsFlag(OpFlags),
     /// Asks for the wait object itself (KFI_GETWAIT).
     GetWait(WaitObject<'a>),

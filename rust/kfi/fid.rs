@@ -95,8 +95,8 @@ pub unsafe trait Class: 'static {
     type Data: Default + Send + Sync + 'static;
     /// The number of the class, such as `KFI_CLASS_CNTR`.
     const FCLASS: usize;
-    /// Whether the class has operations that run in RCU read-side critical sections, for which
-    /// close waits, or what depends on its objects has such and may outlive its close.
+    /// Whether close waits for RCU read-side critical sections: the class has operations that run in
+    /// these, or objects that depend on its own have such, and may outlive their close.
     const RCU_OPERATIONS: bool;
     /// Whether the memory of an object may wait for these operations instead of close: they use
     /// nothing that is the consumer's, but for threads that wait for the object, nor any objects
@@ -392,11 +392,11 @@ impl<C: Class> NewAlias<'_, C> {
     }
 }
 
-/// How many objects of this module have outlived their close.
+/// How many objects of this module have outlived their close and are yet to be freed.
 static ENDING: Atomic<usize> = Atomic::new(0);
 
-/// How many may: a thread that closes more of them than end meanwhile waits with them, as their
-/// memory is nobody's any more.
+/// The most that may be: with as many, close waits again. Their memory counts for nobody any more, so
+/// that a thread must not close objects faster than they are freed.
 const MAX_ENDING: usize = 512;
 
 /// An object as C sees it.
@@ -531,7 +531,7 @@ impl<T: Object> Fid<T> {
                 let _ = Arc::into_raw(this);
                 // SAFETY: The object stays in place until the callback takes the reference back,
                 // and nobody else uses its `ending`. The module stays until the object is gone and
-                // who has dropped it has returned: see `live_objects`.
+                // the thread that has dropped it has returned: see `live_objects`.
                 unsafe { rcu::call_after_sections(work, Self::ending_callback) };
                 return 0;
             }

@@ -195,11 +195,11 @@ flags! {
         AFFINITY = KFI_AFFINITY,
     }
 
-    /// Flags of binding something to an endpoint, context or region.
+    /// Flags of binding a queue or a counter to an endpoint, context or region.
     BindFlags {
         /// Counts sent messages.
         SEND = KFI_SEND,
-        /// Of received messages.
+        /// Counts received messages; of a queue, all that is received.
         RECV = KFI_RECV,
         /// Counts reads.
         READ = KFI_READ,
@@ -209,7 +209,7 @@ flags! {
         REMOTE_READ = KFI_REMOTE_READ,
         /// Counts writes by peers.
         REMOTE_WRITE = KFI_REMOTE_WRITE,
-        /// Of all that is transmitted; the same bit as [`Self::SEND`].
+        /// Of a queue, all that is transmitted; the same bit as [`Self::SEND`].
         TRANSMIT = KFI_TRANSMIT,
         /// Only operations with [`OpFlags::COMPLETION`] give a completion.
         SELECTIVE_COMPLETION = KFI_SELECTIVE_COMPLETION,
@@ -387,9 +387,9 @@ impl Caps {
         caps
     }
 
-    /// Returns the capabilities of an endpoint for which these are asked: they, with what goes without
-    /// saying, as far as it is offered. That is the directions of kinds of transfers for which none is
-    /// named, and how far the endpoint reaches.
+    /// Returns the capabilities of an endpoint for which these are asked: these, with those that go
+    /// without saying, as far as they are offered. Those are the directions of kinds of transfers for
+    /// which none is named, and how far the endpoint reaches.
     pub fn completed(self, offered: Self) -> Self {
         let caps = self.with_directions(offered);
         if caps.intersects(Self::COMM) {

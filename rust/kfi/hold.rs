@@ -26,8 +26,8 @@ use super::fid::{
 
 /// Counts the dependents of an object and knows whether it is open.
 ///
-/// "No dependents, so close" is one atomic step: the count and the bit of what is not open share a
-/// word, so that a new dependent and a close cannot both win.
+/// "No dependents, so close" is one atomic step: the count shares a word with the bit that says "not
+/// open", so that a new dependent and a close cannot both win.
 ///
 /// # Invariants
 ///
@@ -60,7 +60,7 @@ impl Dependents {
         // One less than that bit is more than memory can hold dependents.
         while old < Self::NOT_OPEN - 1 {
             // INVARIANT: `old` was the number of dependents; there is one more.
-            // Acquire: what follows must not move before the object is known to stay.
+            // Acquire: no later access may move up, before the object is known to stay.
             match self.0.cmpxchg(old, old + 1, ordering::Acquire) {
                 Ok(_) => return true,
                 Err(current) => old = current,

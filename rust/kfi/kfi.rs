@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! kfabric for Rust: what modules in safe code are made with.
+//! kfabric for Rust: the parts that modules in safe code are made of.
 //!
 //! Modules share no Rust code: they meet through the C ABI. So each module compiles this folder into
 //! its own crate, and of it the parts that its Kbuild names: providers `provider`, consumers

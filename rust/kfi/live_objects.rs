@@ -51,8 +51,8 @@ impl Drop for Live {
     }
 }
 
-/// Waits until there is nothing of it left and nobody in code that led to that, and lets there be
-/// nothing any more; may sleep. The end of a provider.
+/// Waits until the last [`Live`] was dropped, and no thread is in code any more that has dropped one;
+/// from here on there is no new one. May sleep. Ends the registration of a provider.
 pub fn wait_for_the_last() {
     LIVE.close_or_tell(REPORT_AFTER_MS, |count| {
         pr_warn!("its end waits for {count} objects that are still referred to\n");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The traits that a provider implements, and the tables that C gets of it.
+//! The traits that a provider implements, and the tables of functions that C gets.
 //!
 //! Every class has a trait of its operations. A type that implements the trait and [`Object`]
 //! becomes an object of that class; the table of functions, with every slot filled, is built from
@@ -258,7 +258,7 @@ unsafe fn copy_text(text: &CStr, to: *mut c_char, len: usize) {
     }
 }
 
-/// Where a caller wants a value, and for how much of it there is room. It is told once.
+/// The place where a caller wants a value, and the room there. The value is told once.
 ///
 /// # Invariants
 ///
@@ -270,6 +270,8 @@ pub struct Answer<'a> {
 }
 
 impl Answer<'_> {
+    /// Takes the place from C.
+    ///
     /// # Safety
     ///
     /// As the type invariants say, for as long as this is used.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A value that many add to, and from which value on somebody has to look.
+//! A value that many threads add to, and the limit from which on an addition has to be attended to.
 //!
-//! To add is what counters do most, so it is one function of C from the first to the last
-//! instruction. Of the kernel's inline functions every single one is a call from Rust: the section,
-//! the addition, the comparison together cost several times what the addition does.
+//! Counters mostly add, so that is one function of C from the first to the last instruction. From Rust
+//! each inline function of the kernel would be a call: the section, the addition and the comparison
+//! together would cost several times what the addition does.
 
 use kernel::{
     prelude::*,

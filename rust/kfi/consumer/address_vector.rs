@@ -81,10 +81,10 @@ struct Insertion {
 /// Insertions that complete by an event.
 #[pin_data]
 struct Insertions {
-    /// They by their numbers, and the number of the last one.
+    /// The insertions by their numbers, and the number of the last one.
     #[pin]
     list: Mutex<(RBTree<u32, Insertion>, u32)>,
-    /// The addresses that they, and all others, have left there.
+    /// The addresses that these, and all other insertions, have left in the vector.
     #[pin]
     addresses: Mutex<Addresses>,
 }
@@ -100,7 +100,7 @@ pub const ADDRESS_SIZE: usize = NODE_SIZE + PLACE_SIZE;
 
 /// The addresses of a vector, and their part in the memory.
 struct Addresses {
-    /// For as many memory was counted when the vector was opened.
+    /// Memory for so many was counted when the vector was opened.
     expected: usize,
     count: usize,
     /// The most that there were.
@@ -278,7 +278,12 @@ impl AddressVector {
         self.owner.contexts().number(self.owner.id(), number)
     }
 
-    /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each. May sleep.
+    /// Inserts addresses. `errors` is for `KFI_SYNC_ERR`, and has an element for each; `charge` counts
+    /// the arrays. May sleep.
+    ///
+    /// `EINVAL` if there are fewer bytes or errors than addresses, or if errors are asked for where
+    /// events tell of insertions; `E2BIG` if the addresses cannot be counted, `EDQUOT` if there is not as
+    /// much memory left for them. The answer is that of kfabric.
     pub fn insert(
         &self,
         what: Insert<'_>,

@@ -38,7 +38,7 @@ pub enum BufferKind {
     Kmalloc,
     /// Single pages with consecutive addresses.
     Vmalloc,
-    /// Single pages; that they do have addresses nobody is told.
+    /// As [`Self::Vmalloc`], but nobody is told the addresses.
     Pages,
 }
 
@@ -57,8 +57,8 @@ pub struct Buffer {
     _charge: Charge,
 }
 
-/// Where the buffers of a user are, by the address behind each: the number and the size. Those are
-/// found, too, that the user has no name for any more.
+/// Where the buffers of a user are, by the address behind each: the number and the size. Buffers that
+/// the user has no name for any more are found, too.
 #[pin_data]
 pub struct Places {
     #[pin]
@@ -175,8 +175,8 @@ impl Buffer {
         }
     }
 
-    /// Copies bytes at `offset` out; `EINVAL` if they do not end within the buffer. Of what a provider
-    /// writes meanwhile any part may be among them.
+    /// Copies bytes at `offset` out; `EINVAL` if they do not end within the buffer. If a provider writes
+    /// there meanwhile, any part of that may be among them.
     pub fn read_at(&self, offset: usize, to: &mut [u8]) -> Result {
         let from = self.range(offset, to.len())?;
         // SAFETY: As many bytes are valid at both. C copies them, so that others may write meanwhile.
@@ -184,8 +184,8 @@ impl Buffer {
         Ok(())
     }
 
-    /// Copies bytes in, to `offset`; `EINVAL` if they do not end within the buffer. Of these a provider
-    /// that reads meanwhile may see any part.
+    /// Copies bytes in, to `offset`; `EINVAL` if they do not end within the buffer. A provider that reads
+    /// there meanwhile may see any part of them.
     pub fn write_at(&self, offset: usize, from: &[u8]) -> Result {
         let to = self.range(offset, from.len())?;
         // SAFETY: As above.
@@ -282,7 +282,7 @@ impl Segment {
         })
     }
 
-    /// A NULL address; only what is not looked at can be of more than 0 bytes there.
+    /// A NULL address; more than 0 bytes can be there only if nobody looks at them.
     pub fn null(len: usize) -> Self {
         // INVARIANT: There is no buffer.
         Self {
@@ -574,7 +574,7 @@ impl Local {
     }
 }
 
-/// One address, how many elements are there, and its descriptor.
+/// One address, the number of elements there, and its descriptor.
 #[derive(Clone, Copy)]
 pub(super) struct One {
     pub(super) address: *mut c_void,
@@ -583,7 +583,8 @@ pub(super) struct One {
 }
 
 impl One {
-    /// Takes the only segment, or nothing; `EINVAL` if there are more, or it cannot be told.
+    /// Takes the only segment, or nothing; `EINVAL` if there are more, if its buffer has no address, or
+    /// for elements at NULL that are looked at.
     pub(super) fn new(segments: &[Segment], elements: Elements) -> Result<Self> {
         match segments {
             [] => Ok(Self {

@@ -156,8 +156,8 @@ pub struct Written {
 impl CompletionQueue {
     /// Opens a completion queue; without attributes it has the defaults. May sleep.
     ///
-    /// With a handler that counts, what that counts is the context of the queue, and stands for the
-    /// number given.
+    /// With a handler that counts, its [`Calls`] are the context of the queue, and stand for the number
+    /// given.
     pub fn open(
         domain: &Domain,
         attr: Option<CompletionQueueAttr<'_>>,
@@ -212,15 +212,15 @@ impl CompletionQueue {
         self.queue.handled()
     }
 
-    /// Returns whose the contexts are that its user writes.
+    /// Returns the owner of the contexts that its user writes.
     fn owner(&self) -> OwnerId {
         self.queue.kept().owner()
     }
 
-    /// Returns an entry that was taken out, whose context that ends a use of.
+    /// Returns an entry that was taken out, which ends a use of its context.
     ///
-    /// Not before that a [`Reading`](super::leftovers::Reading) of the queue has begun which goes on:
-    /// until then nothing is forgotten that the entry names.
+    /// To be called in a [`Reading`](super::leftovers::Reading) of the queue that has begun before the
+    /// entry was taken out: until its end nothing is forgotten that the entry names.
     fn looked_up(&self, entry: &bindings::kfi_cq_tagged_entry, src_addr: u64) -> Completion {
         let (contexts, owner) = (self.queue.kept().contexts(), self.owner());
         let last = entry.flags & u64::from(bindings::KFI_MULTI_RECV) != 0;

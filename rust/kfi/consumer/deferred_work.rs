@@ -107,9 +107,9 @@ impl Works {
     }
 }
 
-/// How often a request was queued.
+/// The times that a request was queued.
 struct Queued {
-    /// Without that anybody knows that it has ended.
+    /// How often, less those of which it is known that they have ended.
     count: usize,
     /// Whether it is about to be freed.
     released: bool,
@@ -124,7 +124,7 @@ struct Queued {
 }
 
 impl Queued {
-    /// Notes how often there is no end of it to know of.
+    /// Notes how often it was queued without a known end; `EDQUOT` if there is not as much memory left.
     fn set(&mut self, count: usize, each: usize) -> Result {
         self.places.set(count)?;
         let charged = self.charge.set(count.max(1).saturating_mul(each));
@@ -169,7 +169,7 @@ pub struct WorkObjects<'a> {
     pub cntr: Option<AnyObject<'a>>,
 }
 
-/// They, for C.
+/// These objects, for C.
 struct Checked {
     ep: *mut bindings::kfid_ep,
     triggering_cntr: *mut bindings::kfid_cntr,
@@ -505,7 +505,7 @@ impl DeferredWork {
         self.queued.lock().count == 0
     }
 
-    /// Has the request not queued any more; `EBUSY` if somebody may need it. In process context; may
+    /// Lets the request be queued no more; `EBUSY` if somebody may need it. In process context; may
     /// sleep.
     pub fn release(&self) -> Result {
         kernel::task::might_sleep();
@@ -594,8 +594,8 @@ impl Domain {
     /// Cancels a request, of this domain or another. May sleep.
     ///
     /// In any case none of it is pending then, and what was begun of operations on counters
-    /// has ended. Of data transfers success says that one was pending at least: how many the provider
-    /// does not tell. So that is what is counted, and what was queued several times may be kept for
+    /// has ended. Of data transfers success says that at least one was pending; the provider does not
+    /// tell how many. So one is counted, and a request that was queued several times may be kept for
     /// longer than it is needed.
     pub fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
         let pointer = work.raw.get();
@@ -649,9 +649,9 @@ impl Domain {
         unsafe { self.work_command(bindings::KFI_CANCEL_WORK, ptr::null_mut()) }
     }
 
-    /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for what is none of this
-    /// domain, `EINTR` if not all of them were looked through, for a signal, of which none is pending
-    /// then either. May sleep.
+    /// Cancels all requests, or those that a counter is to trigger; `EINVAL` for an object that is no
+    /// counter of this domain. `EINTR` if a signal came before it was noted which have ended: none is
+    /// pending then either. May sleep.
     pub fn flush_work(&self, cntr: Option<AnyObject<'_>>) -> Result {
         let which = cntr.map(AnyObject::serial);
         let cntr = AnyObject::counter(cntr, self.lineage())?;

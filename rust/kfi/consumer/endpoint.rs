@@ -289,7 +289,7 @@ pub fn op_flags(info: InfoRef<'_>) -> Result<u64> {
     Ok(flags)
 }
 
-/// `EOPNOTSUPP` for a mode that this consumer cannot serve.
+/// Checks a mode; `EOPNOTSUPP` for one that this consumer cannot serve.
 pub fn refuse(mode: u64) -> Result {
     if mode & DEMANDS != 0 {
         return Err(EOPNOTSUPP);
@@ -297,7 +297,7 @@ pub fn refuse(mode: u64) -> Result {
     Ok(())
 }
 
-/// Returns what a function returned that opens something.
+/// Returns the object that a function has opened, or its error.
 fn opened<H>(ret: c_int, head: *mut H) -> Result<NonNull<H>> {
     to_result(ret)?;
     NonNull::new(head).ok_or(EIO)
@@ -325,8 +325,8 @@ impl Uses {
         )
     }
 
-    /// Keeps a buffer. It is known by its address, which no other has as long as it is kept: the number
-    /// is what its user likes.
+    /// Keeps a buffer. It is known by its address, which no other has as long as it is kept: its user may
+    /// give the same number to several.
     fn hold_buffer(&self, buffer: &Arc<Buffer>, quota: &Arc<Quota>) -> Result {
         let address = Arc::as_ptr(buffer).addr();
         if self.buffers.lock().get(&address).is_some() {
@@ -467,7 +467,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes over the default flags of what it is a context of.
+    /// Takes over the default flags of the endpoint that it is a context of.
     fn inherit(self, base: &Self) -> Self {
         // All flags that the provider has seen of the base were noted before; pairs with the one
         // in `set_ops_flag`.
@@ -896,7 +896,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns whether there are operations of endpoints; a context may lack some tables.
+    /// Returns the head, with the tables of operations; a context may lack some of these.
     pub(super) fn tables(&self) -> &bindings::kfid_ep {
         // SAFETY: The endpoint is open; its tables do not change.
         unsafe { &*self.as_raw() }
@@ -1094,7 +1094,7 @@ impl PassiveEndpoint {
         to_result(unsafe { bindings::kfi_listen(self.as_raw()) })
     }
 
-    /// Rejects no request. May sleep.
+    /// Calls kfi_reject with NULL for the request. May sleep.
     pub fn reject_null(&self, param: &[u8]) -> Result {
         self.named()?;
         let (param, len) = param_of(param);

@@ -71,7 +71,7 @@ object! {
     Queue(kfid_eq, EventQueue)
 }
 
-/// An open event queue, with whose the contexts are that its user writes.
+/// An open event queue, with the owner of the contexts that its user writes.
 pub struct EventQueue {
     queue: Handled<Queue, Owner>,
     /// How many events were taken out.
@@ -150,8 +150,8 @@ unsafe impl HasWaitQueue for EventQueue {
 impl EventQueue {
     /// Opens an event queue; without attributes it has the defaults. May sleep.
     ///
-    /// With a handler that counts, what that counts is the context of the queue, and stands for the
-    /// number given.
+    /// With a handler that counts, its [`Calls`] are the context of the queue, and stand for the number
+    /// given.
     pub fn open(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
@@ -205,7 +205,7 @@ impl EventQueue {
         self.queue.handled()
     }
 
-    /// Returns whose the contexts are that its user writes.
+    /// Returns the owner of the contexts that its user writes.
     fn owner(&self) -> OwnerId {
         self.queue.kept().id()
     }

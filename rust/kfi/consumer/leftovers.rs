@@ -141,7 +141,7 @@ impl Account {
         })
     }
 
-    /// Returns whose the contexts of its operations are.
+    /// Returns the owner of the contexts of its operations.
     pub(super) fn owner(&self) -> OwnerId {
         self.owner.id()
     }
@@ -215,7 +215,7 @@ impl Reads {
         })
     }
 
-    /// Returns whose the contexts are that the user of the queue writes.
+    /// Returns the owner of the contexts that the user of the queue writes.
     pub(super) fn owner(&self) -> OwnerId {
         self.owner.id()
     }

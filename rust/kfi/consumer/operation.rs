@@ -117,7 +117,7 @@ impl OpContext {
     /// None, which an operation has until it is posted.
     pub const NONE: Self = Self(Context::NONE);
 
-    /// Takes what was made for the operation.
+    /// Takes the context that was made for the operation.
     pub(super) fn new(context: Context) -> Self {
         Self(context)
     }
@@ -172,7 +172,7 @@ pub fn element_size(datatype: u32) -> usize {
     }
 }
 
-/// Whether an atomic operation does not look at its operand.
+/// Returns whether an atomic operation does not look at its operand.
 pub fn ignores_operand(op: u32) -> bool {
     op == bindings::KFI_ATOMIC_READ
 }
@@ -188,7 +188,7 @@ pub(super) struct Arrays {
 }
 
 impl Operation<'_> {
-    /// An operation on nothing, of nobody's: the rest is for the caller to fill in.
+    /// An operation without memory or a peer: the rest is for the caller to fill in.
     #[allow(dead_code, reason = "a request says everything")]
     pub fn new(kind: Kind, form: Form, number: u64) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Operation<'_> {
         }
     }
 
-    /// `EINVAL` if there is no such operation with local memory in a shape.
+    /// Checks the shape of local memory; `EINVAL` if there is no such operation with it.
     fn check_shape(&self, shape: Shape) -> Result {
         // Atomic operations have no other form.
         if self.kind.is_atomic() && shape != Shape::Kvec {
@@ -779,7 +779,8 @@ impl Endpoint {
         })
     }
 
-    /// Asks for an atomic operation; returns how many elements one may have. May sleep.
+    /// Asks for an atomic operation; returns how many elements one may have. `EINVAL` for a kind that is
+    /// not atomic. May sleep.
     pub fn atomic_valid(&self, kind: Kind, datatype: u32, op: u32) -> Result<Answer<usize>> {
         if self.tables().atomic.is_null() {
             return Ok(Err(ENOSYS));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Places for what comes and goes, whose memory a provider may keep for what comes next.
+//! Places for entries that come and go, whose memory a provider may keep for the next ones.
 
 use kernel::{
     prelude::*,

@@ -61,7 +61,7 @@ enum Never {}
 pub struct Absent<C>(Never, PhantomData<fn() -> C>);
 
 impl<C> Absent<C> {
-    /// Returns whatever is asked of an object that there is not.
+    /// Stands for any result of an object that cannot exist.
     pub(super) fn never(&self) -> ! {
         match self.0 {}
     }

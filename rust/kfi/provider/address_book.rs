@@ -85,7 +85,8 @@ impl<A: BookAddress> AddressBook<A> {
         (found == address).then_some(index)
     }
 
-    /// Begins a change, which nobody sees half of but senders. May sleep.
+    /// Begins a change: other changes wait until it is dropped. [`Self::get`] and [`Self::find`] do
+    /// not, and may see half of it. May sleep.
     pub fn change(&self) -> Change<'_, A> {
         Change {
             book: self,

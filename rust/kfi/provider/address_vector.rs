@@ -81,7 +81,7 @@ impl Default for AddressVectorData {
 
 /// The attributes that an address vector is opened with (`struct kfi_av_attr`).
 ///
-/// How many addresses there will be is a hint, and not taken.
+/// The number of addresses to be expected is a hint, and left out.
 #[derive(Default)]
 pub struct AddressVectorAttr {
     /// The kind, `None` if the provider is to choose.

@@ -350,6 +350,8 @@ impl CompletionBuffer<'_> {
         self.len
     }
 
+    /// Writes an entry behind those that are there.
+    ///
     /// # Safety
     ///
     /// There must be room for one more entry, and `T` must be the entry of the format.
@@ -414,8 +416,8 @@ impl CompletionBuffer<'_> {
 
 /// The operations of a completion queue (`struct kfi_ops_cq`).
 ///
-/// All but [`Self::sread`] may be called from any context and must not sleep; `size` and `strerror`,
-/// too. Those that read or signal run in RCU read-side critical sections.
+/// All but [`Self::sread`] may be called from any context and must not sleep, not even `size` and
+/// `strerror`. Those that read or signal run in RCU read-side critical sections.
 ///
 /// A handler that the queue was opened with ([`CompletionQueueAttr::has_handler`]) is called once for
 /// each time that it is armed: when the queue is opened, and by a read that answers `EAGAIN`. It is due

@@ -146,8 +146,8 @@ pub trait CounterWait: CounterOps {
     /// under the lock, after every change of the state.
     fn publish(&self, state: &Locked<'_, Self::State>);
 
-    /// Publishes that for a thread that begins to wait, or otherwise has to be told of changes; what it
-    /// reads of the counter afterwards it reads after that.
+    /// Publishes that for a thread that begins to wait, or otherwise has to be told of changes, with a
+    /// full barrier: what the thread reads of the counter afterwards is not older.
     fn join(&self, state: &Locked<'_, Self::State>) {
         self.publish(state);
         // A thread that changes the counter has a barrier, too, between the change and the look at

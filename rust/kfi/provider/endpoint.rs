@@ -306,17 +306,17 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     ///
     /// `EAGAIN` means that the consumer may try again; it learns of `ENOMEM` as `EAGAIN`, too.
     ///
-    /// An operation is refused, or it is accepted and ends once. So what was ended here was accepted, and
-    /// `Ok` is the answer, whatever goes wrong after that: the consumer has its context back with the
-    /// end, and would have it back with an error again. And what is accepted is ended in bounded time,
-    /// unless the endpoint is closed before: what is dropped instead is never told. No type sees to
-    /// either.
+    /// An operation is refused, or it is accepted and ends once. So one that was ended here was accepted,
+    /// and `Ok` is the answer, whatever goes wrong after that: the consumer has its context back with the
+    /// end, and would have it back with an error again. And one that is accepted is ended in bounded
+    /// time, unless the endpoint is closed before: the consumer never hears of one that is dropped
+    /// instead. No type ensures either.
     ///
-    /// The memory of the operation is the consumer's again when its completion is read, for which
-    /// types see to it, and also when this fails, when [`Object::release`] of the endpoint has returned,
-    /// and when a call that takes deferred work back has returned: by then what has the memory
-    /// ([`Outgoing`], [`Lasting`], [`Incoming`], [`SharedUse`], and what is made of these) must have
-    /// been dropped. No type sees to that: what is kept beyond it, and used, is freed memory.
+    /// The memory of the operation is the consumer's again when its completion is read, which types
+    /// ensure, and also when this fails, when [`Object::release`] of the endpoint has returned, and when
+    /// a call that takes deferred work back has returned: by then all that has the memory ([`Outgoing`],
+    /// [`Lasting`], [`Incoming`], [`SharedUse`], and anything made of these) must have been dropped. No
+    /// type ensures that: one that is kept longer uses freed memory.
     ///
     /// [`Outgoing`]: super::Outgoing
     /// [`Lasting`]: super::Lasting

@@ -132,6 +132,8 @@ pub trait FabricOps: Object<Class = FabricClass> {
 pub struct FabricAttr<'a>(&'a bindings::kfi_fabric_attr);
 
 impl<'a> FabricAttr<'a> {
+    /// Takes attributes from C.
+    ///
     /// # Safety
     ///
     /// The names in `attr` must be null or texts that stay during `'a`.
