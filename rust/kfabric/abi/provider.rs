@@ -294,7 +294,7 @@ impl RawQuery<'_> {
     }
 }
 
-/// Interprets what a provider returned; what is above 0 means nothing.
+/// Interprets the return value of a provider; `EIO` for one above 0, which means nothing.
 fn outcome(ret: c_int) -> Result {
     if ret > 0 {
         kernel::pr_warn_once!("a provider returned {}, it should be 0 or an error\n", ret);

@@ -52,7 +52,7 @@ events! {
     fabric_close => __tracepoint_kfi_fabric_close, rust_do_trace_kfi_fabric_close;
 }
 
-/// Returns what a call returned as an event tells it.
+/// Returns the result of a call as an event tells it.
 pub(crate) fn result(ret: Result) -> c_int {
     ret.map_or_else(Error::to_errno, |()| 0)
 }
