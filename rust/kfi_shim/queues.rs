@@ -68,7 +68,7 @@ pub(crate) struct Queues {
     pub(crate) wakes: Arc<WorkQueue>,
 }
 
-/// Says that the queues are there; dropped, they are gone, and nothing of them runs any more.
+/// Keeps the queues. When it has been dropped they are gone, and none of their work runs any more.
 pub(crate) struct QueuesUse(Queues);
 
 impl QueuesUse {
