@@ -2,8 +2,8 @@
 
 //! The software provider: a whole fabric inside one kernel.
 //!
-//! Lock order, outer before inner. First that of the module's parameters, which the kernel takes before
-//! what is written to one of them comes here (`hotplug`). Then mutexes, all taken in process context:
+//! Lock order, outer before inner. First the lock of the module's parameters, which the kernel holds when
+//! a write to one of them comes here (`hotplug`). Then mutexes, all taken in process context:
 //!
 //! 1. `kfi_soft::PollSet::places`;
 //! 2. `kfi::AddressBook::free`, `kfi_soft::EndpointState::setup` and
