@@ -178,8 +178,8 @@ impl EventQueue {
                 }),
             };
             let mut eq = ptr::null_mut();
-            // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open. What
-            // the handler takes stays until the queue is closed, and so does the module with the
+            // SAFETY: `fabric` is open; `attr` is null or valid, and its wait set null or open. The
+            // argument of the handler stays until the queue is closed, and so does the module with the
             // handler.
             to_result(unsafe {
                 bindings::kfi_eq_open(

@@ -69,6 +69,7 @@ impl Dir {
         Self::create(name, Some(&self.0))
     }
 
+    /// Creates a folder in `parent`, or at the top of debugfs without one.
     fn create(name: &CStr, parent: Option<&Arc<Entry>>) -> Result<Self> {
         let above = parent.map_or(core::ptr::null_mut(), |parent| parent.dentry);
         let findable = Findable::new()?;
@@ -135,6 +136,7 @@ struct Content<T> {
 }
 
 impl<T: Send + Sync + 'static> File<T> {
+    /// Creates a file; without `take` it is read-only.
     fn create<'a>(
         dir: &'a Dir,
         name: &'a CStr,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Keys that user space has given to the kernel, for whoever knows their description.
+//! Keys that user space has given to the kernel, for all who know their descriptions.
 //!
 //! C headers: [`include/linux/key.h`](srctree/include/linux/key.h),
 //! [`include/keys/user-type.h`](srctree/include/keys/user-type.h).

@@ -5,9 +5,8 @@
 //! When a module goes, nothing may stay that the kernel would find in it: a work queue, a file, the
 //! registration of a device. These end with what owns them, which the module drops. But safe code may
 //! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`], and
-//! [`rooted_module!`], which makes such a module. What
-//! was leaked, nothing ends, and the module never goes; its memory and its code are there for threads
-//! that still look at them.
+//! [`rooted_module!`], which makes such a module. Nothing ends an object that was leaked, and the module
+//! never goes; its memory and its code are there for threads that still look at them.
 
 use kernel::{
     prelude::*,
@@ -22,8 +21,8 @@ use super::{
 /// Functions and data that the kernel finds in this module, until its [`Exit`].
 static FOUND: Users = Users::new();
 
-/// After so many milliseconds the end of a module says what it waits for. For what was leaked that is for
-/// ever.
+/// After so many milliseconds the end of a module says what it waits for. It waits for leaked objects
+/// for ever.
 pub const REPORT_AFTER_MS: c_uint = 10_000;
 
 /// Something that the kernel finds in this module. The module stays until the last is dropped.

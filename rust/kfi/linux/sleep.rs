@@ -2,7 +2,7 @@
 
 //! The sleep of the current task.
 //!
-//! Its state and its sleep belong to what makes sure that somebody wakes it: wait queues, and what waits
+//! Its state and its sleep belong to code that makes sure that somebody wakes it: wait queues, and waits
 //! for values. So these functions are for this folder.
 
 use core::ptr;

@@ -309,6 +309,7 @@ unsafe impl Send for Socket {}
 unsafe impl Sync for Socket {}
 
 impl Socket {
+    /// Makes a socket that is not connected and does not listen.
     fn new() -> Result<Self> {
         let findable = Findable::new()?;
         let mut raw = ptr::null_mut();
@@ -401,11 +402,13 @@ impl Socket {
         }
     }
 
+    /// Lets it have an address of which an earlier connection is not quite over yet.
     fn reuse_address(&self) {
         // SAFETY: The `sock` stays by the type invariants.
         unsafe { bindings::sock_set_reuseaddr(self.sk()) };
     }
 
+    /// Gives it an address, see [`TcpSocket::bind`] and [`TcpListener::new`].
     fn bind(&self, address: SocketAddrV4) -> Result {
         let mut name = to_name(address);
         // SAFETY: The socket exists by the type invariants; the address is copied.
@@ -414,6 +417,7 @@ impl Socket {
         })
     }
 
+    /// Returns the address of this side. For tests.
     #[cfg(CONFIG_KUNIT = "y")]
     fn local_address(&self) -> Result<SocketAddrV4> {
         let mut name = bindings::sockaddr_in::default();
@@ -424,6 +428,7 @@ impl Socket {
         from_name(ret, &name)
     }
 
+    /// Returns the address of the other side, see [`TcpSocket::peer_address`].
     fn peer_address(&self) -> Result<SocketAddrV4> {
         let mut name = bindings::sockaddr_in::default();
         // SAFETY: As above.

@@ -4,7 +4,7 @@
 
 use kernel::task::Kuid;
 
-/// Returns whose the current task is.
+/// Returns the user of the current task.
 pub fn current() -> Kuid {
     kernel::current!().uid()
 }

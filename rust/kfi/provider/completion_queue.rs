@@ -285,6 +285,7 @@ impl ErrorBuffer<'_> {
         self.peek
     }
 
+    /// Fills the entry in.
     fn fill(&mut self, completion: &Completion, failure: &Failure) {
         let outcome = &completion.outcome;
         *self.entry = bindings::kfi_cq_err_entry {
