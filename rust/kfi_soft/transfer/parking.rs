@@ -2,8 +2,9 @@
 
 //! Requests that wait for room in the completion queue of their receiver.
 //!
-//! They are not compared with posted receives before there is room, and their time does not run. What
-//! arrives later goes behind them, until the last of them has been taken on: so they stay in order.
+//! They are not compared with posted receives before there is room, and their time does not run.
+//! Requests that arrive later go behind them, until the last of them has been taken on: so they stay in
+//! order.
 
 #![forbid(unsafe_code)]
 

@@ -549,7 +549,7 @@ impl RunList {
 
     /// Runs what is in a queue and what comes after it.
     ///
-    /// If it `begins`, the queue is empty and nothing may be due, or another thread may drain. What
+    /// If it `begins`, the queue is empty and nothing may be due, or another thread may drain. Work that
     /// may be long is left to a `patient` caller.
     fn advance(
         &self,
