@@ -642,6 +642,9 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         let Some(mut sent) = self.sent.find_named(&(0, body.id)) else {
             return;
         };
+        if sent.id != body.id {
+            return;
+        }
         let offset = usize::try_from(body.offset).unwrap_or(usize::MAX);
         sent.request.write(offset, bytes);
         let parting = u64::from(sent.unwanted.is_some());
