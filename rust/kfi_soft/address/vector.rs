@@ -49,7 +49,10 @@ use crate::{
         },
         hold::Hold,
         provider::{
-            address_book::AddressBook,
+            address_book::{
+                AddressBook,
+                Change, //
+            },
             AddressVectorAttr,
             AddressVectorClass,
             AddressVectorOps,
@@ -137,17 +140,16 @@ impl AddressVector {
             .map_or(FabricAddr::NOTAVAIL, FabricAddr::from)
     }
 
-    /// Inserts addresses, tells the caller about each, and `each` too.
+    /// Inserts addresses, tells the caller about each, and `each` too, whose first error ends it.
     ///
-    /// Returns how many were inserted. If `each` fails, nothing was, and the error is returned.
+    /// Returns how many were inserted.
     fn insert_all(
-        &self,
+        change: &mut Change<'_, Address>,
         list: &List<'_>,
         results: &mut Results<'_>,
         count: usize,
         mut each: impl FnMut(usize, Result<u32>) -> Result,
     ) -> Result<usize> {
-        let mut change = self.book.change();
         let mut inserted = 0usize;
         for at in 0..count {
             let address = list.get(at).ok_or(EINVAL);
@@ -174,13 +176,16 @@ impl AddressVector {
         let mut outcomes = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
         let (addresses, mut results) = insertion.split();
         let list = List::new(addresses, this.format)?;
-        let inserted = this.insert_all(&list, &mut results, count, |_, index| {
+        // Nobody else changes the book before it is known whether this stays: an index could be that of
+        // another address by then, which would be removed instead.
+        let mut change = this.book.change();
+        let inserted = Self::insert_all(&mut change, &list, &mut results, count, |_, index| {
+            // There is room for it.
             Ok(outcomes.push(index, GFP_KERNEL)?)
         })?;
         // Room for all of it first, so that nothing is reported of what is undone.
         let failures = outcomes.iter().filter(|outcome| outcome.is_err()).count();
         let mut slots = reserve(queue, failures).inspect_err(|error| {
-            let mut change = this.book.change();
             for (at, outcome) in outcomes.iter().enumerate() {
                 if let Ok(index) = outcome {
                     change.remove(*index);
@@ -188,6 +193,7 @@ impl AddressVector {
                 results.set(at, Err(*error));
             }
         })?;
+        drop(change);
         let ended = insertion.end();
         for (at, outcome) in outcomes.iter().enumerate() {
             let Err(error) = outcome else {
@@ -340,7 +346,8 @@ impl AddressVectorOps for AddressVector {
             let count = insertion.count();
             let (addresses, mut results) = insertion.split();
             let list = List::new(addresses, this.format)?;
-            return this.insert_all(&list, &mut results, count, |_, _| Ok(()));
+            let mut change = this.book.change();
+            return Self::insert_all(&mut change, &list, &mut results, count, |_, _| Ok(()));
         }
         // Invalid addresses are refused first.
         List::new(insertion.split().0, this.format)?;

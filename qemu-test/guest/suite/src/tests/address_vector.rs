@@ -2,6 +2,9 @@
 
 //! Address vectors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use kfi::{bits, uapi, AddressVector, AvAttr, AvType, Caps, EpInfo, EqAttr, EventQueue, KfiErrno};
 
 use crate::check::{Outcome, Stop};
@@ -21,6 +24,7 @@ tests! {
     "events" ["kfi_domain.h kfi_eq.h"] events;
     "events-without-queue" ["kfi_domain.h"] events_without_queue;
     "events-without-room" ["kfi_domain.h kfi_eq.h"] events_without_room;
+    alone "events-without-room-at-once" ["kfi_domain.h kfi_eq.h"] events_without_room_at_once;
 }
 
 /// A vector of a type, and addresses of endpoints.
@@ -348,6 +352,42 @@ fn events_without_room(env: &Env) -> Outcome {
     let inserted = av.insert_all(name, 1, 0, 9)?;
     expect_complete(&eq, &av, 9, 1)?;
     check_eq!(av.inserted(inserted.insertion, 1)?, [begun]);
+    drop((av, eq, ends));
+    rig.close()
+}
+
+/// An insertion that is undone for lack of room is never seen by others, so that what is removed is
+/// not what somebody else has inserted there meanwhile.
+fn events_without_room_at_once(env: &Env) -> Outcome {
+    let rig = Rig::new(env)?;
+    let (av, eq, ends) = open_with_events(&rig, 1, 1)?;
+    let name = &ends[0].name;
+    let mut begun = 0;
+    while av.insert_all(name, 1, 0, begun).is_ok() {
+        begun += 1;
+        check!(begun < 100_000, "there is always room");
+    }
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let guess = scope.spawn(|| -> Outcome {
+            while !stop.load(Ordering::Relaxed) {
+                // The index that the others begin with.
+                expect_fabric(av.remove(&[begun]), KfiErrno::EINVAL)?;
+            }
+            Ok(())
+        });
+        let insert = || -> Outcome {
+            for _ in 0..env.scaled(10_000, 1_000) {
+                expect_fabric(av.insert_all(name, 1, 0, 9), KfiErrno::EAGAIN)?;
+            }
+            Ok(())
+        };
+        let inserted = insert();
+        stop.store(true, Ordering::Relaxed);
+        let guessed = guess.join();
+        inserted?;
+        guessed.unwrap_or_else(|_| Err(Stop::fail("a thread is gone")))
+    })?;
     drop((av, eq, ends));
     rig.close()
 }
