@@ -457,11 +457,6 @@ impl<T: Object> Fid<T> {
         &self.data
     }
 
-    /// Returns the object as an event names it.
-    pub fn as_context(&self) -> Context {
-        Context::from_raw(self.head.get().cast())
-    }
-
     /// Finds the object behind a head.
     ///
     /// # Safety

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! How many addresses an insertion has, and where its results go, is the consumer's; so is all of it
-//! when the end is told.
+//! when the end is told, which is told once. An event names an object, of the class that it is about.
 
 use kernel::prelude::*;
 
 use crate::kfi::{
+    context::Context,
+    fid::{
+        Fid,
+        Object, //
+    },
     flags::InsertFlags,
     provider::{
+        AddressVectorClass,
         Event,
+        EventError,
         Insertion,
+        MemoryRegionClass,
         Results, //
     }, //
 };
@@ -24,14 +32,16 @@ fn insert(insertion: &mut Insertion<'_>, results: &mut Results<'_>) -> usize {
     insertion.count()
 }
 
-fn end(mut insertion: Insertion<'_>) -> Event {
-    let context = insertion.context();
+fn end(
+    vector: &Fid<impl Object<Class = AddressVectorClass>>,
+    mut insertion: Insertion<'_>,
+) -> Event {
     let (addresses, mut results) = insertion.split();
     results.set(0, Err(EINVAL));
     #[cfg(wrong)]
-    let event = Event::av_complete(context, &insertion.end(), 0); //~ E0505
+    let event = Event::av_complete(vector, insertion.end(), 0); //~ E0505
     #[cfg(not(wrong))]
-    let event = Event::av_complete(context, &insertion.end(), 0);
+    let event = Event::av_complete(vector, insertion.end(), 0);
     #[cfg(wrong)]
     {
         results.set(0, Err(EINVAL));
@@ -40,9 +50,45 @@ fn end(mut insertion: Insertion<'_>) -> Event {
     event
 }
 
-fn end_without(context: crate::kfi::context::Context) -> Event {
+fn end_without(
+    vector: &Fid<impl Object<Class = AddressVectorClass>>,
+    region: &Fid<impl Object<Class = MemoryRegionClass>>,
+    context: Context,
+) -> Event {
     #[cfg(wrong)]
-    return Event::av_complete(context, &context, 0); //~ E0308
+    return Event::av_complete(vector, context, 0); //~ E0308
     #[cfg(not(wrong))]
-    Event::mr_complete(context, context, 0)
+    Event::mr_complete(region, context, 0)
+}
+
+fn end_twice(
+    vector: &Fid<impl Object<Class = AddressVectorClass>>,
+    insertion: Insertion<'_>,
+) -> Event {
+    let ended = insertion.end();
+    #[cfg(wrong)]
+    let _ = Event::av_complete(vector, ended, 0);
+    #[cfg(wrong)]
+    return Event::av_complete(vector, ended, 0); //~ E0382
+    #[cfg(not(wrong))]
+    Event::av_complete(vector, ended, 0)
+}
+
+fn name_what_is_none(
+    vector: &Fid<impl Object<Class = AddressVectorClass>>,
+    context: Context,
+) -> EventError {
+    #[cfg(wrong)]
+    {
+        let _ = Event::mr_complete(context, context, 0); //~ E0308
+        let _ = Event::mr_complete(vector, context, 0); //~ E0271
+        let _ = EventError::new(context, context, 0, EINVAL); //~ E0308
+    }
+    let mut error = EventError::new(vector, context, 0, EINVAL);
+    error.prov_errno = 1;
+    #[cfg(wrong)]
+    {
+        error.fid = context; //~ E0616
+    }
+    error
 }

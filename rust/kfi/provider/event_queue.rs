@@ -12,7 +12,9 @@ use kernel::{
 
 use super::{
     handler::Handler,
+    AddressVectorClass,
     Inserted,
+    MemoryRegionClass,
     WaitAttr, //
 };
 use crate::kfi::{
@@ -101,14 +103,34 @@ pub struct Event {
 }
 
 impl Event {
-    /// A memory region is registered, with a key.
-    pub fn mr_complete(fid: Context, context: Context, key: u64) -> Self {
-        Self::new(bindings::KFI_MR_COMPLETE, fid, context, key)
+    /// A memory region, which is open, is registered, with a key.
+    pub fn mr_complete(
+        region: &Fid<impl Object<Class = MemoryRegionClass>>,
+        context: Context,
+        key: u64,
+    ) -> Self {
+        Self::new(bindings::KFI_MR_COMPLETE, fid(region), context, key)
     }
 
-    /// An insertion of addresses has ended; as many as `count` were inserted.
-    pub fn av_complete(fid: Context, insertion: &Inserted, count: u64) -> Self {
-        Self::new(bindings::KFI_AV_COMPLETE, fid, insertion.context(), count)
+    /// An insertion of addresses into a vector has ended; as many as `count` were inserted.
+    pub fn av_complete(
+        vector: &Fid<impl Object<Class = AddressVectorClass>>,
+        insertion: Inserted,
+        count: u64,
+    ) -> Self {
+        let context = insertion.context();
+        Self::new(bindings::KFI_AV_COMPLETE, fid(vector), context, count)
+    }
+
+    /// Of no object, with a number.
+    #[cfg(all(CONFIG_KUNIT = "y", unit_tests))]
+    pub fn with_number(number: u64) -> Self {
+        Self::new(
+            bindings::KFI_MR_COMPLETE,
+            Context::NONE,
+            Context::NONE,
+            number,
+        )
     }
 
     /// Returns the bytes of the entry.
@@ -141,11 +163,16 @@ impl Event {
     }
 }
 
+/// Returns the pointer that an event has to an object. Consumers follow it.
+fn fid(object: &Fid<impl Object>) -> Context {
+    Context::from_raw(object.head().cast())
+}
+
 /// Something that has failed.
 #[derive(Clone, Copy)]
 pub struct EventError {
-    /// The object concerned; a pointer that is not looked into.
-    pub fid: Context,
+    /// The object concerned, a pointer that consumers follow.
+    fid: Context,
     /// The context of the operation or object.
     pub context: Context,
     /// Data of the event.
@@ -154,6 +181,19 @@ pub struct EventError {
     pub err: c_int,
     /// An errno of the provider.
     pub prov_errno: c_int,
+}
+
+impl EventError {
+    /// An operation on an object has failed, without an errno of the provider.
+    pub fn new(object: &Fid<impl Object>, context: Context, data: u64, error: Error) -> Self {
+        Self {
+            fid: fid(object),
+            context,
+            data,
+            err: error.to_errno().wrapping_neg(),
+            prov_errno: 0,
+        }
+    }
 }
 
 /// The operations of an event queue (`struct kfi_ops_eq`).

@@ -200,18 +200,11 @@ impl AddressVector {
                 continue;
             };
             if let Some(slot) = slots.pop() {
-                slot.post_error(&EventError {
-                    fid: this.as_context(),
-                    context,
-                    data: at as u64,
-                    err: error.to_errno().wrapping_neg(),
-                    prov_errno: 0,
-                });
+                slot.post_error(&EventError::new(this, context, at as u64, *error));
             }
         }
         if let Some(slot) = slots.pop() {
-            let event = Event::av_complete(this.as_context(), &ended, inserted as u64);
-            slot.post(&event);
+            slot.post(&Event::av_complete(this, ended, inserted as u64));
         }
         Ok(())
     }

@@ -314,7 +314,7 @@ mod tests {
     }
 
     fn event(data: u64) -> Event {
-        Event::mr_complete(Context::from_number(1), Context::from_number(2), data)
+        Event::with_number(data)
     }
 
     /// Takes an event out and returns its data.
