@@ -204,6 +204,10 @@ impl EventError {
 /// time that it is armed: when the queue is opened, and by a read that answers `EAGAIN`. It is due when
 /// there is an event and it is armed; the provider has [`call_event_handler`] called then, in process
 /// context.
+///
+/// What was written, here or by consumers, is read in this queue and once, except by those that peek,
+/// though events and errors can be copied: their contexts, and what these stand for, are the consumer's
+/// again then.
 pub trait EventQueueOps: Object<Class = EventQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;

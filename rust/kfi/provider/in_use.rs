@@ -8,7 +8,8 @@
 //! * An [`Operation`] is consumed when its memory is taken. That lies in an [`Outgoing`], a
 //!   [`Lasting`], an [`Incoming`] or a [`SharedUse`], which has it alone and only lends it.
 //! * An [`Ended`] is what is left of one of these when it is consumed. A [`Completion`] of an
-//!   operation is made of it, and read once; so is the right to count it, [`Counted`].
+//!   operation is made of it, and read once. The right to count it, [`Counted`], is made of it as well,
+//!   but any number of times, and for any counter.
 //! * An `Outgoing` cannot outlive the call that has posted the operation. Its use goes on as a
 //!   `Lasting`, which has a copy of what is the caller's again when the call returns.
 //! * To drop one of these instead of consuming it ends its use as well; but of memory that is shared
@@ -17,10 +18,11 @@
 //! No type ensures that these are dropped when the memory is the consumer's again without an end that
 //! was told: of an operation that failed to be posted, when an endpoint is closed, and when deferred
 //! work is taken back. One that is kept beyond that uses freed memory. That, and everything else
-//! that no type ensures, is the contract of [`EndpointOps`] and [`CounterOps`].
+//! that no type ensures, is the contract of [`EndpointOps`], [`CounterOps`] and [`EventQueueOps`].
 //!
 //! [`EndpointOps`]: super::EndpointOps
 //! [`CounterOps`]: super::CounterOps
+//! [`EventQueueOps`]: super::EventQueueOps
 
 use core::ops::Deref;
 use kernel::{
