@@ -602,7 +602,8 @@ struct kfi_ep_attr {
 /**
  * struct kfi_domain_attr - attributes of a domain
  * @domain: in hints an open domain to look for, or NULL; in the answer the
- *   domain that is open already, if any. Not owned by the structure
+ *   domain that is open already, if any. Not owned by the structure: it is
+ *   there as long as the consumer that has opened it keeps it open
  * @name: name of the domain, usually of the device; owned by the structure
  * @threading: calls that the consumer serializes
  * @control_progress: progress of control operations
@@ -664,7 +665,8 @@ struct kfi_domain_attr {
 /**
  * struct kfi_fabric_attr - attributes of a fabric
  * @fabric: in hints an open fabric to look for, or NULL; in the answer the
- *   fabric that is open already, if any. Not owned by the structure
+ *   fabric that is open already, if any. Not owned by the structure: it is
+ *   there as long as the consumer that has opened it keeps it open
  * @name: name of the fabric; owned by the structure
  * @prov_name: name of the provider, matched exactly; owned by the structure
  * @prov_version: version of the provider, its own numbering

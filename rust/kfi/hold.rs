@@ -84,6 +84,12 @@ impl Dependents {
         self.0.cmpxchg(0, Self::NOT_OPEN, ordering::Full).is_ok()
     }
 
+    /// Returns whether the object is open; it may be closed at once.
+    pub(super) fn is_open(&self) -> bool {
+        // Relaxed: a snapshot.
+        self.0.load(ordering::Relaxed) & Self::NOT_OPEN == 0
+    }
+
     /// Returns the number of dependents, 0 when it is not open. For diagnostics.
     pub fn count(&self) -> usize {
         // Relaxed: a snapshot.
@@ -218,11 +224,14 @@ mod tests {
     #[test]
     fn nobody_holds_or_closes_what_is_not_open() {
         let dependents = Dependents::new();
+        assert!(!dependents.is_open());
         assert!(!dependents.hold());
         assert!(!dependents.close());
         assert_eq!(dependents.count(), 0);
         dependents.open();
+        assert!(dependents.is_open());
         assert!(dependents.hold());
+        assert!(dependents.is_open());
     }
 
     #[test]
@@ -242,6 +251,7 @@ mod tests {
     fn nobody_holds_what_is_closing() {
         let dependents = opened();
         assert!(dependents.close());
+        assert!(!dependents.is_open());
         assert!(!dependents.hold());
         assert!(!dependents.close());
         assert_eq!(dependents.count(), 0);

@@ -405,9 +405,12 @@ unsafe impl<T: DomainOps> Tables<DomainClass> for T {
 }
 
 impl DomainAttrMut<'_> {
-    /// Names an open domain.
+    /// Names a domain, if it is open. It may be closed before the answer is looked at: a hold that
+    /// kept it would have its close refused.
     pub fn domain(self, domain: &Fid<impl Object<Class = DomainClass>>) -> Self {
-        self.0.domain = domain.head();
+        if domain.dependents().is_open() {
+            self.0.domain = domain.head();
+        }
         self
     }
 }

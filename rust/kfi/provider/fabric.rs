@@ -161,9 +161,12 @@ unsafe impl<T: FabricOps> Tables<FabricClass> for T {
 }
 
 impl FabricAttrMut<'_> {
-    /// Names an open fabric.
+    /// Names a fabric, if it is open. It may be closed before the answer is looked at: a hold that
+    /// kept it would have its close refused.
     pub fn fabric(self, fabric: &Fid<impl Object<Class = FabricClass>>) -> Self {
-        self.0.fabric = fabric.head();
+        if fabric.dependents().is_open() {
+            self.0.fabric = fabric.head();
+        }
         self
     }
 }
