@@ -86,20 +86,14 @@ impl Named for End {
 /// The endpoints that are enabled.
 pub(crate) type Net = EntryQueue<End>;
 
-/// Finds an endpoint.
-fn find(net: &mut Net, address: NonZeroU64) -> Option<FoundEntry<'_, End>> {
-    let end = net.find_named(&address)?;
-    (end.address == address).then_some(end)
-}
-
 /// Takes the first send out that waits at one endpoint for another one.
 fn take_send(net: &mut Net, from: NonZeroU64, to: NonZeroU64) -> Option<Entry<Posted>> {
-    find(net, from)?.sends.take(|send| send.to == to)
+    net.find_exact(&from)?.sends.take(|send| send.to == to)
 }
 
 /// Takes the note of a send out.
 fn take_note(net: &mut Net, from: NonZeroU64, to: NonZeroU64) -> Option<Entry<NonZeroU64>> {
-    find(net, to)?.senders.take(|sender| *sender == from)
+    net.find_exact(&to)?.senders.take(|sender| *sender == from)
 }
 
 /// An endpoint.
@@ -126,15 +120,15 @@ impl Endpoint {
     fn meet(&self, posted: Entry<Posted>, note: Entry<NonZeroU64>) -> Result {
         let is_send = posted.message.direction() == Direction::Transmit;
         let mut net = self.domain.fabric.net.lock();
-        let own = find(&mut net, self.address).ok_or(EAGAIN)?;
+        let own = net.find_exact(&self.address).ok_or(EAGAIN)?;
         let waiting = if is_send { &own.sends } else { &own.receives };
         let is_full = waiting.len() >= RECEIVES.size;
-        let (other, found) = match find(&mut net, posted.to) {
+        let (other, found) = match net.find_exact(&posted.to) {
             Some(mut to) if is_send => match to.receives.pop_front() {
                 None if is_full || to.senders.len() >= SENDS.size => return Err(EAGAIN),
                 None => {
                     to.senders.push_back(note);
-                    let mut own = find(&mut net, self.address).ok_or(EAGAIN)?;
+                    let mut own = net.find_exact(&self.address).ok_or(EAGAIN)?;
                     own.sends.push_back(posted);
                     return Ok(());
                 }
@@ -167,7 +161,7 @@ impl Object for Endpoint {
 
     fn release(&self) {
         let (own, net) = (self.address, &self.domain.fabric.net);
-        let end = net.lock().take_named(&own, |end| end.address == own);
+        let end = net.lock().find_exact(&own).map(FoundEntry::take);
         if let Some(mut end) = end {
             while let Some(send) = end.sends.pop_front() {
                 let note = take_note(&mut net.lock(), own, send.to);
@@ -229,7 +223,7 @@ impl EndpointOps for Endpoint {
     fn cancel(&self, context: Context) -> Result {
         let same = |posted: &Posted| posted.message.context().as_number() == context.as_number();
         let mut net = self.domain.fabric.net.lock();
-        let mut own = find(&mut net, self.address).ok_or(ENOENT)?;
+        let mut own = net.find_exact(&self.address).ok_or(ENOENT)?;
         let receive = own.receives.take(same);
         let found = receive.or_else(|| own.sends.take(same)).ok_or(ENOENT)?;
         // There is none of a receive: while one waits here, there are no notes here.

@@ -14,6 +14,7 @@
 //!
 //! Entries that have a name ([`Named`]) are found by it without a walk: those that were added for
 //! that ([`EntryQueue::push_named`]) lie in a tree besides, which needs no memory of its own either.
+//! [`EntryQueue::find_exact`] looks for a name, [`EntryQueue::find_named`] for that or the next one.
 
 use core::{
     marker::PhantomData,
@@ -549,8 +550,15 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
         }
     }
 
-    /// Returns the first entry, by name, whose name is not less than `name`; of those with one name,
-    /// the one that was added first. Only those that were added with their names are found.
+    /// Returns the entry that has a name; of several with that name, the one that was added first. Only
+    /// those that were added with their names are found.
+    #[allow(dead_code, reason = "not every user of queues looks for one name")]
+    pub fn find_exact(&mut self, name: &T::Name) -> Option<FoundEntry<'_, T, WALKS>> {
+        self.find_named(name).filter(|found| found.name() == *name)
+    }
+
+    /// Returns the first entry, by name, whose name is not less than `name`, which is another one's if
+    /// nothing has that name; else as [`Self::find_exact`].
     pub fn find_named(&mut self, name: &T::Name) -> Option<FoundEntry<'_, T, WALKS>> {
         let mut best = ptr::null_mut();
         let mut at = self.names.rb_node;
@@ -570,7 +578,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
         NonNull::new(best).map(|node| FoundEntry { node, queue: self })
     }
 
-    /// Takes out the entry that [`Self::find_named`] finds, if it is `same`.
+    /// Takes out the entry that [`Self::find_named`] finds, if it is `same`: its name may be another one.
     pub fn take_named(
         &mut self,
         name: &T::Name,
@@ -809,6 +817,12 @@ mod tests {
             let second = second.ok_or(EINVAL)?.into_inner();
             assert_eq!(second, (name, first.1.wrapping_add(100)));
             assert!(queue.take_named(&name, |value| value.0 == name).is_none());
+            // Only the next one, if any.
+            assert!(queue.find_exact(&name).is_none());
+            let next = queue.find_named(&name).map(|found| found.0);
+            assert_eq!(next, (name < 99).then_some(name.wrapping_add(1)));
+            let next = queue.find_exact(&name.wrapping_add(1));
+            assert_eq!(next.is_some(), name < 99);
         }
         assert_eq!(queue.pop_front().map(Entry::into_inner), Some((50, 1000)));
         assert!(queue.is_empty() && queue.find_named(&0).is_none());
