@@ -37,6 +37,12 @@
 //! `CONFIG_DEBUG_ATOMIC_SLEEP` tell. They allocate with `GFP_KERNEL`, so they are not for code that memory
 //! reclaim waits for.
 //!
+//! # Null pointers
+//!
+//! For tests of providers some functions hand over null where the API has a pointer: those with `null` in
+//! their names, [`Insert::Null`], and those that take `None` for addresses or for a node. Providers made
+//! with `rust/kfi` refuse that; one in C that trusts its callers may follow it.
+//!
 //! [`Woken::woken`]: crate::kfi::linux::wait_entry::Woken::woken
 
 mod address_vector;

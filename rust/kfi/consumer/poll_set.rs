@@ -111,19 +111,30 @@ impl PollSet {
 
     /// Stores the contexts of members with events and returns how many there are.
     ///
-    /// `count` is passed on as it is; there must be room for as many unless `contexts` is `None`. In
-    /// process context; does not wait.
-    pub fn poll(&self, contexts: Option<&mut [Context]>, count: c_int) -> Result<usize> {
-        let room = match &contexts {
-            Some(contexts) => contexts.len(),
-            None => 0,
-        };
-        let raw = contexts.map_or(ptr::null_mut(), |contexts| contexts.as_mut_ptr());
-        if !raw.is_null() && usize::try_from(count).is_ok_and(|count| count > room) {
+    /// `count` is passed on as it is; `EINVAL` if there is no room for as many. In process context; does
+    /// not wait.
+    pub fn poll(&self, contexts: &mut [Context], count: c_int) -> Result<usize> {
+        if usize::try_from(count).is_ok_and(|count| count > contexts.len()) {
             return Err(EINVAL);
         }
-        // SAFETY: The set is open; there is room for `count` contexts, each of which is a pointer.
-        let ret = unsafe { bindings::kfi_poll(self.as_raw(), raw.cast(), count) };
+        // SAFETY: There is room for `count` contexts.
+        unsafe { self.poll_into(contexts.as_mut_ptr(), count) }
+    }
+
+    /// As [`Self::poll`], with a null pointer for the contexts.
+    pub fn poll_null(&self, count: c_int) -> Result<usize> {
+        // SAFETY: Null.
+        unsafe { self.poll_into(ptr::null_mut(), count) }
+    }
+
+    /// Polls.
+    ///
+    /// # Safety
+    ///
+    /// `contexts` must be null, or valid for writes of `count` contexts.
+    unsafe fn poll_into(&self, contexts: *mut Context, count: c_int) -> Result<usize> {
+        // SAFETY: The set is open; the rest by the safety requirements, as each context is a pointer.
+        let ret = unsafe { bindings::kfi_poll(self.as_raw(), contexts.cast(), count) };
         usize::try_from(ret).map_err(|_| Error::from_errno(ret))
     }
 }

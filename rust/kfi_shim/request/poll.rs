@@ -98,7 +98,7 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     }
     let set = Session::get::<PollSet>(session, request.poll_set)?;
     if request.contexts == 0 {
-        request.result = number(set.poll(None, request.count));
+        request.result = number(set.poll_null(request.count));
         return argument.write(&request);
     }
     let ptr = UserPtr::from_addr(usize::try_from(request.contexts)?);
@@ -111,7 +111,7 @@ pub(super) fn poll(session: ArcBorrow<'_, Session>, argument: Argument) -> Resul
     for _ in 0..room {
         contexts.push(Context::NONE, GFP_KERNEL_ACCOUNT)?;
     }
-    let polled = set.poll(Some(&mut contexts), request.count);
+    let polled = set.poll(&mut contexts, request.count);
     for context in contexts.iter().take(polled.unwrap_or(0)) {
         // An address stands for a number, or for nothing if its object is gone by now.
         writer.write(&session.contexts().number_of(context.as_number()))?;
