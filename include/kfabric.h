@@ -217,8 +217,9 @@ typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
 #define KFI_REMOTE_WRITE	(1ULL << 13)	/* be written by a peer */
 
 /*
- * Flags of single operations (*msg calls, op_flags of contexts), and some of
- * them capabilities as well
+ * Flags of single operations (*msg calls, op_flags of contexts). KFI_MULTI_RECV,
+ * KFI_TAGGED_MULTI_RECV, KFI_TRIGGER and KFI_FENCE are capabilities as well: an
+ * endpoint without the capability refuses the flag, -KFI_EOPNOTSUPP
  */
 #define KFI_MULTI_RECV		(1ULL << 16)	/* one buffer, many messages */
 #define KFI_REMOTE_CQ_DATA	(1ULL << 17)	/* carries immediate data */

@@ -25,7 +25,9 @@ struct kfid_cntr;
  * * Asked for with KFI_TRIGGER in the flags of a msg call, or by posting
  *   anything to a triggerable alias (kfi_ep_alias() with KFI_TRIGGER). Inject
  *   calls, which have no context, are not triggerable: -KFI_ENOSYS on the
- *   alias; KFI_INJECT together with KFI_TRIGGER is -KFI_EINVAL.
+ *   alias; KFI_INJECT together with KFI_TRIGGER is -KFI_EINVAL. The endpoint
+ *   needs the capability KFI_TRIGGER, else -KFI_EOPNOTSUPP; deferred work does
+ *   not need it.
  *
  * * The @context of the call is a struct kfi_triggered_context with the
  *   condition; NULL, an unknown event type, or a counter of another domain is
