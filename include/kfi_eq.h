@@ -630,7 +630,7 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq,
 
 /**
  * kfi_eq_write() - put an event into a queue
- * @eq: event queue, opened with KFI_WRITE
+ * @eq: event queue, opened with KFI_WRITE; kfi_soft takes any
  * @event: event
  * @buf: entry, copied
  * @len: bytes at @buf
@@ -638,8 +638,9 @@ static inline ssize_t kfi_eq_readerr(struct kfid_eq *eq,
  *
  * Context: Any.
  *
- * Return: bytes taken; -KFI_EAGAIN if the queue is full; -KFI_ENOSYS if the
- *   provider does not offer it.
+ * Return: bytes taken; -KFI_EAGAIN if the queue is full; -KFI_EINVAL for flags,
+ *   or for an entry longer than the provider takes (kfi_soft: 128 bytes);
+ *   -KFI_ENOSYS if the provider does not offer it.
  */
 static inline ssize_t kfi_eq_write(struct kfid_eq *eq, uint32_t event,
 				   const void *buf, size_t len, uint64_t flags)
