@@ -963,7 +963,9 @@ static inline int kfi_av_insert(struct kfid_av *av, const void *addr,
  *   entries of @kfi_addr that failed are KFI_ADDR_NOTAVAIL. On a vector opened
  *   with KFI_EVENT: 0 if started; -KFI_EAGAIN if the queue has no room for the
  *   events, -KFI_ETOOSMALL if it never can have. Else -KFI_ENOEQ if KFI_EVENT
- *   was asked for and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
+ *   was asked for and no queue is bound; -KFI_EINVAL, also for a node or a
+ *   service that names nothing; -KFI_ENOMEM. With these nothing is inserted,
+ *   and neither @kfi_addr nor the errors of KFI_SYNC_ERR are written.
  */
 static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node,
 				   const char *service, kfi_addr_t *kfi_addr,
@@ -994,7 +996,9 @@ static inline int kfi_av_insertsvc(struct kfid_av *av, const char *node,
  *   entries of @kfi_addr that failed are KFI_ADDR_NOTAVAIL. On a vector opened
  *   with KFI_EVENT: 0 if started; -KFI_EAGAIN if the queue has no room for the
  *   events, -KFI_ETOOSMALL if it never can have. Else -KFI_ENOEQ if KFI_EVENT
- *   was asked for and no queue is bound, -KFI_EINVAL, -KFI_ENOMEM.
+ *   was asked for and no queue is bound; -KFI_EINVAL, also for a node or a
+ *   service that names nothing; -KFI_ENOMEM. With these nothing is inserted,
+ *   and neither @kfi_addr nor the errors of KFI_SYNC_ERR are written.
  */
 static inline int kfi_av_insertsym(struct kfid_av *av, const char *node,
 				   size_t nodecnt, const char *service,
