@@ -339,7 +339,8 @@ static inline int kfi_scalable_ep(struct kfid_domain *domain,
  * @flags: completion queue: KFI_TRANSMIT, KFI_RECV or both, and
  *   KFI_SELECTIVE_COMPLETION to get success entries only for operations with
  *   KFI_COMPLETION. Counter: one or more of KFI_SEND, KFI_RECV, KFI_READ,
- *   KFI_WRITE, KFI_REMOTE_READ, KFI_REMOTE_WRITE. Else 0
+ *   KFI_WRITE, KFI_REMOTE_READ, KFI_REMOTE_WRITE. Either to a context: 0 means
+ *   its direction. Else 0
  *
  * Before kfi_enable(). @bfid is busy until the endpoint is closed. A counter
  * bound with several flags counts the completions of each.
