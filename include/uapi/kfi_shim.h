@@ -11,9 +11,11 @@
 /**
  * DOC: Sessions, handles and results
  *
- * Every open file of /dev/kfi is a session.  Objects are named by handles, numbers that mean
- * something in the session that got them only.  A handle is never 0 and is not used again for
- * another object of the session; the handle of a closed object is answered with EBADF.
+ * Every open file of /dev/kfi is a session.  It is opened with O_RDWR, without which no buffer can be
+ * mapped for writing, and with O_CLOEXEC, or another program that is executed has the session, too.
+ * Objects are named by handles, numbers that mean something in the session that got them only.  A
+ * handle is never 0 and is not used again for another object of the session; the handle of a closed
+ * object is answered with EBADF.
  *
  * Two kinds of errors are kept apart.  The system call fails, with an errno and with nothing done
  * in kfabric, when the request itself cannot be understood or carried to kfabric:
