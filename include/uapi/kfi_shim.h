@@ -779,7 +779,7 @@ struct kfi_shim_cq_signal {
  * @attr_flags: in: flags of &struct kfi_eq_attr
  * @context: in: context of the queue, any number
  * @wait_obj: in: &enum kfi_wait_obj
- * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
+ * @wait_set: in: handle of a wait set of the fabric, which counts if @wait_obj is
  *	KFI_WAIT_SET only, but is looked up in any case; 0 for NULL
  * @result: out: what kfi_eq_open() returned
  * @eq: out: handle of the queue
