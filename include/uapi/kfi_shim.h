@@ -608,8 +608,8 @@ struct kfi_shim_poll_open {
  * @result: out: what the call returned
  * @reserved: must be 0
  *
- * A member that the session closes, or that is left when the session ends, is refused by kfabric or
- * removed first, respectively.
+ * Closing a member is refused by kfabric; members that are left when the session ends are removed
+ * first.
  */
 struct kfi_shim_poll_member {
 	__u32 poll_set;
