@@ -39,7 +39,8 @@
  *
  * Otherwise the system call returns 0 and the member @result says what kfabric answered: 0, or a
  * negative kfabric errno (include/kfi_errno.h).  It is a member because kfabric has errnos of its
- * own, such as KFI_EAVAIL, that a system call must not return.
+ * own, such as KFI_EAVAIL, that a system call must not return.  Requests that ask nothing of kfabric,
+ * or nothing that can fail, have no such member.
  *
  * Where a call takes an object beside the one that it is about, a counter, a wait set, a member, an
  * endpoint, a queue, a region whose descriptor is handed over, a handle that names an object of another
