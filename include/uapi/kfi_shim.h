@@ -812,11 +812,15 @@ struct kfi_shim_eq_open {
  * @result: out: what the call returned: if not negative, bytes read or written
  * @reserved: must be 0
  * @data: the entry of the event, as it was written, except that in place of a pointer at its start
- *	there is @object
+ *	there is @object, and see below
  * @object: out: handle of the object that the event is about, if it is open; else 0
  * @reserved2: must be 0
  *
  * Entries begin with a pointer to an object, see &struct kfi_eq_entry and &struct kfi_eq_cm_entry.
+ * Entries of the provider are changed in other places, too: the context of an operation, behind the
+ * pointer, is the number that the session gave, and the description of a connection request, which is
+ * freed, is 0.  Any later word that could be an address of the kernel is 0, too, except for the data of
+ * KFI_MR_COMPLETE and KFI_AV_COMPLETE.
  */
 struct kfi_shim_eq_event {
 	__u32 eq;
