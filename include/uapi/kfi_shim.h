@@ -55,9 +55,10 @@
  * that have many operations or works to look through: %KFI_SHIM_CANCEL, %KFI_SHIM_FLUSH_WORK and
  * %KFI_SHIM_TRYWAIT, which may be repeated.
  *
- * Closing the file closes all objects of the session, dependents first.  A task of the user who has
- * opened it waits for that, unless it is killed, for five seconds at most if it has ended itself, and
- * others wait for a second: what is not closed then is closed, and counts, for some time yet.
+ * Closing the file closes all objects of the session, dependents first.  The last close by a task of the
+ * user who has opened it waits for that, unless the task is killed, and for five seconds at most if the
+ * task is exiting; by a task of another user it waits for a second at most.  Objects that are not closed
+ * by then are closed later, and count until then.
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each
@@ -1571,7 +1572,7 @@ enum kfi_shim_op_kind {
  * operations, or else, since an operation may have none or several, until the endpoint is closed and
  * completions of it are in no queue any more, see "Memory".  That is so of each receive that may take
  * several messages, for its KFI_MULTI_RECV or that of its endpoint, and of receives whose success is
- * told to nobody: who posts many of them uses the same numbers again.
+ * told to nobody: a program that posts many of them should use the same numbers again.
  *
  * Of operations that transmit and are told of only if they fail, as the queue is bound with
  * KFI_SELECTIVE_COMPLETION, the last numbers are known only, twice as many as the endpoint takes of
