@@ -10,8 +10,9 @@
 //! other addresses of endpoints. A node has one fabric: so the NICs without addresses make place for it, and
 //! that is refused while anybody has opened theirs. A fabric that is being opened meanwhile is either found
 //! open, or is not there any more by its name ([`open_objects::unless_open`]). All that can fail is done
-//! before: after that there are no NICs but that one. As no domain was open nothing is under way between
-//! those that go.
+//! before: after that there are no NICs but that one. Other nodes are let in at the very end, so that none of
+//! them reaches a NIC without address, nor a network that does not come about. As no domain was open nothing
+//! is under way between those that go.
 //!
 //! A NIC with an open domain stays. When it has none no endpoint is left to which requests could come, or
 //! from which they could go. A domain that is being opened meanwhile, from an answer of `kfi_getinfo` that
@@ -130,6 +131,8 @@ fn begin_network(text: &[u8]) -> Result {
         files::remove(nic);
     }
     node.reset_faults();
+    // Not before: numbers that others know might be those of NICs without addresses.
+    node.let_in();
     Ok(())
 }
 

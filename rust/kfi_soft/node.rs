@@ -150,6 +150,11 @@ impl Node {
         self.wires.join(network)
     }
 
+    /// Lets other nodes in, if there is a network. May sleep.
+    pub(crate) fn let_in(&self) {
+        self.wires.let_in();
+    }
+
     /// Turns the knobs of all NICs off.
     pub(crate) fn reset_faults(&self) {
         for place in 0..limits::MAX_NICS as usize {

@@ -75,7 +75,8 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Lets other nodes reach the NIC of a number, which has this address. May sleep.
+    /// Listens where other nodes reach the NIC of a number, which has this address, once these are let in. May
+    /// sleep.
     pub(crate) fn listen(&self, number: u32, address: Ipv4Addr) -> Result {
         self.tcp.listen(number).inspect_err(|error| {
             pr_err!(
@@ -110,11 +111,12 @@ impl Wires {
         if nic::has_network() {
             let network = this.make_network(keys, nic::fabric())?;
             this.network.populate(network);
+            this.let_in();
         }
         Ok(this)
     }
 
-    /// Makes a network for NICs whose addresses have these upper bits. Nobody listens yet.
+    /// Makes a network for NICs whose addresses have these upper bits. Nobody listens yet, and nobody is let in.
     pub(crate) fn make_network(&self, keys: &Arc<AuthKeys>, prefix: u32) -> Result<Network> {
         let only = !*module_parameters::loopback.value_ref();
         let fabric = FabricId {
@@ -140,6 +142,14 @@ impl Wires {
         // There was none.
         self.network.populate(network);
         Ok(())
+    }
+
+    /// Lets other nodes in, if there is a network. All that they reach is of that from then on: NICs without
+    /// addresses are not there any more. May sleep.
+    pub(crate) fn let_in(&self) {
+        if let Some(Network { tcp, .. }) = self.network.as_ref() {
+            tcp.accept();
+        }
     }
 
     /// Returns the secret that the parameters name. May sleep.

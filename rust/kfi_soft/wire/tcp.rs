@@ -190,6 +190,8 @@ struct Shared {
     beginning: Instant<Monotonic>,
     /// How many sessions have been numbered.
     sessions: Atomic<u64>,
+    /// Connections of others are accepted.
+    accepts: Atomic<bool>,
     /// The complaints of peers that the log is told.
     #[pin]
     complaints: Complaints,
@@ -312,6 +314,7 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
                 incarnation: random(),
                 beginning: Instant::now(),
                 sessions: Atomic::new(0),
+                accepts: Atomic::new(false),
                 complaints <- Complaints::new(),
                 queue <- WorkQueue::new(
                     c"kfi_soft_tcp",
@@ -344,9 +347,16 @@ impl<O: Initiator + Send + Sync + 'static> Tcp<O> {
         Ok(Self(inner))
     }
 
-    /// Lets a NIC be reached: listens at its address. May sleep.
+    /// Listens at the address of a NIC, which others reach once connections are accepted. May sleep.
     pub(crate) fn listen(&self, nic: u32) -> Result {
         self.0.listeners.add(&self.0.shared, nic)
+    }
+
+    /// Accepts connections of others from here on: nothing that these say is read before. May sleep.
+    pub(crate) fn accept(&self) {
+        // Relaxed: the work items that are queued after this see it.
+        self.0.shared.accepts.store(true, ordering::Relaxed);
+        self.0.listeners.wake();
     }
 
     /// Lets a NIC, which has no endpoints, not be reached any more, and ends what is between it and others:

@@ -7,6 +7,7 @@
 use kernel::{
     prelude::*,
     sync::{
+        atomic::ordering,
         new_mutex,
         Arc,
         ArcBorrow,
@@ -468,6 +469,10 @@ impl WorkItem for Listener {
     }
 
     fn run(this: Arc<Self>) {
+        // Relaxed: it is queued again after that has changed.
+        if !this.shared.accepts.load(ordering::Relaxed) {
+            return;
+        }
         let _no_io = NoIo::new();
         for _ in 0..BACKLOG {
             let accepted = match &*this.socket.lock() {
@@ -514,6 +519,13 @@ impl Listeners {
         list.reserve(1, GFP_KERNEL)?;
         list.push(Listener::new(shared, nic)?, GFP_KERNEL)?;
         Ok(())
+    }
+
+    /// Has all of them accept connections, which is allowed from now on. May sleep.
+    pub(super) fn wake(&self) {
+        for listener in &*self.list.lock() {
+            Listener::wake(listener);
+        }
     }
 
     /// Does not listen any more at the address of a NIC. May sleep.

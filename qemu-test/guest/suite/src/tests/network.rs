@@ -50,6 +50,7 @@ tests! {
     "nics-come-and-go" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go;
     "nics-come-and-go-over-tcp" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_over_tcp;
     "nics-come-where-none-has-an-address" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_where_none_has_an_address;
+    "nobody-comes-before-the-first-address" ["kfabric.h"] hotplug::nobody_comes_before_the_first_address;
     "nics-come-and-go-beside-others" ["kfabric.h kfi_endpoint.h"] hotplug::nics_come_and_go_beside_others;
     "nic-replaced-after-an-answer" ["kfi_domain.h kfi_endpoint.h"] hotplug::nic_replaced_after_an_answer;
     "nic-goes-with-its-peers" ["kfi_endpoint.h"] hotplug::nic_goes_with_its_peers;

@@ -18,7 +18,7 @@ use serde_json::{json, Value};
 use super::frame::Frame;
 use super::peer::{self, Peer};
 use super::{
-    listeners, load_network, log_lines, needs_network, peers, reload, Node, CANCELED, DONE,
+    listeners, load_network, log_lines, needs_network, peers, reload, Node, CANCELED, DONE, HERE,
     PATIENT, THERE,
 };
 use crate::check::{Outcome, Stop};
@@ -310,6 +310,44 @@ pub(super) fn nics_come_where_none_has_an_address(env: &Env) -> Outcome {
         check_eq!(fabric_name()?, "soft");
     }
     modules.load_all()
+}
+
+/// Other nodes are let in when the first NIC with an address has come, and not before: a change that is refused,
+/// as NICs without addresses are open, lets nobody reach these meanwhile.
+pub(super) fn nobody_comes_before_the_first_address(env: &Env) -> Outcome {
+    const WRITES: usize = 200;
+    let modules = Modules::new(env)?;
+    needs_network()?;
+    reload(&modules, "loopback=0 peer_timeout=5000")?;
+    let rig = Rig::new(env)?;
+    let stop = AtomicBool::new(false);
+    let write_often = || -> Outcome {
+        for _ in 0..WRITES {
+            check_eq!(write("+127.0.0.1"), Err(Errno::BUSY));
+        }
+        Ok(())
+    };
+    let reached = thread::scope(|scope| {
+        let stranger = scope.spawn(|| {
+            let mut reached = 0;
+            // Relaxed: it will see it in the end.
+            while !stop.load(Ordering::Relaxed) {
+                // Mostly nobody listens.
+                reached += usize::from(Peer::connect(THERE, HERE, 1).is_ok());
+            }
+            reached
+        });
+        let written = write_often();
+        stop.store(true, Ordering::Relaxed);
+        let reached = stranger.join();
+        written?;
+        reached.map_err(|_| Stop::fail("a thread has panicked"))
+    })?;
+    check_eq!(reached, 0);
+    rig.close()?;
+    change("+127.0.0.1")?;
+    drop(Peer::connect(THERE, HERE, 1)?);
+    Ok(())
 }
 
 /// Changes that cannot be are refused, the log says why, and nothing changes.
