@@ -190,6 +190,8 @@ pub(crate) struct RemoteRequest {
     withdrawn: Atomic<bool>,
     /// As that of an operation of this node.
     cookie: Atomic<usize>,
+    /// It has left the order in which requests have come: since then it has a cookie.
+    aside: Atomic<bool>,
     /// Memory for the answer; none when it was given.
     #[pin]
     reply: SpinLockIrq<Option<Vacant>>,
@@ -252,6 +254,7 @@ impl RemoteRequest {
                 state: Atomic::new(WAITING),
                 withdrawn: Atomic::new(false),
                 cookie: Atomic::new(0),
+                aside: Atomic::new(false),
                 reply <- new_spinlock_irq!(Some(reply), "kfi_soft::RemoteRequest::reply"),
                 starter <- new_spinlock_irq!(starter, "kfi_soft::RemoteRequest::starter"),
             }),
@@ -335,6 +338,13 @@ impl RemoteRequest {
         self.state.load(ordering::Relaxed) == WAITING
     }
 
+    /// As [`Self::is_waiting`], and its receiver has not set it aside, so that others of its flow would overtake
+    /// it if it were not there.
+    pub(super) fn is_waiting_in_order(&self) -> bool {
+        // Relaxed: as above.
+        self.is_waiting() && !self.aside.load(ordering::Relaxed)
+    }
+
     /// Notes that its initiator does not want it any more.
     pub(super) fn note_withdrawn(&self) {
         // Relaxed: for the thread of the wire, which alone asks.
@@ -357,6 +367,8 @@ impl RemoteRequest {
     pub(crate) fn set_cookie(&self, cookie: usize) {
         // Relaxed: as above.
         self.cookie.store(cookie, ordering::Relaxed);
+        // Relaxed: a hint.
+        self.aside.store(true, ordering::Relaxed);
     }
 
     /// Answers, for the thread that has claimed. The bytes in the room for results go along.

@@ -237,6 +237,8 @@ struct Model {
     withdrawn: Vec<u64>,
     /// None can be taken out of where it waits.
     stuck: bool,
+    /// The number in the lane of one that its receiver has set aside.
+    aside: Option<u64>,
     /// From which one on none waits for a receive, but for something else.
     crowded: Option<u64>,
     /// For how many milliseconds those have waited that are.
@@ -434,7 +436,7 @@ impl incoming::Target for Model {
 
     fn take_back(&mut self, (id, number, ..): &Kept) -> Option<(u32, bool)> {
         let at = self.open.iter().position(|asked| asked.id == *id)?;
-        if self.stuck {
+        if self.stuck || self.aside == Some(*id) {
             return None;
         }
         let asked = self.open.remove(at);
@@ -446,7 +448,7 @@ impl incoming::Target for Model {
     }
 
     fn is_waiting(&self, (id, ..): &Kept) -> bool {
-        self.open.iter().any(|asked| asked.id == *id)
+        self.aside != Some(*id) && self.open.iter().any(|asked| asked.id == *id)
     }
 
     fn answered(&mut self) -> Option<(u64, Reply)> {
@@ -910,6 +912,31 @@ fn a_flow_of_which_all_is_taken_is_not_stopped() {
     assert!(world.relieve(), "it is tried again");
     assert!(!world.has_stopped());
     finish(world, 1000);
+}
+
+/// One that its receiver has set aside does not keep those of its flow before it from being taken back; nor are
+/// others taken back when it is the oldest one.
+#[test]
+fn one_that_is_set_aside_is_passed_over() {
+    for last in [true, false] {
+        let mut world = pinned();
+        let first = &world.model.open[0];
+        let (first, of_flow) = (first.id, first.flow);
+        let same = |asked: &&Asked| asked.flow == of_flow;
+        let newest = world.model.open.iter().rev().find(same);
+        let newest = newest.expect("there is one at least").id;
+        let aside = if last { newest } else { first };
+        world.model.aside = Some(aside);
+        assert!(!world.relieve());
+        let left = world.model.open.iter().filter(same).count();
+        if last {
+            assert_eq!(left, 1);
+        } else {
+            assert_eq!(world.model.back, 0);
+        }
+        world.model.aside = None;
+        finish(world, 1000);
+    }
 }
 
 /// That a flow goes on is said until it does: on a new connection at once, ...

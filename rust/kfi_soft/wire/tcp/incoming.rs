@@ -126,7 +126,8 @@ pub(crate) trait Target: Sized {
     /// nothing if it does not wait there.
     fn take_back(&mut self, open: &Self::Open) -> Option<(u32, bool)>;
 
-    /// Returns whether nobody has begun with a request.
+    /// Returns whether nobody has begun with a request, and its receiver has not set it aside either: those
+    /// before it would come behind it if they were sent again.
     fn is_waiting(&self, open: &Self::Open) -> bool;
 
     /// Takes out an answer that was given since, with the number of the request.
@@ -731,7 +732,8 @@ where
                     self.stops.stop_not_ready(flow, user, now);
                 }
             } else if target.is_waiting(open) {
-                // On its way from one place to another: those before it stay, for now.
+                // On its way from one place to another: those before it stay, for now. One that was set
+                // aside has left the order.
                 return true;
             }
         }

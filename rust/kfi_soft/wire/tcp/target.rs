@@ -644,7 +644,7 @@ impl Target for Service {
     }
 
     fn is_waiting(&self, open: &Arc<RemoteRequest>) -> bool {
-        open.is_waiting()
+        open.is_waiting_in_order()
     }
 
     fn answered(&mut self) -> Option<(u64, Given)> {

@@ -20,8 +20,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kfi::{
-    bits, Buffer, BufferKind, Caps, CntrAttr, Domain, EpInfo, Error, GetinfoFlags, KfiErrno,
-    MrAttr, Query, Session,
+    bits, Buffer, BufferKind, Caps, CntrAttr, Domain, EpInfo, Error, Form, GetinfoFlags, KfiErrno,
+    MrAttr, Operation, Query, Session,
 };
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
@@ -74,6 +74,7 @@ tests! {
     "silent-initiator" ["kfi_endpoint.h"] silent_initiator;
     "key-used-again" ["R-CNTR-3 kfi_domain.h"] key_used_again;
     "not-ready" ["kfi_endpoint.h"] not_ready;
+    "claimed-beside-others" ["kfi_tagged.h"] claimed_beside_others;
     "never-ready" ["kfi_endpoint.h"] never_ready;
     "flooding-initiator" ["kfi_endpoint.h"] flooding_initiator;
     "stopped-peers-keep-their-place" ["kfi_endpoint.h"] stopped_peers_keep_their_place;
@@ -648,6 +649,46 @@ fn not_ready(env: &Env) -> Outcome {
     check_eq!(received[0].op_context, 7);
     drop((end, peer, buffer));
     rig.close()
+}
+
+/// A message that its receiver has claimed, and does not take, does not keep others of its flow from being sent
+/// again later: those that keep others waiting are not taken, older ones included.
+fn claimed_beside_others(env: &Env) -> Outcome {
+    // A port of nobody.
+    const NOBODY: u16 = 4000;
+    let _modules = load_network(env, &format!("{PATIENT} rnr_timeout=600000"))?;
+    let node = Node::open(env, 4096)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    peer.tagged(1, node.port, 1)?;
+    peer.tagged(2, node.port, 2)?;
+    peer.tagged(3, NOBODY, 1)?;
+    // Then those before it are there.
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (3, EHOSTUNREACH));
+    let claim = |flags| {
+        Operation::new(kfi::Kind::TRECV, Form::MSG)
+            .tag(2, 0)
+            .context(7)
+            .flags(bits::CLAIM | flags)
+    };
+    node.end.post(&claim(bits::PEEK))?;
+    let found = node.end.rx.sread_ms(1, -1)?;
+    check_eq!((found[0].op_context, found[0].tag), (7, 2));
+    let half = peer.window() / 2;
+    for id in 4..=half {
+        peer.tagged(id, node.port, 1)?;
+    }
+    for wanted in [1].into_iter().chain(4..=half) {
+        let (id, response) = peer.response()?;
+        check_eq!((id, response.status), (wanted, NOT_READY));
+    }
+    node.end.post(&claim(0).segment(node.buffer.segment(0..64)))?;
+    let received = node.end.rx.sread_ms(1, -1)?;
+    check_eq!(received[0].op_context, 7);
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (2, 0));
+    drop(peer);
+    node.close()
 }
 
 /// A peer that has messages to send again is not taken for one that nobody needs, however many others come.

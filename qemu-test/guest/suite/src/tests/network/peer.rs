@@ -397,6 +397,17 @@ impl Peer {
         self.ask(id, request, None)
     }
 
+    /// Sends a message of no bytes to a port, with a tag.
+    pub(super) fn tagged(&mut self, id: u64, to: u16, tag: u64) -> Outcome {
+        let request = Request {
+            kind: Kind::Tagged,
+            tag,
+            eager: true,
+            ..Self::message_to(to)
+        };
+        self.ask(id, request, None)
+    }
+
     /// Sends a message of no bytes to a port, which belongs to a flow.
     pub(super) fn message_in(&mut self, id: u64, to: u16, flow: u16) -> Outcome {
         let request = Request {
