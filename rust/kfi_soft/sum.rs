@@ -25,6 +25,11 @@ impl Sum {
         Ok(Self(Arc::new(Atomic::new(0), GFP_KERNEL)?))
     }
 
+    /// As [`Self::new`], but does not wait for memory.
+    pub(crate) fn new_at_once() -> Result<Self> {
+        Ok(Self(Arc::new(Atomic::new(0), GFP_NOWAIT)?))
+    }
+
     /// Returns the sum.
     pub(crate) fn sum(&self) -> usize {
         // Relaxed: it bounds, and what is added beside this may be beyond that.

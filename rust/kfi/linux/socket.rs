@@ -32,7 +32,8 @@
 //! # Memory
 //!
 //! A socket allocates with `GFP_NOIO` what it needs to send, so it may be used by work that the reclaim
-//! of memory waits for. To make a socket, to accept one, or to set its events allocates with `GFP_KERNEL`.
+//! of memory waits for. To make a socket, to accept one, or to set the events of a listener allocates with
+//! `GFP_KERNEL`; to set those of another socket does not wait for memory.
 //!
 //! # Calls of the events
 //!
@@ -72,6 +73,7 @@ use core::{
     }, //
 };
 use kernel::{
+    alloc::Flags,
     error::to_result,
     prelude::*,
     sync::{
@@ -365,13 +367,13 @@ impl Socket {
     }
 
     /// Has `events` told from now on, in place of what was told before.
-    fn hook<E: SocketEvents>(&self, events: Arc<E>) -> Result {
-        let events: KBox<dyn DynSocketEvents> = KBox::new(events, GFP_KERNEL)?;
+    fn hook<E: SocketEvents>(&self, events: Arc<E>, flags: Flags) -> Result {
+        let events: KBox<dyn DynSocketEvents> = KBox::new(events, flags)?;
         let hook = Hook {
             events,
             callbacks: self.callbacks,
         };
-        let hook = KBox::into_raw(KBox::new(hook, GFP_KERNEL)?);
+        let hook = KBox::into_raw(KBox::new(hook, flags)?);
         // SAFETY: From `into_raw`, with the callbacks that go with it.
         unsafe { self.exchange(hook, &Callback::ALL) };
         Ok(())
@@ -562,7 +564,7 @@ impl TcpListener {
     ///
     /// Nobody is told of connections that are there already: look once afterwards.
     pub fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
-        self.0.hook(events)
+        self.0.hook(events, GFP_KERNEL)
     }
 
     /// Has nobody told any more, and drops the reference. No function of the events runs when this
@@ -613,8 +615,10 @@ impl TcpSocket {
     ///
     /// Nobody is told of data that is there already: look once afterwards. The socket holds a
     /// reference: if `events` owns the socket, neither goes before `clear_events`.
+    ///
+    /// Does not wait for memory: `ENOMEM` if there is none at once.
     pub fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
-        self.0.hook(events)
+        self.0.hook(events, GFP_NOWAIT)
     }
 
     /// Has nobody told any more, and drops the reference. No function of the events runs when this

@@ -166,12 +166,16 @@ pub enum RemoteMemory {
 }
 
 impl RemoteMemory {
-    /// Several ranges, or one; `EINVAL` if there are more of them than `count`. May sleep.
-    pub fn collect(count: usize, mut ranges: impl Iterator<Item = RemoteRange>) -> Result<Self> {
+    /// Several ranges, or one; `EINVAL` if there are more of them than `count`. May sleep, if the flags say so.
+    pub fn collect(
+        count: usize,
+        mut ranges: impl Iterator<Item = RemoteRange>,
+        flags: Flags,
+    ) -> Result<Self> {
         if count <= 1 {
             return Ok(Self::One(ranges.next().unwrap_or_default()));
         }
-        let mut many = Pieces::new(count, GFP_KERNEL, None)?;
+        let mut many = Pieces::new(count, flags, None)?;
         for range in ranges {
             many.push(range)?;
         }

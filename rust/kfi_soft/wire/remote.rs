@@ -201,7 +201,7 @@ pub(crate) struct RemoteRequest {
 }
 
 impl RemoteRequest {
-    /// A request that was read.
+    /// A request that was read; does not wait for memory, which may come by what is behind it.
     pub(crate) fn new(
         request: Request,
         (remote, payload): (RemoteMemory, RemotePayload),
@@ -212,7 +212,7 @@ impl RemoteRequest {
         Self::create(request, (remote, Some(payload)), charge, name, answers)
     }
 
-    /// A request whose header was read: its bytes come, or are fetched, when it has started.
+    /// As [`Self::new`], one whose header was read: its bytes come, or are fetched, when it has started.
     pub(crate) fn distant(
         request: Request,
         remote: RemoteMemory,
@@ -231,9 +231,9 @@ impl RemoteRequest {
         answers: Arc<dyn Answers>,
     ) -> Result<Arc<Self>> {
         let distant = payload.is_none();
-        let reply = Vacant::new(GFP_KERNEL)?;
+        let reply = Vacant::new(GFP_NOWAIT)?;
         let starter = if distant {
-            Some(Vacant::new(GFP_KERNEL)?)
+            Some(Vacant::new(GFP_NOWAIT)?)
         } else {
             None
         };
@@ -258,7 +258,7 @@ impl RemoteRequest {
                 reply <- new_spinlock_irq!(Some(reply), "kfi_soft::RemoteRequest::reply"),
                 starter <- new_spinlock_irq!(starter, "kfi_soft::RemoteRequest::starter"),
             }),
-            GFP_KERNEL,
+            GFP_NOWAIT,
         )
     }
 
@@ -338,8 +338,8 @@ impl RemoteRequest {
         self.state.load(ordering::Relaxed) == WAITING
     }
 
-    /// As [`Self::is_waiting`], and its receiver has not set it aside, so that others of its flow would overtake
-    /// it if it were not there.
+    /// As [`Self::is_waiting`], and its receiver has not set it aside: those before it in its flow come before
+    /// it.
     pub(super) fn is_waiting_in_order(&self) -> bool {
         // Relaxed: as above.
         self.is_waiting() && !self.aside.load(ordering::Relaxed)

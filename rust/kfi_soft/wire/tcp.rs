@@ -11,6 +11,11 @@
 //! received, and sends what is to be sent, without ever waiting for the other side. It is queued by the
 //! callbacks of the socket, and by those who bring requests and answers, from any context. [`outgoing`] and
 //! [`incoming`], which know of no sockets, decide what has to be sent and received when.
+//!
+//! Nothing that is needed for what others send waits for memory (`GFP_NOWAIT`): there may be some by what
+//! they send next, such as the end of what is under way, and one thread reads all that is on a connection. A
+//! request that there is no memory for is not taken, and comes again. The kernel itself waits when it makes a
+//! socket, accepts one, or sends.
 
 #![forbid(unsafe_code)]
 
@@ -903,7 +908,7 @@ mod tests {
             owner: owner.clone(),
             number,
             request,
-            remote: RemoteMemory::collect(0, core::iter::empty())?,
+            remote: RemoteMemory::collect(0, core::iter::empty(), GFP_KERNEL)?,
         };
         Ok(Fresh::new(Packet {
             origin: Poster(Arc::new(posted, GFP_KERNEL)?),

@@ -299,6 +299,14 @@ impl Failing {
             .set(Path::new(KNOBS).join("probability"), &percent.to_string())
     }
 
+    /// From now on all allocations fail that do not wait for memory, in all threads, those of the kernel
+    /// included, and no others.
+    pub fn all_at_once(&mut self) -> Outcome {
+        self.knobs
+            .set(Path::new(KNOBS).join("ignore-gfp-wait"), "Y")?;
+        self.now_and_then(100)
+    }
+
     /// Skips the test if this kernel cannot let pages fail. From now on they do for this thread, in
     /// [`Self::each_with_pages`].
     pub fn pages(&mut self) -> Outcome {

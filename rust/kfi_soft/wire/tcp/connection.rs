@@ -136,10 +136,10 @@ impl Connection {
     }
 
     /// Makes the memory for what is sent and received, when the socket is connected: those that never are
-    /// need none.
+    /// need none. Does not wait for it.
     pub(super) fn prepare(&mut self) -> Result {
-        self.input = Stream::new(KVec::zeroed(MAX_HEAD, GFP_KERNEL)?);
-        self.out = KVec::zeroed(OUT, GFP_KERNEL)?;
+        self.input = Stream::new(KVec::zeroed(MAX_HEAD, GFP_NOWAIT)?);
+        self.out = KVec::zeroed(OUT, GFP_NOWAIT)?;
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Connection {
         Instant::ago(self.socket.silence())
     }
 
-    /// Has these told when there is something to be done, from now on.
+    /// Has these told when there is something to be done, from now on. Does not wait for memory.
     pub(super) fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
         self.socket.set_events(events)
     }

@@ -141,7 +141,7 @@ impl Newcomer {
                 work <- new_work!("kfi_soft::Newcomer::work"),
                 timer <- new_work!("kfi_soft::Newcomer::timer"),
             }),
-            GFP_KERNEL,
+            GFP_NOWAIT,
         )
     }
 
@@ -428,7 +428,7 @@ impl Listener {
             if newcomers.len() >= MAX_NEWCOMERS || of_one >= MAX_OF_ONE {
                 return Err(EBUSY);
             }
-            newcomers.push(newcomer.clone(), GFP_KERNEL)?;
+            newcomers.push(newcomer.clone(), GFP_NOWAIT)?;
         }
         Newcomer::start(&newcomer).inspect_err(|_| this.forget(&newcomer))
     }

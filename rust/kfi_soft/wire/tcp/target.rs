@@ -10,7 +10,6 @@ use core::ops::{
     DerefMut, //
 };
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     fmt,
     prelude::*,
     rbtree::{
@@ -166,9 +165,9 @@ impl Chunk {
         if other && chunks.sum() >= MAX_CHUNKS {
             return Err(ENOMEM);
         }
-        let mut slots = KVec::with_capacity(CHUNK, GFP_KERNEL)?;
+        let mut slots = KVec::with_capacity(CHUNK, GFP_NOWAIT)?;
         for _ in 0..CHUNK {
-            slots.push(None, GFP_KERNEL)?;
+            slots.push(None, GFP_NOWAIT)?;
         }
         Ok(Self {
             slots,
@@ -258,6 +257,17 @@ struct Bytes {
     data: Memory<memory::Target>,
     compare: Memory<memory::Target>,
     results: Memory<memory::Target>,
+}
+
+impl Bytes {
+    /// Memory for so many bytes of data, to compare with, and of results, if there is some at once.
+    fn new([data, compare, results]: [usize; 3]) -> Result<Self> {
+        Ok(Self {
+            data: Memory::zeroed(data, GFP_NOWAIT)?,
+            compare: Memory::zeroed(compare, GFP_NOWAIT)?,
+            results: Memory::zeroed(results, GFP_NOWAIT)?,
+        })
+    }
 }
 
 /// An answer that was given.
@@ -440,7 +450,7 @@ impl Service {
         (sum == body).then_some(wanted)
     }
 
-    /// Allocates what a request needs, if there is room, or it is `alone`.
+    /// Allocates what a request needs, if there is room, or it is `alone`. Does not wait for memory.
     fn allocate(
         &self,
         (name, alone): (Name, bool),
@@ -471,13 +481,11 @@ impl Service {
         let count = frame.ranges.count();
         // One takes no memory of its own.
         let several = if count > 1 { count } else { 0 };
-        let mut sum = several.saturating_mul(size_of::<RemoteRange>());
+        let lists = several.saturating_mul(size_of::<RemoteRange>());
+        let wanted = [data, compare, results];
+        let whole = wanted.into_iter().fold(lists, usize::saturating_add);
         let distant = Self::is_distant(&request, frame.eager, kept);
-        if !distant {
-            sum = [data, compare, results]
-                .into_iter()
-                .fold(sum, usize::saturating_add);
-        }
+        let sum = if distant { lists } else { whole };
         let times = if sum == 0 {
             REQUESTS_FACTOR
         } else {
@@ -486,24 +494,21 @@ impl Service {
         if !alone && !has_room(times) {
             return Ok(Begun::NoRoom(recipient.number()));
         }
-        let sum = sum.saturating_add(RemoteRequest::memory(distant));
-        let charge = Charge::new(recipient, [nic, all], sum);
-        let bytes = if distant {
-            None
-        } else {
-            Some(Bytes {
-                data: Memory::zeroed(data, GFP_KERNEL)?,
-                compare: Memory::zeroed(compare, GFP_KERNEL)?,
-                results: Memory::zeroed(results, GFP_KERNEL)?,
-            })
+        let bytes = match (!distant).then(|| Bytes::new(wanted)).transpose() {
+            Ok(bytes) => bytes,
+            // They are pulled, or fetched, as those that are not kept.
+            Err(_) if Self::is_distant(&request, frame.eager, false) => None,
+            Err(error) => return Err(error),
         };
+        let sum = if bytes.is_some() { whole } else { lists };
+        let sum = sum.saturating_add(RemoteRequest::memory(bytes.is_none()));
         Ok(Begun::Taken(Partial {
             name,
             request,
-            remote: RemoteMemory::collect(count, ranges)?,
+            remote: RemoteMemory::collect(count, ranges, GFP_NOWAIT)?,
             bytes,
-            charge,
-            entry: Vacant::new(GFP_KERNEL)?,
+            charge: Charge::new(recipient, [nic, all], sum),
+            entry: Vacant::new(GFP_NOWAIT)?,
         }))
     }
 }
@@ -777,16 +782,16 @@ pub(super) struct Visitor {
 }
 
 impl Visitor {
+    /// One of which nothing is known. Does not wait for memory.
     fn new(shared: Arc<Shared>, pair: Pair, bytes: Sum) -> Result<Arc<Self>> {
-        let mut chunks = Chunks::with_capacity(WINDOW / CHUNK, GFP_KERNEL)?;
+        let mut chunks = Chunks::with_capacity(WINDOW / CHUNK, GFP_NOWAIT)?;
         for _ in 0..WINDOW / CHUNK {
-            chunks.push(None, GFP_KERNEL)?;
+            chunks.push(None, GFP_NOWAIT)?;
         }
         let flows = usize::try_from(stops::FLOWS)?;
         // In one piece, as the last one that refers to this may not sleep. A peer that is refused for that
         // comes again.
-        let flags = GFP_KERNEL | __GFP_NOWARN;
-        let flows = KVec::from_elem(stops::Flow::default(), flows, flags)?;
+        let flows = KVec::from_elem(stops::Flow::default(), flows, GFP_NOWAIT)?;
         Arc::pin_init(
             pin_init!(Self {
                 shared,
@@ -816,7 +821,7 @@ impl Visitor {
                 work <- new_work!("kfi_soft::Visitor::work"),
                 timer <- new_work!("kfi_soft::Visitor::timer"),
             }),
-            GFP_KERNEL,
+            GFP_NOWAIT,
         )
     }
 
@@ -1324,12 +1329,13 @@ struct Known {
 }
 
 impl Known {
-    /// Returns the bytes of the requests of a NIC: there is one sum for all that it asks.
+    /// Returns the bytes of the requests of a NIC: there is one sum for all that it asks. Does not wait for
+    /// memory.
     fn bytes_of(&self, source: u32) -> Result<Sum> {
         let first = self.visitors.cursor_lower_bound(&(source, 0));
         match first.as_ref().map(|cursor| cursor.current()) {
             Some((&(other, _), visitor)) if other == source => Ok(visitor.bytes.clone()),
-            _ => Sum::new(),
+            _ => Sum::new_at_once(),
         }
     }
 }
@@ -1385,7 +1391,7 @@ impl Visitors {
         }
         let (source, _) = pair;
         let visitor = Visitor::new(shared.clone(), pair, known.bytes_of(source)?)?;
-        let node = RBTreeNode::new(pair, visitor.clone(), GFP_KERNEL)?;
+        let node = RBTreeNode::new(pair, visitor.clone(), GFP_NOWAIT)?;
         // There was none.
         let _ = known.visitors.insert(node);
         known.count = known.count.saturating_add(1);

@@ -34,6 +34,7 @@ use crate::check::{Outcome, Stop};
 use crate::child;
 use crate::ends::{Area, End, Pair, Setup, LONG};
 use crate::env::{Env, Settings};
+use crate::failing::{Failing, Whose};
 use crate::kernel_log::KernelLog;
 use crate::raw::MappedPage;
 use crate::rig::{expect_fabric, until, Rig};
@@ -91,6 +92,7 @@ tests! {
     "answers-count-until-acknowledged" ["kfi_rma.h"] answers_count_until_acknowledged;
     "no-room-for-atomics" ["kfi_atomic.h kfi_rma.h"] no_room_for_atomics;
     "no-room-beside-a-message" ["kfi_atomic.h kfi_endpoint.h"] no_room_beside_a_message;
+    "no-memory-for-requests" ["kfi_endpoint.h"] no_memory_for_requests;
     "no-room-at-a-peer" ["kfi_endpoint.h"] no_room_at_a_peer;
     "bytes-of-users" ["kfi_endpoint.h"] bytes_of_users;
     "flows-of-users" ["kfi_endpoint.h"] flows_of_users;
@@ -1168,6 +1170,37 @@ fn no_room_beside_a_message(env: &Env) -> Outcome {
     check!(response.status != NO_ROOM, "there is room");
     drop((peer, end));
     rig.close()
+}
+
+/// A node that is short of memory does not wait for any: it does not take a request, and says so at once. What is
+/// under way goes on meanwhile, and the request is taken when it comes again.
+fn no_memory_for_requests(env: &Env) -> Outcome {
+    let _modules = load_network(env, PATIENT)?;
+    let node = Node::open(env, 4096)?;
+    let mut peer = Peer::connect(THERE, HERE, 1)?;
+    for context in [6, 7] {
+        node.end.recv(node.buffer.segment(0..64), context)?;
+    }
+    peer.request(1, Kind::Message, (node.port, 64), None)?;
+    check!(peer.is_pulled()?, "its bytes are wanted");
+    let mut failing = Failing::new(Whose::Provider)?;
+    failing.all_at_once()?;
+    peer.message(2, node.port, false, 0)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (2, NO_ROOM));
+    peer.data(1, 0, &[5; 64])?;
+    check_eq!(peer.response()?, (1, DONE));
+    drop(failing);
+    peer.until(|frame| matches!(frame, Frame::Go(0)))?;
+    peer.message(3, node.port, true, 0)?;
+    let (id, response) = peer.response()?;
+    check_eq!((id, response.status), (3, 0));
+    for context in [6, 7] {
+        let received = node.end.rx.sread_ms(1, -1)?;
+        check_eq!(received[0].op_context, context);
+    }
+    drop(peer);
+    node.close()
 }
 
 /// A request that a peer has no room for is sent again when that lets it, in order, and has not waited for its
