@@ -494,30 +494,37 @@ impl<O: Initiator + Send + Sync + 'static> WorkItem for Inner<O> {
 
     fn run(this: Arc<Self>) {
         let _no_io = NoIo::new();
-        loop {
+        // Once there was no memory: how many lines are yet to have a turn. Those that need none go on.
+        let mut left = None;
+        while left != Some(0) {
             let turn = this.associations.lock().turn();
-            let result = match turn {
+            let put_off = match turn {
                 Turn::Nobody => return,
-                Turn::Added => Ok(()),
+                Turn::Added => None,
                 Turn::Anew(taken) => {
                     close(taken);
-                    Ok(())
+                    None
                 }
-                Turn::Free(key, unreached) => this.make(key, unreached),
+                Turn::Free(key, unreached) => {
+                    let made = left.is_none() && this.make(key, unreached).is_ok();
+                    (!made).then_some(key)
+                }
+                Turn::Full(key, _) if left.is_some() => Some(key),
                 Turn::Full(key, unreached) => {
                     if !this.make_place(unreached) {
                         this.refuse_waiting(key);
                     }
-                    Ok(())
+                    None
                 }
             };
-            if result.is_err() {
-                // There is no memory. Nothing is lost: requests that wait have all that they need.
-                this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
-                return;
+            if let Some(key) = put_off {
+                let lines = this.put_off(key, this.shared.now());
+                left = Some(left.map_or(lines, |left: usize| left.saturating_sub(1)));
             }
             cond_resched();
         }
+        // Nothing is lost: requests that wait have all that they need.
+        this.shared.queue.queue_delayed::<Self, 0>(this.clone(), 10);
     }
 }
 
@@ -643,12 +650,36 @@ impl<O: Initiator + Send + Sync + 'static> Inner<O> {
         }
     }
 
-    /// Makes an association for a user, which takes on the requests of this one that wait for it; those of
-    /// others have turns of their own. `unreached` counts it until it has a connection.
+    /// There is no memory for the association that a line of requests waits for: it is put behind the others,
+    /// or, when that has been so for as long as a peer may be silent, its requests are refused. `now` is in
+    /// milliseconds. Returns how many lines there are.
+    fn put_off(&self, key: Key, now: u64) -> usize {
+        let timeout = u64::from(self.shared.config.peer_timeout);
+        let (late, lines) = {
+            let mut associations = self.associations.lock();
+            let waiting = &mut associations.waiting;
+            let since = waiting.note(key, now).unwrap_or(now);
+            let late = if now.saturating_sub(since) < timeout {
+                waiting.send_back(key);
+                None
+            } else {
+                waiting.take_line(key)
+            };
+            (late, waiting.len())
+        };
+        // Without the lock.
+        if let Some(line) = late {
+            refuse(line);
+        }
+        lines
+    }
+
+    /// Makes an association for a user, if there is memory at once, which takes on the requests of this one that
+    /// wait for it; those of others have turns of their own. `unreached` counts it until it has a connection.
     fn make(self: &Arc<Self>, key: Key, unreached: Option<Unreached>) -> Result {
         let (pair, _) = key;
         let association = Association::new(self.shared.clone(), pair, unreached)?;
-        let node = RBTreeNodeReservation::new(GFP_KERNEL)?;
+        let node = RBTreeNodeReservation::new(GFP_NOWAIT)?;
         let mut associations = self.associations.lock();
         // If none is left, or this ends, there is nobody who would use it.
         if let Some(line) = associations.waiting.take_line(key) {
@@ -950,6 +981,33 @@ mod tests {
         let taken_on = associations.waiting.take_line(second).ok_or(EINVAL)?;
         assert_eq!(taken_on.len(), 1);
         assert!(matches!(associations.turn(), Turn::Nobody));
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_without_memory_stands_before_nobody() -> Result {
+        let tcp = still()?;
+        let owners = Owners::new()?;
+        let (one, other) = (Owners::get(&owners, 7)?, Owners::get(&owners, 8)?);
+        let (first, second) = (key_of(&one), key_of(&other));
+        for (number, owner) in [&one, &other, &one].into_iter().enumerate() {
+            assert!(tcp.0.associations.lock().add(posted(owner, number)?));
+        }
+        let next = || {
+            let associations = tcp.0.associations.lock();
+            associations.waiting.first().map(|(key, _)| key)
+        };
+        assert_eq!(tcp.0.put_off(first, 100), 2);
+        assert_eq!(next(), Some(second));
+        assert_eq!(tcp.0.put_off(second, 200), 2);
+        assert_eq!(next(), Some(first));
+        // All of it is refused in the end, and nobody else is.
+        assert_eq!(tcp.0.put_off(first, 10_099), 2);
+        assert_eq!(tcp.0.put_off(first, 10_100), 1);
+        assert_eq!(next(), Some(second));
+        assert_eq!(tcp.0.put_off(second, 10_199), 1);
+        assert_eq!(tcp.0.put_off(second, 10_200), 0);
+        assert_eq!(next(), None);
         Ok(())
     }
 

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 use kernel::{
-    alloc::flags::__GFP_NOWARN,
     fmt,
     prelude::*,
     sync::{
@@ -500,7 +499,8 @@ pub(super) struct Association<O: Initiator + Send + Sync + 'static> {
 }
 
 impl<O: Initiator + Send + Sync + 'static> Association<O> {
-    /// An association without connection, which nobody uses. `unreached` counts it until it has one.
+    /// An association without connection, which nobody uses. `unreached` counts it until it has one. Does not
+    /// wait for memory.
     pub(super) fn new(
         shared: Arc<Shared>,
         pair: Pair,
@@ -549,7 +549,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 work <- new_work!("kfi_soft::Association::work"),
                 timer <- new_work!("kfi_soft::Association::timer"),
             }),
-            GFP_KERNEL,
+            GFP_NOWAIT,
         )
     }
 
@@ -890,8 +890,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 }
                 Part::Head(Common { ack, .. }, Frame::Ack) if *phase == Phase::Welcome => {
                     if !lane.has_flows() {
-                        let flags = GFP_KERNEL | __GFP_NOWARN;
-                        let flows = KVVec::from_elem(Flow::default(), FLOWS, flags);
+                        let flows = KVVec::from_elem(Flow::default(), FLOWS, GFP_NOWAIT);
                         lane.set_flows(flows.map_err(|_| End::NoMemory)?);
                     }
                     // It does not know what it has known.

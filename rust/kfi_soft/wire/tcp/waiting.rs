@@ -82,6 +82,8 @@ struct Headed<K, T> {
     key: K,
     first: T,
     behind: EntryQueue<T>,
+    /// See [`Lines::note`].
+    noted: Option<u64>,
 }
 
 impl<K: Copy + Ord, T> Named for Headed<K, T> {
@@ -137,9 +139,24 @@ impl<K: Copy + Ord, T: Named> Lines<K, T> {
             return;
         }
         let (first, memory) = entry.empty();
-        let behind = EntryQueue::new();
-        let line = memory.fill(Headed { key, first, behind });
+        let line = memory.fill(Headed {
+            key,
+            first,
+            behind: EntryQueue::new(),
+            noted: None,
+        });
         self.0.push_named(line);
+    }
+
+    /// Returns the number of lines.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Notes a number with the line that has a key, unless there is one already; returns that which is there.
+    pub(super) fn note(&mut self, key: K, number: u64) -> Option<u64> {
+        let mut line = self.find(key)?;
+        Some(*line.noted.get_or_insert(number))
     }
 
     /// Takes the first entry out of the line that has a key. The line keeps its place.
@@ -299,6 +316,23 @@ mod tests {
         assert!(lines.has(1));
         let line = names(lines.take_line(1).ok_or(EINVAL)?)?;
         assert_eq!(line.as_slice(), &[1, 4, 7]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_number_stays_with_its_line() -> Result {
+        let mut lines = three()?;
+        assert_eq!(lines.note(0, 7), Some(7));
+        assert_eq!((lines.note(1, 8), lines.note(3, 8)), (Some(8), None));
+        // Whatever leaves it, and wherever it is.
+        assert!(lines.take(0, &0, |_| true).is_some());
+        lines.send_back(0);
+        assert_eq!(lines.note(0, 9), Some(7));
+        // Another one with its key is not the same.
+        drop(lines.take_line(0));
+        assert_eq!(lines.len(), 2);
+        lines.push(0, entry(9, 9)?);
+        assert_eq!((lines.note(0, 9), lines.note(1, 9)), (Some(9), Some(8)));
         Ok(())
     }
 
