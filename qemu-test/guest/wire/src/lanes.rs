@@ -248,6 +248,9 @@ struct Model {
     lacks_memory: bool,
     /// How often other memory was asked for.
     allocations: usize,
+    /// There is none for any request when all of it is there; how often that was so.
+    lacks_at_end: bool,
+    lacked: usize,
     /// There is room for so many requests that have data and results, until they are over; for the last user
     /// there is none, if they are told apart.
     most: Option<usize>,
@@ -352,6 +355,10 @@ impl incoming::Target for Model {
     }
 
     fn arrive(&mut self, (asked, body): Self::Partial) -> Option<Kept> {
+        if self.lacks_at_end {
+            self.lacked += 1;
+            return None;
+        }
         if self.is_short() {
             return None;
         }
@@ -1335,6 +1342,45 @@ fn numbers_without_memory_are_told() {
         "nothing came of the oldest one"
     );
     world.model.started.push_back(long);
+    finish(world, 1000);
+}
+
+/// A request for which there is no memory when all of it is there comes again after longer and longer pauses, as
+/// one for which there is none when it begins to come.
+#[test]
+fn what_lacks_memory_at_its_end_comes_more_rarely() {
+    let mut world = World::new(41);
+    world.model.lacks_at_end = true;
+    world.post_one(What::Send, 100);
+    for _ in 0..200 {
+        world.settle();
+        world.wait(50);
+    }
+    // The sixth one comes after 1.5 seconds, and those that follow are a second apart, within 10 of them.
+    let lacked = world.model.lacked;
+    assert!((10..=16).contains(&lacked), "{lacked} times");
+    world.model.lacks_at_end = false;
+    finish(world, 1000);
+}
+
+/// A flow whose first request has come in part when the connection breaks has not gone on.
+#[test]
+fn a_flow_does_not_go_on_with_half_a_request() {
+    let mut world = World::new(43);
+    world.model.lacks_at_end = true;
+    // More than is received at a time.
+    world.post_one(What::Send, 200_000);
+    world.settle();
+    assert!(world.has_stopped());
+    world.wait(50);
+    while world.has_stopped() {
+        world.send();
+        world.receive().expect("both keep to the protocol");
+    }
+    assert_eq!(world.model.lacked, 1, "not all of it is there");
+    world.connect();
+    assert!(world.has_stopped());
+    world.model.lacks_at_end = false;
     finish(world, 1000);
 }
 

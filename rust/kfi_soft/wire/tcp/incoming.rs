@@ -218,10 +218,20 @@ pub(crate) struct Moving<S> {
 pub(crate) type LaneSlot<T> =
     Option<Slot<<T as Target>::Open, <T as Target>::Answer, <T as Target>::Start>>;
 
+/// A request whose body is being received.
+#[derive(Clone, Copy)]
+struct Coming {
+    flow: u16,
+    /// For how many milliseconds it has waited before.
+    waited: u32,
+    /// For which pause its flow was stopped, if that goes on with it.
+    before: Option<Pause>,
+}
+
 /// The use of the body that is being received.
 enum Reading<P> {
-    /// A request, of this flow, and for how many milliseconds it has waited before.
-    Request(P, usize, u16, u32),
+    /// A request, from here on.
+    Request(P, usize, Coming),
     /// A request that is not taken.
     Refused(Refusal),
     /// Data of a request that were pulled, from here on.
@@ -449,7 +459,7 @@ where
 
     /// A connection begins, of an initiator to which all below `ack` are over.
     pub(crate) fn connected(&mut self, ack: u64) -> Result<(), Broken> {
-        self.reading = None;
+        let reading = self.reading.take();
         self.writing = None;
         self.fetching = None;
         if ack < self.first {
@@ -459,6 +469,12 @@ where
         self.over(ack)?;
         (self.again, self.until) = (self.first, self.next);
         self.stops.tell_again();
+        if let Some(Reading::Request(_, _, coming)) = reading {
+            if let Some(pause) = coming.before {
+                // It has not gone on: that request comes again.
+                self.stops.stop_short(coming.flow, None, pause);
+            }
+        }
         // Those that have no slot were not taken.
         let numbers = self.next.saturating_sub(self.first);
         self.refusals = usize::try_from(numbers).unwrap_or(usize::MAX);
@@ -612,17 +628,20 @@ where
             } else {
                 Begun::NoMemory
             };
-            // If it was stopped before, there is no more room after a shorter time than that.
-            let pause = before.unwrap_or(Pause::FIRST);
             match begun {
                 Begun::Taken(partial) => Ok(partial),
-                Begun::NoRoom(user) => Err(self.stop_short(flow, user, pause)),
-                Begun::NoMemory => Err(self.stop_short(flow, None, pause)),
+                Begun::NoRoom(user) => Err(self.stop_short(flow, user, before)),
+                Begun::NoMemory => Err(self.stop_short(flow, None, before)),
             }
         };
+        let coming = Coming {
+            flow,
+            waited,
+            before,
+        };
         match partial {
-            Ok(partial) if common.body == 0 => self.arrive(target, partial, flow),
-            Ok(partial) => self.reading = Some(Reading::Request(partial, 0, flow, waited)),
+            Ok(partial) if common.body == 0 => self.arrive(target, partial, coming),
+            Ok(partial) => self.reading = Some(Reading::Request(partial, 0, coming)),
             Err(refusal) if common.body == 0 => self.refuse(refusal),
             Err(refusal) => self.reading = Some(Reading::Refused(refusal)),
         }
@@ -630,7 +649,7 @@ where
     }
 
     /// The next request is there, all of it.
-    fn arrive(&mut self, target: &mut T, partial: T::Partial, flow: u16) {
+    fn arrive(&mut self, target: &mut T, partial: T::Partial, coming: Coming) {
         let id = self.next;
         self.next = id.saturating_add(1);
         // The slot was made with its header.
@@ -639,7 +658,7 @@ where
             None => None,
         };
         let Some(open) = open else {
-            let refusal = self.stop_short(flow, None, Pause::FIRST);
+            let refusal = self.stop_short(coming.flow, None, coming.before);
             self.note_refused(id, refusal);
             return;
         };
@@ -650,9 +669,10 @@ where
     }
 
     /// Stops the flow of a request for which there is no room: for the user who has none, or for all. So others
-    /// go on, whatever that user does.
-    fn stop_short(&mut self, flow: u16, user: User, pause: Pause) -> Refusal {
+    /// go on, whatever that user does. If it was stopped `before`, it is so for no shorter a pause.
+    fn stop_short(&mut self, flow: u16, user: User, before: Option<Pause>) -> Refusal {
         self.short = true;
+        let pause = before.unwrap_or(Pause::FIRST);
         self.stops.stop_short(flow, user, pause);
         Refusal::NoRoom
     }
@@ -757,18 +777,19 @@ where
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
     pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) {
         match self.reading.take() {
-            Some(Reading::Request(mut partial, offset, flow, waited)) => {
+            Some(Reading::Request(mut partial, offset, coming)) => {
                 target.body(&mut partial, offset, bytes);
                 if last {
-                    match self.stops.why_not(flow, || T::partial_user(&partial)) {
+                    let user = || T::partial_user(&partial);
+                    match self.stops.why_not(coming.flow, user) {
                         // Since it has begun to come.
-                        Some(why) => self.refuse(Refusal::new(why, waited)),
-                        None => self.arrive(target, partial, flow),
+                        Some(why) => self.refuse(Refusal::new(why, coming.waited)),
+                        None => self.arrive(target, partial, coming),
                     }
                     return;
                 }
                 let offset = offset.saturating_add(bytes.len());
-                self.reading = Some(Reading::Request(partial, offset, flow, waited));
+                self.reading = Some(Reading::Request(partial, offset, coming));
             }
             Some(Reading::Refused(refusal)) if last => self.refuse(refusal),
             Some(Reading::Refused(refusal)) => self.reading = Some(Reading::Refused(refusal)),
