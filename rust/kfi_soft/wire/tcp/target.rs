@@ -910,13 +910,14 @@ impl Visitor {
             Some(bye::OLD)
         } else if state.lane.connected(ack).is_err() {
             Some(bye::OLD)
+        } else if connection.set_events(this.clone()).is_err() {
+            // There is no memory, which is said before the initiator is told that it may begin: so its time
+            // goes on.
+            Some(bye::MANY)
         } else {
             let next = this.welcome(state, &mut connection, greeting);
             connection.put(&Frame::Ack, 0, next);
-            connection
-                .set_events(this.clone())
-                .is_err()
-                .then_some(bye::NONE)
+            None
         };
         let refused = match refused {
             Some(code) => Some((connection, code)),
