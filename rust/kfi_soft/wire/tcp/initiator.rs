@@ -413,6 +413,8 @@ struct State<O: Initiator> {
     /// When the last one was tried, and how many milliseconds after that the next is.
     tried: Instant,
     pause: u32,
+    /// Nobody has used the association for a time since then.
+    rested: bool,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -535,6 +537,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         busy: None,
                         tried: Instant::now(),
                         pause: 0,
+                        rested: false,
                         strikes: 0,
                         connections: 0,
                         tries: 0,
@@ -720,7 +723,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     fn before_connection(&self, state: &mut State<O>) -> Option<Next> {
         if state.lane.len() == 0 && self.note_quiet(false) {
             state.down = None;
-            state.pause = 0;
+            state.rested = true;
             return Some(Next::Wait);
         }
         let down = *state.down.get_or_insert_with(Instant::now);
@@ -731,6 +734,11 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         };
         if let Some(pause) = state.tried.left(state.pause) {
             return Some(Next::Within(pause.min(left)));
+        }
+        if core::mem::take(&mut state.rested) {
+            // Nobody has wanted another one meanwhile. But not before: whoever cancels and posts again would
+            // have one tried each time.
+            state.pause = 0;
         }
         state.tried = Instant::now();
         state.tries = state.tries.saturating_add(1);

@@ -83,6 +83,7 @@ tests! {
     "unread-answers" ["kfi_rma.h"] unread_answers;
     "withdrawn-while-moving" ["kfi_endpoint.h"] withdrawn_while_moving;
     "given-up-in-time" ["kfi_endpoint.h"] given_up_in_time;
+    "cancelled-and-posted-again" ["kfi_endpoint.h"] cancelled_and_posted_again;
     "many-peers-of-before" ["kfi_endpoint.h"] many_peers_of_before;
     "addresses-without-anybody" ["kfi_endpoint.h"] addresses_without_anybody;
     "associations-of-users" ["kfi_endpoint.h"] associations_of_users;
@@ -684,7 +685,8 @@ fn claimed_beside_others(env: &Env) -> Outcome {
         let (id, response) = peer.response()?;
         check_eq!((id, response.status), (wanted, NOT_READY));
     }
-    node.end.post(&claim(0).segment(node.buffer.segment(0..64)))?;
+    node.end
+        .post(&claim(0).segment(node.buffer.segment(0..64)))?;
     let received = node.end.rx.sread_ms(1, -1)?;
     check_eq!(received[0].op_context, 7);
     let (id, response) = peer.response()?;
@@ -803,6 +805,33 @@ fn send_and_cancel(end: &mut End, buffer: &Buffer, to: Ipv4Addr) -> Outcome {
         Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
         Err(error) => Err(error.into()),
     })
+}
+
+/// A peer that is not there is tried no more often for a user who cancels and posts again all the time.
+fn cancelled_and_posted_again(env: &Env) -> Outcome {
+    // The shortest time between two tries.
+    const PAUSE: Duration = Duration::from_millis(50);
+    let _modules = load_network(env, PATIENT)?;
+    let mut node = Node::open(env, 4096)?;
+    peers("to")?;
+    let begin = Instant::now();
+    let mut posted = 0u128;
+    while begin.elapsed() < 40 * PAUSE {
+        send_and_cancel(&mut node.end, &node.buffer, THERE)?;
+        posted += 1;
+    }
+    let lines = peers("to")?;
+    let most = begin.elapsed().as_millis() / PAUSE.as_millis() + 1;
+    let line = lines.iter().find(|line| line.starts_with("to 1 3 "));
+    let line = line.ok_or_else(|| Stop::fail("nothing is known of the peer"))?;
+    let tries: u128 = match line.split(' ').nth(7).map(str::parse) {
+        // But the first one.
+        Some(Ok(retries)) => retries,
+        _ => return Err(Stop::fail(format!("{line}: how often?"))),
+    };
+    env.note(format!("{posted} messages, tried {tries} times more"));
+    check!(tries <= most, "tried {tries} times, {most} at the most");
+    node.close()
 }
 
 /// Peers to which something was to be sent, long ago, do not keep a node from reaching another one, however
