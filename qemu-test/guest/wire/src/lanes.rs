@@ -1083,7 +1083,10 @@ fn a_flow_is_stopped_for_a_user_without_room() {
     assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
     assert!(stops.go_on(5).is_some());
     stops.stop_not_ready(5, Some(7), 0);
-    assert_eq!(why(&stops, Some(9)), Some(Why::NotReady));
+    assert_eq!(why(&stops, Some(7)), Some(Why::NotReady));
+    // The time of those to others is not that of this receiver.
+    assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
+    assert_eq!(why(&stops, None), Some(Why::NoRoom));
     assert!(stops.go_on(5).is_some());
     assert!(stops.is_empty());
 }
