@@ -639,7 +639,9 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         let Some(body) = &mut self.body else {
             return;
         };
-        let Some(mut sent) = self.sent.find_named(&(0, body.id)) else {
+        let id = body.id;
+        let found = self.sent.find_named(&(0, id));
+        let Some(mut sent) = found.filter(|sent| sent.id == id) else {
             return;
         };
         if sent.id != body.id {
