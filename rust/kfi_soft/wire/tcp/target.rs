@@ -704,6 +704,8 @@ struct State {
     connections: u64,
     /// How many bytes went over those that are over.
     moved: u64,
+    /// Requests of a session that another one has ended.
+    ended: EntryQueue<Ended>,
     /// It is not used any more.
     gone: bool,
 }
@@ -814,6 +816,7 @@ impl Visitor {
                         strikes: 0,
                         connections: 0,
                         moved: 0,
+                        ended: EntryQueue::new(),
                         gone: false,
                     },
                     "kfi_soft::Visitor::state"
@@ -832,17 +835,15 @@ impl Visitor {
 
     /// Takes a connection on which the initiator has said `HELLO`.
     pub(super) fn attach(this: &Arc<Self>, connection: Connection, greeting: &Greeting) {
-        let mut ended = EntryQueue::new();
         let (attached, is_over) = {
             let mut state = this.state.lock();
-            let attached = Self::attach_to(this, &mut state, &mut ended, connection, greeting);
+            let attached = Self::attach_to(this, &mut state, connection, greeting);
             // Nothing is known of a peer that has had no connection, and nobody else would forget it.
             let is_over = state.connections == 0;
             state.gone |= is_over;
             (attached, is_over)
         };
         // Without the lock.
-        this.finish(ended);
         if let Some(before) = attached.before {
             // The initiator knows better.
             before.close();
@@ -861,7 +862,6 @@ impl Visitor {
     fn attach_to(
         this: &Arc<Self>,
         state: &mut State,
-        ended: &mut EntryQueue<Ended>,
         mut connection: Connection,
         greeting: &Greeting,
     ) -> Attached {
@@ -881,7 +881,10 @@ impl Visitor {
             return Attached::refused(connection, bye::OLD);
         }
         if !same {
-            this.end_session(state, ended);
+            // The work item tells of these before it gives anybody a request of the new session.
+            let mut ended = core::mem::replace(&mut state.ended, EntryQueue::new());
+            this.end_session(state, &mut ended);
+            state.ended = ended;
             state.incarnation = hello.incarnation;
             state.session = hello.session;
             if let Some(promised) = promised {
@@ -1278,7 +1281,7 @@ impl WorkItem for Visitor {
                 visitor: this.clone(),
                 birth: state.birth,
                 arrived: EntryQueue::new(),
-                ended: EntryQueue::new(),
+                ended: core::mem::replace(&mut state.ended, EntryQueue::new()),
             };
             let next = this.go_on(&mut state, &mut service);
             this.note_quiet(&mut state);
