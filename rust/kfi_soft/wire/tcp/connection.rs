@@ -62,6 +62,15 @@ impl Instant {
         jiffies().wrapping_sub(self.0)
     }
 
+    /// Returns how long ago it was, in milliseconds.
+    pub(super) fn millis(self) -> u32 {
+        self.age()
+            .saturating_mul(1000)
+            .checked_div(msecs_to_jiffies(1000))
+            .and_then(|millis| u32::try_from(millis).ok())
+            .unwrap_or(u32::MAX)
+    }
+
     /// Returns what is left of so many milliseconds after it, in jiffies; none if they are over.
     pub(super) fn left(self, millis: u32) -> Option<Jiffies> {
         let whole = msecs_to_jiffies(millis);

@@ -108,6 +108,9 @@ const LAST_RETRY: u32 = 1000;
 /// Connections to peers that were never reached are tried so many milliseconds apart for each user: there may
 /// be thousands of them, and each try takes some of the CPUs' time.
 const UNREACHED_RETRY: u32 = 10;
+/// And so many times as far apart as a try takes, where that is more: all of them together leave most of a CPU
+/// to others, however slow it is.
+const UNREACHED_REST: u32 = 10;
 
 /// For so many milliseconds a connection may be without a `WELCOME`.
 const CONNECT_MILLIS: u32 = 5000;
@@ -413,6 +416,8 @@ struct State<O: Initiator> {
     /// When the last one was tried, and how many milliseconds after that the next is.
     tried: Instant,
     pause: u32,
+    /// How many milliseconds it took to begin to connect.
+    cost: u32,
     /// Nobody has used the association for a time since then.
     rested: bool,
     /// How many connections of the session broke the protocol.
@@ -537,6 +542,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                         busy: None,
                         tried: Instant::now(),
                         pause: 0,
+                        cost: 0,
                         rested: false,
                         strikes: 0,
                         connections: 0,
@@ -697,6 +703,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                     None => {
                         // If that fails, it is tried again in a while.
                         state.link = Self::connect(this).ok();
+                        state.cost = state.tried.millis();
                         continue;
                     }
                 },
@@ -743,20 +750,20 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
         state.tried = Instant::now();
         state.tries = state.tries.saturating_add(1);
         let pause = state.pause.saturating_mul(2).clamp(FIRST_RETRY, LAST_RETRY);
-        state.pause = pause.max(self.unreached_pause());
+        state.pause = pause.max(self.unreached_pause(state.cost));
         None
     }
 
     /// Returns for how many milliseconds it leaves tries to others of its user that never had a connection
-    /// either; none if it had one.
-    fn unreached_pause(&self) -> u32 {
+    /// either, if one takes `cost` milliseconds; none if it had one.
+    fn unreached_pause(&self, cost: u32) -> u32 {
         let inbox = self.inbox.lock();
         let others = inbox.unreached.as_ref().map_or(0, Unreached::sum);
         drop(inbox);
         // It has some tries in any case.
         u32::try_from(others)
             .unwrap_or(u32::MAX)
-            .saturating_mul(UNREACHED_RETRY)
+            .saturating_mul(UNREACHED_RETRY.max(cost.saturating_mul(UNREACHED_REST)))
             .min(self.shared.config.peer_timeout / 4)
     }
 
