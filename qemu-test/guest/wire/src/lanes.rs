@@ -56,6 +56,8 @@ struct Operation {
     gone: Cell<bool>,
     begun: Cell<bool>,
     withdrawn: Cell<bool>,
+    /// How often it was asked whether it is wanted.
+    looked: Cell<usize>,
     answers: Cell<usize>,
 }
 
@@ -85,6 +87,7 @@ impl outgoing::Outgoing for Rc<Operation> {
     }
 
     fn is_withdrawn(&self) -> bool {
+        self.looked.set(self.looked.get() + 1);
         self.withdrawn.get()
     }
 
@@ -602,6 +605,7 @@ impl World {
             gone: Cell::new(false),
             begun: Cell::new(false),
             withdrawn: Cell::new(false),
+            looked: Cell::new(0),
             answers: Cell::new(0),
         });
         self.operations.push(operation.clone());
@@ -1683,6 +1687,145 @@ fn what_is_sent_again_is_withdrawn_again() {
         assert_eq!(world.model.withdrawn, [1], "{when:?}");
         assert!(world.initiator.unwanted().is_some(), "{when:?}");
     }
+}
+
+/// How many requests are looked at, or held, in a turn.
+const STEP: usize = 64;
+
+/// Returns a world in which all flows are stopped.
+fn stopped() -> World {
+    let mut world = pinned();
+    while !world.model.open.is_empty() {
+        world.relieve();
+        world.settle();
+    }
+    world
+}
+
+/// Posts requests and has them held, as their flows are stopped.
+fn hold(world: &mut World, count: usize) {
+    for _ in 0..count {
+        world.post_one(What::Send, 10);
+    }
+    world.settle();
+    assert!(world.posted.is_empty() && world.model.open.is_empty());
+    assert_eq!(world.initiator.held(), world.operations.len());
+}
+
+/// Requests of flows that are stopped are held, some in each turn, however many have come.
+#[test]
+fn requests_are_held_in_turns() {
+    let mut world = stopped();
+    for _ in 0..=3 * STEP {
+        world.post_one(What::Send, 10);
+    }
+    let mut left = world.posted.len();
+    while left != 0 {
+        let posted = &mut world.posted;
+        let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+        world.initiator.fill(&mut [0; 1000], fresh);
+        assert_eq!(left - world.posted.len(), left.min(STEP));
+        left = world.posted.len();
+        assert_eq!(world.initiator.has_more(), left != 0);
+    }
+    finish(world, 1000);
+}
+
+/// However many requests are held, a turn looks at some of them; in the end all are found that are not wanted
+/// any more, also those that the search had passed.
+#[test]
+fn requests_that_are_held_are_looked_at_in_turns() {
+    let mut world = stopped();
+    hold(&mut world, 10 * STEP);
+    let looked = |world: &World| -> usize {
+        let operations = world.operations.iter();
+        operations.map(|operation| operation.looked.get()).sum()
+    };
+    let held = world.initiator.held();
+    let last = world.operations.len() - 1;
+    world.operations[last].withdrawn.set(true);
+    let mut before = looked(&world);
+    let mut turns = 1;
+    let mut more = world.initiator.recall();
+    // It was passed: it is the first one of its flow, which is the first.
+    world.operations[0].withdrawn.set(true);
+    assert!(world.initiator.recall());
+    while more {
+        let now = looked(&world);
+        assert!(now - before <= 2 * STEP, "{} of {held}", now - before);
+        before = now;
+        more = world.initiator.search();
+        turns += 1;
+    }
+    assert!(turns > 2 * (held / STEP) - 2, "{turns} turns for {held}");
+    world.end_answered();
+    assert_eq!(world.initiator.held(), held - 2);
+    for at in [0, last] {
+        assert_eq!(world.operations[at].answers.get(), 1, "{at}");
+    }
+    finish(world, 1000);
+}
+
+/// A request that is not wanted any more, and goes on before the search has come to it, is not sent.
+#[test]
+fn what_was_not_found_is_not_sent() {
+    let mut world = stopped();
+    hold(&mut world, 2 * STEP);
+    let last = world.operations.len() - 1;
+    world.operations[last].withdrawn.set(true);
+    assert!(world.initiator.recall(), "it is behind all others");
+    // Nobody goes on with the search.
+    for _ in 0..30 {
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        world.wait(1000);
+    }
+    assert_eq!(world.initiator.len(), 0);
+    assert!(!world.model.there.contains(&(last as u64)));
+    world.check();
+}
+
+/// However many requests were sent, a turn tells of some that are not wanted any more.
+#[test]
+fn requests_that_were_sent_are_looked_at_in_turns() {
+    const COUNT: usize = 5 * STEP - 7;
+    const WITHDRAW: usize = 24;
+    let mut world = World::new(3);
+    let window = Window {
+        numbers: 1000,
+        flows: FLOWS,
+        eager: 1 << 20,
+    };
+    let connected = world.initiator.connected(1, window);
+    connected.expect("nothing was sent");
+    for _ in 0..COUNT {
+        world.post_one(What::Long, 10);
+    }
+    let mut out = vec![0; 100_000];
+    let posted = &mut world.posted;
+    let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    assert_ne!(world.initiator.fill(&mut out, fresh), 0);
+    assert!(world.posted.is_empty() && !world.initiator.has_more());
+    for operation in &world.operations {
+        operation.withdrawn.set(true);
+    }
+    assert!(world.initiator.recall());
+    let round = world.initiator.unwanted();
+    assert!(round.is_some());
+    while world.initiator.search() {}
+    assert_eq!(world.initiator.unwanted(), round);
+    let mut told = 0;
+    loop {
+        let count = world.initiator.fill(&mut out, || None);
+        assert!(count <= STEP * WITHDRAW);
+        told += count;
+        if !world.initiator.has_more() {
+            break;
+        }
+    }
+    assert_eq!(told, COUNT * WITHDRAW);
 }
 
 /// How long requests have not been wanted is known: it begins anew when all have ended that were not

@@ -685,10 +685,13 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 this.end_session(state, true);
                 return Next::Wait;
             }
+            // Some of them in each turn, so that others do not wait for all that is queued.
             // Full: see `withdraw`.
-            if this.withdrawals.xchg(false, ordering::Full) {
-                state.lane.recall();
-            }
+            let searches = if this.withdrawals.xchg(false, ordering::Full) {
+                state.lane.recall()
+            } else {
+                state.lane.search()
+            };
             if state.is_overdue(timeout) {
                 // The target may be alive, but initiators wait for their memory.
                 match state.link {
@@ -699,6 +702,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             }
             let result = match &state.link {
                 None => match this.before_connection(state) {
+                    Some(_) if searches => continue,
                     Some(next) => return next,
                     None => {
                         // If that fails, it is tried again in a while.
@@ -717,6 +721,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 Ok(true) => {}
                 Ok(false) if this.is_over(state) => this.end_connection(state, End::Broke),
                 Ok(false) => match state.pause(timeout) {
+                    Ok(_) if searches => {}
                     Ok(next) => return next,
                     Err(end) => this.end_connection(state, end),
                 },
@@ -948,7 +953,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 state.ack_since = None;
             }
             connection.filled(count);
-            busy |= count != 0;
+            busy |= count != 0 || lane.has_more();
             // There may be more, which then goes into the same segment.
             connection.flush(true)?;
             if count == 0 {

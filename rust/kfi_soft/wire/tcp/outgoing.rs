@@ -64,6 +64,9 @@ const INVALID: u32 = 22;
 /// That of one that is not wanted any more, and was not taken: `ECANCELED`.
 const CANCELLED: u32 = 125;
 
+/// So many requests are looked at, or held, in a turn, for each reason: those of others do not wait for more.
+const STEP: usize = 64;
+
 /// The most bytes of a frame of data.
 const PIECE: u32 = 256 << 10;
 
@@ -97,7 +100,7 @@ pub(crate) struct Sent<R> {
     id: u64,
     /// Where it stands among those that are held: its flow, one more than that, and in what order they were
     /// begun. Else 0, and its number.
-    name: (u64, u64),
+    name: Name,
     /// Its flow.
     flow: u16,
     /// In what order it was begun.
@@ -150,9 +153,9 @@ impl<R: Outgoing> Sent<R> {
 }
 
 impl<R> Named for Sent<R> {
-    type Name = (u64, u64);
+    type Name = Name;
 
-    fn name(&self) -> (u64, u64) {
+    fn name(&self) -> Name {
         self.name
     }
 }
@@ -177,6 +180,67 @@ impl<R> Sent<R> {
     /// The target is told that it has waited for so many milliseconds, and has it.
     fn was_told(&mut self, waited: u32) {
         (self.waited, self.kept) = (waited, None);
+    }
+}
+
+/// The name of a request.
+type Name = (u64, u64);
+
+/// Returns the first name that may be behind another one.
+fn behind((flow, order): Name) -> Name {
+    (flow, order.saturating_add(1))
+}
+
+/// A search among requests, some of them at a time, in the order of their names. The default is over.
+///
+/// It comes to all that are there when it begins, and stay in their places.
+#[derive(Clone, Copy, Default)]
+struct Search {
+    /// It goes on with the first request that has this name, or a later one; none if it is over.
+    next: Option<Name>,
+    /// Another one begins when it is over.
+    again: bool,
+}
+
+impl Search {
+    /// The name with which it begins.
+    const FIRST: Name = (0, 0);
+
+    /// One that has just begun.
+    const BEGUN: Self = Self {
+        next: Some(Self::FIRST),
+        again: false,
+    };
+
+    /// Has all requests be looked at that are there now.
+    fn begin(&mut self) {
+        if self.is_over() {
+            *self = Self::BEGUN;
+        } else {
+            // It has passed some of them.
+            self.again = true;
+        }
+    }
+
+    /// Has a request be looked at behind which there is none that was to be.
+    fn include(&mut self, name: Name) {
+        let next = self.next.map_or(name, |next| next.min(name));
+        self.next = Some(next);
+    }
+
+    /// It has come to a name, or to the end.
+    fn go_on(&mut self, next: Option<Name>) {
+        let again = next.is_none() && self.again;
+        if again {
+            *self = Self::BEGUN;
+        } else {
+            self.next = next;
+        }
+    }
+
+    /// Returns whether nothing is left to be looked at.
+    fn is_over(&self) -> bool {
+        self.next.is_none()
     }
 }
 
@@ -292,12 +356,21 @@ pub(crate) struct Lane<R, F> {
     busy: bool,
     /// A request is sent next, if there is one.
     request_next: bool,
-    /// There may be some that are not wanted any more, of which the target is to be told.
-    recalls: bool,
+    /// The search for those that are not wanted any more, of which the target is to be told.
+    tells: Search,
+    /// That for those of which this was not known yet: among those that have a number, ...
+    among_sent: Search,
+    /// ... and among those that are held.
+    among_held: Search,
+    /// How many may still be looked at in this turn, and how many held.
+    looks: usize,
+    holds: usize,
     /// How many are not wanted any more: those of this round, and those of the next one. Or the other way
     /// around, if the number of the round is odd.
     unwanted: [usize; 2],
     round: u64,
+    /// The round of those that the search finds.
+    joined: u64,
     /// Another number whenever one of this round ends, or bytes are moved of one that is not wanted.
     parting: u64,
     /// Those that the target has not taken, and those of the same flows that have come since.
@@ -326,9 +399,14 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             turn: 0,
             busy: false,
             request_next: true,
-            recalls: false,
+            tells: Search::default(),
+            among_sent: Search::default(),
+            among_held: Search::default(),
+            looks: 0,
+            holds: 0,
             unwanted: [0; 2],
             round: 0,
+            joined: 0,
             parting: 0,
             held: EntryQueue::new(),
             begun: 0,
@@ -353,25 +431,85 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.now = now;
     }
 
-    /// Some initiators may not want what was sent: looks for these, and [`Self::fill_withdrawals`] tells.
-    pub(crate) fn recall(&mut self) {
-        self.recalls = true;
-        self.end_held();
-        // Requests that come to this while others are to end wait for these.
-        let busy = self.unwanted_of(self.round) != 0;
-        let round = self.round.wrapping_add(u64::from(busy));
-        let mut from = 0;
+    /// Some initiators may not want what was sent, or is held: begins to look for these, and [`Self::fill`]
+    /// tells the target. Returns what [`Self::search`] does.
+    pub(crate) fn recall(&mut self) -> bool {
+        self.tells.begin();
+        self.among_sent.begin();
+        self.among_held.begin();
+        self.search()
+    }
+
+    /// Looks for some more requests that are not wanted any more, and ends those of them that are held; returns
+    /// whether there are others to be looked at. However many are under way, this takes no longer.
+    ///
+    /// A request that goes to another place meanwhile is looked at when it does.
+    pub(crate) fn search(&mut self) -> bool {
+        self.search_sent();
+        self.search_held();
+        !self.among_sent.is_over() || !self.among_held.is_over()
+    }
+
+    /// Looks at some that have a number.
+    fn search_sent(&mut self) {
+        let round = self.joining();
+        let mut next = self.among_sent.next;
         let mut found: usize = 0;
-        while let Some(mut sent) = self.sent.find_named(&(0, from)) {
-            from = sent.id.saturating_add(1);
+        for _ in 0..STEP {
+            let Some(from) = next else {
+                break;
+            };
+            let Some(mut sent) = self.sent.find_named(&from) else {
+                next = None;
+                break;
+            };
+            next = Some(behind(sent.name));
             if sent.unwanted.is_none() && sent.request.is_withdrawn() {
                 sent.unwanted = Some(round);
                 found = found.saturating_add(1);
             }
         }
+        self.among_sent.go_on(next);
         if let Some(count) = self.unwanted.get_mut(usize::from(round & 1 != 0)) {
             *count = count.saturating_add(found);
         }
+    }
+
+    /// Returns the round of those that the search finds: one for all of them, as long as that is not over.
+    fn joining(&mut self) -> u64 {
+        let is_over = self.joined.wrapping_sub(self.round) > 1;
+        if is_over || self.among_sent.next == Some(Search::FIRST) {
+            // Requests that come to this while others are to end wait for these.
+            let busy = self.unwanted_of(self.round) != 0;
+            self.joined = self.round.wrapping_add(u64::from(busy));
+        }
+        self.joined
+    }
+
+    /// Looks at some that are held.
+    fn search_held(&mut self) {
+        let mut next = self.among_held.next;
+        for _ in 0..STEP {
+            let Some(from) = next else {
+                break;
+            };
+            let Some(held) = self.held.find_named(&from) else {
+                next = None;
+                break;
+            };
+            next = Some(behind(held.name));
+            if held.request.is_withdrawn() {
+                let entry = held.take();
+                self.end_held(entry);
+            }
+        }
+        self.among_held.go_on(next);
+    }
+
+    /// A request that was held is not wanted any more.
+    fn end_held(&mut self, mut entry: Entry<Sent<R>>) {
+        entry.status = CANCELLED;
+        self.answered.push_back(entry);
     }
 
     /// Returns how many of a round are not wanted any more.
@@ -464,7 +602,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.told = 1;
         self.window = window;
         // Asked for again, as that may have been lost.
-        self.recalls = true;
+        self.tells = Search::BEGUN;
         let mut from = 0;
         while let Some(mut sent) = self.sent.find_named(&(0, from)) {
             sent.withdrawn = false;
@@ -496,7 +634,9 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         (self.listed, self.begun) = (None, 0);
         (self.next, self.at, self.told) = (1, 1, 1);
         (self.turn, self.busy, self.request_next) = (0, false, true);
-        (self.recalls, self.unwanted) = (false, [0; 2]);
+        let over = Search::default();
+        (self.tells, self.among_sent, self.among_held) = (over, over, over);
+        self.unwanted = [0; 2];
         self.round = self.round.wrapping_add(1);
         ended
     }
@@ -665,19 +805,21 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
     }
 
     /// Writes what is to be sent, as far as there is room; returns how many bytes. `fresh` is asked for
-    /// requests that have come since.
+    /// requests that have come since. One call is a turn: see [`Self::has_more`].
     pub(crate) fn fill(
         &mut self,
         out: &mut [u8],
         mut fresh: impl FnMut() -> Option<Entry<Sent<R>>>,
     ) -> usize {
         let mut done = 0;
+        (self.looks, self.holds) = (STEP, STEP);
         while let Some(room) = out.get_mut(done..).filter(|room| !room.is_empty()) {
-            if self.writing.is_none() && self.recalls {
+            if self.writing.is_none() && self.looks != 0 && !self.tells.is_over() {
                 // Before more of what they would end.
-                match self.fill_withdrawals(room) {
-                    0 if self.recalls => break,
-                    count => done = done.saturating_add(count),
+                done = done.saturating_add(self.fill_withdrawals(room));
+                if self.looks != 0 && !self.tells.is_over() {
+                    // The others when there is room.
+                    break;
                 }
                 continue;
             }
@@ -704,6 +846,12 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             }
         }
         done
+    }
+
+    /// Returns whether [`Self::fill`] has ended its turn before it has done all for which there was room.
+    pub(crate) fn has_more(&self) -> bool {
+        let untold = self.looks == 0 && !self.tells.is_over();
+        untold || self.holds == 0
     }
 
     /// Writes more of a body.
@@ -779,47 +927,63 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         None
     }
 
-    /// Takes a request out that has come since, and that need not be held.
+    /// Takes a request out that has come since, and that need not be held. In a turn no more are held than may
+    /// be, however fast others come.
     fn take_fresh(
         &mut self,
         fresh: &mut impl FnMut() -> Option<Entry<Sent<R>>>,
     ) -> Option<Entry<Sent<R>>> {
-        loop {
+        while let Some(left) = self.holds.checked_sub(1) {
             let mut entry = fresh()?;
             // Without a lock, as nobody else has it.
-            if !entry.request.begin() {
-                continue;
+            if entry.request.begin() {
+                entry.order = self.begun;
+                entry.flow = entry.request.flow(self.used);
+                self.begun = self.begun.saturating_add(1);
+                let flow = self.flow(entry.flow);
+                if flow.is_none_or(|flow| flow.is_open() && !flow.holds) {
+                    return Some(entry);
+                }
+                self.hold(entry);
             }
-            entry.order = self.begun;
-            entry.flow = entry.request.flow(self.used);
-            self.begun = self.begun.saturating_add(1);
-            let flow = self.flow(entry.flow);
-            if flow.is_none_or(|flow| flow.is_open() && !flow.holds) {
-                return Some(entry);
-            }
-            self.hold(entry);
+            self.holds = left;
         }
+        None
     }
 
     /// Takes a request out that was held, of a flow that goes on; each flow has its turn.
     fn take_held(&mut self) -> Option<Entry<Sent<R>>> {
-        loop {
+        while let Some(left) = self.holds.checked_sub(1) {
             let number = self.unlist()?;
-            if self.flow(number).is_none_or(|flow| !flow.is_open()) {
-                // Stopped again. It is listed when it goes on.
-                continue;
+            if let Some(entry) = self.take_held_of(number) {
+                return Some(entry);
             }
-            let entry = self.next_held(number);
-            if self.next_held_is_none(number) {
-                if let Some(flow) = self.flow(number) {
-                    flow.holds = false;
-                }
-            }
-            self.list(number);
-            if entry.is_some() {
-                return entry;
+            self.holds = left;
+        }
+        None
+    }
+
+    /// Takes the first request out that is held of a flow, if that goes on. A request that is not wanted any more
+    /// ends instead.
+    fn take_held_of(&mut self, number: u16) -> Option<Entry<Sent<R>>> {
+        if self.flow(number).is_none_or(|flow| !flow.is_open()) {
+            // Stopped again. It is listed when it goes on.
+            return None;
+        }
+        let entry = self.next_held(number);
+        if self.next_held_is_none(number) {
+            if let Some(flow) = self.flow(number) {
+                flow.holds = false;
             }
         }
+        self.list(number);
+        let entry = entry?;
+        if entry.request.is_withdrawn() {
+            // The search has not come to it, and may have passed the place that it would go to.
+            self.end_held(entry);
+            return None;
+        }
+        Some(entry)
     }
 
     /// Returns a flow.
@@ -955,20 +1119,6 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         }
     }
 
-    /// Ends those that are held and not wanted any more.
-    fn end_held(&mut self) {
-        let mut from = (0, 0);
-        while let Some(mut held) = self.held.find_named(&from) {
-            let (flow, order) = held.name;
-            from = (flow, order.saturating_add(1));
-            if held.request.is_withdrawn() {
-                held.status = CANCELLED;
-                let entry = held.take();
-                self.answered.push_back(entry);
-            }
-        }
-    }
-
     /// Writes the header of the next request.
     fn fill_head(
         &mut self,
@@ -1015,7 +1165,9 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         self.at = id.saturating_add(1);
         self.told = ack;
         // While it was not sent, on this connection, there was nothing to be said of it.
-        self.recalls |= sent.request.is_withdrawn();
+        if sent.request.is_withdrawn() {
+            self.tells.include(sent.name);
+        }
         self.writing = (len != 0).then_some(Writing {
             id,
             offset: 0,
@@ -1025,33 +1177,35 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
         Some(head)
     }
 
-    /// Writes that the initiators of some requests do not want them any more, as far as there is room;
-    /// returns how many bytes. Between two frames only.
+    /// Writes that the initiators of some requests do not want them any more, as far as there is room, and as
+    /// more may be looked at in this turn; returns how many bytes. Between two frames only.
     fn fill_withdrawals(&mut self, out: &mut [u8]) -> usize {
-        let ack = self.ack();
+        let (ack, at) = (self.ack(), self.at);
         let mut done = 0;
-        let mut from = 0;
-        if self.writing.is_some() || !self.recalls {
-            return 0;
-        }
-        self.recalls = false;
-        while let Some(mut sent) = self.sent.find_named(&(0, from)) {
-            let id = sent.id;
-            from = id.saturating_add(1);
-            // Requests that are sent later are looked at when that is done.
-            let over = sent.withdrawn || sent.answered;
-            if id >= self.at || over || !sent.request.is_withdrawn() {
-                continue;
-            }
-            let room = out.get_mut(done..).unwrap_or(&mut []);
-            let Some(count) = Frame::Withdraw.write(id, ack, 0, room) else {
-                // The others when there is room.
-                self.recalls = true;
+        while let Some(from) = self.tells.next {
+            let Some(left) = self.looks.checked_sub(1) else {
                 break;
             };
-            sent.withdrawn = true;
-            self.told = ack;
-            done = done.saturating_add(count);
+            // Requests that are sent later are looked at when that is done.
+            let found = self.sent.find_named(&from).filter(|sent| sent.id < at);
+            let Some(mut sent) = found else {
+                self.looks = left;
+                self.tells.go_on(None);
+                continue;
+            };
+            let over = sent.withdrawn || sent.answered;
+            if !over && sent.request.is_withdrawn() {
+                let room = out.get_mut(done..).unwrap_or(&mut []);
+                let Some(count) = Frame::Withdraw.write(sent.id, ack, 0, room) else {
+                    // It and the others when there is room.
+                    break;
+                };
+                sent.withdrawn = true;
+                self.told = ack;
+                done = done.saturating_add(count);
+            }
+            self.looks = left;
+            self.tells.go_on(Some(behind(sent.name)));
         }
         done
     }
