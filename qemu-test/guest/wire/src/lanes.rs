@@ -91,7 +91,7 @@ impl outgoing::Outgoing for Rc<Operation> {
         self.withdrawn.get()
     }
 
-    fn flow(&self, _flows: u16) -> u16 {
+    fn flow(&self, _flows: u16, _key: u64) -> u16 {
         flow(self.number)
     }
 
@@ -504,7 +504,7 @@ impl World {
         let mut world = Self {
             random: Random(seed | 1),
             now: 10_000,
-            initiator: outgoing::Lane::new(vec![Flow::default(); 64]),
+            initiator: outgoing::Lane::new(vec![Flow::default(); 64], 0),
             target: incoming::Lane::new(chunks, no_flows()),
             model: Model::default(),
             posted: VecDeque::new(),
@@ -1494,6 +1494,46 @@ fn flows_that_go_on_take_turns() {
         assert_ne!(turns[2], turns[0]);
     }
     finish(world, 1000);
+}
+
+/// Transmit contexts, ports and receive contexts close to each other are spread over all flows, and which of them
+/// share one is another question in each lane.
+#[test]
+fn nobody_knows_who_shares_a_flow() {
+    const FLOWS: u16 = 4096;
+    let mut random = Random(7);
+    let numbers: Vec<_> = (0..16)
+        .flat_map(|lane| (0..16).map(move |port| (lane, port)))
+        .flat_map(|(lane, port)| (0..16).map(move |context| [1000 + lane, port, context]))
+        .collect();
+    assert_eq!(numbers.len(), usize::from(FLOWS));
+    let mut shared = BTreeSet::new();
+    for _ in 0..4 {
+        let key = random.next();
+        let mut of_flow: BTreeMap<u16, Vec<_>> = BTreeMap::new();
+        for numbers in &numbers {
+            let flow = outgoing::spread(*numbers, FLOWS, key);
+            assert!(flow < FLOWS);
+            assert_eq!(outgoing::spread(*numbers, FLOWS, key), flow);
+            of_flow.entry(flow).or_default().push(*numbers);
+        }
+        // As many as if each were drawn: one in e is not.
+        let count = of_flow.len();
+        assert!((2400..2800).contains(&count), "{count} flows");
+        let most = of_flow.values().map(Vec::len).max();
+        assert!(most < Some(16), "{most:?} of one flow");
+        let pairs = of_flow
+            .values()
+            .flat_map(|numbers| numbers.windows(2))
+            .map(<[_]>::to_vec);
+        let pairs: BTreeSet<_> = pairs.collect();
+        let both = shared.intersection(&pairs).count();
+        assert!(both < 40, "{both} of {} as before", pairs.len());
+        shared = pairs;
+    }
+    // There may be fewer, or none yet.
+    assert!(outgoing::spread([1, 2, 3], 5, 7) < 5);
+    assert_eq!(outgoing::spread([1, 2, 3], 0, 7), 0);
 }
 
 /// How many flows there are stays as it is in a session, and both sides keep to it.

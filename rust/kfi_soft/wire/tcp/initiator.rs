@@ -39,6 +39,7 @@ use super::{
     },
     nonce,
     outgoing::{
+        self,
         Flow,
         Lane,
         Outgoing,
@@ -46,6 +47,7 @@ use super::{
         Terms,
         Window, //
     },
+    random,
     secret::{
         self,
         Complaint,
@@ -123,11 +125,6 @@ const LEAST_EAGER: u32 = 8 << 10;
 
 /// The flows of a lane, if the target has as many.
 const FLOWS: usize = 4096;
-
-/// How far flows are from each other that are for the next port, or the next receive context. Those whose
-/// numbers are all close to each other have none in common.
-const PORT_STRIDE: u64 = 1783;
-const CONTEXT_STRIDE: u64 = 3775;
 
 /// Requests that are not wanted any more may take so many times `peer_timeout`, if something comes of them
 /// all the time.
@@ -242,19 +239,14 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         self.origin.is_withdrawn()
     }
 
-    fn flow(&self, flows: u16) -> u16 {
+    fn flow(&self, flows: u16, key: u64) -> u16 {
         let request = self.origin.request();
         let (ContextIndex::Named(context) | ContextIndex::Beside(context)) = request.context;
         let to = u64::from(request.destination.port());
         let context = u64::try_from(context).unwrap_or(u64::MAX);
-        // Of numbers that mean nothing to others.
-        let sum = self
-            .origin
-            .lane()
-            .wrapping_add(to.wrapping_mul(PORT_STRIDE))
-            .wrapping_add(context.wrapping_mul(CONTEXT_STRIDE));
-        let flow = sum.checked_rem(u64::from(flows)).unwrap_or(0);
-        u16::try_from(flow).unwrap_or(0)
+        // Of numbers that mean nothing to others. Users choose the last two, and may guess the first: without the
+        // key they would know whose requests have the same flow, which they can have stopped.
+        outgoing::spread([self.origin.lane(), to, context], flows, key)
     }
 
     fn header(&self, id: u64, ack: u64, terms: Terms, bytes: &mut [u8]) -> Option<(usize, usize)> {
@@ -533,7 +525,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
                 state <- new_mutex!(
                     State {
                         // Memory for flows comes with the first answer of the target, if there ever is one.
-                        lane: Lane::new(KVVec::new()),
+                        lane: Lane::new(KVVec::new(), random()),
                         session,
                         expected: 0,
                         birth: 0,

@@ -36,8 +36,8 @@ pub(crate) trait Outgoing {
     /// Returns whether its initiator does not want it any more.
     fn is_withdrawn(&self) -> bool;
 
-    /// Returns the flow that it belongs to, of so many: those of one keep their order.
-    fn flow(&self, flows: u16) -> u16;
+    /// Returns the flow that it belongs to, of so many, in a lane with this `key`: those of one keep their order.
+    fn flow(&self, flows: u16, key: u64) -> u16;
 
     /// Writes the header of its frame, with this number and this `ack`; returns how long it is, and how many
     /// bytes follow. `None` if there is no room.
@@ -63,6 +63,24 @@ pub(crate) trait Outgoing {
 const INVALID: u32 = 22;
 /// That of one that is not wanted any more, and was not taken: `ECANCELED`.
 const CANCELLED: u32 = 125;
+
+/// 2^64, divided by the golden ratio.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Returns the flow, of so many, of what has these numbers, in a lane with this `key`. Without the key nobody can
+/// tell which other numbers have the same flow.
+pub(crate) fn spread(numbers: [u64; 3], flows: u16, key: u64) -> u16 {
+    let mut hash = key;
+    for number in numbers {
+        hash ^= number;
+        for _ in 0..2 {
+            hash = hash.wrapping_mul(GOLDEN);
+            hash ^= hash >> 32;
+        }
+    }
+    let flow = hash.checked_rem(u64::from(flows)).unwrap_or(0);
+    u16::try_from(flow).unwrap_or(0)
+}
 
 /// So many requests are looked at, or held, in a turn, for each reason: those of others do not wait for more.
 const STEP: usize = 64;
@@ -380,12 +398,14 @@ pub(crate) struct Lane<R, F> {
     flows: F,
     /// How many of them are used.
     used: u16,
+    /// A random number, by which requests have their flows.
+    key: u64,
     listed: Listed,
 }
 
 impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
-    /// At the beginning of a session. There is nothing of any flow.
-    pub(crate) fn new(flows: F) -> Self {
+    /// At the beginning of a session. There is nothing of any flow. `key` is a random number.
+    pub(crate) fn new(flows: F, key: u64) -> Self {
         Self {
             now: 0,
             sent: EntryQueue::new(),
@@ -412,6 +432,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             begun: 0,
             flows,
             used: 0,
+            key,
             listed: None,
         }
     }
@@ -938,7 +959,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             // Without a lock, as nobody else has it.
             if entry.request.begin() {
                 entry.order = self.begun;
-                entry.flow = entry.request.flow(self.used);
+                entry.flow = entry.request.flow(self.used, self.key);
                 self.begun = self.begun.saturating_add(1);
                 let flow = self.flow(entry.flow);
                 if flow.is_none_or(|flow| flow.is_open() && !flow.holds) {
