@@ -1087,10 +1087,7 @@ fn a_flow_is_stopped_for_a_user_without_room() {
     assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
     assert!(stops.go_on(5).is_some());
     stops.stop_not_ready(5, Some(7), 0);
-    assert_eq!(why(&stops, Some(7)), Some(Why::NotReady));
-    // The time of those to others is not that of this receiver.
-    assert_eq!(why(&stops, Some(9)), Some(Why::NoRoom));
-    assert_eq!(why(&stops, None), Some(Why::NoRoom));
+    assert_eq!(why(&stops, Some(9)), Some(Why::NotReady));
     assert!(stops.go_on(5).is_some());
     assert!(stops.is_empty());
 }
@@ -1617,6 +1614,51 @@ fn only_what_waits_for_a_receiver_counts() {
             world.settle();
         }
     }
+}
+
+/// Time in which the flow of a request is stopped for others is none for which it has waited for its own receiver:
+/// nobody makes messages of others fail early whose flow is the same.
+#[test]
+fn what_stands_behind_others_has_not_waited() {
+    let mut world = World::new(9);
+    let of_flow = |number: &u64| flow(*number) == 0;
+    for _ in 0..WINDOW / 2 {
+        world.post_one(What::Send, 10);
+    }
+    world.settle();
+    world.model.waits = 30;
+    world.relieve();
+    let back: Vec<_> = (0..world.operations.len() as u64).filter(of_flow).collect();
+    assert_eq!(world.model.back, back.len());
+    // Sent before the initiator knows.
+    let first = world.operations.len();
+    for _ in 0..3 {
+        world.post_one(What::Send, 10);
+    }
+    let mut out = [0; 4000];
+    let posted = &mut world.posted;
+    let fresh = || posted.pop_front().map(|next| Entry::new(Sent::new(next)));
+    let count = world.initiator.fill(&mut out, fresh);
+    assert!(world.posted.is_empty());
+    world.there.extend(&out[..count]);
+    while !world.there.is_empty() {
+        world.receive().expect("both keep to the protocol");
+    }
+    world.settle();
+    assert_eq!(world.initiator.held(), back.len() + 1);
+    for asked in std::mem::take(&mut world.model.open) {
+        world.model.answered.push_back((asked.id, 0, asked));
+    }
+    world.settle();
+    world.wait(100);
+    world.settle();
+    assert_eq!(world.model.open.len(), back.len() + 1);
+    for asked in &world.model.open {
+        let was_there = back.contains(&asked.number);
+        assert_eq!(was_there, asked.number < first as u64);
+        assert_eq!(asked.waited, if was_there { 130 } else { 0 }, "{asked:?}");
+    }
+    finish(world, 1000);
 }
 
 /// A request that was lost with a connection is sent again as it was, whenever that is.

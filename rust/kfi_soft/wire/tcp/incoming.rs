@@ -32,7 +32,6 @@ use super::{
         Pause,
         Stops,
         User,
-        Why,
         FLOWS, //
     }, //
 };
@@ -168,24 +167,16 @@ pub(crate) enum Slot<O, A, S> {
 /// Why a request was not taken.
 #[derive(Clone, Copy)]
 pub(crate) enum Refusal {
-    /// A receiver is not ready, for which it has waited for so many milliseconds.
+    /// Its receiver is not ready, for which it has waited itself, for so many milliseconds.
     NotReady(u32),
-    /// There was no room for it, or for one of its flow before it.
+    /// There was no room for it, or its flow is stopped, perhaps for another receiver: it does not wait for its
+    /// own meanwhile. The initiator knows for how long it has before.
     NoRoom,
     /// No flow more is stopped for its user: it fails, as if its time were over.
     NoReceive,
 }
 
 impl Refusal {
-    /// That of a request of a flow that is stopped, which has waited for so many milliseconds.
-    fn new(why: Why, waited: u32) -> Self {
-        match why {
-            Why::NotReady => Self::NotReady(waited),
-            // It has not waited for its receiver meanwhile; the initiator knows for how long before.
-            Why::NoRoom => Self::NoRoom,
-        }
-    }
-
     /// Returns what the initiator is told.
     fn response(self) -> Response {
         let (status, waited) = match self {
@@ -222,8 +213,6 @@ pub(crate) type LaneSlot<T> =
 #[derive(Clone, Copy)]
 struct Coming {
     flow: u16,
-    /// For how many milliseconds it has waited before.
-    waited: u32,
     /// For which pause its flow was stopped, if that goes on with it.
     before: Option<Pause>,
 }
@@ -607,7 +596,7 @@ where
         if common.id > self.next || common.id.saturating_sub(self.first) >= self.numbers() {
             return Err(Broken::Value);
         }
-        let (flow, waited) = (request.flow, request.waited);
+        let flow = request.flow;
         if u32::from(flow) >= FLOWS {
             return Err(Broken::Value);
         }
@@ -618,9 +607,9 @@ where
             None
         };
         let why = self.stops.why_not(flow, || target.user_of(request));
-        let partial = if let Some(why) = why {
+        let partial = if why.is_some() {
             // It would overtake those that were not taken.
-            Err(Refusal::new(why, waited))
+            Err(Refusal::NoRoom)
         } else {
             let alone = self.first == self.next;
             let begun = if room {
@@ -634,11 +623,7 @@ where
                 Begun::NoMemory => Err(self.stop_short(flow, None, before)),
             }
         };
-        let coming = Coming {
-            flow,
-            waited,
-            before,
-        };
+        let coming = Coming { flow, before };
         match partial {
             Ok(partial) if common.body == 0 => self.arrive(target, partial, coming),
             Ok(partial) => self.reading = Some(Reading::Request(partial, 0, coming)),
@@ -781,10 +766,11 @@ where
                 target.body(&mut partial, offset, bytes);
                 if last {
                     let user = || T::partial_user(&partial);
-                    match self.stops.why_not(coming.flow, user) {
+                    if self.stops.why_not(coming.flow, user).is_some() {
                         // Since it has begun to come.
-                        Some(why) => self.refuse(Refusal::new(why, coming.waited)),
-                        None => self.arrive(target, partial, coming),
+                        self.refuse(Refusal::NoRoom);
+                    } else {
+                        self.arrive(target, partial, coming);
                     }
                     return;
                 }

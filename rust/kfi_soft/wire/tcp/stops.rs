@@ -333,21 +333,17 @@ impl<F: DerefMut<Target = [Flow]>> Stops<F> {
 
     /// Returns why a request of a flow is not taken; nothing if it is. `user` says to whom it goes, if that
     /// matters: requests to others than the one user without room may be taken, as no receive context belongs to
-    /// both; and those to others than the one whose receiver is not ready do not wait for theirs.
+    /// both.
     pub(crate) fn why_not(&self, number: u16, user: impl FnOnce() -> User) -> Option<Why> {
         let cause = self.flows.get(usize::from(number))?.cause;
-        let Some((place, why)) = cause.place() else {
-            return cause.why();
-        };
-        let Some(counted) = self.users.apart.get(place) else {
-            return Some(why);
-        };
-        let user = user();
-        match why {
-            Why::NoRoom if user.is_some() && counted.user != user => None,
-            Why::NotReady if counted.user == user => Some(Why::NotReady),
-            Why::NoRoom | Why::NotReady => Some(Why::NoRoom),
+        if let Some((place, Why::NoRoom)) = cause.place() {
+            let short = self.users.apart.get(place).map(|counted| counted.user);
+            let user = user();
+            if user.is_some() && short.is_some_and(|short| short != user) {
+                return None;
+            }
         }
+        cause.why()
     }
 
     /// Returns whether another flow may be stopped for receivers of a user: those that are, are no more than are

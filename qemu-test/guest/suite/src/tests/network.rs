@@ -631,11 +631,11 @@ fn not_ready(env: &Env) -> Outcome {
     let (end, port) = end_with_port(&rig)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     let next = stop_flow(&mut peer, port)?;
-    // Those that come before the first one are not taken either, and bring along how long they have waited.
+    // Those that come before the first one are not taken either, and do not wait for their receivers meanwhile.
     peer.message(next, port, false, 7)?;
     let (id, response) = peer.response()?;
-    check_eq!((id, response.status), (next, NOT_READY));
-    check_eq!(response.waited, 7);
+    check_eq!((id, response.status), (next, NO_ROOM));
+    check_eq!(response.waited, 0);
     for _ in 0..3 {
         peer.until(|frame| matches!(frame, Frame::Go(0)))?;
     }
