@@ -39,6 +39,17 @@ use super::{
 /// The most bytes of results that go in one frame.
 const PIECE: usize = 256 << 10;
 
+/// Requests whose bytes are being moved are looked at so often in `peer_timeout`: see [`Lane::look`].
+pub(crate) const LOOKS: u32 = 4;
+/// One that has not moved when it was looked at so often has to let others move: see there.
+const PATIENCE: u32 = 2 * LOOKS;
+
+/// After so many connections on which nothing of a request has moved no new one gives it more time.
+const CONNECTIONS: u32 = 16;
+
+/// When other requests have had so many turns, one after the other, each has had one.
+const ROUNDS: u32 = 2;
+
 /// The errno of a message for which there is no receive: `EREMOTEIO`.
 const NO_RECEIVE: u32 = 121;
 
@@ -197,12 +208,69 @@ pub(crate) struct Moving<S> {
     start: S,
     /// How many there are.
     len: usize,
-    /// They are fetched, not wanted.
-    fetched: bool,
     /// How many have been moved: written, or sent.
     done: usize,
+    /// Bytes that the lane had moved when it was last judged: those of [`Lane::brought`], or, until it is asked,
+    /// of [`Lane::sent`].
+    before: u64,
+    /// The round of the lane when it was first judged.
+    since: u32,
+    /// The round in which the last piece of it has begun to come.
+    round: u32,
+    /// How often it was looked at since it has moved, or was asked for.
+    looks: u32,
+    /// How many connections have begun since it has moved.
+    connections: u32,
+    /// How many whole pieces of it have been moved, on whichever connection.
+    pieces: u32,
+    /// They are fetched, not wanted.
+    fetched: bool,
     /// They were pulled on this connection, or all have been sent on it.
     asked: bool,
+}
+
+impl<S> Moving<S> {
+    /// So many bytes of it have been moved. Less than a piece more than before does not count.
+    fn note_done(&mut self, done: usize) {
+        self.done = done;
+        let pieces = u32::try_from(done / PIECE).unwrap_or(u32::MAX);
+        if pieces > self.pieces {
+            self.pieces = pieces;
+            (self.looks, self.connections) = (0, 0);
+        }
+    }
+
+    /// It is asked for, or not yet on this connection; the lane has moved so many bytes by now. From now on it
+    /// has time, but not if one connection after the other begins.
+    fn ask(&mut self, asked: bool, bytes: u64) {
+        self.asked = asked;
+        if self.connections < CONNECTIONS {
+            self.looks = 0;
+        } else {
+            self.before = bytes;
+        }
+    }
+
+    /// Looks at it; returns whether the initiator goes on. See [`Lane::look`].
+    fn look(&mut self, brought: u64, sent: u64, round: u32) -> bool {
+        // As long as it is our turn, the initiator has to read what we send.
+        let bytes = if self.asked { brought } else { sent };
+        self.looks = self.looks.saturating_add(1);
+        if self.looks <= LOOKS {
+            (self.before, self.since) = (bytes, round);
+            return true;
+        }
+        if self.asked && round.wrapping_sub(self.since) >= ROUNDS {
+            return false;
+        }
+        if self.looks < PATIENCE {
+            return true;
+        }
+        let least = u64::try_from(PIECE).unwrap_or(u64::MAX);
+        let goes_on = bytes.wrapping_sub(self.before) >= least;
+        (self.before, self.looks) = (bytes, LOOKS);
+        goes_on
+    }
 }
 
 /// A slot of the memory of a lane; none while no request is in it.
@@ -290,6 +358,13 @@ pub(crate) struct Lane<T: Target, M, F> {
     moving: bool,
     /// Another number whenever bytes of one of those are moved, or asked for.
     progress: u64,
+    /// How many bytes have come that were wanted, or with requests.
+    brought: u64,
+    /// How many bytes were sent.
+    sent: u64,
+    /// Another one begins whenever a piece of data begins to come of a request of which one has begun to come in
+    /// this one.
+    round: u32,
     /// Flows that are stopped.
     stops: Stops<F>,
     /// How many requests there are of which the initiator is to be told that they were not taken ...
@@ -327,6 +402,9 @@ where
             answer_next: true,
             moving: false,
             progress: 0,
+            brought: 0,
+            sent: 0,
+            round: 1,
             stops: Stops::new(flows),
             refusals: 0,
             refused: 1,
@@ -441,6 +519,38 @@ where
         owed
     }
 
+    /// Returns whether some requests may have started, and not ended.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.moving
+    }
+
+    /// Looks at the requests whose bytes are being moved, [`LOOKS`] times in `peer_timeout`; returns whether the
+    /// initiator goes on with each of them.
+    ///
+    /// It takes those that it was asked for in turns, of a piece at the most. So from when it knows, which takes
+    /// no more than `peer_timeout`, none of the others has two turns before each has had one; and something has
+    /// one all the time, so that the lane is not moving if it moves less than a piece in `peer_timeout`. Bytes
+    /// of a request that are less than a piece do not count as its turn.
+    pub(crate) fn look(&mut self) -> bool {
+        let (brought, sent, round) = (self.brought, self.sent, self.round);
+        let mut goes_on = true;
+        self.moving = false;
+        let chunks = self.chunks.iter_mut().flatten();
+        for slot in chunks.flat_map(|chunk| chunk.iter_mut()) {
+            if let Some(Slot::Open(_, Some(moving))) = slot {
+                self.moving = true;
+                goes_on &= moving.look(brought, sent, round);
+            }
+        }
+        goes_on
+    }
+
+    /// Counts bytes that have come.
+    fn note_brought(&mut self, bytes: &[u8]) {
+        let count = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.brought = self.brought.wrapping_add(count);
+    }
+
     /// Bytes of a request that has started were moved, or asked for.
     fn note_progress(&mut self) {
         self.progress = self.progress.wrapping_add(1);
@@ -479,7 +589,8 @@ where
                 }
             }
             if let Some(Slot::Open(_, Some(moving))) = slot {
-                moving.asked = false;
+                moving.connections = moving.connections.saturating_add(1);
+                moving.ask(false, self.sent);
                 if moving.fetched {
                     moving.done = 0;
                 }
@@ -761,6 +872,9 @@ where
 
     /// Takes bytes of the body of the last frame; with `last` there are no more of them.
     pub(crate) fn body(&mut self, target: &mut T, bytes: &[u8], last: bool) {
+        if self.reading.is_some() {
+            self.note_brought(bytes);
+        }
         match self.reading.take() {
             Some(Reading::Request(mut partial, offset, coming)) => {
                 target.body(&mut partial, offset, bytes);
@@ -794,6 +908,7 @@ where
         if common.id >= self.next {
             return Err(Broken::Value);
         }
+        let round = self.round;
         let Some(Some(Slot::Open(_, Some(moving)))) = self.slot(common.id) else {
             // It has ended early.
             return Ok(());
@@ -803,6 +918,10 @@ where
         if moving.fetched || !moving.asked || offset != moving.done || end > moving.len {
             return Err(Broken::Value);
         }
+        // The second one of this round, or not.
+        let again = moving.round == round;
+        moving.round = round.wrapping_add(u32::from(again));
+        self.round = moving.round;
         self.reading = Some(Reading::Data(common.id, offset));
         Ok(())
     }
@@ -817,7 +936,7 @@ where
             return false;
         };
         let there = target.write(open, offset, bytes);
-        moving.done = offset.saturating_add(bytes.len());
+        moving.note_done(offset.saturating_add(bytes.len()));
         if there && moving.done < moving.len {
             return true;
         }
@@ -892,6 +1011,8 @@ where
             done = done.saturating_add(count);
             self.writing = (!writing.is_done(answer)).then_some(writing);
         }
+        let count = u64::try_from(done).unwrap_or(u64::MAX);
+        self.sent = self.sent.wrapping_add(count);
         done
     }
 
@@ -977,6 +1098,12 @@ where
                 len,
                 fetched,
                 done: 0,
+                before: 0,
+                since: 0,
+                round: 0,
+                looks: 0,
+                connections: 0,
+                pieces: 0,
                 asked: false,
             });
             (self.busy, self.moving) = (true, true);
@@ -988,7 +1115,7 @@ where
         if !self.busy {
             return None;
         }
-        let (first, next) = (self.first, self.next);
+        let (first, next, brought) = (self.first, self.next, self.brought);
         let turn = self.turn.clamp(first, next);
         for id in (turn..next).chain(first..turn) {
             let Some(Some(Slot::Open(_, Some(moving)))) = self.slot(id) else {
@@ -1010,13 +1137,12 @@ where
                     end,
                     failed: false,
                 });
-                moving.done = end;
-                moving.asked = end == moving.len;
+                moving.note_done(end);
                 count
             } else {
                 let len = u64::try_from(left).ok()?;
                 let count = Frame::Pull { offset, len }.write(id, next, 0, room)?;
-                moving.asked = true;
+                moving.ask(true, brought);
                 count
             };
             self.fetching = fetching;
@@ -1054,10 +1180,18 @@ where
             end,
             failed,
         });
-        if failed && self.fetching.is_none() {
+        if self.fetching.is_none() {
+            let brought = self.brought;
             if let Some(Some(Slot::Open(_, place))) = self.slot(id) {
-                if let Some(moving) = place.take() {
-                    target.end(moving.start, Moved::Lost);
+                if failed {
+                    if let Some(moving) = place.take() {
+                        target.end(moving.start, Moved::Lost);
+                    }
+                } else if let Some(moving) =
+                    place.as_mut().filter(|moving| moving.done == moving.len)
+                {
+                    // The last piece.
+                    moving.ask(true, brought);
                 }
             }
         }

@@ -147,6 +147,11 @@ const MAX_PEERS: usize = 4096;
 /// longer than what it keeps it for itself.
 const QUIET_TIMES: u32 = 8;
 
+/// An answer may be unacknowledged for so many times `peer_timeout`, though other bytes are moved: so long it
+/// takes at the most to come to the initiator; a frame there that was begun to end; and the next one to come
+/// here.
+const ACKNOWLEDGED_TIMES: u32 = 3;
+
 /// So often a connection is looked at before others have the work queue.
 const TURNS: usize = 64;
 
@@ -693,11 +698,11 @@ struct State {
     down: Instant,
     /// Since when all requests that were read have been over; none if they are not.
     over: Option<Instant>,
+    /// When [`Lane::look`] was called last, or nothing moved.
+    looked: Instant,
     /// The last value of [`Lane::progress`], and when that was new, or nothing was owed.
     progress: (u64, Instant),
-    /// The last [`Lane::unacknowledged`] and [`Lane::progress`], and since when these are the same, or
-    /// nothing was told.
-    unacknowledged: (Option<u64>, u64, Instant),
+    unacknowledged: Unacknowledged,
     /// How many connections of the session broke the protocol.
     strikes: u32,
     /// How many connections there have been.
@@ -708,6 +713,31 @@ struct State {
     ended: EntryQueue<Ended>,
     /// It is not used any more.
     gone: bool,
+}
+
+/// An answer of which the initiator does not say that it has read it.
+struct Unacknowledged {
+    /// The last [`Lane::unacknowledged`].
+    id: Option<u64>,
+    /// The last [`Lane::progress`].
+    progress: u64,
+    /// Since when both are the same, or nothing was told.
+    since: Instant,
+    /// Since when the first one is.
+    told: Instant,
+}
+
+impl Unacknowledged {
+    /// It is this one since now.
+    fn new(id: Option<u64>, progress: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            id,
+            progress,
+            since: now,
+            told: now,
+        }
+    }
 }
 
 /// The way in which an initiator has introduced itself.
@@ -812,7 +842,8 @@ impl Visitor {
                         down: Instant::now(),
                         over: None,
                         progress: (0, Instant::now()),
-                        unacknowledged: (None, 0, Instant::now()),
+                        looked: Instant::now(),
+                        unacknowledged: Unacknowledged::new(None, 0),
                         strikes: 0,
                         connections: 0,
                         moved: 0,
@@ -929,7 +960,7 @@ impl Visitor {
                 state.connection = Some(connection);
                 // From now on.
                 state.over = None;
-                state.unacknowledged = (None, 0, Instant::now());
+                state.unacknowledged = Unacknowledged::new(None, 0);
                 this.note_quiet(state);
                 None
             }
@@ -1166,6 +1197,7 @@ impl Visitor {
             }
         };
         let acknowledgement = Self::acknowledgement(state, timeout)?;
+        let looked = Self::look(state, timeout)?;
         let (progress, since) = &mut state.progress;
         let now = state.lane.progress();
         let owed = if now != *progress || !state.lane.is_owed() {
@@ -1174,19 +1206,48 @@ impl Visitor {
         } else {
             Some(left_or_lost(since, timeout)?)
         };
-        Ok([frame, acknowledgement, owed].into_iter().flatten().min())
+        let all = [frame, acknowledgement, looked, owed];
+        Ok(all.into_iter().flatten().min())
     }
 
-    /// Returns how long the initiator may still take to say that it knows what it was told. It does so at once,
-    /// whatever else it waits for; but that may be behind bytes that are moved.
-    fn acknowledgement(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
-        let now = (state.lane.unacknowledged(), state.lane.progress());
-        let (id, progress, since) = &mut state.unacknowledged;
-        if now.0.is_none() || now != (*id, *progress) {
-            state.unacknowledged = (now.0, now.1, Instant::now());
-            return Ok(now.0.map(|_| msecs_to_jiffies(timeout)));
+    /// Looks whether the initiator goes on with each request that it owes something, when it is time for that;
+    /// returns how long that is. It is as good as gone if it goes on with others only.
+    fn look(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
+        if !state.lane.is_moving() {
+            state.looked = Instant::now();
+            return Ok(None);
         }
-        left_or_lost(since, timeout).map(Some)
+        let between = timeout.checked_div(incoming::LOOKS).unwrap_or(timeout);
+        if let Some(left) = state.looked.left(between) {
+            return Ok(Some(left));
+        }
+        // However long nobody has looked, that counts once: there may be more than was read since.
+        state.looked = Instant::now();
+        if state.lane.look() {
+            Ok(Some(msecs_to_jiffies(between)))
+        } else {
+            Err(End::Lost)
+        }
+    }
+
+    /// Returns how long the initiator may still take to say that it knows what it was told. It does so with the
+    /// next frame, whatever else it waits for; but that may be behind bytes that are moved, for no longer than
+    /// there is for these.
+    fn acknowledgement(state: &mut State, timeout: u32) -> Result<Option<Jiffies>, End> {
+        let (id, progress) = (state.lane.unacknowledged(), state.lane.progress());
+        let last = &mut state.unacknowledged;
+        if id.is_none() || id != last.id {
+            *last = Unacknowledged::new(id, progress);
+        } else if progress != last.progress {
+            (last.progress, last.since) = (progress, Instant::now());
+        }
+        if id.is_none() {
+            return Ok(None);
+        }
+        let most = timeout.saturating_mul(ACKNOWLEDGED_TIMES);
+        let told = left_or_lost(&mut last.told, most)?;
+        let left = left_or_lost(&mut last.since, timeout)?;
+        Ok(Some(left.min(told)))
     }
 
     /// Receives and sends; returns whether there was anything.
