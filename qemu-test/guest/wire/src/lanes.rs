@@ -9,7 +9,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use crate::frame::{Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, NOT_READY};
-use crate::incoming::{self, Begun, Moved};
+use crate::incoming::{self, Begun, Moved, LOOKS};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
 use crate::stops::{self, Stops, User, Why, FLOWS};
@@ -2131,6 +2131,153 @@ fn what_an_initiator_owes_is_known() {
         assert_ne!(world.target.progress(), asked, "{what:?}");
         assert_eq!(world.operations[0].answers.get(), 1, "{what:?}");
     }
+}
+
+/// The most bytes that go in one turn.
+const PIECE: usize = 256 << 10;
+
+/// Returns a world with operations that have started, for which the target has sent all that there is room for.
+fn moving(operations: &[(What, usize)], room: usize) -> World {
+    let mut world = World::new(23);
+    for (what, len) in operations {
+        world.post_one(*what, *len);
+    }
+    world.settle();
+    let open = std::mem::take(&mut world.model.open);
+    assert_eq!(open.len(), operations.len());
+    world.model.started.extend(open);
+    world.target.fill(&mut world.model, &mut vec![0; room]);
+    world
+}
+
+/// The target reads a frame of data of a request, and so many bytes of it.
+fn bring(world: &mut World, id: u64, offset: usize, body: usize, there: usize) {
+    let mut head = [0; 64];
+    let count = Frame::Data(offset as u64).write(id, 1, body, &mut head);
+    let head = &head[..count.expect("there is room")];
+    let (common, frame) = Frame::parse(head).expect("it is a frame");
+    let taken = world.target.head(&mut world.model, &common, &frame);
+    taken.expect("it was asked for");
+    more(world, id, offset, there, there == body);
+}
+
+/// The target reads more bytes of a frame.
+fn more(world: &mut World, id: u64, offset: usize, count: usize, last: bool) {
+    let bytes: Vec<_> = (offset..offset + count)
+        .map(|at| byte(id - 1, at, false))
+        .collect();
+    world.target.body(&mut world.model, &bytes, last);
+}
+
+/// Looks until an initiator is found not to go on, which does something before each look; returns how often
+/// that was, or nothing if it goes on.
+fn looks(world: &mut World, mut act: impl FnMut(&mut World, usize)) -> Option<u32> {
+    let mut at = 0;
+    (1..=10 * LOOKS).find(|_| {
+        act(world, at);
+        at += 1;
+        !world.target.look()
+    })
+}
+
+/// An initiator that brings bytes of a request now and then does not go on, with this one or with others.
+#[test]
+fn to_bring_a_byte_is_not_to_go_on() {
+    let both = [(What::Long, 2 * PIECE), (What::Long, 2 * PIECE)];
+    for requests in [1, 2] {
+        // Each in a frame of its own.
+        let mut world = moving(&both[..requests], 1000);
+        let found = looks(&mut world, |world, at| bring(world, 1, at, 1, 1));
+        assert_eq!(found, Some(LOOKS + 2));
+        // In one frame.
+        let mut world = moving(&both[..requests], 1000);
+        bring(&mut world, 1, 0, PIECE, 1);
+        let found = looks(&mut world, |world, at| more(world, 1, at + 1, 1, false));
+        assert_eq!(found, Some(2 * LOOKS));
+        // Not at all.
+        let mut world = moving(&both[..requests], 1000);
+        assert_eq!(looks(&mut world, |_, _| ()), Some(2 * LOOKS));
+    }
+}
+
+/// An initiator that brings as much as it likes, but nothing of one request, does not go on.
+#[test]
+fn none_is_passed_over() {
+    for other in [What::Long, What::LongRead] {
+        let operations = [(What::Long, 10 * PIECE), (other, 20_000)];
+        let mut world = moving(&operations, 100_000);
+        let found = looks(&mut world, |world, at| {
+            bring(world, 1, at * PIECE, PIECE, PIECE);
+        });
+        assert_eq!(found, Some(LOOKS + 2), "{other:?}");
+    }
+}
+
+/// An initiator that takes requests in turns goes on, however long each waits for its own, and if it brings
+/// no more than a piece in `peer_timeout`.
+#[test]
+fn turns_may_take_long() {
+    const PIECES: usize = 3;
+    let mut world = moving(&[(What::Long, PIECES * PIECE); 3], 1000);
+    for piece in 0..PIECES {
+        for id in 1..=3 {
+            bring(&mut world, id, piece * PIECE, PIECE, PIECE);
+            for look in 0..LOOKS {
+                assert!(world.target.look(), "{piece} of {id}: {look}");
+            }
+        }
+    }
+    let ended: Vec<_> = (1..=3u64).map(|id| (id, Moved::All)).collect();
+    assert_eq!(world.model.ends, ended);
+    assert!(world.target.look());
+    assert!(!world.target.is_moving());
+}
+
+/// An initiator that does not read what it wants to read does not go on; one that reads it slowly does.
+#[test]
+fn results_are_to_be_read() {
+    let mut world = moving(&[(What::LongRead, 4 * PIECE)], 1000);
+    assert_eq!(looks(&mut world, |_, _| ()), Some(2 * LOOKS));
+    let mut world = moving(&[(What::LongRead, 4 * PIECE)], 1000);
+    for _ in 0..4 {
+        for _ in 0..LOOKS {
+            let room = &mut vec![0; PIECE / LOOKS as usize];
+            world.target.fill(&mut world.model, room);
+            assert!(world.target.look());
+        }
+    }
+    world.target.fill(&mut world.model, &mut vec![0; 2000]);
+    assert!(world.target.is_owed());
+    // It was looked at once since all of it was sent.
+    assert_eq!(looks(&mut world, |_, _| ()), Some(2 * LOOKS - 1));
+}
+
+/// A new connection gives a request more time, but not one after the other.
+#[test]
+fn connections_give_no_time_for_ever() {
+    let mut world = moving(&[(What::Long, 2 * PIECE)], 1000);
+    let connect = |world: &mut World| {
+        world.connect();
+        let count = world.target.fill(&mut world.model, &mut [0; 1000]);
+        assert_ne!(count, 0, "it is pulled again");
+    };
+    for connection in 1..16 {
+        connect(&mut world);
+        for _ in 0..LOOKS + 1 {
+            assert!(world.target.look(), "{connection}");
+        }
+    }
+    connect(&mut world);
+    let found = looks(&mut world, |world, _| connect(world));
+    assert_eq!(found, Some(LOOKS - 1));
+    // It begins anew with a piece.
+    let mut world = moving(&[(What::Long, 2 * PIECE)], 1000);
+    for _ in 0..20 {
+        connect(&mut world);
+    }
+    bring(&mut world, 1, 0, PIECE, PIECE);
+    connect(&mut world);
+    assert_eq!(looks(&mut world, |_, _| ()), Some(2 * LOOKS));
 }
 
 /// A stream knows when a frame has begun to come.
