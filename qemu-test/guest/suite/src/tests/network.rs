@@ -78,6 +78,7 @@ tests! {
     "claimed-beside-others" ["kfi_tagged.h"] claimed_beside_others;
     "never-ready" ["kfi_endpoint.h"] never_ready;
     "flooding-initiator" ["kfi_endpoint.h"] flooding_initiator;
+    "dribbling-initiator" ["kfi_endpoint.h"] dribbling_initiator;
     "stopped-peers-keep-their-place" ["kfi_endpoint.h"] stopped_peers_keep_their_place;
     "stopped-and-silent" ["kfi_endpoint.h"] stopped_and_silent;
     "unread-answers" ["kfi_rma.h"] unread_answers;
@@ -753,6 +754,41 @@ fn flooding_initiator(env: &Env) -> Outcome {
     })?;
     drop((node.end, peer, node.buffer));
     node.rig.close()
+}
+
+/// Receives that a peer has claimed are not its own for ever, though it brings a byte of one of them now and
+/// then: in frames of their own, or all in one.
+fn dribbling_initiator(env: &Env) -> Outcome {
+    const LEN: u64 = 1 << 20;
+    const PIECE: usize = 256 << 10;
+    let _modules = load_network(env, "address=127.0.0.1 loopback=0 peer_timeout=2000")?;
+    let node = Node::open(env, LEN)?;
+    for (session, frame) in (1..).zip([1, PIECE]) {
+        let mut left = BTreeSet::from([7, 8, 9]);
+        for &context in &left {
+            node.end.recv(node.buffer.segment(0..LEN), context)?;
+        }
+        let mut peer = Peer::connect(THERE, HERE, session)?;
+        for id in 1..=3 {
+            peer.request(id, Kind::Message, (node.port, LEN), None)?;
+        }
+        for _ in 1..=3 {
+            peer.until(|frame| matches!(frame, Frame::Pull { .. }))?;
+        }
+        let begun = Instant::now();
+        peer.dribble(1, frame)?;
+        env.note(format!("{frame} in a frame: {:?}", begun.elapsed()));
+        until(|| match node.end.rx.read_err() {
+            Ok(error) => {
+                check_eq!(error.err.unsigned_abs(), EHOSTUNREACH);
+                check!(left.remove(&error.entry.op_context), "it has ended before");
+                Ok(left.is_empty())
+            }
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => Ok(false),
+            Err(error) => Err(error.into()),
+        })?;
+    }
+    node.close()
 }
 
 /// An operation fails when its target has not been heard of for as long as was told, and not before: where

@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
 
 use rustix::net::{bind, connect, socket, AddressFamily, SocketType};
 
@@ -499,11 +501,36 @@ impl Peer {
 
     /// Brings bytes of a request that were asked for.
     pub(super) fn data(&mut self, id: u64, offset: u64, bytes: &[u8]) -> Outcome {
-        let mut header = [0; MAX_HEAD];
-        let len = Frame::Data(offset).write(id, self.ack, bytes.len(), &mut header);
-        let len = len.ok_or_else(|| Stop::fail("no such data"))?;
-        self.stream.write_all(&header[..len])?;
+        let header = self.data_header(id, offset, bytes.len())?;
+        self.stream.write_all(&header)?;
         Ok(self.stream.write_all(bytes)?)
+    }
+
+    /// Returns the header of a frame of data.
+    fn data_header(&self, id: u64, offset: u64, len: usize) -> Result<Vec<u8>, Stop> {
+        let mut header = vec![0; MAX_HEAD];
+        let head = Frame::Data(offset).write(id, self.ack, len, &mut header);
+        header.truncate(head.ok_or_else(|| Stop::fail("no such data"))?);
+        Ok(header)
+    }
+
+    /// Brings a byte of a request ten times a second, of so many in a frame, until nobody is there to receive
+    /// it; fails if that is never so.
+    pub(super) fn dribble(&mut self, id: u64, frame: usize) -> Outcome {
+        const MOST: usize = 600;
+        for at in 0..MOST {
+            let mut bytes = Vec::new();
+            if at % frame == 0 {
+                bytes = self.data_header(id, at as u64, frame)?;
+            }
+            bytes.push(1);
+            match self.stream.write_all(&bytes) {
+                Ok(()) => thread::sleep(Duration::from_millis(100)),
+                Err(error) if is_over(&error) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Stop::fail("it may go on for ever"))
     }
 
     /// Returns how many requests the other side takes at a time.
