@@ -2263,7 +2263,7 @@ fn connections_give_no_time_for_ever() {
     };
     for connection in 1..16 {
         connect(&mut world);
-        for _ in 0..LOOKS + 1 {
+        for _ in 0..=LOOKS {
             assert!(world.target.look(), "{connection}");
         }
     }
