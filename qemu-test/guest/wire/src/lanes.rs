@@ -221,6 +221,16 @@ impl incoming::Answer for Reply {
 /// A request that is open: its number in the lane, its own, its flow, and its user.
 type Kept = (u64, u64, u16, u32);
 
+/// When there is no memory.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Lack {
+    #[default]
+    Never,
+    AtTimes,
+    /// For any request when all of it is there.
+    AtEnd,
+}
+
 /// A target that notes what it is asked.
 #[derive(Default)]
 struct Model {
@@ -248,11 +258,10 @@ struct Model {
     waits: u32,
     /// How many chunks of memory were asked for, and whether there is none at times, as of other memory.
     chunks: usize,
-    lacks_memory: bool,
+    lack: Lack,
     /// How often other memory was asked for.
     allocations: usize,
-    /// There is none for any request when all of it is there; how often that was so.
-    lacks_at_end: bool,
+    /// How often there was none for a request when all of it was there.
     lacked: usize,
     /// There is room for so many requests that have data and results, until they are over; for the last user
     /// there is none, if they are told apart.
@@ -275,7 +284,7 @@ impl Model {
     /// Returns whether there is no memory now.
     fn is_short(&mut self) -> bool {
         self.allocations += 1;
-        self.lacks_memory && self.allocations % 7 == 0
+        self.lack == Lack::AtTimes && self.allocations % 7 == 0
     }
 
     /// Returns how many requests that have data and results are not over.
@@ -301,7 +310,7 @@ impl incoming::Target for Model {
 
     fn chunk(&mut self, _other: bool) -> Option<Self::Chunk> {
         self.chunks += 1;
-        let there = !self.lacks_memory || self.chunks % 3 != 0;
+        let there = self.lack != Lack::AtTimes || self.chunks % 3 != 0;
         there.then(|| (0..Self::CHUNK).map(|_| None).collect())
     }
 
@@ -358,7 +367,7 @@ impl incoming::Target for Model {
     }
 
     fn arrive(&mut self, (asked, body): Self::Partial) -> Option<Kept> {
-        if self.lacks_at_end {
+        if self.lack == Lack::AtEnd {
             self.lacked += 1;
             return None;
         }
@@ -755,7 +764,9 @@ impl World {
 /// Runs operations over connections of which one in `breaks` steps breaks.
 fn run(seed: u64, count: usize, breaks: usize) {
     let mut world = World::new(seed);
-    world.model.lacks_memory = seed % 2 == 0;
+    if seed % 2 == 0 {
+        world.model.lack = Lack::AtTimes;
+    }
     world.model.most = (seed % 3 != 0).then_some(seed as usize % 5);
     world.model.users = [0, 1, 2, 5][seed as usize / 3 % 4];
     let mut steps = 0;
@@ -1325,11 +1336,11 @@ fn numbers_without_memory_are_told() {
     let chunks = world.model.chunks;
     for _ in 0..WINDOW * 2 {
         // Each third one is refused.
-        world.model.lacks_memory = true;
+        world.model.lack = Lack::AtTimes;
         world.model.chunks = 2;
         world.post_one(What::Send, 0);
         world.settle();
-        world.model.lacks_memory = false;
+        world.model.lack = Lack::Never;
         for asked in std::mem::take(&mut world.model.open) {
             world.model.answered.push_back((asked.id, 0, asked));
         }
@@ -1355,7 +1366,7 @@ fn numbers_without_memory_are_told() {
 #[test]
 fn what_lacks_memory_at_its_end_comes_more_rarely() {
     let mut world = World::new(41);
-    world.model.lacks_at_end = true;
+    world.model.lack = Lack::AtEnd;
     world.post_one(What::Send, 100);
     for _ in 0..200 {
         world.settle();
@@ -1364,7 +1375,7 @@ fn what_lacks_memory_at_its_end_comes_more_rarely() {
     // The sixth one comes after 1.5 seconds, and those that follow are a second apart, within 10 of them.
     let lacked = world.model.lacked;
     assert!((10..=16).contains(&lacked), "{lacked} times");
-    world.model.lacks_at_end = false;
+    world.model.lack = Lack::Never;
     finish(world, 1000);
 }
 
@@ -1372,7 +1383,7 @@ fn what_lacks_memory_at_its_end_comes_more_rarely() {
 #[test]
 fn a_flow_does_not_go_on_with_half_a_request() {
     let mut world = World::new(43);
-    world.model.lacks_at_end = true;
+    world.model.lack = Lack::AtEnd;
     // More than is received at a time.
     world.post_one(What::Send, 200_000);
     world.settle();
@@ -1385,7 +1396,7 @@ fn a_flow_does_not_go_on_with_half_a_request() {
     assert_eq!(world.model.lacked, 1, "not all of it is there");
     world.connect();
     assert!(world.has_stopped());
-    world.model.lacks_at_end = false;
+    world.model.lack = Lack::Never;
     finish(world, 1000);
 }
 
