@@ -47,8 +47,9 @@ const PATIENCE: u32 = 2 * LOOKS;
 /// After so many connections on which nothing of a request has moved no new one gives it more time.
 const CONNECTIONS: u32 = 16;
 
-/// When other requests have had so many turns, one after the other, each has had one.
-const ROUNDS: u32 = 2;
+/// When other requests have had so many turns, one after the other, each has had one, though 4 MiB may stand
+/// before it in the initiator's socket.
+const ROUNDS: u32 = 2 + 16;
 
 /// The errno of a message for which there is no receive: `EREMOTEIO`.
 const NO_RECEIVE: u32 = 121;
