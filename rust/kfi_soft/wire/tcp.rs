@@ -991,7 +991,8 @@ mod tests {
         let (one, other) = (Owners::get(&owners, 7)?, Owners::get(&owners, 8)?);
         let (first, second) = (key_of(&one), key_of(&other));
         for (number, owner) in [&one, &other, &one].into_iter().enumerate() {
-            assert!(tcp.0.associations.lock().add(posted(owner, number)?));
+            let fresh = posted(owner, number)?;
+            assert!(tcp.0.associations.lock().add(fresh));
         }
         let next = || {
             let associations = tcp.0.associations.lock();
