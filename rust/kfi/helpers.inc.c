@@ -481,7 +481,10 @@ struct page *kfi_rust_helper_page_of(const void *addr)
 	return is_vmalloc_addr(addr) ? vmalloc_to_page(addr) : virt_to_page(addr);
 }
 
-/* For both: the caller has seen to it that the area ends within the memory. */
+/*
+ * For both: the caller has seen to it that the area ends within the memory. If they fail nothing is
+ * mapped any more when they return.
+ */
 
 /*
  * Page by page, as they are not in one piece. Not as remap_vmalloc_range() does it: nobody is to take
@@ -496,8 +499,15 @@ int kfi_rust_helper_map_vmalloc(struct vm_area_struct *vma, void *addr)
 	for (user = vma->vm_start; user < vma->vm_end; user += PAGE_SIZE, addr += PAGE_SIZE) {
 		ret = remap_pfn_range(vma, user, vmalloc_to_pfn(addr), PAGE_SIZE,
 				      vma->vm_page_prot);
-		if (ret)
+		if (ret) {
+			/*
+			 * It has taken back this page only. Other threads see the pages before it
+			 * until the area is torn down, which is after the caller has let go of them.
+			 */
+			if (user != vma->vm_start)
+				zap_special_vma_range(vma, vma->vm_start, user - vma->vm_start);
 			return ret;
+		}
 	}
 	return 0;
 }

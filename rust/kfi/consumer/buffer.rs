@@ -211,7 +211,8 @@ impl Drop for Buffer {
     }
 }
 
-impl Mappable for Buffer {
+// SAFETY: Both functions that map take back what they have mapped before they fail.
+unsafe impl Mappable for Buffer {
     fn room(&self) -> usize {
         self.room
     }

@@ -85,7 +85,12 @@ impl core::ops::BitOr for Ready {
 }
 
 /// Memory that user space may map.
-pub trait Mappable: Send + Sync + 'static {
+///
+/// # Safety
+///
+/// If [`map`](Self::map) fails nothing is mapped when it returns, not even for other threads of the process:
+/// these find pages without asking for the area, and the memory may be gone right after.
+pub unsafe trait Mappable: Send + Sync + 'static {
     /// Returns how many bytes there are, a multiple of the page size.
     fn room(&self) -> usize;
 
@@ -141,7 +146,7 @@ impl Area<'_> {
         }
         new.set_dontexpand();
         // SAFETY: As above; the memory stays, since the area keeps it from here on. If this fails
-        // nothing stays mapped, and the area is not told that it is closed.
+        // nothing is mapped any more, by the promise of the trait, and the area is not told that it is closed.
         unsafe { memory.map(self.vma, offset) }?;
         // SAFETY: By the type invariants; nobody else knows the area yet, and it has no private data
         // of ours, as nothing was mapped to it.

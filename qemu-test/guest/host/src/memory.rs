@@ -3,10 +3,11 @@
 //! Memory that ends where it should.
 
 use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
 
 use rustix::io::Errno;
 
-use crate::sys::Pages;
+use crate::sys::{self, Pages};
 
 /// Bytes that end where mapped memory ends: the one after the last cannot be
 /// accessed.
@@ -60,6 +61,39 @@ impl Guarded {
     /// Whether there is no byte.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+}
+
+/// Addresses at which nothing is mapped, as long as nobody else maps there.
+#[derive(Clone, Copy, Debug)]
+pub struct Hole(sys::Hole);
+
+impl Hole {
+    /// Finds so many bytes.
+    pub fn new(size: usize) -> Result<Self, Errno> {
+        sys::Hole::new(size).map(Self)
+    }
+
+    /// The first address.
+    pub fn start(self) -> usize {
+        self.0.start()
+    }
+
+    /// Maps `len` bytes of a file, which are at `from`, in place of those at `offset`, and takes that back
+    /// at once.
+    pub fn try_map(
+        self,
+        offset: usize,
+        len: usize,
+        fd: BorrowedFd<'_>,
+        from: u64,
+    ) -> Result<(), Errno> {
+        self.0.try_map(offset, len, fd, from)
+    }
+
+    /// Has the kernel copy the byte at `offset` into a pipe; `EFAULT` if nothing is there.
+    pub fn send(self, offset: usize, pipe: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.0.send(offset, pipe)
     }
 }
 

@@ -252,3 +252,79 @@ impl Drop for Pages {
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.size + self.guard) };
     }
 }
+
+/// Lets this thread run before all that have no such priority, as soon as it can.
+pub(crate) fn run_first() -> io::Result<()> {
+    let priority = libc::sched_param { sched_priority: 1 };
+    // SAFETY: The parameter is valid.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Addresses at which nothing is mapped, as long as nobody else maps there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hole {
+    start: *mut c_void,
+    size: usize,
+}
+
+// SAFETY: It is no more than addresses, which are the same for all threads.
+unsafe impl Send for Hole {}
+// SAFETY: As above.
+unsafe impl Sync for Hole {}
+
+impl Hole {
+    /// Finds so many bytes.
+    pub(crate) fn new(size: usize) -> Result<Self, Errno> {
+        let none = ProtFlags::empty();
+        // SAFETY: A new mapping wherever there is room disturbs nobody, and nothing refers to it.
+        let start = unsafe {
+            let start = rustix::mm::mmap_anonymous(ptr::null_mut(), size, none, MapFlags::PRIVATE)?;
+            rustix::mm::munmap(start, size)?;
+            start
+        };
+        Ok(Self { start, size })
+    }
+
+    /// Returns the first address.
+    pub(crate) fn start(self) -> usize {
+        self.start.addr()
+    }
+
+    /// The address of some bytes in it.
+    fn at(self, offset: usize, len: usize) -> Result<*mut c_void, Errno> {
+        let end = offset.checked_add(len).filter(|end| *end <= self.size);
+        end.map(|_| self.start.wrapping_byte_add(offset))
+            .ok_or(Errno::INVAL)
+    }
+
+    /// Maps a part of a file there, and takes it back at once.
+    pub(crate) fn try_map(
+        self,
+        offset: usize,
+        len: usize,
+        fd: BorrowedFd<'_>,
+        from: u64,
+    ) -> Result<(), Errno> {
+        let rw = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::FIXED_NOREPLACE;
+        let at = self.at(offset, len)?;
+        // SAFETY: If something is there already, nothing is mapped; nothing refers to what is mapped.
+        unsafe {
+            rustix::mm::mmap(at, len, rw, flags, fd, from)?;
+            rustix::mm::munmap(at, len)
+        }
+    }
+
+    /// Copies a byte out of it by a system call, which fails with `EFAULT` if nothing is there.
+    pub(crate) fn send(self, offset: usize, pipe: BorrowedFd<'_>) -> Result<(), Errno> {
+        let at = self.at(offset, 1)?;
+        // SAFETY: The kernel reads a byte, if there is one.
+        match unsafe { libc::write(pipe.as_raw_fd(), at, 1) } {
+            1 => Ok(()),
+            _ => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        }
+    }
+}

@@ -75,6 +75,11 @@ pub fn pin(cpu: usize) -> io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// Lets this thread run before all others on its CPU as soon as it can (`SCHED_FIFO`).
+pub fn run_first() -> io::Result<()> {
+    crate::sys::run_first()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

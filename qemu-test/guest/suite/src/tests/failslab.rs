@@ -6,16 +6,21 @@
 
 use std::fs;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kfi::uapi::request;
 use kfi::{
     bits, uapi, AvAttr, AvType, BufferKind, Caps, CntrAttr, CqAttr, CqFormat, EpInfo, EqAttr,
-    Error, Form, InfoEntry, KfiErrno, Kind, MrAttr, Operation, Query, Session, WaitObj,
+    Error, Form, Handle, InfoEntry, KfiErrno, Kind, MrAttr, Operation, Query, Session, WaitObj,
     WaitSetAttr, Work,
 };
+use kfi_host::memory::Hole;
 use kfi_host::process::{self, Status};
+use kfi_host::thread;
 use rustix::event::epoll;
 use rustix::io::Errno;
+use zerocopy::FromZeros;
 
 use crate::check::{Outcome, Stop};
 use crate::ends::{complete, expect_context, needs, quiet, Area, Net, Pair, Setup, FORMS};
@@ -38,6 +43,7 @@ tests! {
     "addresses" ["kfi_domain.h"] addresses;
     "regions" ["kfi_domain.h"] regions;
     "buffers" ["kfi_shim.h"] buffers;
+    "mapping-taken-back" ["kfi_shim.h"] mapping_taken_back;
     "pages" ["kfi_shim.h kfi_domain.h kfi_endpoint.h"] pages;
     "waiting" ["R-WAIT-1 R-POLL-1 R-TRYWAIT-1"] waiting;
     "posts" ["kfi_endpoint.h kfi_tagged.h kfi_rma.h kfi_atomic.h"] posts;
@@ -434,6 +440,141 @@ fn buffers(env: &Env) -> Outcome {
         let map = || buffer.map_part(0, 8192, true);
         failing.each("map", NoMemory, map, gone)?;
     }
+    tell(env, &failing)
+}
+
+/// As much as a page of the tables that lead to pages leads to.
+const TABLE: usize = 2 << 20;
+const PAGE: usize = 4096;
+
+/// The end of an attempt to map a buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Mapped {
+    Yes,
+    /// It had been closed before.
+    Closed,
+}
+
+/// What another thread has seen of a buffer that is mapped.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    /// It was closed before the attempt to map it had ended.
+    meanwhile: bool,
+    /// Then there was a byte.
+    byte: bool,
+}
+
+/// A mapping that fails halfway leaves no page to other threads once the buffer may be closed: its pages
+/// would be somebody else's.
+///
+/// Another thread, which interrupts this one, tries to close the buffer all the time, and if it has reads the
+/// page that was mapped first. How long it waits before it begins is such that this is about when the buffer is
+/// in use.
+fn mapping_taken_back(env: &Env) -> Outcome {
+    const ROUNDS: u32 = 40;
+    let mut failing = Failing::new(Whose::Modules)?;
+    let session = Session::open()?;
+    // The second page needs a table of its own.
+    let hole = Hole::new(4 * TABLE)?;
+    let first = hole.start().next_multiple_of(TABLE) - hole.start() + TABLE - PAGE;
+    let cpu = thread::cpus()?[0];
+    thread::pin(cpu)?;
+    let (reader, writer) = rustix::pipe::pipe()?;
+    let (starting, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (give, given) = std::sync::mpsc::channel::<(Handle, Duration)>();
+    let (tell_seen, seen) = std::sync::mpsc::channel::<Result<Seen, String>>();
+    let look = |handle, delay| -> Result<Seen, String> {
+        while !starting.load(Ordering::SeqCst) {
+            thread::relax();
+        }
+        std::thread::sleep(delay);
+        let mut argument = uapi::kfi_shim_close { handle, result: 0 };
+        while let Err(errno) = session.ioctl(request::CLOSE, &mut argument) {
+            if errno != Errno::BUSY {
+                return Err(format!("close: {errno}"));
+            }
+            thread::relax();
+        }
+        let meanwhile = !over.load(Ordering::SeqCst);
+        let byte = match hole.send(first, writer.as_fd()) {
+            Ok(()) => true,
+            Err(Errno::FAULT) => false,
+            Err(errno) => return Err(format!("write: {errno}")),
+        };
+        Ok(Seen { meanwhile, byte })
+    };
+    let mut meanwhile = 0;
+    let outcome = std::thread::scope(|scope| -> Outcome {
+        scope.spawn(move || {
+            let ready = thread::pin(cpu).and_then(|()| thread::run_first());
+            while let Ok((handle, delay)) = given.recv() {
+                let ready = ready.as_ref().map_err(ToString::to_string);
+                let seen = ready.and_then(|()| look(handle, delay));
+                if tell_seen.send(seen).is_err() {
+                    break;
+                }
+            }
+        });
+        // The end of the channel ends the thread.
+        let give = give;
+        let mut delay = Duration::ZERO;
+        for nth in 1.. {
+            let mut last = false;
+            for _ in 0..ROUNDS {
+                let mut buffer = uapi::kfi_shim_buffer {
+                    kind: uapi::KFI_SHIM_BUFFER_VMALLOC,
+                    size: 2 * PAGE as u64,
+                    ..FromZeros::new_zeroed()
+                };
+                session.ioctl(request::BUFFER, &mut buffer)?;
+                starting.store(false, Ordering::SeqCst);
+                over.store(false, Ordering::SeqCst);
+                give.send((buffer.buffer, delay))?;
+                let attempt = failing.attempt("map", nth, NoMemory, || {
+                    starting.store(true, Ordering::SeqCst);
+                    let mapped = hole.try_map(first, 2 * PAGE, session.as_fd(), buffer.offset);
+                    over.store(true, Ordering::SeqCst);
+                    match mapped {
+                        Ok(()) => Ok(Mapped::Yes),
+                        Err(Errno::BADF) => Ok(Mapped::Closed),
+                        Err(errno) => Err(errno.into()),
+                    }
+                });
+                // Or else the other thread waits for it.
+                starting.store(true, Ordering::SeqCst);
+                over.store(true, Ordering::SeqCst);
+                let seen = seen.recv()?.map_err(Stop::fail)?;
+                let attempt = attempt?;
+                if seen.byte {
+                    rustix::io::read(&reader, &mut [0; 1])?;
+                }
+                match attempt.value {
+                    // What is mapped stays when the buffer is closed.
+                    Some(Mapped::Yes) => last = true,
+                    Some(Mapped::Closed) => {
+                        check!(!seen.byte, "a buffer that was closed is mapped");
+                        delay += Duration::from_micros(10);
+                    }
+                    None => {
+                        check!(
+                            !seen.byte,
+                            "a page of a closed buffer is mapped: allocation {nth} has failed"
+                        );
+                        meanwhile += u32::from(seen.meanwhile);
+                        delay = delay.saturating_sub(Duration::from_micros(5));
+                    }
+                }
+            }
+            if last {
+                break;
+            }
+        }
+        Ok(())
+    });
+    outcome?;
+    env.note(format!(
+        "{meanwhile} buffers closed before the attempt to map them had ended"
+    ));
     tell(env, &failing)
 }
 
