@@ -626,7 +626,9 @@ impl<O: Initiator + Send + Sync + 'static> Associations<O> {
             if !Association::add(association, user, next) {
                 return Turn::Anew(self.take_quiet(pair));
             }
-            // More of them have another turn, so that nobody waits for as long as one user posts.
+            // More of them have another turn, so that nobody waits for as long as one user posts. They do not
+            // lack memory any more: if they do again, it is from then on that they wait for it.
+            self.waiting.forget(key);
             self.waiting.send_back(key);
             return Turn::Added;
         }

@@ -159,6 +159,13 @@ impl<K: Copy + Ord, T: Named> Lines<K, T> {
         Some(*line.noted.get_or_insert(number))
     }
 
+    /// Forgets what was noted with the line that has a key.
+    pub(super) fn forget(&mut self, key: K) {
+        if let Some(mut line) = self.find(key) {
+            line.noted = None;
+        }
+    }
+
     /// Takes the first entry out of the line that has a key. The line keeps its place.
     pub(super) fn pop(&mut self, key: K) -> Option<Entry<T>> {
         self.find(key).map(Headed::pop)
@@ -333,6 +340,9 @@ mod tests {
         assert_eq!(lines.len(), 2);
         lines.push(0, entry(9, 9)?);
         assert_eq!((lines.note(0, 9), lines.note(1, 9)), (Some(9), Some(8)));
+        lines.forget(1);
+        lines.forget(3);
+        assert_eq!((lines.note(0, 10), lines.note(1, 10)), (Some(9), Some(10)));
         Ok(())
     }
 
