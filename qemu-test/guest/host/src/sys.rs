@@ -276,12 +276,14 @@ unsafe impl Send for Hole {}
 unsafe impl Sync for Hole {}
 
 impl Hole {
-    /// Finds so many bytes.
+    /// Finds so many bytes, far from where the kernel puts what may be anywhere, as are stacks.
     pub(crate) fn new(size: usize) -> Result<Self, Errno> {
+        const FAR: usize = 1 << 40;
+        let far = ptr::without_provenance_mut(FAR);
         let none = ProtFlags::empty();
-        // SAFETY: A new mapping wherever there is room disturbs nobody, and nothing refers to it.
+        // SAFETY: A new mapping where there is room disturbs nobody, and nothing refers to it.
         let start = unsafe {
-            let start = rustix::mm::mmap_anonymous(ptr::null_mut(), size, none, MapFlags::PRIVATE)?;
+            let start = rustix::mm::mmap_anonymous(far, size, none, MapFlags::PRIVATE)?;
             rustix::mm::munmap(start, size)?;
             start
         };
