@@ -145,7 +145,7 @@ impl Completer {
 
     /// As [`Self::is_crowded`]; if so, the listeners of the queue are notified when it no longer
     /// is. The caller has left what is to go on then where it will be found.
-    pub(crate) fn starves(&self) -> bool {
+    pub(crate) fn wait_for_room(&self) -> bool {
         self.queue.as_ref().is_some_and(|bound| {
             bound.queue.listeners().starve();
             bound.queue.is_crowded()

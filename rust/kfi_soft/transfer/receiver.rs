@@ -188,7 +188,7 @@ pub(crate) struct Receiver {
     users: Atomic<usize>,
     closed: Atomic<bool>,
     /// See [`LateReport`].
-    late: Atomic<usize>,
+    late_reports: Atomic<usize>,
     /// Requests that were matched with its receives, and that the work queue carries out.
     deliveries: Arc<LateDeliveries>,
     /// Requests for memory regions that the work queue carries out: those that are told, and those
@@ -296,7 +296,7 @@ impl LateReport {
     /// Counts it.
     fn new(receiver: &Arc<Receiver>) -> Self {
         // Relaxed: a thread that finds too many has counted one of them before.
-        receiver.late.fetch_add(1, ordering::Relaxed);
+        receiver.late_reports.fetch_add(1, ordering::Relaxed);
         Self(receiver.clone())
     }
 }
@@ -305,8 +305,8 @@ impl Drop for LateReport {
     fn drop(&mut self) {
         let receiver = &self.0;
         // Full: what waits was noted before that was found too much, or is not there yet; pairs with
-        // `Receiver::starves`, store before load on both sides.
-        let before = receiver.late.fetch_sub(1, ordering::Full);
+        // `Receiver::wait_for_room`, store before load on both sides.
+        let before = receiver.late_reports.fetch_sub(1, ordering::Full);
         let waits = receiver.parking.is_occupied() || receiver.is_stalling();
         if before == FEW_LATE.wrapping_add(1) && waits {
             Receiver::unpark_later(receiver);
@@ -365,7 +365,7 @@ impl Receiver {
                 regions <- Regions::new(),
                 users: Atomic::new(0),
                 closed: Atomic::new(false),
-                late: Atomic::new(0),
+                late_reports: Atomic::new(0),
                 deliveries,
                 late_accesses,
                 late_arrivals: Atomic::new(0),
@@ -490,7 +490,7 @@ impl Receiver {
     fn park(this: &Arc<Self>, inbound: Entry<Inbound>, budget: &mut Budget) {
         if let Err(inbound) = this.parking.add(inbound) {
             inbound.origin.refuse(EHOSTUNREACH, budget);
-        } else if !this.starves() {
+        } else if !this.wait_for_room() {
             // There is room again.
             Self::unpark_later(this);
         }
@@ -512,25 +512,26 @@ impl Receiver {
         }
         // Relaxed: as in `is_stalling`, and before another look at the room.
         self.stalling.store(true, ordering::Relaxed);
-        let starves = self.starves();
-        self.stalling.store(starves, ordering::Relaxed);
-        starves
+        let waits = self.wait_for_room();
+        self.stalling.store(waits, ordering::Relaxed);
+        waits
     }
 
     /// Returns whether nothing more is to come, as there is no room for its completion.
     fn is_crowded(&self) -> bool {
         // Relaxed: a hint.
-        self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.is_crowded()
+        self.late_reports.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.is_crowded()
     }
 
     /// As [`Self::is_crowded`], but if so, the work queue goes on with what waits when there is room.
     /// The operation that waits has been noted before.
-    fn starves(&self) -> bool {
+    fn wait_for_room(&self) -> bool {
         // Full: see `LateReport`.
         // See `qemu-test/litmus/KFI-receive-room.litmus`.
         smp_mb(ordering::Full);
         // Relaxed: ordered by the line before.
-        self.late.load(ordering::Relaxed) >= MAX_LATE || self.config.completer.starves()
+        self.late_reports.load(ordering::Relaxed) >= MAX_LATE
+            || self.config.completer.wait_for_room()
     }
 
     /// Returns whether messages that are queued wait for room.
@@ -1423,7 +1424,7 @@ impl WorkItem for Receiver {
 
     fn run(this: Arc<Self>) {
         for _ in 0..UNPARKED {
-            if this.starves() {
+            if this.wait_for_room() {
                 return;
             }
             // Those have come first.

@@ -269,7 +269,7 @@ impl LateSend {
     /// Counts it.
     pub(crate) fn new(transmitter: &Arc<Transmitter>) -> Self {
         // Relaxed: what is posted later comes after this.
-        transmitter.late.fetch_add(1, ordering::Relaxed);
+        transmitter.late_sends.fetch_add(1, ordering::Relaxed);
         Self(transmitter.clone())
     }
 }
@@ -277,7 +277,7 @@ impl LateSend {
 impl Drop for LateSend {
     fn drop(&mut self) {
         // Release: see `Transmitter::has_late_sends`.
-        self.0.late.fetch_sub(1, ordering::Release);
+        self.0.late_sends.fetch_sub(1, ordering::Release);
     }
 }
 
@@ -312,7 +312,7 @@ pub(crate) struct Transmitter {
     /// Whether operations are waiting to begin, or are just beginning.
     backlog: Atomic<bool>,
     /// See [`LateSend`].
-    late: Atomic<usize>,
+    late_sends: Atomic<usize>,
     /// Operations on memory regions that the work queue carries out, and that are not told there.
     late_accesses: Arc<LateDeliveries>,
     closed: Atomic<bool>,
@@ -337,7 +337,7 @@ impl Transmitter {
                 number,
                 active: Atomic::new(0),
                 backlog: Atomic::new(false),
-                late: Atomic::new(0),
+                late_sends: Atomic::new(0),
                 late_accesses,
                 closed: Atomic::new(false),
                 look_again: Atomic::new(false),
@@ -784,7 +784,7 @@ impl Transmitter {
     /// Returns whether a work queue is yet to receive messages that were posted before.
     pub(crate) fn has_late_sends(&self) -> bool {
         // Acquire: those have been received.
-        self.late.load(ordering::Acquire) != 0
+        self.late_sends.load(ordering::Acquire) != 0
     }
 
     /// Lets the work queue refuse an operation, unless another thread ends it before.
