@@ -124,7 +124,7 @@ use crate::{
     },
     trigger::{
         pending,
-        work_table::WorkOwner, //
+        pending_table::PendingOwner, //
     }, //
 };
 
@@ -309,7 +309,7 @@ pub(crate) struct EndpointState {
     receiver: SetOnce<Arc<Receiver>>,
     av: SetOnce<Arc<Fid<AddressVector>>>,
     /// Its name in the table of pending operations.
-    owner: SetOnce<WorkOwner>,
+    owner: SetOnce<PendingOwner>,
 }
 
 /// The configuration that the state of an endpoint or context is created from.
@@ -385,7 +385,7 @@ impl EndpointState {
 
     /// Returns what stands for this object where what is pending is looked up; `EOPBADSTATE` before
     /// it is enabled.
-    fn owner(&self) -> Result<WorkOwner> {
+    fn owner(&self) -> Result<PendingOwner> {
         self.owner.as_ref().copied().ok_or(EOPBADSTATE.into())
     }
 

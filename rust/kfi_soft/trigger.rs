@@ -7,6 +7,6 @@
 pub(crate) mod deferred;
 mod drain_budget;
 pub(crate) mod pending;
+pub(crate) mod pending_table;
 pub(crate) mod run_list;
 pub(crate) mod threshold;
-pub(crate) mod work_table;

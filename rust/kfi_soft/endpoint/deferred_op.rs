@@ -63,7 +63,7 @@ use crate::{
             self,
             TriggeredOp, //
         },
-        work_table::WorkOwner, //
+        pending_table::PendingOwner, //
     },
     wire::atomics::Atomics, //
 };
@@ -73,7 +73,7 @@ struct DeferredSend {
     transmitter: Arc<Transmitter>,
     unsent: Entry<Unsent>,
     /// The endpoint.
-    owner: WorkOwner,
+    owner: PendingOwner,
     context: Context,
 }
 
@@ -88,7 +88,7 @@ impl TriggeredOp for DeferredSend {
         Transmitter::cancel_fired(&this.transmitter, this.unsent);
     }
 
-    fn owner(&self) -> WorkOwner {
+    fn owner(&self) -> PendingOwner {
         self.owner
     }
 
@@ -107,7 +107,7 @@ struct DeferredRecv {
     receiver: Arc<Receiver>,
     posted: Entry<Posted>,
     /// The endpoint.
-    owner: WorkOwner,
+    owner: PendingOwner,
     context: Context,
 }
 
@@ -124,7 +124,7 @@ impl TriggeredOp for DeferredRecv {
         this.receiver.cancel_fired(this.posted);
     }
 
-    fn owner(&self) -> WorkOwner {
+    fn owner(&self) -> PendingOwner {
         self.owner
     }
 

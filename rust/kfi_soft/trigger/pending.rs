@@ -37,6 +37,7 @@ use crate::{
         }, //
     },
     trigger::{
+        pending_table::PendingOwner, //
         run_list::Cancelled,
         threshold::{
             Batch,
@@ -44,7 +45,6 @@ use crate::{
             ThresholdEntry,
             ThresholdSet, //
         },
-        work_table::WorkOwner, //
     }, //
 };
 
@@ -66,7 +66,7 @@ pub(crate) trait TriggeredOp: Send + Sync {
     fn cancel(self: KBox<Self>);
 
     /// Returns what identifies its endpoint in the domain.
-    fn owner(&self) -> WorkOwner;
+    fn owner(&self) -> PendingOwner;
 
     /// Returns the most bytes that are copied when it begins.
     fn bytes(&self) -> usize;
@@ -159,10 +159,10 @@ impl Pending {
     }
 
     /// Returns what identifies the endpoint of a data transfer.
-    pub(crate) fn owner(&self) -> WorkOwner {
+    pub(crate) fn owner(&self) -> PendingOwner {
         match &self.action {
             Action::Transfer(transfer) => transfer.owner(),
-            Action::Add { .. } | Action::Set { .. } => WorkOwner::NOBODY,
+            Action::Add { .. } | Action::Set { .. } => PendingOwner::NOBODY,
         }
     }
 
@@ -369,7 +369,7 @@ pub(crate) fn submit_triggered(
 /// Cancels a triggered operation that has not begun: the last one of the endpoint with this context.
 ///
 /// It completes with `ECANCELED` (R-TRIG-26). `ENOENT` if there is none.
-pub(crate) fn cancel(domain: &Domain, owner: WorkOwner, context: Context) -> Result {
+pub(crate) fn cancel(domain: &Domain, owner: PendingOwner, context: Context) -> Result {
     match domain.run_list().cancel(owner, context) {
         Cancelled::Taken(found, entry) => {
             abi_trace::cancel(found.counter.id(), found.key, PendingKind::Triggered);

@@ -41,12 +41,12 @@ use crate::{
 const NONE: u32 = u32::MAX;
 
 /// Slots in a piece: as many as fill a page.
-const SLOTS: usize = 4096 / size_of::<WorkSlot<KBox<()>>>();
+const SLOTS: usize = 4096 / size_of::<PendingSlot<KBox<()>>>();
 
 /// Pieces that a page leads to.
 const PIECES: usize = 128;
 
-kernel::static_assert!(size_of::<[WorkSlot<KBox<()>>; SLOTS]>() <= 4096);
+kernel::static_assert!(size_of::<[PendingSlot<KBox<()>>; SLOTS]>() <= 4096);
 kernel::static_assert!(size_of::<[Piece<KBox<()>>; PIECES]>() <= 4096);
 
 /// Pieces that are looked at with the lock held.
@@ -54,20 +54,20 @@ const STEP: usize = 64;
 
 /// Names an endpoint in the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WorkOwner(u32);
+pub(crate) struct PendingOwner(u32);
 
-impl WorkOwner {
+impl PendingOwner {
     /// The owner of what has no endpoint.
     pub(crate) const NOBODY: Self = Self(NONE);
 }
 
 /// The name by which a pending operation is found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct WorkName {
+pub(crate) struct PendingName {
     /// A pointer that is never dereferenced.
     pub(crate) id: usize,
     /// The endpoint, of a triggered operation.
-    pub(crate) owner: WorkOwner,
+    pub(crate) owner: PendingOwner,
     /// The kind of the operation.
     pub(crate) kind: PendingKind,
 }
@@ -86,7 +86,7 @@ enum Listing {
 /// Something pending.
 // Each on a cache line of its own, as names lead anywhere.
 #[repr(align(64))]
-struct WorkSlot<C> {
+struct PendingSlot<C> {
     id: usize,
     /// The counter that it waits for; `None` in a free slot.
     counter: Option<C>,
@@ -99,7 +99,7 @@ struct WorkSlot<C> {
     /// Of a leader the first one after it: the one that was submitted right before it.
     older: u32,
     /// The endpoint.
-    owner: WorkOwner,
+    owner: PendingOwner,
     /// The next one and the one before it of the endpoint.
     owner_next: u32,
     owner_prev: u32,
@@ -111,7 +111,7 @@ struct WorkSlot<C> {
     cancelled: bool,
 }
 
-impl<C> WorkSlot<C> {
+impl<C> PendingSlot<C> {
     /// A free one.
     fn free() -> Self {
         Self {
@@ -124,7 +124,7 @@ impl<C> WorkSlot<C> {
             next: NONE,
             prev: NONE,
             older: NONE,
-            owner: WorkOwner::NOBODY,
+            owner: PendingOwner::NOBODY,
             owner_next: NONE,
             owner_prev: NONE,
             kind: PendingKind::Deferred,
@@ -135,12 +135,12 @@ impl<C> WorkSlot<C> {
     }
 
     /// Returns what it is found by.
-    fn name(&self) -> WorkName {
-        WorkName {
+    fn name(&self) -> PendingName {
+        PendingName {
             id: self.id,
             owner: match self.kind {
                 PendingKind::Triggered => self.owner,
-                PendingKind::Deferred => WorkOwner::NOBODY,
+                PendingKind::Deferred => PendingOwner::NOBODY,
             },
             kind: self.kind,
         }
@@ -152,7 +152,7 @@ pub(crate) struct Entered<'a, C> {
     /// A pointer that is never dereferenced.
     pub(crate) id: usize,
     /// The endpoint.
-    pub(crate) owner: WorkOwner,
+    pub(crate) owner: PendingOwner,
     /// The kind of the operation.
     pub(crate) kind: PendingKind,
     /// The counter that it waits for.
@@ -183,7 +183,7 @@ pub(crate) struct Removed<C> {
 
 /// Slots and as many buckets.
 struct Piece<C> {
-    slots: KBox<[WorkSlot<C>; SLOTS]>,
+    slots: KBox<[PendingSlot<C>; SLOTS]>,
     /// The first slot of each bucket.
     heads: KBox<[u32; SLOTS]>,
     /// The number of slots in use.
@@ -209,7 +209,7 @@ pub(crate) struct Pages<C>(KVVec<KVec<Piece<C>>>);
 /// - A slot is in the list of free ones, or in the bucket of its name, or in the list of those that
 ///   follow a leader of the same name, the later ones first; or nowhere, if it has fired and was
 ///   cancelled since.
-pub(crate) struct WorkTable<C> {
+pub(crate) struct PendingTable<C> {
     pages: KVVec<KVec<Piece<C>>>,
     /// The number of pieces.
     pieces: usize,
@@ -229,7 +229,7 @@ pub(crate) struct WorkTable<C> {
     sequence: u64,
 }
 
-impl<C: Clone> WorkTable<C> {
+impl<C: Clone> PendingTable<C> {
     /// A table for up to `limit` entries; `secret` is for the hash. May sleep.
     pub(crate) fn new(limit: usize, secret: u64) -> Result<Self> {
         let limit = limit.min(NONE as usize - SLOTS);
@@ -251,7 +251,7 @@ impl<C: Clone> WorkTable<C> {
     ///
     /// Nothing of it is larger than a page.
     pub(crate) fn new_chunk(page: bool, flags: Flags) -> Result<Chunk<C>> {
-        let slots = pin_init::init_array_from_fn(|_| WorkSlot::free());
+        let slots = pin_init::init_array_from_fn(|_| PendingSlot::free());
         let heads = pin_init::init_array_from_fn(|_| NONE);
         Ok(Chunk {
             piece: Some(Piece {
@@ -318,13 +318,13 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Returns a slot.
-    fn slot(&self, number: u32) -> Option<&WorkSlot<C>> {
+    fn slot(&self, number: u32) -> Option<&PendingSlot<C>> {
         let number = number as usize;
         self.piece(number / SLOTS)?.slots.get(number % SLOTS)
     }
 
     /// Returns a slot.
-    fn slot_mut(&mut self, number: u32) -> Option<&mut WorkSlot<C>> {
+    fn slot_mut(&mut self, number: u32) -> Option<&mut PendingSlot<C>> {
         let number = number as usize;
         self.piece_mut(number / SLOTS)?
             .slots
@@ -349,7 +349,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Returns the bucket of a name, were there that many buckets.
-    fn bucket(&self, name: WorkName, buckets: usize) -> u32 {
+    fn bucket(&self, name: PendingName, buckets: usize) -> u32 {
         // Ids that are close to each other, as are pointers into an array, are in buckets that are
         // close to each other and come one after the other through the caches; but where those
         // begin is a secret, and different for each endpoint. Not many can be meant for one bucket:
@@ -469,7 +469,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Returns the leader of a name, and the bucket.
-    fn leader(&self, name: WorkName) -> (Option<u32>, u32) {
+    fn leader(&self, name: PendingName) -> (Option<u32>, u32) {
         let bucket = self.bucket(name, self.capacity().max(1));
         let mut number = self.head(bucket);
         while let Some(slot) = self.slot(number) {
@@ -482,7 +482,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Lets a slot be found, before those of the same name.
-    fn list(&mut self, number: u32, name: WorkName) {
+    fn list(&mut self, number: u32, name: PendingName) {
         let (leader, bucket) = self.leader(name);
         if let Some(leader) = leader {
             let (prev, next, older) = self.slot(leader).map_or((NONE, NONE, NONE), |slot| {
@@ -547,7 +547,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Links a slot with the others of its endpoint.
-    fn own(&mut self, number: u32, owner: WorkOwner) {
+    fn own(&mut self, number: u32, owner: PendingOwner) {
         let Some(head) = self.owners.get_mut(owner.0 as usize) else {
             return;
         };
@@ -592,19 +592,19 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Gives an endpoint a number; `None` if there is no memory for it.
-    pub(crate) fn add_owner(&mut self) -> Option<WorkOwner> {
+    pub(crate) fn add_owner(&mut self) -> Option<PendingOwner> {
         let number = self.free_owner;
         if let Some(place) = self.owners.get_mut(number as usize) {
             self.free_owner = core::mem::replace(place, NONE);
-            return Some(WorkOwner(number));
+            return Some(PendingOwner(number));
         }
         let number = u32::try_from(self.owners.len()).ok()?;
         self.owners.push_within_capacity(NONE).ok()?;
-        Some(WorkOwner(number))
+        Some(PendingOwner(number))
     }
 
     /// Takes a number back from an endpoint of which there is nothing in the table.
-    pub(crate) fn remove_owner(&mut self, owner: WorkOwner) {
+    pub(crate) fn remove_owner(&mut self, owner: PendingOwner) {
         let free = self.free_owner;
         if let Some(place) = self.owners.get_mut(owner.0 as usize) {
             *place = free;
@@ -613,7 +613,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Takes something out of what belongs to an endpoint, so that it is not returned again.
-    pub(crate) fn take_owned(&mut self, owner: WorkOwner) -> Option<FoundWork<C>> {
+    pub(crate) fn take_owned(&mut self, owner: PendingOwner) -> Option<FoundWork<C>> {
         let number = *self.owners.get_mut(owner.0 as usize)?;
         let found = self.found(number);
         self.disown(number);
@@ -648,7 +648,7 @@ impl<C: Clone> WorkTable<C> {
         self.count_used(number, |used| used.wrapping_add(1));
         self.sequence = self.sequence.wrapping_add(1);
         self.list(number, name);
-        if entered.owner != WorkOwner::NOBODY {
+        if entered.owner != PendingOwner::NOBODY {
             self.own(number, entered.owner);
         }
         Ok(Some((number, key)))
@@ -690,7 +690,7 @@ impl<C: Clone> WorkTable<C> {
     }
 
     /// Finds the last one of a name.
-    pub(crate) fn find(&self, name: WorkName) -> Option<FoundWork<C>> {
+    pub(crate) fn find(&self, name: PendingName) -> Option<FoundWork<C>> {
         self.found(self.leader(name).0?)
     }
 
@@ -731,7 +731,7 @@ impl<C: Clone> WorkTable<C> {
             let empty = *used == 0;
             if !empty {
                 let mut rest = slots.iter().skip(first);
-                let is_deferred = |slot: &WorkSlot<C>| {
+                let is_deferred = |slot: &PendingSlot<C>| {
                     slot.counter.is_some() && slot.kind == PendingKind::Deferred
                 };
                 if let Some(at) = rest.position(is_deferred) {
@@ -749,17 +749,17 @@ impl<C: Clone> WorkTable<C> {
     }
 }
 
-#[kunit_tests(kfi_soft_work_table)]
+#[kunit_tests(kfi_soft_pending_table)]
 mod tests {
     use super::*;
 
-    type Table = WorkTable<u32>;
+    type Table = PendingTable<u32>;
 
     /// The name of deferred work.
-    fn name(id: usize) -> WorkName {
-        WorkName {
+    fn name(id: usize) -> PendingName {
+        PendingName {
             id,
-            owner: WorkOwner::NOBODY,
+            owner: PendingOwner::NOBODY,
             kind: PendingKind::Deferred,
         }
     }
@@ -769,7 +769,7 @@ mod tests {
         table: &mut Table,
         id: usize,
         counter: u32,
-        owner: WorkOwner,
+        owner: PendingOwner,
         kind: PendingKind,
     ) -> Result<(u32, Key)> {
         let entered = Entered {
@@ -790,11 +790,17 @@ mod tests {
 
     /// Inserts deferred work that has no endpoint.
     fn insert(table: &mut Table, id: usize, counter: u32) -> Result<(u32, Key)> {
-        insert_for(table, id, counter, WorkOwner::NOBODY, PendingKind::Deferred)
+        insert_for(
+            table,
+            id,
+            counter,
+            PendingOwner::NOBODY,
+            PendingKind::Deferred,
+        )
     }
 
     /// Gives an endpoint a number.
-    fn add_owner(table: &mut Table) -> Result<WorkOwner> {
+    fn add_owner(table: &mut Table) -> Result<PendingOwner> {
         if let Some(len) = table.owners_wanted() {
             drop(table.grow_owners(Grown::allocate(len)?));
         }
@@ -803,7 +809,7 @@ mod tests {
 
     #[test]
     fn slots_fill_cache_lines() {
-        assert_eq!(size_of::<WorkSlot<KBox<()>>>(), 64);
+        assert_eq!(size_of::<PendingSlot<KBox<()>>>(), 64);
         assert_eq!(SLOTS, 64);
     }
 
@@ -933,7 +939,7 @@ mod tests {
         let (slot, _) = insert_for(&mut table, 5, 1, owner, PendingKind::Triggered)?;
         // It is found by its endpoint only.
         assert!(table.find(name(5)).is_none());
-        let found = table.find(WorkName {
+        let found = table.find(PendingName {
             id: 5,
             owner,
             kind: PendingKind::Triggered,
@@ -980,7 +986,7 @@ mod tests {
                 let slot = *slots.get(100 + i).ok_or(ENOENT)?;
                 assert!(table.remove(slot).is_some());
             }
-            let found = table.find(WorkName {
+            let found = table.find(PendingName {
                 id: 77,
                 owner: *owner,
                 kind: PendingKind::Triggered,

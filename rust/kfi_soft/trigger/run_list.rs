@@ -97,19 +97,19 @@ use crate::{
             Pending,
             PendingKind, //
         },
+        pending_table::{
+            Entered,
+            FoundWork,
+            PendingName,
+            PendingOwner,
+            PendingTable, //
+        }, //
         threshold::{
             Batch,
             BatchQueue,
             BatchStack,
             ThresholdEntry, //
         },
-        work_table::{
-            Entered,
-            FoundWork,
-            WorkName,
-            WorkOwner,
-            WorkTable, //
-        }, //
     },
 };
 
@@ -130,7 +130,7 @@ type TakenEntry = Option<KBox<ThresholdEntry<Pending>>>;
 
 /// A data transfer that begins at this moment.
 struct Beginning {
-    owner: WorkOwner,
+    owner: PendingOwner,
     context: Context,
     /// It is to be cancelled when it has begun.
     cancelled: bool,
@@ -157,7 +157,7 @@ struct Inner {
     /// The operation that is neither in the table any more nor with its endpoint yet.
     beginning: Option<Beginning>,
     /// The operations that are pending, or due and yet to be run.
-    table: WorkTable<CounterRef>,
+    table: PendingTable<CounterRef>,
 }
 
 /// The operations that are due in a domain.
@@ -216,7 +216,7 @@ impl RunList {
             drained: 0,
             waiting: 0,
             beginning: None,
-            table: WorkTable::new(limit, random_u64())?,
+            table: PendingTable::new(limit, random_u64())?,
         };
         Arc::pin_init(
             pin_init!(Self {
@@ -269,7 +269,7 @@ impl RunList {
                 Enqueued::NoSlot(entry) => entry,
             };
             let needs_page = self.inner.lock().table.needs_page();
-            let chunk = WorkTable::new_chunk(needs_page, flags)?;
+            let chunk = PendingTable::new_chunk(needs_page, flags)?;
             // The rest is dropped after the lock was released.
             let _left = self.inner.lock().table.grow(chunk);
         }
@@ -286,7 +286,7 @@ impl RunList {
     }
 
     /// Gives an endpoint a number; may sleep.
-    pub(crate) fn add_owner(&self) -> Result<WorkOwner> {
+    pub(crate) fn add_owner(&self) -> Result<PendingOwner> {
         loop {
             let len = {
                 let mut inner = self.inner.lock();
@@ -306,7 +306,7 @@ impl RunList {
     /// (R-CLOSE-4), and takes its number back. May sleep.
     ///
     /// Waits until what has fired has begun: see [`Self::wait_for_fired`].
-    pub(crate) fn remove_owner(self: &Arc<Self>, owner: WorkOwner) {
+    pub(crate) fn remove_owner(self: &Arc<Self>, owner: PendingOwner) {
         loop {
             let mut found = [const { None }; FEW];
             {
@@ -363,9 +363,9 @@ impl RunList {
         id: usize,
         told: impl FnOnce(&FoundWork<CounterRef>),
     ) -> Option<bool> {
-        let name = WorkName {
+        let name = PendingName {
             id,
-            owner: WorkOwner::NOBODY,
+            owner: PendingOwner::NOBODY,
             kind: PendingKind::Deferred,
         };
         // Dropped after what is taken out.
@@ -398,8 +398,8 @@ impl RunList {
     ///
     /// One that has fired and is yet to begin is marked, and then completed instead of being begun.
     /// From any context.
-    pub(crate) fn cancel(&self, owner: WorkOwner, context: Context) -> Cancelled {
-        let name = WorkName {
+    pub(crate) fn cancel(&self, owner: PendingOwner, context: Context) -> Cancelled {
+        let name = PendingName {
             id: context.as_number(),
             owner,
             kind: PendingKind::Triggered,

@@ -39,7 +39,7 @@ mod grown;
 #[path = "../../../../rust/kfi_soft/trigger"]
 mod trigger {
     pub(crate) mod threshold;
-    pub(crate) mod work_table;
+    pub(crate) mod pending_table;
 
     /// Of what this has in the kernel, as much as the table knows of it.
     #[path = "."]

@@ -14,7 +14,7 @@ use crate::error::ENOSPC;
 use crate::grown::Grown;
 use crate::trigger::pending::PendingKind;
 use crate::trigger::threshold::Key;
-use crate::trigger::work_table::{Entered, FoundWork, WorkName, WorkOwner, WorkTable};
+use crate::trigger::pending_table::{Entered, FoundWork, PendingName, PendingOwner, PendingTable};
 
 /// Shows whether one is kept that should not be.
 type Counter = Rc<u64>;
@@ -74,8 +74,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// Something pending, in the order of submission.
 struct Row {
     slot: u32,
-    name: WorkName,
-    owner: WorkOwner,
+    name: PendingName,
+    owner: PendingOwner,
     key: Key,
     /// It can be found by its name, and by its endpoint.
     listed: bool,
@@ -85,12 +85,12 @@ struct Row {
 
 struct Both {
     rows: Vec<Row>,
-    owners: Vec<WorkOwner>,
+    owners: Vec<PendingOwner>,
     found: Vec<FoundWork<Counter>>,
     counter: Counter,
     limit: usize,
     submitted: u64,
-    table: WorkTable<Counter>,
+    table: PendingTable<Counter>,
 }
 
 fn same(found: Option<&FoundWork<Counter>>, row: Option<&Row>) {
@@ -108,14 +108,14 @@ impl Both {
             counter: Rc::new(7),
             limit,
             submitted: 0,
-            table: WorkTable::new(limit, secret).expect("memory"),
+            table: PendingTable::new(limit, secret).expect("memory"),
         }
     }
 
-    fn owner(&self, owner: Option<&Index>) -> WorkOwner {
+    fn owner(&self, owner: Option<&Index>) -> PendingOwner {
         match owner {
             Some(owner) if !self.owners.is_empty() => *owner.get(&self.owners),
-            _ => WorkOwner::NOBODY,
+            _ => PendingOwner::NOBODY,
         }
     }
 
@@ -142,7 +142,7 @@ impl Both {
         }
     }
 
-    fn insert(&mut self, id: usize, kind: PendingKind, owner: WorkOwner) {
+    fn insert(&mut self, id: usize, kind: PendingKind, owner: PendingOwner) {
         let threshold = id as u64 ^ self.submitted;
         let entered = Entered {
             id,
@@ -159,7 +159,7 @@ impl Both {
                     assert!(!grown, "more slots have not helped");
                     grown = true;
                     let page = self.table.needs_page();
-                    let chunk = WorkTable::new_chunk(page, GFP_KERNEL).expect("memory");
+                    let chunk = PendingTable::new_chunk(page, GFP_KERNEL).expect("memory");
                     drop(self.table.grow(chunk));
                 }
                 Err(error) => {
@@ -174,11 +174,11 @@ impl Both {
         assert!(self.rows.iter().all(|row| row.slot != slot));
         assert_eq!((key.threshold, key.sequence), (threshold, self.submitted));
         self.submitted += 1;
-        let name = WorkName {
+        let name = PendingName {
             id,
             owner: match kind {
                 PendingKind::Triggered => owner,
-                PendingKind::Deferred => WorkOwner::NOBODY,
+                PendingKind::Deferred => PendingOwner::NOBODY,
             },
             kind,
         };
@@ -188,7 +188,7 @@ impl Both {
             owner,
             key,
             listed: true,
-            owned: owner != WorkOwner::NOBODY,
+            owned: owner != PendingOwner::NOBODY,
             cancelled: false,
         });
     }
@@ -201,7 +201,7 @@ impl Both {
         assert!(self.table.remove(row.slot).is_none());
     }
 
-    fn find(&mut self, name: WorkName) {
+    fn find(&mut self, name: PendingName) {
         let found = self.table.find(name);
         let last = |row: &&Row| row.listed && row.name == name;
         same(found.as_ref(), self.rows.iter().rev().find(last));
@@ -253,9 +253,9 @@ impl Both {
             Step::Find { id, kind, owner } => {
                 let owner = match kind {
                     PendingKind::Triggered => self.owner(owner.as_ref()),
-                    PendingKind::Deferred => WorkOwner::NOBODY,
+                    PendingKind::Deferred => PendingOwner::NOBODY,
                 };
-                self.find(WorkName { id, owner, kind });
+                self.find(PendingName { id, owner, kind });
             }
             Step::PassOver(which) => {
                 if let Some((found, row)) = self.found(which) {
