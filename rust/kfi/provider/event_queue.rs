@@ -92,6 +92,8 @@ impl Default for EventQueueData {
 pub const EVENT_MAX: usize = 128;
 
 /// An event: its type and its entry, whatever that is.
+///
+/// It names the object that it is about if that is open when it is made; else it names none.
 #[derive(Clone, Copy)]
 pub struct Event {
     /// The type of the event.
@@ -103,7 +105,8 @@ pub struct Event {
 }
 
 impl Event {
-    /// A memory region, which is open, is registered, with a key.
+    /// A memory region is registered, with a key. It is made when the region is open, as in
+    /// [`Object::opened`], and with the context of that registration.
     pub fn mr_complete(
         region: &Fid<impl Object<Class = MemoryRegionClass>>,
         context: Context,
@@ -163,15 +166,21 @@ impl Event {
     }
 }
 
-/// Returns the pointer that an event has to an object. Consumers follow it.
+/// Returns the pointer that an event has to an object, null unless that is open: consumers follow it.
+/// The object may be closed before they do, by themselves: a hold that kept it would have its close
+/// refused.
 fn fid(object: &Fid<impl Object>) -> Context {
-    Context::from_raw(object.head().cast())
+    if object.dependents().is_open() {
+        Context::from_raw(object.head().cast())
+    } else {
+        Context::NONE
+    }
 }
 
 /// Something that has failed.
 #[derive(Clone, Copy)]
 pub struct EventError {
-    /// The object concerned, a pointer that consumers follow.
+    /// The object concerned, a pointer that consumers follow, or null.
     fid: Context,
     /// The context of the operation or object.
     pub context: Context,
@@ -184,7 +193,8 @@ pub struct EventError {
 }
 
 impl EventError {
-    /// An operation on an object has failed, without an errno of the provider.
+    /// An operation on an object has failed, without an errno of the provider. The object is named if
+    /// it is open when this is made; the context is that of the operation.
     pub fn new(object: &Fid<impl Object>, context: Context, data: u64, error: Error) -> Self {
         Self {
             fid: fid(object),
@@ -207,7 +217,9 @@ impl EventError {
 ///
 /// What was written, here or by consumers, is read in this queue and once, except by those that peek,
 /// though events and errors can be copied: their contexts, and what these stand for, are the consumer's
-/// again then.
+/// again then. For the same reason each has the context of its own object or operation, of which nothing
+/// is under way any more; none is told of a registration that the call then refuses; and none is written
+/// when the object that it names has been closed since it was made.
 pub trait EventQueueOps: Object<Class = EventQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;
@@ -547,9 +559,19 @@ pub fn event_queue_test_ops<'o, T: EventQueueTestOps>(
 #[kunit_tests(kfi_event_queue)]
 mod tests {
     use super::*;
-    use crate::kfi::provider::handler::tests::{
-        count,
-        is_called_while_open, //
+    use crate::kfi::{
+        fid::{
+            NewFid,
+            Opening,
+            TestFid, //
+        },
+        provider::{
+            handler::tests::{
+                count,
+                is_called_while_open, //
+            },
+            MemoryRegionOps, //
+        }, //
     };
 
     /// A queue without anything in it.
@@ -582,5 +604,40 @@ mod tests {
             || EventQueueData::new(Some(count)),
             call_event_handler,
         )
+    }
+
+    /// A region.
+    struct Region;
+
+    impl Object for Region {
+        type Class = MemoryRegionClass;
+
+        fn release(&self) {}
+    }
+
+    impl MemoryRegionOps for Region {}
+
+    /// Returns the addresses of the objects that an event and an error about a region name.
+    fn named(region: &Fid<Region>) -> [Option<usize>; 2] {
+        let event = Event::mr_complete(region, Context::NONE, 7);
+        let word = event.bytes().first_chunk().copied();
+        let error = EventError::new(region, Context::NONE, 0, EINVAL);
+        [word.map(usize::from_ne_bytes), Some(error.fid.as_number())]
+    }
+
+    #[test]
+    fn no_event_names_what_is_not_open() -> Result {
+        // Not yet, and never, as the call that has made it fails.
+        let new = NewFid::<Region>::new(Region, Opening::new(Context::NONE, Default::default()))?;
+        assert_eq!(named(&new), [Some(0); 2]);
+        drop(new);
+
+        let region = TestFid::open(Region, Context::NONE)?;
+        let memory = region.arc();
+        assert_eq!(named(&region), [Some(region.head().addr()); 2]);
+        // No more.
+        drop(region);
+        assert_eq!(named(&memory), [Some(0); 2]);
+        Ok(())
     }
 }
