@@ -806,7 +806,8 @@ struct kfi_shim_eq_open {
  * struct kfi_shim_eq_event - takes an event out or adds one: %KFI_SHIM_EQ_READ, %KFI_SHIM_EQ_SREAD,
  *	%KFI_SHIM_EQ_WRITE
  * @eq: in: handle of an event queue
- * @event: type of the event
+ * @event: type of the event; EINVAL for KFI_CONNREQ with %KFI_SHIM_EQ_WRITE: only the provider has
+ *	descriptions of connections
  * @flags: in: flags of the call
  * @len: in: bytes of room in @data, or bytes to add; E2BIG above %KFI_SHIM_EVENT_MAX
  * @timeout: in for %KFI_SHIM_EQ_SREAD: milliseconds; negative to wait without end

@@ -31,9 +31,8 @@ struct trust_object {
 		struct kfid_mr mr;
 		struct kfid_eq eq;
 	};
-	/* Of an event queue: a request for a connection, or what its consumer has written. */
+	/* Of an event queue: a request for a connection. */
 	struct kfi_eq_cm_entry entry;
-	bool written;
 };
 
 #define trust_of(head) container_of(head, struct trust_object, fid)
@@ -66,8 +65,7 @@ static int trust_close(struct kfid *fid)
 	struct trust_object *this = trust_of(fid);
 
 	/* Of a request that nobody has read. */
-	if (!this->written)
-		kfi_freeinfo(this->entry.info);
+	kfi_freeinfo(this->entry.info);
 	kfree(this);
 	return 0;
 }
@@ -380,23 +378,17 @@ static ssize_t trust_eq_read(struct kfid_eq *eq, uint32_t *event, void *buf, siz
 		return -KFI_ENOMEM;
 	*event = KFI_CONNREQ;
 	memcpy(buf, &this->entry, sizeof(this->entry));
-	if (!(flags & KFI_PEEK)) {
+	if (!(flags & KFI_PEEK))
 		this->entry.info = NULL;
-		this->written = false;
-	}
 	return sizeof(this->entry);
 }
 
+/* Who reads the request that somebody else has made would free what that names. */
 static ssize_t trust_eq_write(struct kfid_eq *eq, uint32_t event, const void *buf, size_t len,
 			      uint64_t flags)
 {
-	struct trust_object *this = trust_of(&eq->fid);
-
-	if (event != KFI_CONNREQ || len != sizeof(this->entry) || this->entry.info)
-		return -KFI_EINVAL;
-	memcpy(&this->entry, buf, len);
-	this->written = true;
-	return len;
+	WARN_ON(event == KFI_CONNREQ);
+	return -KFI_EAGAIN;
 }
 
 static struct kfi_ops_eq trust_eq_ops = {

@@ -8,6 +8,7 @@ use kernel::prelude::*;
 
 use crate::kfi::{
     bindings::{
+        KFI_CONNECTED,
         KFI_CONNREQ,
         KFI_PEEK,
         KFI_WAIT_UNSPEC,
@@ -25,8 +26,9 @@ use crate::kfi::{
     context::Context, //
 };
 
-/// Reads them back. None is taken for one of the provider, whose description of a connection would be
-/// freed: how ever often they were looked at, and whatever they have where that would be.
+/// Reads them back. None is taken for one of the provider, how ever often they were looked at, and
+/// whatever they have where that would have a pointer; and none is added of the type whose description of
+/// a connection would be freed.
 pub(crate) fn events() -> Result {
     let info = getinfo(0, None, None, 0, None)?;
     let fabric = Fabric::open(info.first(), Context::NONE)?;
@@ -42,15 +44,21 @@ pub(crate) fn events() -> Result {
 
     let entry = [7u64, 0xdead_0008, 0].map(u64::to_ne_bytes);
     let entry = entry.as_flattened();
+    for len in [0, 8, 16, entry.len()] {
+        let refused = queue.write(KFI_CONNREQ, entry.get(..len).unwrap_or(entry), 0);
+        if !matches!(refused, Err(error) if error == EINVAL) {
+            return Err(EIO);
+        }
+    }
     for _ in 0..3 {
-        queue.write(KFI_CONNREQ, entry, 0)??;
+        queue.write(KFI_CONNECTED, entry, 0)??;
     }
     for _ in 0..3 {
         for flags in [KFI_PEEK, KFI_PEEK, 0] {
             let mut data = [0; 32];
             let event = queue.read(&mut data, flags.into(), None)?;
             let told = (event.event, event.first, data.get(..event.len));
-            if told != (KFI_CONNREQ, First::Written(7), Some(entry)) {
+            if told != (KFI_CONNECTED, First::Written(7), Some(entry)) {
                 return Err(EINVAL);
             }
         }

@@ -292,9 +292,9 @@ impl EventQueue {
             // Nobody can make use of it here.
             let info = usize::from_ne_bytes(core::mem::take(bytes));
             if taken {
-                // SAFETY: With the entry of such an event, which is the provider's as the user has
-                // written no such, and is taken out once, the consumer owns the description, or it is
-                // null.
+                // SAFETY: The event is the provider's: the user writes events by `write` alone, which refuses
+                // this type. With its entry, which is taken out once, the consumer owns the description,
+                // or it is null.
                 let info = unsafe { Info::from_raw(ptr::with_exposed_provenance_mut(info)) };
                 drop(info);
             }
@@ -303,10 +303,14 @@ impl EventQueue {
     }
 
     /// Adds an event; returns its length. If its beginning could be taken for a pointer, one that stands
-    /// for it is handed over instead, by which it is known again. In process context; may sleep, other
-    /// than kfi_eq_write.
+    /// for it is handed over instead, by which it is known again. `EINVAL` for `KFI_CONNREQ`: who takes
+    /// out such an event owns the description of a connection, which the provider has made. In process
+    /// context; may sleep, other than kfi_eq_write.
     pub fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<Answer<usize>> {
         kernel::task::might_sleep();
+        if event == bindings::KFI_CONNREQ {
+            return Err(EINVAL);
+        }
         let mut copy = KVVec::with_capacity(data.len(), GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         copy.extend_from_slice(data, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
         let mut context = None;

@@ -221,7 +221,7 @@ impl EventQueue {
     }
 
     /// Adds an event; `KFI_EAGAIN` if the queue is full. `E2BIG` if the entry is
-    /// longer than any may be.
+    /// longer than any may be, `EINVAL` for `KFI_CONNREQ`.
     pub fn write(&self, event: u32, data: &[u8]) -> Result<usize> {
         let mut argument = uapi::kfi_shim_eq_event {
             eq: self.handle(),

@@ -307,7 +307,7 @@ fn classes(env: &Env) -> Outcome {
     let other = rig.domain.poll_set()?;
     let waits = rig.fabric.wait_set(&WaitSetAttr::new())?;
     let eq = rig.fabric.event_queue(&EqAttr::new())?;
-    eq.write(1, b"1")?;
+    eq.write(7, b"1")?;
     for (class, handle) in [
         ("a fabric", rig.fabric.handle()),
         ("a domain", rig.domain.handle()),

@@ -116,7 +116,7 @@ fn thread_inside_sread(env: &Env) -> Outcome {
         "woken by a refusal"
     );
     cq.write(&completion(1))?;
-    eq.write(1, b"1")?;
+    eq.write(7, b"1")?;
     cq_reader.join()?.0?;
     eq_reader.join()?.0?;
     // The threads are gone and have not closed what they shared.

@@ -97,7 +97,7 @@ impl Objects {
     fn cause(&self, what: usize) -> Outcome {
         match what {
             0 => self.cq.write(&completion(1))?,
-            1 => self.eq.write(1, b"event").map(drop)?,
+            1 => self.eq.write(7, b"event").map(drop)?,
             2 => self.counter.add(1)?,
             3 => self.set_cq.write(&completion(1))?,
             _ => self.set_counter.add(1)?,
@@ -390,7 +390,7 @@ fn queues(env: &Env) -> Outcome {
     cq.read_err()?;
     rig.fabric.trywait(&both)?;
 
-    eq.write(1, b"1")?;
+    eq.write(7, b"1")?;
     eq.write_err(&EventError {
         err: 5,
         ..EventError::default()
@@ -452,7 +452,7 @@ fn wait_sets(env: &Env) -> Outcome {
     let handles = [set.handle()];
     rig.fabric.trywait(&handles)?;
     cq.write(&completion(1))?;
-    eq.write(1, b"1")?;
+    eq.write(7, b"1")?;
     again(&rig, &handles)?;
     drain(&cq)?;
     again(&rig, &handles)?;
@@ -647,7 +647,7 @@ fn nothing_lost_in_a_set(env: &Env) -> Outcome {
                 if rng.random() {
                     cq.write(&completion(written))?;
                 } else {
-                    eq.write(1, b"1")?;
+                    eq.write(7, b"1")?;
                 }
                 if rng.random_ratio(1, 2) || written % 32 == 0 {
                     read.wait_ms(written, -1)?;

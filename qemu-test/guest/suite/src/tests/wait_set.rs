@@ -162,7 +162,7 @@ fn queue_is_a_level(env: &Env) -> Outcome {
     check_eq!(one.read_err()?.err, 5);
     is_idle(&set)?;
 
-    eq.write(1, b"event")?;
+    eq.write(7, b"event")?;
     eq.write_err(&kfi::EventError {
         err: 6,
         ..kfi::EventError::default()
@@ -332,7 +332,7 @@ fn all_wake(env: &Env) -> Outcome {
     let counter = counter_in(&rig.domain, &set)?;
     let events: [(&str, &dyn Fn() -> Outcome); 4] = [
         ("a completion", &|| Ok(cq.write(&completion(1))?)),
-        ("an event", &|| Ok(eq.write(1, &[]).map(drop)?)),
+        ("an event", &|| Ok(eq.write(7, &[]).map(drop)?)),
         ("a change", &|| Ok(counter.add(1)?)),
         ("an error", &|| Ok(counter.add_err(1)?)),
     ];
@@ -542,7 +542,7 @@ fn leave(rig: Rig) -> Result<(Arc<WaitSet>, Session), Stop> {
         cq.write(&completion(1))?;
         cq.into_handle();
         let eq = eq_in(&rig, &set)?;
-        eq.write(1, b"1")?;
+        eq.write(7, b"1")?;
         eq.into_handle();
         let counter = counter_in(&rig.domain, &set)?;
         counter.add(1)?;

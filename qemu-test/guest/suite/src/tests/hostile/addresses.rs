@@ -137,7 +137,7 @@ pub(super) fn read_only_takes_nothing(env: &Env) -> Outcome {
         &form("CQ_READERR").make(&scene)?,
     )?;
     check_eq!(cq.read_err()?.err, 5);
-    eq.write(1, b"1")?;
+    eq.write(7, b"1")?;
     for name in ["EQ_READ", "EQ_SREAD"] {
         read_only(&scene, form(name), &form(name).make(&scene)?)?;
     }

@@ -131,9 +131,9 @@ pub(super) fn eq_sizes(env: &Env) -> Outcome {
         check_eq!(eq.read(128)?.data, data);
     }
     // Behind the event there is nothing of an older one.
-    eq.write(1, &[0xaa; 128])?;
+    eq.write(7, &[0xaa; 128])?;
     eq.read(128)?;
-    eq.write(1, b"x")?;
+    eq.write(7, b"x")?;
     let mut argument = uapi::kfi_shim_eq_event {
         eq: eq.handle(),
         len: 128,
@@ -144,7 +144,7 @@ pub(super) fn eq_sizes(env: &Env) -> Outcome {
     check_eq!(argument.result, 1);
     check!(argument.data[1..].iter().all(|&b| b == 0 || b == 0x55));
     for len in [129, 1000] {
-        expect_os(eq.write(1, &vec![0; len]), Errno::TOOBIG)?;
+        expect_os(eq.write(7, &vec![0; len]), Errno::TOOBIG)?;
     }
     expect_fabric(eq.read(128), KfiErrno::EAGAIN)
 }
@@ -153,16 +153,18 @@ pub(super) fn eq_full(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     for size in [1, 2, 7, 64] {
         let eq = rig.fabric.event_queue(&EqAttr::new().size(size))?;
+        // Beyond the types that there are.
+        let first = 1000_u32;
         let mut written = 0_u32;
-        while eq.write(written, b"x").is_ok() {
+        while eq.write(first + written, b"x").is_ok() {
             written += 1;
         }
         check!(u64::from(written) >= size, "{written} of {size} events");
         expect_fabric(eq.write(0, b"x"), KfiErrno::EAGAIN)?;
         expect_fabric(eq.write_err(&event_failed(5)), KfiErrno::EAGAIN)?;
         for i in 0..2 * written {
-            check_eq!(eq.read(8)?.event, i);
-            eq.write(written + i, b"x")?;
+            check_eq!(eq.read(8)?.event, first + i);
+            eq.write(first + written + i, b"x")?;
             expect_fabric(eq.write(0, b"x"), KfiErrno::EAGAIN)?;
         }
     }
@@ -172,7 +174,7 @@ pub(super) fn eq_full(env: &Env) -> Outcome {
 pub(super) fn eq_bad_requests(env: &Env) -> Outcome {
     let rig = Rig::new(env)?;
     let eq = open_eq(&rig)?;
-    eq.write(1, b"kept")?;
+    eq.write(7, b"kept")?;
     let peek = bits::PEEK;
     for request in [request::EQ_READ, request::EQ_SREAD, request::EQ_WRITE] {
         for bit in (0..64).map(|bit| 1_u64 << bit) {
@@ -195,6 +197,10 @@ pub(super) fn eq_bad_requests(env: &Env) -> Outcome {
     }
     for err in [0, -1, i32::MIN] {
         expect_fabric(eq.write_err(&event_failed(err)), KfiErrno::EINVAL)?;
+    }
+    // Only the provider has descriptions of connections.
+    for entry in [&b""[..], &[7; 8], &[7; 16], &[7; 128]] {
+        expect_os(eq.write(uapi::KFI_CONNREQ, entry), Errno::INVAL)?;
     }
     check_eq!(eq.read(8)?.data, b"kept");
     expect_fabric(eq.read(8), KfiErrno::EAGAIN)
@@ -261,7 +267,7 @@ pub(super) fn eq_sread(env: &Env) -> Outcome {
         Sleeper::asleep(move || eq.sread_ms(4, timeout))
     };
     for timeout in [-1, i32::MIN, i32::MAX] {
-        eq.write(1, b"1")?;
+        eq.write(7, b"1")?;
         check_eq!(eq.sread_ms(4, timeout)?.data, b"1");
         let reader = asleep(timeout)?;
         eq.write(2, b"22")?;
@@ -282,7 +288,7 @@ pub(super) fn eq_sread(env: &Env) -> Outcome {
 
     let none = EqAttr::new().wait_obj(WaitObj::NONE);
     let none = rig.fabric.event_queue(&none)?;
-    none.write(1, b"1")?;
+    none.write(7, b"1")?;
     for timeout in [0, 1, -1] {
         expect_fabric(none.sread_ms(8, timeout), KfiErrno::EINVAL)?;
     }
