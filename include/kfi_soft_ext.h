@@ -72,6 +72,23 @@ struct kfi_soft_cntr_ops {
 };
 
 /**
+ * define KFI_SOFT_DOM_OPS_1 - name for kfi_open_ops() on a domain, which then gives a
+ *	&struct kfi_soft_dom_ops
+ */
+#define KFI_SOFT_DOM_OPS_1 "kfi_soft_dom_ops_v1"
+
+/**
+ * struct kfi_soft_dom_ops - takes back what was queued with any pointer, for tests
+ * @size: size of the structure in bytes
+ * @cancel_work: as KFI_CANCEL_WORK, of a provider that is known never to look behind the pointer, be it
+ *	to a request of another domain or provider, to one that is gone, or to nothing at all
+ */
+struct kfi_soft_dom_ops {
+	size_t size;
+	int (*cancel_work)(struct kfid *domain, const void *work);
+};
+
+/**
  * define KFI_SOFT_ADDR_ANY_PORT - flag of the ``flags`` of &struct kcxi_addr: there is no port yet
  *
  * kfi_getinfo() sets it in addresses for which no service was named; the port is 0 then. An

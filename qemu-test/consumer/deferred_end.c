@@ -6,6 +6,8 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include <kfi_soft_ext.h>
+
 #include "deferred.h"
 
 /* It holds what it needs, and no longer than it needs it. */
@@ -27,6 +29,7 @@ static void busy(struct test *t)
 static void cancel(struct test *t)
 {
 	struct kfid *domain = &t->domain->fid;
+	struct kfi_soft_dom_ops *ops = NULL;
 	struct kfi_deferred_work *work;
 	struct kfi_op_cntr op;
 	struct kfid_cntr *c[2];
@@ -70,6 +73,13 @@ static void cancel(struct test *t)
 	expect(t, kfi_control(domain, KFI_CANCEL_WORK, work), 0);
 	expect(t, kfi_control(domain, KFI_CANCEL_WORK, work), -KFI_ENOENT);
 	expect(t, kfi_control(domain, KFI_CANCEL_WORK, (void *)8), -KFI_ENOENT);
+	expect(t, kfi_open_ops(domain, KFI_SOFT_DOM_OPS_1, 0, (void **)&ops, NULL), 0);
+	if (expect_true(t, ops)) {
+		expect(t, ops->size, sizeof(*ops));
+		expect(t, ops->cancel_work(domain, work), -KFI_ENOENT);
+		expect(t, ops->cancel_work(domain, (void *)8), -KFI_ENOENT);
+		expect(t, ops->cancel_work(domain, NULL), -KFI_EINVAL);
+	}
 	work = NULL;
 	expect(t, kfi_cntr_add(c[0], 10), 0);
 	expect(t, kfi_cntr_read(c[1]), 2);

@@ -100,6 +100,7 @@ pub use cxi_ext::{
     CxiFabricOps, //
 };
 pub use deferred_work::{
+    domain_test_ops,
     DeferredOp,
     DeferredWork,
     WorkId, //

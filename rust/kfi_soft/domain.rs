@@ -66,6 +66,7 @@ use crate::{
         provider::{
             cxi_domain_ops,
             datatype_size,
+            domain_test_ops,
             kfi_datatype,
             kfi_op,
             open_calls,
@@ -390,8 +391,11 @@ impl Object for Domain {
     }
 
     fn ops_open<'o>(this: &Fid<Self>, name: OpsName<'o>) -> Result<ExtraOps<'o, Self>> {
+        if let Ok(ops) = domain_test_ops(this, name) {
+            return Ok(ops);
+        }
         match (personality::current(), cxi_domain_ops(this, name)) {
-            // No extension but the device, and that only if there is one.
+            // No other extension but the device, and that only if there is one.
             (Personality::Soft, Err(_)) => Err(ENOSYS),
             (Personality::Soft, Ok(_)) if devices::find(this.nic()).is_none() => Err(ENOSYS),
             (_, ret) => ret,

@@ -2,7 +2,10 @@
 
 //! Deferred work (`struct kfi_deferred_work`), as it is queued.
 
-use kernel::prelude::*;
+use kernel::{
+    error::from_result,
+    prelude::*, //
+};
 
 use super::{
     datatype_size,
@@ -19,7 +22,9 @@ use crate::kfi::{
     bindings,
     fid::{
         AnyFid,
-        Fid, //
+        ExtraOps,
+        Fid,
+        OpsName, //
     },
     flags::OpFlags, //
 };
@@ -278,8 +283,7 @@ pub(super) unsafe fn control<T: DomainOps>(
             let work = unsafe { DeferredWork::from_raw(arg.cast()) };
             Some(work.and_then(|work| T::queue_work(this, work)))
         }
-        CANCEL if arg.is_null() => Some(Err(EINVAL)),
-        CANCEL => Some(T::cancel_work(this, WorkId::from_raw(arg.cast()))),
+        CANCEL => Some(cancel(this, arg)),
         FLUSH => {
             // SAFETY: By the safety requirements; a counter starts with a `struct kfid`.
             let triggering = unsafe { AnyFid::from_raw(arg.cast()) };
@@ -287,6 +291,56 @@ pub(super) unsafe fn control<T: DomainOps>(
         }
         _ => None,
     }
+}
+
+/// Takes back what was queued with a pointer, which may be any.
+fn cancel<T: DomainOps>(this: &Fid<T>, work: *const c_void) -> Result {
+    if work.is_null() {
+        return Err(EINVAL);
+    }
+    T::cancel_work(this, WorkId::from_raw(work.cast()))
+}
+
+/// Takes back what was queued with a pointer, which may be any.
+///
+/// # Safety
+///
+/// `domain` must be the start of an open domain of `T`.
+unsafe extern "C" fn cancel_callback<T: DomainOps>(
+    domain: *mut bindings::kfid,
+    work: *const c_void,
+) -> c_int {
+    // SAFETY: By the safety requirements; the head starts with a `struct kfid`.
+    let this = unsafe { Fid::<T>::borrow(domain.cast()) };
+    from_result(|| {
+        cancel(this, work)?;
+        Ok(0)
+    })
+}
+
+/// Returns the table that lets tests cancel pointers to anything at a domain of `T`, if that is what
+/// `name` asks for.
+pub fn domain_test_ops<'o, T: DomainOps>(
+    _domain: &Fid<T>,
+    name: OpsName<'o>,
+) -> Result<ExtraOps<'o, T>> {
+    struct Table<T>(core::marker::PhantomData<T>);
+    impl<T: DomainOps> Table<T> {
+        const OPS: bindings::kfi_soft_dom_ops = bindings::kfi_soft_dom_ops {
+            size: size_of::<bindings::kfi_soft_dom_ops>(),
+            cancel_work: Some(cancel_callback::<T>),
+        };
+    }
+
+    // SAFETY: It is the table of that name, and expects domains of `T`; a `WorkId` is a number.
+    unsafe {
+        ExtraOps::new(
+            name,
+            bindings::KFI_SOFT_DOM_OPS_1,
+            const { &Table::<T>::OPS },
+        )
+    }
+    .ok_or(ENOSYS)
 }
 
 /// Takes an object from C; `EINVAL` for null.
