@@ -72,13 +72,16 @@ struct kfid_cntr;
  *   many have started and wait for room, -KFI_EAGAIN or -KFI_ENOMEM if memory
  *   is short; nothing is queued then.
  *
- * * KFI_CANCEL_WORK with the same pointer takes it back. 0: it never starts and
- *   the structures may be freed; -KFI_ENOENT: it has started, was cancelled, or
- *   never was queued. A request that is queued several times is several: all of
- *   them that are pending are taken back, and 0 means that one was, although
- *   others may have started before. In either case what has started on a counter
- *   (KFI_OP_CNTR_SET, KFI_OP_CNTR_ADD) has ended when the call returns: the
- *   provider waits for it, and does not use its structures any more.
+ * * KFI_CANCEL_WORK takes back what was queued with a pointer. The pointer is
+ *   compared by value with those queued on the domain and never dereferenced:
+ *   the request may be gone, or have been queued elsewhere. 0: it never starts
+ *   and the structures may be freed; -KFI_ENOENT: it has started, was cancelled,
+ *   or never was queued on this domain. A request that is queued several times
+ *   is several: all of them that are pending are taken back, and 0 means that
+ *   one was, although others may have started before. In either case what has
+ *   started on a counter (KFI_OP_CNTR_SET, KFI_OP_CNTR_ADD) has ended when the
+ *   call returns: the provider waits for it, and does not use its structures any
+ *   more.
  *
  * * KFI_FLUSH_WORK takes back everything queued on the domain (NULL) or
  *   everything that waits for one counter (its struct kfid_cntr pointer).
@@ -279,7 +282,8 @@ static_assert(sizeof(struct kfi_triggered_context2) ==
 
 /**
  * struct kfi_deferred_work - deferred work request
- * @context: for the provider while the request is queued
+ * @context: for the provider while the request is queued; not to find it by
+ *   when it is cancelled, see KFI_CANCEL_WORK
  * @threshold: the request starts when the sum of success and error value of
  *   @triggering_cntr is at or above this; 0 starts it at once
  * @triggering_cntr: counter of the domain; busy while the request is queued

@@ -1749,19 +1749,22 @@ struct kfi_shim_work {
 
 /**
  * define KFI_SHIM_WORK_STALE - free the work first, and cancel a pointer to where it was; EBUSY unless
- *	%KFI_SHIM_RELEASE_WORK is possible.  A provider looks for works by the pointer's value and does
- *	not look behind it.  What the pointer then points to may be a newer work, if another thread
- *	makes one meanwhile
+ *	%KFI_SHIM_RELEASE_WORK is possible.  The pointer reaches the software provider only, which
+ *	looks for works by its value and does not look behind it; the result is -KFI_ENOSYS for others.
+ *	What the pointer then points to may be a newer work, if another thread makes one meanwhile
  */
 #define KFI_SHIM_WORK_STALE	(1U << 1)
 
 /**
  * struct kfi_shim_cancel_work - cancels deferred work: %KFI_SHIM_CANCEL_WORK, %KFI_SHIM_RELEASE_WORK
- * @domain: in: handle of a domain; 0 for that of the work.  Must be 0 for %KFI_SHIM_RELEASE_WORK
+ * @domain: in: handle of a domain; 0 for that of the work.  Another one gets the work if it is the
+ *	software provider's; the result is -KFI_ENOSYS else.  Must be 0 for %KFI_SHIM_RELEASE_WORK
  * @flags: in: %KFI_SHIM_WORK_RELEASE, %KFI_SHIM_WORK_STALE; must be 0 for %KFI_SHIM_RELEASE_WORK
  * @id: in: id of the work; for %KFI_SHIM_CANCEL_WORK 0 for NULL, if there is @domain.  EBADF if there
  *	is none
- * @result: out: what kfi_control() returned to KFI_CANCEL_WORK; 0 for %KFI_SHIM_RELEASE_WORK
+ * @result: out: what kfi_control() returned to KFI_CANCEL_WORK, or, with another domain or
+ *	%KFI_SHIM_WORK_STALE, the function of the software provider (include/kfi_soft_ext.h); 0 for
+ *	%KFI_SHIM_RELEASE_WORK
  * @reserved: must be 0
  *
  * %KFI_SHIM_RELEASE_WORK frees the work and its id.  EBUSY if somebody may need it, see above.

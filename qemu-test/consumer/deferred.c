@@ -245,6 +245,13 @@ static void bad_requests(struct test *t)
 	/* Nothing was queued by any of these. */
 	expect(t, kfi_cntr_add(c[0], 100), 0);
 	expect(t, kfi_cntr_read(c[1]), 0);
+
+	/* What is queued on another domain is not there. */
+	work = good;
+	work.threshold = 1000;
+	expect(t, kfi_control(domain, KFI_QUEUE_WORK, &work), 0);
+	expect(t, kfi_control(&others.domain->fid, KFI_CANCEL_WORK, &work), -KFI_ENOENT);
+	expect(t, kfi_control(domain, KFI_CANCEL_WORK, &work), 0);
 	close_cntrs(t, c, 2);
 close:
 	if (other)

@@ -89,6 +89,13 @@ static int trust_control(struct kfid *fid, int command, void *arg)
 		if (work->op_type == KFI_OP_SEND && work->op.msg)
 			trust_sender(work->op.msg->ep, this);
 		return -KFI_ENOSPC;
+	case KFI_CANCEL_WORK:
+		if (!work)
+			return -KFI_EINVAL;
+		/* It should not look there; who does has to find a request of this domain. */
+		if (work->triggering_cntr)
+			trust_check(&work->triggering_cntr->fid, KFI_CLASS_CNTR, this);
+		return -KFI_ENOENT;
 	case KFI_FLUSH_WORK:
 		if (arg)
 			trust_check(arg, KFI_CLASS_CNTR, this);

@@ -149,7 +149,8 @@ impl Domain {
         Ok(done.map(|work| (work.id, work.result)).collect())
     }
 
-    /// Cancels a work; of another domain, if it was made for another one.
+    /// Cancels a work; of another domain, if it was made for another one and the provider is the software
+    /// provider: `KFI_ENOSYS` else.
     pub fn cancel_work(&self, id: WorkId, flags: u32) -> Result<()> {
         self.session().cancel_work(self.handle(), id, flags)
     }

@@ -3,8 +3,9 @@
 //! Objects of other classes, domains and providers, addresses, and providers that trust their callers.
 
 use kfi::{
-    bits, BufferKind, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form, Handle, InfoEntry,
-    KfiErrno, Kind, MrAttr, OpType, Operation, Query, Session, WaitObj, WaitSetAttr, Work,
+    bits, uapi, BufferKind, CntrAttr, CqAttr, Domain, EqAttr, Error, Fabric, Form, Handle,
+    InfoEntry, KfiErrno, Kind, MrAttr, OpType, Operation, Query, Session, WaitObj, WaitSetAttr,
+    Work,
 };
 use rustix::io::Errno;
 
@@ -149,6 +150,7 @@ fn trust_nobody(env: &Env) -> Outcome {
         expect_fabric(fabric.trywait(&[handle]), refused)?;
     }
     trusted_endpoints(&rig, &domain, &other_domain, &counter)?;
+    trusted_works(&rig, &domain, &other_domain, [&foreign_counter, &counter])?;
     // One that demands of all its endpoints what nobody can give.
     let mut hints = InfoEntry {
         mode: kfi::Mode::CONTEXT,
@@ -217,6 +219,41 @@ pub(super) fn virtual_addresses(env: &Env) -> Outcome {
     }
     drop(buffer);
     rig.close()
+}
+
+/// Works that a provider is asked to cancel: only those of its domain that are there.
+fn trusted_works(
+    rig: &Rig,
+    domain: &Domain,
+    other: &Domain,
+    [foreign_counter, counter]: [&kfi::Counter; 2],
+) -> Outcome {
+    let (stale, release) = (uapi::KFI_SHIM_WORK_STALE, uapi::KFI_SHIM_WORK_RELEASE);
+    let prepared = |domain: &Domain, counter: &kfi::Counter| {
+        let work = Work::add(counter, 1, counter, 9);
+        domain.queue_work(&work.shim_flags(uapi::KFI_SHIM_WORK_PREPARE))
+    };
+    let foreign = rig
+        .domain
+        .queue_work(&Work::add(foreign_counter, 1, foreign_counter, 9))?;
+    let own = prepared(domain, counter)?;
+    for wrong in [domain, other] {
+        expect_fabric(wrong.cancel_work(foreign, 0), KfiErrno::ENOSYS)?;
+        expect_fabric(wrong.cancel_work(foreign, release), KfiErrno::ENOSYS)?;
+    }
+    expect_fabric(other.cancel_work(own, 0), KfiErrno::ENOSYS)?;
+    expect_fabric(domain.cancel_work(own, 0), KfiErrno::ENOENT)?;
+    // The software provider looks behind none.
+    expect_fabric(rig.domain.cancel_work(own, 0), KfiErrno::ENOENT)?;
+    rig.domain.cancel_work(foreign, release)?;
+    // Those that are gone.
+    for at in [domain, other] {
+        let own = prepared(domain, counter)?;
+        expect_fabric(at.cancel_work(own, stale), KfiErrno::ENOSYS)?;
+        expect_os(rig.session.release_work(own), Errno::BADF)?;
+    }
+    expect_fabric(rig.domain.cancel_work(own, stale), KfiErrno::ENOENT)?;
+    expect_os(rig.session.release_work(own), Errno::BADF)
 }
 
 /// Handles that a provider is given: only endpoints for such operations, and no descriptors of
