@@ -153,6 +153,7 @@ TIMEOUT ?= $(if $(filter debug kcsan,$(KIND)),3000,1800)
 
 out := build/$(if $(KFI_COVERAGE),coverage,$(KIND))
 programs := kfi kfi-bench kfi-demo kfi-net kfi-suite
+example := build/example/kfi_user
 # A tool as scripts/setup has found it.
 tool = $(or $(shell sed -n 's/^$(1) := //p' $(cache)/toolchain.mk 2>/dev/null),$(2))
 
@@ -169,10 +170,10 @@ machine:
 	+@$(MAKE) KDIR="$$(scripts/kernel --print $(KIND))" MO=$(out)/modules image
 
 .PHONY: image
-image: quiet-modules guest
+image: quiet-modules guest $(example)
 	@mkdir -p $(out)/image/modules $(out)/image/programs
 	@cp -u $(MO)/*.ko $(out)/consumer/*.ko $(out)/image/modules
-	@cp -u $(addprefix build/guest/x86_64-unknown-linux-gnu/release/,$(programs)) \
+	@cp -u $(addprefix build/guest/x86_64-unknown-linux-gnu/release/,$(programs)) $(example) \
 		$(out)/image/programs
 	@qemu-test/image --output $(out)/image.gz --modules $(out)/image/modules \
 		--programs $(out)/image/programs --busybox $(call tool,BUSYBOX,busybox) \
@@ -197,6 +198,13 @@ guest:
 	@echo 'kfabric: building the programs'
 	@cd qemu-test/guest && $(own_rustc) BINDGEN=$(call tool,BINDGEN,bindgen) \
 		CARGO_TARGET_DIR=$(top)/build/guest $(call tool,CARGO,cargo) build --release --locked --quiet
+
+# The program in C of Documentation/user-space.md, as that says it is built, but linked statically as the
+# others are, by the compiler that links those. It is an old C: the headers ask for no newer one.
+$(example): qemu-test/example/kfi_user.c $(wildcard include/*.h include/uapi/*.h \
+		qemu-test/guest/kfi/include/linux/*.h)
+	@mkdir -p $(@D)
+	@cc -std=gnu99 -O2 -Wall -Wextra -Werror -static -Iqemu-test/guest/kfi/include -Iinclude -o $@ $<
 
 # --- the command for people ---------------------------------------------------
 # Linked statically, as the machine's are.
@@ -531,6 +539,7 @@ run-checks: check-kernel
 		CARGO_TARGET_DIR=$(top)/build/guest-check && \
 		$(call tool,CARGO,cargo) clippy --quiet --locked --all-targets -- -Dwarnings && \
 		$(call tool,CARGO,cargo) test --quiet --locked
+	+@$(MAKE) $(example)
 	@echo 'check: test tools'
 	@cd qemu-test && $(call tool,PYTHON,python3) -m unittest --quiet
 	@echo 'check: all passed'
