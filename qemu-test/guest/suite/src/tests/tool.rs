@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The `kfi` command: what it does when it is run, and what it tells programs.
+//! The `kfi` command: what it does when it is run, and what it tells programs; and the
+//! example in C.
 
 use std::process::{Command, Output};
 
-use kfi::Work;
+use kfi::{KfiErrno, Session, Work};
 use serde_json::{json, Value};
 
 use crate::check::{Outcome, Stop};
 use crate::env::Env;
-use crate::rig::Rig;
+use crate::rig::{query, Rig};
 use crate::{check, check_eq, tests};
 
 tests! {
@@ -28,11 +29,17 @@ tests! {
     alone "stat" ["R-DWQ-1"] stat;
     "output" ["kfi_shim.h"] output;
     "mistakes" ["kfi_shim.h"] mistakes;
+    "example-in-c" ["R-DWQ-1 kfi_shim.h"] example_in_c;
 }
 
-/// Runs the command that lies beside the suite.
+/// Runs the command.
 fn run(arguments: &[&str]) -> Result<Output, Stop> {
-    let program = std::env::current_exe()?.with_file_name("kfi");
+    run_program("kfi", arguments)
+}
+
+/// Runs a program that lies beside the suite.
+fn run_program(name: &str, arguments: &[&str]) -> Result<Output, Stop> {
+    let program = std::env::current_exe()?.with_file_name(name);
     if !program.exists() {
         return Err(Stop::Skip(format!("no {}", program.display())));
     }
@@ -327,5 +334,28 @@ fn mistakes(_: &Env) -> Outcome {
             "{errors}"
         );
     }
+    Ok(())
+}
+
+/// The program of `Documentation/user-space.md`.
+fn example_in_c(env: &Env) -> Outcome {
+    let info = Session::open()?.getinfo(&query(env))?;
+    let name = &info.entries()[0].domain_attr.name;
+    let output = run_program("kfi_user", env.settings.provider.as_deref().as_slice())?;
+    check_eq!(String::from_utf8_lossy(&output.stderr), "");
+    check_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        format!("{name}: trigger 1, target 0\n{name}: trigger 3, target 5\n")
+    );
+    check!(output.status.success(), "{}", output.status);
+
+    // It looks at what kfabric answers.
+    let output = run_program("kfi_user", &["nobody"])?;
+    let error = -KfiErrno::ENODATA.number();
+    check_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        format!("kfi_user: KFI_SHIM_GETINFO: kfabric answers {error}\n")
+    );
+    check_eq!(output.status.code(), Some(1));
     Ok(())
 }
