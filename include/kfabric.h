@@ -218,8 +218,8 @@ typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
 
 /*
  * Flags of single operations (*msg calls, op_flags of contexts). KFI_MULTI_RECV,
- * KFI_TAGGED_MULTI_RECV, KFI_TRIGGER and KFI_FENCE are capabilities as well: an
- * endpoint without the capability refuses the flag, -KFI_EOPNOTSUPP
+ * KFI_TRIGGER and KFI_FENCE are capabilities as well: an endpoint without the
+ * capability refuses the flag, -KFI_EOPNOTSUPP
  */
 #define KFI_MULTI_RECV		(1ULL << 16)	/* one buffer, many messages */
 #define KFI_REMOTE_CQ_DATA	(1ULL << 17)	/* carries immediate data */
@@ -241,7 +241,10 @@ typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
 /* Flag of event and completion queue attributes: signaling_vector is valid */
 #define KFI_AFFINITY		(1ULL << 29)
 
-/* As KFI_MULTI_RECV, for tagged receives */
+/*
+ * Capability: tagged receives may have the flag KFI_MULTI_RECV. This one is no
+ * flag of an operation
+ */
 #define KFI_TAGGED_MULTI_RECV	(1ULL << 31)
 
 /* Capabilities: further properties; some are flags of kfi_getinfo() as well */

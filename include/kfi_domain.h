@@ -452,8 +452,8 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid,
  * Context: Process context; may sleep.
  *
  * Return: 0; -KFI_EINVAL for a bad format, wait object or wait set, a signaling
- *   vector that is no CPU, or a size that the provider does not have;
- *   -KFI_ENOMEM.
+ *   vector that is no CPU, a size that the provider does not have, or a handler
+ *   if the provider calls none; -KFI_ENOMEM.
  */
 static inline int kfi_cq_open(struct kfid_domain *domain,
 			      struct kfi_cq_attr *attr, struct kfid_cq **cq,
@@ -478,7 +478,7 @@ static inline int kfi_cq_open(struct kfid_domain *domain,
  *
  * Return: 0; -KFI_EINVAL for attr->flags other than 0, an unknown wait object,
  *   or KFI_WAIT_SET with a wait_set that is not one; -KFI_ENOSYS for unknown
- *   attr->events; -KFI_ENOMEM. See kfi_cntr(3).
+ *   attr->events; -KFI_ENOMEM. See fi_cntr(3).
  */
 static inline int kfi_cntr_open(struct kfid_domain *domain,
 				struct kfi_cntr_attr *attr,

@@ -41,10 +41,14 @@ struct kfi_ops_atomic;
  * * Posting and cancelling never sleep and may be done in process, softirq and
  *   hard interrupt context.
  *
- * * Return value 0: the operation was accepted and completes exactly once, in
- *   bounded time, by a completion queue entry, a counter update or both as the
- *   endpoint's bindings say. An entry carries the @context of the call as
- *   op_context.
+ * * Return value 0: the operation was accepted and completes exactly once (a
+ *   receive with KFI_MULTI_RECV once for each message), by a completion queue
+ *   entry, a counter update or both as the endpoint's bindings say. An entry
+ *   carries the @context of the call as op_context.
+ *
+ * * An operation that transmits completes in bounded time after it has begun,
+ *   unless the receiver leaves its completion queue full. A receive waits for
+ *   its message and a triggered operation for its counter, without a limit.
  *
  * * -KFI_EAGAIN: a queue is full or memory is short. Nothing was queued; the
  *   same call may be repeated later. It is the only error of a call worth
@@ -493,7 +497,7 @@ static inline int kfi_getopt(struct kfid *fid, int level, int optname,
  *
  * An alias is the same endpoint under another handle, with op_flags of its own.
  * With KFI_TRIGGER it is a triggerable endpoint: all data transfers on it are
- * deferred (kfi_trigger(3)). It must be closed before the endpoint, whose close
+ * deferred (fi_trigger(3)). It must be closed before the endpoint, whose close
  * fails with -KFI_EBUSY till then.
  *
  * Context: Process context; may sleep.

@@ -34,7 +34,11 @@
  * wait queue, which kfi_control() with KFI_GETWAIT gives out for an object or
  * set opened with KFI_WAIT_QUEUE and which is woken on every change::
  *
- *	kfi_control(&cntr->fid, KFI_GETWAIT, &wq);
+ *	struct kfid *fid = &cntr->fid;
+ *	struct wait_queue_head *wq;
+ *	DEFINE_WAIT(wait);
+ *
+ *	kfi_control(fid, KFI_GETWAIT, &wq);
  *	for (;;) {
  *		prepare_to_wait(wq, &wait, TASK_INTERRUPTIBLE);
  *		if (done(cntr) || signal_pending(current))
@@ -44,9 +48,10 @@
  *	}
  *	finish_wait(wq, &wait);
  *
- * The order matters: what happens after prepare_to_wait() wakes the thread,
- * what happened before is seen by kfi_trywait(). One thread at a time asks so
- * for an object, or for a set: what it was told of is no news for others.
+ * The order matters: an event after prepare_to_wait() wakes the thread, and an
+ * earlier one is seen by kfi_trywait(). Only one thread at a time may do this
+ * for an object or a set: an event that was reported to one thread is not
+ * reported to others.
  */
 
 /**
@@ -284,7 +289,9 @@ struct kfi_cq_entry {
  * struct kfi_cq_msg_entry - completion: also what kind and how long
  * @op_context: context of the operation
  * @flags: what was completed, KFI_MSG | KFI_RECV and the like, without flags of
- *   the operation such as KFI_COMPLETION
+ *   the operation such as KFI_COMPLETION. KFI_MULTI_RECV says that the buffer
+ *   of a receive for several messages is the consumer's again; an entry may
+ *   have this flag alone
  * @len: bytes received; undefined for what was sent
  */
 struct kfi_cq_msg_entry {
@@ -753,6 +760,8 @@ static inline ssize_t kfi_cq_readerr(struct kfid_cq *cq,
  * @count: entries there is room for
  * @cond: condition, see enum kfi_cq_wait_cond
  * @timeout: limit in ms; negative for none, 0 to look once
+ *
+ * Only -KFI_EAGAIN arms the completion handler again, -KFI_ETIMEDOUT does not.
  *
  * Context: Process context; sleeps.
  *

@@ -39,8 +39,11 @@ struct scatterlist;
  *   receive completes and is counted as receives are, its entry with KFI_RMA
  *   and KFI_READ or KFI_WRITE; beyond the end of its buffer both sides have
  *   KFI_EMSGSIZE. Without a receive it waits for one, as messages do: then the
- *   initiator has KFI_EREMOTEIO. A buffer for several messages is none for it:
- *   KFI_EACCES.
+ *   initiator has KFI_EREMOTEIO. A receive for several messages is refused:
+ *   KFI_EACCES. The initiator needs KFI_RMA and KFI_TAGGED_RMA, else the call
+ *   is -KFI_EOPNOTSUPP; the target needs KFI_TAGGED_RMA, and KFI_REMOTE_READ or
+ *   KFI_REMOTE_WRITE, else the operation fails with KFI_EACCES. More than one
+ *   remote range is -KFI_EINVAL.
  */
 
 /**
@@ -257,7 +260,7 @@ static inline ssize_t kfi_readsgl(struct kfid_ep *ep,
  * kfi_readmsg() - read from a peer with flags
  * @ep: endpoint or transmit context
  * @msg: local and remote ranges, peer and context
- * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_TRIGGER
+ * @flags: KFI_COMPLETION, KFI_MORE, KFI_FENCE, KFI_TRIGGER, KFI_TAGGED
  *
  * Context: Any, including hard interrupt; never sleeps.
  *
@@ -378,7 +381,7 @@ static inline ssize_t kfi_writesgl(struct kfid_ep *ep,
  * @ep: endpoint or transmit context
  * @msg: local and remote ranges, peer, context and data
  * @flags: KFI_COMPLETION, KFI_MORE, KFI_INJECT, KFI_REMOTE_CQ_DATA, KFI_FENCE,
- *   KFI_TRIGGER and the completion levels
+ *   KFI_TRIGGER, KFI_TAGGED and the completion levels
  *
  * Context: Any, including hard interrupt; never sleeps.
  *

@@ -19,7 +19,7 @@ struct kfid_cntr;
  * DOC: Triggered operations
  *
  * A triggered operation is a data transfer that is posted as usual but starts
- * only when a counter reaches a threshold; see kfi_trigger(3) and the
+ * only when a counter reaches a threshold; see fi_trigger(3) and the
  * requirements R-TRIG in Documentation/requirements.md.
  *
  * * Asked for with KFI_TRIGGER in the flags of a msg call, or by posting
