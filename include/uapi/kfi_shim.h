@@ -24,15 +24,16 @@
  * * EFAULT: a pointer cannot be read or written;
  * * EINVAL: the structure is shorter than its first version, a reserved member is not 0, a flag is
  *   unknown, a handle names an object of another class, a text is too long;
- * * E2BIG: the structure is longer than this kernel knows and the rest is not all 0, or a buffer is
- *   larger than 64 KiB;
+ * * E2BIG: the structure is longer than this kernel knows and the rest is not all 0; hints, attributes,
+ *   or room for an entry or a text are said to have more than 64 KiB, or a structure of a work or of a
+ *   batch more than 4 KiB; or a count, or the size of a buffer, is above its limit;
  * * EBADF: a handle or another number names nothing;
  * * EDQUOT: the session, or its user, has as much memory as it may, see %KFI_SHIM_BUFFER;
  * * EBUSY: the object is in use by this session, see %KFI_SHIM_CLOSE;
  * * EMFILE: the session, or its user, holds as many objects as it may, or the session has used up
  *   its handles, or as many descriptors as may listen to the wait queue, see %KFI_SHIM_WAIT_FD;
- * * EAGAIN: others post at the same time so many operations whose success is told to nobody that there
- *   is no context for this one: to be tried again;
+ * * EAGAIN: other threads are posting so many operations that report no success that no context is free
+ *   for this one: try again;
  * * EINTR: a signal, while a long array of segments was read, or while the request waited for another
  *   thread that was closing the object;
  * * ENOMEM: no memory.
@@ -323,8 +324,8 @@ struct kfi_shim_info {
  * @version: in: version of the API that the caller was written for, or 0
  * @hints_size: in: bytes at @hints, at least the size of &struct kfi_shim_info in interface 1
  * @flags: in: flags of kfi_getinfo()
- * @node: in: address of a text terminated with 0, or 0
- * @service: in: address of a text terminated with 0, or 0
+ * @node: in: address of a text terminated with 0, or 0; EINVAL for more than 63 bytes before the 0
+ * @service: in: address of a text terminated with 0, or 0; likewise
  * @hints: in: address of a &struct kfi_shim_info, or 0
  * @result: out: what kfi_getinfo() returned
  * @info: out: handle of the answer, to be closed with %KFI_SHIM_CLOSE
@@ -409,7 +410,7 @@ struct kfi_shim_domain {
  * @domain: in: handle of a domain
  * @flags: in: 0 or %KFI_SHIM_CNTR_NO_ATTR
  * @events: in: &enum kfi_cntr_events
- * @wait_obj: in: &enum kfi_wait_obj
+ * @wait_obj: in: &enum kfi_wait_obj; 0 is KFI_WAIT_NONE, a counter that cannot be waited for
  * @attr_flags: in: flags of &struct kfi_cntr_attr
  * @context: in: context of the counter, any number
  * @wait_set: in: handle of a wait set of the domain's fabric, which counts if @wait_obj is
@@ -1083,7 +1084,7 @@ struct kfi_shim_av_open {
  *	array for the errors instead; EINVAL if the vector was opened with KFI_EVENT
  * @addr: in for %KFI_SHIM_AV_INSERT: address of the addresses, back to back, or 0 for NULL
  * @node: in for %KFI_SHIM_AV_INSERTSVC and %KFI_SHIM_AV_INSERTSYM: address of a text terminated with
- *	0, or 0 for NULL
+ *	0, or 0 for NULL; EINVAL for more than 63 bytes before the 0
  * @service: likewise
  * @count: in for %KFI_SHIM_AV_INSERT: number of addresses; for %KFI_SHIM_AV_INSERTSYM: nodecnt
  * @service_count: in for %KFI_SHIM_AV_INSERTSYM: svccnt
@@ -1410,9 +1411,9 @@ struct kfi_shim_ep_alias {
  * @result: out: what kfi_cancel() returned
  * @context: in: context of the operation, triggered or not
  *
- * Of operations that transmit and are told of only if they fail, see &struct kfi_shim_op, one that is
- * older than the last numbers that are known is not found, or is cancelled by a newer number; nor is
- * one while another one is posted in its stead, even if that is refused.
+ * Of operations that transmit and report only failures, see &struct kfi_shim_op, only the latest
+ * numbers are known.  An older operation is not found, or is cancelled by the newer number that took
+ * its place; nor is it found while another one is being posted in its place, even if that is refused.
  */
 struct kfi_shim_cancel {
 	__u32 ep;
@@ -1575,9 +1576,10 @@ enum kfi_shim_op_kind {
  * several messages, for its KFI_MULTI_RECV or that of its endpoint, and of receives whose success is
  * told to nobody: a program that posts many of them should use the same numbers again.
  *
- * Of operations that transmit and are told of only if they fail, as the queue is bound with
- * KFI_SELECTIVE_COMPLETION, the last numbers are known only, twice as many as the endpoint takes of
- * them: one that fails, or is to be cancelled, later than that has the number of a newer one.
+ * Of operations that transmit and report only failures, as the queue is bound with
+ * KFI_SELECTIVE_COMPLETION, only the latest numbers are known, twice as many as the endpoint takes
+ * operations.  An older operation that fails is reported, and cancelled, under the newer number that
+ * took its place.
  *
  * An operation that would be triggered for its KFI_TRIGGER, or for that of its endpoint, and comes
  * without %KFI_SHIM_OP_TRIGGERED, has the type of an event that there is not.
@@ -1628,6 +1630,7 @@ struct kfi_shim_op {
  *
  * They are handed over one by one.  A structure with which the request for itself would fail ends
  * the batch: the system call fails in the same way if it is the first, else it succeeds with @done.
+ * A signal ends the batch after the structure under way, with success: @done says how far it came.
  */
 struct kfi_shim_batch {
 	__u32 count;
@@ -1705,7 +1708,7 @@ struct kfi_shim_atomic_valid {
 
 /**
  * struct kfi_shim_work - queues deferred work: %KFI_SHIM_QUEUE_WORK
- * @domain: in: handle of a domain; with @id 0 or that of the work
+ * @domain: in: handle of a domain.  If @id is not 0: 0, or the domain of the work
  * @flags: in: %KFI_SHIM_WORK_PREPARE, %KFI_SHIM_WORK_NULL, %KFI_SHIM_WORK_NO_OP
  * @id: in: 0 to make a work of the members below; else one that there is, which is queued again as
  *	it is, whether or not it is queued already: @flags must be 0 then, and the members below @id are
