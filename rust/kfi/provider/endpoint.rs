@@ -306,11 +306,15 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     ///
     /// `EAGAIN` means that the consumer may try again; it learns of `ENOMEM` as `EAGAIN`, too.
     ///
-    /// An operation is refused, or it is accepted and ends once. So one that was ended here was accepted,
-    /// and `Ok` is the answer, whatever goes wrong after that: the consumer has its context back with the
-    /// end, and would have it back with an error again. And one that is accepted is ended in bounded
-    /// time, unless the endpoint is closed before: the consumer never hears of one that is dropped
-    /// instead. No type ensures either.
+    /// An operation is refused, or it is accepted and ends once (a receive for several messages tells of
+    /// each, and of its release once). So one that was ended here was accepted, and `Ok` is the answer,
+    /// whatever goes wrong after that: the consumer has its context back with the end, and would have it
+    /// back with an error again.
+    ///
+    /// An operation that transmits has to end in bounded time after it has begun, unless the receiver
+    /// leaves its completion queue full; a receive waits for its message, and a triggered operation for its
+    /// counter. Only when the endpoint is closed may an operation be dropped instead of ended: the
+    /// consumer never hears of it. No type ensures any of this.
     ///
     /// The memory of the operation is the consumer's again when its completion is read, which types
     /// ensure, and also when this fails, when [`Object::release`] of the endpoint has returned, and when

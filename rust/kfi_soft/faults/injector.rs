@@ -6,8 +6,8 @@
 //! late, refuses. Each NIC has a knob for each [`Fault`], off until it is turned by debugfs.
 //! Injected faults are chosen by count or by a seeded random number, and counted.
 //!
-//! With any fault turned on, each operation still completes once, in bounded time, and requests of
-//! one context to another stay in order. An operation that is held here has been noted by its
+//! With any fault turned on, each operation still completes once, one that transmits in bounded time,
+//! and requests of one context to another stay in order. An operation that is held here has been noted by its
 //! transmit context as any other one under way, so that it can be cancelled, and is given up by
 //! close.
 //!
