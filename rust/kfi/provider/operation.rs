@@ -140,12 +140,14 @@ pub enum Kind<'a> {
     },
     /// Reads a peer's memory.
     Read {
-        /// Where.
+        /// The ranges. With [`OpFlags::TAGGED`] in the flags there has to be one, which names a posted
+        /// tagged receive instead of a region: its key is the tag, its address an offset in the buffer.
+        /// A provider without tagged RMA answers `EBADFLAGS`.
         remote: RemoteRanges<'a>,
     },
     /// Writes a peer's memory.
     Write {
-        /// Where.
+        /// The ranges; see [`Self::Read`] for what they are with [`OpFlags::TAGGED`].
         remote: RemoteRanges<'a>,
     },
     /// Changes elements of a peer's memory.
