@@ -198,7 +198,7 @@ fn document(targets: &[Target], results: &Results, qemu: Option<&Results>) -> St
     }
     let (under, doubt) = circumstances(results);
     if !under.is_empty() {
-        let _ = write!(text, "\n{under} What is missed is bold.\n{doubt}");
+        let _ = write!(text, "\n{under} Missed targets are bold.\n{doubt}");
     }
     text
 }
