@@ -351,18 +351,18 @@ impl Caps {
         .union(Self::REMOTE_WRITE);
     /// How far endpoints reach, which is a capability of the domain, too.
     pub const COMM: Self = Self::LOCAL_COMM.union(Self::REMOTE_COMM);
-    /// Those that transmit and receive contexts can have.
+    /// Capabilities that both transmit and receive contexts can have.
     const CONTEXT: Self = Self::MESSAGES
         .union(Self::REMOTE_ACCESS)
         .union(Self::TRIGGER);
-    /// Those that transmit contexts can have.
+    /// Capabilities that transmit contexts can have.
     pub const TX: Self = Self::CONTEXT
         .union(Self::SEND)
         .union(Self::READ)
         .union(Self::WRITE)
         .union(Self::FENCE)
         .union(Self::NAMED_RX_CTX);
-    /// Those that receive contexts can have.
+    /// Capabilities that receive contexts can have.
     pub const RX: Self = Self::CONTEXT
         .union(Self::RECV)
         .union(Self::REMOTE_READ)

@@ -9,7 +9,7 @@ use super::bindings;
 /// How threads wait for events of an object (`enum kfi_wait_obj`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum WaitObj {
-    /// Nobody waits.
+    /// No thread can wait for the object.
     None,
     /// Waiting goes through kfabric only; the provider chooses how.
     Unspec,

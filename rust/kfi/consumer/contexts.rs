@@ -122,7 +122,7 @@ impl Owner {
 
     /// Leaves the contexts to be forgotten with [`Contexts::forget`].
     pub(super) fn keep(mut self) -> OwnerId {
-        // Nobody has any to be forgotten.
+        // The owner that this is dropped with has no contexts to be forgotten.
         core::mem::replace(&mut self.id, NOBODY)
     }
 }
@@ -138,17 +138,18 @@ impl Drop for Owner {
 /// The owner, the number that the user knows, and which of the structures for these.
 type Key = (OwnerId, u64, u64);
 
-/// That of operations with one completion.
+/// Third part of the key: an operation with one completion.
 const ONCE: u64 = 0;
-/// That of operations with several.
+/// Third part of the key: an operation that may have several completions.
 const REPEATS: u64 = 1;
-/// That of those that others refer to, or that nobody knows the end of.
+/// Third part of the key: an operation that others refer to, or whose end is not told to anybody.
 const KEPT: u64 = 2;
-/// That of a note.
+/// Third part of the key: a note.
 const NOTED: u64 = 3;
-/// That of operations whose success nobody is told of.
+/// Third part of the key: an operation whose success is not told to anybody.
 const SILENT: u64 = 4;
-/// From here on those with a condition, and those whose number has come again.
+/// Third part of the key from here on: an operation with a condition, or with a number that has come
+/// again.
 const CONDITIONS: u64 = 5;
 
 /// The meaning of a pointer.
@@ -204,7 +205,7 @@ struct Table {
     by_address: RBTree<usize, Entry>,
     /// The addresses of all of them.
     by_key: RBTree<Key, usize>,
-    /// Those of structures that are used for one number after the other, by their owners and slots.
+    /// The addresses of structures that are used for one number after the other, by owner and slot.
     slots: RBTree<(OwnerId, u64), usize>,
     /// The first and the last slot of these.
     ends: (u64, u64),
@@ -591,7 +592,7 @@ impl Contexts {
                 return Some(Context::from_number(known));
             }
         }
-        // Those that are not free are no more than there are threads.
+        // No more structures are being posted than there are threads: the loop is short.
         let mut from = (key.0, 0);
         let (slot, address) = loop {
             let (&(owner, slot), &address) = slots.cursor_lower_bound(&from)?.current();
@@ -946,7 +947,7 @@ mod tests {
         }
         let told = |address| contexts.number_of(address);
         assert_eq!((told(first), told(second)), (1, 2));
-        // Those are taken first that nobody has, and then the oldest.
+        // A structure that is free is taken first, and then the oldest one.
         let (third, fourth) = (post(3, true)?, post(4, true)?);
         assert_eq!([first, second, third, fourth].map(told), [1, 2, 3, 4]);
         post(200, false)?;
@@ -1033,7 +1034,7 @@ mod tests {
             asked.load(ordering::Relaxed)
         };
         assert_eq!(count(1), 2);
-        // That of an operation that there is not.
+        // No operation has this number: the provider is asked once, with the context of none.
         assert_eq!(count(100), 1);
         Ok(())
     }

@@ -161,7 +161,7 @@ struct ToldOf {
 }
 
 impl ToldOf {
-    /// Nobody is told of any.
+    /// No queue is told of any operation.
     const fn none() -> Self {
         Self {
             all: Atomic::new(false),
@@ -644,7 +644,7 @@ impl Endpoint {
     fn note_queue(&self, flags: u64) {
         let both = u64::from(bindings::KFI_TRANSMIT) | u64::from(bindings::KFI_RECV);
         let transmits = match flags & both {
-            // That of the context itself.
+            // The direction of the context itself.
             0 => self.role == Role::Transmit,
             directions => directions & u64::from(bindings::KFI_TRANSMIT) != 0,
         };
@@ -671,7 +671,7 @@ impl Endpoint {
         if ret.is_ok() {
             self.uses.shared.populate(stx.told.clone());
         } else {
-            // Somebody may have posted meanwhile.
+            // Other threads may have posted meanwhile.
             let own = before.max(self.limits.transmits);
             self.uses.transmits.restore(own);
             completions.shrink(most);
@@ -1221,7 +1221,7 @@ mod tests {
         };
         assert!(held(&first) && held(&second));
         uses.end();
-        // Nobody else keeps them.
+        // Nothing else keeps the buffers.
         assert!(Arc::into_unique_or_drop(first).is_some());
         assert!(Arc::into_unique_or_drop(second).is_some());
         Ok(())

@@ -289,7 +289,7 @@ impl EventQueue {
             return First::Written(number);
         }
         if let (bindings::KFI_CONNREQ, Some(bytes)) = (event, pointer(entry, INFO)) {
-            // Nobody can make use of it here.
+            // A consumer in Rust can make no use of the description.
             let info = usize::from_ne_bytes(core::mem::take(bytes));
             if taken {
                 // SAFETY: The event is the provider's: the user writes events by `write` alone, which refuses

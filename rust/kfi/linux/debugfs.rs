@@ -2,8 +2,8 @@
 
 //! Folders and files of debugfs.
 //!
-//! Those of the kernel crate name no owner: a thread that has one open does not keep the module,
-//! and the kernel looks into the module's memory when it is closed.
+//! The files that the kernel crate makes name no owner: a thread that has one open does not keep the
+//! module, and the kernel looks into the module's memory when it is closed.
 //!
 //! C header: [`include/linux/debugfs.h`](srctree/include/linux/debugfs.h).
 

@@ -84,7 +84,7 @@ mod tests {
         mac.first_chunk().copied().map_or(0, u64::from_be_bytes)
     }
 
-    /// Those of RFC 4231, by its numbers.
+    /// The test cases of RFC 4231, by its numbers.
     #[test]
     fn codes_are_those_of_the_standard() -> Result {
         let mac = |key: &[u8], data: &[u8]| Ok::<_, Error>(HmacKey::new(key)?.mac(&[data]));

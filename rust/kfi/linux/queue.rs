@@ -223,7 +223,7 @@ pub struct EntryQueue<T, const WALKS: usize = 0> {
     first: *mut Node<T>,
     last: *mut Node<T>,
     len: usize,
-    /// Those that are found by name.
+    /// The entries that are found by name.
     names: bindings::rb_root,
     /// How often the first one has left.
     departures: usize,
@@ -533,7 +533,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
             // exclusively.
             unsafe {
                 let other = &(*Node::<T>::at(at)).value;
-                // Those with the same name stay in order.
+                // Entries with the same name stay in order.
                 place = if name < other.name() {
                     &raw mut (*at).rb_left
                 } else {

@@ -562,7 +562,7 @@ impl TcpListener {
     /// Has `readable` of `events` called when there is something to accept, until
     /// [`Self::clear_events`] or another call of this.
     ///
-    /// Nobody is told of connections that are there already: look once afterwards.
+    /// Connections that are there already are not reported: look once afterwards.
     pub fn set_events<E: SocketEvents>(&self, events: Arc<E>) -> Result {
         self.0.hook(events, GFP_KERNEL)
     }
@@ -613,7 +613,7 @@ impl TcpSocket {
 
     /// Has `events` told from now on, until [`Self::clear_events`] or another call of this.
     ///
-    /// Nobody is told of data that is there already: look once afterwards. The socket holds a
+    /// Data that is there already is not reported: look once afterwards. The socket holds a
     /// reference: if `events` owns the socket, neither goes before `clear_events`.
     ///
     /// Does not wait for memory: `ENOMEM` if there is none at once.
@@ -632,7 +632,7 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those known at once, such as `ENETUNREACH`, or `EADDRNOTAVAIL` if there is no port left.
+    /// Errors that are known at once, such as `ENETUNREACH`, or `EADDRNOTAVAIL` if there is no port left.
     pub fn connect(&self, to: SocketAddrV4) -> Result {
         let mut name = to_name(to);
         // SAFETY: The socket exists by its type invariants; the address is copied.

@@ -113,16 +113,16 @@ impl Waiter {
 ///   are there.
 /// - `waiting` is sorted by threshold, equal thresholds by arrival.
 struct Waiters {
-    /// Those that wait.
+    /// The waiters that are not due.
     waiting: Tree,
-    /// Those that are due and yet to be woken, in the order in which they are.
+    /// The waiters that are due and yet to be woken, in this order.
     due: Tree,
     /// The state of the generator of priorities; never 0.
     random: u64,
 }
 
 impl Waiters {
-    /// Nobody sleeps; `seed` is for the priorities.
+    /// Without waiters; `seed` is for the priorities.
     const fn new(seed: u64) -> Self {
         // INVARIANT: Both trees are empty.
         Self {
@@ -418,7 +418,7 @@ mod tests {
     use super::*;
     use kernel::static_lock_class;
 
-    /// Nobody sleeps.
+    /// Without waiters.
     fn none() -> Waiters {
         Waiters::new(0x1234_5678_9abc_def1)
     }
@@ -531,7 +531,7 @@ mod tests {
         let few = list.detach_due(7, FEW);
         assert!(few.leaves_others());
         drop(few);
-        // Those that come now wait, and the last one that is due leaves by itself.
+        // Waiters that come now wait, and the last one that is due leaves by itself.
         for i in [MANY, MANY + 1] {
             // SAFETY: As above.
             unsafe { list.insert(base.add(i)) };

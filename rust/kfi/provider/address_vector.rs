@@ -45,8 +45,8 @@ unsafe impl Class for AddressVectorClass {
     type Tables = bindings::kfi_ops_av;
     type Data = AddressVectorData;
     const FCLASS: usize = bindings::KFI_CLASS_AV as usize;
-    // Those of endpoints, in which addresses are looked up: what leads there may be dropped last by one
-    // of them, when the endpoint that it belonged to is closed.
+    // Operations of endpoints look addresses up in such sections, and one of them may drop the last
+    // reference that leads here after its endpoint was closed.
     const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
@@ -71,7 +71,7 @@ pub struct AddressVectorData {
 }
 
 impl Default for AddressVectorData {
-    /// That with the shortest addresses.
+    /// With the format of the shortest addresses.
     fn default() -> Self {
         Self {
             address_format: AddressFormat::Cxi,
@@ -135,8 +135,8 @@ pub enum Addresses<'a> {
 
 /// An insertion: its arguments, and where its results go.
 ///
-/// Both are the caller's again when the call returns, and, if events tell, also not after that which
-/// tells of the end: it takes what [`Self::end`] returns.
+/// Both belong to the caller again when the call returns. Where an event tells the end, they must not be
+/// used after that event: it is made from what [`Self::end`] returns, which consumes this.
 pub struct Insertion<'a> {
     addresses: Addresses<'a>,
     results: Results<'a>,

@@ -801,7 +801,7 @@ pub fn call_completion_handler<T: CompletionQueueOps>(cq: &Fid<T>) {
     });
 }
 
-/// Nobody knows who sent it (`KFI_ADDR_NOTAVAIL`).
+/// The address of a sender that is not known (`KFI_ADDR_NOTAVAIL`).
 pub const ADDR_NOTAVAIL: u64 = u64::MAX;
 
 /// Returns the table that lets tests write to a queue of `T`, if that is what `name` asks for.

@@ -83,7 +83,7 @@ unsafe impl Class for DomainClass {
     type Tables = DomainTables;
     type Data = DomainData;
     const FCLASS: usize = bindings::KFI_CLASS_DOMAIN as usize;
-    // Those of its counters, which may outlive their close.
+    // Changes of its counters run in such sections, and counters may outlive their close.
     const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
@@ -674,7 +674,7 @@ mod tests {
         assert_eq!(get_or(Err(EIO)), Ok(raw));
         DomainClass::closing(&data);
         assert!(data.device.take().is_none());
-        // Nobody else has it: what has kept it has given it up.
+        // Nothing else has the device: what has kept it has given it up.
         assert!(Arc::into_unique_or_drop(device).is_some());
         Ok(())
     }

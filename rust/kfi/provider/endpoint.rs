@@ -119,7 +119,7 @@ unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
 
     fn set_default_flags(data: &EndpointData, flags: OpFlags) -> Result {
         let direction = Direction::named(flags).ok_or(EINVAL)?;
-        // Those of the other direction are not an alias's.
+        // An alias has no flags of the other direction.
         if matches!(&data.base, Some((own, _)) if *own != direction) {
             return Err(EINVAL);
         }

@@ -215,11 +215,11 @@ impl EventError {
 /// there is an event and it is armed; the provider has [`call_event_handler`] called then, in process
 /// context.
 ///
-/// What was written, here or by consumers, is read in this queue and once, except by those that peek,
-/// though events and errors can be copied: their contexts, and what these stand for, are the consumer's
-/// again then. For the same reason each has the context of its own object or operation, of which nothing
-/// is under way any more; none is told of a registration that the call then refuses; and none is written
-/// when the object that it names has been closed since it was made.
+/// An event that was written, here or by a consumer, is read from this queue and only once (a peek does
+/// not count), although [`Event`] and [`EventError`] can be copied: reading it gives its context, and what
+/// that stands for, back to the consumer. For the same reason each has the context of its own object or
+/// operation, of which nothing is under way any more; none is told of a registration that the call then
+/// refuses; and none is written when the object that it names has been closed since it was made.
 pub trait EventQueueOps: Object<Class = EventQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;

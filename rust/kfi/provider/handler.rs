@@ -26,7 +26,7 @@ impl<F: Copy> Handler<F> {
 
     /// The queue is open.
     pub(super) fn opened(&self) {
-        // Somebody may have closed the queue since C knows of it; then this does nothing.
+        // C knows the queue already, and may have closed it; then this does nothing.
         let _ = self.calls.open();
     }
 

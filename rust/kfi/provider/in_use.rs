@@ -2,8 +2,8 @@
 
 //! Memory of operations, from when they are posted until their ends are told.
 //!
-//! A consumer may free the memory of an operation as soon as it learns of its end. So the memory is
-//! had with the right to tell that, and nobody has both:
+//! A consumer may free the memory of an operation as soon as it learns of its end. So whoever holds the
+//! memory also holds the right to report the end, and gives up the one to get the other:
 //!
 //! * An [`Operation`] is consumed when its memory is taken. That lies in an [`Outgoing`], a
 //!   [`Lasting`], an [`Incoming`] or a [`SharedUse`], which has it alone and only lends it.
@@ -85,7 +85,7 @@ enum Part {
 pub struct Counted(());
 
 impl Counted {
-    /// Of something that a peer did, for which nothing was posted here.
+    /// The right to count something that a peer did and for which nothing was posted here.
     pub fn remote() -> Self {
         Self(())
     }

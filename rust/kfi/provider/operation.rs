@@ -147,7 +147,7 @@ pub enum Kind<'a> {
     },
     /// Writes a peer's memory.
     Write {
-        /// The ranges; see [`Self::Read`] for what they are with [`OpFlags::TAGGED`].
+        /// The ranges; see [`Kind::Read`] for what they are with [`OpFlags::TAGGED`].
         remote: RemoteRanges<'a>,
     },
     /// Changes elements of a peer's memory.

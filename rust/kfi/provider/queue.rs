@@ -162,7 +162,7 @@ impl<T: Entries, S: QueueSet> Queue<T, S> {
         match (self.source.wait_obj(), self.source.set()) {
             (WaitObj::Set, Some(set)) => set.signal_queue(),
             (WaitObj::None, _) => (),
-            // Nobody but `read_blocking` has the wait queue.
+            // The wait queue is known to `read_blocking` only.
             (WaitObj::Unspec, _) if !queue.has_waiters() => (),
             _ => queue.wake_up_all(),
         }

@@ -218,7 +218,7 @@ impl<P: Provider> PinnedDrop for Registration<P> {
         if ret != 0 {
             pr_err!("deregistration failed: {}\n", ret);
         }
-        // Nobody calls the provider any more, but a thread that did may be on the way out. The code
+        // The provider is not called any more, but threads that called it may be on the way out. The code
         // must not vanish under them.
         live_objects::wait_for_the_last();
     }

@@ -13,7 +13,7 @@ use crate::kfi::{
 /// The wait object that was asked for.
 #[derive(Clone, Copy)]
 pub enum WaitAttr<'a> {
-    /// Nobody waits.
+    /// No thread can wait for the object.
     None,
     /// Through kfabric.
     Unspec,

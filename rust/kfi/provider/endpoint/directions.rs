@@ -20,7 +20,7 @@ impl Directions {
         receive: true,
     };
 
-    /// That of a context, which has one.
+    /// The one direction of a context.
     pub const fn only(direction: Direction) -> Self {
         Self {
             transmit: matches!(direction, Direction::Transmit),

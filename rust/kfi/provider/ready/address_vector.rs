@@ -111,7 +111,7 @@ impl<D: DomainOps, A: BookAddress> AddressVectorOps for AddressVector<D, A> {
         let (Addresses::Binary(bytes), mut results) = insertion.split() else {
             return Err(ENOSYS);
         };
-        // Those of other formats are not as long.
+        // Addresses of other formats have other lengths.
         if count.checked_mul(LEN) != Some(bytes.len()) {
             return Err(EINVAL);
         }

@@ -176,7 +176,7 @@ where
         self.claim(wanted)?;
         for ((_, _, place), made) in places.iter().zip(made) {
             if let Some(made) = made {
-                // Nobody else fills what was taken here.
+                // No other thread fills a place that was claimed here.
                 let _ = place.populate(made);
             }
         }

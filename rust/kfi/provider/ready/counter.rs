@@ -499,7 +499,7 @@ mod tests {
     #[pin_data]
     struct Sleeper {
         counter: Arc<Fid<Counter<Domain>>>,
-        /// Those that sleep, or are about to.
+        /// How many threads sleep, or are about to.
         asleep: Arc<Atomic<usize>>,
         #[pin]
         work: Work<Sleeper>,

@@ -46,8 +46,8 @@ pub struct Offer {
     /// The type of the endpoints (`enum kfi_ep_type`).
     pub endpoints: u32,
     /// The capabilities of the endpoints: all that can be asked for, and what those get who ask for none.
-    /// Those of messages, plain and tagged; there are no limits of RMA and atomics in an offer, so that
-    /// `rma_iov_limit` is always 0.
+    /// They are capabilities of messages, plain and tagged: an offer has no limits of RMA and atomics, so
+    /// that `rma_iov_limit` is always 0.
     pub caps: Caps,
     /// The format of addresses (`KFI_ADDR_*`).
     pub addr_format: u32,
