@@ -248,9 +248,9 @@ struct Overdue {
 /// The state of trywait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tried {
-    /// Nobody is about to block. Something has changed while the lock was held.
+    /// No thread is about to block; `changed`: the counter has changed while the lock was held.
     Idle { changed: bool },
-    /// Somebody is about to block, or does: the next change has to be seen.
+    /// A thread is about to block, or does: the next change has to be seen.
     Armed,
 }
 
@@ -264,7 +264,7 @@ pub(crate) struct State {
     passed: Passed,
     /// Operations that the work queue is to fire.
     left: [Option<Overdue>; LEFT],
-    /// Somebody has asked for the wait queue.
+    /// A consumer has asked for the wait queue.
     queue_shared: bool,
     /// Memberships in poll sets.
     polls: usize,

@@ -202,7 +202,7 @@ impl EndpointAttributes {
         Ok(attributes)
     }
 
-    /// Those of contexts that are able to do what the domain is.
+    /// The attributes of contexts that can do whatever the domain can.
     pub(crate) fn of_domain(domain: &Domain) -> Result<Self> {
         Self::with_caps(domain.caps())
     }

@@ -86,7 +86,7 @@ fn add(text: &[u8]) -> Result {
     node.attach(nic)?;
     // A failure from here on undoes what was done, but for the device, which is the place's.
     files::add(nic).inspect_err(|_| node.detach(nic))?;
-    // Nobody else changes them, so the place is free.
+    // No other thread changes NICs meanwhile, so the place is free.
     nic.add().inspect_err(|_| {
         files::remove(nic);
         node.detach(nic);
@@ -143,7 +143,7 @@ fn remove(text: &[u8]) -> Result {
     let found = if nic::has_network() {
         nic::of_inet(address).and_then(Nic::new)
     } else {
-        // Those without addresses only look as if they had some.
+        // NICs without addresses only look as if they had some.
         None
     };
     let Some(nic) = found else {

@@ -242,9 +242,9 @@ struct Question<'a> {
     domain: Option<Arc<Fid<Domain>>>,
     /// The capabilities.
     caps: Caps,
-    /// Those of transmit contexts.
+    /// The capabilities of transmit contexts.
     tx_caps: Caps,
-    /// Those of receive contexts.
+    /// The capabilities of receive contexts.
     rx_caps: Caps,
     /// The mode of memory registration.
     mr_mode: MrMode,

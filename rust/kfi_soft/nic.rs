@@ -6,8 +6,8 @@
 //! All NICs that reach each other have the upper 12 bits in common, which name their fabric; without
 //! addresses these are those of 127.0.0.0.
 //!
-//! Those with addresses come and go while the module is loaded ([`hotplug`](crate::hotplug)): each has a
-//! place, where nothing is, or a NIC with as many uses as there are open domains on it. Those without stay, but
+//! NICs with addresses come and go while the module is loaded ([`hotplug`](crate::hotplug)): each has a
+//! place, where nothing is, or a NIC with as many uses as there are open domains on it. NICs without stay, but
 //! all of them make place for the first one with an address, which names another fabric.
 
 #![forbid(unsafe_code)]
@@ -162,7 +162,7 @@ pub(crate) struct Nics {
 pub(crate) struct FabricName([u8; 32]);
 
 impl FabricName {
-    /// That of the fabric with these bits, which are no number.
+    /// The name of the fabric with these upper bits of an address, the lower ones 0.
     pub(crate) fn new(fabric: u32) -> Result<Self> {
         let name = personality::current().fabric_name();
         let [a, b, c, d] = fabric.to_be_bytes();
@@ -350,7 +350,7 @@ impl Nics {
         for nic in self.without_addresses() {
             let result = self.slot(nic.index).ok_or(EINVAL)?.empty(nic.number);
             if let Err(error) = result {
-                // Those before it stay as well.
+                // The NICs before it stay as well.
                 for before in self.without_addresses().take_while(|before| *before != nic) {
                     self.put(before)?;
                 }

@@ -45,7 +45,7 @@ impl<T: Object> ObjectList<T> {
             .position(|fid| ptr::eq::<T>(&***fid, object))?;
         let fid = self.0.remove(at).ok();
         if self.0.is_empty() {
-            // Nobody drops a static: without objects it must be without memory.
+            // A static is never dropped: without objects it must be without memory.
             self.0 = KVec::new();
         }
         fid

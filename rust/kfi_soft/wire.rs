@@ -173,7 +173,7 @@ pub(crate) struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// That of an operation.
+    /// The memory of an operation.
     pub(crate) fn of(memory: &'a Lasting) -> Self {
         Self {
             source: memory.source(),

@@ -102,7 +102,7 @@ pub(crate) struct Wires {
 }
 
 impl Wires {
-    /// Those that the parameters ask for. Nobody listens yet.
+    /// The wires that the parameters ask for. No NIC listens yet.
     pub(crate) fn new(targets: Arc<Targets>, keys: &Arc<AuthKeys>) -> Result<Self> {
         let this = Self {
             targets,

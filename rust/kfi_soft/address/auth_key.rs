@@ -39,7 +39,7 @@ struct KeyBytes {
 }
 
 impl KeyNumber {
-    /// That of no key.
+    /// The number that no key has.
     const NONE: Self = Self(0);
 }
 
@@ -124,7 +124,7 @@ mod tests {
         assert!(keys.get(b"one\0")?.number() != one.number());
         let number = two.number();
         drop(two);
-        // Nobody has the number of what is gone.
+        // No other key gets the number of one that is gone.
         assert!(keys.get(b"three")?.number() != number);
         assert!(keys.get(b"two")?.number() != number);
         Ok(())

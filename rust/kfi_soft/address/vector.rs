@@ -176,8 +176,8 @@ impl AddressVector {
         let mut outcomes = KVVec::with_capacity(count, GFP_KERNEL | __GFP_NOWARN)?;
         let (addresses, mut results) = insertion.split();
         let list = List::new(addresses, this.format)?;
-        // Nobody else changes the book before it is known whether this stays: an index could be that of
-        // another address by then, which would be removed instead.
+        // No other thread changes the book before it is known whether this stays: else an index could be
+        // that of another address by then, which would be removed instead.
         let mut change = this.book.change();
         let inserted = Self::insert_all(&mut change, &list, &mut results, count, |_, index| {
             // There is room for it.

@@ -89,7 +89,7 @@ impl<T: HasEndpointState + Object<Class = EndpointClass<NUMBER>>, const NUMBER: 
                 Ok(())
             }
             Control::SetOpsFlag(flags) => {
-                // Those of the other direction are the endpoint's.
+                // Flags of the other direction belong to the endpoint.
                 if super::direction(flags)? != this.direction {
                     return Err(EINVAL);
                 }

@@ -262,7 +262,7 @@ impl<I: Initiator> State<I> {
     /// Returns until when what is held of the same pair is held, if anything is.
     fn behind(&self, origin: &I, now: Jiffies) -> Option<Jiffies> {
         let same = |held: &&HeldRequest<I>| are_pair(&held.origin, origin);
-        // Those of a pair are in order: the last one is held for longest.
+        // Requests of a pair are held in order: the last one for longest.
         let last = self.held.iter().filter(same).last();
         let carrying = self.carrying.as_ref();
         last.map(|held| held.until).or_else(|| {

@@ -250,7 +250,7 @@ impl CompletionQueue {
         entries.push_own(entry, memory);
         // Once more, see the top of cq_space.rs.
         if !self.space.begin_backlog() || !self.space.take() {
-            // Nobody could go on that could not before: there is one more.
+            // The backlog has one more entry: no thread can go on that could not before.
             self.space.note_backlog(entries.backlog_len());
             return None;
         }
@@ -374,7 +374,7 @@ struct Taken {
     slots: usize,
     /// Memory of entries that were behind the ring.
     spare: EntryQueue<()>,
-    /// That was the end of a backlog.
+    /// What was taken out was the end of a backlog.
     ended: bool,
 }
 

@@ -195,7 +195,7 @@ mod tests {
         let (one, other) = (one?, other?);
         listeners.listen(one.clone())?;
         let left = listeners.listen(other.clone())?;
-        // Nobody has starved.
+        // No listener has starved.
         listeners.notify();
         assert_eq!(one.0.load(ordering::Relaxed), 0);
         listeners.ignore(&left);

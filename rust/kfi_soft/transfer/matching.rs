@@ -146,7 +146,7 @@ pub(crate) struct MatchLists {
     again_name: InboundName,
     /// A thread compares, or is going to.
     comparing: bool,
-    /// That is the work queue.
+    /// The work queue compares, not a thread that posts.
     handed_over: bool,
     /// It is the turn of `new`, if there is something in `arrived`, too.
     turn_of_new: bool,

@@ -786,7 +786,7 @@ impl ReceiveQueue {
     /// lowered accordingly; `relax` is called when others had the lock.
     ///
     /// A message that is found stays, or is set aside for the context of `wanted`, or dropped.
-    /// Those that are yet to be compared may be wanted by a posted receive, and are not looked at.
+    /// Messages that are yet to be compared may be wanted by a posted receive, and are not looked at.
     pub(crate) fn look(
         self: &Arc<Self>,
         wanted: &Posted,

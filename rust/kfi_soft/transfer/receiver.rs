@@ -463,7 +463,7 @@ impl Receiver {
             this.idle
                 .wait_uninterruptible(|| is_unused() || !this.deliveries.is_empty());
         }
-        // Nobody adds to these any more.
+        // No thread adds to these any more.
         this.deliveries.close();
         this.late_accesses.close();
         this.unpark.cancel_sync();
@@ -499,9 +499,9 @@ impl Receiver {
     /// Returns whether messages that a receive wants wait for room all the same, under the lock of the
     /// queue of that: these and all that come later, until [`ReceiveQueue::resume`].
     ///
-    /// Those that are reported in the memory of receives that were posted here do not begin that:
-    /// there are only so many. Others would have memory of senders, or of receives for others too,
-    /// who may do more as soon as these have ended.
+    /// A message whose entry lies in the memory of a receive of this context alone does not start a
+    /// stall: there are only as many of these as receives. Other entries would lie in memory of senders,
+    /// or of shared receives, whose owners could post again at once.
     pub(crate) fn stalls(&self, receive: &Posted) -> bool {
         if self.is_stalling() {
             return true;
@@ -1427,7 +1427,7 @@ impl WorkItem for Receiver {
             if this.wait_for_room() {
                 return;
             }
-            // Those have come first.
+            // Messages that have stalled have come first.
             this.config.queue.resume(&this);
             let Some(inbound) = this.parking.take() else {
                 return;

@@ -76,7 +76,7 @@ impl Stripes {
             let (at, together) = target.place();
             let first = place(at);
             let rest = SIZE.wrapping_sub(at.wrapping_rem(SIZE));
-            // Those that are wholly in the first place.
+            // The elements that are wholly in the first place.
             let fits = left.min(together).min(rest);
             let count = fits.checked_div(size).unwrap_or(0);
             if count != 0 {

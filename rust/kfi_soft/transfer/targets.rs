@@ -45,7 +45,7 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// Those of NICs in so many places: none yet.
+    /// Without targets yet, for NICs in so many places.
     pub(crate) fn new(nics: u32) -> Result<Arc<Self>> {
         let ports = Loopback::new(nics)?;
         Arc::pin_init(

@@ -844,7 +844,7 @@ mod tests {
         Ok(())
     }
 
-    /// Those who have found no slot at the same time add one piece together.
+    /// Threads that find no slot at the same time add one piece, not one each.
     #[test]
     fn grows_by_what_is_wanted() -> Result {
         let mut table = Table::new(3000, 1)?;

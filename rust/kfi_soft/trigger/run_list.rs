@@ -16,8 +16,8 @@
 //! drains. `draining` is set only while a thread drains with preemption disabled, or the work item
 //! is queued or running. A thread of whatever priority that has appended drains from before it could
 //! be preempted until nothing is due or its budget is spent, and leaves the rest to the work queue.
-//! That is not bound to a CPU, and its threads have the highest priority that ordinary ones have. On
-//! a realtime kernel, where locks may sleep, the work queue does all of it.
+//! The work queue is not bound to a CPU, and its threads have the highest priority that ordinary ones
+//! have. On a realtime kernel, where locks may sleep, it does all of the work.
 //!
 //! The budgets ([`DrainBudget`]) bound how long that is: a few operations where interrupts are disabled, and hardly
 //! any data; some more otherwise. All that may be long - batches that have piled up are put in order
@@ -142,7 +142,7 @@ struct Inner {
     incoming: BatchStack<Pending>,
     /// How many batches that is.
     batches: usize,
-    /// Somebody drains, or the work queue is about to.
+    /// A thread drains, or the work queue is about to.
     draining: bool,
     /// Operations that a drainer has left to the work queue.
     rest: BatchQueue<Pending>,
@@ -296,7 +296,7 @@ impl RunList {
                 }
             };
             let more = Grown::allocate(len)?;
-            // Somebody else may have been faster.
+            // Another thread may have been faster.
             let left = self.inner.lock().table.grow_owners(more);
             drop(left);
         }
@@ -597,7 +597,7 @@ impl RunList {
                 }
                 return Progress::Spent;
             }
-            // Nobody else takes, so that order and number cannot change.
+            // No other thread takes, so that order and number cannot change.
             inner.batches = 0;
             inner.taken = inner.appended;
             if wake || !few {

@@ -381,7 +381,7 @@ impl<D> Loopback<D> {
         let mut all = all.lock();
         let ports = all.keys.get_mut(&key)?;
         let (slot, leaf) = ports.release(usize::from(address.port()))?;
-        // Those with the last port take the memory along.
+        // The last port that is given up takes the memory along.
         let ports = if ports.taken == 0 {
             all.keys.remove_node(&key)
         } else {

@@ -144,8 +144,8 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// That of so many bytes of a request which comes to somebody, or to nobody; with the sums of its NIC, and
-    /// of all.
+    /// Counts so many bytes of a request for its recipient, if it has one, in the sum of the NIC that it
+    /// comes from, and in the sum of all.
     pub(crate) fn new(recipient: Recipient, [nic, all]: [&Sum; 2], bytes: usize) -> Self {
         let counts = [nic, recipient.received(), all].map(|sum| sum.count(bytes));
         Self {

@@ -202,7 +202,7 @@ struct Shared {
     complaints: Complaints,
     #[pin]
     queue: WorkQueue,
-    /// Those who ask this node for something.
+    /// The peers that ask this node for something.
     #[pin]
     visitors: Visitors,
     /// The load that these are.
@@ -1032,7 +1032,7 @@ mod tests {
         assert!(matches!(&place, Turn::Free(key, Some(_)) if *key == key_of(&other)));
         assert_eq!(other.unreached().sum(), 1);
         drop(place);
-        // That of the same user is as good as a new one.
+        // An association of the same user is as good as a new one.
         let line = tcp.0.associations.lock().waiting.take_line(key_of(&other));
         drop(line);
         let association = add_idle(&tcp, &other)?;

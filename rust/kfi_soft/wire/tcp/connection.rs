@@ -123,7 +123,7 @@ impl Connection {
     /// Takes a socket that is yet to be connected. Nothing is sent or received before [`Self::prepare`].
     pub(super) fn unconnected(socket: TcpSocket, timeout: u32) -> Result<Self> {
         socket.set_nodelay();
-        // Those who use it look more closely while they wait for something.
+        // Users of the connection look more closely while they wait for something.
         socket.set_user_timeout(timeout)?;
         let fifth = (timeout / 5000).clamp(1, 10);
         socket.set_keepalive(&KeepAlive {

@@ -575,7 +575,7 @@ where
                 self.stops.stop_short(coming.flow, None, pause);
             }
         }
-        // Those that have no slot were not taken.
+        // Requests that have no slot were not taken.
         let numbers = self.next.saturating_sub(self.first);
         self.refusals = usize::try_from(numbers).unwrap_or(usize::MAX);
         (self.refused, self.told_bare) = (self.first, self.first);
@@ -1038,7 +1038,7 @@ where
         }
         loop {
             let (id, answer) = target.answered()?;
-            // Those of an earlier session have no slot.
+            // Requests of an earlier session have no slot.
             if let Some(place @ Some(Slot::Open(..))) = self.slot(id) {
                 let open = place.replace(Slot::Answered(answer));
                 self.open = self.open.saturating_sub(1);
@@ -1074,7 +1074,7 @@ where
         }
         let flow = self.stops.first_due()?;
         if self.says_again() {
-            // That comes first.
+            // An answer that is said again comes first.
             return None;
         }
         let count = Frame::Go(flow).write(0, next, 0, room)?;

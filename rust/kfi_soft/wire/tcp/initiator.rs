@@ -318,7 +318,7 @@ impl<O: Initiator> Outgoing for Outbound<O> {
         match self.origin.request().kind {
             RequestKind::Atomic(_) => 0,
             _ => {
-                // Those that go with the request, too: it may be that they are not kept.
+                // Bytes that go with the request count, too: the target may not keep them.
                 let (data, _) = self.sources();
                 u64::try_from(data).unwrap_or(u64::MAX)
             }
@@ -410,7 +410,7 @@ struct State<O: Initiator> {
     pause: u32,
     /// How many milliseconds it took to begin to connect.
     cost: u32,
-    /// Nobody has used the association for a time since then.
+    /// The association has been without any use for a time since then.
     rested: bool,
     /// How many connections of the session broke the protocol.
     strikes: u32,
@@ -448,7 +448,7 @@ impl Parting {
     }
 }
 
-/// That nobody uses an association.
+/// The state of an association that is not used.
 #[derive(Clone, Copy)]
 pub(super) struct Quiet {
     /// Since when.
@@ -463,7 +463,7 @@ pub(super) struct Quiet {
 struct Inbox<O: Initiator> {
     /// Requests that were not sent yet, in order.
     fresh: Line<Fresh<O>>,
-    /// Nobody uses it.
+    /// If it is not used: since when, and how it is.
     quiet: Option<Quiet>,
     /// It has had a connection that was of use.
     reached: bool,
@@ -740,8 +740,8 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             return Some(Next::Within(pause.min(left)));
         }
         if core::mem::take(&mut state.rested) {
-            // Nobody has wanted another one meanwhile. But not before: whoever cancels and posts again would
-            // have one tried each time.
+            // After a rest the pauses begin anew, but only when the last one is over: else whoever cancels and
+            // posts again would have a connection tried each time.
             state.pause = 0;
         }
         state.tried = Instant::now();
@@ -1006,7 +1006,7 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
             }
             state.lane.disconnected();
             if link.phase == Phase::Ready && link.since.left(LAST_RETRY).is_none() {
-                // That one was good, so that the next may come at once.
+                // This connection was good, so that the next may come at once.
                 state.pause = 0;
             }
             if end == End::Broken && between {

@@ -530,7 +530,7 @@ impl Listeners {
 
     /// Does not listen any more at the address of a NIC. May sleep.
     ///
-    /// Those who have come there before have become visitors by then, or never will.
+    /// When this returns, peers that have connected there have become visitors, or never will.
     pub(super) fn remove(&self, nic: u32) {
         let removed = {
             let mut list = self.list.lock();

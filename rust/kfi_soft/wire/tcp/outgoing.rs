@@ -61,7 +61,7 @@ pub(crate) trait Outgoing {
 
 /// The errno of a request that cannot be sent: `EINVAL`.
 const INVALID: u32 = 22;
-/// That of one that is not wanted any more, and was not taken: `ECANCELED`.
+/// The errno of a request that is not wanted any more, and was not taken: `ECANCELED`.
 const CANCELLED: u32 = 125;
 
 /// 2^64, divided by the golden ratio.
@@ -355,9 +355,9 @@ type Listed = Option<(u16, u16)>;
 pub(crate) struct Lane<R, F> {
     /// The time, in milliseconds.
     now: u64,
-    /// Those that have a number, in order.
+    /// The requests that have a number, in order.
     sent: EntryQueue<Sent<R>>,
-    /// Those that were answered, for [`Self::take_answered`].
+    /// The requests that were answered, for [`Self::take_answered`].
     answered: EntryQueue<Sent<R>>,
     /// The number that the next one gets.
     next: u64,
@@ -374,9 +374,9 @@ pub(crate) struct Lane<R, F> {
     busy: bool,
     /// A request is sent next, if there is one.
     request_next: bool,
-    /// The search for those that are not wanted any more, of which the target is to be told.
+    /// The search for requests that are not wanted any more, of which the target is to be told.
     tells: Search,
-    /// That for those of which this was not known yet: among those that have a number, ...
+    /// The search for requests of which this was not known yet: among those that have a number, ...
     among_sent: Search,
     /// ... and among those that are held.
     among_held: Search,
@@ -391,7 +391,7 @@ pub(crate) struct Lane<R, F> {
     joined: u64,
     /// Another number whenever one of this round ends, or bytes are moved of one that is not wanted.
     parting: u64,
-    /// Those that the target has not taken, and those of the same flows that have come since.
+    /// The requests that the target has not taken, and those of the same flows that have come since.
     held: EntryQueue<Sent<R>>,
     /// How many requests have been begun.
     begun: u64,
@@ -1166,7 +1166,7 @@ impl<R: Outgoing, F: DerefMut<Target = [Flow]>> Lane<R, F> {
             restarts: sent.turn == Turn::First,
             waited: sent.waited(self.now),
         };
-        // Those between have been answered without having been read: nobody does that.
+        // Requests between `at` and this one were answered without having been read: no target does that.
         let Some((head, len)) = sent.request.header(id, ack, terms, room) else {
             if room.len() >= MAX_REQUEST && id.saturating_add(1) == self.next {
                 // No frame can say it. The number is that of the next one.

@@ -54,7 +54,7 @@ pub(super) type HelloBytes = [u8; frame::HELLO];
 /// The secret, as it is used in one fabric.
 pub(crate) struct Secret {
     key: HmacKey,
-    /// That one, as it is proved.
+    /// The fabric, as it is in what is proved.
     fabric: [u8; frame::FABRIC],
 }
 
@@ -160,7 +160,7 @@ enum Telling {
     Nothing,
     /// Which peer it is.
     Peer,
-    /// That there are others than those that were told of.
+    /// There are other peers than those that were named.
     Others,
 }
 
@@ -351,7 +351,7 @@ mod tests {
         Ok(())
     }
 
-    /// That one peer was told of is no reason to say nothing of another one.
+    /// A line about one peer does not suppress a line about another one.
     #[test]
     fn peers_are_told_of_apart() {
         let peer = |last| Ipv4Addr::new(10, 16, 0, last);
@@ -379,7 +379,7 @@ mod tests {
                 Telling::Others => lines += 1,
             }
         }
-        // That there are others is told, once.
+        // One line says that there are others.
         assert_eq!(lines, 1);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) enum Why {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Cause(u8);
 
-// Those of all places, twice, with the one behind them.
+// There is a cause for each place, and for the one behind them, twice.
 const _: () = assert!(2 * (USERS + 1) + (Cause::FIRST_PLACE as usize) < u8::MAX as usize);
 
 impl Cause {
@@ -108,9 +108,9 @@ struct Counted {
 /// Each flow whose [`Cause`] has a place counts there, and nothing else does. So a place in which none counts is
 /// free.
 struct Users {
-    /// Those that are told apart.
+    /// The users that are told apart.
     apart: [Counted; USERS],
-    /// Those whose receivers are not ready, and for whom there was no place, in the one behind these.
+    /// How many flows are stopped for all other users, as their receivers are not ready.
     others: usize,
 }
 
@@ -199,11 +199,11 @@ impl Pause {
 
 /// A flow, as far as it is known. The default is one that is not stopped.
 ///
-/// That it may go on is said until the first request after that is read: the initiator may not have
+/// The initiator is told that it may go on until the first request after that is read: it may not have
 /// been able to do anything about it before.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Flow {
-    /// Those beside it in its queue, or the end of that.
+    /// The flows beside it in its queue, or the end of that.
     before: u16,
     behind: u16,
     /// When the initiator is told that it may send requests again: the low bits of that, in milliseconds.

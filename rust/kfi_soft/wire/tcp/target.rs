@@ -127,7 +127,7 @@ const MAX_CHUNKS: usize = 16 << 10;
 const PEER_BYTES: usize = 4 << 20;
 /// The same, for the requests of all: those to each user have their share of it.
 const ALL_BYTES: usize = 256 << 20;
-/// Those to a user may have so many in any case.
+/// The requests to one user may have so many bytes in any case.
 const FEW_BYTES: usize = ALL_BYTES / 16;
 /// Where there is no other way, they may have so many times as many.
 const BYTES_FACTOR: usize = 2;
@@ -332,11 +332,11 @@ fn left_or_lost(since: &mut Instant, millis: u32) -> Result<Jiffies, End> {
 /// How many bytes requests have.
 #[derive(Clone, Copy)]
 struct Held {
-    /// Those of the NIC from which one comes.
+    /// The bytes of requests of the NIC from which one comes.
     nic: usize,
-    /// Those to the user to whom it comes.
+    /// The bytes of requests to the user to whom it comes.
     user: usize,
-    /// All of them.
+    /// The bytes of all requests.
     all: usize,
 }
 
@@ -663,7 +663,7 @@ impl Target for Service {
             let Name {
                 session, number, ..
             } = *answer.request.name();
-            // Nobody wants those of an earlier session.
+            // Answers of an earlier session are not wanted any more.
             if session == self.birth {
                 return Some((number, Given(answer)));
             }
@@ -688,7 +688,7 @@ enum Next {
 /// The part of an association that its work item has.
 struct State {
     lane: Lane<Service, Chunks, KVec<stops::Flow>>,
-    /// Those of the initiator; 0 if it has said nothing yet.
+    /// The incarnation of the initiator; 0 if it has said nothing yet.
     incarnation: u64,
     session: u64,
     /// A number of our own for the session.
@@ -1405,7 +1405,7 @@ impl Known {
     }
 }
 
-/// Those who ask this node for something.
+/// The peers that ask this node for something.
 #[pin_data]
 pub(super) struct Visitors {
     #[pin]
