@@ -29,7 +29,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// Those of an endpoint that has an address.
+    /// The needs of an endpoint that has an address.
     pub(crate) fn of_endpoint(memory: usize) -> Self {
         Self {
             endpoints: 1,

@@ -139,7 +139,7 @@ classes!(
 
 /// Closes an object of a class; gives it back when kfabric refuses.
 fn close<T: Closable + Class + Unpin>(object: Arc<T>) -> core::result::Result<(), (Object, Error)> {
-    // Nobody else has it, or the last one closes it when it is dropped.
+    // If another thread has it too, the last one closes it by dropping it.
     let Some(object) = Arc::into_unique_or_drop(object) else {
         return Ok(());
     };

@@ -271,7 +271,7 @@ const EXIT_TIMEOUT_MS: u32 = 5000;
 /// The holdings of an open session. Dropped, they are closed, by a work queue, which others need as
 /// well: so many of a user's at once.
 ///
-/// That may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
+/// Closing may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
 /// thread of the kernel that looks after the files of everybody. Its user waits for the end, but may be
 /// killed, and does not wait for long when the process ends. Others wait for a moment, and threads of
 /// the kernel do not wait. A task that ends waits when it has dropped all that it holds: so the time for

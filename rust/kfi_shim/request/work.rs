@@ -198,7 +198,7 @@ fn queue_one(session: ArcBorrow<'_, Session>, request: &mut abi::Work) -> Result
             Err(error) => {
                 drop(work);
                 if made {
-                    // Nobody learns its id.
+                    // The caller does not learn its id.
                     drop(session.take_work(id));
                 }
                 return Err(error);
