@@ -250,6 +250,8 @@ struct Model {
     withdrawn: Vec<u64>,
     /// None can be taken out of where it waits.
     stuck: bool,
+    /// The number in the lane of one that is on its way from one place to another.
+    on_its_way: Option<u64>,
     /// The number in the lane of one that its receiver has set aside.
     aside: Option<u64>,
     /// From which one on none waits for a receive, but for something else.
@@ -455,7 +457,7 @@ impl incoming::Target for Model {
 
     fn take_back(&mut self, (id, number, ..): &Kept) -> Option<(u32, bool)> {
         let at = self.open.iter().position(|asked| asked.id == *id)?;
-        if self.stuck || self.aside == Some(*id) {
+        if self.stuck || [self.aside, self.on_its_way].contains(&Some(*id)) {
             return None;
         }
         let asked = self.open.remove(at);
@@ -1453,6 +1455,130 @@ fn what_waits_for_its_receiver_makes_room() {
     // There was none once.
     assert!(!world.relieve());
     assert_eq!(world.model.back, 1);
+    finish(world, 1000);
+}
+
+/// Waits until a request has come, while no receiver is ready; fails if it never does.
+fn await_request(world: &mut World, number: u64) {
+    for _ in 0..20 {
+        world.wait(1000);
+        world.relieve();
+        world.settle();
+    }
+    assert!(
+        world.model.there.contains(&number),
+        "{number} never goes on"
+    );
+}
+
+/// Checks that a request of a flow that was stopped for lack of room does not keep it from going on while it waits
+/// for its receiver, though it is not the oldest one, which is of another flow.
+fn check_behind(oldest: What) {
+    let mut world = World::new(47);
+    world.model.most = Some(0);
+    world.post_one(oldest, 100);
+    world.settle();
+    let long = (oldest == What::LongRead).then(|| world.model.open.remove(0));
+    for what in [What::Send, What::Send, What::Send, What::Fetch] {
+        world.post_one(what, 100);
+    }
+    world.settle();
+    assert_eq!(world.model.refused, 1);
+    assert_eq!(flow(1), flow(4));
+    // There was no room at that time only.
+    world.model.most = None;
+    world.relieve();
+    world.settle();
+    world.model.started.extend(long);
+    world.settle();
+    await_request(&mut world, 4);
+    finish(world, 1000);
+}
+
+/// What waits of a stopped flow is taken back, though the oldest request takes long.
+#[test]
+fn what_waits_behind_one_that_takes_long_is_taken_back() {
+    check_behind(What::LongRead);
+}
+
+/// And so it is if the oldest one waits, too, and is of another flow.
+#[test]
+fn what_waits_behind_another_flow_is_taken_back() {
+    check_behind(What::Send);
+}
+
+/// Nor does one to another user that was taken when its flow was stopped already.
+#[test]
+fn what_comes_of_a_stopped_flow_and_waits_is_taken_back() {
+    let mut world = World::new(53);
+    // There is no room for those with odd numbers.
+    world.model.users = 2;
+    world.model.most = Some(WINDOW);
+    world.post_one(What::LongRead, 100);
+    world.settle();
+    let long = world.model.open.remove(0);
+    // All is sent before the answer to the first one of this flow is read.
+    world.post_one(What::Fetch, 100);
+    for _ in 0..3 {
+        world.post_one(What::Send, 5000);
+    }
+    assert_eq!(flow(1), flow(4));
+    while !world.posted.is_empty() {
+        world.send();
+    }
+    for _ in 0..20 {
+        world.send();
+    }
+    while !world.there.is_empty() {
+        world.receive().expect("both keep to the protocol");
+        world.relieve();
+    }
+    let is_4 = |asked: &Asked| asked.number == 4;
+    assert!(world.model.open.iter().any(is_4), "it was taken");
+    assert_eq!(world.model.refused, 1);
+    world.settle();
+    world.model.most = None;
+    await_request(&mut world, 1);
+    world.model.started.push_back(long);
+    finish(world, 1000);
+}
+
+/// One that is on its way from one place to another keeps those before it from being taken back, and nothing of
+/// other flows. All are not looked at more often than in so many milliseconds.
+#[test]
+fn one_that_is_on_its_way_keeps_no_other_flow() {
+    let mut world = World::new(59);
+    world.model.most = Some(0);
+    world.post_one(What::LongRead, 100);
+    world.settle();
+    let long = world.model.open.remove(0);
+    for _ in 1..=5 {
+        world.post_one(What::Send, 10);
+    }
+    world.post_one(What::Read, 10);
+    for _ in 7..=8 {
+        world.post_one(What::Fetch, 10);
+    }
+    world.settle();
+    assert_eq!(world.model.refused, 2, "of flows 1 and 2");
+    // Of flow 2, of which 2 is as well.
+    let last = world.model.open.iter().find(|asked| asked.number == 5);
+    world.model.on_its_way = last.map(|asked| asked.id);
+    assert!(world.relieve(), "it is to be tried again");
+    let left = |world: &World| -> Vec<u64> {
+        let numbers = world.model.open.iter().map(|asked| asked.number);
+        numbers.collect()
+    };
+    assert_eq!(left(&world), [2, 3, 5, 6]);
+    world.model.on_its_way = None;
+    assert!(world.relieve(), "they were looked at just now");
+    assert_eq!(left(&world), [2, 3, 5, 6]);
+    world.wait(10);
+    assert!(!world.relieve());
+    assert_eq!(left(&world), [3, 6]);
+    world.model.most = None;
+    world.model.started.push_back(long);
+    await_request(&mut world, 8);
     finish(world, 1000);
 }
 

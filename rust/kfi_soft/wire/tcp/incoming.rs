@@ -51,6 +51,10 @@ const CONNECTIONS: u32 = 16;
 /// before it in the initiator's socket.
 const ROUNDS: u32 = 2 + 16;
 
+/// So many milliseconds after all requests of a lane were looked at for those that wait, they are not looked at
+/// again: it takes some while, and may be wanted with each frame.
+const WALK_MILLIS: u64 = 10;
+
 /// The errno of a message for which there is no receive: `EREMOTEIO`.
 const NO_RECEIVE: u32 = 121;
 
@@ -278,6 +282,41 @@ impl<S> Moving<S> {
 pub(crate) type LaneSlot<T> =
     Option<Slot<<T as Target>::Open, <T as Target>::Answer, <T as Target>::Start>>;
 
+/// What has come of taking a request back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Back {
+    /// It is not taken.
+    Done,
+    /// It is on its way from one place to another: those before it in its flow stay, for now.
+    Later,
+    /// It does not wait.
+    Never,
+}
+
+/// Some flows.
+struct FlowSet([u64; FLOWS as usize / 64]);
+
+impl FlowSet {
+    /// None.
+    const NONE: Self = Self([0; FLOWS as usize / 64]);
+
+    /// Returns the bit of a flow, in its word.
+    fn bit(flow: u16) -> u64 {
+        1 << (flow % 64)
+    }
+
+    fn contains(&self, flow: u16) -> bool {
+        let word = self.0.get(usize::from(flow / 64));
+        word.is_some_and(|word| word & Self::bit(flow) != 0)
+    }
+
+    fn insert(&mut self, flow: u16) {
+        if let Some(word) = self.0.get_mut(usize::from(flow / 64)) {
+            *word |= Self::bit(flow);
+        }
+    }
+}
+
 /// A request whose body is being received.
 #[derive(Clone, Copy)]
 struct Coming {
@@ -374,8 +413,13 @@ pub(crate) struct Lane<T: Target, M, F> {
     refused: u64,
     /// Of those that have no slot it was told on this connection below this number.
     told_bare: u64,
-    /// There was no room for a request, and the oldest one was not looked at since.
+    /// There was no room for a request, and the oldest one was not found to wait since.
     short: bool,
+    /// Of flows that are stopped some requests may wait for their receivers: a flow was stopped, or a request of
+    /// one was taken, and they were not looked at since.
+    behind: bool,
+    /// When they were, in milliseconds.
+    walked: u64,
 }
 
 impl<T, M, F> Lane<T, M, F>
@@ -411,6 +455,8 @@ where
             refused: 1,
             told_bare: 1,
             short: false,
+            behind: false,
+            walked: 0,
         }
     }
 
@@ -622,7 +668,7 @@ where
         (self.reading, self.writing) = (None, None);
         self.stops.clear();
         (self.refusals, self.refused, self.told_bare) = (0, 1, 1);
-        self.short = false;
+        (self.short, self.behind) = (false, false);
     }
 
     /// Returns the slot of a number.
@@ -760,6 +806,7 @@ where
             return;
         };
         self.open = self.open.saturating_add(1);
+        self.behind |= self.stops.why(coming.flow).is_some();
         if let Some(slot) = self.slot(id) {
             *slot = Some(Slot::Open(open, None));
         }
@@ -768,7 +815,7 @@ where
     /// Stops the flow of a request for which there is no room: for the user who has none, or for all. So others
     /// go on, whatever that user does. If it was stopped `before`, it is so for no shorter a pause.
     fn stop_short(&mut self, flow: u16, user: User, before: Option<Pause>) -> Refusal {
-        self.short = true;
+        (self.short, self.behind) = (true, true);
         let pause = before.unwrap_or(Pause::FIRST);
         self.stops.stop_short(flow, user, pause);
         Refusal::NoRoom
@@ -796,17 +843,63 @@ where
         span >= (self.numbers() / 2).max(1)
     }
 
-    /// Stops the flow of a request that has waited for its receiver while many others came, or there was no
-    /// room for others: those that wait are not taken, and so their numbers are over, and what others keep
-    /// until then. Nothing has come that was not given to receivers. `now` is in milliseconds.
+    /// Takes requests back that wait for their receivers: those of flows that are stopped, as these go on when
+    /// none of them is under way any more; and those of the flow of the oldest request, if that has waited for its
+    /// receiver while many others came, or there was no room for others. So their numbers are over, and what others
+    /// keep until then. Nothing has come that was not given to receivers. `now` is in milliseconds.
+    ///
+    /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
+    /// soon.
+    pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
+        let behind = self.take_back_stopped(target, now);
+        // Else all that were not taken have come again, and there was room.
+        self.short &= self.has_stopped();
+        let oldest = self.take_back_oldest(target, now);
+        behind || oldest
+    }
+
+    /// Takes back what waits of flows that are stopped; returns whether some may be left.
+    ///
+    /// One that is on its way keeps no other flow from going on, however long a user makes that. There are no
+    /// more requests than [`Self::window`], which are looked at no more often than [`WALK_MILLIS`] says.
+    fn take_back_stopped(&mut self, target: &mut T, now: u64) -> bool {
+        if !self.behind {
+            return false;
+        }
+        if now.wrapping_sub(self.walked) < WALK_MILLIS {
+            return true;
+        }
+        (self.behind, self.walked) = (false, now);
+        let mut passed = FlowSet::NONE;
+        // The newest one first, so that none overtakes those before it.
+        for id in (self.first..self.next).rev() {
+            let (flow, user) = match self.slot(id) {
+                // Others need not be looked for where they might wait.
+                Some(Some(Slot::Open(open, None))) if target.is_waiting(open) => {
+                    (T::flow(open), T::user(open))
+                }
+                _ => continue,
+            };
+            if self.stops.why(flow).is_none() || passed.contains(flow) {
+                continue;
+            }
+            // From now on the flow is stopped for this user, too.
+            if self.take_back(target, id, (flow, user), false, now) == Back::Later {
+                passed.insert(flow);
+                self.behind = true;
+            }
+        }
+        self.behind
+    }
+
+    /// Stops the flow of the oldest request if that has to wait no longer, and takes back all that waits of it.
     ///
     /// When as many flows are stopped for receivers of its user as may be, those of the flow to that user fail
     /// that wait for a receive: else they would keep all flows from going on that others have. Those that wait
     /// for anything else do not fail, as their time does not run.
     ///
-    /// Returns whether that could not be done now, and nobody says when it can: it is to be tried again
-    /// soon.
-    pub(crate) fn relieve(&mut self, target: &mut T, now: u64) -> bool {
+    /// Returns whether it is to be tried again soon.
+    fn take_back_oldest(&mut self, target: &mut T, now: u64) -> bool {
         if !self.short && !self.is_pinned() {
             return false;
         }
@@ -814,49 +907,73 @@ where
             Some(Some(Slot::Open(oldest, None))) if target.is_waiting(oldest) => {
                 (T::flow(oldest), T::user(oldest))
             }
-            Some(Some(Slot::Open(..))) => {
-                // It ends by itself.
-                self.short = false;
-                return false;
-            }
-            // The initiator is about to say that it is over.
+            // It ends by itself, or the initiator is about to say that it is over.
             _ => return false,
         };
         let fails = self.stops.why(flow).is_none() && !self.stops.has_room(user);
-        // The newest one first, so that none overtakes those before it.
+        let mut later = false;
+        // As above.
         for id in (self.first..self.next).rev() {
-            let Some(slot @ Some(Slot::Open(_, None))) = self.slot(id) else {
-                continue;
-            };
-            let Some(Slot::Open(open, _)) = slot else {
+            let Some(Some(Slot::Open(open, None))) = self.slot(id) else {
                 continue;
             };
             if T::flow(open) != flow || fails && T::user(open) != user {
                 continue;
             }
-            if let Some((waited, for_receive)) = target.take_back(open) {
-                let refusal = if fails && for_receive {
-                    Refusal::NoReceive
-                } else {
-                    // The flow is stopped, but not before one was refused: the initiator knows by that.
-                    Refusal::NotReady(waited)
-                };
-                *slot = Some(Slot::Refused(false, refusal));
-                self.open = self.open.saturating_sub(1);
-                self.refusals = self.refusals.saturating_add(1);
-                self.refused = self.refused.min(id);
-                if matches!(refusal, Refusal::NotReady(_)) {
-                    self.stops.stop_not_ready(flow, user, now);
-                }
-            } else if target.is_waiting(open) {
-                // On its way from one place to another: those before it stay, for now. One that was set
-                // aside has left the order.
-                return true;
+            if self.take_back(target, id, (flow, user), fails, now) == Back::Later {
+                later = true;
+                break;
             }
         }
-        // If there is no room still, the next request that is not taken says so.
-        self.short = false;
-        false
+        if later || fails {
+            // Then not all that waits of it was taken back.
+            self.behind |= self.stops.why(flow).is_some();
+        }
+        if !later {
+            // If there is no room still, the next request that is not taken says so.
+            self.short = false;
+        }
+        later
+    }
+
+    /// Takes a request back that waits for its receiver, and stops its flow for this user, or, with `fails`, has it
+    /// fail if it waits for a receive.
+    fn take_back(
+        &mut self,
+        target: &mut T,
+        id: u64,
+        (flow, user): (u16, User),
+        fails: bool,
+        now: u64,
+    ) -> Back {
+        let Some(slot @ Some(Slot::Open(..))) = self.slot(id) else {
+            return Back::Never;
+        };
+        let Some(Slot::Open(open, _)) = slot else {
+            return Back::Never;
+        };
+        let Some((waited, for_receive)) = target.take_back(open) else {
+            // One that was set aside has left the order.
+            return if target.is_waiting(open) {
+                Back::Later
+            } else {
+                Back::Never
+            };
+        };
+        let refusal = if fails && for_receive {
+            Refusal::NoReceive
+        } else {
+            // The flow is stopped, but not before one was refused: the initiator knows by that.
+            Refusal::NotReady(waited)
+        };
+        *slot = Some(Slot::Refused(false, refusal));
+        self.open = self.open.saturating_sub(1);
+        self.refusals = self.refusals.saturating_add(1);
+        self.refused = self.refused.min(id);
+        if matches!(refusal, Refusal::NotReady(_)) {
+            self.stops.stop_not_ready(flow, user, now);
+        }
+        Back::Done
     }
 
     /// Notes which flows may go on that have been stopped for a while, of which the initiator is told;
