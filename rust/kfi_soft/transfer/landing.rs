@@ -21,6 +21,7 @@ use kernel::{
 
 use crate::{
     kfi::linux::{
+        interrupts::NoPreemption,
         queue::{
             Entry,
             EntryQueue,
@@ -149,6 +150,8 @@ impl Landings {
     pub(crate) fn close(&self, receiver: &Receiver) {
         let id = receiver.id();
         loop {
+            // Its sender waits for the thread that has taken it out.
+            let preemption = NoPreemption::begin();
             let landing = {
                 let mut list = self.list.lock();
                 list.take_named(&(id, 0), |landing| landing.name().0 == id)
@@ -157,6 +160,7 @@ impl Landings {
                 return;
             };
             Self::finish(landing, Err(EHOSTUNREACH));
+            drop(preemption);
             cond_resched();
         }
     }

@@ -455,8 +455,15 @@ impl Receiver {
         // Acquire: what users did is over.
         let is_unused = || this.users.load(ordering::Acquire) == 0;
         while !is_unused() {
-            while let Some(accepted) = this.deliveries.take_first() {
-                Self::carry_out(accepted, cond_resched, &mut Budget::thread());
+            loop {
+                // Its sender waits for the thread that has taken it out.
+                let preemption = NoPreemption::begin();
+                let Some(accepted) = this.deliveries.take_first() else {
+                    break;
+                };
+                // It fails before anything is copied.
+                Self::carry_out(accepted, || (), &mut Budget::thread());
+                drop(preemption);
                 cond_resched();
             }
             // A thread that has matched others meanwhile adds them, and wakes this one.

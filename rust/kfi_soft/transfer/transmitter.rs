@@ -972,11 +972,15 @@ impl Transmitter {
         this.state.lock().closed = true;
         // Nothing is noted any more.
         let mut next = (0, 0);
-        while let Some(found) = this.find_next(&mut next, |transfer| Found::take(transfer, false)) {
+        while let Some((found, preemption)) = this.find_next(&mut next, |transfer| {
+            // Others wait for what is claimed: from before the lock is released.
+            Found::take(transfer, false).map(|found| (found, NoPreemption::begin()))
+        }) {
             match found {
                 Found::Claimed(transfer) => this.give_up(&transfer, false),
                 Found::Sent(transfer) => this.config.node.withdraw(&Origin::Local(transfer)),
             }
+            drop(preemption);
             cond_resched();
         }
         // Acquire: they are over.
@@ -989,7 +993,10 @@ impl Transmitter {
             while let Some(transfer) = this.find_next(&mut next, |transfer| {
                 transfer.is_claimed().then(|| transfer.clone())
             }) {
+                // What it takes out fails before anything is copied; others wait for that.
+                let preemption = NoPreemption::begin();
                 this.config.node.withdraw(&Origin::Local(transfer));
+                drop(preemption);
                 cond_resched();
             }
             this.idle.wait_uninterruptible(|| {
