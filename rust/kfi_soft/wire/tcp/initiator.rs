@@ -626,29 +626,43 @@ impl<O: Initiator + Send + Sync + 'static> Association<O> {
     /// Shows how far it is, in a line. May sleep.
     pub(super) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fresh = self.inbox.lock().fresh.len();
-        let state = self.state.lock();
-        let phase = match &state.link {
-            None => "idle",
-            Some(link) => link.phase.name(),
+        let (phase, session, expected, connections, tries, len, held, moved, ack) = {
+            let state = self.state.lock();
+            let phase = match &state.link {
+                None => "idle",
+                Some(link) => link.phase.name(),
+            };
+            let moved = state
+                .link
+                .as_ref()
+                .map_or(0, |link| link.connection.moved());
+            (
+                phase,
+                state.session,
+                state.expected,
+                state.connections,
+                state.tries,
+                state.lane.len(),
+                state.lane.held(),
+                state.moved.saturating_add(moved),
+                state.lane.ack(),
+            )
         };
-        let moved = state
-            .link
-            .as_ref()
-            .map_or(0, |link| link.connection.moved());
         let (source, target) = self.pair;
+        // Without the lock, which whoever sends and receives waits for.
         f.write_fmt(fmt!(
             "to {} {} {} {} 0x{:x} {} {} {} {} {} 0 {}\n",
             source,
             target,
             phase,
-            state.session,
-            state.expected,
-            state.connections,
-            state.tries.saturating_sub(1),
-            state.lane.len().saturating_add(fresh),
-            state.lane.held().saturating_add(fresh),
-            state.moved.saturating_add(moved),
-            state.lane.ack(),
+            session,
+            expected,
+            connections,
+            tries.saturating_sub(1),
+            len.saturating_add(fresh),
+            held.saturating_add(fresh),
+            moved,
+            ack,
         ))
     }
 

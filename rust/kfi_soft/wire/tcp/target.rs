@@ -981,27 +981,40 @@ impl Visitor {
 
     /// Shows how far it is, in a line. May sleep.
     fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.state.lock();
-        let phase = match &state.connection {
-            None => "idle",
-            Some(_) => "ready",
+        let (phase, session, incarnation, connections, open, moved, next) = {
+            let state = self.state.lock();
+            let phase = match &state.connection {
+                None => "idle",
+                Some(_) => "ready",
+            };
+            let moved = state.connection.as_ref().map_or(0, Connection::moved);
+            (
+                phase,
+                state.session,
+                state.incarnation,
+                state.connections,
+                state.lane.open(),
+                state.moved.saturating_add(moved),
+                state.lane.next(),
+            )
         };
-        let moved = state.connection.as_ref().map_or(0, Connection::moved);
+        let answered = self.answered.lock().len();
         let (source, target) = self.pair;
+        // Without the locks, which whoever carries requests out waits for.
         f.write_fmt(fmt!(
             "from {} {} {} {} 0x{:x} {} {} {} {} {} {} {}\n",
             source,
             target,
             phase,
-            state.session,
-            state.incarnation,
-            state.connections,
-            state.connections.saturating_sub(1),
-            state.lane.open(),
-            self.answered.lock().len(),
-            state.moved.saturating_add(moved),
+            session,
+            incarnation,
+            connections,
+            connections.saturating_sub(1),
+            open,
+            answered,
+            moved,
             self.bytes.sum(),
-            state.lane.next(),
+            next,
         ))
     }
 
