@@ -4,6 +4,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 
 use proptest::prelude::*;
@@ -261,6 +262,9 @@ struct Model {
     /// How many chunks of memory were asked for, and whether there is none at times, as of other memory.
     chunks: usize,
     lack: Lack,
+    /// As many uses of these are kept as there are chunks, and as count.
+    memory: Rc<()>,
+    counted: Rc<()>,
     /// How often other memory was asked for.
     allocations: usize,
     /// How often there was none for a request when all of it was there.
@@ -306,14 +310,22 @@ impl incoming::Target for Model {
     type Answer = Reply;
     type Partial = (Asked, Vec<u8>);
     type Start = Asked;
-    type Chunk = Vec<incoming::LaneSlot<Model>>;
+    type Chunk = Chunk;
 
     const CHUNK: usize = WINDOW / 4;
 
-    fn chunk(&mut self, _other: bool) -> Option<Self::Chunk> {
+    fn chunk(&mut self, other: bool) -> Option<Chunk> {
         self.chunks += 1;
         let there = self.lack != Lack::AtTimes || self.chunks % 3 != 0;
-        there.then(|| (0..Self::CHUNK).map(|_| None).collect())
+        there.then(|| Chunk {
+            slots: (0..Self::CHUNK).map(|_| None).collect(),
+            count: other.then(|| self.counted.clone()),
+            _there: self.memory.clone(),
+        })
+    }
+
+    fn is_only(chunk: &mut Chunk) {
+        chunk.count = None;
     }
 
     fn begin(
@@ -483,10 +495,32 @@ impl incoming::Target for Model {
     }
 }
 
+/// Memory for some requests.
+struct Chunk {
+    slots: Vec<incoming::LaneSlot<Model>>,
+    /// A use of [`Model::counted`], if it counts.
+    count: Option<Rc<()>>,
+    _there: Rc<()>,
+}
+
+impl Deref for Chunk {
+    type Target = [incoming::LaneSlot<Model>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.slots
+    }
+}
+
+impl DerefMut for Chunk {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.slots
+    }
+}
+
 /// How many requests may be without an `ack`.
 const WINDOW: usize = 16;
 
-type Chunks = Vec<Option<Vec<incoming::LaneSlot<Model>>>>;
+type Chunks = Vec<Option<Chunk>>;
 
 /// Memory for flows, none of which is stopped.
 fn no_flows() -> Vec<stops::Flow> {
@@ -1279,6 +1313,32 @@ fn memory_is_for_what_is_not_over() {
     assert_eq!(world.model.open.len(), 1, "there are no more numbers");
     assert!(world.model.chunks <= 4, "{} chunks", world.model.chunks);
     finish(world, 1000);
+}
+
+/// The memory that a lane has in any case does not count, whichever chunk that is; and when all requests are over
+/// there is no other.
+#[test]
+fn a_lane_at_rest_has_memory_of_its_own_only() {
+    let mut world = World::new(61);
+    let others = |world: &World| Rc::strong_count(&world.model.counted) - 1;
+    let all = |world: &World| Rc::strong_count(&world.model.memory) - 1;
+    for round in 0..3 * WINDOW {
+        let count = 1 + round * 7 % WINDOW;
+        for _ in 0..count {
+            world.post_one(What::Send, 0);
+        }
+        world.settle();
+        assert_eq!(world.model.open.len(), count);
+        let (others_now, all_now) = (others(&world), all(&world));
+        assert_eq!(others_now + 1, all_now, "in round {round}");
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        assert!(world.target.is_over());
+        world.target.rest();
+        assert_eq!((others(&world), all(&world)), (0, 1), "in round {round}");
+    }
 }
 
 /// A request that there is no room for is not taken, and comes again when there is some: that is so when the

@@ -88,6 +88,9 @@ pub(crate) trait Target: Sized {
     /// lane has another one.
     fn chunk(&mut self, other: bool) -> Option<Self::Chunk>;
 
+    /// The lane has no other chunk any more.
+    fn is_only(chunk: &mut Self::Chunk);
+
     /// Takes a header. If it is `alone`, nothing else of the lane is under way, and there is room whatever
     /// others have.
     fn begin(
@@ -509,6 +512,17 @@ where
         if let Some(chunk) = self.chunks.get_mut(chunk).and_then(Option::take) {
             self.count = self.count.saturating_sub(1);
             self.spare = Some(chunk);
+        }
+    }
+
+    /// All requests are over: one chunk is kept at the most.
+    pub(crate) fn rest(&mut self) {
+        if self.count != 0 {
+            self.spare = None;
+        }
+        let chunks = self.chunks.iter_mut().flatten();
+        if let (Some(chunk), 0 | 1) = (chunks.chain(&mut self.spare).next(), self.count) {
+            T::is_only(chunk);
         }
     }
 

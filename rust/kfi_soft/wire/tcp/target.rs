@@ -161,7 +161,8 @@ const RETRY_MILLIS: u64 = 10;
 /// Memory for some requests of a lane.
 pub(super) struct Chunk {
     slots: KVec<LaneSlot<Service>>,
-    _count: Count,
+    /// None if the lane has this one in any case.
+    count: Option<Count>,
 }
 
 impl Chunk {
@@ -176,7 +177,7 @@ impl Chunk {
         }
         Ok(Self {
             slots,
-            _count: chunks.count(1),
+            count: other.then(|| chunks.count(1)),
         })
     }
 }
@@ -200,7 +201,7 @@ type Chunks = KVec<Option<Chunk>>;
 
 /// The load of all peers, by their requests.
 pub(super) struct Load {
-    /// Chunks of memory for requests.
+    /// Chunks of memory for requests, besides one for each lane.
     chunks: Sum,
     /// Bytes that have come with requests, or go with their answers, and those that these take themselves.
     bytes: Sum,
@@ -529,6 +530,10 @@ impl Target for Service {
 
     fn chunk(&mut self, other: bool) -> Option<Chunk> {
         Chunk::new(&self.visitor.shared, other).ok()
+    }
+
+    fn is_only(chunk: &mut Chunk) {
+        chunk.count = None;
     }
 
     fn begin(
@@ -1058,6 +1063,9 @@ impl Visitor {
     /// that does not for `peer_timeout` has none.
     fn note_quiet(&self, state: &mut State) -> Option<Instant> {
         let is_over = state.lane.is_over();
+        if is_over {
+            state.lane.rest();
+        }
         let over = state.over.take().filter(|_| is_over);
         state.over = is_over.then(|| over.unwrap_or_else(Instant::now));
         let quiet = match self.may_go_on(state) {
