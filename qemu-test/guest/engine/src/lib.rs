@@ -38,8 +38,8 @@ mod grown;
 #[expect(dead_code, reason = "the kernel uses more")]
 #[path = "../../../../rust/kfi_soft/trigger"]
 mod trigger {
-    pub(crate) mod threshold;
     pub(crate) mod pending_table;
+    pub(crate) mod threshold;
 
     /// Of what this has in the kernel, as much as the table knows of it.
     #[path = "."]

@@ -13,8 +13,8 @@ use crate::alloc::GFP_KERNEL;
 use crate::error::ENOSPC;
 use crate::grown::Grown;
 use crate::trigger::pending::PendingKind;
-use crate::trigger::threshold::Key;
 use crate::trigger::pending_table::{Entered, FoundWork, PendingName, PendingOwner, PendingTable};
+use crate::trigger::threshold::Key;
 
 /// Shows whether one is kept that should not be.
 type Counter = Rc<u64>;
