@@ -111,6 +111,10 @@ CLEAN: Tuple[Pattern[str], ...] = tuple(
     )
 )
 
+# A trap on a breakpoint, and the code around: the instruction in <> is the one behind the breakpoint.
+BREAKPOINT = re.compile(r"^Oops: int3\b")
+CODE = re.compile(r"^Code: .*\b([0-9a-f]{2}) <[0-9a-f]{2}>")
+
 # A report is shown with some lines before it and the lines up to its end, as
 # far as that can be told, but not more than this.
 LINES_BEFORE = 4
@@ -225,6 +229,14 @@ class Checker:
             if one.title.search(report.title) and any(map(one.line.search, lines)):
                 return one
         return None
+
+    def breakpoint_was_gone(self) -> bool:
+        """Whether all there is to report is a trap on a breakpoint that is not in memory."""
+        if len(self.reports) != 1 or not BREAKPOINT.search(self.reports[0].title):
+            return False
+        texts = map(strip_prefix, self.lines[self.reports[0].first - 1 :])
+        code = next((match for text in texts if (match := CODE.search(text))), None)
+        return code is not None and code[1] != "cc"
 
     def _is_unexpected(self, text: str) -> bool:
         """Whether another report begins inside of the one that is expected."""

@@ -959,6 +959,34 @@ class WithoutMachine(unittest.TestCase):
             self.assertIn("last output of programs: last words", output)
             self.assertIn("last line of the kernel: [    1.0] last line", output)
 
+    def test_emulator_fails(self) -> None:
+        script = """
+            log() {{ printf '[    1.000000] %s\\n' "$1" >&$LOG; }}
+            oops() {{ log 'Oops: int3: 0000 [#1] SMP'; log "Code: 41 57 $1 <90> e8"; exit 0; }}
+            echo boot >> {boots}
+            {died}
+            log 'guest: up'
+            tell start; echo KTAP version 1; echo 1..1; echo ok 1 a; tell exit 0
+            """
+        first = "[[ $(wc -l < {boots}) -gt 1 ]] || "
+        for died, status, boots in (
+            (first + "oops 66", 0, 2),
+            # For good.
+            ("oops 66", 1, 3),
+            # The breakpoint is there.
+            (first + "oops cc", 1, 1),
+            # Something else is wrong, too.
+            (first + "{{ log 'BUG: x'; seq 9 >&$LOG; oops 66; }}", 1, 1),
+            # Modules are in it.
+            (first + "{{ log 'guest: up'; oops 66; }}", 1, 1),
+        ):
+            with self.subTest(died), tempfile.TemporaryDirectory() as name:
+                file = Path(name) / "boots"
+                one = died.format(boots=file)
+                found, output = self.guest(script.format(boots=file, died=one))
+                self.assertEqual((found, file.read_text().count("\n")), (status, boots), output)
+                self.assertIn(f"{1 - status} passed, ", self.last(output))
+
     def test_cannot_start(self) -> None:
         status, output = self.guest("echo 'no such accelerator' >&2; exit 1")
         self.assertEqual(status, 1)
