@@ -1754,7 +1754,7 @@ struct kfi_shim_work {
  * define KFI_SHIM_WORK_STALE - free the work first, and cancel a pointer to where it was; EBUSY unless
  *	%KFI_SHIM_RELEASE_WORK is possible.  The pointer reaches the software provider only, which
  *	looks for works by its value and does not look behind it; the result is -KFI_ENOSYS for others.
- *	What the pointer then points to may be a newer work, if another thread makes one meanwhile
+ *	The pointer may then be that of a newer work, if another thread makes one meanwhile
  */
 #define KFI_SHIM_WORK_STALE	(1U << 1)
 

@@ -391,7 +391,7 @@ static void rx_ctx_bits(struct test *t)
 	expect(t, got >> 56, 0);
 	named = kfi_rx_addr(got, 255, 8);
 	expect_lookup(t, av, named, addr);
-	/* That is not what was inserted. */
+	/* This is not the address that was inserted. */
 	expect(t, kfi_av_remove(av, &named, 1, 0), -KFI_EINVAL);
 	expect(t, kfi_av_remove(av, &got, 1, 0), 0);
 	expect_gone(t, av, named);

@@ -83,7 +83,7 @@ static unsigned long grace_periods(void)
 #endif
 }
 
-/* Those who close many counters do not have all CPUs interrupted for each of them. */
+/* Closing many counters does not interrupt all CPUs for each of them. */
 static void many_counters(struct test *t)
 {
 	enum { MANY = 1000 };

@@ -246,7 +246,7 @@ static void bad_requests(struct test *t)
 	expect(t, kfi_cntr_add(c[0], 100), 0);
 	expect(t, kfi_cntr_read(c[1]), 0);
 
-	/* What is queued on another domain is not there. */
+	/* A work that is queued on another domain is not found. */
 	work = good;
 	work.threshold = 1000;
 	expect(t, kfi_control(domain, KFI_QUEUE_WORK, &work), 0);

@@ -390,7 +390,7 @@ static ssize_t trust_eq_read(struct kfid_eq *eq, uint32_t *event, void *buf, siz
 	return sizeof(this->entry);
 }
 
-/* Who reads the request that somebody else has made would free what that names. */
+/* A reader of a request that somebody else has made would free the info that it names. */
 static ssize_t trust_eq_write(struct kfid_eq *eq, uint32_t event, const void *buf, size_t len,
 			      uint64_t flags)
 {

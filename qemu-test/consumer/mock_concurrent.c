@@ -261,7 +261,7 @@ static long use_thread(void *arg)
 
 /*
  * One version after the other replaces the one before, which then leaves.
- * Those who use the name always find exactly one.
+ * Whoever uses the name always finds exactly one.
  */
 static void replace_under_load(struct test *t)
 {

@@ -246,7 +246,7 @@ static void rotation(struct test *t)
 	}
 	expect(t, poll_bits(t, p.poll, 0), 0);
 
-	/* Those that leave do not take the turn of others. */
+	/* Members that leave do not take the turn of others. */
 	for (i = 0; i < QUEUES - 1; i++) {
 		poll_bits(t, p.poll, 1);
 		expect(t, kfi_poll_del(p.poll, &p.cqs[i]->fid, 0), 0);

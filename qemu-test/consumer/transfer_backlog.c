@@ -431,7 +431,7 @@ static void remote_events(struct test *t)
 		if (i == 4)
 			expect_count(t, b.cntr[COUNT_REMOTE_WRITE], 5, 0);
 	}
-	/* Those that tell of nothing do not. */
+	/* Writes without remote events do not wait. */
 	expect(t, kfi_write(a.ep, &value, 8, NULL, a.peer, 0, 1, CONTEXT(COUNT)), 0);
 	msleep(20);
 	expect_count(t, b.cntr[COUNT_REMOTE_WRITE], 6, 0);

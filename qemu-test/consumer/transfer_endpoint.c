@@ -41,11 +41,11 @@ static void shared_receive(struct test *t)
 		expect_completion(t, b.rx_cq, CONTEXT(2), RECEIVED, 8);
 		expect_count(t, c.cntr[COUNT_RECV], 1, 0);
 		expect_count(t, b.cntr[COUNT_RECV], 1, 0);
-		/* Those that wait. */
+		/* Messages that wait for their receive. */
 		expect(t, kfi_tsend(a.ep, from, 8, NULL, c.peer, 5, CONTEXT(3)), 0);
 		expect(t, kfi_trecv(srx, to, 8, NULL, KFI_ADDR_UNSPEC, 5, 0, CONTEXT(4)), 0);
 		expect_completion(t, c.rx_cq, CONTEXT(4), TRECEIVED, 8);
-		/* That of a message that has waited may come a little later than the receiver's. */
+		/* The completion of a message that has waited may come a little after the receiver's. */
 		expect_completion(t, a.tx_cq, CONTEXT(3), SENT, 8);
 		expect_completion(t, a.tx_cq, CONTEXT(3), SENT, 8);
 		expect_completion(t, a.tx_cq, CONTEXT(3), TSENT, 8);

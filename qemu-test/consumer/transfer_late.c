@@ -290,8 +290,8 @@ free:
 }
 
 /*
- * Those who are told of what a busy context does to them do not wait for what
- * it does to others, nor does anybody who writes to them.
+ * A target that is told of what a busy context has done to it does not wait for
+ * what that does to others, nor does anybody who writes to the target.
  */
 static void told_meanwhile(struct test *t)
 {

@@ -843,7 +843,7 @@ static void shared_room(struct test *t)
 	expect(t, kfi_send(a.ep, from + COUNT, 1, NULL, other, CONTEXT(2)), 0);
 	if (await(t, c.rx_cq, &entry, NULL))
 		expect(t, entry.flags, RECEIVED);
-	/* Those of the first that have waited go on waiting, but for the one behind the ring. */
+	/* Messages of the first one that have waited go on waiting, but for the one behind the ring. */
 	expect_count(t, b.cntr[COUNT_RECV], 5, 0);
 	for (i = 0; i < COUNT && !t->failed; i++) {
 		unsigned long at;

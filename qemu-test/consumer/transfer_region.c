@@ -266,7 +266,7 @@ static void events_of_endpoints(struct test *t)
 	if (!info)
 		return;
 	expect_true(t, info->caps & KFI_RMA_EVENT);
-	/* Those who ask for nothing do not get it. */
+	/* Consumers that do not ask for it do not get it. */
 	expect_true(t, !(nic_info[1]->caps & KFI_RMA_EVENT));
 	if (expect(t, kfi_domain(t->fabric, info->next, &domain, NULL), 0)) {
 		setup.domain = domain;
@@ -490,7 +490,7 @@ static void with_a_key(struct test *t)
 
 		if (!pair_open(t, &a, &b, &setup, &setup))
 			goto close;
-		/* That of a region without a key is whatever the endpoint's is. */
+		/* A region without a key of its own has that of the endpoint. */
 		for (at = 0; at < ARRAY_SIZE(key); at++) {
 			const bool open = !at || at == i;
 

@@ -555,7 +555,7 @@ static void found_in_interrupt(struct test *t)
 		memset(from, i, BYTES);
 		expect(t, kfi_inject(a.ep, from, BYTES, a.peer), 0);
 	}
-	/* Those have no tags, and are not in the way of any. */
+	/* These messages have no tags, and are not in the way of tagged ones. */
 	for (i = 0; i < MANY; i++) {
 		memset(from, i, BYTES);
 		expect(t, kfi_tinject(a.ep, from, BYTES, a.peer, i), 0);
@@ -890,7 +890,7 @@ static void waits_for_room(struct test *t)
 	};
 	expect(t, post_buffer(&call), 0);
 	early = expect_some(t, &a, &b, COUNT);
-	/* Those that are not wanted any more are not there. */
+	/* A message whose sender has cancelled it does not arrive. */
 	expect(t, kfi_cancel(&a.ep->fid, CONTEXT(COUNT - 1)), 0);
 	wait_for_arrival(t);
 	expect_in_order(t, b.rx_cq, COUNT - 1 - early);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Those who wait for counters and those whom they wait for: threads and a timer.
+ * Threads that wait for counters, and the threads and the timer that they wait for.
  */
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>

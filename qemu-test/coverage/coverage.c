@@ -224,7 +224,7 @@ static ssize_t reached_write(struct file *file, const char __user *from, size_t 
 	u32 next = READ_ONCE(this_round) + 1;
 
 	atomic_set(&reached_count, 0);
-	/* Those that see the new round count from 0 on: pairs with the exchange in note(). */
+	/* CPUs that see the new round count from 0 on: pairs with the exchange in note(). */
 	smp_store_release(&this_round, next ? next : 1);
 	return count;
 }

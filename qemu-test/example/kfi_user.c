@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 	close_handle(getinfo.info);
 	if (close(fd))
 		err(1, "/dev/kfi");
-	/* What was printed may still be in memory. */
+	/* The output may still be in memory. */
 	if (fflush(stdout))
 		err(1, "stdout");
 	return 0;

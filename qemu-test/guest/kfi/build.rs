@@ -15,7 +15,7 @@ use std::process::Command;
 /// Where the C headers are, seen from this package.
 const INCLUDE: &str = "../../../include";
 
-/// Those of kfabric that `wrapper.h` includes, and that have flags or numbers.
+/// The headers of kfabric that `wrapper.h` includes and that define flags or numbers.
 const HEADERS: [&str; 7] = [
     "kfabric.h",
     "kfi_atomic.h",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What build.rs has bindgen read: the ioctl interface, and the numbers of
- * kfabric that it carries.
+ * Read by bindgen (build.rs): the ioctl interface, and the numbers of kfabric
+ * that it carries.
  */
 #include <kfi_errno.h>
 #include <kfabric.h>

@@ -374,7 +374,7 @@ struct Taken {
     slots: usize,
     /// Memory of entries that were behind the ring.
     spare: EntryQueue<()>,
-    /// What was taken out was the end of a backlog.
+    /// Whether the entries taken out were the end of a backlog.
     ended: bool,
 }
 

@@ -993,7 +993,7 @@ impl Transmitter {
             while let Some(transfer) = this.find_next(&mut next, |transfer| {
                 transfer.is_claimed().then(|| transfer.clone())
             }) {
-                // What it takes out fails before anything is copied; others wait for that.
+                // The transfers it takes out fail before anything is copied; others wait for that.
                 let preemption = NoPreemption::begin();
                 this.config.node.withdraw(&Origin::Local(transfer));
                 drop(preemption);

@@ -45,7 +45,7 @@ impl Times {
             .map(str::parse)
             .collect::<Result<_, _>>()
             .ok()?;
-        // Those of guests, behind these, are in the first two as well.
+        // The ticks of guests, behind these, are in the first two as well.
         let [user, nice, system, idle, rest @ ..] = ticks.as_slice() else {
             return None;
         };

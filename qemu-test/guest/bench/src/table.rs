@@ -250,7 +250,7 @@ pub(crate) fn write(results: &Results, qemu: Option<&Results>, folder: &Path) ->
             let qemu = qemu.filter(|qemu| is_whole(targets, qemu));
             fs::write(&path, document(targets, results, qemu))
         } else {
-            // That of an earlier run is not of these results.
+            // The page of an earlier run is not of these results.
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
                 _ => Ok(()),

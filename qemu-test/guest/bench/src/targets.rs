@@ -87,7 +87,7 @@ impl Target {
     }
 }
 
-/// Those within one node.
+/// The targets within one node.
 pub(crate) const TARGETS: [Target; 13] = [
     ratio(
         "add, nothing pending / atomic add through a function pointer",
@@ -191,8 +191,8 @@ const fn mesh(design: &'static str) -> Name {
     (MESH, design, 64)
 }
 
-/// Those over TCP, between NICs of one kernel, and what is only told. The connections of a mesh are
-/// made while all NICs are at it; those of sockets one after the other.
+/// The targets over TCP, between NICs of one kernel, and figures without a target. The connections
+/// of a mesh are made while all NICs are at it; those of sockets one after the other.
 pub(crate) const TCP_TARGETS: [Target; 8] = [
     ratio(
         "8-byte round trip / bare socket",

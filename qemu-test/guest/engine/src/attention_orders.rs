@@ -173,7 +173,7 @@ impl Counter {
         attention::join(self, self.first(&state), true);
         drop(state);
         self.listening.store(1, Relaxed);
-        // That of prepare_to_wait().
+        // The barrier of prepare_to_wait().
         fence(SeqCst);
         self.success.load(Acquire) == 0
     }
@@ -215,7 +215,8 @@ fn holds(
     all.is_ok()
 }
 
-/// That it holds, and does not without the barrier, and with an addition that is not fully ordered.
+/// Checks that it holds, and does not without the barrier or with an addition that is not fully
+/// ordered.
 fn holds_by_its_orders(threads: &'static [fn(&Counter)], check: fn(&Counter) -> bool) {
     assert!(holds((true, true), threads, check));
     assert!(!holds((false, true), threads, check), "without the barrier");

@@ -55,7 +55,7 @@ pub(crate) enum Order {
     Kill,
     /// Unload the provider and load it again after a while.
     Reload,
-    /// That is all.
+    /// The end of the conversation.
     Bye,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Done {
     pub(crate) sent: Vec<Sent>,
     /// Writes, reads and atomic operations that were done.
     pub(crate) accesses: u64,
-    /// Those that failed as nobody was there.
+    /// Accesses that failed as nobody was there.
     pub(crate) failed_accesses: u64,
     /// Complaints: anything that should not be.
     pub(crate) wrong: Vec<String>,

@@ -27,13 +27,13 @@ const DEPTH: &str = "32";
 /// Whose allocations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Whose {
-    /// Those of all modules, and of what they call.
+    /// Allocations of all modules, and of the functions they call.
     Modules,
-    /// Those of the provider.
+    /// Allocations of the provider.
     Provider,
-    /// Those made while a module begins.
+    /// Allocations made while a module begins.
     Init,
-    /// Those made while a module is loaded, but not those of reading its file, nor those of
+    /// Allocations made while a module is loaded, but not those of reading its file, nor those of
     /// the notifiers that are told of it.
     Loading,
 }

@@ -74,7 +74,7 @@ pub struct Results {
 const REASON_LINES: usize = 20;
 
 impl Results {
-    /// Those among some lines of the log; several plans one after the other are one.
+    /// The results among some lines of the log; several plans one after the other are one.
     pub fn in_lines(lines: &[String]) -> Self {
         let mut results = Self::default();
         // Since the result before.

@@ -859,7 +859,7 @@ requests! {
         domain: handle(&[Class::Domain]), flags: Flags(CANCEL_FLAGS), id: handle(&[Class::Work]),
         result: Result,
     } is ANY_ANSWER;
-    // That of the work.
+    // The answer is that of the work.
     CANCEL_WORK 2 kfi_shim_cancel_work {
         flags: Flags(CANCEL_FLAGS), id: handle(&[Class::Work]), result: Result,
     };

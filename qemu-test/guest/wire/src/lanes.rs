@@ -237,13 +237,13 @@ enum Lack {
 struct Model {
     /// Bytes change on the way, so that they are not what they were.
     noisy: bool,
-    /// Those that have come, and were not taken back.
+    /// Requests that have come, and were not taken back.
     there: BTreeSet<u64>,
     /// Their numbers in the lane.
     numbers: BTreeMap<u64, u64>,
     /// How many users there are, if they are told apart.
     users: u64,
-    /// Those of the same flow and user that were sent before one, and had not come when that did.
+    /// Requests of the same flow and user that were sent before another one, and came after it.
     overtaken: BTreeSet<u64>,
     /// How many were taken back.
     back: usize,
@@ -997,7 +997,7 @@ fn one_that_is_set_aside_is_passed_over() {
     }
 }
 
-/// That a flow goes on is said until it does: on a new connection at once, ...
+/// The receiver says that a flow goes on until it does: on a new connection at once, ...
 #[test]
 fn a_flow_goes_on_when_the_connection_breaks() {
     let mut world = pinned();
@@ -1050,7 +1050,7 @@ fn many_flows_are_let_go_each_in_its_time() {
             told[usize::from(flow)].push(now - u64::from(flow));
             stops.tell();
         }
-        // Those that go on are never told again, wherever they are.
+        // Flows that go on are never told of again, wherever they are.
         let flow = (now % 400) as u16;
         if flow < MANY && flow % 7 == 3 {
             assert_eq!(stops.why(flow).is_some(), now < 400);
@@ -1105,7 +1105,7 @@ fn flows_that_are_stopped_leave_others() {
         }
         assert!(stops.is_empty());
     }
-    // Those for which there is no room count for nobody.
+    // Flows for which there is no room count for nobody.
     for flow in 0..FLOWS as u16 / 2 {
         let user = (flow % 2 == 0).then_some(7);
         stops.stop_short(flow, user, stops::Pause::FIRST);
@@ -1366,7 +1366,7 @@ fn what_there_is_no_room_for_comes_again() {
         assert!(world.has_stopped(), "{what:?}");
         let last = world.operations.last().expect("some were posted");
         assert_eq!(last.answers.get(), 0, "{what:?}: there is no room");
-        // Those of other flows.
+        // Requests of other flows.
         let flow_of_last = flow(last.number);
         while world.operations.len() < 8 {
             world.post_one(What::Send, 10);
@@ -1555,7 +1555,7 @@ fn check_behind(oldest: What) {
     finish(world, 1000);
 }
 
-/// What waits of a stopped flow is taken back, though the oldest request takes long.
+/// Requests of a stopped flow that wait are taken back, though the oldest request takes long.
 #[test]
 fn what_waits_behind_one_that_takes_long_is_taken_back() {
     check_behind(What::LongRead);
@@ -1924,7 +1924,7 @@ fn a_flow_is_let_go_in_every_state() {
     let mut world = World::new(1);
     go(&mut world);
     assert!(first(&mut world), "none was under way");
-    // Those of other flows have nothing to do with it.
+    // Requests of other flows have nothing to do with it.
     assert!(!first(&mut world));
     assert!(!first(&mut world));
     // It is flow 0 again, of which one is under way, and may come to be not taken.
@@ -2276,7 +2276,7 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
     );
     assert_eq!(world.target.fill(&mut world.model, &mut out), 48);
     assert_eq!(world.target.unacknowledged(), Some(1));
-    // That was lost.
+    // The acknowledgement was lost.
     world.connect();
     assert_eq!(
         world.target.unacknowledged(),
@@ -2289,7 +2289,7 @@ fn what_an_initiator_has_to_acknowledge_is_known() {
     world.settle();
     assert_eq!(world.target.unacknowledged(), None, "it was read");
     assert!(world.target.is_over());
-    // That it was not taken is said, too.
+    // The news that it was not taken is acknowledged, too.
     let mut world = pinned();
     world.relieve();
     assert_eq!(world.target.unacknowledged(), None);

@@ -285,7 +285,7 @@ impl<S> Moving<S> {
 pub(crate) type LaneSlot<T> =
     Option<Slot<<T as Target>::Open, <T as Target>::Answer, <T as Target>::Start>>;
 
-/// What has come of taking a request back.
+/// The outcome of an attempt to take a request back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Back {
     /// It is not taken.

@@ -54,7 +54,7 @@ pub enum Ending {
     Fine {
         /// All.
         made: u64,
-        /// Those with success in both results.
+        /// Requests with success in both results.
         good: u64,
         /// Allocations that have failed, with [`Memory::Each`].
         failed: u64,

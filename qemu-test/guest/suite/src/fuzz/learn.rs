@@ -172,7 +172,7 @@ impl Learner {
         Recipe::new(Source::Mutant(parent, mate, seed))
     }
 
-    /// Those of the places that were never reached.
+    /// The places that were never reached before.
     fn unknown(&self, places: &[Place]) -> HashSet<Place> {
         let new = places.iter().filter(|place| !self.reached.contains(place));
         new.copied().collect()

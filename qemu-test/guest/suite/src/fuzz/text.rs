@@ -26,7 +26,7 @@ const MAX_WIDTH: usize = kfi::uapi::KFI_SHIM_ADDR_MAX as usize;
 pub struct Name(u64);
 
 impl Name {
-    /// That of a text (FNV-1a).
+    /// The name of a text (FNV-1a).
     pub fn of(text: &str) -> Self {
         let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         Self(text.bytes().fold(0xcbf2_9ce4_8422_2325, hash))

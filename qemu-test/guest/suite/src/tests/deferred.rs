@@ -311,7 +311,7 @@ fn completion_counters(env: &Env) -> Outcome {
     trigger.add(1)?;
     expect_value(&trigger, 101)?;
     check_eq!(this.sent.read()?, 1);
-    // That of the endpoint, once only.
+    // The endpoint's counter is added to once only.
     let trigger = net.counter()?;
     for (operation, should) in [(&write, 2), (&loud, 3)] {
         let bound = work(operation, &trigger).completion(this.sent.handle());
@@ -1048,7 +1048,7 @@ fn more_than_fits(env: &Env) -> Outcome {
     for i in 0..count {
         let len = if i % 8 == 0 { 100_000 } else { 8 };
         let write = net.write(0, 1, 0, 100_000, len).context(i);
-        // Those with an entry wait for room in the queue of completions.
+        // Writes with an entry wait for room in the completion queue.
         let write = write.flags(if i % 2 == 1 { bits::COMPLETION } else { 0 });
         let work = Work::transfer(OpType::WRITE, ep, &write, &trigger, 1);
         net.rig.domain.queue_work(&work.completion(done.handle()))?;

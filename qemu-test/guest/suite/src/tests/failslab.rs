@@ -447,7 +447,7 @@ fn buffers(env: &Env) -> Outcome {
 const TABLE: usize = 2 << 20;
 const PAGE: usize = 4096;
 
-/// What another thread has seen of a buffer that is mapped.
+/// Another thread's view of a buffer that is mapped.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// It was closed before the attempt to map it had ended.
@@ -557,7 +557,7 @@ fn mapping_taken_back(env: &Env) -> Outcome {
             over.store(true, Ordering::SeqCst);
             let seen = seen.recv()?.map_err(Stop::fail)?;
             let failure = attempt?.value.is_none();
-            // What is mapped stays when the buffer is closed.
+            // Pages that are mapped stay when the buffer is closed.
             check!(stayed || !seen.byte, "a page of a closed buffer is mapped");
             if failure {
                 failed += 1;
@@ -1011,7 +1011,7 @@ fn deferred(env: &Env) -> Outcome {
     let queue = || domain.queue_work_batch(&batch, true);
     failing.each("batch of works", NoMemory, queue, |done| {
         for (id, result) in done {
-            // Those before the one without memory are queued.
+            // Works before the one without memory are queued.
             if result == 0 {
                 domain.cancel_work(id, release)?;
             }

@@ -62,7 +62,7 @@ fn without_memory(env: &Env) -> Outcome {
         ("probability", "5"),
         ("interval", "1"),
         ("times", "-1"),
-        // That it was injected need not be told thousands of times.
+        // The log need not say thousands of times that a failure was injected.
         ("verbose", "0"),
     ] {
         // Not every kernel has every knob.
@@ -153,7 +153,7 @@ fn learning(env: &Env) -> Outcome {
 
     let mut learner = Learner::new(env.settings.seed);
     if let Err(failure) = learn(env, &mut kernel, &mut learner, entries.clone()) {
-        // Those that were left out, too: one may be the cause.
+        // The sequences that were left out, too: one may be the cause.
         let known = [learner.entries(), &entries].concat();
         return Err(explain_sequence(env, &mut kernel, failure, &known));
     }

@@ -278,7 +278,7 @@ fn mode(env: &Env) -> Outcome {
 /// A size or count in hints, by its name.
 type Number = (&'static str, fn(&mut InfoEntry) -> &mut u64);
 
-/// Those that are answered with the limit.
+/// Numbers that are answered with the limit.
 const NUMBERS: [Number; 20] = [
     ("tx inject_size", |info| &mut info.tx_attr.inject_size),
     ("tx iov_limit", |info| &mut info.tx_attr.iov_limit),
@@ -308,7 +308,7 @@ const NUMBERS: [Number; 20] = [
     ("mr_key_size", |info| &mut info.domain_attr.mr_key_size),
 ];
 
-/// Those that are answered as asked, with their limits.
+/// Numbers that are answered as asked, with their limits.
 const CHOSEN: [(Number, u64); 5] = [
     (("tx size", |info| &mut info.tx_attr.size), 1 << 16),
     (("rx size", |info| &mut info.rx_attr.size), 1 << 16),
@@ -317,7 +317,7 @@ const CHOSEN: [(Number, u64); 5] = [
     (("mr_key_size", |info| &mut info.domain_attr.mr_key_size), 8),
 ];
 
-/// Those of which there is nothing.
+/// Numbers of features that are absent: the answer is 0.
 const ABSENT: [Number; 4] = [
     ("msg_prefix_size", |info| &mut info.ep_attr.msg_prefix_size),
     ("max_order_raw_size", |info| {

@@ -457,7 +457,7 @@ fn failing_init(env: &Env) -> Outcome {
     )
 }
 
-/// Those of the kernel's loader, too.
+/// Allocations of the kernel's loader fail, too.
 fn failing_load(env: &Env) -> Outcome {
     let parts = env.scaled(16, 1).min(16);
     load_failing(env, Whose::Loading, u32::try_from(48 / parts)?)

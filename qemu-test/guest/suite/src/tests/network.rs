@@ -233,7 +233,7 @@ fn off_by_default(env: &Env) -> Outcome {
 fn listens_where_it_is_told(env: &Env) -> Outcome {
     let modules = load_network(env, "address=127.0.0.1,127.0.0.5")?;
     check_eq!(listeners(), 2);
-    // That of a machine that is not this one.
+    // The address of another machine.
     let result = modules.reload_provider(c"address=127.0.0.1,192.0.2.1");
     check_eq!(result, Err(Errno::INVAL));
     let result = modules.reload_provider(c"address=192.0.2.1");
@@ -632,7 +632,8 @@ fn not_ready(env: &Env) -> Outcome {
     let (end, port) = end_with_port(&rig)?;
     let mut peer = Peer::connect(THERE, HERE, 1)?;
     let next = stop_flow(&mut peer, port)?;
-    // Those that come before the first one are not taken either, and do not wait for their receivers meanwhile.
+    // Requests that come before the first one are not taken either, and do not wait for their
+    // receivers meanwhile.
     peer.message(next, port, false, 7)?;
     let (id, response) = peer.response()?;
     check_eq!((id, response.status), (next, NO_ROOM));
@@ -1287,7 +1288,7 @@ fn no_room_at_a_peer(env: &Env) -> Outcome {
     check_eq!(peer.asked()?, (2, flow, false, 0));
     peer.respond(1, FULL)?;
     peer.respond(2, FULL)?;
-    // That counts for nothing.
+    // This `GO` counts for nothing.
     thread::sleep(Duration::from_millis(50));
     peer.write(&Frame::Go(flow), 0)?;
     check_eq!(peer.asked()?, (3, flow, true, 0));
@@ -1429,7 +1430,7 @@ fn flows_of_users(env: &Env) -> Outcome {
     let last = half + MOST;
     let (id, response) = peer.response()?;
     check_eq!((id, response.status), (MOST + 1, EREMOTEIO));
-    // Those that are received do not.
+    // Messages that are received do not.
     end.recv(buffer.segment(0..64), 7)?;
     let (id, response) = peer.response()?;
     check_eq!((id, response.status), (MOST + 2, 0));

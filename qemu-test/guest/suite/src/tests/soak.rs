@@ -938,7 +938,7 @@ impl<'a> Side<'a> {
                     check_eq!(self.cells.results.bytes(at, len), old, "what was fetched");
                     tally.read.good += 1;
                 }
-                // Those that only read.
+                // Operations that only read.
                 if seed == 1 {
                     tally.has_been_read += 1;
                 } else {

@@ -40,7 +40,7 @@ const ROUND: Duration = Duration::from_millis(700);
 /// State that all threads of a round share.
 struct Field<'a> {
     rig: &'a Rig,
-    /// Those that are replaced when they are closed.
+    /// Counters that are replaced when they are closed.
     counters: Vec<Mutex<Arc<Counter>>>,
     /// The counter that each work adds one to.
     sum: Arc<Counter>,

@@ -120,7 +120,7 @@ fn wait(env: &Env) -> Outcome {
         json!(["-KFI_ETIMEDOUT", null, null, "1", "-KFI_ETIMEDOUT"])
     );
     let steps = answer(env, &["wait", "adderr=a@50", "wait", "read=a"])?;
-    // That of the other thread may be told of last.
+    // The result of the other thread may come last.
     check!(given(&steps).contains(&&json!("0, errors 1")), "{steps}");
     Ok(())
 }

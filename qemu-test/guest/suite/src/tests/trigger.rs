@@ -793,7 +793,7 @@ fn close_with_pending(env: &Env) -> Outcome {
     gone.end.ep.close().map_err(|(_, error)| error)?;
     net.peers[0].fill(0..8192, 3);
     counter.add(1)?;
-    // That of the other endpoint begins.
+    // The operation of the other endpoint begins.
     expect_contexts(&net.peers[1].tx, &[2])?;
     settle();
     for queue in [

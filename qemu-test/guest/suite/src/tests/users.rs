@@ -299,7 +299,7 @@ fn memory_without_sessions(env: &Env) -> Outcome {
             check_eq!(refused, full);
         }
         as_another_user(|| {
-            // Those of the first user are mapped in here, too.
+            // The pages of the first user are mapped in here, too.
             Session::open()?.buffer(BufferKind::VMALLOC, 8 * PIECE)?;
             Ok(())
         })?;

@@ -299,7 +299,7 @@ fn closing(
         "the domain, with a counter open: {}",
         name(KfiErrno::EBUSY)
     ))?;
-    // That was refused without a trace.
+    // The refusal has left no trace.
     counter.add(1)?;
     counter.close().map_err(|(_, error)| error)?;
     domain.close().map_err(|(_, error)| error)?;

@@ -136,7 +136,7 @@ impl Display for Done {
 
 /// Does all of them, and prints what each one gave.
 ///
-/// Those with a time run in threads of their own. An error that kfabric answers
+/// Steps with a time run in threads of their own. An error that kfabric answers
 /// with is part of the output and no failure.
 pub(crate) fn play<O: Operation>(
     steps: &[Step<O>],

@@ -359,7 +359,7 @@ pub(super) fn silent_operations(env: &Env) -> Outcome {
         let pair = pair_for(env, Caps::MSG | Caps::SEND | Caps::RECV, 16, setup)?;
         let buffer = pair.session.buffer(BufferKind::VMALLOC, 4096)?;
         for number in 0..COUNT {
-            // That of a receive is known as long as there is its endpoint.
+            // The context of a receive is known as long as there is its endpoint.
             pair.a
                 .recv(buffer.segment(0..64), 1_000_000 + number % 200)?;
             pair.b.send(buffer.segment(64..128), 2_000_000 + number)?;
@@ -446,7 +446,7 @@ pub(super) fn refused_numbers(env: &Env) -> Outcome {
     if accepted.len() as u64 > 2 * DEPTH {
         return Err(Stop::Skip(format!("{} are accepted", accepted.len())));
     }
-    // Those that have waited for too long by now have failed already.
+    // Operations that have waited for too long by now have failed already.
     for number in &accepted {
         let _ = pair.a.ep.cancel(*number);
     }

@@ -246,7 +246,7 @@ fn trusted_works(
     // The software provider looks behind none.
     expect_fabric(rig.domain.cancel_work(own, 0), KfiErrno::ENOENT)?;
     rig.domain.cancel_work(foreign, release)?;
-    // Those that are gone.
+    // Works that are gone.
     for at in [domain, other] {
         let own = prepared(domain, counter)?;
         expect_fabric(at.cancel_work(own, stale), KfiErrno::ENOSYS)?;

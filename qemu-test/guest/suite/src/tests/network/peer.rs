@@ -67,25 +67,25 @@ impl Said {
         self.target_of(FABRIC, secret)
     }
 
-    /// That of one in another fabric.
+    /// The proof of a target in another fabric.
     pub(super) fn target_of(&self, fabric: [u8; 8], secret: &[u8]) -> Mac {
         let welcome = &self.welcome[..WELCOME_MAC];
         let parts: [&[u8]; 4] = [b"kfi-soft target", &fabric, &self.hello, welcome];
         hmac(secret, &parts)
     }
 
-    /// That of the `PROOF` of an initiator that has it.
+    /// The proof of an initiator that has the secret, as in its `PROOF`.
     pub(super) fn initiator(&self, secret: &[u8]) -> Mac {
         self.initiator_of(FABRIC, secret)
     }
 
-    /// That of one in another fabric.
+    /// The proof of an initiator in another fabric.
     pub(super) fn initiator_of(&self, fabric: [u8; 8], secret: &[u8]) -> Mac {
         let parts: [&[u8]; 4] = [b"kfi-soft initiator", &fabric, &self.hello, &self.welcome];
         hmac(secret, &parts)
     }
 
-    /// That in the `WELCOME`.
+    /// The proof in the `WELCOME`.
     pub(super) fn mac(&self) -> Mac {
         let mut mac = [0; 32];
         mac.copy_from_slice(&self.welcome[WELCOME_MAC..HELLO]);

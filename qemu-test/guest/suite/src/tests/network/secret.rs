@@ -141,7 +141,7 @@ pub(super) fn strangers(env: &Env) -> Outcome {
     is_served(&mut friend, 2)?;
     check!(log_lines(complaint)? > said, "the log says nothing");
 
-    // Those that have no proof: in the place of it there is ...
+    // Initiators without a proof: in the place of it there is ...
     let proofs: [(&str, Code); 6] = [
         ("nothing", |_| [0; 32]),
         ("that of another secret", |said| said.initiator(OTHER)),
@@ -273,7 +273,7 @@ pub(super) fn false_targets(env: &Env) -> Outcome {
     stranger.ends_silently()?;
     check!(same(hello.session), "another session");
     check!(log_lines(complaint)? > complaints, "the log says nothing");
-    // Those that would end the session if they were believed: no secret, an old one, and nonsense.
+    // Answers that would end the session if they were believed: no secret, an old one, and nonsense.
     for _ in 0..4 {
         for code in [1, BYE_SECRET, 3] {
             let (mut stranger, hello, _) = Peer::take(&listener)?;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Those who take part: endpoints that know each other, arranged as a tree, and
-//! memory that others write to.
+//! The members of a collective: endpoints that know each other, arranged as a tree,
+//! and memory that others write to.
 
 use std::ops::Range;
 use std::rc::Rc;
