@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub(crate) mod atomics;
+pub(crate) mod awaits;
 pub(crate) mod loopback;
 pub(crate) mod remote;
 pub(crate) mod tcp;

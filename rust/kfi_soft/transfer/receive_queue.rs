@@ -93,6 +93,7 @@ use crate::{
         }, //
     },
     wire::{
+        awaits::Awaits,
         Initiator,
         Request,
         RequestKind,
@@ -966,18 +967,16 @@ impl ReceiveQueue {
             .take_named(&Inbound::name_of(origin), |message| message.is_of(origin))
     }
 
-    /// As [`Self::withdraw`], but not those that were set aside; returns for how many milliseconds it has
-    /// waited for a receive, and whether it did so to the end: no receive that is posted wants it.
-    pub(crate) fn take_back(&self, origin: &Origin) -> Option<(u32, bool)> {
+    /// As [`Self::withdraw`], but not those that were set aside; returns what the message has waited for.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<Awaits> {
         let tagged = origin.request().kind.tag().is_some();
         let taken = self.state.lock().lists(tagged).take_compared(origin);
         let (message, compared) = taken?;
         if message.is_stalled() {
-            // It does not wait for that.
-            return Some((origin.waited(), false));
+            return Some(Awaits::Room);
         }
-        let waited = jiffies_to_millis(jiffies().wrapping_sub(message.since));
-        Some((waited, compared))
+        let millis = jiffies_to_millis(jiffies().wrapping_sub(message.since));
+        Some(Awaits::Receive { millis, compared })
     }
 
     /// Takes out all messages for a receive context that is being closed, and refuses them. May

@@ -119,6 +119,7 @@ use crate::{
     },
     wire::{
         atomics::Atomics,
+        awaits::Awaits,
         loopback::Destination,
         remote::RemoteRequest,
         Initiator,
@@ -1318,13 +1319,11 @@ impl Receiver {
         Recipient::of(self.config.domain.owner())
     }
 
-    /// Takes a request of another node out that waits for a receive, or for room; returns for how many
-    /// milliseconds it has waited for a receive, and whether it did so to the end; or nothing if it does not
-    /// wait, or was set aside for somebody.
-    pub(crate) fn take_back(&self, origin: &Origin) -> Option<(u32, bool)> {
+    /// Takes a request of another node out that waits for a receive, or for room; returns which, or nothing
+    /// if it does not wait, or was set aside for somebody.
+    pub(crate) fn take_back(&self, origin: &Origin) -> Option<Awaits> {
         if self.parking.withdraw(origin).is_some() {
-            // A message that waits for room does not wait for a receive.
-            return Some((origin.waited(), false));
+            return Some(Awaits::Room);
         }
         self.config.queue.take_back(origin)
     }

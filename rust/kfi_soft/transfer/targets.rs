@@ -22,6 +22,7 @@ use crate::{
         }, //
     },
     wire::{
+        awaits::Awaits,
         loopback::Loopback,
         remote::{
             Arrivals,
@@ -80,12 +81,12 @@ impl Arrivals for Targets {
         request.answer(Response::failed(ECANCELED));
     }
 
-    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<(u32, bool)> {
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<Awaits> {
         let origin = Origin::Remote(request.clone());
         let receiver = self.ports.destination(request.request())?;
         // First: whoever finds it there claims it, and nobody else answers it after that.
-        let waited = receiver.take_back(&origin)?;
-        request.claim().then_some(waited)
+        let awaits = receiver.take_back(&origin)?;
+        request.claim().then_some(awaits)
     }
 
     fn write(&self, request: &Arc<RemoteRequest>, offset: usize, bytes: &[u8]) -> Result {

@@ -22,6 +22,7 @@ use kernel::{
 };
 
 use super::{
+    awaits::Awaits,
     Payload,
     Request,
     Response, //
@@ -73,11 +74,11 @@ pub(crate) trait Arrivals: Send + Sync {
     fn withdraw(&self, request: &Arc<RemoteRequest>);
 
     /// Takes a request out of where it waits for its receiver, so that nothing is done and it is not
-    /// answered; returns for how many milliseconds it has waited for a receive, with those of
-    /// [`Name::waited`], and whether it did so to the end; or nothing if it is not found waiting there.
+    /// answered; returns what it has waited for, with the time of [`Name::waited`], or nothing if it is not
+    /// found waiting there.
     ///
     /// Process context, as [`Self::arrive`], and by the thread that has given it.
-    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<(u32, bool)>;
+    fn take_back(&self, request: &Arc<RemoteRequest>) -> Option<Awaits>;
 
     /// Takes bytes of a request that has asked for them ([`Answers::start`]), from `offset` on. After an
     /// error there is only [`Self::end`]. It fails when the request was answered meanwhile, as nobody

@@ -9,12 +9,15 @@ use std::rc::Rc;
 
 use proptest::prelude::*;
 
-use crate::frame::{Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, NOT_READY};
+use crate::frame::{
+    Broken, Frame, Kind, Range, Ranges, Request, Response, MAX_HEAD, NOT_READY, NO_ROOM,
+};
 use crate::incoming::{self, Begun, Moved, LOOKS};
 use crate::kfi::linux::queue::Entry;
 use crate::outgoing::{self, Flow, Sent, Terms, Window};
 use crate::stops::{self, Stops, User, Why, FLOWS};
 use crate::stream::{Part, Stream};
+use crate::wire::awaits::Awaits;
 
 /// Numbers of a test, each from the one before.
 struct Random(u64);
@@ -255,7 +258,7 @@ struct Model {
     on_its_way: Option<u64>,
     /// The number in the lane of one that its receiver has set aside.
     aside: Option<u64>,
-    /// From which one on none waits for a receive, but for something else.
+    /// From which one on none waits for a receive, but for room at its receiver.
     crowded: Option<u64>,
     /// For how many milliseconds those have waited that are.
     waits: u32,
@@ -467,7 +470,7 @@ impl incoming::Target for Model {
         Some(*user)
     }
 
-    fn take_back(&mut self, (id, number, ..): &Kept) -> Option<(u32, bool)> {
+    fn take_back(&mut self, (id, number, ..): &Kept) -> Option<Awaits> {
         let at = self.open.iter().position(|asked| asked.id == *id)?;
         if self.stuck || [self.aside, self.on_its_way].contains(&Some(*id)) {
             return None;
@@ -476,8 +479,13 @@ impl incoming::Target for Model {
         self.there.remove(number);
         self.rooms.remove(id);
         self.back += 1;
-        let for_receive = self.crowded.is_none_or(|first| *id < first);
-        Some((asked.waited + self.waits, for_receive))
+        if self.crowded.is_some_and(|first| *id >= first) {
+            return Some(Awaits::Room);
+        }
+        Some(Awaits::Receive {
+            millis: asked.waited + self.waits,
+            compared: true,
+        })
     }
 
     fn is_waiting(&self, (id, ..): &Kept) -> bool {
@@ -1220,8 +1228,11 @@ fn what_goes_beyond_the_share_of_its_user_fails() {
             assert_eq!(answer, None);
             continue;
         };
-        let comes_again = oldest <= MOST || oldest >= first_of_other;
-        let status = if comes_again { NOT_READY } else { EREMOTEIO };
+        let status = match oldest {
+            _ if oldest > first_of_other => NO_ROOM,
+            _ if oldest <= MOST || oldest == first_of_other => NOT_READY,
+            _ => EREMOTEIO,
+        };
         assert_eq!(answer, Some((oldest, status)));
         ack = oldest + 1;
     }
@@ -1806,6 +1817,33 @@ fn only_what_waits_for_a_receiver_counts() {
         world.settle();
         let asked = world.model.open.iter().find(|asked| asked.number == 0);
         assert_eq!(asked.expect("it is sent again").waited, waited);
+        world.connect();
+        while world.model.open.len() < WINDOW {
+            world.post_one(What::Send, 10);
+            world.settle();
+        }
+    }
+}
+
+/// A request that waits for room at its receiver does not wait for a receive, not even while it is kept here until its
+/// flow goes on; and the initiator does not forget for how long it has before.
+#[test]
+fn what_waits_for_room_at_its_receiver_has_not_waited() {
+    let mut world = pinned();
+    world.model.waits = 30;
+    let rounds = [(None, 130), (Some(0), 130), (Some(0), 130), (None, 260)];
+    for (crowded, waited) in rounds {
+        world.model.crowded = crowded;
+        world.relieve();
+        world.settle();
+        world.wait(100);
+        for asked in std::mem::take(&mut world.model.open) {
+            world.model.answered.push_back((asked.id, 0, asked));
+        }
+        world.settle();
+        let asked = world.model.open.iter().find(|asked| asked.number == 0);
+        let asked = asked.expect("it is sent again");
+        assert_eq!(asked.waited, waited, "{crowded:?}");
         world.connect();
         while world.model.open.len() < WINDOW {
             world.post_one(What::Send, 10);

@@ -31,6 +31,12 @@ mod stops;
 mod stream;
 
 #[cfg(test)]
+#[path = "../../../../rust/kfi_soft/wire"]
+mod wire {
+    pub(crate) mod awaits;
+}
+
+#[cfg(test)]
 mod kfi;
 #[cfg(test)]
 mod lanes;

@@ -35,6 +35,7 @@ use super::{
         FLOWS, //
     }, //
 };
+use crate::wire::awaits::Awaits;
 
 /// The most bytes of results that go in one frame.
 const PIECE: usize = 256 << 10;
@@ -140,9 +141,8 @@ pub(crate) trait Target: Sized {
     fn user(open: &Self::Open) -> User;
 
     /// Takes a request out of where it waits for its receiver, so that nothing is done and nothing is answered;
-    /// returns for how many milliseconds it has waited for a receive, and whether it did so to the end; or
-    /// nothing if it does not wait there.
-    fn take_back(&mut self, open: &Self::Open) -> Option<(u32, bool)>;
+    /// returns what it has waited for, or nothing if it does not wait there.
+    fn take_back(&mut self, open: &Self::Open) -> Option<Awaits>;
 
     /// Returns whether nobody has begun with a request, and its receiver has not set it aside either: those
     /// before it would come behind it if they were sent again.
@@ -188,8 +188,8 @@ pub(crate) enum Slot<O, A, S> {
 pub(crate) enum Refusal {
     /// Its receiver is not ready, for which it has waited itself, for so many milliseconds.
     NotReady(u32),
-    /// There was no room for it, or its flow is stopped, perhaps for another receiver: it does not wait for its
-    /// own meanwhile. The initiator knows for how long it has before.
+    /// There was no room for it, or there is none for its completion, or its flow is stopped, perhaps for another
+    /// receiver: it does not wait for its own meanwhile. The initiator knows for how long it has before.
     NoRoom,
     /// No flow more is stopped for its user: it fails, as if its time were over.
     NoReceive,
@@ -966,7 +966,7 @@ where
         let Some(Slot::Open(open, _)) = slot else {
             return Back::Never;
         };
-        let Some((waited, for_receive)) = target.take_back(open) else {
+        let Some(awaits) = target.take_back(open) else {
             // One that was set aside has left the order.
             return if target.is_waiting(open) {
                 Back::Later
@@ -974,17 +974,18 @@ where
                 Back::Never
             };
         };
-        let refusal = if fails && for_receive {
-            Refusal::NoReceive
-        } else {
+        let refusal = match awaits {
+            Awaits::Receive { compared: true, .. } if fails => Refusal::NoReceive,
             // The flow is stopped, but not before one was refused: the initiator knows by that.
-            Refusal::NotReady(waited)
+            Awaits::Receive { millis, .. } => Refusal::NotReady(millis),
+            // As above.
+            Awaits::Room => Refusal::NoRoom,
         };
         *slot = Some(Slot::Refused(false, refusal));
         self.open = self.open.saturating_sub(1);
         self.refusals = self.refusals.saturating_add(1);
         self.refused = self.refused.min(id);
-        if matches!(refusal, Refusal::NotReady(_)) {
+        if !matches!(refusal, Refusal::NoReceive) {
             self.stops.stop_not_ready(flow, user, now);
         }
         Back::Done

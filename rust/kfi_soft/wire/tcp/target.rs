@@ -99,6 +99,7 @@ use crate::{
     },
     wire::{
         atomics::Atomics,
+        awaits::Awaits,
         remote::{
             Answer,
             Answers,
@@ -654,7 +655,7 @@ impl Target for Service {
         open.user()
     }
 
-    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<(u32, bool)> {
+    fn take_back(&mut self, open: &Arc<RemoteRequest>) -> Option<Awaits> {
         self.visitor.shared.config.arrivals.take_back(open)
     }
 
