@@ -85,12 +85,12 @@ pub(crate) trait Target: Sized {
     /// Memory for as many requests as [`Self::CHUNK`] says.
     type Chunk: DerefMut<Target = [LaneSlot<Self>]>;
 
-    /// Allocates a chunk, without any request in it; nothing if there is no memory. `other` says whether the
-    /// lane has another one.
-    fn chunk(&mut self, other: bool) -> Option<Self::Chunk>;
+    /// Allocates a chunk, without any request in it; nothing if there is no memory. With `more` the lane has two
+    /// already: as many as it needs for [`Self::CHUNK`] requests, from whichever number on.
+    fn chunk(&mut self, more: bool) -> Option<Self::Chunk>;
 
-    /// The lane has no other chunk any more.
-    fn is_only(chunk: &mut Self::Chunk);
+    /// The lane has one chunk more than this one at the most.
+    fn is_own(chunk: &mut Self::Chunk);
 
     /// Takes a header. If it is `alone`, nothing else of the lane is under way, and there is room whatever
     /// others have.
@@ -489,7 +489,7 @@ where
             Some(place @ None) => {
                 *place = match self.spare.take() {
                     Some(chunk) => Some(chunk),
-                    None => target.chunk(self.count != 0),
+                    None => target.chunk(self.count > 1),
                 };
                 let made = place.is_some();
                 self.count = self.count.saturating_add(usize::from(made));
@@ -522,7 +522,7 @@ where
         }
         let chunks = self.chunks.iter_mut().flatten();
         if let (Some(chunk), 0 | 1) = (chunks.chain(&mut self.spare).next(), self.count) {
-            T::is_only(chunk);
+            T::is_own(chunk);
         }
     }
 

@@ -120,7 +120,8 @@ const WINDOW: usize = 4096;
 
 /// There is memory for so many of them, and when these are used for as many more.
 const CHUNK: usize = 64;
-/// So many chunks of memory there may be for all lanes, besides one for each.
+/// So many chunks of memory there may be for all lanes, besides two for each: its first requests lie in two,
+/// unless their numbers begin with a multiple of [`CHUNK`].
 const MAX_CHUNKS: usize = 16 << 10;
 
 /// When requests of a NIC that are not over have more bytes than this, those of others are not kept: they
@@ -167,9 +168,9 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    fn new(shared: &Arc<Shared>, other: bool) -> Result<Self> {
+    fn new(shared: &Arc<Shared>, more: bool) -> Result<Self> {
         let chunks = &shared.load.chunks;
-        if other && chunks.sum() >= MAX_CHUNKS {
+        if more && chunks.sum() >= MAX_CHUNKS {
             return Err(ENOMEM);
         }
         let mut slots = KVec::with_capacity(CHUNK, GFP_NOWAIT)?;
@@ -178,7 +179,7 @@ impl Chunk {
         }
         Ok(Self {
             slots,
-            count: other.then(|| chunks.count(1)),
+            count: more.then(|| chunks.count(1)),
         })
     }
 }
@@ -202,7 +203,7 @@ type Chunks = KVec<Option<Chunk>>;
 
 /// The load of all peers, by their requests.
 pub(super) struct Load {
-    /// Chunks of memory for requests, besides one for each lane.
+    /// Chunks of memory for requests, besides two for each lane.
     chunks: Sum,
     /// Bytes that have come with requests, or go with their answers, and those that these take themselves.
     bytes: Sum,
@@ -529,11 +530,11 @@ impl Target for Service {
 
     const CHUNK: usize = CHUNK;
 
-    fn chunk(&mut self, other: bool) -> Option<Chunk> {
-        Chunk::new(&self.visitor.shared, other).ok()
+    fn chunk(&mut self, more: bool) -> Option<Chunk> {
+        Chunk::new(&self.visitor.shared, more).ok()
     }
 
-    fn is_only(chunk: &mut Chunk) {
+    fn is_own(chunk: &mut Chunk) {
         chunk.count = None;
     }
 
