@@ -12,7 +12,7 @@
 //!    `kfi_soft::SharedBinds::binds`, `kfi_soft::TcpListeners::list` and
 //!    `kfi_soft::Newcomer::connection`;
 //! 4. `kfi_soft::Listeners::list`, `kfi_soft::Fabric::handlers`, `kfi_soft::RunList::taking_back`,
-//!    `kfi_soft::Domain::late_work`,
+//!    `kfi_soft::ReceiveQueue::purging`, `kfi_soft::Domain::late_work`,
 //!    `kfi_soft::Listener::socket`, `kfi_soft::Listener::newcomers`,
 //!    `kfi_soft::Visitors::known`, `kfi_soft::Visitor::state`,
 //!    `kfi_soft::Association::state`, `OPEN_OBJECTS`, `COUNTERS`, `DEVICES`, `FAULT_FILES`

@@ -17,8 +17,10 @@
 use kernel::{
     prelude::*,
     sync::{
+        new_mutex,
         new_spinlock_irq,
         Arc,
+        Mutex,
         SpinLockIrq, //
     },
     time::{
@@ -475,6 +477,10 @@ impl State {
 pub(crate) struct ReceiveQueue {
     #[pin]
     state: SpinLockIrq<State>,
+    /// Held by the thread that takes out messages of a receive context that is being closed: such a walk is kept
+    /// for long, as the thread may be preempted, and a queue has places for few.
+    #[pin]
+    purging: Mutex<()>,
     /// How many receives may be posted.
     size: usize,
     work_queue: Arc<WorkQueue>,
@@ -520,6 +526,7 @@ impl ReceiveQueue {
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
+                purging <- new_mutex!((), "kfi_soft::ReceiveQueue::purging"),
                 size,
                 work_queue,
                 watch <- new_work!("kfi_soft::ReceiveQueue::watch"),
@@ -983,6 +990,7 @@ impl ReceiveQueue {
     /// sleep.
     pub(crate) fn purge(self: &Arc<Self>, receiver: &Arc<Receiver>) {
         let same = |message: &Inbound| Arc::ptr_eq(&message.receiver, receiver);
+        let purging = self.purging.lock();
         for tagged in [false, true] {
             for number in 0..=MatchLists::MESSAGES {
                 let mut walk = None;
@@ -1015,6 +1023,7 @@ impl ReceiveQueue {
                 }
             }
         }
+        drop(purging);
         // All that has waited for room is gone.
         self.resume(receiver);
     }
