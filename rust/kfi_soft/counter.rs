@@ -827,6 +827,10 @@ impl Counter {
     }
 
     /// Adds to the success value, for the provider.
+    ///
+    /// Threads of users that come here have disabled preemption before. Threads of work queues need not: there
+    /// only a change for which the lock is needed does that, and after the value has changed (see the
+    /// duties in [`CounterWait`]).
     fn count(&self, value: u64, irqs: &mut IrqGuard) {
         if value >= Tally::LIMIT {
             self.add_locked_from(value, ChangedBy::Provider, irqs);

@@ -111,7 +111,10 @@ impl ErrorValue {
 ///
 /// 1. Preemption is off, by `NoPreemption`, from before threads are taken out until they are woken:
 ///    nobody else can wake them. The caller of [`CounterOps::reached`] has done this and the next step; a
-///    function that other calls share with it, as `attend` in `ready::Counter`, leaves both to them.
+///    function that other calls share with it, as `attend` in `ready::Counter`, leaves both to them. A
+///    thread of a work queue that counts the end of an operation may change the value first: others see
+///    it before they are woken, for as long as that thread may be preempted in between, and no wakeup is
+///    lost. That spares each operation from disabling preemption once more.
 /// 2. The success value changes, with a full barrier between that and any look at what was published,
 ///    as additions to a `Tally` have it. The error value changes under the lock of this very counter,
 ///    by [`ErrorValue::change`]; after a `None` there is nothing more to do.
