@@ -849,6 +849,7 @@ fn prepare_receive(
         context,
         flags,
         deferred: false,
+        since: 0,
         notify: None,
         asks: None,
     })

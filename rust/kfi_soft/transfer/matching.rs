@@ -24,7 +24,10 @@
 
 #![forbid(unsafe_code)]
 
-use kernel::prelude::*;
+use kernel::{
+    prelude::*,
+    time::Jiffies, //
+};
 
 use crate::{
     budget::{
@@ -114,6 +117,15 @@ fn takes(receive: &Posted, message: &Inbound) -> bool {
     !stalls
 }
 
+/// Messages that may expire.
+pub(crate) struct Expiring<'a> {
+    pub(crate) messages: &'a mut WalkableQueue<Inbound>,
+    /// Messages do whose time is over at this one, in jiffies; without it, none do.
+    pub(crate) at: Option<Jiffies>,
+    /// The time of some may be over before that of others in front of them.
+    pub(crate) unordered: bool,
+}
+
 /// The posted receives and the messages of one kind, tagged or not.
 ///
 /// # Invariants
@@ -150,6 +162,10 @@ pub(crate) struct MatchLists {
     handed_over: bool,
     /// It is the turn of `new`, if there is something in `arrived`, too.
     turn_of_new: bool,
+    /// Until then some of `unexpected` may wait whose time has begun before that of those in front of them.
+    unordered_until: Option<Jiffies>,
+    /// When it was last looked which of `unexpected` expire.
+    looked: Jiffies,
 }
 
 impl MatchLists {
@@ -177,6 +193,8 @@ impl MatchLists {
             comparing: false,
             handed_over: false,
             turn_of_new: false,
+            unordered_until: None,
+            looked: 0,
         }
     }
 
@@ -236,6 +254,48 @@ impl MatchLists {
         &mut self.unexpected
     }
 
+    /// Messages arrive that have waited before; the time of none is over later than `until`.
+    pub(crate) fn note_unordered(&mut self, until: Jiffies) {
+        self.unordered_until = Some(until);
+    }
+
+    /// Returns whether it is to be looked now which messages expire. While receives are yet to be compared that is
+    /// no more often than every `pause`, as it is done after each round of comparisons, and may take longer.
+    pub(crate) fn begin_look(&mut self, now: Jiffies, pause: Jiffies) -> bool {
+        if self.has_new() && now.wrapping_sub(self.looked) < pause {
+            return false;
+        }
+        self.looked = now;
+        true
+    }
+
+    /// Returns the messages that no posted receive wants yet, to have some of them expire.
+    ///
+    /// A receive that is yet to be compared may want a message whose time was not over when it was posted. So only
+    /// those expire whose time was over before the first of these was posted. How long they wait at most depends on
+    /// how many receives may be posted, but not on whether others are posted all the time.
+    pub(crate) fn expiring(&mut self, now: Jiffies) -> Expiring<'_> {
+        let at = match self.new.front() {
+            // They lie in the order in which they were posted.
+            Some(receive) => receive.since.wrapping_sub(1),
+            None => now,
+        };
+        // Jiffies wrap.
+        let is_later = |until: &mut Jiffies| until.wrapping_sub(at).cast_signed() > 0;
+        let _ = self.unordered_until.take_if(|until| !is_later(until));
+        Expiring {
+            at: (!self.again).then_some(at),
+            unordered: self.unordered_until.is_some(),
+            messages: &mut self.unexpected,
+        }
+    }
+
+    /// Adds a receive to those that are yet to be compared.
+    fn add_new(&mut self, mut posted: Entry<Posted>) {
+        posted.since = jiffies();
+        self.new.push_named(posted);
+    }
+
     /// Returns whether no receive is to be posted: as many are as there may be, or others have fired
     /// before and wait for room.
     pub(crate) fn is_full(&self, size: usize) -> bool {
@@ -272,7 +332,7 @@ impl MatchLists {
             self.posted.push_named(posted);
             return false;
         }
-        self.new.push_named(posted);
+        self.add_new(posted);
         self.begin()
     }
 
@@ -379,7 +439,7 @@ impl MatchLists {
                 self.comparing = false;
                 return false;
             } else if let Some(posted) = self.fired.pop_front() {
-                self.new.push_named(posted);
+                self.add_new(posted);
             }
         }
         true

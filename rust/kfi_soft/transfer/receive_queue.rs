@@ -84,6 +84,7 @@ use crate::{
         },
         inbound::Inbound,
         matching::{
+            Expiring,
             MatchLists,
             Settled, //
         },
@@ -117,6 +118,8 @@ pub(crate) struct Posted {
     pub(crate) flags: OpFlags,
     /// It is deferred work.
     pub(crate) deferred: bool,
+    /// Since when it is to be compared with what waits, in jiffies; 0 if it was not posted.
+    pub(crate) since: Jiffies,
     /// The completion counter of deferred work, unless the buffer for several messages has it.
     pub(crate) notify: Option<Hold<Counter>>,
     /// The receive context that it only asks for what has arrived (`KFI_PEEK`), if it was not answered
@@ -458,8 +461,6 @@ struct State {
     looking: EntryQueue<Posted>,
     /// When the work queue looks at what waits, in jiffies.
     watch_at: Option<Jiffies>,
-    /// Until then some may wait whose time has begun before that of those in front of them.
-    unordered_until: Option<Jiffies>,
 }
 
 impl State {
@@ -522,7 +523,6 @@ impl ReceiveQueue {
                         aside: WalkableQueue::walkable(),
                         looking: EntryQueue::new(),
                         watch_at: None,
-                        unordered_until: None,
                     },
                     "kfi_soft::ReceiveQueue::state"
                 ),
@@ -600,10 +600,11 @@ impl ReceiveQueue {
             }
             let now = jiffies();
             message.since = now.wrapping_sub(waited);
+            let lists = state.lists(tagged);
             if waited != 0 {
-                state.unordered_until = Some(now.wrapping_add(rnr_timeout()));
+                lists.note_unordered(now.wrapping_add(rnr_timeout()));
             }
-            if !state.lists(tagged).add_message(message) {
+            if !lists.add_message(message) {
                 drop(state);
                 self.watch_over(waited);
                 return;
@@ -1058,10 +1059,10 @@ impl ReceiveQueue {
         self.watch.cancel_sync();
     }
 
-    /// Refuses the messages of a queue whose time is over, and brings the time of the next look in
-    /// line with the others. They lie in the order in which their time began, but for those that have
-    /// waited for room, while which it does not run, and those that have waited before they arrived.
-    fn expire(&self, queue: impl Fn(&mut State) -> &mut WalkableQueue<Inbound>, next: &mut Next) {
+    /// Refuses messages whose time is over, and brings the time of the next look in line with the others. They
+    /// lie in the order in which their time began, but for those that have waited for room, while which it
+    /// does not run, and those that have waited before they arrived.
+    fn expire(&self, messages: impl Fn(&mut State, Jiffies) -> Expiring<'_>, next: &mut Next) {
         let timeout = rnr_timeout();
         let mut walk = None;
         loop {
@@ -1069,16 +1070,18 @@ impl ReceiveQueue {
             let mut limit = STEP;
             let more = {
                 let mut state = self.state.lock();
-                let now = jiffies();
-                // Jiffies wrap.
-                let is_later = |until: &mut Jiffies| until.wrapping_sub(now).cast_signed() > 0;
-                let _ = state.unordered_until.take_if(|until| !is_later(until));
-                let unordered = state.unordered_until.is_some();
-                let queue = queue(&mut state);
+                let Expiring {
+                    messages: queue,
+                    at,
+                    unordered,
+                } = messages(&mut state, jiffies());
                 let more = loop {
+                    let Some(at) = at else {
+                        break false;
+                    };
                     let left = |message: &Inbound| {
                         // Jiffies wrap.
-                        let left = message.since.wrapping_add(timeout).wrapping_sub(now);
+                        let left = message.since.wrapping_add(timeout).wrapping_sub(at);
                         (left.cast_signed() > 0).then_some(left)
                     };
                     // The walk comes to what it finds again, unless that leaves.
@@ -1128,6 +1131,15 @@ impl Next {
 }
 
 impl State {
+    /// Returns the messages that were set aside, to have those expire whose time is over now.
+    fn aside(&mut self, now: Jiffies) -> Expiring<'_> {
+        Expiring {
+            messages: &mut self.aside,
+            at: Some(now),
+            unordered: false,
+        }
+    }
+
     /// Returns a queue of messages by number, in the order in which they go from one to the other.
     fn messages(&mut self, tagged: bool, number: usize) -> Option<&mut WalkableQueue<Inbound>> {
         if number == MatchLists::MESSAGES {
@@ -1165,15 +1177,21 @@ impl WorkItem for ReceiveQueue {
                     cond_resched();
                 }
             }
-            if this.state.lock().lists(tagged).has_new() {
-                // Messages that these want do not expire; they are looked after.
+            let (has_new, looks) = {
+                let mut state = this.state.lock();
+                let lists = state.lists(tagged);
+                (lists.has_new(), lists.begin_look(jiffies(), batch()))
+            };
+            if looks {
+                this.expire(|state, now| state.lists(tagged).expiring(now), &mut next);
+            }
+            if has_new {
+                // Messages that these may want have not expired; they are looked after.
                 next.bring_to(1);
-            } else {
-                this.expire(|state| state.lists(tagged).unexpected(), &mut next);
             }
         }
         this.answer();
-        this.expire(|state| &mut state.aside, &mut next);
+        this.expire(State::aside, &mut next);
         if let Next(Some(next)) = next {
             this.watch_after(next);
         }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use kfi::{bits, Caps, Form, KfiErrno, Kind, Operation};
+use kfi::{bits, Caps, Error, Form, KfiErrno, Kind, Operation};
 use rand::RngExt;
 
 use crate::check::Outcome;
@@ -27,6 +27,7 @@ tests! {
     "flags-of-peeking" ["kfi_tagged.h"] flags_of_peeking;
     "several-in-one-buffer" ["kfi_tagged.h"] several_in_one_buffer;
     "cut-off-and-cancelled" ["kfi_tagged.h"] cut_off_and_cancelled;
+    "expired-beside-new-receives" ["kfi_endpoint.h"] expired_beside_new_receives;
     "rma-to-a-receive" ["kfi_rma.h"] rma_to_a_receive;
     "model" ["kfi_tagged.h"] model;
 }
@@ -360,6 +361,48 @@ fn cut_off_and_cancelled(env: &Env) -> Outcome {
     a.post(&tsend(&pair, &memory, 7, 1))?;
     let error = expect_error(&a.tx, 7, KfiErrno::EREMOTEIO)?;
     check_eq!(error.entry.flags, done::TAGGED_SEND);
+    drop(memory);
+    pair.close()
+}
+
+/// Messages that no receive wants expire, though receives are posted all the time that are yet to be compared with
+/// them; the time limit of the test ends it otherwise.
+fn expired_beside_new_receives(env: &Env) -> Outcome {
+    let pair = Pair::new(env, Caps::TAGGED)?;
+    let Pair { a, b, .. } = &pair;
+    let memory = Area::plain(&pair.session, 64)?;
+    let count = pair.entry().tx_attr.size;
+    for _ in 0..count {
+        a.post(&tsend(&pair, &memory, 1, 8))?;
+    }
+    let receive = trecv(&memory, 2, 0);
+    let cancel = |context| {
+        b.ep.cancel(context)?;
+        expect_error(&b.rx, context, KfiErrno::ECANCELED).map(drop)
+    };
+    let (mut expired, mut oldest, mut next) = (0, 0, 0);
+    while expired < count {
+        match b.ep.post(&receive.clone().context(next)) {
+            Ok(()) => next += 1,
+            // As many are posted as may be.
+            Err(Error::Fabric(KfiErrno::EAGAIN)) => {
+                cancel(oldest)?;
+                oldest += 1;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        match a.tx.read(1) {
+            Err(Error::Fabric(KfiErrno::EAVAIL)) => {
+                let error = a.tx.read_err()?;
+                check_eq!(error.err, KfiErrno::EREMOTEIO.number());
+                expired += 1;
+            }
+            result => expect_fabric(result, KfiErrno::EAGAIN)?,
+        }
+    }
+    for context in oldest..next {
+        cancel(context)?;
+    }
     drop(memory);
     pair.close()
 }
