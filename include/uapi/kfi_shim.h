@@ -58,8 +58,8 @@
  *
  * Closing the file closes all objects of the session, dependents first.  The last close by a task of the
  * user who has opened it waits for that, unless the task is killed, and for five seconds at most if the
- * task is exiting; by a task of another user it waits for a second at most.  Objects that are not closed
- * by then are closed later, and count until then.
+ * task is exiting; a task of another user does not wait.  Objects that are not closed by then are closed
+ * later, and count until then.
  *
  * The module parameter max_objects says how many objects a session may hold, deferred works
  * included, max_user_objects how many all sessions of the user who opened them may hold.  There each
@@ -1754,7 +1754,7 @@ struct kfi_shim_work {
  * define KFI_SHIM_WORK_STALE - free the work first, and cancel a pointer to where it was; EBUSY unless
  *	%KFI_SHIM_RELEASE_WORK is possible.  The pointer reaches the software provider only, which
  *	looks for works by its value and does not look behind it; the result is -KFI_ENOSYS for others.
- *	The pointer may then be that of a newer work, if another thread makes one meanwhile
+ *	A newer work may be at that address by then, if another thread has made one
  */
 #define KFI_SHIM_WORK_STALE	(1U << 1)
 

@@ -260,9 +260,6 @@ struct Owner {
     user: User,
 }
 
-/// How long somebody else than its user waits for the end of a session, in milliseconds.
-const OTHERS_TIMEOUT_MS: u32 = 1000;
-
 /// How long its user waits in a task that is about to end, which nobody can kill any more, in
 /// milliseconds, for all sessions together: mostly all is closed, and has been given back, when the process
 /// is gone.
@@ -273,9 +270,9 @@ const EXIT_TIMEOUT_MS: u32 = 5000;
 ///
 /// Closing may take long, and the last reference may be dropped by whoever was given a descriptor, or by a
 /// thread of the kernel that looks after the files of everybody. Its user waits for the end, but may be
-/// killed, and does not wait for long when the process ends. Others wait for a moment, and threads of
-/// the kernel do not wait. A task that ends waits when it has dropped all that it holds: so the time for
-/// each of these begins at once.
+/// killed, and does not wait for long when the process ends. Others do not wait, nor do threads of the
+/// kernel: they may be sent many descriptors, and the waits would add up. A task that ends waits when it
+/// has dropped all that it holds: so the time for each of these begins at once.
 struct Held(Arc<Holdings>);
 
 impl core::ops::Deref for Held {
@@ -297,22 +294,16 @@ impl Drop for Held {
                 return;
             }
         }
-        if task::is_kernel_thread() {
+        if !is_user || task::is_kernel_thread() {
             return;
         }
-        let is_exiting = task::is_exiting();
-        let timeout = match is_user {
-            true if is_exiting => Timeout::Millis(EXIT_TIMEOUT_MS),
-            true => Timeout::Infinite,
-            false => Timeout::Millis(OTHERS_TIMEOUT_MS),
-        };
-        let deadline = timeout.deadline();
-        if is_exiting {
+        if task::is_exiting() {
+            let deadline = Timeout::Millis(EXIT_TIMEOUT_MS).deadline();
             let holdings = self.0.clone();
             // If there is no memory for that nobody waits.
             let _ = do_last(move || holdings.wait(deadline));
         } else {
-            self.wait(deadline);
+            self.wait(Timeout::Infinite.deadline());
         }
     }
 }

@@ -6,6 +6,8 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
+use std::sync::Barrier;
+use std::time::Duration;
 
 use kfi::uapi::{self, request};
 use kfi::{
@@ -16,6 +18,7 @@ use kfi_host::memory::Guarded;
 use kfi_host::process::{self, Status};
 use rustix::io::Errno;
 use rustix::process::{Gid, Uid};
+use rustix::time::ClockId;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::check::{Outcome, Stop};
@@ -34,6 +37,7 @@ tests! {
     "descriptor-is-inherited" ["kfi_shim.h"] inherited;
     "descriptor-is-passed" ["kfi_shim.h R-CLOSE-8"] passed;
     "descriptor-is-left-to-a-kernel-thread" ["kfi_shim.h R-CLOSE-8"] left_to_kernel;
+    "descriptors-are-left-to-another-user" ["kfi_shim.h R-CLOSE-8"] left_to_others;
     "descriptor-ends-with-exec" ["kfi_shim.h"] exec;
     "sandboxed" ["kfi_shim.h R-CLOSE-8"] sandboxed;
     "memory-of-a-user" ["kfi_shim.h"] memory_of_a_user;
@@ -473,6 +477,75 @@ fn left_to_kernel(env: &Env) -> Outcome {
         check_eq!(rustix::io::read(&pipe, &mut [0])?, 0, "the end of the pipe");
         until(|| Ok(again()? > OBJECTS))
     })
+}
+
+/// Another user who has the last descriptors of sessions is through with them while the sessions before
+/// these, of the same user as they, are still being ended.
+fn left_to_others(env: &Env) -> Outcome {
+    // As many sessions of a user as are ended at a time.
+    const AT_ONCE: usize = 32;
+    const QUEUES: usize = 300;
+    const LEFT: usize = 40;
+    let now = || rustix::time::clock_gettime(ClockId::Monotonic);
+    let left = (0..LEFT).map(|_| Session::open());
+    let left: Vec<Session> = left.collect::<Result<_, _>>()?;
+    let (begin, may_begin) = rustix::pipe::pipe()?;
+    let (times, tell) = rustix::pipe::pipe()?;
+    let mut other = process::fork(move || {
+        if become_another_user().is_err() || rustix::io::read(&begin, &mut [0]) != Ok(1) {
+            return 1;
+        }
+        drop(left);
+        let end = now();
+        let [seconds, nanoseconds] = [end.tv_sec, end.tv_nsec].map(i64::to_ne_bytes);
+        let end = [seconds, nanoseconds].concat();
+        i32::from(rustix::io::write(&tell, &end) != Ok(end.len()))
+    })?;
+    let mut busy = Vec::new();
+    for _ in 0..AT_ONCE {
+        let rig = Rig::new(env)?;
+        let domain = rig.domain.handle();
+        let queue = FromZeros::new_zeroed();
+        for _ in 0..QUEUES {
+            let mut open = uapi::kfi_shim_cq_open {
+                domain,
+                size: 1,
+                ..queue
+            };
+            rig.session.ioctl(request::CQ_OPEN, &mut open)?;
+            check_eq!(open.result, 0);
+        }
+        busy.push(rig);
+    }
+    let all = Barrier::new(AT_ONCE + 1);
+    let first = std::thread::scope(|scope| -> Result<_, Stop> {
+        let end = |rig: Rig| {
+            all.wait();
+            drop(rig);
+            now()
+        };
+        let ends: Vec<_> = busy
+            .into_iter()
+            .map(|rig| scope.spawn(move || end(rig)))
+            .collect();
+        all.wait();
+        // All of them are being ended then.
+        std::thread::sleep(Duration::from_millis(20));
+        rustix::io::write(&may_begin, &[0])?;
+        let ends = ends.into_iter().filter_map(|thread| thread.join().ok());
+        ends.min().ok_or_else(|| Stop::fail("no session was ended"))
+    })?;
+    let mut end = [0; 16];
+    check_eq!(rustix::io::read(&times, &mut end)?, end.len());
+    check_eq!(other.wait()?, Status::Exited(0));
+    let [seconds, nanoseconds] =
+        [&end[..8], &end[8..]].map(|bytes| bytes.try_into().map_or(0, i64::from_ne_bytes));
+    let through = (seconds, nanoseconds);
+    check!(
+        through < (first.tv_sec, first.tv_nsec),
+        "it waited for sessions that are not its own"
+    );
+    Ok(())
 }
 
 /// The structure has its members, and nothing in between: encoded anew it is the same.
