@@ -29,7 +29,7 @@ use crate::kfi::{
         Form,
         Insert,
         Kind,
-        Named,
+        HasName,
         Operation,
         Places,
         Quota,

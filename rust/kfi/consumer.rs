@@ -40,8 +40,10 @@
 //! # Null pointers
 //!
 //! For tests of providers some functions hand over null where the API has a pointer: those with `null` in
-//! their names, [`Insert::Null`], and those that take `None` for addresses or for a node. Providers made
-//! with `rust/kfi` refuse that; one in C that trusts its callers may follow it.
+//! their names, [`Insert::Null`], and those that take `None` for addresses, a node or a counter. Providers
+//! made with `rust/kfi` refuse that; one in C that trusts its callers may follow it. `None` for attributes
+//! is null as well: it asks for the defaults, which not every provider in C gives for counters and poll
+//! sets, and which no header promises for other objects.
 //!
 //! [`Woken::woken`]: crate::kfi::linux::wait_entry::Woken::woken
 
@@ -111,7 +113,7 @@ pub use endpoint::{
     Endpoint,
     EndpointKind,
     Multicast,
-    Named,
+    HasName,
     PassiveEndpoint,
     SharedTransmit,
     DEPTH,

@@ -1032,14 +1032,19 @@ fn param_of(param: &[u8]) -> (*const c_void, usize) {
 }
 
 /// Objects that have a name: endpoints, contexts and passive endpoints.
-pub trait Named {
+///
+/// # Safety
+///
+/// [`Self::named`] must return an endpoint, a context or a passive endpoint whose `cm` is not null.
+pub unsafe trait HasName {
     /// Returns the object, if it has functions for names.
     fn named(&self) -> Result<AnyObject<'_>>;
 
     /// Sets the source address. May sleep.
     fn setname(&self, addr: &mut [u8]) -> Result {
         let fid = self.named()?.as_raw();
-        // SAFETY: The object is open and has the functions; there are as many bytes.
+        // SAFETY: The object is open, and has the functions by the safety requirements of this trait;
+        // there are as many bytes.
         to_result(unsafe { bindings::kfi_setname(fid, addr.as_mut_ptr().cast(), addr.len()) })
     }
 
@@ -1047,7 +1052,8 @@ pub trait Named {
     fn getname(&self, addr: &mut [u8]) -> (Result, usize) {
         let mut len = addr.len();
         let ret = self.named().and_then(|object| {
-            // SAFETY: The object is open and has the functions; there is room for `len` bytes.
+            // SAFETY: The object is open, and has the functions by the safety requirements of this
+            // trait; there is room for `len` bytes.
             to_result(unsafe {
                 bindings::kfi_getname(object.as_raw(), addr.as_mut_ptr().cast(), &mut len)
             })
@@ -1056,14 +1062,16 @@ pub trait Named {
     }
 }
 
-impl Named for Endpoint {
+// SAFETY: It is an endpoint or a context, and `cm` fails where that is null.
+unsafe impl HasName for Endpoint {
     fn named(&self) -> Result<AnyObject<'_>> {
         self.cm()?;
         Ok(self.any())
     }
 }
 
-impl Named for PassiveEndpoint {
+// SAFETY: It is a passive endpoint, and its `cm` has been looked at.
+unsafe impl HasName for PassiveEndpoint {
     fn named(&self) -> Result<AnyObject<'_>> {
         // SAFETY: The endpoint is open; its tables do not change.
         if unsafe { (*self.as_raw()).cm.is_null() } {

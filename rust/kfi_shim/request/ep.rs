@@ -36,7 +36,7 @@ use crate::{
             Endpoint,
             EndpointKind,
             Fabric,
-            Named,
+            HasName,
             PassiveEndpoint,
             Quota,
             SharedTransmit, //
