@@ -28,7 +28,7 @@ static LIVE: Users = Users::new_open();
 static PROVIDER: Atomic<bool> = Atomic::new(false);
 
 /// Lets there be the registration of a provider; `EBUSY` for all but the first.
-pub fn only_provider() -> Result {
+pub(super) fn only_provider() -> Result {
     // Relaxed: nothing else is told by it.
     let first = PROVIDER.cmpxchg(false, true, ordering::Relaxed);
     first.map(drop).map_err(|_| EBUSY)
@@ -53,7 +53,7 @@ impl Drop for Live {
 
 /// Waits until the last [`Live`] was dropped, and no thread is in code any more that has dropped one;
 /// from here on there is no new one. May sleep. Ends the registration of a provider.
-pub fn wait_for_the_last() {
+pub(super) fn wait_for_the_last() {
     LIVE.close_or_tell(REPORT_AFTER_MS, |count| {
         pr_warn!("its end waits for {count} objects that are still referred to\n");
     });

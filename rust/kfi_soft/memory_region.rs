@@ -248,7 +248,7 @@ impl Object for MemoryRegion {
         let complete = this.state.lock().complete.take();
         // A reader of the event can find the region, and close it.
         if let Some(reservation) = complete {
-            reservation.post(&Event::mr_complete(this, this.context(), this.key()));
+            reservation.post(&Event::mr_complete(this, this.key()));
         }
     }
 

@@ -58,7 +58,7 @@ fn end_without(
     #[cfg(wrong)]
     return Event::av_complete(vector, context, 0); //~ E0308
     #[cfg(not(wrong))]
-    Event::mr_complete(region, context, 0)
+    Event::mr_complete(region, 0)
 }
 
 fn end_twice(
@@ -80,8 +80,8 @@ fn name_what_is_none(
 ) -> EventError {
     #[cfg(wrong)]
     {
-        let _ = Event::mr_complete(context, context, 0); //~ E0308
-        let _ = Event::mr_complete(vector, context, 0); //~ E0271
+        let _ = Event::mr_complete(context, 0); //~ E0308
+        let _ = Event::mr_complete(vector, 0); //~ E0271
         let _ = EventError::new(context, context, 0, EINVAL); //~ E0308
     }
     let mut error = EventError::new(vector, context, 0, EINVAL);

@@ -321,7 +321,8 @@ unsafe fn insert_with<T: AddressVectorOps>(
         },
     };
     let _no_fs = NoFs::new();
-    let number = T::insert(this, insertion)?;
+    // Consumers count the addresses that they have got by it.
+    let number = T::insert(this, insertion)?.min(count);
     c_int::try_from(number).map_err(|_| EOVERFLOW)
 }
 

@@ -65,8 +65,9 @@ pub trait CounterOps: Object<Class = CounterClass> {
     /// Returns the error value.
     fn readerr(&self) -> u64;
 
-    /// Returns the success value with its limit. Additions by consumers do not come through here but
-    /// for those that have to be attended to.
+    /// Returns the success value with its limit, always the same one. It only finds that: the call has no
+    /// effect that a consumer could see, as an addition calls it before the section that close waits
+    /// for. Additions by consumers do not call the provider, except those that reach the limit.
     fn tally(&self) -> &Tally;
 
     /// Attends to the addition of `value`, which has made `sum`: that has reached the limit, or has
@@ -222,7 +223,8 @@ unsafe extern "C" fn add_callback<T: CounterOps>(
         // SAFETY: By the safety requirements.
         return unsafe { add_locked::<T>(cntr, value) };
     }
-    // SAFETY: By the safety requirements it is open, and all that is done is to find the tally.
+    // SAFETY: By the safety requirements it is open, and stays so: `tally` has no effect that tells a
+    // consumer of the addition, so that nobody can have cause to close it before the tally is found.
     let tally = core::ptr::from_ref(unsafe { Fid::<T>::borrow(cntr) }.tally());
     // SAFETY: By the safety requirements the counter is open when this begins, and close waits for
     // sections that have begun by then. It is a counter of `T`.

@@ -106,12 +106,9 @@ pub struct Event {
 
 impl Event {
     /// A memory region is registered, with a key. It is made when the region is open, as in
-    /// [`Object::opened`], and with the context of that registration.
-    pub fn mr_complete(
-        region: &Fid<impl Object<Class = MemoryRegionClass>>,
-        context: Context,
-        key: u64,
-    ) -> Self {
+    /// [`Object::opened`], and has the context of the region.
+    pub fn mr_complete(region: &Fid<impl Object<Class = MemoryRegionClass>>, key: u64) -> Self {
+        let context = region.context();
         Self::new(bindings::KFI_MR_COMPLETE, fid(region), context, key)
     }
 
@@ -215,11 +212,11 @@ impl EventError {
 /// there is an event and it is armed; the provider has [`call_event_handler`] called then, in process
 /// context.
 ///
-/// An event that was written, here or by a consumer, is read from this queue and only once (a peek does
-/// not count), although [`Event`] and [`EventError`] can be copied: reading it gives its context, and what
-/// that stands for, back to the consumer. For the same reason each has the context of its own object or
-/// operation, of which nothing is under way any more; none is told of a registration that the call then
-/// refuses; and none is written when the object that it names has been closed since it was made.
+/// An event, written here or by a consumer, is read only from the queue that it was written to, and only
+/// once; a peek does not count. [`Event`] and [`EventError`] can be copied, so no type ensures that. Reading
+/// an event gives its context back to the consumer: so it has the context of its own object or operation,
+/// which has ended. A registration that the call then refuses must have no event, and no event may be
+/// written after the object that it names was closed.
 pub trait EventQueueOps: Object<Class = EventQueueClass> {
     /// Returns the number of entries that there is room for.
     fn size(&self) -> usize;
@@ -619,7 +616,7 @@ mod tests {
 
     /// Returns the addresses of the objects that an event and an error about a region name.
     fn named(region: &Fid<Region>) -> [Option<usize>; 2] {
-        let event = Event::mr_complete(region, Context::NONE, 7);
+        let event = Event::mr_complete(region, 7);
         let word = event.bytes().first_chunk().copied();
         let error = EventError::new(region, Context::NONE, 0, EINVAL);
         [word.map(usize::from_ne_bytes), Some(error.fid.as_number())]
