@@ -44,7 +44,8 @@ struct kfi_ops_atomic;
  * * Return value 0: the operation was accepted and completes exactly once (a
  *   receive with KFI_MULTI_RECV once for each message), by a completion queue
  *   entry, a counter update or both as the endpoint's bindings say. An entry
- *   carries the @context of the call as op_context.
+ *   carries the @context of the call as op_context. A success that nobody asked
+ *   to be told of gives no entry (KFI_SELECTIVE_COMPLETION, inject calls).
  *
  * * An operation that transmits completes in bounded time after it has begun,
  *   unless the receiver leaves its completion queue full. A receive waits for
@@ -715,8 +716,9 @@ static inline ssize_t kfi_recvsgl(struct kfid_ep *ep,
  * @flags: KFI_COMPLETION, KFI_MORE, KFI_MULTI_RECV, KFI_TRIGGER
  *
  * As kfi_recv(). With KFI_MULTI_RECV the buffer takes messages, one behind the
- * other, until less than KFI_OPT_MIN_MULTI_RECV is left; the completion of the
- * last one carries KFI_MULTI_RECV and gives the buffer back.
+ * other, until less than KFI_OPT_MIN_MULTI_RECV is left; the last completion
+ * carries KFI_MULTI_RECV and gives the buffer back. If none of the last message
+ * was asked for, an entry with this flag alone does.
  *
  * Context: Any, including hard interrupt; never sleeps.
  *

@@ -305,7 +305,8 @@ struct kfi_cq_msg_entry {
  * @op_context: context of the operation
  * @flags: as in struct kfi_cq_msg_entry
  * @len: bytes received
- * @buf: where a message landed in a KFI_MULTI_RECV buffer
+ * @buf: where a message landed in a KFI_MULTI_RECV buffer; NULL for buffers of
+ *   pages and scatterlists, and in all other entries
  * @data: remote completion data, with KFI_REMOTE_CQ_DATA in @flags
  */
 struct kfi_cq_data_entry {
@@ -321,7 +322,7 @@ struct kfi_cq_data_entry {
  * @op_context: context of the operation
  * @flags: as in struct kfi_cq_msg_entry
  * @len: bytes received
- * @buf: where a message landed in a multi-receive buffer
+ * @buf: as in struct kfi_cq_data_entry
  * @data: remote completion data, with KFI_REMOTE_CQ_DATA in @flags
  * @tag: tag of a received tagged message
  */

@@ -80,8 +80,8 @@ struct kfi_soft_cntr_ops {
 /**
  * struct kfi_soft_dom_ops - takes back what was queued with any pointer, for tests
  * @size: size of the structure in bytes
- * @cancel_work: as KFI_CANCEL_WORK, of a provider that is known never to look behind the pointer, be it
- *	to a request of another domain or provider, to one that is gone, or to nothing at all
+ * @cancel_work: as KFI_CANCEL_WORK; the pointer is compared and never dereferenced, so it may be that of a
+ *	request of another domain or provider, of one that is gone, or of nothing
  */
 struct kfi_soft_dom_ops {
 	size_t size;

@@ -282,8 +282,8 @@ static_assert(sizeof(struct kfi_triggered_context2) ==
 
 /**
  * struct kfi_deferred_work - deferred work request
- * @context: for the provider while the request is queued; not to find it by
- *   when it is cancelled, see KFI_CANCEL_WORK
+ * @context: for the provider while the request is queued; not for finding the
+ *   request when it is cancelled, see KFI_CANCEL_WORK
  * @threshold: the request starts when the sum of success and error value of
  *   @triggering_cntr is at or above this; 0 starts it at once
  * @triggering_cntr: counter of the domain; busy while the request is queued

@@ -113,12 +113,12 @@ pub unsafe trait Class: 'static {
     /// `head` must be valid for reads.
     unsafe fn names(head: *const Self::Head, tables: &'static Self::Tables) -> bool;
 
-    /// Lets begin what must not before the object is open; called once, when it opens.
+    /// Starts what must not start before the object is open; called once, when it opens.
     fn opened(data: &Self::Data) {
         let _ = data;
     }
 
-    /// Ends what must not begin any more from here on; called by close, before the provider
+    /// Stops what must not start any more from here on; called by close, before the provider
     /// releases what it holds. May sleep.
     fn closing(data: &Self::Data) {
         let _ = data;

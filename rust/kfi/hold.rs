@@ -57,7 +57,7 @@ impl Dependents {
     pub(super) fn hold(&self) -> bool {
         // Relaxed: `cmpxchg` validates the value.
         let mut old = self.0.load(ordering::Relaxed);
-        // One less than that bit is more than memory can hold dependents.
+        // Memory cannot hold as many dependents as that.
         while old < Self::NOT_OPEN - 1 {
             // INVARIANT: `old` was the number of dependents; there is one more.
             // Acquire: no later access may move up, before the object is known to stay.

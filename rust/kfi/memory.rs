@@ -377,7 +377,7 @@ impl<D> Buffers<'_, D> {
         Ok(sum)
     }
 
-    /// Returns the address of the first byte, to be told and not to be used; 0 if it has none.
+    /// Returns the address of the first byte, for display only; it must not be followed; 0 if it has none.
     fn address(self) -> usize {
         let mut first = None;
         // An invalid description has no address, and is refused elsewhere.
@@ -581,7 +581,7 @@ impl Range {
         }
     }
 
-    /// Returns the address, to be told and not to be used; 0 if it has none.
+    /// Returns the address, for display only; it must not be followed; 0 if it has none.
     ///
     /// # Safety
     ///

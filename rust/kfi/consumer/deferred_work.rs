@@ -598,8 +598,8 @@ impl Domain {
     /// tell how many. So one is counted, and a request that was queued several times may be kept for
     /// longer than it is needed.
     ///
-    /// A request that was made for another domain is only handed to the software provider, for tests;
-    /// `ENOSYS` for other providers.
+    /// A request that was made for another domain goes to the software provider only, for tests; `ENOSYS`
+    /// for other providers.
     pub fn cancel_work(&self, work: &Arc<DeferredWork>) -> Result {
         let pointer = work.raw.get();
         if work.domain != self.any().serial() {
@@ -637,11 +637,12 @@ impl Domain {
         }
     }
 
-    /// Cancels what was queued with a pointer, whatever is there, at the software provider; `ENOSYS` for
-    /// others, of which it is not known that they look for nothing there. May sleep.
+    /// Cancels what was queued with a pointer, whatever is there, at the software provider, which does not
+    /// look behind it; `ENOSYS` for others, which do not get the pointer, as they may. May sleep.
     fn cancel_any(&self, pointer: *const c_void) -> Result {
         // SAFETY: That is what the software provider calls it; others do not know the name.
-        let ops: &bindings::kfi_soft_dom_ops = unsafe { self.any().open_ops(DOMAIN_OPS) }?;
+        let ops: &bindings::kfi_soft_dom_ops = unsafe { self.any().open_ops(DOMAIN_OPS) }
+            .map_err(|_| ENOSYS)?;
         let cancel = ops.cancel_work.ok_or(ENOSYS)?;
         // SAFETY: The domain is open; any pointer may be cancelled, as it is never dereferenced.
         to_result(unsafe { cancel(self.any().as_raw(), pointer) })

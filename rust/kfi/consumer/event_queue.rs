@@ -242,7 +242,7 @@ impl EventQueue {
             let entry = data.get_mut(..len).ok_or(EIO)?;
             let first = self.looked_up(event, entry, !peek);
             // An event that somebody else has taken out meanwhile may be one that the user has written
-            // and that is not known any more: it is none of the provider.
+            // and that is already forgotten; it must not be taken for one of the provider's.
             if peek && self.taken.load(ordering::Relaxed) != taken {
                 if kernel::current!().signal_pending() {
                     return Err(EINTR);
@@ -302,9 +302,9 @@ impl EventQueue {
         First::Object(address)
     }
 
-    /// Adds an event; returns its length. If its beginning could be taken for a pointer, one that stands
-    /// for it is handed over instead, by which it is known again. `EINVAL` for `KFI_CONNREQ`: who takes
-    /// out such an event owns the description of a connection, which the provider has made. In process
+    /// Adds an event and returns its length. The first word could be taken for a pointer, so one that
+    /// stands for it is handed over, and turned back when the event is read. `EINVAL` for `KFI_CONNREQ`:
+    /// a reader of such an event owns the description in it, which only a provider can make. In process
     /// context; may sleep, other than kfi_eq_write.
     pub fn write(&self, event: u32, data: &[u8], flags: u64) -> Result<Answer<usize>> {
         kernel::task::might_sleep();

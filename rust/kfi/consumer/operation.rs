@@ -412,7 +412,7 @@ impl Endpoint {
     /// endpoint is closed. In process context; may sleep, other than the functions of C do: it keeps
     /// the buffers, and a context.
     ///
-    /// `EINVAL` for a form that there is not. The answer is that of kfabric, or what it would be:
+    /// `EINVAL` if the kind has no such form. The answer is that of kfabric, or what it would be:
     /// `EINVAL` for a condition with a counter or a descriptor of a region that is none of the domain,
     /// or for more entries than the endpoint takes.
     pub fn post(

@@ -42,7 +42,7 @@ impl Text {
         }
     }
 
-    /// Prints a number; `EINVAL` for types that are structures, no text for types that there are not.
+    /// Prints a number; `EINVAL` for types that are structures, no text for unknown types.
     pub fn of_number(type_: u32, value: u64) -> Result<Option<Self>> {
         // Values that do not fit are printed as what is left of them, as C would.
         #[allow(clippy::cast_possible_truncation)]

@@ -89,7 +89,7 @@ impl core::ops::BitOr for Ready {
 /// # Safety
 ///
 /// If [`map`](Self::map) fails nothing is mapped when it returns, not even for other threads of the process:
-/// these find pages without asking for the area, and the memory may be gone right after.
+/// they reach mapped pages by the page tables alone, and the memory may be freed right after.
 pub unsafe trait Mappable: Send + Sync + 'static {
     /// Returns how many bytes there are, a multiple of the page size.
     fn room(&self) -> usize;

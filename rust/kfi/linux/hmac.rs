@@ -63,7 +63,7 @@ impl HmacKey {
 impl Drop for HmacKey {
     fn drop(&mut self) {
         let key: *mut bindings::hmac_sha256_key = &raw mut *self.0;
-        // SAFETY: So many bytes are its own, and nobody uses them any more; they are as good as any.
+        // SAFETY: The key owns these bytes, nobody uses them any more, and any value is valid for them.
         unsafe { bindings::zeroize(key.cast(), size_of::<bindings::hmac_sha256_key>()) };
     }
 }

@@ -61,7 +61,7 @@ impl Key {
         let (mut payload, mut len) = (ptr::null(), 0);
         // SAFETY: It is a key by the type invariants; there is room for both.
         to_result(unsafe { bindings::key_lock(self.0.as_ptr(), &raw mut payload, &raw mut len) })?;
-        // SAFETY: There are so many bytes, and as long as it is locked they stay and are not changed.
+        // SAFETY: The key has `len` bytes, and as long as it is locked they stay and are not changed.
         let result = read(unsafe { slice::from_raw_parts(payload, len) });
         // SAFETY: It was locked above.
         unsafe { bindings::key_unlock(self.0.as_ptr()) };

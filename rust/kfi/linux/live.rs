@@ -5,8 +5,8 @@
 //! When a module goes, nothing may stay that the kernel would find in it: a work queue, a file, the
 //! registration of a device. These end with what owns them, which the module drops. But safe code may
 //! forget or leak it. So the last that a module does is to wait for all of that: see [`Rooted`], and
-//! [`rooted_module!`], which makes such a module. Nothing ends an object that was leaked, and the module
-//! never goes; its memory and its code are there for threads that still look at them.
+//! [`rooted_module!`], which makes such a module. An object that was leaked never ends, so the module
+//! is never unloaded; its memory and its code are there for threads that still look at them.
 
 use kernel::{
     prelude::*,

@@ -3,16 +3,16 @@
 //! Sleeping threads in the order of the value that each waits for.
 //!
 //! A wait queue wakes all threads, or the first. Here a thread says which value it waits for,
-//! and the thread that raises the value takes out those that are due and no others. That is one cut
-//! under the lock of the object that they wait for, in O(log n) steps however many they are, and from
-//! then on it is decided that they are due: a thread that begins to wait later is not among them.
+//! and the thread that raises the value takes out those that are due and no others. It does so in one
+//! cut under the lock of the object that they wait for, in O(log n) steps however many they are, and
+//! that decides which threads are due: one that begins to wait later is not.
 //! They are woken a few at a time, as it may be an interrupt that wakes them: these are taken out
 //! under the lock and woken after it was released.
 //!
 //! A thread's entry lives on its stack, so that to wait allocates nothing. While it is queued, be it due
 //! or not, its thread takes it out under the lock. A waker that takes it out keeps nothing
 //! but the thread: that may leave at once, if it is awake for another reason, and the wake-up that
-//! comes later is one without a cause, which all that sleep in the kernel have to stand.
+//! comes later is spurious, which every sleeper in the kernel has to tolerate.
 
 mod tree;
 
@@ -343,7 +343,7 @@ impl<T: Unpin> WaitLock<T> {
     ///
     /// `enter` runs under the lock once the thread is among those that wait, and says whether there
     /// is need to sleep; `leave` runs under the lock when the thread, not being due, took itself out
-    /// again. Once it is due it is woken, whatever comes before that is done.
+    /// again. A thread that is due counts as woken, even if its deadline or a signal comes first.
     ///
     /// A thread that raises the value must either see this one, which was put in under the lock, or
     /// be seen by `enter`.

@@ -82,9 +82,9 @@ impl<'a> RegionBuffers<'a> {
 
     /// Copies the description; `with` is what the provider has to know of the region.
     ///
-    /// The memory is used from now on until the region is closed, or the call fails that opens it. The
-    /// last use may drop `with`, in any context and after the close has returned: dropping it must not
-    /// sleep.
+    /// The memory is used from now on until the region is closed, or the call fails that opens it. `with`
+    /// is dropped with the last reference, which may be that of a use, in any context and after the close
+    /// has returned: its drop must not sleep.
     pub fn capture<T, E>(
         self,
         with: impl PinInit<T, E>,

@@ -2,8 +2,8 @@
 
 //! Waiting on a counter: what is common to all whose threads sleep in the order of their thresholds.
 //!
-//! A thread sleeps until the success value reaches its threshold, or the error value changes. It is
-//! the number of changes that says so, as a value may be set back to what it was. Both change in one
+//! A thread sleeps until the success value reaches its threshold, or the error value changes. Changes
+//! are counted, as the value may be set back to what it was. Both change in one
 //! step, under the lock of the counter, and a wait begins under the same lock: so an error that a
 //! thread has read before does not end its wait, and one that comes after does.
 

@@ -52,9 +52,9 @@ pub struct DeferredWork<'a> {
     pub id: WorkId,
     /// The sum of the success and error value at which it begins.
     pub threshold: u64,
-    /// The counter that it waits for, whatever it is.
+    /// The counter that it waits for: not checked yet, it may be of any class or provider.
     pub triggering: AnyFid<'a>,
-    /// The counter that counts its completion, whatever it is; none for counter operations.
+    /// The counter that counts its completion: not checked yet; none for counter operations.
     pub completion: Option<AnyFid<'a>>,
     /// The action.
     pub op: DeferredOp<'a>,
@@ -64,21 +64,21 @@ pub struct DeferredWork<'a> {
 pub enum DeferredOp<'a> {
     /// Posts an operation.
     Transfer {
-        /// The endpoint or context, whatever it is.
+        /// The endpoint or context: not checked yet, it may be of any class or provider.
         endpoint: AnyFid<'a>,
         /// The operation. It has no trigger and is not injected (R-DWQ-16, R-DWQ-21).
         operation: Operation<'a>,
     },
     /// Sets a counter.
     CounterSet {
-        /// The counter, whatever it is.
+        /// The counter: not checked yet, it may be of any class or provider.
         counter: AnyFid<'a>,
         /// The value.
         value: u64,
     },
     /// Adds to a counter.
     CounterAdd {
-        /// The counter, whatever it is.
+        /// The counter: not checked yet, it may be of any class or provider.
         counter: AnyFid<'a>,
         /// The value.
         value: u64,

@@ -130,8 +130,8 @@ impl KeptDevice {
         Self(Atomic::new(ptr::null_mut()), PhantomData)
     }
 
-    /// Returns the device for C, which is there until [`Self::take`]; of none that which `new` returns,
-    /// which is kept from here on. Others may do so at the same time: one of theirs is kept.
+    /// Returns the device for C, which is there until [`Self::take`]. If there is none yet, the one that
+    /// `new` returns is kept from now on; if several threads do this at the same time, one of theirs is.
     ///
     /// # Safety
     ///

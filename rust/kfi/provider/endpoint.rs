@@ -306,10 +306,10 @@ pub trait EndpointOps: Object<Class: AnyEndpointClass> {
     ///
     /// `EAGAIN` means that the consumer may try again; it learns of `ENOMEM` as `EAGAIN`, too.
     ///
-    /// An operation is refused, or it is accepted and ends once (a receive for several messages tells of
-    /// each, and of its release once). So one that was ended here was accepted, and `Ok` is the answer,
-    /// whatever goes wrong after that: the consumer has its context back with the end, and would have it
-    /// back with an error again.
+    /// An operation is refused, or it is accepted and ends once (a receive for several messages reports
+    /// each of them, and its release once). An operation that was ended here has been accepted: return `Ok`
+    /// whatever goes wrong afterwards. The end gives the context back to the consumer, and an error would
+    /// give it back a second time.
     ///
     /// An operation that transmits has to end in bounded time after it has begun, unless the receiver
     /// leaves its completion queue full; a receive waits for its message, and a triggered operation for its

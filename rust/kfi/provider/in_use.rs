@@ -12,8 +12,8 @@
 //!   but any number of times, and for any counter.
 //! * An `Outgoing` cannot outlive the call that has posted the operation. Its use goes on as a
 //!   `Lasting`, which has a copy of what is the caller's again when the call returns.
-//! * To drop one of these instead of consuming it ends its use as well; but of memory that is shared
-//!   a use that is dropped keeps the others from being the last one.
+//! * Dropping one of these instead of consuming it ends its use as well. If the memory is shared, no
+//!   other use is ever the last one then.
 //!
 //! No type ensures that these are dropped when the memory is the consumer's again without an end that
 //! was told: of an operation that failed to be posted, when an endpoint is closed, and when deferred

@@ -244,7 +244,7 @@ impl Kind<'_> {
 
 /// The condition that a triggered operation waits for (`struct kfi_triggered_context`).
 pub struct Trigger<'a> {
-    /// The counter, whatever it is.
+    /// The counter: not checked yet, it may be of any class or provider.
     pub counter: AnyFid<'a>,
     /// The success value at which the operation begins.
     pub threshold: u64,
