@@ -641,8 +641,8 @@ impl Domain {
     /// look behind it; `ENOSYS` for others, which do not get the pointer, as they may. May sleep.
     fn cancel_any(&self, pointer: *const c_void) -> Result {
         // SAFETY: That is what the software provider calls it; others do not know the name.
-        let ops: &bindings::kfi_soft_dom_ops = unsafe { self.any().open_ops(DOMAIN_OPS) }
-            .map_err(|_| ENOSYS)?;
+        let ops: &bindings::kfi_soft_dom_ops =
+            unsafe { self.any().open_ops(DOMAIN_OPS) }.map_err(|_| ENOSYS)?;
         let cancel = ops.cancel_work.ok_or(ENOSYS)?;
         // SAFETY: The domain is open; any pointer may be cancelled, as it is never dereferenced.
         to_result(unsafe { cancel(self.any().as_raw(), pointer) })
