@@ -15,6 +15,7 @@
 //! Entries that have a name ([`Named`]) are found by it without a walk: those that were added for
 //! that ([`EntryQueue::push_named`]) lie in a tree besides, which needs no memory of its own either.
 //! [`EntryQueue::find_exact`] looks for a name, [`EntryQueue::find_named`] for that or the next one.
+//! A queue whose entries are found in some order as well is a `ranked::RankedQueue`.
 
 use core::{
     marker::PhantomData,
@@ -34,6 +35,9 @@ use kernel::{
 };
 
 use super::bindings;
+
+#[cfg(linux_ranked_queue)]
+pub mod ranked;
 
 /// Bytes of an entry, which are one of the sizes that kmalloc has.
 const SIZE: usize = 256;
@@ -96,6 +100,44 @@ impl<T> Node<T> {
     unsafe fn at(links: *mut bindings::rb_node) -> *mut Self {
         // SAFETY: By the safety requirements.
         unsafe { container_of!(links, Self, links) }
+    }
+}
+
+/// Puts a node into a tree: behind all others, but before those of which `is_before` says so, which have to be
+/// the last ones.
+///
+/// # Safety
+///
+/// `root` must be that of a tree that nobody else uses meanwhile, and `links` valid for writes, and in no
+/// tree. `is_before` is called with nodes of the tree.
+unsafe fn insert(
+    root: *mut bindings::rb_root,
+    links: *mut bindings::rb_node,
+    mut is_before: impl FnMut(*mut bindings::rb_node) -> bool,
+) {
+    let mut parent = ptr::null_mut();
+    // SAFETY: By the safety requirements.
+    let mut place = unsafe { &raw mut (*root).rb_node };
+    loop {
+        // SAFETY: The root, or a child of a node of the tree, by the safety requirements.
+        let at = unsafe { *place };
+        if at.is_null() {
+            break;
+        }
+        parent = at;
+        // SAFETY: A node of the tree, as above.
+        place = unsafe {
+            if is_before(at) {
+                &raw mut (*at).rb_left
+            } else {
+                &raw mut (*at).rb_right
+            }
+        };
+    }
+    // SAFETY: `place` is where a child of `parent`, or the root, is missing.
+    unsafe {
+        bindings::rb_link_node(links, parent, place);
+        bindings::rb_insert_color(links, root);
     }
 }
 
@@ -499,11 +541,13 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
     }
 
     /// Takes the first entry out that `found` accepts.
+    #[allow(dead_code, reason = "not every user of queues looks through them")]
     pub fn take(&mut self, found: impl FnMut(&T) -> bool) -> Option<Entry<T>> {
         self.find(found).map(FoundEntry::take)
     }
 
     /// Returns the entries.
+    #[allow(dead_code, reason = "not every user of queues looks through them")]
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         let mut at = self.first;
         core::iter::from_fn(move || {
@@ -518,36 +562,22 @@ impl<T, const WALKS: usize> EntryQueue<T, WALKS> {
 impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
     /// Adds an entry at the end, to be found by its name.
     pub fn push_named(&mut self, entry: Entry<T>) {
+        self.append_named(entry);
+    }
+
+    /// Adds an entry at the end, to be found by its name; returns its node.
+    fn append_named(&mut self, entry: Entry<T>) -> *mut Node<T> {
         let name = entry.name();
         let node = self.append(entry);
-        let mut parent = ptr::null_mut();
-        let mut place = &raw mut self.names.rb_node;
-        loop {
-            // SAFETY: The root, or a child of a node that is in the tree by the type invariants.
-            let at = unsafe { *place };
-            if at.is_null() {
-                break;
-            }
-            parent = at;
-            // SAFETY: Nodes of the tree are in the queue by the type invariants; it is borrowed
-            // exclusively.
-            unsafe {
-                let other = &(*Node::<T>::at(at)).value;
-                // Entries with the same name stay in order.
-                place = if name < other.name() {
-                    &raw mut (*at).rb_left
-                } else {
-                    &raw mut (*at).rb_right
-                };
-            }
-        }
         // INVARIANT: The node has just been added, and in no tree before.
-        // SAFETY: `place` is where a child of `parent`, or the root, is missing.
+        // SAFETY: As above. Nodes of the tree are in the queue by the type invariants; it is borrowed
+        // exclusively.
         unsafe {
-            let links = &raw mut (*node).links;
-            bindings::rb_link_node(links, parent, place);
-            bindings::rb_insert_color(links, &raw mut self.names);
+            // Entries with the same name stay in order.
+            let is_before = |at| name < (*Node::<T>::at(at)).value.name();
+            insert(&raw mut self.names, &raw mut (*node).links, is_before);
         }
+        node
     }
 
     /// Returns the entry that has a name; of several with that name, the one that was added first. Only
@@ -560,10 +590,16 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
     /// Returns the first entry, by name, whose name is not less than `name`, which is another one's if
     /// nothing has that name; else as [`Self::find_exact`].
     pub fn find_named(&mut self, name: &T::Name) -> Option<FoundEntry<'_, T, WALKS>> {
+        // INVARIANT: A node of the tree is one of the queue.
+        NonNull::new(self.lower_bound(name)).map(|node| FoundEntry { node, queue: self })
+    }
+
+    /// Returns the node of the entry that [`Self::find_named`] finds, or null.
+    fn lower_bound(&self, name: &T::Name) -> *mut Node<T> {
         let mut best = ptr::null_mut();
         let mut at = self.names.rb_node;
         while !at.is_null() {
-            // SAFETY: As in `push_named`.
+            // SAFETY: Nodes of the tree are in the queue by the type invariants; it is borrowed.
             unsafe {
                 let node = Node::<T>::at(at);
                 at = if (*node).value.name() < *name {
@@ -574,8 +610,7 @@ impl<T: Named, const WALKS: usize> EntryQueue<T, WALKS> {
                 };
             }
         }
-        // INVARIANT: A node of the tree is one of the queue.
-        NonNull::new(best).map(|node| FoundEntry { node, queue: self })
+        best
     }
 
     /// Takes out the entry that [`Self::find_named`] finds, if it is `same`: its name may be another one.
