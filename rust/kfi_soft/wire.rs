@@ -52,7 +52,7 @@ use crate::{
 use atomics::Atomics;
 
 /// Which receive context of its target a request is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ContextIndex {
     /// A certain one.
     Named(usize),
