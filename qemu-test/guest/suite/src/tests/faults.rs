@@ -40,6 +40,7 @@ tests! {
     "deferred-work" ["R-TRIG-14"] deferred;
     "cancel-what-is-held" ["R-CLOSE-8"] cancelled;
     "close-with-what-is-held" ["R-CLOSE-8"] closed;
+    "given-up-in-the-middle" ["R-CLOSE-8"] given_up;
     "all-at-once" ["kfi_endpoint.h"] all_at_once;
 }
 
@@ -663,6 +664,87 @@ fn closed(env: &Env) -> Outcome {
         knobs.all_off()?;
     }
     Ok(())
+}
+
+/// Of much that is held, for different times and in several pairs, some is cancelled wherever it is. The rest
+/// arrives, once and in order, as if that had never been.
+fn given_up(env: &Env) -> Outcome {
+    // As many receives as are posted.
+    const COUNT: u64 = 240;
+    const SENDERS: u64 = 3;
+    let knobs = Knobs::new()?;
+    let net = Net::new(env, SENDERS as usize + 1)?;
+    let mut refused = 0;
+    for place in 0..COUNT {
+        let receive = Operation::new(Kind::RECV, Form::PLAIN)
+            .segment(net.to.segment(Net::place(place)))
+            .context(place);
+        net.post(SENDERS as usize, &receive, &mut refused)?;
+    }
+    // The first ones are held until all the others are, which wait behind them.
+    knobs.set("delay", "every=1 ms=2000")?;
+    for number in 0..COUNT {
+        if number == COUNT / 2 {
+            knobs.set("delay", "every=2 ms=2500")?;
+        }
+        net.write(number);
+        let send = Operation::new(Kind::SEND, Form::PLAIN)
+            .segment(net.from.segment(Net::place(number)))
+            .to(net.target)
+            .context(number);
+        net.post((number % SENDERS) as usize, &send, &mut refused)?;
+    }
+    // The first one of the first sender, the last one of the last, and many between.
+    let is_cancelled = |number: u64| number % 4 == 0 || number == COUNT - 1;
+    for number in (0..COUNT).filter(|number| is_cancelled(*number)) {
+        match net.endpoints[(number % SENDERS) as usize].cancel(number) {
+            // It has come to its end before.
+            Ok(()) | Err(Error::Fabric(KfiErrno::ENOENT)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    knobs.all_off()?;
+    let start = Instant::now();
+    let (mut ended, mut receives) = (BTreeMap::new(), Vec::new());
+    let wanted = |ended: &BTreeMap<u64, i32>| ended.values().filter(|err| **err == 0).count();
+    while ended.len() < COUNT as usize || receives.len() < wanted(&ended) {
+        check!(start.elapsed() < BOUND, "{} have completed", ended.len());
+        for (context, err) in net.drain(&net.sent, 10)? {
+            check_eq!(ended.insert(context, err), None, "{context} before");
+        }
+        for (context, err) in net.drain(&net.received, 0)? {
+            check_eq!(err, 0, "receive {context}");
+            receives.push(context);
+        }
+    }
+    let mut cancelled = 0;
+    for (number, err) in &ended {
+        // One that was carried before its cancel came has arrived.
+        check!([0, CANCELED].contains(err), "{number}: {err}");
+        check!(*err == 0 || is_cancelled(*number), "{number} was cancelled");
+        cancelled += usize::from(*err != 0);
+    }
+    check!(cancelled > 0, "all have come to their end");
+    env.note(format!("{cancelled} of {COUNT} were given up"));
+    receives.sort_unstable();
+    check_eq!(receives, (0..receives.len() as u64).collect::<Vec<_>>());
+    let mut messages = Vec::new();
+    for place in receives {
+        messages.push(net.read(place)?);
+    }
+    for sender in 0..SENDERS {
+        let its = messages
+            .iter()
+            .filter(|number| **number % SENDERS == sender);
+        check!(its.is_sorted(), "sender {sender}: {messages:?}");
+    }
+    messages.sort_unstable();
+    let good = ended.iter().filter(|(_, err)| **err == 0);
+    check_eq!(
+        messages,
+        good.map(|(number, _)| *number).collect::<Vec<_>>()
+    );
+    net.close()
 }
 
 fn all_at_once(env: &Env) -> Outcome {
