@@ -439,7 +439,8 @@ static inline int kfi_domain_bind(struct kfid_domain *domain, struct kfid *fid,
  *   is closed
  * @attr: size in entries, entry format and wait object; the provider writes
  *   back the size and the format that it chose. KFI_WAIT_UNSPEC stays:
- *   KFI_GETWAITOBJ tells what it stands for
+ *   KFI_GETWAITOBJ tells what it stands for. NULL for the provider's defaults,
+ *   which not every provider takes
  * @cq: receives the queue; close it with kfi_close()
  * @comp_handler: function called when completions arrive, or NULL
  * @context: caller's value: second argument of @comp_handler and what
@@ -875,7 +876,8 @@ static inline int kfi_mr_enable(struct kfid_mr *mr)
  * kfi_av_open() - open an address vector
  * @domain: domain the object is opened on; gains a dependent until the object
  *   is closed
- * @attr: attributes; the provider writes back what it chose
+ * @attr: attributes; the provider writes back what it chose. NULL for the
+ *   provider's defaults, which not every provider takes
  * @av: receives the vector; close it with kfi_close()
  * @context: caller's value, stored in the new object's fid.context and handed
  *   back by events for it; never dereferenced

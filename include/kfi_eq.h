@@ -581,7 +581,8 @@ static inline int kfi_poll_del(struct kfid_poll *pollset,
 /**
  * kfi_eq_open() - open an event queue
  * @fabric: open fabric; gains a dependent until the queue is closed
- * @attr: attributes; stay the caller's
+ * @attr: attributes, which stay the caller's, or NULL for the provider's
+ *   defaults, which not every provider takes
  * @eq: receives the queue; close it with kfi_close()
  * @event_handler: handler, or NULL
  * @context: becomes &kfid.context of the queue and is passed to @event_handler

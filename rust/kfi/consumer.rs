@@ -40,10 +40,15 @@
 //! # Null pointers
 //!
 //! For tests of providers some functions hand over null where the API has a pointer: those with `null` in
-//! their names, [`Insert::Null`], and those that take `None` for addresses, a node or a counter. Providers
-//! made with `rust/kfi` refuse that; one in C that trusts its callers may follow it. `None` for attributes
-//! is null as well: it asks for the defaults, which not every provider in C gives for counters and poll
-//! sets, and which no header promises for other objects.
+//! their names, [`Insert::Null`], those that take `None` for addresses, a node or a counter, and objects
+//! whose wait object is a wait set that is `None`. Providers made with `rust/kfi` refuse null, or have
+//! defaults for it where it stands for attributes; one in C that trusts its callers may follow it. `None`
+//! for attributes is not null, but the defaults spelled out.
+//!
+//! # Numbers
+//!
+//! Addresses, keys, and the levels, names and values of options reach the provider as they are. One that
+//! takes an address or a key for a pointer without a check is not for consumers that make them up.
 //!
 //! [`Woken::woken`]: crate::kfi::linux::wait_entry::Woken::woken
 

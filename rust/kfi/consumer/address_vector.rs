@@ -66,6 +66,19 @@ pub struct AddressVectorAttr<'a> {
     pub flags: u64,
 }
 
+impl Default for AddressVectorAttr<'_> {
+    fn default() -> Self {
+        Self {
+            type_: bindings::KFI_AV_UNSPEC,
+            rx_ctx_bits: 0,
+            count: 0,
+            ep_per_node: 0,
+            name: None,
+            flags: 0,
+        }
+    }
+}
+
 object! {
     /// An open address vector as C knows it.
     Vector(kfid_av, AddressVector)
@@ -205,8 +218,22 @@ fn text(text: Option<&CStr>) -> *const c_char {
 }
 
 impl AddressVector {
-    /// Opens an address vector; without attributes the provider gets null. May sleep.
+    /// Opens an address vector; without attributes it has the defaults. May sleep.
     pub fn open(
+        domain: &Domain,
+        attr: Option<AddressVectorAttr<'_>>,
+        context: Context,
+    ) -> Result<Self> {
+        Self::open_with(domain, Some(attr.unwrap_or_default()), context)
+    }
+
+    /// As [`Self::open`], with a null pointer for the attributes.
+    pub fn open_null(domain: &Domain, context: Context) -> Result<Self> {
+        Self::open_with(domain, None, context)
+    }
+
+    /// Opens an address vector with attributes, or with a null pointer for them.
+    fn open_with(
         domain: &Domain,
         attr: Option<AddressVectorAttr<'_>>,
         context: Context,

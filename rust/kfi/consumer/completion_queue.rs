@@ -59,6 +59,20 @@ pub struct CompletionQueueAttr<'a> {
     pub signaling_vector: c_int,
 }
 
+impl Default for CompletionQueueAttr<'_> {
+    fn default() -> Self {
+        Self {
+            size: 0,
+            flags: 0,
+            format: bindings::KFI_CQ_FORMAT_CONTEXT,
+            wait_obj: bindings::KFI_WAIT_UNSPEC,
+            wait_cond: bindings::KFI_CQ_COND_NONE,
+            wait_set: None,
+            signaling_vector: 0,
+        }
+    }
+}
+
 object! {
     /// An open completion queue, whatever its format.
     Queue(kfid_cq, CompletionQueue)
@@ -67,7 +81,8 @@ object! {
 /// An open completion queue.
 pub struct CompletionQueue {
     queue: Handled<Queue, Reads>,
-    format: u32,
+    /// The length of an entry; none if the provider has not said which format it has chosen.
+    entry_size: Option<usize>,
 }
 
 impl core::ops::Deref for CompletionQueue {
@@ -164,11 +179,31 @@ impl CompletionQueue {
         context: Context,
         handler: Option<u64>,
     ) -> Result<Answer<Self>> {
+        Self::open_with(domain, Some(attr.unwrap_or_default()), context, handler)
+    }
+
+    /// As [`Self::open`], with a null pointer for the attributes. The provider is believed to choose
+    /// `KFI_CQ_FORMAT_CONTEXT` then.
+    pub fn open_null(
+        domain: &Domain,
+        context: Context,
+        handler: Option<u64>,
+    ) -> Result<Answer<Self>> {
+        Self::open_with(domain, None, context, handler)
+    }
+
+    /// Opens a completion queue with attributes, or with a null pointer for them.
+    fn open_with(
+        domain: &Domain,
+        attr: Option<CompletionQueueAttr<'_>>,
+        context: Context,
+        handler: Option<u64>,
+    ) -> Result<Answer<Self>> {
         let reads = Arc::new(Reads::new(domain.contexts())?, GFP_KERNEL_ACCOUNT)?;
         let handler = Handler::new(domain.contexts(), reads.owner(), handler)?;
         let lineage = domain.lineage();
         // The format that the provider has chosen.
-        let mut format = 0;
+        let mut format = bindings::KFI_CQ_FORMAT_CONTEXT;
         let queue = Handled::open(handler, reads, context, |called, context| {
             let function: bindings::kfi_comp_handler = match called {
                 true => Some(Calls::comp_handler),
@@ -200,11 +235,14 @@ impl CompletionQueue {
                 )
             })?;
             let cq = NonNull::new(cq).ok_or(EIO)?;
-            format = attr.map_or(0, |attr| attr.format);
+            format = attr.map_or(format, |attr| attr.format);
             // SAFETY: It has just been opened.
             Ok(unsafe { Queue::new(cq, lineage) })
         });
-        Ok(queue.map(|queue| Self { queue, format }))
+        Ok(queue.map(|queue| Self {
+            queue,
+            entry_size: entry_size(format),
+        }))
     }
 
     /// Returns what the handler counts.
@@ -251,7 +289,8 @@ impl CompletionQueue {
     ///
     /// [`EAVAIL`] if the next entry is that of an operation that has failed, which [`Self::readerr`]
     /// takes out. If there is none: `EAGAIN`, also if [`Self::signal`] ended the sleep; `ETIMEDOUT` once
-    /// the time has passed; `EINTR` if a signal ended the sleep.
+    /// the time has passed; `EINTR` if a signal ended the sleep. `EIO`, with nothing taken out, of a
+    /// provider that has not said which format it has chosen.
     ///
     /// [`EAVAIL`]: crate::kfi::errno::EAVAIL
     pub fn read(
@@ -262,6 +301,7 @@ impl CompletionQueue {
         source: bool,
     ) -> Result<KVec<Completion>> {
         kernel::task::might_sleep();
+        let entry_size = self.entry_size.ok_or(EIO)?;
         let cond = ptr::without_provenance(cond);
         // Room for the longest format, whichever it is, without anything that a provider with a
         // shorter one would leave there.
@@ -298,8 +338,8 @@ impl CompletionQueue {
         }
         let read = read?;
         for i in 0..read.min(count) {
-            // SAFETY: kfabric has written as many entries of the format.
-            let entry = unsafe { Self::entry(self.format, raw.cast(), i) };
+            // SAFETY: kfabric has written as many entries of the format, which are that long.
+            let entry = unsafe { Self::entry(entry_size, raw.cast(), i) };
             let src_addr = match source {
                 // SAFETY: And as many addresses, if it was asked for them.
                 true => unsafe { *addr.add(i) },
@@ -315,14 +355,8 @@ impl CompletionQueue {
     ///
     /// # Safety
     ///
-    /// There must be an entry `i` of the format `format`.
-    unsafe fn entry(format: u32, array: *const u8, i: usize) -> bindings::kfi_cq_tagged_entry {
-        let size = match format {
-            bindings::KFI_CQ_FORMAT_MSG => size_of::<bindings::kfi_cq_msg_entry>(),
-            bindings::KFI_CQ_FORMAT_DATA => size_of::<bindings::kfi_cq_data_entry>(),
-            bindings::KFI_CQ_FORMAT_TAGGED => size_of::<bindings::kfi_cq_tagged_entry>(),
-            _ => size_of::<bindings::kfi_cq_entry>(),
-        };
+    /// There must be an entry `i` of a format whose entries have `size` bytes.
+    unsafe fn entry(size: usize, array: *const u8, i: usize) -> bindings::kfi_cq_tagged_entry {
         let mut entry: bindings::kfi_cq_tagged_entry = pin_init::zeroed();
         // SAFETY: By the safety requirements. Every format is the beginning of the longest one.
         unsafe {
@@ -420,5 +454,30 @@ impl CompletionQueue {
     }
 }
 
+/// Returns the length of the entries of a format (`enum kfi_cq_format`); `None` if it has none.
+fn entry_size(format: u32) -> Option<usize> {
+    match format {
+        bindings::KFI_CQ_FORMAT_CONTEXT => Some(size_of::<bindings::kfi_cq_entry>()),
+        bindings::KFI_CQ_FORMAT_MSG => Some(size_of::<bindings::kfi_cq_msg_entry>()),
+        bindings::KFI_CQ_FORMAT_DATA => Some(size_of::<bindings::kfi_cq_data_entry>()),
+        bindings::KFI_CQ_FORMAT_TAGGED => Some(size_of::<bindings::kfi_cq_tagged_entry>()),
+        _ => None,
+    }
+}
+
 /// `KFI_SOFT_CQ_OPS_1`.
 const CQ_OPS: &CStr = c"kfi_soft_cq_ops_v1";
+
+#[cfg(consumer_tests)]
+#[kunit_tests(kfi_queue_entries)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_an_unknown_format_have_no_length() {
+        assert!(entry_size(bindings::KFI_CQ_FORMAT_UNSPEC).is_none());
+        assert!(entry_size(bindings::KFI_CQ_FORMAT_TAGGED + 1).is_none());
+        let attr = CompletionQueueAttr::default();
+        assert_eq!(entry_size(attr.format), Some(size_of::<usize>()));
+    }
+}

@@ -44,6 +44,17 @@ pub struct CounterAttr<'a> {
     pub flags: u64,
 }
 
+impl Default for CounterAttr<'_> {
+    fn default() -> Self {
+        Self {
+            events: bindings::KFI_CNTR_EVENTS_COMP,
+            wait_obj: bindings::KFI_WAIT_UNSPEC,
+            wait_set: None,
+            flags: 0,
+        }
+    }
+}
+
 object! {
     /// An open counter.
     Counter(kfid_cntr, Counter)
@@ -55,6 +66,16 @@ impl Counter {
     ///
     /// May sleep.
     pub fn open(domain: &Domain, attr: Option<CounterAttr<'_>>, context: Context) -> Result<Self> {
+        Self::open_with(domain, Some(attr.unwrap_or_default()), context)
+    }
+
+    /// As [`Self::open`], with a null pointer for the attributes.
+    pub fn open_null(domain: &Domain, context: Context) -> Result<Self> {
+        Self::open_with(domain, None, context)
+    }
+
+    /// Opens a counter with attributes, or with a null pointer for them.
+    fn open_with(domain: &Domain, attr: Option<CounterAttr<'_>>, context: Context) -> Result<Self> {
         let lineage = domain.lineage();
         let mut attr = match attr {
             None => None,

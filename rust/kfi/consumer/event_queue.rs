@@ -66,6 +66,18 @@ pub struct EventQueueAttr<'a> {
     pub signaling_vector: c_int,
 }
 
+impl Default for EventQueueAttr<'_> {
+    fn default() -> Self {
+        Self {
+            size: 0,
+            flags: 0,
+            wait_obj: bindings::KFI_WAIT_UNSPEC,
+            wait_set: None,
+            signaling_vector: 0,
+        }
+    }
+}
+
 object! {
     /// An open event queue as C knows it.
     Queue(kfid_eq, EventQueue)
@@ -151,8 +163,30 @@ impl EventQueue {
     /// Opens an event queue; without attributes it has the defaults. May sleep.
     ///
     /// With a handler that counts, its [`Calls`] are the context of the queue, and stand for the number
-    /// given.
+    /// given. `contexts` are those of the domains whose events come here: of others only 0 is told.
     pub fn open(
+        fabric: &Fabric,
+        attr: Option<EventQueueAttr<'_>>,
+        context: Context,
+        contexts: &Arc<Contexts>,
+        handler: Option<u64>,
+    ) -> Result<Answer<Self>> {
+        let attr = Some(attr.unwrap_or_default());
+        Self::open_with(fabric, attr, context, contexts, handler)
+    }
+
+    /// As [`Self::open`], with a null pointer for the attributes.
+    pub fn open_null(
+        fabric: &Fabric,
+        context: Context,
+        contexts: &Arc<Contexts>,
+        handler: Option<u64>,
+    ) -> Result<Answer<Self>> {
+        Self::open_with(fabric, None, context, contexts, handler)
+    }
+
+    /// Opens an event queue with attributes, or with a null pointer for them.
+    fn open_with(
         fabric: &Fabric,
         attr: Option<EventQueueAttr<'_>>,
         context: Context,

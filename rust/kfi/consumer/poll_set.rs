@@ -73,8 +73,18 @@ impl PollSet {
         Peak::take(&self.places)
     }
 
-    /// Opens a poll set with flags, or without attributes. May sleep.
-    pub fn open(domain: &Domain, flags: Option<u64>) -> Result<Self> {
+    /// Opens a poll set with flags. May sleep.
+    pub fn open(domain: &Domain, flags: u64) -> Result<Self> {
+        Self::open_with(domain, Some(flags))
+    }
+
+    /// As [`Self::open`], with a null pointer for the attributes.
+    pub fn open_null(domain: &Domain) -> Result<Self> {
+        Self::open_with(domain, None)
+    }
+
+    /// Opens a poll set with flags, or with a null pointer for the attributes.
+    fn open_with(domain: &Domain, flags: Option<u64>) -> Result<Self> {
         let places = Peak::new(domain.contexts().quota(), MEMBER_SIZE)?;
         let mut attr = flags.map(|flags| bindings::kfi_poll_attr { flags });
         let mut set = ptr::null_mut();

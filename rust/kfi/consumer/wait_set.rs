@@ -36,8 +36,18 @@ object! {
 }
 
 impl WaitSet {
-    /// Opens a wait set with a wait object and flags, or without attributes. May sleep.
-    pub fn open(fabric: &Fabric, attr: Option<(u32, u64)>) -> Result<Self> {
+    /// Opens a wait set with a wait object (`enum kfi_wait_obj`) and flags. May sleep.
+    pub fn open(fabric: &Fabric, wait_obj: u32, flags: u64) -> Result<Self> {
+        Self::open_with(fabric, Some((wait_obj, flags)))
+    }
+
+    /// As [`Self::open`], with a null pointer for the attributes.
+    pub fn open_null(fabric: &Fabric) -> Result<Self> {
+        Self::open_with(fabric, None)
+    }
+
+    /// Opens a wait set with a wait object and flags, or with a null pointer for the attributes.
+    fn open_with(fabric: &Fabric, attr: Option<(u32, u64)>) -> Result<Self> {
         let mut attr = attr.map(|(wait_obj, flags)| bindings::kfi_wait_attr { wait_obj, flags });
         let mut set = ptr::null_mut();
         // SAFETY: `fabric` is open, `attr` null or valid.

@@ -68,7 +68,12 @@ pub(super) fn av_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         session,
         request.context,
         size,
-        |context, _| Ok(AddressVector::open(&domain, attr, context)),
+        |context, _| {
+            Ok(match attr {
+                None => AddressVector::open_null(&domain, context),
+                attr => AddressVector::open(&domain, attr, context),
+            })
+        },
         |result, handle, av| {
             request.result = result;
             request.av = handle;

@@ -51,7 +51,10 @@ pub(super) fn cntr_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         session,
         request.context,
         estimate::OBJECT,
-        |context| Counter::open(&domain, attr, context),
+        |context| match attr {
+            None => Counter::open_null(&domain, context),
+            attr => Counter::open(&domain, attr, context),
+        },
         |result, handle| {
             request.result = result;
             request.cntr = handle;

@@ -65,7 +65,10 @@ pub(super) fn cq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         session,
         request.context,
         estimate::queue(attr.map_or(0, |attr| attr.size)),
-        |context, _| CompletionQueue::open(&domain, attr, context, handler),
+        |context, _| match attr {
+            None => CompletionQueue::open_null(&domain, context, handler),
+            attr => CompletionQueue::open(&domain, attr, context, handler),
+        },
         |result, handle, _| {
             request.result = result;
             request.cq = handle;

@@ -58,7 +58,10 @@ pub(super) fn eq_open(session: ArcBorrow<'_, Session>, argument: Argument) -> Re
         session,
         request.context,
         estimate::queue(attr.map_or(0, |attr| attr.size)),
-        |context, _| EventQueue::open(&fabric, attr, context, contexts, handler),
+        |context, _| match attr {
+            None => EventQueue::open_null(&fabric, context, contexts, handler),
+            attr => EventQueue::open(&fabric, attr, context, contexts, handler),
+        },
         |result, handle, _| {
             request.result = result;
             request.eq = handle;

@@ -44,7 +44,10 @@ pub(super) fn poll_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         session,
         0,
         estimate::OBJECT,
-        |_| PollSet::open(&domain, flags),
+        |_| match flags {
+            None => PollSet::open_null(&domain),
+            Some(flags) => PollSet::open(&domain, flags),
+        },
         |result, handle| {
             request.result = result;
             request.poll_set = handle;

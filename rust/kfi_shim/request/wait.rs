@@ -106,7 +106,10 @@ pub(super) fn wait_open(session: ArcBorrow<'_, Session>, argument: Argument) -> 
         session,
         0,
         estimate::OBJECT,
-        |_| WaitSet::open(&fabric, attr),
+        |_| match attr {
+            None => WaitSet::open_null(&fabric),
+            Some((wait_obj, flags)) => WaitSet::open(&fabric, wait_obj, flags),
+        },
         |result, handle| {
             request.result = result;
             request.wait_set = handle;
