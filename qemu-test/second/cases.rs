@@ -34,6 +34,7 @@ mod kept_new;
 mod kept_opening;
 mod memory_direction;
 mod memory_kept;
+mod names;
 mod objects_kept;
 mod open_twice;
 mod operation_context;
