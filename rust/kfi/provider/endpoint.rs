@@ -96,7 +96,18 @@ unsafe impl<const NUMBER: u32> Class for EndpointClass<NUMBER> {
     type Head = bindings::kfid_ep;
     type Tables = EndpointTables;
     type Data = EndpointData;
-    const FCLASS: usize = NUMBER as usize;
+    // The classes whose heads are a `struct kfid_ep`: `names` looks at no others.
+    const FCLASS: usize = {
+        assert!(matches!(
+            NUMBER,
+            bindings::KFI_CLASS_EP
+                | bindings::KFI_CLASS_SEP
+                | bindings::KFI_CLASS_TX_CTX
+                | bindings::KFI_CLASS_RX_CTX
+                | bindings::KFI_CLASS_SRX_CTX
+        ));
+        NUMBER as usize
+    };
     const RCU_OPERATIONS: bool = true;
 
     fn head(fid: bindings::kfid, tables: &'static Self::Tables, _data: &Self::Data) -> Self::Head {
