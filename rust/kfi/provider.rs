@@ -174,7 +174,7 @@ pub use operation::{
     Trigger, //
 };
 pub use poll_set::{
-    Contexts,
+    PollBuffer,
     PollSetClass,
     PollSetOps, //
 };

@@ -42,7 +42,7 @@ use crate::{
         },
         hold::Hold,
         provider::{
-            Contexts,
+            PollBuffer,
             PollSetClass,
             PollSetOps, //
         }, //
@@ -89,7 +89,7 @@ impl Member {
     }
 
     /// Returns the context if there is something new and there is room to report it.
-    fn poll(&mut self, contexts: &mut Contexts<'_>) -> bool {
+    fn poll(&mut self, contexts: &mut PollBuffer<'_>) -> bool {
         match self {
             Self::Counter { hold, told } => match hold.events_since(*told) {
                 Some(events) if contexts.push(hold.fid().context()) => {
@@ -178,7 +178,7 @@ impl Object for PollSet {
 }
 
 impl PollSetOps for PollSet {
-    fn poll(&self, contexts: &mut Contexts<'_>) {
+    fn poll(&self, contexts: &mut PollBuffer<'_>) {
         let mut left = None;
         let mut at = 0;
         loop {

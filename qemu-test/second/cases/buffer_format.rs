@@ -5,10 +5,10 @@
 use crate::kfi::provider::{
     CompletionBuffer,
     CompletionFormat,
-    Contexts, //
+    PollBuffer, //
 };
 
-fn read(buffer: &mut CompletionBuffer<'_>, contexts: &mut Contexts<'_>) -> bool {
+fn read(buffer: &mut CompletionBuffer<'_>, contexts: &mut PollBuffer<'_>) -> bool {
     #[cfg(wrong)]
     {
         buffer.format = CompletionFormat::Tagged; //~ E0616

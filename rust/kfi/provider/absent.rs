@@ -11,7 +11,6 @@ use super::{
     CompletionBuffer,
     CompletionQueueClass,
     CompletionQueueOps,
-    Contexts,
     CounterClass,
     CounterOps,
     EndpointClass,
@@ -27,6 +26,7 @@ use super::{
     NoReceiveContext,
     NoTransmitContext,
     Operation,
+    PollBuffer,
     PollSetClass,
     PollSetOps,
     SharedTransmitClass,
@@ -164,7 +164,7 @@ impl EventQueueOps for Absent<EventQueueClass> {
 impl MemoryRegionOps for Absent<MemoryRegionClass> {}
 
 impl PollSetOps for Absent<PollSetClass> {
-    fn poll(&self, _contexts: &mut Contexts<'_>) {
+    fn poll(&self, _contexts: &mut PollBuffer<'_>) {
         self.never()
     }
 

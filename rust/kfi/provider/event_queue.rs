@@ -109,7 +109,7 @@ impl Event {
     /// [`Object::opened`], and has the context of the region.
     pub fn mr_complete(region: &Fid<impl Object<Class = MemoryRegionClass>>, key: u64) -> Self {
         let context = region.context();
-        Self::new(bindings::KFI_MR_COMPLETE, fid(region), context, key)
+        Self::new(bindings::KFI_MR_COMPLETE, pointer_to(region), context, key)
     }
 
     /// An insertion of addresses into a vector has ended; as many as `count` were inserted.
@@ -119,7 +119,12 @@ impl Event {
         count: u64,
     ) -> Self {
         let context = insertion.context();
-        Self::new(bindings::KFI_AV_COMPLETE, fid(vector), context, count)
+        Self::new(
+            bindings::KFI_AV_COMPLETE,
+            pointer_to(vector),
+            context,
+            count,
+        )
     }
 
     /// Of no object, with a number.
@@ -166,7 +171,7 @@ impl Event {
 /// Returns the pointer that an event has to an object, null unless that is open: consumers follow it.
 /// The object may be closed before they do, by themselves: a hold that kept it would have its close
 /// refused.
-fn fid(object: &Fid<impl Object>) -> Context {
+fn pointer_to(object: &Fid<impl Object>) -> Context {
     if object.dependents().is_open() {
         Context::from_raw(object.head().cast())
     } else {
@@ -194,7 +199,7 @@ impl EventError {
     /// it is open when this is made; the context is that of the operation.
     pub fn new(object: &Fid<impl Object>, context: Context, data: u64, error: Error) -> Self {
         Self {
-            fid: fid(object),
+            fid: pointer_to(object),
             context,
             data,
             err: error.to_errno().wrapping_neg(),

@@ -44,14 +44,14 @@ unsafe impl Class for PollSetClass {
 }
 
 /// Where kfi_poll wants the contexts of members with events.
-pub struct Contexts<'a> {
+pub struct PollBuffer<'a> {
     contexts: *mut *mut c_void,
     capacity: usize,
     len: usize,
     _lifetime: PhantomData<&'a mut *mut c_void>,
 }
 
-impl Contexts<'_> {
+impl PollBuffer<'_> {
     /// Returns whether there is no room.
     pub fn is_full(&self) -> bool {
         self.len == self.capacity
@@ -72,7 +72,7 @@ impl Contexts<'_> {
 /// The operations of a poll set (`struct kfi_ops_poll`).
 pub trait PollSetOps: Object<Class = PollSetClass> {
     /// Returns the contexts of members with events. Does not sleep.
-    fn poll(&self, contexts: &mut Contexts<'_>);
+    fn poll(&self, contexts: &mut PollBuffer<'_>);
 
     /// Adds a member. May sleep.
     fn add(this: &Fid<Self>, member: AnyFid<'_>, flags: u64) -> Result;
@@ -109,7 +109,7 @@ unsafe extern "C" fn poll_callback<T: PollSetOps>(
         if capacity != 0 && context.is_null() {
             return Err(EINVAL);
         }
-        let mut contexts = Contexts {
+        let mut contexts = PollBuffer {
             contexts: context,
             capacity,
             len: 0,
