@@ -219,7 +219,8 @@ typedef void (*kfi_event_handler)(struct kfid_eq *eq, void *context);
 /*
  * Flags of single operations (*msg calls, op_flags of contexts). KFI_MULTI_RECV,
  * KFI_TRIGGER and KFI_FENCE are capabilities as well: an endpoint without the
- * capability refuses the flag, -KFI_EOPNOTSUPP
+ * capability refuses the flag, -KFI_EOPNOTSUPP, unless the provider does not
+ * look (kfi_soft.strict=0)
  */
 #define KFI_MULTI_RECV		(1ULL << 16)	/* one buffer, many messages */
 #define KFI_REMOTE_CQ_DATA	(1ULL << 17)	/* carries immediate data */
@@ -969,9 +970,10 @@ int kfi_fabric(struct kfi_fabric_attr *attr, struct kfid_fabric **fabric,
  * vectors, names - must have returned, or be known to keep it busy: that nobody
  * begins one beside a close that may succeed is up to the caller.
  *
- * The operations of an endpoint are over when this has returned. Where a peer
- * has some of them it may sleep until the peer answers or is given up, which
- * may be minutes, and no signal ends that.
+ * The operations of an endpoint are over when this has returned: posted receives
+ * and pending triggered operations are given up without completions. Where a
+ * peer has some of them it may sleep until the peer answers or is given up,
+ * which may be minutes, and no signal ends that.
  *
  * Context: Process context; may sleep.
  *

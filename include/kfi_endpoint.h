@@ -427,6 +427,11 @@ static inline int kfi_enable(struct kfid_ep *ep)
  * context one of them is cancelled. A pending triggered operation is cancelled
  * alike; deferred work is not until it has started, see KFI_CANCEL_WORK.
  *
+ * A receive for several messages takes no others from then on. The buffer is
+ * the caller's again with the error entry, with or without KFI_MULTI_RECV; or,
+ * if messages are landing in it, with the entry of the last of them, which has
+ * this flag, and there is no error entry.
+ *
  * A receive of a shared receive context is told by the completion queue that is
  * bound to that context. If there is none no completion follows: the receive is
  * the caller's again when the call returns 0.

@@ -1582,7 +1582,7 @@ enum kfi_shim_op_kind {
  * took its place.
  *
  * An operation that would be triggered for its KFI_TRIGGER, or for that of its endpoint, and comes
- * without %KFI_SHIM_OP_TRIGGERED, has the type of an event that there is not.
+ * without %KFI_SHIM_OP_TRIGGERED, has an event type that does not exist.
  *
  * @result is -KFI_EINVAL for arrays with more entries than the attributes of the endpoint allow.
  */

@@ -447,7 +447,8 @@ impl InfoMut<'_> {
         self
     }
 
-    /// Sets the format of addresses.
+    /// Sets the format of addresses. One that a provider in C has answered may have less memory than
+    /// another format takes: set it anew as well.
     pub fn addr_format(&mut self, addr_format: u32) -> &mut Self {
         self.entry.addr_format = addr_format;
         self

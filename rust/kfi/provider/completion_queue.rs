@@ -165,7 +165,8 @@ impl Default for Outcome {
 }
 
 /// An operation that has ended, as it is told. It is neither made up nor copied, as its consumer may
-/// free the memory of the operation: see [`Ended`].
+/// free the memory of the operation: see [`Ended`]. No type ensures that it is told in a queue which is
+/// bound for the operation, and before its endpoint is closed.
 ///
 /// [`Ended`]: super::Ended
 pub struct Completion {

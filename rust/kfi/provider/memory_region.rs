@@ -198,13 +198,14 @@ impl<T: MemoryRegionOps> Fid<T> {
 pub struct MemoryRegionAttr<'a> {
     /// The memory. It stays until the region is closed, its description only during the call.
     pub memory: RegionBuffers<'a>,
-    /// The access that is allowed, yet to be checked.
+    /// The access that is allowed, yet to be checked: `EINVAL` for none, `EBADFLAGS` for bits that the
+    /// provider does not know.
     pub access: AccessFlags,
-    /// Reserved, yet to be checked.
+    /// Reserved, yet to be checked: `EINVAL` unless it is 0.
     pub offset: u64,
     /// The key that is wanted.
     pub requested_key: u64,
-    /// Flags, yet to be checked.
+    /// Flags, yet to be checked: `EBADFLAGS` for those that the provider does not have.
     pub flags: RegionFlags,
     /// A key for authorisation; none for that of the domain.
     pub auth_key: Option<&'a [u8]>,
